@@ -132,3 +132,30 @@ def test_containers_that_are_filled_later_exist(monkeypatch: pytest.MonkeyPatch)
 def test_the_page_prints_the_floors() -> None:
     page, wanted = house.page_with_floors()
     assert page == wanted and "calque.native" in house.printed_floors()
+
+
+def test_files_without_tests_are_told(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, tests = tmp_path / "src", tmp_path / "tests"
+    files = {
+        "room/tested.py": "def f(): ...",
+        "room/untested.py": "class A:\n    def f(self): ...",
+        "room/table.py": "NAMES = ('a', 'b')",
+        "room/protocols.py": "class P(Protocol):\n    def f(self): ...",
+        "room/__init__.py": "def f(): ...",
+    }
+    for name, text in files.items():
+        path = root / "calque" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    (tests / "room").mkdir(parents=True)
+    (tests / "room" / "test_tested.py").write_text("")
+    monkeypatch.setattr(house, "ROOT", root)
+    monkeypatch.setattr(house, "TESTS", tests)
+    known = house.modules()
+    (told,) = house.untested(known, [])
+    assert told.startswith("calque.room.untested has no tests: tests/room/test_untested.py")
+    assert house.untested(known, ["calque.room.untested"]) == []
+    stale = house.untested(known, ["calque.room.untested", "calque.room.tested", "calque.gone"])
+    assert len(stale) == 2 and "has its tests" in stale[0] and "does not exist" in stale[1]

@@ -5,6 +5,7 @@ import pytest
 
 import calque
 import calque.numpy as jnp
+from calque import debug
 
 
 @calque.jit
@@ -65,3 +66,16 @@ def test_frames_that_are_shown(session):
         calque.debug.breakpoint(num_frames=0)
     with pytest.raises(ValueError, match="only backend is 'cli'"):
         calque.debug.breakpoint(backend="web")
+
+
+def test_printing_of_values(capsys: pytest.CaptureFixture[str]) -> None:
+    debug.print("x = {x}", x=jnp.arange(2))
+    calque.jit(lambda x: debug.callback(print, x + 1))(1)
+    assert capsys.readouterr().out.splitlines() == ["x = [0 1]", "2"]
+
+
+def test_visualising(capsys: pytest.CaptureFixture[str]) -> None:
+    debug.visualize_array_sharding(jnp.ones((4, 4)))
+    assert "CPU 0" in capsys.readouterr().out
+    with pytest.raises(ValueError, match="1 and 2 dimensions"):
+        debug.visualize_array_sharding(jnp.ones((2, 2, 2)))

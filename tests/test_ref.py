@@ -227,3 +227,11 @@ def test_values_of_jax() -> None:
     pytest.importorskip("jax.ref")
 
     compare(results(calque), results(jax()), 1e-6)
+
+
+def test_the_type_of_a_reference() -> None:
+    r = ref.new_ref(jnp.zeros(3))
+    assert calque.typeof(r) == ref.AbstractRef(calque.typeof(jnp.zeros(3)))
+    assert calque.jit(lambda r: (calque.typeof(r).shape, r[...])[1])(r).shape == (3,)
+    with pytest.raises(TypeError, match="Ref"):
+        lax.sin(r)

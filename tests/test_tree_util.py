@@ -7,32 +7,13 @@ from typing import Any
 import pytest
 
 from calque import tree, tree_util
+from tests.shared import Pair, Static
 
 Point = collections.namedtuple("Point", "x y")
 
 
-class Pair:
-    def __init__(self, a: Any, b: Any, aux: Any = "aux"):
-        self.a, self.b, self.aux = a, b, aux
-
-
 class Keyed(Pair):
     pass
-
-
-@tree_util.register_static
-class Static:
-    def __init__(self, a: int):
-        self.a = a
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Static) and self.a == other.a
-
-    def __hash__(self) -> int:
-        return self.a
-
-    def __repr__(self) -> str:
-        return f"Static({self.a})"
 
 
 @tree_util.register_dataclass
@@ -114,66 +95,6 @@ def test_leaves_chosen_by_path() -> None:
     assert mapped == [("[0]", 11), (("[1][0]", 22),)]
 
 
-def test_folding_transposing_broadcasting() -> None:
-    assert tree.reduce(lambda a, b: a + b, [1, (2, 3)], 10) == 16
-    assert (
-        tree.reduce_associative(lambda a, b: f"({a}{b})", list("abcdefg")) == "((a(bc))((de)(fg)))"
-    )
-    assert tree.reduce_associative(max, [], identity=7) == 7
-    with pytest.raises(TypeError, match="identity"):
-        tree.reduce_associative(max, [])
-    assert tree.transpose(tree.structure([0, 0]), None, [(1, 2, 3), (4, 5, 6)]) == (
-        [1, 4],
-        [2, 5],
-        [3, 6],
-    )
-    with pytest.raises(TypeError, match="Mismatch"):
-        tree.transpose(tree.structure([0, 0]), tree.structure((0, 0)), [(1, 2, 3), (4, 5, 6)])
-    assert tree.broadcast([1, 2], [(3, 4), 5]) == [(1, 1), 2]
-    assert tree.all([True, 1]) and not tree.all([True, 0])
-    assert tree.map(lambda x: 0 if x is None else x, [1, None], is_leaf=lambda x: x is None) == [
-        1,
-        0,
-    ]
-
-
-MISMATCHES = [
-    ({"a": 1}, {"b": 1}, "different pytree metadata at key path"),
-    ({"a": 1}, {"a": 1, "b": 2}, "symmetric difference on key sets is\n    b"),
-    (
-        [1, 2],
-        (1, 2),
-        (
-            "subtree of type\n    <class 'list'>\nbut at the same key path the full pytree has a"
-            " subtree of different type"
-        ),
-    ),
-    (
-        [1, 2],
-        [1],
-        "list of length 2, but the full pytree has a subtree of the same type but of length 1",
-    ),
-    ([1, {"q": (2,)}], [1, {"q": 2}], r"tree\[1\]\['q'\]"),
-    ([None], [1], "NoneType"),
-    (Pair(1, 2), Pair(1, 2, "other"), "with metadata\n    aux"),
-]
-
-
-@pytest.mark.parametrize("left, right, message", MISMATCHES)
-def test_differing_trees_are_refused(left: Any, right: Any, message: str) -> None:
-    with pytest.raises(ValueError, match="pytree structure error") as error:
-        tree.map(lambda a, b: a, left, right)
-    error.match(message)
-
-
-def test_errors_of_the_mapped_function_come_through() -> None:
-    def bad(a: int, b: int) -> int:
-        raise ValueError("mine")
-
-    with pytest.raises(ValueError, match="mine"):
-        tree.map(bad, [1], [2])
-
-
 def test_one_level() -> None:
     assert tree_util.flatten_one_level({"b": 1, "a": [2]}) == ([[2], 1], ("a", "b"))
     assert tree_util.flatten_one_level_with_keys(Pair(1, 2)) == (
@@ -235,8 +156,45 @@ def test_registration_is_checked() -> None:
         tree_util.register_dataclass(int)
 
 
-def test_equality_of_structures() -> None:
-    assert tree.structure({"a": 1}) != tree.structure({"b": 1})
-    assert tree.structure((Static(1),)) != tree.structure((Static(2),))
-    assert tree.structure(collections.OrderedDict(a=1)) != tree.structure({"a": 1})
-    assert hash(tree.structure({"a": Pair(1, 2)})) == hash(tree.structure({"a": Pair(3, 4)}))
+@pytest.mark.parametrize(
+    ("prefix", "tree", "message"),
+    [
+        ([1, 2], [7], r"List arity mismatch: 1 != 2; list: \[7\]"),
+        ({"a": 1}, {"b": 7}, r"Dict key mismatch; expected keys: \['a'\]"),
+        ({"a": (1,)}, {"a": [7]}, r"Expected tuple, got \[7\]"),
+        ([Point(1, 2)], [(1, 2)], r"Expected named tuple, got \(1, 2\)"),
+        (None, [2], r"Expected None, got \[2\]"),
+    ],
+)
+def test_what_a_tree_lacks_is_said(prefix, tree, message):
+    with pytest.raises(ValueError, match=message):
+        tree_util.tree_structure(prefix).flatten_up_to(tree)
+
+
+def test_structures_as_bytes():
+    treedef = tree_util.tree_structure([1, (2, None), {"k": {"l": 3}}])
+    made = tree_util.PyTreeDef.deserialize_using_proto(
+        tree_util.default_registry, treedef.serialize_using_proto()
+    )
+    assert made == treedef
+    with pytest.raises(ValueError, match="only tuples, lists, dicts and None"):
+        tree_util.tree_structure(Pair(1, 2)).serialize_using_proto()
+
+
+def test_walk_goes_through_containers_from_below():
+    treedef = tree_util.tree_structure({"b": 2, "a": [1, 3]})
+    seen = []
+    out = treedef.walk(
+        lambda parts, data: (seen.append(data), sum(parts))[1], lambda x: -x, [1, 2, 3]
+    )
+    assert out == -6 and seen == [None, ["a", "b"]]
+
+
+@pytest.mark.parametrize("made", ["hello", (1, 2, 3), 5])
+def test_a_flatten_function_must_give_a_pair(made):
+    class Bad:
+        pass
+
+    tree_util.register_pytree_node(Bad, lambda x: made, lambda aux, children: Bad())
+    with pytest.raises(ValueError, match=r"should return a \(children, aux_data\) tuple, got"):
+        tree_util.tree_flatten(Bad())

@@ -21,6 +21,7 @@ with _importing():
     from calque.core.config import config
     from calque.core.trace import evaluator as _evaluator
     from calque.numpy import methods as _methods  # attaches them to arrays
+    from calque.transforms.devices import type_rules as _type_rules  # types know of meshes
     from calque.transforms.jit.control_flow import converter as _converter
 
 if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
@@ -96,7 +97,7 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     from calque.control_flow import convert
     from calque.core.arrays import Array
     from calque.core.dtypes import float0
-    from calque.core.trace import typeof
+    from calque.core.trace import placed_typeof as typeof
     from calque.device_functions import (
         Device,
         block_until_ready,
@@ -120,18 +121,18 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     from calque.machine.threads import get_num_threads, set_num_threads
     from calque.numpy.indexing.dynamic_slices import ds
     from calque.ref import Ref, empty_ref, free_ref, freeze, new_ref
-    from calque.transforms.devices.mesh import make_mesh, set_mesh
-    from calque.transforms.devices.shard_map import shard_map
-    from calque.transforms.devices.sharding import NamedSharding
-    from calque.transforms.devices.sharding import PartitionSpec as P
-    from calque.transforms.devices.sharding_arrays import (
-        Shard,
+    from calque.transforms.devices.assembling import (
         make_array_from_callback,
         make_array_from_process_local_data,
         make_array_from_single_device_arrays,
     )
+    from calque.transforms.devices.mesh import make_mesh, set_mesh
+    from calque.transforms.devices.shard_map import shard_map
+    from calque.transforms.devices.sharding import NamedSharding
+    from calque.transforms.devices.sharding_arrays import Shard
     from calque.transforms.devices.sharding_constraint import reshard
     from calque.transforms.devices.single_map import smap
+    from calque.transforms.devices.specs import PartitionSpec as P
     from calque.transforms.engines.scopes import named_call, named_scope
     from calque.transforms.functions.autodiff import (
         grad,

@@ -85,7 +85,12 @@ def block_until_ready(x: _T) -> _T:
 
 
 def copy_to_host_async(x: _T) -> _T:
-    """Begin to copy arrays to the host. They are there already."""
+    """Begin to copy arrays to the host: those of calque are there already, objects of others that
+    have such a method are asked."""
+    for leaf in pytrees.leaves(x):
+        begin = getattr(leaf, "copy_to_host_async", None)
+        if begin is not None:
+            begin()
     return x
 
 

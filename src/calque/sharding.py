@@ -1,6 +1,6 @@
 """Layouts of arrays over devices, in JAX's names: meshes, partition specs, shardings."""
 
-from calque.transforms.devices.axes_of_kinds import ManualAxisType, auto_axes, explicit_axes
+from calque.transforms.devices.axes_of_kinds import auto_axes, explicit_axes
 from calque.transforms.devices.mesh import (
     AbstractDevice,
     AbstractMesh,
@@ -15,13 +15,14 @@ from calque.transforms.devices.mesh import (
 )
 from calque.transforms.devices.sharding import (
     NamedSharding,
-    PartitionSpec,
     Sharding,
     SingleDeviceSharding,
     make_single_device_sharding,
 )
 from calque.transforms.devices.sharding_arrays import Shard
 from calque.transforms.devices.sharding_constraint import reshard
+from calque.transforms.devices.specs import PartitionSpec
+from calque.transforms.devices.types import ManualAxisType
 
 P = PartitionSpec
 

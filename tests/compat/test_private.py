@@ -111,32 +111,6 @@ def test_the_import_of_calque_does_not_import_this_room():
     assert out.stdout.strip() == "[]"
 
 
-def test_wraps_takes_templates():
-    def inner(x, y=2):
-        """Adds."""
-
-    @util.wraps(inner)
-    def plain(*args):
-        pass
-
-    @util.wraps(
-        inner, namestr="jvp({fun})", docstr="Of {fun} in {mode} mode. {doc}", mode="forward"
-    )
-    def named(*args):
-        pass
-
-    assert (plain.__name__, plain.__doc__, plain.__wrapped__) == ("inner", "Adds.", inner)
-    assert named.__name__ == "jvp(inner)" and named.__doc__ == "Of inner in forward mode. Adds."
-    assert list(named.__annotations__) == [] and named.__module__ == inner.__module__
-
-    class Callable:
-        def __call__(self, x):
-            return x
-
-    of_object = util.wraps(Callable(), namestr="f_{fun}")(lambda x: x)
-    assert of_object.__name__.startswith("f_") and "Callable" in of_object.__name__
-
-
 def test_core_has_what_is_public():
     from calque.extend import core as public
 

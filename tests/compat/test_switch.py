@@ -1,5 +1,6 @@
 """`import jax` served by calque: in processes of their own, because the switch stays on."""
 
+import importlib.util
 import os
 import pathlib
 import subprocess
@@ -192,3 +193,34 @@ def test_the_pytest_plugin(tmp_path):
 )
 def test_places(name, place):
     assert switch.place_of(name) == place
+
+
+def test_variables_of_the_environment():
+    code = """
+import jax
+print(jax.config.jax_enable_x64, jax.config.jax_numpy_rank_promotion, jax.config.jax_debug_nans)
+"""
+    program = "import calque; calque.as_jax()" + code
+    said = {"JAX_ENABLE_X64": "true", "JAX_NUMPY_RANK_PROMOTION": "raise"}
+    assert run("-c", program, **said) == "True raise False"
+    ours = {**said, "CALQUE_ENABLE_X64": "0"}
+    assert run("-c", program, **ours) == "False raise False"  # calque's own go before
+    unserved = "import calque; print(calque.config.enable_x64)"
+    assert run("-c", unserved, **said) == "False"
+
+
+@pytest.mark.skipif(importlib.util.find_spec("absl") is None, reason="absl is not installed")
+def test_flags_of_absl():
+    code = """
+import calque; calque.as_jax()
+import sys, jax
+assert "absl" not in sys.modules
+sys.argv = ["program", "--jax_enable_x64", "--jax_num_cpu_devices=2", "mine", "--", "--jax_no"]
+jax.config.parse_flags_with_absl()
+print(jax.config.jax_enable_x64, jax.config.jax_debug_nans, jax.device_count())
+from absl import app
+sys.argv = ["program", "--jax_debug_nans", "--nojax_enable_x64", "mine"]
+jax.config.config_with_absl()  # once more changes nothing
+app.run(lambda left: print(left, jax.config.jax_debug_nans, jax.config.jax_enable_x64))
+"""
+    assert run("-c", code).splitlines() == ["True False 2", "['program', 'mine'] True False"]

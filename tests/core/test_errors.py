@@ -66,7 +66,30 @@ def test_iterating_over_a_0_d_array():
 
 
 def test_what_is_no_array():
-    with pytest.raises(TypeError, match=r"argument x\['a'\].*<object object"):
+    with pytest.raises(TypeError, match=r"at path x\['a'\].*<object object"):
         calque.jit(lambda x: 1)({"a": object()})
     with pytest.raises(TypeError, match="returned a value of type <class 'str'>"):
         calque.jit(lambda x: "text")(1)
+
+
+def test_what_callbacks_raise():
+    class Refusal(ValueError):
+        def __init__(self, code, *, hint):
+            super().__init__(code)
+            self.hint = hint
+
+    def refuse(x):
+        raise Refusal(7, hint="none")
+
+    shape = calque.ShapeDtypeStruct((), np.float32)
+    for run in (lambda f: f, calque.jit):
+        with pytest.raises(Refusal, match=r"CpuCallback error.*Refusal: 7") as caught:
+            run(lambda x: calque.pure_callback(refuse, shape, x))(1.0)
+        assert isinstance(caught.value, calque.errors.JaxRuntimeError)
+        assert (caught.value.args, getattr(caught.value, "hint", "none")) == ((7,), "none")
+
+        def coded(x):
+            raise UnicodeDecodeError("utf-8", b"x", 0, 1, "a reason")
+
+        with pytest.raises(calque.errors.JaxRuntimeError, match="a reason"):
+            run(lambda x: calque.pure_callback(coded, shape, x))(1.0)

@@ -179,3 +179,17 @@ def test_checks_for_debugging():
     assert message(g, jnp.float32(-1.0)) == "bad -1.0 (`check` failed)"
     assert ck.init_error.get() is None and calque.tree.leaves(ck.init_error) == []
     ck.init_error.throw()
+
+
+def test_a_failed_check_is_a_value_error():
+    def g(x, key):
+        ck.check(x > 0, "not with {k}", k=key)
+        return x
+
+    key = calque.random.key(1)
+    for run in (g, calque.jit(g)):
+        with pytest.raises(ValueError, match=r"not with Array.*key<fry>") as caught:
+            run(jnp.float32(-1.0), key)
+        assert isinstance(caught.value, (ck.JaxRuntimeError, calque.errors.CalqueRuntimeError))
+    with pytest.raises(ValueError, match=r"not with Array.*key<fry>"):
+        ck.checkify(g)(jnp.float32(-1.0), key)[0].throw()

@@ -261,3 +261,31 @@ def test_missing_rules_are_named() -> None:
     p.def_abstract_eval(lambda x: x)
     p.def_impl(lambda x: x + 1)
     assert float(calque.jit(p.bind)(1.0)) == 2
+
+
+def test_rules_get_arrays_and_tuples() -> None:
+    seen = []
+    p = core.Primitive("scaled_by")
+    p.def_impl(lambda x, y: x * y)
+    p.def_abstract_eval(lambda x, y: x)
+
+    def jvp(primals, tangents):
+        seen.append((type(primals), type(tangents), *map(type, primals)))
+        return p.bind(*primals), p.bind(tangents[0], primals[1])
+
+    def transpose(ct, x, y):
+        seen.append((type(ct), type(y)))
+        assert ad.is_undefined_primal(x) and calque.tree.leaves(x) == []
+        return p.bind(ct, y), None
+
+    def batch(args, dims):
+        seen.append((type(args), type(dims)))
+        return p.bind(*args), dims[0]
+
+    ad.primitive_jvps[p], ad.primitive_transposes[p] = jvp, transpose
+    batching.primitive_batchers[p] = batch
+    assert float(calque.grad(lambda x: p.bind(x, 2.0))(3.0)) == 2.0
+    assert calque.vmap(lambda x: p.bind(x, 2.0))(jnp.arange(2.0)).tolist() == [0.0, 2.0]
+    assert seen[0][:2] == (tuple, tuple) and seen[-1] == (tuple, tuple)
+    assert all(isinstance(k, type) and k not in (int, float, np.ndarray) for s in seen for k in s)
+    assert p.get_bind_params({"a": 1}) == ([], {"a": 1})

@@ -143,8 +143,26 @@ def test_pruning() -> None:
         partial_eval.PartialVal.known(3).is_known()
         and partial_eval.PartialVal.unknown(avals[0]).get_aval() is avals[0]
     )
-    with pytest.raises(NotImplementedError, match="linearize"):
-        partial_eval.trace_to_jaxpr_nounits(None, [])
+
+
+def test_what_is_known_is_computed_and_the_rest_recorded() -> None:
+    seen = []
+
+    def f(x, y):
+        seen.append(float(y))  # known, though something is recorded
+        return [x * y, jnp.sin(y), 3.0, calque.jit(lambda a: a + y)(x)]
+
+    known, unknown = partial_eval.PartialVal.known, partial_eval.PartialVal.unknown
+    aval = calque.typeof(jnp.ones(2))
+    given = [unknown(aval), known(jnp.float32(2.0))]
+    jaxpr, outs, consts = partial_eval.trace_to_jaxpr_nounits(f, given)
+    assert seen == [2.0] and [o.is_known() for o in outs] == [False, True, True, False]
+    assert outs[0].get_aval() == aval and float(outs[1].get_known()) == np.sin(np.float32(2.0))
+    assert [e.primitive.name for e in jaxpr.eqns] == ["mul", "jit"] and len(jaxpr.invars) == 1
+    product, moved = core.jaxpr_as_fun(core.ClosedJaxpr(jaxpr, consts))(jnp.ones(2))
+    assert product.tolist() == [2.0, 2.0] and moved.tolist() == [3.0, 3.0]
+    jaxpr, outs, _ = partial_eval.trace_to_jaxpr_nounits(f, given, instantiate=True)
+    assert not any(o.is_known() for o in outs) and len(jaxpr.outvars) == 4
 
 
 def test_primitives_by_name() -> None:

@@ -261,37 +261,3 @@ def test_workers_that_are_busy_are_not_waited_for() -> None:
         job.join()
     assert not stopped and left == 1
     assert threads.stop_threads(60.0) and threads.started_threads() == 0
-
-
-LEAVING = """
-import threading
-import calque as jax, calque.numpy as jnp
-from calque import lax
-x = jnp.ones(100_000)
-started = threading.Event()
-{program}
-def work():
-    f(x)  # once to its end, so that it is compiled
-    started.set()
-    while True:
-        f(x)
-threading.Thread(target=work, daemon=True).start()
-started.wait()
-"""
-PROGRAMS = {
-    "many": "f = jax.jit(lambda x: jnp.sin(x) + 1)",
-    "long": "f = jax.jit(lambda x: lax.fori_loop(0, 3000, lambda i, x: jnp.sin(x) + i, x))",
-    "eager": "f = lambda x: jnp.sin(x) + 1",
-}
-
-
-@pytest.mark.parametrize("program", PROGRAMS)
-def test_the_process_ends_while_a_daemon_thread_is_in_a_kernel(program: str) -> None:
-    """It ends: `run_child` does not wait for ever.
-
-    Python before 3.14 ends a thread that asks for the GIL by unwinding its stack, which now and
-    then meets a frame that cannot be unwound (ROADMAP names it)."""
-    for _ in range(3):
-        done = run_child(LEAVING.format(program=PROGRAMS[program]))
-        unwound = "terminate called without an active exception" in done.stderr
-        assert done.returncode == 0 or unwound, done.stderr

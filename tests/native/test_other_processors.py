@@ -6,6 +6,7 @@ import pkgutil
 import platform
 from collections.abc import Callable, Iterator
 from typing import Any
+from weakref import WeakValueDictionary
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -52,7 +53,7 @@ def arm(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.setattr(module, "describe", lambda: described)
     monkeypatch.setattr(platform, "machine", lambda: "aarch64")
     monkeypatch.setattr(kernels, "_codes", Entries(1000))
-    monkeypatch.setattr(kernels, "_addresses", {})
+    monkeypatch.setattr(kernels, "_linked", WeakValueDictionary())
     monkeypatch.setattr(kernels, "_make", lambda codes, opt: None)
     yield
 

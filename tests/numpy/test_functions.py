@@ -65,30 +65,6 @@ def test_function(name, args, kw):
     check(name, *args, tol=1e-5, **kw)
 
 
-def test_joining():
-    compare(jnp.concatenate([X, X[:1]]), np.concatenate([X, X[:1]]))
-    compare(jnp.concatenate([X, I], axis=None), np.concatenate([X, I], axis=None))
-    compare(jnp.stack([X, X], -1), np.stack([X, X], -1))
-    for name in ("vstack", "hstack", "dstack", "column_stack"):
-        compare(getattr(jnp, name)([X, X]), getattr(np, name)([X, X]))
-        compare(getattr(jnp, name)([X[0], X[1]]), getattr(np, name)([X[0], X[1]]))
-    with pytest.raises(TypeError, match="shapes that differ"):
-        jnp.concatenate([X, X.T])
-    with pytest.raises(ValueError, match="at least one array"):
-        jnp.concatenate([])
-
-
-@pytest.mark.parametrize(
-    "args",
-    [(5,), (2, 8), (2, 8, 3), (8, 2, -2), (0,), (-3,), (2.5,), (0.0, 1.0, 0.25), (np.int8(4),)],
-    ids=str,
-)
-def test_arange(args):
-    got, want = jnp.arange(*args), np.arange(*args)
-    np.testing.assert_allclose(got, want, rtol=1e-6)
-    assert got.shape == want.shape
-
-
 def test_creation():
     compare(jnp.linspace(0, 1, 5), np.linspace(0, 1, 5, dtype=np.float32), dtypes=True)
     compare(jnp.linspace(-1, 4, 7, endpoint=False), np.linspace(-1, 4, 7, endpoint=False))

@@ -6,6 +6,7 @@ import pytest
 
 import calque as jax
 import calque.numpy as jnp
+from calque import lax
 
 X, Y = jnp.ones((2, 3)), jnp.ones(3)
 
@@ -55,3 +56,60 @@ def test_dtypes():
         jnp.pad(X * 1j, 1, mode="linear_ramp")
         jnp.median(X)
         jax.image.resize(X, (4, 4), "cubic")
+
+
+class Holder:
+    """Holds a value, answers for it, and passes on what it is asked."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __jax_array__(self):
+        return self.value
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.value, name)
+
+
+OF_HOLDERS = {
+    "operator": lambda h, y: y + h,
+    "ufunc": lambda h, y: jnp.maximum(h, y),
+    "ufunc of one": lambda h, y: jnp.sin(h),
+    "lax": lambda h, y: lax.mul(h, y),
+    "lax of one": lambda h, y: lax.neg(h),
+    "one part": lambda h, y: lax.concatenate([h], 0),
+    "the same shape": lambda h, y: lax.reshape(h, (3,)),
+    "the same type": lambda h, y: lax.convert_element_type(h, jnp.float32),
+    "a list": lambda h, y: jnp.array([h, y, h]),
+    "positions": lambda h, y: lax.dynamic_slice(y, jnp.argmax(h)[None], (2,)),
+    "a sum": lambda h, y: jnp.sum(h) + y,
+    "a product": lambda h, y: jnp.einsum("i,i->", h, y),
+    "a function": lambda h, y: jax.nn.softmax(h),
+    "a choice": lambda h, y: jnp.where(y > 0, h, y),
+    "a division": lambda h, y: y // Holder(jnp.exp(h)),
+}
+
+
+@pytest.mark.parametrize("name", OF_HOLDERS)
+def test_objects_that_hold_a_value(name):
+    """They have an `aval` as well, and still are no operands of primitives."""
+    f = OF_HOLDERS[name]
+    x, y = jnp.array([1.0, 2.0, 3.0]), jnp.array([2.0, -1.0, 0.5])
+    pair = jnp.stack([x, y])
+
+    def held(x, y):
+        return f(Holder(x), y)
+
+    want, got = f(x, y), held(x, y)
+    np.testing.assert_array_equal(got, want)
+    np.testing.assert_allclose(jax.jit(held)(x, y), want, rtol=1e-6)
+    np.testing.assert_allclose(jax.jit(lambda y: f(Holder(x), y))(y), want, rtol=1e-6)
+    for axes in ((0, None), (None, 0), (0, 0)):
+        args = [pair if a == 0 else v for a, v in zip(axes, (x, y))]
+        mapped = jax.vmap(held, axes)(*args)
+        np.testing.assert_allclose(mapped, jax.vmap(f, axes)(*args), rtol=1e-6)
+    ones = (jnp.ones(3), jnp.ones(3))
+    for a, b in zip(jax.jvp(held, (x, y), ones), jax.jvp(f, (x, y), ones)):
+        np.testing.assert_allclose(a, b, rtol=1e-6)

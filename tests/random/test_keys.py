@@ -105,3 +105,20 @@ def test_loops_over_keys() -> None:
 def test_shape_and_result_of_evaluation() -> None:
     out = calque.eval_shape(lambda k: random.split(k, 3), random.key(0))
     assert out.shape == (3,) and out.dtype == random.key(0).dtype
+
+
+def test_keys_are_made_and_copied_as_arrays_are() -> None:
+    keys = random.split(random.key(3), (2, 3))
+    dtype = keys.dtype
+    for f in (lambda f: f, calque.jit):
+        for n, made in (
+            (0, f(jnp.zeros_like)(keys)),
+            (1, f(jnp.ones_like)(keys)),
+            (0, f(jnp.empty_like)(keys)),
+            (0, f(lambda k: jnp.zeros(k.shape, k.dtype))(keys)),
+            (7, f(lambda k: jnp.full(k.shape, 7, k.dtype))(keys)),
+        ):
+            assert (made.shape, made.dtype) == ((2, 3), dtype)
+            assert (np.asarray(random.key_data(made)) == n).all()
+        for copied in (f(jnp.array)(keys), f(lambda k: jnp.array([k[0], k[1]]))(keys)):
+            assert copied.dtype == dtype and (copied == keys).all()

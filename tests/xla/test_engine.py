@@ -96,19 +96,6 @@ def test_arguments_on_two_engines_are_refused() -> None:
     subprocess.run([sys.executable, "-c", script], env=environment, check=True)
 
 
-def test_devices() -> None:
-    device = jax.devices("xla_cpu")[0]
-    assert (repr(device), str(device), device.platform) == (
-        "XlaCpuDevice(id=0)",
-        "xla_cpu:0",
-        "xla_cpu",
-    )
-    assert device.client.platform == "cpu" and jax.devices()[0] != device
-    import pickle
-
-    assert pickle.loads(pickle.dumps(device)) is device
-
-
 def test_the_stages_of_a_compiled_program(on_xla: None) -> None:
     compiled = jax.jit(lambda v: jnp.sin(v) @ v.T).lower(x).compile()
     assert compiled.as_text().startswith("HloModule")

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from types import ModuleType
 from typing import Any, Final
 
-from calque.compat import versions
+from calque.compat import moved, versions
 from calque.core import foreign_parts
 
 # Modules that are not at the same place in both packages.
@@ -117,7 +117,8 @@ def as_jax() -> ModuleType:
 
     Call it before anything imports jax: as the first line of a program or a notebook. The modules
     `jax`, `jax.numpy`, ... are calque's own, and questions about versions are answered by the
-    version of JAX whose interface this is. Returns the package.
+    version of JAX whose interface this is. Variables of the environment such as JAX_ENABLE_X64 are
+    read, where there is none of calque's for the same flag. Returns the package.
 
     >>> import calque
     >>> jax = calque.as_jax()  # doctest: +SKIP
@@ -142,6 +143,8 @@ def as_jax() -> ModuleType:
     sys.modules["jax"] = package
     for name in ("version", "lib", "_src"):
         setattr(package, name, importlib.import_module(f"jax.{name}"))
+    moved.offer(importlib.import_module("calque.core"))
+    package.config.update_from_environment()
     _hand_on()
     return package
 

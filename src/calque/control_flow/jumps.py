@@ -32,7 +32,7 @@ class Finally(Exception):
     """A `return` inside `finally`, which flags cannot express."""
 
 
-class Loop:
+class JumpFlags:
     """The flags of one loop."""
 
     def __init__(self, number: int) -> None:
@@ -66,7 +66,7 @@ class Lowering:
         self.returns = returns
         self.loops = 0
 
-    def block(self, body: Sequence[ast.stmt], loop: Loop | None) -> Body:
+    def block(self, body: Sequence[ast.stmt], loop: JumpFlags | None) -> Body:
         out: Body = []
         for k, s in enumerate(body):
             rest = list(body[k + 1 :])
@@ -84,7 +84,7 @@ class Lowering:
             return out + (self.guarded(s, kinds, rest, loop) if rest else [])
         return out
 
-    def jump(self, s: ast.stmt, loop: Loop | None) -> Body:
+    def jump(self, s: ast.stmt, loop: JumpFlags | None) -> Body:
         if isinstance(s, ast.Return):
             if not self.returns:
                 return [s]
@@ -95,13 +95,13 @@ class Lowering:
             new = [set_flag(loop.broken if isinstance(s, ast.Break) else loop.continued, True)]
         return [located(n, s) for n in new]
 
-    def guarded(self, s: ast.stmt, kinds: set[str], rest: Body, loop: Loop | None) -> Body:
+    def guarded(self, s: ast.stmt, kinds: set[str], rest: Body, loop: JumpFlags | None) -> Body:
         flags = _flags(kinds, loop)
         only_return = kinds == {"return"}
         other: Body = [set_flag(RETURNED, True)] if only_return else []
         return [located(ast.If(none_of(flags), self.block(rest, loop), other), rest[0])]
 
-    def inside(self, s: ast.stmt, loop: Loop | None) -> Body:
+    def inside(self, s: ast.stmt, loop: JumpFlags | None) -> Body:
         """A statement with its own blocks rewritten."""
         if isinstance(s, _LOOPS):
             return self.loop(s, loop)
@@ -116,7 +116,7 @@ class Lowering:
                 case.body = self.block(case.body, loop)
         return [s]
 
-    def trying(self, s: ast.Try, loop: Loop | None) -> ast.Try:
+    def trying(self, s: ast.Try, loop: JumpFlags | None) -> ast.Try:
         ignored = set() if self.returns else {"return"}
         if {k for x in s.finalbody for k in escaping(x)} - ignored:
             raise Finally(s.finalbody[0].lineno)
@@ -132,9 +132,9 @@ class Lowering:
         s.finalbody = self.block(s.finalbody, loop)
         return s
 
-    def loop(self, s: ast.For | ast.While, around: Loop | None) -> Body:
+    def loop(self, s: ast.For | ast.While, around: JumpFlags | None) -> Body:
         self.loops += 1
-        own = Loop(self.loops)
+        own = JumpFlags(self.loops)
         if isinstance(s, ast.While) and contains([s.test], ast.NamedExpr):
             _test_into_body(s)
         kinds = {k for x in s.body for k in escaping(x)}
@@ -170,7 +170,7 @@ def _absorbed(s: ast.If, rest: Body) -> Body:
     return []
 
 
-def _flags(kinds: set[str], loop: Loop | None) -> list[str]:
+def _flags(kinds: set[str], loop: JumpFlags | None) -> list[str]:
     flags = [RETURNED] if "return" in kinds else []
     if loop is not None:
         flags += [loop.broken] if "break" in kinds else []

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from typing import Final
 
-MUTATING: Final = frozenset(
-    ("append", "extend", "insert", "pop", "popitem", "update", "setdefault", "add", "remove",
-    "discard", "clear", "sort", "reverse")
-)  # fmt: skip
+from calque.transforms.jit.captures import MUTATING
 
 
 def own_nodes(statements: Iterable[ast.AST]) -> Iterator[ast.AST]:

@@ -6,7 +6,7 @@ memory. Its methods and operators are attached by the library, to it and to trac
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from calque.machine.call.arrays import (
     DELETED,
     ArrayImpl,
     as_numpy,
+    buffers,
     delete_array,
     filled,
     new_array,
@@ -99,6 +100,26 @@ def to_numpy(x: Any) -> np.ndarray:
         return np.asarray(x)
     aval = typeof(x)
     return np.asarray(x).astype(aval.dtype)
+
+
+_WITH_FORMAT: Final = frozenset(np.dtype(c) for c in "?bhilqBHILQefdFD")
+# what the buffer protocol has no format for, as XLA calls it
+_FORMATLESS: Final = {"bfloat16": "BF16", "int2": "S2", "uint2": "U2", "int4": "S4", "uint4": "U4"}
+
+
+def _buffer(x: Any) -> np.ndarray:
+    """What exports the memory of an Array through the buffer protocol."""
+    dtype = x.aval.dtype
+    if dtype not in _WITH_FORMAT:
+        name = str(getattr(dtype, "name", dtype))
+        shown = _FORMATLESS.get(name, name.upper().replace("FLOAT", "F").replace("_", ""))
+        raise BufferError(
+            f"Buffers of type {shown} are not supported by the Python buffer protocol."
+        )
+    return to_numpy(x)
+
+
+buffers.install(_buffer)
 
 
 def is_deleted(x: Any) -> bool:

@@ -4,23 +4,48 @@ is identity."""
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import numpy as np
 
 from calque.core.dims import Dim
 from calque.core.dtypes import short_name, tangent_dtype
 from calque.machine.caches import Interned
 from calque.machine.once import Turns
+from calque.machine.state import Hook, process
 
 _LIMIT: Final = 100_000
-_kinds: Final[Interned[tuple[int, Any, bool], tuple[int, Any, bool]]] = Interned(
+_Kind = tuple[Any, ...]
+_kinds: Final[Interned[_Kind, _Kind]] = Interned(
     "ranks and dtypes", "ranks and dtypes that there are"
 )
-_interned: Final[Interned[tuple[Any, Any, bool], ShapedArray]] = Interned(
+_interned: Final[Interned[tuple[Any, ...], ShapedArray]] = Interned(
     "types of arrays", f"{_LIMIT}, and those that live"
 )
 _found: Final = _interned.get  # looked up with every operation
 _turns: Final = Turns()
+
+
+class Place(Protocol):
+    """What a type says of where values are along the axes of a mesh; None in a type that says
+    nothing of it. See `transforms/devices/types.py`."""
+
+    def cotangent(self) -> Place: ...
+
+    def text(self, shape: Sequence[Any]) -> str: ...
+
+    def of_rank(self, rank: int) -> Place | None: ...
+
+
+def _no_places(shape: tuple[Any, ...], sharding: Any, manual: Any) -> Place | None:
+    raise RuntimeError("nothing knows the shardings of types: import calque")
+
+
+# the place that a sharding and a ManualAxisType give to a type of this shape
+stated: Final[Hook[Callable[[tuple[Any, ...], Any, Any], Place | None]]] = process.hook(
+    "places in types", _no_places
+)
 
 
 class AbstractValue:
@@ -33,73 +58,119 @@ class ShapedArray(AbstractValue):
     """Shape, dtype and weak type of an array. `ShapedArray((2,), np.dtype("float32")) is
     ShapedArray((2,), ...)`."""
 
-    __slots__ = ("__weakref__", "dtype", "kind", "ndim", "shape", "size", "weak_type")
+    __slots__ = ("__weakref__", "dtype", "kind", "ndim", "place", "shape", "size", "weak_type")
 
     shape: tuple[int, ...]
     dtype: Any
     weak_type: bool
     ndim: int
     size: int
-    kind: tuple[
-        int, Any, bool
-    ]  # rank, dtype, weak type: one object for each, so that machine code compares pointers
+    # rank, dtype, weak type, place: one object for each, so that machine code compares pointers
+    kind: _Kind
+    place: Place | None
 
-    def __new__(cls, shape: Sequence[int], dtype: Any, weak_type: bool = False) -> ShapedArray:
-        key = (
+    def __new__(
+        cls,
+        shape: Sequence[int],
+        dtype: Any,
+        weak_type: bool = False,
+        place: Place | None = None,
+        *,
+        sharding: Any = None,
+        manual_axis_type: Any = None,
+        memory_space: Any = None,
+    ) -> ShapedArray:
+        if sharding is not None or manual_axis_type is not None:
+            place = stated.call(tuple(shape), sharding, manual_axis_type)
+        key: tuple[Any, ...] = (
             (shape, dtype, weak_type) if type(shape) is tuple else (tuple(shape), dtype, weak_type)
         )
+        if place is not None:
+            key = (*key, place)
         self = _found(key)
         if self is None:
             self = _new(key)
         return self
 
     def update(self, **changes: Any) -> ShapedArray:
+        """The type with something changed; with another rank it says no more where dimensions
+        are."""
+        shape = changes.get("shape", self.shape)
+        place = changes.get("place", self.place)
+        if place is not None and len(shape) != self.ndim and "place" not in changes:
+            place = place.of_rank(len(shape))
+        if "sharding" in changes or "manual_axis_type" in changes:
+            sharding = changes.get("sharding", self.sharding)
+            place = stated.call(shape, sharding, changes.get("manual_axis_type", self.mat))
         return ShapedArray(
-            changes.get("shape", self.shape),
+            shape,
             changes.get("dtype", self.dtype),
             changes.get("weak_type", self.weak_type),
+            place,
         )
 
     def strip_weak_type(self) -> ShapedArray:
-        return ShapedArray(self.shape, self.dtype) if self.weak_type else self
+        return ShapedArray(self.shape, self.dtype, False, self.place) if self.weak_type else self
+
+    def without_place(self) -> ShapedArray:
+        """The type that says nothing of where values are."""
+        return self if self.place is None else ShapedArray(self.shape, self.dtype, self.weak_type)
 
     def to_tangent_aval(self) -> ShapedArray:
         """The aval of tangents of such values."""
         dtype = tangent_dtype(self.dtype)
         return self if dtype is self.dtype else self.update(dtype=dtype, weak_type=False)
 
-    to_ct_aval = at_least_vspace = to_tangent_aval  # cotangents have the same types
+    at_least_vspace = to_tangent_aval
 
-    def str_short(self) -> str:
-        return f"{short_name(self.dtype)}[{','.join(map(str, self.shape))}]"
+    def to_ct_aval(self) -> ShapedArray:
+        """The aval of cotangents of such values."""
+        aval = self.to_tangent_aval()
+        return aval if aval.place is None else aval.update(place=aval.place.cotangent())
+
+    def str_short(self, short_dtypes: bool = True, mesh_axis_types: bool = False) -> str:
+        name = short_name(self.dtype) if short_dtypes else getattr(self.dtype, "name", self.dtype)
+        if self.place is not None:
+            return f"{name}{self.place.text(self.shape)}"
+        return f"{name}[{','.join(map(str, self.shape))}]"
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"avals are immutable: cannot set {name}")
 
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
-        dtype, sizes = getattr(self.dtype, "name", self.dtype), ",".join(map(str, self.shape))
-        return f"ShapedArray({dtype}[{sizes}]{weak})"
+        return f"ShapedArray({self.str_short(False)}{weak})"
 
     def __reduce__(self) -> Any:
-        return ShapedArray, (self.shape, self.dtype, self.weak_type)
+        return ShapedArray, (self.shape, self.dtype, self.weak_type, self.place)
+
+    if TYPE_CHECKING:  # given by what knows shardings
+
+        @property
+        def sharding(self) -> Any: ...
+
+        @property
+        def mat(self) -> Any: ...
 
 
-def _new(key: tuple[Any, Any, bool]) -> ShapedArray:
-    shape, dtype, weak = key
+def _new(key: tuple[Any, ...]) -> ShapedArray:
+    shape, dtype, weak, *rest = key
+    place = rest[0] if rest else None
     size = 1
     for d in shape:
         if type(d) is not int and type(d) is not Dim:
             # NumPy integers and the like hash as the ints that they equal: the aval keeps these
             plain: list[Any] = [d if type(d) is Dim else int(d) for d in shape]
-            return ShapedArray(plain, dtype, weak)
+            return ShapedArray(plain, dtype, weak, place)
         if d < 0:
             raise TypeError(f"shapes have no negative sizes, got {shape}")
         size *= d
     if type(weak) is not bool:
-        return ShapedArray(shape, dtype, bool(weak))
+        return ShapedArray(shape, dtype, bool(weak), place)
+    if isinstance(dtype, type) and issubclass(dtype, np.generic):  # as users write dtypes
+        return ShapedArray(shape, np.dtype(dtype), weak, place)
     rank = len(shape)
-    kind = (rank, dtype, weak)
+    kind: _Kind = (rank, dtype, weak) if place is None else (rank, dtype, weak, place)
     known = _kinds.get(kind)
     if known is None:
         _kinds.made += 1
@@ -111,6 +182,7 @@ def _new(key: tuple[Any, Any, bool]) -> ShapedArray:
     _put_ndim(self, rank)
     _put_size(self, size)
     _put_kind(self, known)
+    _put_place(self, place)
     with _turns.taken():  # no second aval of a key that is being forgotten
         if len(_interned) >= _LIMIT:
             _trim()
@@ -119,9 +191,9 @@ def _new(key: tuple[Any, Any, bool]) -> ShapedArray:
 
 
 _bare: Final = object.__new__
-_put_shape, _put_dtype, _put_weak_type, _put_ndim, _put_size, _put_kind = [
+_put_shape, _put_dtype, _put_weak_type, _put_ndim, _put_size, _put_kind, _put_place = [
     vars(ShapedArray)[name].__set__
-    for name in ("shape", "dtype", "weak_type", "ndim", "size", "kind")
+    for name in ("shape", "dtype", "weak_type", "ndim", "size", "kind", "place")
 ]
 
 

@@ -12,7 +12,7 @@ from calque.core.arrays import from_numpy
 from calque.core.avals import ShapedArray, nbytes
 from calque.core.config import config
 from calque.core.dims import hint_of
-from calque.core.jaxprs import ClosedJaxpr, Eqn, found_symbols, subjaxprs
+from calque.core.jaxprs import ClosedJaxpr, Eqn, found_symbols, subjaxprs, without_places
 from calque.core.symbols import Symbols
 from calque.machine.state import Hook, process
 
@@ -130,6 +130,7 @@ def compile_program(
 ) -> Executable:
     _before_compiling.tell()
     name = backend or known.chosen
+    closed = without_places(closed)
     symbols = found_symbols(closed.jaxpr)
     if symbols is not None and name in known.symbolic:
         found: Executable = known.symbolic[name](closed, options, symbols)

@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from calque.core import absl_flags
 from calque.core.foreign_flags import FOREIGN, NOT_OFFERED, TRUE_ANYWAY
 from calque.machine.once import Turns
 from calque.machine.state import PerThread
@@ -65,9 +66,7 @@ _REFUSED: Final[dict[str, tuple[tuple[Any, ...], str]]] = {
         ("log", "fatal"),
         "arrays that are part of reference cycles are not reported",
     ),
-    "auto_pcast": ((False,), "values are always made varying where that is needed"),
     "jax2tf_associative_scan_reductions": ((True,), "there is no TensorFlow here"),
-    "remove_size_one_mesh_axis_from_type": ((True,), "types of arrays hold no mesh axes"),
 }
 
 # name -> (default, part of the trace key)
@@ -92,7 +91,7 @@ _FLAGS: Final[dict[str, tuple[Any, bool]]] = {
     "verify_kernels": (False, False),
     "allow_f16_reductions": (True, True),
     "array_garbage_collection_guard": (None, False),
-    "auto_pcast": (True, False),
+    "auto_pcast": (True, True),
     "default_device": (None, False),
     "enable_checks": (False, False),
     "enable_custom_prng": (False, True),
@@ -102,7 +101,7 @@ _FLAGS: Final[dict[str, tuple[Any, bool]]] = {
     "no_execution": (False, True),
     "no_tracing": (False, False),
     "num_cpu_devices": (-1, False),  # -1: what the environment says, or one
-    "remove_size_one_mesh_axis_from_type": (False, False),
+    "remove_size_one_mesh_axis_from_type": (False, True),
     "softmax_custom_jvp": (
         True,
         False,
@@ -127,8 +126,9 @@ def _bare(name: str) -> str:
     return name
 
 
-def _from_environment(name: str, default: Any) -> Any:
-    text = os.environ.get(f"CALQUE_{name.upper()}")
+def _from_environment(name: str, default: Any, package: str = "CALQUE") -> Any:
+    variable = f"{package}_{name.upper()}"
+    text = os.environ.get(variable)
     if text is None:
         return default
     if isinstance(default, bool):
@@ -136,12 +136,16 @@ def _from_environment(name: str, default: Any) -> Any:
             return True
         if text.lower() in ("0", "false", "no", "off", ""):
             return False
-        raise ValueError(
-            f"CALQUE_{name.upper()} must be a truth value such as 1 or 0, got {text!r}"
-        )
+        raise ValueError(f"{variable} must be a truth value such as 1 or 0, got {text!r}")
     if isinstance(default, int):
         return int(text) if text.isdigit() else text
+    if isinstance(default, float):
+        return float(text)
     return text
+
+
+def _defaults() -> dict[str, Any]:
+    return {**{name: default for name, (default, _) in _FLAGS.items()}, **FOREIGN}
 
 
 class _Changes(PerThread, name="changes of flags"):
@@ -214,6 +218,21 @@ class Config:
             self._told.update([name] if is_news else [])
         if is_news:
             _LOG.warning("calque_%s is accepted, and has no effect here", name)
+
+    def update_from_environment(self) -> None:
+        """Take what JAX's own variables say, such as JAX_ENABLE_X64, where calque's say nothing."""
+        for name, default in _defaults().items():
+            if f"JAX_{name.upper()}" in os.environ and f"CALQUE_{name.upper()}" not in os.environ:
+                self.update(name, _from_environment(name, default, "JAX"))
+
+    def config_with_absl(self) -> None:
+        """Define a command-line flag of absl for each flag, such as --jax_enable_x64: what it is
+        given counts from where absl has read the command line."""
+        absl_flags.define(self, _defaults())
+
+    def parse_flags_with_absl(self) -> None:
+        """As `config_with_absl`, and take what the command line says of them now."""
+        absl_flags.parse(self, _defaults())
 
     def read(self, name: str) -> Any:
         return getattr(self, _bare(name))

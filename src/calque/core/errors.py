@@ -1,6 +1,8 @@
 """The exceptions that tracing raises. Each message says what was traced, where it came from and
 what to write instead."""
 
+import traceback
+
 
 class JAXTypeError(TypeError):
     """What is asked of a traced value is not known while tracing, or not allowed."""
@@ -53,6 +55,25 @@ class KeyReuseError(JAXTypeError):
 
 class CalqueRuntimeError(RuntimeError):
     """A compiled program failed while it ran."""
+
+
+def of_callback(error: Exception) -> Exception:
+    """What a Python function raised that a program called, as the failure of the program: of the
+    function's own class and a CalqueRuntimeError, and its text says the class."""
+    kind = type(error)
+    if issubclass(kind, CalqueRuntimeError):
+        return error
+    said = "".join(traceback.format_exception_only(error)).strip()
+    text = f"INTERNAL: CpuCallback error calling callback: {said}"
+    names = {"__module__": kind.__module__, "__str__": lambda self: text}
+    try:
+        both = type(kind.__name__, (kind, CalqueRuntimeError), names)
+        made: Exception = both.__new__(both, *error.args)
+        made.args = error.args
+        vars(made).update(vars(error))
+    except TypeError:  # classes that cannot be joined, or not be made so
+        made = CalqueRuntimeError(text)
+    return made.with_traceback(error.__traceback__)
 
 
 class StaleCaptureError(RuntimeError):

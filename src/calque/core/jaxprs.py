@@ -46,6 +46,8 @@ class Literal:
 
 
 Atom = Var | Literal
+ParamDict = dict[str, Any]  # the parameters of an equation
+Value = Any  # what programs are run on: arrays, tracers, numbers
 
 
 class Eqn:
@@ -201,6 +203,69 @@ def subjaxprs(params: dict[str, Any]) -> Iterator[Jaxpr]:
                 yield v.jaxpr
             elif isinstance(v, Jaxpr):
                 yield v
+
+
+def without_places(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The program whose types say nothing of where values are, as it is compiled."""
+    if "without places" not in closed.cache:
+        closed.cache["without places"] = (
+            ClosedJaxpr(_without_places(closed.jaxpr), closed.consts)
+            if _has_places(closed.jaxpr)
+            else closed
+        )
+    found: ClosedJaxpr = closed.cache["without places"]
+    return found
+
+
+def _has_places(jaxpr: Jaxpr) -> bool:
+    todo = [jaxpr]
+    while todo:
+        j = todo.pop()
+        for v in (*j.constvars, *j.invars, *(o for e in j.eqns for o in e.outvars)):
+            if getattr(v.aval, "place", None) is not None:
+                return True
+        for e in j.eqns:
+            todo += subjaxprs(e.params)
+    return False
+
+
+def _without_places(jaxpr: Jaxpr) -> Jaxpr:
+    known: dict[Var, Var] = {}
+
+    def plain(a: Any) -> Any:
+        if getattr(a.aval, "place", None) is None:
+            return a
+        if isinstance(a, Literal):
+            return Literal(a.val, a.aval.without_place())
+        if a not in known:
+            known[a] = type(a)(a.aval.without_place())
+        return known[a]
+
+    def inner(value: Any) -> Any:
+        if isinstance(value, ClosedJaxpr):
+            return without_places(value)
+        if isinstance(value, Jaxpr):
+            return _without_places(value) if _has_places(value) else value
+        if isinstance(value, (tuple, list)) and any(
+            isinstance(v, (ClosedJaxpr, Jaxpr)) for v in value
+        ):
+            return type(value)(inner(v) for v in value)
+        return value
+
+    eqns = [
+        e.replace(
+            invars=[plain(a) for a in e.invars],
+            outvars=[plain(v) for v in e.outvars],
+            params={k: inner(v) for k, v in e.params.items()},
+        )
+        for e in jaxpr.eqns
+    ]
+    return jaxpr.replace(
+        constvars=[plain(v) for v in jaxpr.constvars],
+        invars=[plain(v) for v in jaxpr.invars],
+        outvars=[plain(a) for a in jaxpr.outvars],
+        eqns=eqns,
+    )
 
 
 def has_effects(jaxpr: Jaxpr) -> bool:

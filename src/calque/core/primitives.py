@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from calque.core import trace_state, vocabulary
+from calque.core import pytrees, trace_state, vocabulary
 from calque.core.avals import ShapedArray
 from calque.core.vocabulary import do
 from calque.machine.state import process
@@ -42,6 +42,9 @@ class Zero:
         return f"Zero({self.aval.str_short()})"
 
 
+pytrees.register(Zero, lambda zero: ((), zero.aval), lambda aval, _: Zero(aval))
+
+
 class UndefinedPrimal:
     """Stands for a linear argument in a transpose rule: only its aval is known."""
 
@@ -54,6 +57,9 @@ class UndefinedPrimal:
         return f"UndefinedPrimal({self.aval.str_short()})"
 
 
+pytrees.register(
+    UndefinedPrimal, lambda primal: ((), primal.aval), lambda aval, _: UndefinedPrimal(aval)
+)
 REGISTRY: Final[dict[str, Primitive]] = process.container("primitives", {})
 
 
@@ -130,6 +136,11 @@ class Primitive:
     def bind(self, *args: Any, **params: Any) -> Any:
         """Apply to values: evaluated, or recorded by the trace that the arguments belong to."""
         return trace_state.top_trace(args).process(self, args, params)
+
+    def get_bind_params(self, params: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """What `bind` is called with, besides operands, to make an equation of these parameters:
+        they alone."""
+        return [], params
 
     def __repr__(self) -> str:
         return self.name

@@ -11,7 +11,13 @@ from typing import Any, Final, cast
 
 import optree
 
+from calque.core.lazy import LazyModule
+from calque.machine.daemons import guard_at_exit
 from calque.machine.state import process
+
+guard_at_exit(globals(), "optree")  # which forgets all classes then
+
+json = LazyModule("json")
 
 NAMESPACE = "calque"
 _registered_classes: Final[set[type]] = process.container("classes of containers", set())
@@ -41,7 +47,13 @@ class PyTreeDef:
         return self._spec.unflatten(leaves)
 
     def flatten_up_to(self, tree: Any) -> list[Any]:
-        return self._spec.flatten_up_to(tree)
+        try:
+            return self._spec.flatten_up_to(tree)
+        except ValueError:
+            why = _unlike(self, tree)
+            if why is None:
+                raise
+            raise ValueError(why) from None
 
     def children(self) -> list[PyTreeDef]:
         return [PyTreeDef(s) for s in self._spec.children()]
@@ -52,6 +64,47 @@ class PyTreeDef:
         if kind == _LEAF_KIND:
             return None
         return _node_type(self._spec, custom), _auxiliary(kind, data)
+
+    def walk(
+        self,
+        f_node: Callable[[tuple[Any, ...], Any], Any],
+        f_leaf: Callable[[Any], Any] | None,
+        leaves: Iterable[Any],
+    ) -> Any:
+        """The tree rebuilt bottom up: `f_leaf` of each leaf, `f_node` of what has been made of the
+        children of a container and of its auxiliary data."""
+        values, stack = iter(leaves), list[Any]()
+        for kind, arity, data, *_ in self._spec.__getstate__()[0]:
+            if kind == _LEAF_KIND:
+                x = next(values)
+                stack.append(x if f_leaf is None else f_leaf(x))
+                continue
+            parts = tuple(stack[len(stack) - arity :])
+            del stack[len(stack) - arity :]
+            stack.append(f_node(parts, _auxiliary(kind, data)))
+        return stack[-1]
+
+    def serialize_using_proto(self) -> bytes:
+        """A structure of tuples, lists, dicts with strings as keys and None as bytes."""
+        nodes = []
+        for kind, arity, data, *_ in self._spec.__getstate__()[0]:
+            if kind not in (_LEAF_KIND, _NONE, _TUPLE, _LIST, _DICT):
+                raise ValueError(f"{self}: only tuples, lists, dicts and None can be written")
+            if kind == _DICT and not all(isinstance(k, str) for k in data):
+                raise TypeError(f"{self}: only dicts whose keys are strings can be written")
+            nodes.append((kind, arity, data if kind == _DICT else None))
+        return json.dumps(nodes).encode()
+
+    @staticmethod
+    def deserialize_using_proto(registry: Any, data: bytes) -> PyTreeDef:
+        """The structure that `serialize_using_proto` has written."""
+        stack: list[Any] = []
+        for kind, arity, keys in json.loads(data):
+            parts = stack[len(stack) - arity :]
+            del stack[len(stack) - arity :]
+            made = {_LEAF_KIND: 0, _NONE: None, _TUPLE: tuple(parts), _LIST: parts}
+            stack.append(dict(zip(keys, parts)) if kind == _DICT else made[kind])
+        return structure(stack[-1])
 
     def compose(self, inner: PyTreeDef) -> PyTreeDef:
         return PyTreeDef(self._spec.compose(inner._spec))
@@ -193,7 +246,13 @@ def register(
         raise ValueError(f"Duplicate custom PyTreeDef type registration for {cls}.")
 
     def flat(x: Any) -> Any:
-        children, aux = flatten_func(x)
+        made = flatten_func(x)
+        try:
+            children, aux = made
+        except (TypeError, ValueError):
+            raise ValueError(f"{_PAIR}, got {made!r}") from None
+        if not isinstance(children, Iterable):
+            raise ValueError(f"{_PAIR} where 'children' is iterable, got {made!r}")
         return tuple(children), _Aux(aux)
 
     with warnings.catch_warnings():  # a named tuple may be a container of another kind
@@ -209,6 +268,11 @@ def register(
         _keys_of[cls] = keys
 
 
+_PAIR = (
+    "The to_iterable function for a custom PyTree node should return a (children, aux_data) tuple"
+)
+
+
 class _Aux:
     """Auxiliary data: compared by equality, hashed only when it can be."""
 
@@ -218,7 +282,16 @@ class _Aux:
         self.value = value
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Aux) and bool(self.value == other.value)
+        if not isinstance(other, _Aux):
+            return False
+        try:
+            return bool(self.value == other.value)
+        except Exception as e:
+            raise ValueError(
+                "Exception raised while checking equality of metadata fields of pytree. Make sure"
+                " that metadata fields can be hashed and that their comparison gives a bool: arrays"
+                f" belong among the children. {type(e).__name__}: {e}"
+            ) from e
 
     def __hash__(self) -> int:
         return hash(self.value)
@@ -307,7 +380,7 @@ class FlattenedIndexKey:
         return isinstance(other, FlattenedIndexKey) and self.key == other.key
 
     def __hash__(self) -> int:
-        return hash(self.key)
+        return hash(("flat index", self.key))
 
 
 KeyPath = tuple[Any, ...]
@@ -406,49 +479,59 @@ def difference(
     prefix: Any, full: Any, is_leaf: Callable[[Any], bool] | None = None, place: str = "tree"
 ) -> str | None:
     """Where `full` does not begin as `prefix` does, and how; None where it does."""
+    return next(differences(prefix, full, is_leaf, place), None)
+
+
+def differences(
+    prefix: Any,
+    full: Any,
+    is_leaf: Callable[[Any], bool] | None = None,
+    name: str = "tree",
+    path: str = "",
+) -> Iterator[str]:
+    """Every place where `full` does not begin as `prefix` does, and how."""
     if (is_leaf is not None and is_leaf(prefix)) or not is_node_type(type(prefix)):
-        return None
-    head = (
-        f"pytree structure error: different %s at key path\n    {place}\nAt that key path, the"
-        f" prefix pytree {place} has a subtree of type"
-    )
+        return
+    found = _difference_here(prefix, full)
+    if found is not None:
+        what, how = found
+        yield (
+            f"pytree structure error: different {what} at key path\n    {name}{path}\nAt that key"
+            f" path, the prefix pytree {name} has a subtree of type{how}"
+        )
+        return
+    (left, _, keys), (right, *_) = one_level(prefix), one_level(full)
+    for key, a, b in zip(keys, left, right):
+        yield from differences(a, b, is_leaf, name, path + str(key))
+
+
+def _difference_here(prefix: Any, full: Any) -> tuple[str, str] | None:
+    """What is different in the outermost containers, and how."""
     if type(prefix) is not type(full):
-        return (
-            head
-            % "types"
-            + f"\n    {type(prefix)}\nbut at the same key path the full pytree has a subtree of"
+        return "types", (
+            f"\n    {type(prefix)}\nbut at the same key path the full pytree has a subtree of"
             f" different type\n    {type(full)}."
         )
     (left, left_aux, keys), (right, right_aux, right_keys) = one_level(prefix), one_level(full)
     if len(left) != len(right):
         kind = type(prefix).__name__
         if isinstance(prefix, dict):
-            return (
-                head
-                % "numbers of pytree children"
-                + f"\n    {type(prefix)}\nwith {len(left)} child keys\n    {_listed(keys)}\nbut at"
+            return "numbers of pytree children", (
+                f"\n    {type(prefix)}\nwith {len(left)} child keys\n    {_listed(keys)}\nbut at"
                 " the same key path the full pytree has a subtree of the same type but with"
                 f" {len(right)} child keys\n    {_listed(right_keys)}\nso the symmetric"
                 " difference on key sets is\n   "
                 f" {_listed(k for k in (*keys, *right_keys) if (k in keys) != (k in right_keys))}"
             )
-        return (
-            head
-            % f"lengths of {kind}"
-            + f" {kind} of length {len(left)}, but the full pytree has a subtree of the same type"
+        return f"lengths of {kind}", (
+            f" {kind} of length {len(left)}, but the full pytree has a subtree of the same type"
             f" but of length {len(right)}."
         )
     if _Aux(left_aux) != _Aux(right_aux):
-        return (
-            head
-            % "pytree metadata"
-            + f"\n    {type(prefix)}\nwith metadata\n    {left_aux}\nbut at the same key path the"
+        return "pytree metadata", (
+            f"\n    {type(prefix)}\nwith metadata\n    {left_aux}\nbut at the same key path the"
             f" full pytree has a subtree of the same type but with metadata\n    {right_aux}"
         )
-    for key, a, b in zip(keys, left, right):
-        why = difference(a, b, is_leaf, place + str(key))
-        if why:
-            return why
     return None
 
 
@@ -457,3 +540,33 @@ def _listed(keys: Iterable[Any]) -> str:
 
 
 all_leaves = functools.partial(optree.all_leaves, none_is_leaf=False, namespace=NAMESPACE)
+
+
+_KIND_NAMES: Final = {_NONE: "None", _TUPLE: "tuple", _LIST: "list", _DICT: "dict"}
+
+
+def _unlike(treedef: PyTreeDef, tree: Any) -> str | None:
+    """Where a tree does not begin as a structure says, and how; None where it does."""
+    kind, arity, data, *_ = treedef._spec.__getstate__()[0][-1]
+    if kind == _LEAF_KIND:
+        return None
+    expected, got = treedef.type, type(tree)
+    name = _KIND_NAMES.get(kind) or ("named tuple" if kind == _NAMED_TUPLE else expected.__name__)
+    if kind == _NAMED_TUPLE and issubclass(got, tuple) and hasattr(got, "_fields"):
+        if got is not expected:
+            return f"Named tuple type mismatch: expected type: {expected}, tuple: {tree!r}."
+    elif kind in (_CUSTOM, _STRUCT) and got is not expected:
+        return f"Custom node type mismatch: expected type: {expected}, value: {tree!r}."
+    elif got is not expected:
+        return f"Expected {name}, got {tree!r}."
+    children, aux, _ = one_level(tree)
+    if issubclass(expected, dict) and set(tree) != set(data[1] if kind == _DEFAULT else data):
+        keys = list(data[1] if kind == _DEFAULT else data)
+        return f"Dict key mismatch; expected keys: {keys}; dict: {tree!r}."
+    if len(children) != arity:
+        what = name.capitalize()
+        return f"{what} arity mismatch: {len(children)} != {arity}; {name}: {tree!r}."
+    if kind == _CUSTOM and _Aux(aux) != data:
+        return f"Mismatch custom node data: {data!r} != {aux!r}; value: {tree!r}."
+    parts = zip(treedef.children(), children)
+    return next((why for why in (_unlike(d, x) for d, x in parts) if why), None)

@@ -3,7 +3,9 @@ a jaxpr."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Final
 
 import numpy as np
@@ -15,15 +17,28 @@ from calque.core.avals import ShapedArray
 from calque.core.config import config
 from calque.core.dims import Dim
 from calque.core.dtypes import PYTHON_SCALARS, canonicalize, float0
-from calque.core.jaxprs import ClosedJaxpr, DropVar, Eqn, Jaxpr, Literal, Var, check_jaxpr
+from calque.core.jaxprs import (
+    ClosedJaxpr,
+    DropVar,
+    Eqn,
+    Jaxpr,
+    Literal,
+    Var,
+    check_jaxpr,
+    subjaxprs,
+)
 from calque.core.primitives import Primitive
 from calque.core.source import Source, here
 from calque.core.source import at as source_at
 from calque.core.trace_state import Trace, Tracer
 from calque.machine.call.arrays import ArrayImpl, wrap_numpy
-from calque.machine.state import Hook, process
+from calque.machine.state import Hook, Value, process
 
 # ---------------------------------------------------------------- the types of values
+
+# What primitives take as it is. Other objects may offer an `aval` as well, on behalf of a value
+# that they hold: their `__jax_array__` is asked first.
+VALUES: Final = (ArrayImpl, Tracer)
 
 
 # classes whose values are no operands, though they were registered as such -> why
@@ -40,6 +55,11 @@ def typeof(x: Any) -> ShapedArray:
     if t in _PYTHON_AVALS:
         return _PYTHON_AVALS[t](x)
     if isinstance(x, (np.ndarray, np.generic)):
+        if t is not np.ndarray and isinstance(x, np.ma.MaskedArray):
+            raise ValueError(
+                "numpy masked arrays are not supported as direct inputs to calque functions. Use"
+                " arr.filled() to convert the value to a standard numpy array."
+            )
         dtype = x.dtype
         if dtype.kind == "V" and dtype == float0:
             return ShapedArray(x.shape, float0)
@@ -55,6 +75,15 @@ def typeof(x: Any) -> ShapedArray:
         f"Value {x!r} with type {type(x)} is not a valid calque type: an array, a NumPy array or a"
         " Python number is needed"
     )
+
+
+def placed_typeof(x: Any) -> ShapedArray:
+    """As `typeof`; the type of an array on a mesh says how it is split along explicit axes, and
+    what is no operand but has a type (a mutable reference) says its own."""
+    if type(x) is ArrayImpl and x._extra is not None:
+        return typing.value.placed(x.aval, x._extra)
+    own = getattr(type(x), "__typeof__", None)
+    return typeof(x) if own is None else own(x)
 
 
 def _python_int(x: int) -> ShapedArray:
@@ -109,13 +138,78 @@ trace_state.set_base(EvalTrace())
 # ---------------------------------------------------------------- recording
 
 
+def has_type_alone(x: Any) -> bool:
+    """Whether this has a type and no value: a symbolic zero, a shape with its dtype."""
+    return hasattr(x, "aval") and not hasattr(x, "__jax_array__")
+
+
 def constant(x: Any) -> Any:
     """A value from outside as programs keep it: an Array, of the values as they are now."""
-    if hasattr(x, "aval"):
+    if isinstance(x, VALUES) or has_type_alone(x):
         return x
     if isinstance(x, (np.ndarray, np.generic)):
         return from_numpy(np.asarray(x))
     return constant(x.__jax_array__())
+
+
+class Typing:
+    """What types say of where values are: along which mesh axes they are split, or vary
+    (`transforms/devices/type_rules.py`). This one knows of no meshes."""
+
+    def ambient(self) -> Any:
+        """The mesh here whose axes types speak of, or None."""
+        return None
+
+    def placed(self, aval: ShapedArray, sharding: Any) -> ShapedArray:
+        """The type of arrays with this sharding."""
+        return aval
+
+    def mesh_of(self, aval: Any) -> Any:
+        """The mesh that a type speaks of, or None."""
+        return None
+
+    def operands(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        """The operands, made to agree."""
+        return args
+
+    def results(
+        self,
+        primitive: Primitive,
+        avals: Sequence[Any],
+        params: dict[str, Any],
+        out: Any,
+        mesh: Any,
+    ) -> Any:
+        """The types of the results, `out`, with what they say of that."""
+        return out
+
+    def of_member(self, aval: ShapedArray, axis: Any, kind: str) -> ShapedArray:
+        """The type of a value that relates in this way to an axis of a `shard_map`."""
+        return aval
+
+    def without(self, aval: ShapedArray, dim: int) -> ShapedArray:
+        """A type without one of its dimensions."""
+        return ShapedArray(aval.shape[:dim] + aval.shape[dim + 1 :], aval.dtype, aval.weak_type)
+
+    def lenient(self) -> AbstractContextManager[None]:
+        """Inside, shardings that are ambiguous are no error."""
+        return contextlib.nullcontext()
+
+    def retyped(self, x: Any, aval: ShapedArray) -> Any:
+        """A value where a type says that it is."""
+        return x
+
+    def casts(self, a: Any, b: Any) -> tuple[Any, ...]:
+        """The axes along which values of type `b` vary and those of type `a` do not."""
+        return ()
+
+    def kind(self, primitive: Primitive, kinds: Sequence[str | None], constant: Any) -> str | None:
+        """How the result of an operation relates to an axis of a `shard_map`, from how its operands
+        do; `constant` tells those that may be joined with any."""
+        return "varying" if any(kinds) else None
+
+
+typing: Final[Value[Typing]] = process.value("where values are, in types", Typing())
 
 
 class JaxprTracer(Tracer):
@@ -129,11 +223,14 @@ class JaxprTracer(Tracer):
 class JaxprTrace(Trace):
     """Records operations as equations. Values from outside become constants."""
 
+    lenient = False  # is what it records derived from a program whose types agreed?
+
     def __init__(self, function: str = "", argument_names: Sequence[str] | None = None):
         self.eqns: list[Eqn] = []
         self.invars: list[Var] = []
         self.constvars: dict[int, tuple[Var, Any]] = {}
         self.function, self.argument_names = function, argument_names
+        self.mesh = typing.value.ambient()  # the mesh that types speak of here, or None
         self.kept: list[Any] = []  # what constants were made of: alive while their ids are keys
         self.makers: dict[
             Var, tuple[Eqn, int]
@@ -144,6 +241,7 @@ class JaxprTrace(Trace):
         ] = {}  # what was made of a mask or a bound whose size the program finds
 
     def new_argument(self, aval: ShapedArray) -> JaxprTracer:
+        self.mesh = self.mesh or typing.value.mesh_of(aval)
         t = self.tracer(aval)
         self.invars.append(t._var)
         return t
@@ -174,22 +272,44 @@ class JaxprTrace(Trace):
             self.kept.append(x)
             value = constant(x)
             known = self.constvars[id(x)] = (Var(typeof(value)), value)
+            if isinstance(x, Tracer):
+                self.mesh = self.mesh or typing.value.mesh_of(x.aval)
         return known[0]
 
     def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
         if self.done:
             raise leaked(next((a for a in args if isinstance(a, Tracer)), None), self)
+        if self.mesh is not None:
+            args = typing.value.operands(primitive, args, params)
         atoms = [
             a._var if type(a) is JaxprTracer and a._trace is self else self.atom(a) for a in args
         ]
-        out = primitive.shape(*[a.aval for a in atoms], **params)
+        if self.mesh is not None:
+            out = self.typed_results(primitive, atoms, params)
+        else:
+            out = primitive.shape(*[a.aval for a in atoms], **params)
         if primitive.multiple_results:
             tracers = [self.tracer(aval) for aval in out]
             self.eqns.append(Eqn(primitive, atoms, [t._var for t in tracers], params, here()))
             return tracers
+        if self.mesh is None and getattr(out, "place", None) is not None:
+            self.mesh = typing.value.mesh_of(out)  # from here on types speak of it
         t = self.tracer(out)
         self.eqns.append(Eqn(primitive, atoms, [t._var], params, here()))
         return t
+
+    def typed_results(
+        self, primitive: Primitive, atoms: Sequence[Var | Literal], params: dict[str, Any]
+    ) -> Any:
+        """The types of the results, where types say where values are."""
+        avals = [a.aval for a in atoms]
+        programs = any(True for _ in subjaxprs(params))
+        plain = avals if programs else [getattr(a, "without_place", lambda a=a: a)() for a in avals]
+        out = primitive.shape(*plain, **params)
+        if self.lenient:
+            with typing.value.lenient():
+                return typing.value.results(primitive, avals, params, out, self.mesh)
+        return typing.value.results(primitive, avals, params, out, self.mesh)
 
     def made_as(self, atom: Var | Literal, depth: int = 8) -> Any:
         """How a value was made, as a key: equal for values that are computed in the same way from
@@ -225,9 +345,12 @@ def trace_to_jaxpr(
     in_avals: Sequence[ShapedArray],
     function: str = "",
     argument_names: Sequence[str] | None = None,
+    lenient: bool = False,
 ) -> ClosedJaxpr:
-    """Record `fun`, a function of flat arguments that returns a flat list, as a program."""
+    """Record `fun`, a function of flat arguments that returns a flat list, as a program. One that
+    is derived from another is `lenient` about shardings that its operands leave open."""
     trace = JaxprTrace(function or getattr(fun, "__name__", ""), argument_names)
+    trace.lenient = lenient
     with trace_state.recording(trace):
         outs = fun(*[trace.new_argument(a) for a in in_avals])
         closed = trace.finish(outs)
@@ -242,15 +365,26 @@ def check_alive(x: Tracer) -> None:
 
 
 def leaked(x: Tracer | None, trace: Trace) -> Exception:
-    what = f"a traced value of type {x.aval.str_short()}" if x is not None else "a traced value"
+    what = "a traced value"
+    if x is not None:
+        what += f" of type {x.aval.dtype.name}[{','.join(map(str, x.aval.shape))}]"
     name = getattr(trace, "function", "")
     return errors.UnexpectedTracerError(
         f"Encountered an unexpected tracer: {what} was used after the transformation that made it"
         + (f" (of function {name})" if name else "")
-        + " had ended. A function under jit, grad or vmap must return its results: a value stored"
-        " in a global, a list or an attribute while tracing is a placeholder, not an array."
+        + " had ended. Perhaps it escaped through global state from a function that was traced"
+        f" before.{_created(x)} A function under jit, grad or vmap must return its results: a value"
+        " stored in a global, a list or an attribute while tracing is a placeholder, not an array."
         " Return it instead."
     )
+
+
+def _created(x: Tracer | None) -> str:
+    """The line that made a traced value, as far as it is known."""
+    if not isinstance(x, JaxprTracer) or not isinstance(x._trace, JaxprTrace):
+        return ""
+    maker = next((e for e in x._trace.eqns if x._var in e.outvars), None)
+    return f" It was created on line {describe(maker.source)}." if maker and maker.source else ""
 
 
 # ---------------------------------------------------------------- running jaxprs

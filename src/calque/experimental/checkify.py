@@ -17,12 +17,13 @@ from calque.core import pytrees
 from calque.core.arrays import to_array, to_numpy
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import is_inexact
-from calque.core.errors import CalqueRuntimeError as JaxRuntimeError
+from calque.core.errors import CalqueRuntimeError
 from calque.core.jaxprs import ClosedJaxpr, Eqn, Jaxpr, Var, subjaxprs
 from calque.core.primitives import Primitive
 from calque.core.source import at as source_at
 from calque.core.trace import literal_value, trace_to_jaxpr, typeof
 from calque.ops.common import front
+from calque.ops.random.keys import keys_of_records
 from calque.transforms.engines.axes import Axis, AxisPrimitive
 from calque.transforms.engines.trees import FlatFunction, arrays, name_of
 from calque.transforms.primitives.flow import split
@@ -48,6 +49,11 @@ class DivisionByZeroError(JaxException):
     """A division by zero."""
 
 
+class JaxRuntimeError(CalqueRuntimeError, ValueError):
+    """A check that failed where nothing looks for its error. Programs that handle it know it as a
+    ValueError."""
+
+
 ErrorCategory = type[JaxException]
 Kinds = frozenset[ErrorCategory]
 Out = TypeVar("Out")
@@ -69,8 +75,14 @@ class Site(NamedTuple):
     suffix: str = ""
 
     def text(self, payload: Sequence[Any]) -> str:
-        args, kwargs = pytrees.unflatten(self.tree, [to_array(p) for p in payload])
+        args, kwargs = pytrees.unflatten(self.tree, [_value(p) for p in payload])
         return self.fmt.format(*args, **kwargs) + self.suffix
+
+
+def _value(x: Any) -> Any:
+    """A value of a payload, as the format of a message shows it."""
+    records = isinstance(x, (np.ndarray, np.generic)) and x.dtype.names
+    return keys_of_records(np.asarray(x)) if records else to_array(x)
 
 
 class Found(NamedTuple):

@@ -85,7 +85,7 @@ def jet(
     flat = FlatFunction(fun, pytrees.structure((tuple(primals), {})), "jet")
     outs, found = flat_jet(flat, values, terms, order)
     rows = [_result(o, s, factors) for o, s in zip(outs, found)]
-    values_out = [_as_array(o) for o in outs]
+    values_out = [to_array(o) for o in outs]
     return pytrees.unflatten(flat.out_tree, values_out), pytrees.unflatten(flat.out_tree, rows)
 
 
@@ -117,7 +117,7 @@ def _order(fun: Any, primals: Any, series: Any) -> int:
 
 def _value(x: Any, i: int, name: str) -> Any:
     try:
-        return _as_array(x)
+        return to_array(x)
     except TypeError:
         raise ValueError(
             f"primal value at position {i} is not an array: jet of {name} takes arrays and numbers."
@@ -146,7 +146,7 @@ def _terms(
 
 
 def _term(t: Any, aval: ShapedArray, i: int, n: int, name: str) -> Any:
-    t = _as_array(t)
+    t = to_array(t)
     got = typeof(t)
     if got.shape != aval.shape:
         raise ValueError(
@@ -161,11 +161,7 @@ def _result(out: Any, terms: Sequence[Any] | None, factors: Sequence[float]) -> 
     aval = typeof(out)
     zero = zeros(aval if has_tangent(aval) else ShapedArray(aval.shape, canonicalize(float)))
     given = terms if terms is not None else [None] * len(factors)
-    return [_as_array(zero if t is None else times(t, f)) for t, f in zip(given, factors)]
-
-
-def _as_array(x: Any) -> Any:
-    return x if hasattr(x, "aval") else to_array(x)
+    return [to_array(zero if t is None else times(t, f)) for t, f in zip(given, factors)]
 
 
 jet2 = partial(jet, factorial_scaled=False)

@@ -10,7 +10,7 @@ import numpy as np
 from calque.core import pytrees
 from calque.device_functions import device_put
 from calque.transforms.devices.sharding import NamedSharding
-from calque.transforms.devices.sharding import PartitionSpec as P
+from calque.transforms.devices.specs import PartitionSpec as P
 from calque.tree_util import tree_flatten, tree_unflatten
 
 __all__ = [

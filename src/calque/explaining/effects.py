@@ -50,7 +50,7 @@ def of_code(code: types.CodeType) -> Iterator[SideEffect]:
             yield SideEffect(f"{name}()", line)
         elif (
             i.opname in ("LOAD_METHOD", "LOAD_ATTR")
-            and name in MUTATING
+            and (name in MUTATING or name == "write")
             and held_outside(previous, captured)
         ):
             yield SideEffect(f"{previous.argval}.{name}()", line)

@@ -86,11 +86,6 @@ class Primitive(primitives.Primitive, metaclass=_AnyPrimitive):
         self.bind = bind  # type: ignore[method-assign]
         return bind
 
-    def get_bind_params(self, params: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        """What `bind` is called with to make an equation of these parameters: nothing more than
-        they."""
-        return [], params
-
     # ---------------------------------------------------------------- use
 
     def bind(self, *args: Any, **params: Any) -> Any:

@@ -11,6 +11,7 @@ from calque.ops import common
 from calque.ops.arithmetic import add_any_p as add_jaxvals_p
 from calque.ops.common import instantiate, tangent_aval, zero_like, zeros
 from calque.transforms.engines.jvp import JVPTrace, JVPTracer
+from calque.transforms.engines.trees import handed
 
 __all__ = [
     "JVPTrace", "JVPTracer", "UndefinedPrimal", "Zero", "add_jaxvals", "add_jaxvals_p",
@@ -20,10 +21,28 @@ __all__ = [
     "primitive_transposes", "zeros_like_aval",
 ]  # fmt: skip
 
+
 # rule(primals, tangents, **params) -> (result, tangent); rule(cotangent, *args, **params) ->
 # cotangents of the arguments
-primitive_jvps = Rules("jvp")
-primitive_transposes = Rules("transpose")
+def _jvp_as_given(_: Any, rule: Callable[..., Any]) -> Callable[..., Any]:
+    """A rule of a library, with arrays as users know them."""
+
+    def jvp_rule(primals: Any, tangents: Any, **params: Any) -> Any:
+        return rule(tuple(map(handed, primals)), tuple(map(handed, tangents)), **params)
+
+    return jvp_rule
+
+
+def _transpose_as_given(primitive: Any, rule: Callable[..., Any]) -> Callable[..., Any]:
+    def transpose_rule(cts: Any, *args: Any, **params: Any) -> Any:
+        cts = list(map(handed, cts)) if primitive.multiple_results else handed(cts)
+        return rule(cts, *map(handed, args), **params)
+
+    return transpose_rule
+
+
+primitive_jvps = Rules("jvp", _jvp_as_given)
+primitive_transposes = Rules("transpose", _transpose_as_given)
 
 
 def _results(primitive: Any, out: Any) -> list[Any]:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from calque.core.trace import typeof
 from calque.extend.own import Rules
 from calque.ops.common import aligned, batch_size, front, move, repeated
+from calque.transforms.engines.trees import handed
 
 __all__ = [
     "AxisData", "axis_primitive_batchers", "bdim_at_front", "broadcast", "defbroadcasting",
@@ -28,7 +29,8 @@ class AxisData(NamedTuple):
 
 def _with_axis(primitive: Any, rule: Callable[..., Any]) -> Callable[..., Any]:
     def batch(args: Any, dims: Any, **params: Any) -> Any:
-        return rule(AxisData(None, batch_size(args, dims)), args, dims, **params)
+        axis = AxisData(None, batch_size(args, dims))
+        return rule(axis, tuple(map(handed, args)), tuple(dims), **params)
 
     return batch
 
@@ -37,13 +39,23 @@ def _with_axis_size(primitive: Any, rule: Callable[..., Any]) -> Callable[..., A
     """The older form of such rules: (size, name, None, args, dims, **params)."""
 
     def batch(args: Any, dims: Any, **params: Any) -> Any:
-        return rule(batch_size(args, dims), None, None, args, dims, **params)
+        size = batch_size(args, dims)
+        return rule(size, None, None, tuple(map(handed, args)), tuple(dims), **params)
+
+    return batch
+
+
+def _as_given(primitive: Any, rule: Callable[..., Any]) -> Callable[..., Any]:
+    """A rule of a library, with arrays as users know them."""
+
+    def batch(args: Any, dims: Any, **params: Any) -> Any:
+        return rule(tuple(map(handed, args)), tuple(dims), **params)
 
     return batch
 
 
 # rule(args, dims, **params) -> (result, its dimension); with `multiple_results` lists of them
-primitive_batchers = Rules("batch")
+primitive_batchers = Rules("batch", _as_given)
 fancy_primitive_batchers = Rules("batch", _with_axis)
 axis_primitive_batchers = Rules("batch", _with_axis_size)
 

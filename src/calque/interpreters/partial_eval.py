@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from calque.core.jaxprs import ClosedJaxpr, Eqn, Jaxpr
-from calque.core.trace import JaxprTracer, trace_to_jaxpr
+from calque.core.trace import JaxprTrace, JaxprTracer, trace_to_jaxpr, typeof
+from calque.core.trace_state import Tracer, entered
 from calque.machine.state import process
 from calque.transforms.engines.slices import used_inputs, without_dead_code
 
@@ -139,9 +140,22 @@ def trace_to_jaxpr_dynamic(
 
 def trace_to_jaxpr_nounits(
     fun: Any, pvals: Sequence[PartialVal], instantiate: bool | Sequence[bool] = False
-) -> Any:
-    """Not supported: calque records whole programs and separates what is known afterwards."""
-    raise NotImplementedError(
-        "trace_to_jaxpr_nounits: use trace_to_jaxpr_dynamic or calque.make_jaxpr, and"
-        " calque.linearize"
-    )
+) -> tuple[Jaxpr, list[PartialVal], list[Any]]:
+    """Run a function of flat arguments that returns a flat list, of which some arguments are known:
+    what depends on these alone is computed, the rest is recorded.
+
+    Returns the program of the rest, from the unknown arguments to the unknown results; all results,
+    each known or a type; the constants of the program. Results marked by `instantiate` belong to
+    the program though they are known."""
+    call = getattr(fun, "call_wrapped", fun)
+    trace = JaxprTrace(getattr(fun, "__name__", ""))
+    with entered(trace):
+        args = [p.get_known() if p.is_known() else trace.new_argument(p.get_aval()) for p in pvals]
+        outs = list(call(*args))
+        recorded = [isinstance(o, Tracer) and o._trace is trace for o in outs]
+        kept = [r or w for r, w in zip(recorded, _wanted(instantiate, len(outs)), strict=True)]
+        closed = trace.finish([o for o, k in zip(outs, kept) if k])
+    found = [
+        PartialVal.unknown(typeof(o)) if k else PartialVal.known(o) for o, k in zip(outs, kept)
+    ]
+    return closed.jaxpr, found, closed.consts

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from calque.core.avals import ShapedArray
-from calque.transforms.devices.sharding_arrays import make_array_from_single_device_arrays
+from calque.transforms.devices.assembling import make_array_from_single_device_arrays
 
 __all__ = ["global_result_handlers"]
 

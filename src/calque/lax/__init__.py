@@ -349,6 +349,7 @@ from calque.ops.windows import (
     reduce_window_shape_tuple,
     reduce_window_sum_p,
 )
+from calque.transforms.devices.casts import pcast
 from calque.transforms.devices.collective_functions import (
     all_gather,
     all_to_all,
@@ -380,7 +381,6 @@ from calque.transforms.devices.sharding_constraint import (
     sharding_constraint_p,
     with_sharding_constraint,
 )
-from calque.transforms.devices.variance import pcast
 from calque.transforms.functions.associative_scan import associative_scan
 from calque.transforms.functions.branches import cond, switch
 from calque.transforms.functions.composites import composite, platform_dependent

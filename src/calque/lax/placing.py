@@ -8,8 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 from calque.core.devices import Device
-from calque.transforms.devices.sharding import PartitionSpec, Sharding
-from calque.transforms.devices.sharding_arrays import device_put
+from calque.transforms.devices.sharding import Sharding
+from calque.transforms.devices.sharding_arrays import device_put, put_as_asked
+from calque.transforms.devices.specs import PartitionSpec
+from calque.transforms.devices.types import lenient
 
 NAMES = (
     "broadcast", "broadcast_in_dim", "broadcasted_iota", "conv_general_dilated", "dot",
@@ -27,9 +29,10 @@ def placing(f: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(f)
     def placed(*args: Any, **kwargs: Any) -> Any:
         target = args[position] if len(args) > position else kwargs.pop(keyword, None)
-        out = f(*args[:position], **kwargs)
         if target is None:
-            return out
+            return f(*args[:position], **kwargs)
+        with lenient():
+            out = f(*args[:position], **kwargs)
         if not isinstance(target, (Sharding, PartitionSpec, Device)):
             raise TypeError(
                 f"`{keyword}` of {f.__name__} takes a NamedSharding or a PartitionSpec, got"
@@ -38,6 +41,6 @@ def placing(f: Callable[..., Any]) -> Callable[..., Any]:
         if f.__name__ == "rng_bit_generator":
             key, bits = out
             return [key, device_put(bits, target)]
-        return device_put(out, target)
+        return put_as_asked(out, target)
 
     return placed

@@ -15,7 +15,7 @@ from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
-Kind = TypeVar("Kind", bound="Entries[Any, Any]")
+SomeEntries = TypeVar("SomeEntries", bound="Entries[Any, Any]")
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 EVICTED_AT_ONCE: Final = 8  # a full table loses this part of itself, the oldest
@@ -216,7 +216,7 @@ class Tables(Generic[Key, Value]):
         """The table of one more object."""
         return self.new_of(Entries)
 
-    def new_of(self, kind: type[Kind]) -> Kind:
+    def new_of(self, kind: type[SomeEntries]) -> SomeEntries:
         """The table of one more object, of a class of its own."""
         made = kind(self.bound, self.counts)
         alive = weakref.ref(made, self._forget)
@@ -258,6 +258,20 @@ class WeakTable(weakref.WeakKeyDictionary[Key, Value]):
     def counters(self) -> Counters:
         c = self.counts
         return Counters(self.name, c.hits, c.misses, len(self), "the keys that live", 0)
+
+
+class Alive(weakref.WeakValueDictionary[Key, Value]):
+    """Values by key, as long as somebody else has them."""
+
+    programs = False
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+        caches.declare(self)
+
+    def counters(self) -> Counters:
+        return Counters(self.name, None, 0, len(self), "the values that live", 0)
 
 
 class Interned(dict[Key, Value]):

@@ -28,7 +28,7 @@ from calque.machine.lang.unit import (
 unit = Unit("integers")
 
 
-class Kind(enum.IntEnum):
+class IntegerType(enum.IntEnum):
     """Integers in memory."""
 
     I8 = 0
@@ -44,17 +44,17 @@ class Kind(enum.IntEnum):
 def load_integer(place: ptr, kind: i64) -> i64:
     """An integer from memory."""
     match kind:
-        case Kind.I8:
+        case IntegerType.I8:
             return i64(load_i8(place, 0))
-        case Kind.U8:
+        case IntegerType.U8:
             return load_u8(place, 0)
-        case Kind.I16:
+        case IntegerType.I16:
             return i64(load_i16(place, 0))
-        case Kind.U16:
+        case IntegerType.U16:
             return load_u16(place, 0)
-        case Kind.I32:
+        case IntegerType.I32:
             return i64(load_i32(place, 0))
-        case Kind.U32:
+        case IntegerType.U32:
             return load_u32(place, 0)
         case _:
             return load_i64(place, 0)
@@ -64,11 +64,11 @@ def load_integer(place: ptr, kind: i64) -> i64:
 def store_integer(place: ptr, number: i64, kind: i64) -> None:
     """An integer to memory, cut to its width."""
     match kind:
-        case Kind.I8 | Kind.U8:
+        case IntegerType.I8 | IntegerType.U8:
             store_i8(place, 0, number)
-        case Kind.I16 | Kind.U16:
+        case IntegerType.I16 | IntegerType.U16:
             store_i16(place, 0, number)
-        case Kind.I32 | Kind.U32:
+        case IntegerType.I32 | IntegerType.U32:
             store_i32(place, 0, number)
         case _:
             store_i64(place, 0, number)

@@ -20,6 +20,7 @@ import sys
 import time
 from typing import Any
 
+from calque.machine.daemons import park_daemon_threads
 from calque.machine.lang.unit import (
     NULL,
     Unit,
@@ -81,6 +82,7 @@ _pthread_attr_setstacksize = unit.extern("pthread_attr_setstacksize", i32, ptr, 
 _pthread_attr_destroy = unit.extern("pthread_attr_destroy", i32, ptr)
 _pthread_sigmask = unit.extern("pthread_sigmask", i32, i32, ptr, ptr)
 _sigfillset = unit.extern("sigfillset", i32, ptr)
+_system_pause = unit.extern("pause", i32)
 _mutex_init = unit.extern("pthread_mutex_init", i32, ptr, ptr)
 _mutex_lock = unit.extern("pthread_mutex_lock", i32, ptr)
 _mutex_unlock = unit.extern("pthread_mutex_unlock", i32, ptr)
@@ -326,6 +328,16 @@ def threads_stop() -> i64:
 
 
 @unit.function
+def threads_park(status: ptr) -> None:
+    """The end of a daemon thread: it waits until the process is gone."""
+    mask = alloca(128)
+    _sigfillset(mask)
+    _pthread_sigmask(_SIG_SETMASK, mask, NULL)
+    while True:
+        _system_pause()
+
+
+@unit.function
 def threads_after_fork() -> None:
     """In a forked child, where the workers do not exist: start anew when needed."""
     store_i64(_state, _STARTED, 0)
@@ -384,6 +396,8 @@ def _at_exit() -> None:
     if is_linked():
         _wanted.write(1)
         stop_threads(_EXIT_SECONDS)
+    if len(sys._current_frames()) > 1:
+        park_daemon_threads(threads_park.address)
 
 
 def _after_fork_in_child() -> None:

@@ -13,7 +13,7 @@ from calque.core.jaxprs import ClosedJaxpr
 from calque.core.lazy import LazyModule
 from calque.machine.call.functions import run_program
 from calque.machine.driver.program import Program
-from calque.native.control.forms import EMITTERS
+from calque.native.control.emitters import EMITTERS
 from calque.native.emit import kernels
 from calque.native.lower.graph import graph_of
 from calque.native.lower.rules import View
@@ -28,7 +28,7 @@ from calque.native.plan.steps import Call, Routine, Step, Switch, walk
 from calque.native.scalars.expr import Buffer, Expr
 
 if TYPE_CHECKING:
-    from calque.native.plan.verify import Form
+    from calque.native.plan.verify import StepForm
 
 checks = LazyModule("calque.native.plan.verify")
 views = LazyModule("calque.native.views")
@@ -93,7 +93,7 @@ class Planned:
         p = lowered.planner
         return self.checked("nests", fused(lowered.steps, p.mutable, p.sizes), lowered)
 
-    def checked(self, form: Form, steps: Sequence[Step], lowered: Lowered) -> Sequence[Step]:
+    def checked(self, form: StepForm, steps: Sequence[Step], lowered: Lowered) -> Sequence[Step]:
         """The steps; in tests they are verified."""
         if config.verify_kernels:
             given = [*lowered.inputs, *[b for b, _ in lowered.planner.consts]]

@@ -89,8 +89,9 @@ def check_sizes(name: str, a: Any, b: Any, ka: int, kb: int) -> None:
     sa, sb = typeof(a).shape, typeof(b).shape
     if sa[ka] != sb[kb]:
         raise TypeError(
-            f"{name} got incompatible shapes for contraction: {sa} and {sb}: axis {ka} of the first"
-            f" has size {sa[ka]}, axis {kb} of the second {sb[kb]}."
+            f"{name} got incompatible shapes for contraction: {sa} and {sb}: dot_general requires"
+            f" contracting dimensions to have the same shape, got ({sa[ka]},) and ({sb[kb]},)."
+            f" They are axis {ka} of the first operand and axis {kb} of the second."
         )
 
 

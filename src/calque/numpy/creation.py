@@ -42,7 +42,8 @@ from calque.numpy.promotion import (
     result_dtype,
 )
 from calque.numpy.signatures import AnyFunction, OutSharding, Placement
-from calque.transforms.devices.sharding_arrays import device_put
+from calque.transforms.devices.sharding_arrays import device_put, placed_like, put_as_asked
+from calque.transforms.devices.types import lenient
 from calque.transforms.functions import debug_nans
 
 
@@ -71,10 +72,12 @@ def placed(f: AnyFunction) -> AnyFunction:
 
     @functools.wraps(f)
     def make(*args: Any, **kwargs: Any) -> Any:
-        target = kwargs.get("device")
-        target = kwargs.get("out_sharding") if target is None else target
-        out = f(*args, **kwargs)
-        return out if target is None else device_put(out, target)
+        device, target = kwargs.get("device"), kwargs.get("out_sharding")
+        if device is None and target is None:
+            return f(*args, **kwargs)
+        with lenient():
+            out = f(*args, **kwargs)
+        return put_as_asked(out, target) if device is None else device_put(out, device)
 
     return make  # type: ignore[return-value]
 
@@ -96,7 +99,9 @@ def full_of(shape: Any, value: Any) -> Any:
 
 def number(n: int, dtype: Any) -> Any:
     """A number as an operand: an array that is kept for the next call, or where a program is traced
-    a NumPy one, which is shown."""
+    a NumPy one, which is shown. As a random key it is the key whose words are that number."""
+    if is_extended(dtype):
+        return do.random_wrap(np.full(dtype.impl.key_shape, n, np.uint32), impl=dtype.impl)
     if not trace_state.is_evaluating():
         return np.full((), n, dtype)
     x = _numbers.find((n, dtype))
@@ -174,7 +179,11 @@ def full(
     Array([7., 7.], dtype=float32, weak_type=True)"""
     check_arraylike("full", fill_value)
     aval = typeof(fill_value)
-    value = convert(fill_value, result_dtype(dtype, aval.dtype), dtype is None and aval.weak_type)
+    dtype, weak = result_dtype(dtype, aval.dtype), dtype is None and aval.weak_type
+    if is_extended(dtype) and type(fill_value) is int:
+        value = number(fill_value, dtype)
+    else:
+        value = convert(fill_value, dtype, weak)
     if aval.shape == ():
         return full_of(shape, value)
     return broadcast_value(value, canonical_shape(shape))
@@ -200,8 +209,8 @@ def _like(a: Any, value: Any, dtype: Any, shape: Any, name: str) -> Any:
     aval = typeof(a)
     out = full(aval.shape if shape is None else shape, value, result_dtype(dtype, aval.dtype))
     if dtype is None and aval.weak_type:
-        return do.convert_element_type(out, new_dtype=aval.dtype, weak_type=True)
-    return out
+        out = do.convert_element_type(out, new_dtype=aval.dtype, weak_type=True)
+    return out if shape is not None else placed_like(out, a)
 
 
 @placed
@@ -292,7 +301,7 @@ def array(
 def _array(x: Any, dtype: Any, copy: bool) -> Any:
     if type(x) is Dim:
         x = value_of(x)
-    if isinstance(x, (ArrayImpl, Tracer)) or hasattr(x, "aval"):
+    if isinstance(x, (ArrayImpl, Tracer)):
         if dtype is not None and dtype != x.dtype:
             return do.convert_element_type(x, new_dtype=dtype)
         if x.aval.weak_type and dtype is not None:
@@ -329,7 +338,8 @@ def _of_numpy(x: Any, dtype: Any) -> Any:
 
 
 def _copied(x: Any) -> Any:
-    return from_numpy(to_numpy(x), x.aval.weak_type)
+    out = do.copy(x) if is_extended(x.dtype) else from_numpy(to_numpy(x), x.aval.weak_type)
+    return out if x._extra is None else device_put(out, x._extra)
 
 
 def _np_array(x: Any, dtype: Any) -> np.ndarray:
@@ -354,13 +364,13 @@ def _from_sequence(x: Sequence[Any], dtype: Any) -> Any:
     leaves = pytrees.leaves(x, is_leaf=lambda v: v is None or not isinstance(v, (list, tuple)))
     if any(v is None for v in leaves):
         raise ValueError("None is not a valid value for jnp.array")
-    if any(type(v) is Dim for v in leaves):
+    if any(_stands_for_a_value(v) for v in leaves):
         return _from_sequence(_with_values(x), dtype)
     if not leaves:
         return adopted(np.array(x, dtype if dtype is not None else canonicalize(float)))
     if dtype is None:
         dtype, _ = promote(tuple([(a.dtype, a.weak_type) for a in map(typeof, leaves)]))
-    if any(isinstance(v, Tracer) for v in leaves):
+    if is_extended(dtype) or any(isinstance(v, Tracer) for v in leaves):
         return _stacked(x, dtype)
     with np.errstate(all="ignore"):
         if all(type(v) in PYTHON_SCALARS for v in leaves):
@@ -369,11 +379,20 @@ def _from_sequence(x: Sequence[Any], dtype: Any) -> Any:
         return adopted(_nested(x, dtype))
 
 
+def _stands_for_a_value(x: Any) -> bool:
+    if type(x) is Dim:
+        return True
+    return hasattr(x, "__jax_array__") and not isinstance(x, (ArrayImpl, Tracer))
+
+
 def _with_values(x: Any) -> Any:
-    """Free sizes in a nested list, as numbers of the running program."""
+    """A nested list with free sizes as numbers of the running program, and the values of objects
+    that hold one."""
     if isinstance(x, (list, tuple)):
         return [_with_values(v) for v in x]
-    return value_of(x) if type(x) is Dim else x
+    if not _stands_for_a_value(x):
+        return x
+    return value_of(x) if type(x) is Dim else x.__jax_array__()
 
 
 def _nested(x: Any, dtype: Any) -> np.ndarray:

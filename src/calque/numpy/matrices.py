@@ -38,7 +38,7 @@ def eye(
     Array([[1., 0.],
            [0., 1.]], dtype=float32)"""
     dtype = result_dtype(dtype, canonicalize(float))
-    (n,), (m,) = canonical_shape(N), canonical_shape(N if M is None else M)
+    n, m = canonical_shape((N, N if M is None else M))
     if type(k) is not int and (not is_integer(typeof(k).dtype) or typeof(k).ndim):
         raise ValueError(f"eye: k must be a scalar integer, got {k!r}")
     rows, columns, k = diagonal_places(n, m, k)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
@@ -257,9 +258,20 @@ def _keys_text(self: Any) -> str:
     )
 
 
+def _summands(self: Any) -> str | None:
+    """The text of an array whose parts are still to be added: its elements are nowhere."""
+    sharding = self._extra
+    if sharding is None or not getattr(getattr(sharding, "spec", None), "unreduced", None):
+        return None
+    return f"Array(shape={self.aval.shape}, dtype={self.aval.dtype}, sharding={sharding})"
+
+
 def _repr(self: Any) -> str:
     if is_extended(self.aval.dtype):
         return _keys_text(self)
+    summands = _summands(self)
+    if summands is not None:
+        return summands
     x = to_numpy(self)
     dtype = f"dtype={self.aval.dtype.name}" + (", weak_type=True" if self.aval.weak_type else "")
     prefix = "Array("
@@ -373,15 +385,27 @@ def _dlpack(
     return sharing.export(self, max_version, dl_device, copy)
 
 
+def _as_dtype(self: Any) -> np.dtype[Any]:
+    """What `np.dtype(x)` takes from an array: refused by later versions of JAX."""
+    warnings.warn(
+        "Implicit conversion of an array to a dtype is deprecated; rather than dtype=arr use"
+        " dtype=arr.dtype.",
+        DeprecationWarning,
+        stacklevel=2,
+    )
+    return np.dtype(self.aval.dtype)
+
+
 CONCRETE: Final[dict[str, Any]] = {
+    "__numpy_dtype__": property(_as_dtype),
     "__repr__": _repr,
     "__str__": lambda self: (
-        _keys_text(self) if is_extended(self.aval.dtype) else str(to_numpy(self))
+        _keys_text(self) if is_extended(self.aval.dtype) else _summands(self) or str(to_numpy(self))
     ),
     "__format__": lambda self, spec: (
         format(to_numpy(self)[()], spec)
-        if self.aval.ndim == 0
-        else format(str(to_numpy(self)), spec)
+        if self.aval.ndim == 0 and not is_extended(self.aval.dtype)
+        else format(str(self), spec)
     ),
     "__bool__": _bool,
     "__int__": lambda self: int(_scalar(self, "int")),
@@ -412,7 +436,7 @@ CONCRETE: Final[dict[str, Any]] = {
 
 def _no_bool(self: Any) -> bool:
     raise errors.TracerBoolConversionError(
-        f"Attempted boolean conversion of traced array with shape {self.aval.str_short()}: its"
+        f"Attempted boolean conversion of traced array with shape {self.aval.str_short()}. Its"
         f" value is not known while tracing.{origin(self)}\nUse lax.cond(pred, true_fun, false_fun,"
         " *operands) or jnp.where(pred, x, y) instead of `if`, lax.while_loop instead of `while`,"
         " and & | ~ instead of `and`, `or`, `not`; or let calque do so: jit(f,"
@@ -425,14 +449,20 @@ def _concretize(kind: str) -> Callable[[Any], Any]:
         raise errors.ConcretizationTypeError(
             f"Abstract tracer value encountered where concrete value is expected: {kind}() needs"
             f" the value of a traced array of type {self.aval.str_short()}, which is not known"
-            f" while tracing.{origin(self)}\nKeep the computation in jnp functions, or make the"
-            " argument static with static_argnums or static_argnames."
+            f" while tracing.{origin(self)}\nTry using `x.astype({kind})` instead, keep the"
+            " computation in jnp functions, or make the argument static with static_argnums or"
+            " static_argnames."
         )
 
     return method
 
 
 def _no_index(self: Any) -> int:
+    if self.aval.shape or not is_integer(self.aval.dtype):
+        raise errors.TracerIntegerConversionError(
+            "Only integer scalar arrays can be converted to a scalar index."
+            f" Got a traced array of type {self.aval.str_short()}.{origin(self)}"
+        )
     raise errors.TracerIntegerConversionError(
         f"The __index__() method was called on traced array with shape {self.aval.str_short()}: a"
         " Python index or size is needed, but its value is not known while"

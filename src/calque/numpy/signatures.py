@@ -8,7 +8,8 @@ from typing import Any, Protocol, SupportsIndex, TypeVar
 from calque.core.arrays import Array
 from calque.core.devices import Device
 from calque.core.types import ArrayLike, DTypeLike
-from calque.transforms.devices.sharding import PartitionSpec, Sharding
+from calque.transforms.devices.sharding import Sharding
+from calque.transforms.devices.specs import PartitionSpec
 
 AnyFunction = TypeVar("AnyFunction", bound=Callable[..., Any])
 

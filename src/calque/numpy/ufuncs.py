@@ -19,7 +19,7 @@ from calque.core.dtypes import (
     is_unsigned,
 )
 from calque.core.primitives import do
-from calque.core.trace import typeof
+from calque.core.trace import VALUES, typeof
 from calque.core.types import ArrayLike
 from calque.numpy.calls.marks import python_only
 from calque.numpy.promotion import (
@@ -78,7 +78,13 @@ def binary(
 ) -> Binary:
     def ufunc(x: ArrayLike, y: ArrayLike, /) -> Array:
         a, b = getattr(x, "aval", None), getattr(y, "aval", None)
-        if a is b and a is not None and promotion is promote_dtypes:
+        if (
+            a is b
+            and a is not None
+            and promotion is promote_dtypes
+            and isinstance(x, VALUES)
+            and isinstance(y, VALUES)
+        ):
             return apply(x, y)
         x, y = operands(name, promotion, x, y)
         return apply(x, y)
@@ -174,7 +180,7 @@ def _fmod(x: Any, y: Any) -> Any:
 
 def _is_known_divisor(y: Any) -> bool:
     """Is it one number, known and not 0?"""
-    return not hasattr(y, "aval") and np.ndim(y) == 0 and y != 0
+    return not isinstance(y, VALUES) and np.ndim(y) == 0 and y != 0
 
 
 def _floor_divide(x: Any, y: Any) -> Any:

@@ -26,7 +26,7 @@ from calque.core.dtypes import (
     is_integer,
 )
 from calque.core.primitives import REGISTRY, Zero, do
-from calque.core.trace import typeof
+from calque.core.trace import VALUES, typeof
 from calque.machine.caches import Table
 
 # ---------------------------------------------------------------- which dtypes a primitive takes
@@ -259,7 +259,7 @@ def _align(x: Any, shape: tuple[int, ...], d: int | None, dim: int, target: tupl
 def operand(x: Any) -> Any:
     """An operand that primitives take: NumPy arrays with the dtype that calque gives them, Python
     scalars as they are."""
-    if hasattr(x, "aval"):
+    if isinstance(x, VALUES):
         return x
     if isinstance(x, (np.ndarray, np.generic)):
         dtype = typeof(x).dtype

@@ -24,7 +24,7 @@ from calque.core.dtypes import (
     short_name,
 )
 from calque.core.primitives import Primitive, UndefinedPrimal, Zero, do
-from calque.core.trace import typeof
+from calque.core.trace import VALUES, typeof
 from calque.ops.bits import as_unsigned, bit_width, from_unsigned
 from calque.ops.common import ANY, PLAIN, move, refuse_dtype, tangent_aval
 from calque.ops.common import operand as as_operand
@@ -258,7 +258,7 @@ def converted_to(x: Any, dtype: Any, weak_type: bool) -> Any:
         return scalar(_python_converted(x, dtype), dtype, weak_type)
     x = as_operand(x)
     aval = typeof(x)
-    if hasattr(x, "aval") and aval.dtype == dtype and aval.weak_type == weak_type:
+    if isinstance(x, VALUES) and aval.dtype == dtype and aval.weak_type == weak_type:
         return x
     if is_complex(aval.dtype) and not is_complex(dtype) and getattr(dtype, "kind", "") != "b":
         warnings.warn(

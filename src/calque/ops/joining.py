@@ -10,7 +10,7 @@ import numpy as np
 
 from calque.core.avals import ShapedArray
 from calque.core.primitives import Primitive, UndefinedPrimal, Zero, do
-from calque.core.trace import typeof
+from calque.core.trace import VALUES, typeof
 from calque.ops import common
 from calque.ops.common import batch_size, front, instantiate, move, zeros
 from calque.ops.common import operand as as_operand
@@ -106,7 +106,7 @@ def concatenate(operands: Sequence[Any], dimension: int) -> Any:
     """
     if len(operands) == 0:
         raise ValueError("concatenate requires a non-empty sequences of arrays")
-    if len(operands) == 1 and hasattr(operands[0], "aval"):
+    if len(operands) == 1 and isinstance(operands[0], VALUES):
         return operands[0]
     return do.concatenate(*[as_operand(x) for x in operands], dimension=dimension)
 

@@ -15,7 +15,7 @@ import numpy as np
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import COMPLEX, FLOATS, bool_
 from calque.core.primitives import REGISTRY, NotApplicable, Primitive, UndefinedPrimal, Zero
-from calque.core.trace import typeof
+from calque.core.trace import VALUES, typeof
 from calque.ops.common import (
     Accepts,
     add_tangents,
@@ -263,15 +263,15 @@ def apply_unary(prim: Primitive, x: Any, **params: Any) -> Any:
 def apply_nary(prim: Primitive, *xs: Any) -> Any:
     """Bind `prim` to operands as users give them: converted to one dtype, size-1 dimensions
     repeated."""
-    first = getattr(xs[0], "aval", None)
-    if first is not None:
+    if isinstance(xs[0], VALUES):
+        first = xs[0].aval
         if len(xs) == 2 and type(xs[1]) in (float, int):
             return prim.bind(xs[0], quick_scalar(prim.name, xs[1], first))
         for x in xs:
-            aval = getattr(x, "aval", None)
-            if aval is not first and (
-                aval is None or aval.dtype != first.dtype or aval.shape != first.shape
-            ):
+            if not isinstance(x, VALUES):
+                break
+            aval = x.aval
+            if aval is not first and (aval.dtype != first.dtype or aval.shape != first.shape):
                 break
         else:
             return prim.bind(*xs)

@@ -15,7 +15,7 @@ from calque.core.avals import ShapedArray
 from calque.core.dims import as_size, surely_equal
 from calque.core.dtypes import canonicalize
 from calque.core.primitives import NotApplicable, Primitive, UndefinedPrimal, Zero, do
-from calque.core.trace import typeof
+from calque.core.trace import VALUES, typeof
 from calque.ops import common
 from calque.ops.common import instantiate, move, zero_like
 from calque.ops.common import operand as as_operand
@@ -206,7 +206,7 @@ def broadcast_in_dim(
 def _is_array(x: Any) -> bool:
     """Whether `x` is one of our arrays or tracers, which an operation without effect can return as
     it is."""
-    return hasattr(x, "aval")
+    return isinstance(x, VALUES)
 
 
 # ---------------------------------------------------------------- reshape

@@ -12,7 +12,7 @@ from calque.core.avals import ShapedArray
 from calque.core.dims import surely_less
 from calque.core.dtypes import canonicalize, iinfo, is_integer, is_unsigned
 from calque.core.primitives import Primitive, UndefinedPrimal, Zero, do
-from calque.core.trace import typeof
+from calque.core.trace import VALUES, typeof
 from calque.core.trace_state import Tracer
 from calque.ops import common
 from calque.ops.common import batch_size, front, instantiate, zero_like, zeros
@@ -383,7 +383,7 @@ def _start_indices(
     x: Any, start_indices: Any, allow_negative_indices: bool | Sequence[bool]
 ) -> list[Any]:
     shape = typeof(x).shape
-    if hasattr(start_indices, "aval") or isinstance(start_indices, np.ndarray):
+    if isinstance(start_indices, (*VALUES, np.ndarray)):
         start_indices = _components(start_indices)
     if len(start_indices) != len(shape):
         raise ValueError(

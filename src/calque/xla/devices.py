@@ -22,7 +22,7 @@ class XlaDevice(Device):
         self.platform, self.xla = platform, xla
 
     @property
-    def client(self) -> Any:
+    def client(self) -> Any:  # type: ignore[override]
         return self.xla.client
 
     def memory_stats(self) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from calque.core import pytrees
+from calque.transforms.devices.type_constraints import with_constraints
 from calque.transforms.jit.traced import Traced
 from calque.xla import jaxlib
 from calque.xla.lower.module import LoweredModule, Request, lower_module
@@ -20,7 +21,7 @@ def lowered(program: Traced, names: Sequence[str], keep_unused: bool) -> Lowered
         arguments=list(names),
         results=result_names(program),
     )
-    return lower_module(program.closed, request)
+    return lower_module(with_constraints(program.closed), request)
 
 
 def result_names(program: Traced) -> list[str]:

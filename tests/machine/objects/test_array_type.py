@@ -171,7 +171,7 @@ def test_weak_references_and_attributes() -> None:
         assert array.test_attribute == array._ptr + 1
     finally:
         del ArrayImpl.test_attribute  # type: ignore[attr-defined]
-    assert ArrayImpl.__module__ == "calque" and ArrayImpl.__name__ == "Array"
+    assert ArrayImpl.__module__ == "calque" and ArrayImpl.__name__ == "ArrayImpl"
 
 
 def test_many_arrays_neither_leak_nor_mix() -> None:

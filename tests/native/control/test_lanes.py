@@ -9,7 +9,7 @@ import pytest
 import calque
 import calque.numpy as jnp
 from calque import lax
-from calque.native.loops.tree import For, If, Loop, Out, State, Store, statements
+from calque.native.loops.tree import For, If, Out, Recurrence, State, Store, statements
 from calque.native.plan.steps import Call, Repeat, Switch, walk
 from calque.native.scalars.expr import cast, const, ex, load, ref, var
 from tests.native.programs import check, compiled, normal
@@ -28,14 +28,14 @@ def f32(v):
 X = load(x, (i,))
 
 
-def halvings(name: str, start: Any) -> Loop:
+def halvings(name: str, start: Any) -> Recurrence:
     """How often `start` is halved until it is below 1, and what is left."""
     a, k = ref(f"{name}.a", "f32"), ref(f"{name}.k", "i64")
     states = (
         State(f"{name}.a", start, ex("mul", a, f32(0.5))),
         State(f"{name}.k", const(0), ex("add", k, const(1))),
     )
-    return Loop(states, (), cond=ex("ge", a, f32(1.0)))
+    return Recurrence(states, (), cond=ex("ge", a, f32(1.0)))
 
 
 def python_halvings(v: float) -> tuple[float, int]:
@@ -78,9 +78,9 @@ def test_loops_inside_loops() -> None:
     """The inner loop would never end for a lane that has left the outer one."""
     a, s = ref("o.a", "f32"), ref("o.s", "f32")
     b = ref("w.b", "f32")
-    inner = Loop((State("w.b", a, ex("mul", b, f32(2.0))),), (), cond=ex("lt", b, f32(64.0)))
+    inner = Recurrence((State("w.b", a, ex("mul", b, f32(2.0))),), (), cond=ex("lt", b, f32(64.0)))
     states = (State("o.a", X, ex("sub", a, f32(1.0))), State("o.s", f32(0.0), ex("add", s, b)))
-    body = (Loop(states, (inner,), cond=ex("gt", a, f32(0.0))), Store(y, (i,), s))
+    body = (Recurrence(states, (inner,), cond=ex("gt", a, f32(0.0))), Store(y, (i,), s))
 
     def want(v: float) -> float:
         total = np.float32(0)
@@ -133,7 +133,7 @@ def vector_loops(steps: list[Any]) -> list[For]:
         for s in bodies
         if isinstance(s, For)
         and s.kind == "vector"
-        and any(isinstance(b, (Loop, If)) for b in s.body)
+        and any(isinstance(b, (Recurrence, If)) for b in s.body)
     ]
 
 
@@ -179,7 +179,7 @@ def test_dear_branches_run_for_their_lanes_only() -> None:
     check(f, p, v, tol=1e-3)
     (nest,) = vector_loops(steps_of(f, p, v))
     (choice,) = [s for s in nest.body if isinstance(s, If)]
-    assert [type(s) for s in (*choice.then, *choice.orelse)] == [Loop]
+    assert [type(s) for s in (*choice.then, *choice.orelse)] == [Recurrence]
 
 
 def test_many_branches() -> None:

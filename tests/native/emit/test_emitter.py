@@ -10,7 +10,7 @@ import pytest
 from calque.native.emit import emitter
 from calque.native.emit.math_functions import MathFunction
 from calque.native.loops.canonical import canonical
-from calque.native.loops.tree import Acc, Fold, For, If, Let, Loop, Out, State, Store
+from calque.native.loops.tree import Acc, Fold, For, If, Let, Out, Recurrence, State, Store
 from calque.native.loops.verify import verify
 from calque.native.scalars.expr import cast, const, ex, load, make, ref, var
 from tests.native.run_kernel import array
@@ -63,7 +63,7 @@ def collatz():
     odd = ex("ne", ex("and", a, ONE), ZERO)
     following = ex("select", odd, ex("add", ex("mul", a, const(3)), ONE), ex("ashr", a, ONE))
     states = (State("a", load(x, (i,)), following), State("s", ZERO, ex("add", steps, ONE)))
-    return over_lanes(Loop(states, (), cond=ex("gt", a, ONE)), Store(y, (i,), steps))
+    return over_lanes(Recurrence(states, (), cond=ex("gt", a, ONE)), Store(y, (i,), steps))
 
 
 def counted():
@@ -71,7 +71,7 @@ def counted():
     x, y = array("x", "f32", n), array("y", "f32", 1)
     s, v = ref("s", "f32"), load(x, (i,))
     following = make("rare", (ex("gt", v, s), ex("add", s, v), ex("sqrt", v)), "f32")
-    loop = Loop((State("s", const(0.0, "f32"), following),), (), var=i)
+    loop = Recurrence((State("s", const(0.0, "f32"), following),), (), var=i)
     return (loop, Store(y, (ZERO,), s))
 
 

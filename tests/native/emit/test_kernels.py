@@ -5,6 +5,7 @@ import ast
 import os
 import pathlib
 import shutil
+from weakref import WeakValueDictionary
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from calque.native.emit import emitter, kernels
 from calque.native.emit.kernels import compile_kernels
 from calque.native.emit.math_functions import definition
 from calque.native.loops.canonical import canonical
-from calque.native.loops.tree import Acc, For, Loop, State, Store
+from calque.native.loops.tree import Acc, For, Recurrence, State, Store
 from calque.native.scalars.expr import Buffer, const, ex, load, make, param, ref, var, walk
 from tests.native.run_kernel import array, call, run, run_plain, words
 
@@ -128,7 +129,7 @@ def private_cache(tmp_path, monkeypatch):
     monkeypatch.delenv("CALQUE_CACHE", raising=False)
     diskcache.reload()
     monkeypatch.setattr(kernels, "_codes", Entries(1000))
-    monkeypatch.setattr(kernels, "_addresses", {})
+    monkeypatch.setattr(kernels, "_linked", WeakValueDictionary())
     yield
     monkeypatch.undo()
     diskcache.reload()
@@ -143,7 +144,7 @@ def test_kernels_are_found_on_disk(private_cache, monkeypatch):
     compile_kernels(bodies)
     assert kernels.stats.compiled == start + 2
     kernels._codes.clear()
-    kernels._addresses.clear()  # as in another process
+    kernels._linked.clear()  # as in another process
     monkeypatch.setattr(kernels, "_emit", None)  # no text is made
     found = kernels.stats.disk
     k, _ = compile_kernels(bodies)
@@ -209,7 +210,7 @@ def test_a_kernel_that_fails_to_compile_is_not_kept(monkeypatch):
     body = scaled(extra=777.125)
     with monkeypatch.context() as patch:
         patch.setattr(kernels, "_emit", refuse)
-        patch.setattr(kernels, "_from_disk", lambda symbol, opt: False)
+        patch.setattr(kernels, "_from_disk", lambda symbol, opt: None)
         with pytest.raises(RuntimeError):
             compile_kernels([body])
     assert compile_kernels([body])[0].address
@@ -306,7 +307,7 @@ def collatz():
         ex("ashr", a, c(1)),
         ex("add", ex("mul", a, c(3)), c(1)),
     )
-    loop = Loop(
+    loop = Recurrence(
         (State("a", param("p", "i64"), step), State("s", c(0), ex("add", steps, c(1)))),
         (),
         cond=ex("ne", a, c(1)),

@@ -12,8 +12,8 @@ from calque.native.loops.tree import (
     For,
     If,
     Let,
-    Loop,
     Out,
+    Recurrence,
     State,
     Store,
     as_fold,
@@ -602,8 +602,8 @@ def test_while_with_states():
     even = ex("eq", ex("and", a, c(1)), c(0))
     step = select(even, ex("ashr", a, c(1)), ex("add", ex("mul", a, c(3)), c(1)))
     body = (
-        Loop((State("a", param("p", "i64"), step), State("s", c(0), ex("add", steps, c(1)))), (),
-        cond=ex("ne", a, c(1))),
+        Recurrence((State("a", param("p", "i64"), step), State("s", c(0), ex("add", steps, c(1)))),
+        (), cond=ex("ne", a, c(1))),
         Store(y, (c(0),), a),
         Store(y, (c(1),), steps),
     )  # fmt: skip
@@ -618,7 +618,9 @@ def test_scan_with_states_and_arrays():
     y = array("y", "i64", n)
     a, b = ref("a", "i64"), ref("b", "i64")
     body = (
-        Loop((State("a", c(0), b), State("b", c(1), ex("add", a, b))), (Store(y, (i,), a),), var=i),
+        Recurrence(
+            (State("a", c(0), b), State("b", c(1), ex("add", a, b))), (Store(y, (i,), a),), var=i
+        ),
     )
     out = np.zeros(12, "i8")
     run(body, {y: out, "n": 12})
@@ -632,7 +634,7 @@ def test_states_differ_from_lane_to_lane():
     z, k = ref("z", "f32"), var("k", n)
     body = (
         For(j, (
-            Loop((State("z", f32(0.0), ex("add", ex("mul", z, z), load(x, (j,)))), State("q",
+            Recurrence((State("z", f32(0.0), ex("add", ex("mul", z, z), load(x, (j,)))), State("q",
             f32(1.0), f32(2.0))), (), var=k),
             Store(y, (j,), ex("mul", z, ref("q", "f32"))),
         ), (), "vector", 16),
@@ -728,10 +730,10 @@ def broken():
     yield "bound where", (For(i, (For(i, (s,)),)),)
     yield "no fold", (For(i, (), (Acc("a", "mean", load(y, (i,))),)),)
     yield "indices given", (For(i, (Store(y, (i, i), f32(0.0)),)),)
-    yield "without count", (Loop((), ()),)
+    yield "without count", (Recurrence((), ()),)
     yield (
         "changes from",
-        (Loop((State("a", c(0), f32(0.0)),), (), cond=ex("lt", ref("a", "i64"), c(5))),),
+        (Recurrence((State("a", c(0), f32(0.0)),), (), cond=ex("lt", ref("a", "i64"), c(5))),),
     )
 
 

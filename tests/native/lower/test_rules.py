@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from calque.core.avals import ShapedArray
-from calque.native.control.forms import EMITTERS
+from calque.native.control.emitters import EMITTERS
 from calque.native.lower.graph import Node
 from calque.native.lower.rules import Layer, Lower, View, buffer_of
 from calque.native.lower.sizes import Sizes

@@ -253,3 +253,11 @@ def test_a_result_that_only_the_second_equation_names():
     (only,) = common_subexpressions(jaxpr).eqns
     assert [isinstance(v, DropVar) for v in only.outvars] == [False, True, False]
     assert only.outvars[0] is eqns[0].outvars[0] and only.outvars[2] is eqns[1].outvars[2]
+
+
+def test_comparisons_of_float0() -> None:
+    """They look at no memory: there is none."""
+    x = np.zeros(3, float0)
+    for f, want in ((jnp.equal, True), (jnp.not_equal, False)):
+        assert np.asarray(cq.jit(f)(x, x)).tolist() == [want] * 3
+        assert np.asarray(f(x, x)).tolist() == [want] * 3

@@ -12,7 +12,7 @@ import calque.numpy as jnp
 from calque import lax
 from calque.core.backends import Options
 from calque.native import backend
-from calque.native.control.forms import EMITTERS
+from calque.native.control.emitters import EMITTERS
 from calque.native.lower.graph import Node, graph_of
 from calque.native.lower.sizes import Sizes
 from calque.native.passes.pipeline import run as run_passes

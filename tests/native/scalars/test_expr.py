@@ -87,6 +87,21 @@ def test_reshape_undone():
     assert linear((n, m), (ex("floordiv", i, m), ex("mod", i, m))) is i
 
 
+def test_reshapes_of_many_dimensions_undone():
+    """Small sizes are numbers, and a quotient of a quotient by numbers is one quotient."""
+
+    def apart(k, sizes):
+        out = []
+        for d in reversed(sizes[1:]):
+            out.append(ex("mod", k, d))
+            k = ex("floordiv", k, d)
+        return [k, *reversed(out)]
+
+    k = var("k", 100_000)
+    for sizes in ((c(3), c(3), c(16), m), (c(2), c(3), c(4), c(5)), (n, c(3), m, c(7), c(2))):
+        assert linear(sizes, apart(k, sizes)) is k
+
+
 def test_mixed_radix_of_constants():
     a, b = var("a", 3), var("b", 5)
     at = ex("add", ex("mul", a, c(10)), ex("add", ex("mul", b, c(2)), c(1)))

@@ -13,7 +13,19 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent.parent
 FILES = [
     HERE.parent / "jit" / "test_pmap.py",
-    *[HERE / f"test_{name}.py" for name in ("sharding", "shard_map", "single_map")],
+    *[
+        HERE / f"test_{name}.py"
+        for name in (
+            "sharding",
+            "shard_map",
+            "single_map",
+            "types",
+            "assembling",
+            "tiles",
+            "casts",
+            "type_constraints",
+        )
+    ],
     ROOT / "tests" / "test_devices.py",
 ]
 

@@ -8,6 +8,7 @@ import pytest
 import calque
 import calque.numpy as jnp
 from calque import lax
+from calque.experimental import checkify
 from calque.sharding import (
     AbstractMesh,
     AxisType,
@@ -279,6 +280,26 @@ def test_constraints():
     np.testing.assert_array_equal(calque.grad(lambda a: f(a).sum())(jnp.ones(4)), [2] * 4)
 
 
+def test_the_sharding_of_a_type_without_a_mesh_places_nothing():
+    def f(x):
+        kept = calque.typeof(x).sharding
+        return x + calque.random.normal(calque.random.key(0), x.shape, out_sharding=kept)
+
+    x = jnp.ones(3)
+    for made in (f(x), calque.jit(f)(x)):
+        assert made.sharding == x.sharding and made.devices() == x.devices()
+    primitives = [e.primitive.name for e in calque.make_jaxpr(f)(x).eqns]
+    assert "sharding_constraint" not in primitives
+
+
+@four_devices
+def test_placed_values_may_be_looked_at_by_what_has_no_results():
+    x = calque.device_put(jnp.arange(4.0), NamedSharding(square(), P("x")))
+    checkify.check(x[0] == 0, "the first is {}", x)  # its payload is placed
+    with pytest.raises(ValueError, match="the first is"):
+        checkify.check(x[0] == 1, "the first is {}", x)
+
+
 @four_devices
 def test_arrays_from_parts():
     s = NamedSharding(square(), P("x", "y"))
@@ -306,5 +327,5 @@ def test_arrays_from_parts():
     with pytest.raises(ValueError, match=r"distinct devices, but got device IDs \[0, 0, 0, 0\]"):
         calque.make_array_from_single_device_arrays((8,), row, [jnp.ones(4)] * 4)
     assert calque.make_array_from_process_local_data(row, np.ones(8)).sharding == row
-    with pytest.raises(ValueError, match="the only process"):
+    with pytest.raises(ValueError, match="on a single process"):
         calque.make_array_from_process_local_data(row, np.ones(8), (16,))

@@ -2,6 +2,7 @@
 
 import collections
 import functools
+import inspect
 import threading
 
 import numpy as np
@@ -311,10 +312,20 @@ def test_device_and_backend():
     assert f(jnp.ones(3))["y"].devices() == {d} and f(jnp.ones(3))["y"].tolist() == [2, 2, 2]
     assert float(calque.jit(lambda x: x + 1, backend="cpu")(1.0)) == 2
     for options, error, text in (
-        ({"backend": "gpu"}, RuntimeError, "unknown backend 'gpu'"),
+        ({"backend": "gpu"}, RuntimeError, "Unknown backend gpu"),
         ({"device": "cpu:0"}, TypeError, "must be one of calque.devices()"),
         ({"device": d, "backend": "cpu"}, ValueError, "both a device and a backend"),
         ({"device": d, "out_shardings": d}, ValueError, "together with in_shardings"),
     ):
         with pytest.raises(error, match=text.replace("(", r"\(").replace(")", r"\)")):
             calque.jit(lambda x: x, **options)
+
+
+def test_how_a_jitted_function_shows_itself():
+    @calque.jit
+    def f(x, *, scale=2):
+        return x * scale
+
+    assert repr(f).startswith("<PjitFunction of <function ") and "PjitFunction" in str(type(f))
+    for follow in (True, False):
+        assert str(inspect.signature(f, follow_wrapped=follow)) == "(x, *, scale=2)"

@@ -1,5 +1,6 @@
+"""The primitive composite: a named call, what transformations make of it."""
+
 import numpy as np
-import pytest
 
 import calque
 import calque.numpy as jnp
@@ -20,32 +21,3 @@ def test_a_named_call():
     np.testing.assert_allclose(
         calque.jit(calque.grad(tangent))(1.0), 1 / np.cos(1.0) ** 2, rtol=1e-6
     )
-
-
-def test_attributes_and_trees():
-    f = lax.composite(lambda x, *, n: {"a": x * n[0], "b": x + n[1]}, "pair")
-    out = calque.jit(lambda x: f(x, n=(2, 3)))(4.0)
-    assert (float(out["a"]), float(out["b"])) == (8.0, 7.0)
-    assert "attributes=(('n', (2, 3)" in str(calque.make_jaxpr(lambda x: f(x, n=(2, 3)))(1.0))
-
-
-def test_captured_values_are_refused():
-    with pytest.raises(
-        TypeError, match=r"composite 'pair': the attribute n .* as positional arguments"
-    ):
-        calque.jit(lambda x: lax.composite(lambda x, *, n: x * n, "pair")(x, n=x))(1.0)
-    with pytest.raises(TypeError, match="a captured value"):
-        calque.jit(lambda x: lax.composite(lambda y: x * y, "pair")(1.0))(1.0)
-
-
-def test_platforms():
-    double, triple = lambda x: x * 2, lambda x: x * 3
-    assert lax.platform_dependent(2.0, cpu=double, default=triple) == 4.0
-    assert (
-        float(calque.jit(lambda x: lax.platform_dependent(x, cuda=double, default=triple))(2.0))
-        == 6.0
-    )
-    with pytest.raises(NotImplementedError, match="a function for cuda but the platform is cpu"):
-        lax.platform_dependent(2.0, cuda=double)
-    with pytest.raises(TypeError, match="cuda must be a function"):
-        lax.platform_dependent(2.0, cuda=1, default=double)

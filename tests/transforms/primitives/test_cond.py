@@ -6,7 +6,6 @@ from calque.transforms.functions.autodiff import grad
 from calque.transforms.functions.branches import cond, switch
 from calque.transforms.functions.shapes import make_jaxpr
 from calque.transforms.functions.vmap import vmap
-from calque.transforms.jit.decorator import jit
 from tests.transforms.programs import check, close, primitives_of, reference_backend, verified  # noqa: F401
 
 pytestmark = pytest.mark.usefixtures("reference_backend")
@@ -76,64 +75,3 @@ def test_printed_form():
         "d:f32[] = cond[ branches=( { lambda ; e:f32[]. let f:f32[] = neg e in (f,) } { lambda ;"
         " g:f32[]. let in (g,) } ) ] c a" in text
     )
-
-
-def test_older_form_and_operand():
-    assert float(cond(True, 3.0, lambda x: x, 4.0, lambda x: x * 2)) == 3.0
-    assert float(cond(False, 3.0, lambda x: x, 4.0, lambda x: x * 2)) == 8.0
-    assert float(cond(True, lambda x: x + 1, lambda x: x, operand=3.0)) == 4.0
-    assert float(cond(False, lambda _: 1.0, lambda _: 2.0, operand=None)) == 2.0
-
-
-def test_switch_clamps():
-    f = jit(lambda i: switch(i, [lambda: 10, lambda: 20, lambda: 30]))
-    assert [int(f(i)) for i in (0, 1, 2, 99, -5)] == [10, 20, 30, 30, 10]
-    assert int(switch(0, [lambda: 5])) == 5
-
-
-def test_weak_types_give_way():
-    out = cond(True, lambda: 1.0, lambda: jnp.float32(2.0))
-    assert out.dtype == np.float32 and not out.aval.weak_type
-
-
-@pytest.mark.parametrize(
-    "call, error, text",
-    [
-        (
-            lambda: cond(True, lambda: 1, lambda: 1.0),
-            TypeError,
-            (
-                r"true_fun has type int32\[\] but the corresponding output of false_fun has type"
-                r" float32\[\], so the dtypes"
-            ),
-        ),
-        (
-            lambda: cond(True, lambda: {"a": jnp.ones(2)}, lambda: {"a": jnp.ones(3)}),
-            TypeError,
-            r"component \['a'\].*shapes do not match",
-        ),
-        (lambda: cond(True, lambda: (1, 2), lambda: 1), TypeError, "same pytree structure"),
-        (
-            lambda: cond(jnp.ones(2), lambda: 1, lambda: 2),
-            TypeError,
-            r"Pred must be a scalar, got .* of shape \(2,\)",
-        ),
-        (
-            lambda: cond(1j, lambda: 1, lambda: 2),
-            TypeError,
-            "either boolean or number, got complex64",
-        ),
-        (
-            lambda: cond("a", lambda: 1, lambda: 2),
-            TypeError,
-            "must be a scalar, got a of type <class 'str'>",
-        ),
-        (lambda: cond(True, 1, 2), TypeError, "should be callable"),
-        (lambda: switch(0, []), ValueError, "Empty branch sequence"),
-        (lambda: switch(0.5, [lambda: 1, lambda: 2]), TypeError, "Index type must be an integer"),
-        (lambda: switch(0, [lambda: 1, lambda: 2.0]), TypeError, "branch 1 has type float32"),
-    ],
-)
-def test_bad_arguments(call, error, text):
-    with pytest.raises(error, match="(?s)" + text):
-        call()

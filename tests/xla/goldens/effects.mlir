@@ -15,7 +15,7 @@ module @jit_effects attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas
       %3 = stablehlo.add %iterArg_1, %c_4 : tensor<i32>
       stablehlo.return %2#0, %3, %2#1, %2#2 : !stablehlo.token, tensor<i32>, tensor<i32>, tensor<2x3xf32>
     }
-    return %1#3 : tensor<2x3xf32>
+    return %arg0 : tensor<2x3xf32>
   }
   func.func private @closed_call(%arg0: !stablehlo.token, %arg1: tensor<i32>, %arg2: tensor<2x3xf32>) -> (!stablehlo.token, tensor<i32>, tensor<2x3xf32>) {
     %c = stablehlo.constant dense<1> : tensor<i32>

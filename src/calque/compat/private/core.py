@@ -17,7 +17,9 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     )
     from calque.core.trace import (
         eval_jaxpr,
-        typeof,
+    )
+    from calque.core.trace import (
+        placed_typeof as typeof,
     )
     from calque.core.trace_state import (
         Trace,
@@ -30,6 +32,13 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     from calque.extend.core import *  # noqa: F403 (what is public is here as well)
     from calque.extend.programs import (
         trace_state_clean,
+    )
+    from calque.transforms.devices.types import (
+        ManualAxisType,
+        ShardingTypeError,
+    )
+    from calque.transforms.devices.types import (
+        of_explicit_axes as modify_spec_for_auto_manual,
     )
 
 __getattr__, __dir__ = _lazy.facade(__name__, __file__)

@@ -13,6 +13,12 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
         NamedSharding,
         PartitionSpec,
         SingleDeviceSharding,
+        make_single_device_sharding,
+    )
+    from calque.transforms.devices.tiles import (
+        GSPMDSharding,
+        SdyArray,
+        SdyDim,
     )
 
 __getattr__, __dir__ = _lazy.facade(__name__, __file__)

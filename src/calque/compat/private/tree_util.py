@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Callable, Container
 from typing import Any
 
 from calque.core import pytrees
@@ -23,3 +23,18 @@ def flatten_one_level(tree: Any) -> tuple[list[Any], Any]:  # type: ignore[no-re
     """The children of a container, and the rest of it."""
     children, aux, _ = pytrees.one_level(tree)
     return children, aux
+
+
+def prefix_errors(
+    prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None
+) -> list[Callable[[str], ValueError]]:
+    """For each place where `full_tree` does not begin as `prefix_tree` does: its error, given what
+    the tree is to be called."""
+
+    def error(i: int) -> Callable[[str], ValueError]:
+        def named(name: str) -> ValueError:
+            return ValueError(list(pytrees.differences(prefix_tree, full_tree, is_leaf, name))[i])
+
+        return named
+
+    return [error(i) for i, _ in enumerate(pytrees.differences(prefix_tree, full_tree, is_leaf))]

@@ -143,6 +143,15 @@ def clear_entries(function: Any) -> None:
     del dropped  # entries die here, when nothing points to them any more
 
 
+def drop_entries(function: Any, program: Any) -> None:
+    """Forget the entries of a Jitted that run this program."""
+    entries = _entries(function)
+    with _changing:
+        dropped = [e for e in entries if Header(e._words).program == program.handle]
+        entries[:] = [e for e in entries if Header(e._words).program != program.handle]
+    del dropped
+
+
 def entry_count(function: Any) -> int:
     """How many entries a function has."""
     return len(_entries(function))
@@ -176,6 +185,7 @@ __all__ = [
     "add_entry",
     "calls_served",
     "clear_entries",
+    "drop_entries",
     "entry_count",
     "epoch",
     "run_program",

@@ -44,6 +44,9 @@ class Jitted(_Callable):
     """A function that runs a compiled program."""
 
 
+Jitted.__name__ = Jitted.__qualname__ = "PjitFunction"  # by which libraries know them
+
+
 class OpFunction(_Callable):
     """An operator."""
 
@@ -71,6 +74,10 @@ def add_entry(function: Any, entry: Any) -> None:
 
 
 def clear_entries(function: Any) -> None:
+    """There are none to forget."""
+
+
+def drop_entries(function: Any, program: Any) -> None:
     """There are none to forget."""
 
 

@@ -24,7 +24,7 @@ from calque.machine.driver.interpreter import DONATES
 from calque.machine.objects.array_type import ArrayImpl
 from calque.machine.objects.pyapi import slot_offset
 
-DEEPEST = 100  # nesting of containers: the machine code recurses
+DEEPEST = 500  # nesting of containers: the machine code recurses
 SCALARS: Final = {
     "pyfloat": Match.FLOAT,
     "fraction": Match.FRACTION,
@@ -84,11 +84,9 @@ class Encoder:
     def match(self, spec: Any, depth: int = 0) -> None:
         """Append the matching program of one argument."""
         if not isinstance(spec, tuple) or not spec or depth > DEEPEST:
-            raise ValueError(
-                f"no description of an argument: {spec!r}"
-                if depth <= DEEPEST
-                else "nested too deeply"
-            )
+            if depth > DEEPEST:
+                raise RecursionError("nested too deeply")
+            raise ValueError(f"no description of an argument: {spec!r}")
         method = getattr(self, f"match_{spec[0]}", None)
         if spec[0] in SCALARS:
             self.scalar(*spec)
@@ -215,9 +213,9 @@ class Encoder:
         """Append the building program of a result; `last` counts the uses of each output that are
         still to come."""
         if not isinstance(spec, tuple) or not spec or depth > DEEPEST:
-            raise ValueError(
-                f"no description of a result: {spec!r}" if depth <= DEEPEST else "nested too deeply"
-            )
+            if depth > DEEPEST:
+                raise RecursionError("nested too deeply")
+            raise ValueError(f"no description of a result: {spec!r}")
         kind = spec[0]
         if kind == "out":
             last[spec[1]] -= 1

@@ -235,8 +235,9 @@ def _callable_type(name: str, doc: str) -> type:
     )
 
 
-Jitted: Any = _callable_type(
-    "Jitted", "Jitted(miss): a function that runs a compiled program when one fits its arguments."
+Jitted: Any = _callable_type(  # libraries know jitted functions by the name of their type
+    "PjitFunction",
+    "PjitFunction(miss): a function that runs a compiled program when one fits its arguments.",
 )
 OpFunction: Any = _callable_type(
     "OpFunction",

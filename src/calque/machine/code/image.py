@@ -17,10 +17,12 @@ import os
 import platform
 import struct
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from calque.machine.code.arena import arena, functions, make_executable
+from calque.machine.code.linked import Linked
 
 _MAGIC = b"calque image 2\0"
 _ELF_X86_64 = b"\x7fELF\x02\x01"
@@ -281,9 +283,14 @@ def _pad(image: bytearray, align: int) -> None:
 # ---------------------------------------------------------------- from an image to addresses
 
 
-def load(image: bytes, exports: Iterable[str], imports: Mapping[str, int]) -> dict[str, int]:
-    """Place an image in memory and give the addresses of its exports. It stays there. LookupError
-    names a symbol that nobody defines."""
+def load(
+    image: bytes,
+    exports: Iterable[str],
+    imports: Mapping[str, int],
+    needs: Sequence[Linked] = (),
+) -> Linked:
+    """Place an image in memory, for as long as anybody has the result, which keeps what it
+    ``needs``. LookupError names a symbol that nobody defines."""
     parts = marshal.loads(memoryview(image)[len(_MAGIC) :])
     code, data, data_bytes, align, symbols, outside, inside, distant = parts
     missing = [name for name in exports if name not in symbols]
@@ -291,6 +298,15 @@ def load(image: bytes, exports: Iterable[str], imports: Mapping[str, int]) -> di
         raise LookupError(f"no definition of {', '.join(missing)}")
     words = [(at, address_of(name, imports) + addend) for at, name, addend in outside]
     place = arena.place(len(code), data_bytes, align)
+    found = {name: symbols[name] for name in exports}
+    linked = Linked(
+        {
+            name: (place.data if in_data else place.code) + to
+            for name, (in_data, to) in found.items()
+        },
+        partial(arena.give_back, place),
+        needs,
+    )
     words += [(at, (place.data if in_data else place.code) + to) for at, in_data, to in inside]
     written = bytearray(code)
     for at in distant:
@@ -301,10 +317,7 @@ def load(image: bytes, exports: Iterable[str], imports: Mapping[str, int]) -> di
     for at, address in words:
         ctypes.c_uint64.from_address(place.data + at).value = address
     make_executable(place.code, len(code))
-    found = {name: symbols[name] for name in exports}
-    return {
-        name: (place.data if in_data else place.code) + to for name, (in_data, to) in found.items()
-    }
+    return linked
 
 
 def address_of(name: str, imports: Mapping[str, int]) -> int:

@@ -9,22 +9,27 @@ process that compiles something, and by no other.
 
 from __future__ import annotations
 
+import atexit
 import itertools
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from calque.machine.code import diskcache, image, target
 from calque.machine.code.digest import hexdigest
+from calque.machine.code.linked import Linked
 from calque.machine.lazy import LazyModule
 from calque.machine.state import Value, process
 
 llvm: Any = LazyModule("llvmlite.binding")
 
 _FORMAT = "object-3"  # part of each key: a change of the way objects are made must change it
+_EXIT_SECONDS: Final = 60.0
 _NAMED_PASSES: Final = {
     "sroa": "sroa",
     "instcombine": "instruction_combine",
@@ -61,6 +66,9 @@ _linker: Final[Value[Any]] = process.value("linker of LLVM", None)
 # by level of code generation: four at most
 _machines: Final[dict[int, Any]] = process.container("LLVM's target machines", {})
 _numbers: Final = process.container("numbers of modules", itertools.count())
+_for_ever: Final[list[Linked]] = process.container("code of the runtime itself", [])
+# what nobody has any more is unloaded by the next one who links
+_unneeded: Final[deque[Any]] = process.container("libraries of LLVM to unload", deque())
 
 
 def link_module(
@@ -80,7 +88,12 @@ def link_module(
     unloaded.
     """
     obj = object_code(ir_text, opt, passes, cache)
-    return link_object(obj, exports, imports, ir_text)
+    return _kept(link_object(obj, exports, imports, ir_text))
+
+
+def _kept(linked: Linked) -> dict[str, int]:
+    _for_ever.append(linked)
+    return linked.addresses
 
 
 def link_cached(
@@ -101,7 +114,7 @@ def link_cached(
         return made[0]
 
     obj = _cached_object(_key("key", key, opt, passes), make, opt, passes, cache)
-    return link_object(obj, exports, imports, made[0] if made else "")
+    return _kept(link_object(obj, exports, imports, made[0] if made else ""))
 
 
 def object_code(ir_text: str, opt: int = 2, passes: str | None = None, cache: bool = True) -> bytes:
@@ -125,16 +138,20 @@ def _cached_object(
 
 
 def link_object(
-    code: bytes, exports: Iterable[str], imports: Mapping[str, int] | None = None, ir_text: str = ""
-) -> dict[str, int]:
-    """Load what ``object_code`` made and give the addresses of its exports. The code is never
-    unloaded."""
+    code: bytes,
+    exports: Iterable[str],
+    imports: Mapping[str, int] | None = None,
+    ir_text: str = "",
+    needs: Sequence[Linked] = (),
+) -> Linked:
+    """Load what ``object_code`` made. The code, and the code that it ``needs``, is there as long as
+    anybody has the result."""
     exports, imports = tuple(exports), imports or {}
     start = time.perf_counter()
     try:
         if image.is_image(code):
-            return image.load(code, exports, imports)
-        return _link_with_llvm(code, exports, imports)
+            return image.load(code, exports, imports, needs)
+        return _link_with_llvm(code, exports, imports, needs)
     except (LookupError, OSError, RuntimeError) as error:
         missing = _missing_symbols(ir_text, imports)
         hint = f"; not found anywhere: {', '.join(missing)}" if missing else ""
@@ -235,18 +252,23 @@ def _machine(opt: int) -> Any:
 
 
 def _link_with_llvm(
-    obj: bytes, exports: tuple[str, ...], imports: Mapping[str, int]
-) -> dict[str, int]:
+    obj: bytes, exports: tuple[str, ...], imports: Mapping[str, int], needs: Sequence[Linked]
+) -> Linked:
     builder = llvm.JITLibraryBuilder().add_object_img(obj).add_current_process()
     for name in exports:
         builder.export_symbol(name)
     for name, address in imports.items():
         builder.import_symbol(name, address)
     with _lock:
+        while _unneeded:
+            library = _unneeded.popleft()
+            library._owned = False
+            library.close()
         library = builder.link(_the_linker(), f"calque{next(_numbers)}")
-        # never unloaded, also not while the interpreter shuts down and code may still run
-        library.detach()
-    return {name: library[name] for name in exports}
+        # by nobody but us, also not while the interpreter shuts down and code may still run
+        library._owned = True
+    addresses = {name: library[name] for name in exports}
+    return Linked(addresses, partial(_unneeded.append, library), needs)
 
 
 def _the_linker() -> Any:
@@ -271,6 +293,13 @@ def _missing_symbols(ir_text: str, imports: Mapping[str, int]) -> list[str]:
     return [name for name in outside if image.process_address(name) is None]
 
 
+def _at_exit() -> None:
+    """Let LLVM end what it does for a daemon thread, and begin nothing more: the process takes its
+    tables down next."""
+    _lock.acquire(timeout=_EXIT_SECONDS)
+
+
+atexit.register(_at_exit)
 if hasattr(
     os, "register_at_fork"
 ):  # a child must not inherit a lock held, or LLVM half way through a module

@@ -40,20 +40,20 @@ from calque.machine.driver.words import (
     Varying,
     encode,
 )
-from calque.machine.integers import Kind
+from calque.machine.integers import IntegerType
 
 __all__ = ["ProgramBuilder", "ProgramError", "Reg", "Slot", "Varying"]
 
 _KINDS: Final = {
-    "i1": Kind.U8,
-    "i8": Kind.I8,
-    "u8": Kind.U8,
-    "i16": Kind.I16,
-    "u16": Kind.U16,
-    "i32": Kind.I32,
-    "u32": Kind.U32,
-    "i64": Kind.I64,
-    "u64": Kind.I64,
+    "i1": IntegerType.U8,
+    "i8": IntegerType.I8,
+    "u8": IntegerType.U8,
+    "i16": IntegerType.I16,
+    "u16": IntegerType.U16,
+    "i32": IntegerType.I32,
+    "u32": IntegerType.U32,
+    "i64": IntegerType.I64,
+    "u64": IntegerType.I64,
 }
 _SYMBOLS: Final = {
     Op.ADD: "+",
@@ -160,12 +160,15 @@ class ProgramBuilder:
         grain: Integer = 0,
         name: str = "kernel",
         asks: bool = False,
+        owner: object = None,
     ) -> None:
         """Call ``kernel(args, begin, end)``; in parallel when the range holds at least two grains.
+        The program keeps the ``owner`` of its code.
         A kernel that ``asks`` calls ``calque_poll`` now and then, which may let other Python code
         run, and returns early when told to.
         """
         self._asks |= asks
+        self._keepalive.append(owner)
         if kernel <= 0:
             raise ProgramError(f"{name} has no address")
         words = [self._any(arg) for arg in args]

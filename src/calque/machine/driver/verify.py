@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from calque.machine.driver.interpreter import Op
-from calque.machine.integers import Kind
+from calque.machine.integers import IntegerType
 
 # The operands of each operation: pointer or integer read (p, i), written (P, I), either (w, W),
 # owned slot (o), raw number (n), jump target (t), exchanged (S), the function and result of a host
@@ -178,7 +178,7 @@ def _check_numbers(
     elif op == Op.FILL:
         good = raw[0] in _WIDTHS
     elif op in (Op.LOAD, Op.STORE):
-        good = raw[0] in list(Kind)
+        good = raw[0] in list(IntegerType)
     elif op == Op.GIVE:
         good = 0 <= raw[0] < n_out
     elif op == Op.SWITCH:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -65,6 +65,7 @@ from calque.machine.objects.pyapi import (
     value_error,
     xdecref,
 )
+from calque.machine.state import Hook, process
 
 unit = Unit("calque_objects")
 
@@ -87,6 +88,7 @@ ActiveRun = layout("ActiveRun", previous=ptr, next=ptr, objects=ptr, count=i64, 
 array_type = unit.cell("calque_array_type", ptr, 0)
 memory_type = unit.cell("calque_memory_type", ptr, 0)
 deleted_mark = unit.cell("calque_deleted_mark", ptr, lambda: id(DELETED))
+buffer_source = unit.cell("calque_buffer_source", ptr, lambda: id(_buffer_source))
 report_deleted = unit.cell("calque_report_deleted", ptr, lambda: id(_report_deleted))
 active_runs = unit.var("calque_active_runs", ptr)
 subscript_handler = unit.var(
@@ -107,6 +109,7 @@ PyObject_Malloc = unit.extern("PyObject_Malloc", ptr, i64)
 PyObject_Free = unit.extern("PyObject_Free", None, ptr)
 PyObject_Init = unit.extern("PyObject_Init", ptr, ptr, ptr)
 PyObject_ClearWeakRefs = unit.extern("PyObject_ClearWeakRefs", None, ptr)
+PyObject_GetBuffer = unit.extern("PyObject_GetBuffer", i32, ptr, ptr, i32)
 PyLong_AsSsize_t = unit.extern("PyLong_AsSsize_t", i64, ptr)
 pthread_self = unit.extern("pthread_self", i64)
 PyObject_Vectorcall = unit.extern("PyObject_Vectorcall", ptr, ptr, ptr, i64, ptr)
@@ -128,6 +131,18 @@ def _report_deleted(array: Any) -> None:
         f"{aval.dtype}[{','.join(map(str, aval.shape))}]" if hasattr(aval, "shape") else repr(aval)
     )
     raise RuntimeError(f"Array has been deleted with shape={text}.")
+
+
+def _no_source(array: Any) -> Any:
+    raise BufferError("nothing knows the elements of arrays: import calque")
+
+
+# what exports the memory of an array to others: an object with the buffer protocol
+buffers: Final[Hook[Callable[[Any], Any]]] = process.hook("buffers of arrays", _no_source)
+
+
+def _buffer_source(array: Any) -> Any:
+    return buffers.call(array)
 
 
 @unit.helper
@@ -427,6 +442,20 @@ def calque_array_subscript(self: ptr, index: ptr) -> ptr:
     return binary_function(handler, self, index)
 
 
+@unit.function
+def calque_array_getbuffer(self: ptr, view: ptr, flags: i32) -> i32:
+    """bf_getbuffer: the buffer of the object that exports the memory; it keeps that alive."""
+    place = alloca(16)
+    store_ptr(place, 8, self)
+    source = PyObject_Vectorcall(buffer_source, place + 8, 1 | (1 << 63), NULL)
+    if source == NULL:
+        store_ptr(view, 8, NULL)  # Py_buffer.obj, as the protocol asks
+        return i32(-1)
+    result = PyObject_GetBuffer(source, view, flags)
+    decref(source)
+    return result
+
+
 _Memory = make_type(
     TypeSpec(
         name="calque.Memory",
@@ -440,11 +469,15 @@ memory_type.write(id(_Memory))
 
 ArrayImpl: Any = make_type(
     TypeSpec(
-        name="calque.Array",
+        name="calque.ArrayImpl",
         size=Array.size,
         flags=FLAGS_DEFAULT | FLAGS_NO_NEW,
         doc="An immutable array: an aval and the memory that holds its elements.",
-        slots={"tp_dealloc": calque_array_dealloc, "mp_subscript": calque_array_subscript},
+        slots={
+            "tp_dealloc": calque_array_dealloc,
+            "mp_subscript": calque_array_subscript,
+            "bf_getbuffer": calque_array_getbuffer,
+        },
         members=(
             ("aval", OBJECT, Array.offset("aval"), READONLY),
             ("_ptr", ULONGLONG, Array.offset("data"), READONLY),

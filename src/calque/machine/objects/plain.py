@@ -49,7 +49,7 @@ class Array:
     _extra: Any
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Array:
-        raise TypeError("cannot create 'calque.Array' instances")
+        raise TypeError("cannot create 'calque.ArrayImpl' instances")
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name != "_extra":
@@ -62,16 +62,27 @@ class Array:
     def __getitem__(self, index: Any) -> Any:
         return _subscript.call(self, index)
 
+    def __buffer__(self, flags: int) -> memoryview:
+        return memoryview(buffers.call(self))
+
 
 def refused(name: str) -> AttributeError:
     known = name in Array.__slots__
     return AttributeError(
-        "readonly attribute" if known else f"'calque.Array' object has no attribute {name!r}"
+        "readonly attribute" if known else f"'calque.ArrayImpl' object has no attribute {name!r}"
     )
 
 
-Array.__module__ = "calque"
+Array.__module__, Array.__name__, Array.__qualname__ = "calque", "ArrayImpl", "ArrayImpl"
 ArrayImpl: Any = Array
+
+
+def _no_source(array: Any) -> Any:
+    raise BufferError("nothing knows the elements of arrays: import calque")
+
+
+# what exports the memory of an array to others: an object with the buffer protocol
+buffers: Final[Hook[Callable[[Any], Any]]] = process.hook("buffers of plain arrays", _no_source)
 
 
 def _not_indexed(array: Any, index: Any) -> Any:

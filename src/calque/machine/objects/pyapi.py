@@ -117,6 +117,7 @@ METH_FASTCALL, METH_O, METH_NOARGS = 0x80, 0x8, 0x4
 FLAGS_DEFAULT, FLAGS_BASETYPE, FLAGS_HAVE_GC = 1 << 18, 1 << 10, 1 << 14
 FLAGS_VECTORCALL, FLAGS_METHOD_DESCRIPTOR, FLAGS_NO_NEW = 1 << 11, 1 << 17, 1 << 7
 SLOTS: Final = {
+    "bf_getbuffer": 1,
     "mp_subscript": 5,
     "tp_call": 50,
     "tp_clear": 51,

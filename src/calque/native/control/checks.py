@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from calque.native.loops.tree import Body, Loop, State, map_exprs, own_exprs, statements
+from calque.native.loops.tree import Body, Recurrence, State, map_exprs, own_exprs, statements
 from calque.native.scalars.expr import FALSE, Expr, const, ex, is_const, ref, rewrite
 
 FLOATS: Final = ("f32", "f64")
 
 
-def late_checks(loop: Loop, after: Body) -> tuple[Loop, Body]:
+def late_checks(loop: Recurrence, after: Body) -> tuple[Recurrence, Body]:
     """A counted loop, and what stands behind it, in which such tests are sums.
 
     before: loop with bad = False: next bad = bad | not (abs(x) < inf)      after: y = bad
@@ -28,7 +28,7 @@ def late_checks(loop: Loop, after: Body) -> tuple[Loop, Body]:
     if not tests:
         return loop, after
     memo: dict[Expr, Expr] = {}
-    return Loop(tuple(states), loop.body, loop.var), map_exprs(
+    return Recurrence(tuple(states), loop.body, loop.var), map_exprs(
         after, lambda e: rewrite(e, tests.get, memo)
     )
 
@@ -60,7 +60,7 @@ def total(start: Expr, numbers: list[Expr]) -> Expr:
     return start
 
 
-def is_read(s: State, loop: Loop) -> bool:
+def is_read(s: State, loop: Recurrence) -> bool:
     """Does anything else than its own next value ask for a state?"""
     others = [t.next for t in loop.states if t.name != s.name]
     others += [e for x in statements(loop.body) for e in own_exprs(x)]

@@ -22,17 +22,9 @@ from calque.native.control.loops import (
 from calque.native.control.nested import lanes_loop, scalar_loop
 from calque.native.control.pointwise import pointwise_loop
 from calque.native.control.together import lanes_together
-from calque.native.library.convolution import emit_conv
-from calque.native.library.fourier import NAMES as TRANSFORMS
-from calque.native.library.fourier import emit_fft
-from calque.native.library.linalg import NAMES as FACTORS
-from calque.native.library.linalg import emit_linalg
-from calque.native.library.matmul import emit_product
-from calque.native.library.sorting import NAMES as SORTS
-from calque.native.library.sorting import emit_sort
 from calque.native.lower.graph import Node
 from calque.native.lower.rules import View
-from calque.native.plan.blocks import Block, Emitter, Planner
+from calque.native.plan.blocks import Block, Planner
 from calque.native.plan.homes import IN_PLACE, homes_of, needed
 from calque.native.plan.steps import Count, Repeat, Step, Swap, Switch
 from calque.native.scalars.expr import Buffer, Expr, cast, const, ex
@@ -235,14 +227,3 @@ SMALL_LOOPS: Final[tuple[Callable[[Planner, LoopParts, Block], list[Step] | None
     scalar_loop,
     pointwise_loop,
 )
-EMITTERS: Final[dict[str, Emitter]] = {
-    "scan": emit_loop,
-    "while": emit_loop,
-    "cond": emit_cond,
-    "let_size": emit_let_size,
-    "matmul_tiled": emit_product,
-    "conv_tiled": emit_conv,
-    **dict.fromkeys(SORTS, emit_sort),
-    **dict.fromkeys(TRANSFORMS, emit_fft),
-    **dict.fromkeys(FACTORS, emit_linalg),
-}

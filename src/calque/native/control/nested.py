@@ -24,7 +24,7 @@ from calque.native.control.scalar import (
     store,
     symbol,
 )
-from calque.native.loops.tree import For, If, Loop, Out, Statement
+from calque.native.loops.tree import For, If, Out, Recurrence, Statement
 from calque.native.lower.cost import body_size
 from calque.native.lower.graph import Node, reachable
 from calque.native.lower.rules import Value, View
@@ -53,7 +53,7 @@ def scalar_loop(p: Planner, loop: LoopParts, block: Block) -> list[Step] | None:
         for idx, v in results[i]
         for s in store(homes[i], idx, v)
     ]
-    rounds = Loop(body.states, (*body.body, *stores), body.var, body.cond, body.test)
+    rounds = Recurrence(body.states, (*body.body, *stores), body.var, body.cond, body.test)
     rounds, after = late_checks(rounds, tuple(last))
     return finished(p, loop, [rounds, *after], homes)
 
@@ -134,7 +134,7 @@ def nested(p: Planner, outputs: Sequence[Node]) -> list[Statement]:
     return out
 
 
-def loop_statement(p: Planner, loop: LoopParts) -> tuple[Loop, Results]:
+def loop_statement(p: Planner, loop: LoopParts) -> tuple[Recurrence, Results]:
     """A loop with everything in registers, and the carries after it."""
     if not few(loop.carries) or any(
         c.aval.size > LARGEST for c in loop.carries
@@ -148,7 +148,7 @@ def loop_statement(p: Planner, loop: LoopParts) -> tuple[Loop, Results]:
         cond = p.at(loop.test.outputs[0], ())
     body = nested(p, [*loop.next, *loop.stacked])
     states = states_of(p, loop, results)
-    return Loop(tuple(states), tuple(body), loop.var, cond, tuple(test)), results
+    return Recurrence(tuple(states), tuple(body), loop.var, cond, tuple(test)), results
 
 
 def choice(p: Planner, n: Node, order: Sequence[Node]) -> list[Statement]:

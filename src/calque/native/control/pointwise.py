@@ -8,7 +8,7 @@ from collections.abc import Container, Sequence
 from calque.native.control.checks import late_checks
 from calque.native.control.loops import LoopParts, NotPointwiseError
 from calque.native.control.scalar import inline, pieces, store, symbol
-from calque.native.loops.tree import Body, For, Loop, State, Statement, Store
+from calque.native.loops.tree import Body, For, Recurrence, State, Statement, Store
 from calque.native.lower.cost import body_size
 from calque.native.lower.graph import Node, reachable
 from calque.native.lower.rules import Index, Value, View
@@ -35,7 +35,7 @@ def pointwise_loop(p: Planner, loop: LoopParts, block: Block) -> list[Step] | No
     scalars = [i for i, c in enumerate(loop.carries) if not c.shape and i not in marks]
     arrays = [i for i, c in enumerate(loop.carries) if c.shape]
     dims, idx = loops_of(p, shape)
-    guard = Guard(p, loop, idx, marks)
+    guard = PointwiseCarries(p, loop, idx, marks)
     try:
         wanted_scalars = [i for i in scalars if i in loop.gets]
         inner = states_of(p, loop, scalars, ()) + states_of(p, loop, arrays, idx)
@@ -51,7 +51,7 @@ def pointwise_loop(p: Planner, loop: LoopParts, block: Block) -> list[Step] | No
                 body += store(home, (loop.at, *idx), p.at(y, idx))
     except NotPointwiseError:
         return None
-    rounds = Loop(tuple(inner), tuple(body), loop.var, test)
+    rounds = Recurrence(tuple(inner), tuple(body), loop.var, test)
     if body_size((rounds,)) > MOST_NODES or len(inner) > MOST_STATES:
         return None
     after = [s for i in arrays if i in loop.gets for s in store(homes[i], idx, guard.values[i])]
@@ -68,7 +68,7 @@ def pointwise_loop(p: Planner, loop: LoopParts, block: Block) -> list[Step] | No
         rounds, last = late_checks(rounds, tuple(after))
         steps.append(Nest(nested(dims, (rounds, *last))))
     if wanted_scalars:
-        only = Loop(
+        only = Recurrence(
             tuple(s for s in inner if s.name in guard.scalar_names(scalars)), (), loop.var, test
         )
         stores = [s for i in wanted_scalars for s in store(homes[i], (), guard.values[i])]
@@ -127,7 +127,7 @@ def common_shape(
     return shape if all(n in p.view or inline(p, n) for n in reachable(outputs)) else None
 
 
-class Guard:
+class PointwiseCarries:
     """The carries of a loop as states, readable at their own element only."""
 
     def __init__(self, p: Planner, loop: LoopParts, idx: Index, marks: Container[int]) -> None:

@@ -33,7 +33,8 @@ from calque.native.backend import Planned
 from calque.native.backend import compile as compile_program
 from calque.native.eager import layout as eager_layout
 from calque.native.eager.families import program_of_any_size
-from calque.native.library import linalg, sorting
+from calque.native.library import linalg
+from calque.native.library.names import SORTS
 from calque.native.library.routines import ROUTINES
 from calque.native.lower.sizes import Sizes
 from calque.native.passes.algebra import fixed_exponent
@@ -46,7 +47,7 @@ from calque.transforms.devices.sharding_propagation import place_one
 
 HINTS: Final = (1009, 1013, 1019)  # the sizes of a kernel for all sizes, while it is made
 TURNS: Final = "turns"  # stands for the number of turns of a parallel loop
-Run = Callable[[Sequence[Any]], Any]
+Runner = Callable[[Sequence[Any]], Any]
 
 REDUCTIONS: Final = frozenset(
     f"reduce_{op}" for op in ("sum", "prod", "max", "min", "and", "or", "xor")
@@ -73,7 +74,7 @@ class Operand(NamedTuple):
         return ShapedArray(tuple([sizes[i] for i in self.axes]), self.dtype, self.weak_type)
 
 
-class Form(NamedTuple):
+class NormalForm(NamedTuple):
     """A primitive reduced to few dimensions: `operands` and `params` (of free sizes) make the
     kernel, `dims` are the sizes of this call."""
 
@@ -121,7 +122,8 @@ class Template:
         slots = [b.input(i) if kind == "in" else b.output(i) for kind, i in self.places]
         sizes = [Varying(HINTS[i], i) for i in self.sizes]
         turns = 1 if self.turns is None else Varying(2, TURNS)
-        b.call(k.address, [*slots, *sizes, *self.bits], 0, turns, name=k.symbol, asks=self.asks)
+        words: list[Any] = [*slots, *sizes, *self.bits]
+        b.call(k.address, words, 0, turns, name=k.symbol, asks=self.asks, owner=k.code)
         varying = b.varying()
         return Pattern(b.build(), [i for i, _ in varying]), [key for _, key in varying]
 
@@ -134,7 +136,9 @@ class Template:
         buffers = [(ins if kind == "in" else outs)[i] for kind, i in self.places]
         words = [*buffers, *[dims[i] for i in self.sizes], *self.bits]
         turns, k = 1 if self.turns is None else self.turns(*dims), self.kernel
-        return Routine(k.symbol, k.address, words, ins, outs, turns=turns, grain=0, asks=self.asks)
+        return Routine(
+            k.symbol, k.address, words, ins, outs, 0, turns, grain=0, asks=self.asks, owner=k.code
+        )
 
     def program(self, outs: Sequence[ShapedArray], dims: Sequence[int]) -> SizedProgram:
         """The driver for these sizes."""
@@ -181,17 +185,17 @@ def template(key: Any, trace: Callable[[Sequence[Dim]], ClosedJaxpr]) -> Templat
 
 def elementwise(
     p: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], frozen: Any
-) -> Form | None:
+) -> NormalForm | None:
     shape = next((a.shape for a in avals if a.shape), ())
     if any(a.shape not in ((), shape) for a in avals):
         return None
     operands = tuple([Operand((0,) if a.shape else (), a.dtype, a.weak_type) for a in avals])
-    return Form((p, operands, frozen), operands, lambda _: params, (math.prod(shape),))
+    return NormalForm((p, operands, frozen), operands, lambda _: params, (math.prod(shape),))
 
 
 def along_axes(
     p: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], frozen: Any
-) -> Form | None:
+) -> NormalForm | None:
     """(outer, folded, inner) for axes that stand together; axes of size 1 fall away."""
     if len(avals) != 1:
         return None
@@ -212,12 +216,12 @@ def along_axes(
     operand, k = Operand(kept, a.dtype, a.weak_type), kept.index(1)
     changed = {**params, "axes": (k,)} if "axes" in params else {**params, "axis": k}
     key = (p, operand, tuple(changed.items()))
-    return Form(key, (operand,), lambda _: changed, tuple(whole))
+    return NormalForm(key, (operand,), lambda _: changed, tuple(whole))
 
 
 def product(
     p: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], frozen: Any
-) -> Form | None:
+) -> NormalForm | None:
     """Products of vectors and matrices that are too small for blocks."""
     x, y = avals
     (ca, cb), batch = params["dimension_numbers"]
@@ -234,12 +238,12 @@ def product(
     operands = (Operand(left, x.dtype, x.weak_type), Operand(right, y.dtype, y.weak_type))
     m = math.prod(x.shape[: ca[0]] + x.shape[ca[0] + 1 :])
     n = math.prod(y.shape[: cb[0]] + y.shape[cb[0] + 1 :])
-    return Form((p, operands, frozen), operands, lambda _: params, (m, x.shape[ca[0]], n))
+    return NormalForm((p, operands, frozen), operands, lambda _: params, (m, x.shape[ca[0]], n))
 
 
 def counting(
     p: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], frozen: Any
-) -> Form:
+) -> NormalForm:
     """iota: (outer, counted, inner)."""
     shape, d = params["shape"], params["dimension"]
     whole = [math.prod(shape[:d]), shape[d], math.prod(shape[d + 1 :])]
@@ -249,10 +253,10 @@ def counting(
     def at(sizes: Sequence[Any]) -> dict[str, Any]:
         return {**rest, "shape": tuple([sizes[i] for i in kept])}
 
-    return Form((p, tuple({**rest, "shape": kept}.items())), (), at, tuple(whole))
+    return NormalForm((p, tuple({**rest, "shape": kept}.items())), (), at, tuple(whole))
 
 
-NORMAL: Final[dict[str, Callable[..., Form | None]]] = {
+NORMAL: Final[dict[str, Callable[..., NormalForm | None]]] = {
     **{name: along_axes for name in (*REDUCTIONS, *POSITIONS, *RUNNING)},
     "dot_general": product,
     "iota": counting,
@@ -261,7 +265,7 @@ NORMAL: Final[dict[str, Callable[..., Form | None]]] = {
 
 def normal_form(
     p: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], frozen: Any
-) -> Form | None:
+) -> NormalForm | None:
     if any(is_extended(a.dtype) for a in avals):
         return None
     rule = NORMAL.get(p.name)
@@ -272,16 +276,20 @@ def normal_form(
 
 # ---------------------------------------------------------------- running one primitive
 
-_runs: Final[Table[Any, Run]] = Table("single operations", CACHE_LIMIT, programs=True)
+_runs: Final[Table[Any, Runner]] = Table("single operations", CACHE_LIMIT, programs=True)
 
 
 def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
     """Run a primitive on concrete values."""
-    if primitive.name == "pow" and type(args[1]) is not ArrayImpl:
+    if primitive.name == "pow" and len(args) == 2 and type(args[1]) is not ArrayImpl:
         exponent = fixed_exponent(args[1])
         if exponent is not None and typeof(args[0]).dtype.kind != "c":
             args, params = args[:1], {"exponent": exponent}  # as `jit` would: see `passes.algebra`
     arrays = [a if type(a) is ArrayImpl else to_array(a) for a in args]
+    for a in arrays:
+        if a._extra is not None:  # placed on devices: the results follow
+            bare = [share(x, x.aval.without_place()) for x in arrays]
+            return place_one(primitive, arrays, params, evaluate(primitive, bare, params))
     try:
         key = (primitive, tuple([a.aval for a in arrays]), tuple(params.items()), config.exact)
         run = _runs.get(key)
@@ -295,9 +303,6 @@ def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) 
         run = prepare(primitive, key[1], params, key[2])
         if not holds_programs(params) and changes == config.changes_elsewhere():
             _runs[key] = run
-    for a in arrays:
-        if a._extra is not None:  # placed on devices: the results follow
-            return place_one(primitive, arrays, params, run(arrays))
     return run(arrays)
 
 
@@ -307,7 +312,9 @@ def holds_programs(params: dict[str, Any]) -> bool:
     return any(True for _ in subjaxprs(params))
 
 
-def prepare(p: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], frozen: Any) -> Run:
+def prepare(
+    p: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], frozen: Any
+) -> Runner:
     """How to run the primitive on such operands. Shape errors come from here."""
     out: Any = avals[0] if "exponent" in params else p.shape(*avals, **params)
     outs: list[Any] = [*out] if p.multiple_results else [out]
@@ -337,7 +344,7 @@ def prepare(p: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], 
         if out.size == 0:
             return lambda arrays: repeated(arrays[0], out)
         return results(eager_layout.view_program(p.name, params, avals[0], out), False)
-    if frozen is not None and (p.name in COMPILED or p.name in sorting.NAMES):
+    if frozen is not None and (p.name in COMPILED or p.name in SORTS):
         sized = program_of_any_size(p.name, (p, frozen), one_equation(p, params), avals)
         if sized is not None:
             return results(sized, p.multiple_results)
@@ -350,7 +357,7 @@ def prepare(p: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], 
     return lambda arrays: reference.evaluate(p, arrays, params)
 
 
-def template_of(p: Primitive, form: Form) -> Template | None:
+def template_of(p: Primitive, form: NormalForm) -> Template | None:
     """The kernel of a normal form, if it serves these sizes."""
 
     def trace(sizes: Sequence[Dim]) -> ClosedJaxpr:
@@ -393,13 +400,13 @@ def one_equation(p: Primitive, params: dict[str, Any]) -> Callable[..., list[Any
     return fun
 
 
-def results(program: Program | SizedProgram, several: bool) -> Run:
+def results(program: Program | SizedProgram, several: bool) -> Runner:
     if several:
         return lambda arrays: run_program(program, arrays)
     return lambda arrays: run_program(program, arrays)[0]
 
 
-def of_program(p: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any]) -> Run:
+def of_program(p: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any]) -> Runner:
     """Loops, branches, calls, products: compiled as `jit` would."""
     holder = next((v for v in params.values() if isinstance(v, ClosedJaxpr)), None)
     key = (

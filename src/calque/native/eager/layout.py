@@ -16,7 +16,7 @@ from calque.native.plan.steps import Routine
 from calque.native.scalars.expr import Buffer
 
 
-class View(NamedTuple):
+class StridedView(NamedTuple):
     """The elements of an array through a window: byte offset and strides for the shape of the
     result."""
 
@@ -33,8 +33,8 @@ def dense(shape: Sequence[int], itemsize: int) -> list[int]:
     return out
 
 
-def _transpose(x: ShapedArray, s: list[int], permutation: Sequence[int], **_: Any) -> View:
-    return View(0, tuple([s[p] for p in permutation]))
+def _transpose(x: ShapedArray, s: list[int], permutation: Sequence[int], **_: Any) -> StridedView:
+    return StridedView(0, tuple([s[p] for p in permutation]))
 
 
 def _slice(
@@ -43,16 +43,16 @@ def _slice(
     start_indices: Sequence[int],
     strides: Sequence[int] | None,
     **_: Any,
-) -> View:
+) -> StridedView:
     steps = strides or (1,) * x.ndim
-    return View(
+    return StridedView(
         sum(a * b for a, b in zip(start_indices, s)), tuple([a * b for a, b in zip(s, steps)])
     )
 
 
-def _rev(x: ShapedArray, s: list[int], dimensions: Sequence[int], **_: Any) -> View:
+def _rev(x: ShapedArray, s: list[int], dimensions: Sequence[int], **_: Any) -> StridedView:
     offset = sum((x.shape[d] - 1) * s[d] for d in dimensions)
-    return View(offset, tuple([-v if i in dimensions else v for i, v in enumerate(s)]))
+    return StridedView(offset, tuple([-v if i in dimensions else v for i, v in enumerate(s)]))
 
 
 def _broadcast(
@@ -61,14 +61,14 @@ def _broadcast(
     shape: Sequence[int],
     broadcast_dimensions: Sequence[int],
     **_: Any,
-) -> View:
+) -> StridedView:
     out = [0] * len(shape)
     for i, d in enumerate(broadcast_dimensions):
         out[d] = s[i] if x.shape[i] == shape[d] else 0
-    return View(0, tuple(out))
+    return StridedView(0, tuple(out))
 
 
-VIEWS: Final[dict[str, Callable[..., View]]] = {
+VIEWS: Final[dict[str, Callable[..., StridedView]]] = {
     "transpose": _transpose,
     "slice": _slice,
     "rev": _rev,

@@ -44,7 +44,7 @@ class Inexpressible(Exception):
     """The function needs more than these steps."""
 
 
-class Steps:
+class EagerSteps:
     """A program as one step for each equation, with a buffer for each value. Without free sizes
     nobody asks for the extents of a buffer, but for its bytes."""
 
@@ -149,13 +149,13 @@ class Steps:
         )
 
 
-def planned(closed: ClosedJaxpr, free: bool) -> Steps:
+def planned(closed: ClosedJaxpr, free: bool) -> EagerSteps:
     """One step for each equation, which may have free sizes. Raises Inexpressible."""
     out_avals = closed.out_avals  # passes may give a result the variable of another that is weaker
     closed = run_passes(closed)
     if closed.consts or len(closed.jaxpr.eqns) > MOST_STEPS:
         raise Inexpressible
-    made = Steps(closed.jaxpr, out_avals, free)
+    made = EagerSteps(closed.jaxpr, out_avals, free)
     if config.verify_kernels:
         given = [*made.inputs, *[b for b, _ in made.consts]]
         checks.verify_steps(made.steps, "steps", given, [b for b, _ in made.outputs])

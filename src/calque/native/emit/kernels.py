@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import marshal
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from calque.core.config import config
 from calque.core.lazy import LazyModule
-from calque.machine.caches import Table
+from calque.machine.caches import Alive, Table
 from calque.machine.code import diskcache, llvm, target
 from calque.machine.code.digest import hexdigest
+from calque.machine.code.linked import Linked
 from calque.machine.driver import interpreter as interp
 from calque.machine.once import Turns, once
 from calque.native.loops import polls
@@ -50,7 +51,8 @@ stats = Stats()
 
 @dataclass(eq=False)
 class Code:
-    """Machine code of a kernel, shared by every program that has an equal one."""
+    """Machine code of a kernel, shared by every program that has an equal one; it is in memory as
+    long as one of them is."""
 
     symbol: str
     body: Body
@@ -59,6 +61,10 @@ class Code:
     parallel: bool
     address: int = 0
     order: Canonical | None = None
+    linked: Linked | None = None
+
+    def use(self, linked: Linked) -> None:
+        self.linked, self.address = linked, linked.addresses[self.symbol]
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,13 +112,13 @@ class Kernel:
 class _Module:
     functions: dict[str, str] = field(default_factory=dict)
     declared: set[str] = field(default_factory=set)
-    imports: set[str] = field(default_factory=set)
+    imports: dict[str, Linked | None] = field(default_factory=dict)  # None: of the runtime
 
 
 _turns = Turns()
-_codes: Final[Table[tuple[str, bool, int], Code]] = Table("kernels", 50_000, programs=True)
-# every symbol of ours that is linked, kernels and math functions: code is never unloaded
-_addresses: Final[dict[str, int]] = {}
+# those that were made last stay for a while when their programs are gone
+_codes: Final[Table[tuple[str, bool, int], Code]] = Table("kernels", 1024, programs=True)
+_linked: Final[Alive[str, Linked]] = Alive("linked kernels and math functions")  # by symbol
 
 
 @once
@@ -170,21 +176,20 @@ def _new_code(body: Body, order: Canonical, exact: bool, opt: int) -> Code:
 def _make(codes: list[Code], opt: int) -> None:
     """Give each code its address: from disk, else compiled."""
     missing = []
-    _addresses[polls.ASK] = interp.calque_poll.address
-    linked = {c.symbol for c in codes if c.symbol in _addresses}
+    in_memory = {c.symbol for c in codes if c.symbol in _linked}
     for c in codes:
-        if c.symbol in linked:
-            stats.memory += 1
-        elif _from_disk(c.symbol, opt):
-            stats.disk += 1
-        else:
+        linked = _from_disk(c.symbol, opt)
+        if linked is None:
             missing.append(c)
+            continue
+        c.use(linked)
+        stats.memory += c.symbol in in_memory
+        stats.disk += c.symbol not in in_memory
     if missing:
-        module = _emit(missing)
-        _link(module, opt)
+        linked = _link(_emit(missing), opt)
         stats.compiled += len(missing)
-    for c in codes:
-        c.address = _addresses[c.symbol]
+        for c in missing:
+            c.use(linked)
 
 
 def processor() -> dict[str, bool]:
@@ -210,7 +215,8 @@ def _emit(codes: Sequence[Code]) -> _Module:
         )
         module.functions[c.symbol] = f.text
         module.declared |= f.declared
-        module.imports |= {polls.ASK} if polls.DECLARATION in f.declared else set()
+        if polls.DECLARATION in f.declared:
+            module.imports[polls.ASK] = None
         pending |= f.math
     _emit_math(module, pending, has, codes[0].opt)
     return module
@@ -222,8 +228,9 @@ def _emit_math(module: _Module, pending: dict[str, Any], has: dict[str, bool], o
         symbol, function = pending.popitem()
         if symbol in module.functions or symbol in module.imports:
             continue
-        if _from_disk(symbol, opt):
-            module.imports.add(symbol)
+        linked = _from_disk(symbol, opt)
+        if linked is not None:
+            module.imports[symbol] = linked
             continue
         f = emitter.write_math_function(function, options)
         module.functions[symbol] = f.text
@@ -237,7 +244,7 @@ def _module_text(module: _Module) -> str:
     return "\n".join([*declared, *module.functions.values(), ""])
 
 
-def _link(module: _Module, opt: int) -> None:
+def _link(module: _Module, opt: int) -> Linked:
     """Compile and link a module, and note on disk where its symbols are."""
     text = _module_text(module)
     exports = list(module.functions)
@@ -250,26 +257,40 @@ def _link(module: _Module, opt: int) -> None:
     diskcache.put(name, "kernels", obj)
     for s in exports:
         diskcache.put(_disk_key(s, opt), "kernel", entry)
-    _addresses.update(
-        llvm.link_object(obj, exports, {s: _addresses[s] for s in module.imports}, text)
-    )
+    return _load(obj, exports, module.imports, text)
+
+
+def _load(
+    obj: bytes, exports: Sequence[str], imports: Mapping[str, Linked | None], text: str = ""
+) -> Linked:
+    """Link an object; it keeps what it imports."""
+    addresses = {
+        symbol: interp.calque_poll.address if linked is None else linked.addresses[symbol]
+        for symbol, linked in imports.items()
+    }
+    needs = [linked for linked in imports.values() if linked is not None]
+    loaded = llvm.link_object(obj, exports, addresses, text, needs)
+    for symbol in exports:
+        _linked.setdefault(symbol, loaded)
+    return loaded
 
 
 def _disk_key(symbol: str, opt: int) -> str:
     return f"{_FORMAT} {symbol} {opt} {target.describe().key} {version()}"
 
 
-def _from_disk(symbol: str, opt: int) -> bool:
-    """Link the object that holds a symbol, if there is one on disk."""
-    if symbol in _addresses:
-        return True
+def _from_disk(symbol: str, opt: int) -> Linked | None:
+    """The code that holds a symbol: what is linked already, else linked from disk if it is
+    there."""
+    known = _linked.get(symbol)
+    if known is not None:
+        return known
     raw = diskcache.get(_disk_key(symbol, opt), "kernel")
     if raw is None:
-        return False
+        return None
     entry = marshal.loads(raw)
     obj = diskcache.get(entry["object"], "kernels")
-    if obj is None or not all([_from_disk(s, opt) for s in entry["imports"]]):
-        return False
-    fresh = [s for s in entry["exports"] if s not in _addresses]
-    _addresses.update(llvm.link_object(obj, fresh, {s: _addresses[s] for s in entry["imports"]}))
-    return True
+    imports = {s: None if s == polls.ASK else _from_disk(s, opt) for s in entry["imports"]}
+    if obj is None or any(s != polls.ASK and found is None for s, found in imports.items()):
+        return None
+    return _load(obj, entry["exports"], imports)

@@ -17,7 +17,7 @@ NO_NAMES: Final[frozenset[str]] = frozenset()
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Tile:
+class TiledLoop:
     """A loop over ``outer`` taken in steps of ``size``: ``row`` counts inside the step that begins
     at ``first``; ``columns`` is the variable of the vector loop inside."""
 
@@ -37,7 +37,7 @@ class Lanes(NamedTuple):
     varying: frozenset[str] = NO_NAMES  # names whose values are vectors
     exist: str | None = None  # a mask: the lanes that exist; None: all of them
     here: str | None = None  # a mask, where lanes part: those of them that run this
-    tile: Tile | None = None  # the tile that the vector loop belongs to
+    tile: TiledLoop | None = None  # the tile that the vector loop belongs to
     rest: bool = False  # is this the rest of a loop, whose code shall be short?
 
     @property

@@ -12,7 +12,7 @@ from calque.native.emit.types import VALUE, vector
 from calque.native.emit.values import operand, value
 from calque.native.emit.writer import Scope, Writer
 from calque.native.loops.polls import DECLARATION, counter, latch, may_take_long
-from calque.native.loops.tree import Fold, For, Loop, as_fold
+from calque.native.loops.tree import Fold, For, Recurrence, as_fold
 
 
 def bind_fold(w: Writer, f: Fold, parts: Parts) -> None:
@@ -75,8 +75,8 @@ def _serial_body(
 # --- loops with states ----------------------------------------------------------------------------
 
 
-@statement(Loop)
-def state_loop(w: Writer, s: Loop, lanes: Lanes) -> None:
+@statement(Recurrence)
+def state_loop(w: Writer, s: Recurrence, lanes: Lanes) -> None:
     """Where the condition differs from lane to lane, a lane that has ended keeps its states, for
     which the condition goes on to fail."""
     w.forget(writes(w, s))
@@ -118,7 +118,7 @@ def state_loop(w: Writer, s: Loop, lanes: Lanes) -> None:
         w.bind(t.name, p)
 
 
-def _bind_round(w: Writer, s: Loop, k: int, phis: list[str]) -> None:
+def _bind_round(w: Writer, s: Recurrence, k: int, phis: list[str]) -> None:
     """The count of rounds and the states, as the innermost scope's own."""
     if s.var is not None:
         w.bind(s.var.attr[0], f"%i{k}")
@@ -128,7 +128,7 @@ def _bind_round(w: Writer, s: Loop, k: int, phis: list[str]) -> None:
 
 def _place_loop(
     w: Writer,
-    s: Loop,
+    s: Recurrence,
     k: int,
     scopes: tuple[Scope, Scope, Scope],
     carried: list[tuple[str, str, str, str]],

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from calque.native.emit.addresses import address, align, memory_type
 from calque.native.emit.instructions import shuffle
-from calque.native.emit.lanes import SCALAR, Lanes, Tile
+from calque.native.emit.lanes import SCALAR, Lanes, TiledLoop
 from calque.native.emit.values import value
 from calque.native.emit.writer import Writer
 from calque.native.scalars.expr import Buffer, Expr, const, ex, rewrite, stride, var
 
 
-def from_tile(w: Writer, tile: Tile, buf: Buffer, at: Expr, lanes: Lanes) -> str | None:
+def from_tile(w: Writer, tile: TiledLoop, buf: Buffer, at: Expr, lanes: Lanes) -> str | None:
     """The row of a turned tile, if the buffer is read along the tile's outer loop."""
     if (
         lanes.exist is not None
@@ -36,7 +36,7 @@ def from_tile(w: Writer, tile: Tile, buf: Buffer, at: Expr, lanes: Lanes) -> str
     return w.new(f"load {full}, ptr {p}, align {align(buf)}")
 
 
-def _fill(w: Writer, tile: Tile, buf: Buffer, at: Expr, array: str) -> None:
+def _fill(w: Writer, tile: TiledLoop, buf: Buffer, at: Expr, array: str) -> None:
     """Rows along the outer loop, transposed. (In the masked rest of the vector loop a gather is
     less code.)"""
     n, t = tile.size, memory_type(buf)

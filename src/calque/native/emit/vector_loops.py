@@ -20,7 +20,7 @@ from calque.native.emit.folds import (
     starts,
 )
 from calque.native.emit.instructions import splat
-from calque.native.emit.lanes import SCALAR, Lanes, Tile
+from calque.native.emit.lanes import SCALAR, Lanes, TiledLoop
 from calque.native.emit.serial_loops import bind_fold, serial_loop
 from calque.native.emit.statements import statement, statements, writes
 from calque.native.emit.types import VALUE
@@ -32,7 +32,7 @@ from calque.native.loops.tree import (
     Accumulator,
     Fold,
     For,
-    Loop,
+    Recurrence,
     as_fold,
     stored,
     vector_names,
@@ -67,7 +67,7 @@ class _VectorLoop:
     loop: For
     writes: frozenset[Buffer]
     varying: frozenset[str]
-    tile: Tile | None
+    tile: TiledLoop | None
     body: Callable[[Lanes], None]
 
     @property
@@ -138,7 +138,7 @@ def _parts(w: Writer, v: _VectorLoop, folds: list[Fold], initial: Typed) -> Valu
     carried = [(t, x) for (t, _), x in zip(initial, values, strict=True)]
     bounds = (end, limit)
     # loops and math functions inside are worth one more turn only
-    heavy = w.math_calls > calls or any(isinstance(s, (For, Loop)) for s in f.body)
+    heavy = w.math_calls > calls or any(isinstance(s, (For, Recurrence)) for s in f.body)
 
     def tail() -> Values:
         if folds:
@@ -231,7 +231,7 @@ def tile_loop(w: Writer, f: For, around: Lanes) -> None:
     plain = For(inner.var, inner.body)
     limit = value(w, n, SCALAR)
     end = value(w, ex("mul", ex("floordiv", n, const(size)), const(size)), SCALAR)
-    tile = Tile(f.var, var(f"{f.name}.first"), var(f"{f.name}.row", size), size, inner.var)
+    tile = TiledLoop(f.var, var(f"{f.name}.first"), var(f"{f.name}.row", size), size, inner.var)
 
     def step(phis: Values) -> Values:
         loop = For(columns.var, (), (), "vector", size)

@@ -21,7 +21,7 @@ import numpy as np
 from calque.core.dims import Dim, product
 from calque.native.library.matmul import Extents, Product, Tile, emit_with, right_side, tile_for
 from calque.native.loops.tree import For, Store
-from calque.native.lower.convolution import Geometry, Steps, weight_met
+from calque.native.lower.convolution import Geometry, Strides, weight_met
 from calque.native.lower.graph import Node
 from calque.native.lower.layout import reindex
 from calque.native.lower.rules import Index, View
@@ -58,14 +58,14 @@ class Convolution(Product):
         return self.k
 
     @cached_property
-    def row_steps(self) -> Steps:
+    def row_steps(self) -> Strides:
         return self.geometry.row_steps()
 
     @cached_property
-    def depth_steps(self) -> Steps:
+    def depth_steps(self) -> Strides:
         return self.geometry.depth_steps()
 
-    def offset(self, i: Expr, whole: Any, steps: Steps, table: Buffer | None) -> Expr:
+    def offset(self, i: Expr, whole: Any, steps: Strides, table: Buffer | None) -> Expr:
         """How far from the first element index `i` leads."""
         if table is not None:
             return cast(load(table, (i,)), "i64")
@@ -117,7 +117,7 @@ class Convolution(Product):
         )
 
 
-def is_free(steps: Steps) -> bool:
+def is_free(steps: Strides) -> bool:
     """Whether the offsets depend on a free size."""
     return any(type(n) is Dim for pair in steps for n in pair)
 
@@ -129,7 +129,7 @@ def linear_sum(parts: Sequence[Expr]) -> Expr:
     return out
 
 
-def table(p: Planner, name: str, steps: Steps) -> Buffer | None:
+def table(p: Planner, name: str, steps: Strides) -> Buffer | None:
     """The offsets of all indices in row-major order; none where sizes are free, or would take too
     much memory."""
     if is_free(steps) or product(n for n, _ in steps) > LONGEST:

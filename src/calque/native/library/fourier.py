@@ -26,7 +26,6 @@ from calque.native.plan.steps import Made, Routine, Step
 from calque.native.scalars.expr import Buffer
 from calque.ops.dimension_numbers import FftType
 
-NAMES: Final = frozenset(("fft",))
 _NS: Final = 5  # a guess of the time for an element
 _LONGEST: Final = 1 << 24  # the table of a longer axis takes too much memory
 _KEPT: Final = 64  # tables

@@ -20,6 +20,7 @@ from calque.core.dims import hint_of
 from calque.core.dtypes import is_complex
 from calque.core.lazy import LazyModule
 from calque.machine.once import once
+from calque.native.library.names import FACTORS
 from calque.native.library.sorting import extent
 from calque.native.lower.graph import Node
 from calque.native.lower.rules import View
@@ -31,7 +32,6 @@ _SMALL: Final = frozenset(
     ("cholesky", "lu", "triangular_solve")
 )  # for which there are loops of our own
 _EXCHANGES: Final = "lu_pivots_to_permutation"
-NAMES: Final = _SMALL | {"qr", "eigh", "svd", _EXCHANGES}
 _KINDS: Final = {np.dtype(d): k for k, d in enumerate(("f4", "f8", "c8", "c16"))}
 _FUNCTIONS: Final = {
     "cholesky": ("potrf",), "lu": ("getrf",), "triangular_solve": ("trsm",), "qr": ("geqrf",
@@ -177,7 +177,7 @@ def guess(name: str, avals: Sequence[ShapedArray]) -> int:
 
 def is_long(name: str, avals: Sequence[ShapedArray]) -> bool:
     """Whether other Python threads should run meanwhile."""
-    return name in NAMES and guess(name, avals) > _LONG_NS
+    return name in FACTORS and guess(name, avals) > _LONG_NS
 
 
 # ---------------------------------------------------------------- in a compiled program

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import Final
 
 from calque.native.library import fourier, linalg, sorting
+from calque.native.library.names import FACTORS, SORTS, TRANSFORMS
 from calque.native.plan.steps import Routine
 
 # name -> (name, parameters, avals, operands, results) -> the call
 ROUTINES: Final[dict[str, Callable[..., Routine | None]]] = {
-    **dict.fromkeys(sorting.NAMES, sorting.routine),
-    **dict.fromkeys(fourier.NAMES, fourier.routine),
-    **dict.fromkeys(linalg.NAMES, linalg.routine),
+    **dict.fromkeys(SORTS, sorting.routine),
+    **dict.fromkeys(TRANSFORMS, fourier.routine),
+    **dict.fromkeys(FACTORS, linalg.routine),
 }

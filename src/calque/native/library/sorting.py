@@ -26,7 +26,6 @@ from calque.native.plan.steps import Routine, Step
 from calque.native.scalars.expr import Buffer, Expr, const, ex
 from calque.ops.sorting import ranks, ranks_of_largest
 
-NAMES: Final = frozenset(("sort", "top_k", "approx_top_k"))
 _LONGEST: Final = 1 << 32  # places are counted with 32 bits
 _NS: Final = 5  # a guess of the time for an element
 
@@ -56,7 +55,7 @@ def infinity(dtype: np.dtype[Any]) -> int:
 
 def kind(how: str, size: int | None = None) -> int:
     """The number of a kind of keys."""
-    return int(keys.Kind[how if size is None else f"{how}_{size}"])
+    return int(keys.KeyKind[how if size is None else f"{how}_{size}"])
 
 
 def keys_of(operand: Any, dtype: np.dtype[Any], largest: bool | None) -> list[list[Any]]:

@@ -17,7 +17,7 @@ from calque.native.loops.tree import (
     For,
     If,
     Let,
-    Loop,
+    Recurrence,
     Statement,
     Store,
     statements,
@@ -124,7 +124,7 @@ class _Numbering:
             self.body(s.body)
             for a in s.accs:
                 self.acc(a)
-        elif isinstance(s, Loop):
+        elif isinstance(s, Recurrence):
             self.loop(s)
         elif isinstance(s, Let):
             value = self.node(s.value)
@@ -143,7 +143,7 @@ class _Numbering:
         names = " ".join([str(self.name(n)) for n in a.names])
         self.lines.append(f"fold {names} {a.running} {'; '.join(parts)}")
 
-    def loop(self, s: Loop) -> None:
+    def loop(self, s: Recurrence) -> None:
         inits = [self.node(t.init) for t in s.states]
         var = str(self.node(s.var)) if s.var is not None else "-"
         self.lines.append(
@@ -171,7 +171,7 @@ def canonical(body: Body) -> Canonical:
     """The key of a body and the order of its arguments."""
     bound = set()
     for s in statements(body):
-        if isinstance(s, (For, Loop)) and s.var is not None:
+        if isinstance(s, (For, Recurrence)) and s.var is not None:
             bound.add(s.var.attr[0])
     n = _Numbering(bound)
     n.body(body)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from calque.native.loops.tree import Body, For, If, Loop, statements
+from calque.native.loops.tree import Body, For, If, Recurrence, statements
 from calque.native.scalars.expr import is_const
 
 ASK: Final = "calque_poll"
@@ -20,25 +20,25 @@ LONG: Final = 1 << 8
 UNLIKELY: Final = '!prof !{!"branch_weights", i32 1, i32 100000}'
 
 
-def may_take_long(s: Loop) -> bool:
+def may_take_long(s: Recurrence) -> bool:
     """Whether it is not known that the rounds are few."""
     return s.var is None or not (is_const(s.var.attr[1]) and s.var.attr[1].attr <= FEW)
 
 
 def polls(body: Body) -> bool:
     """Whether a kernel asks."""
-    return any(isinstance(s, Loop) and may_take_long(s) for s in statements(body))
+    return any(isinstance(s, Recurrence) and may_take_long(s) for s in statements(body))
 
 
-def counter(s: Loop, k: int, before: str, latch: str) -> list[str]:
+def counter(s: Recurrence, k: int, before: str, latch: str) -> list[str]:
     """The phi that counts the rounds of a loop that does not count them itself."""
     return [] if s.var is not None else [f" %a{k}.n = phi i64 [0, %{before}], [%a{k}.m, %{latch}]"]
 
 
-def latch(s: Loop, k: int) -> tuple[list[str], str]:
+def latch(s: Recurrence, k: int) -> tuple[list[str], str]:
     """The end of a round of loop `k`, which goes on at `h{k}`: its lines, and the block they end
     in."""
-    simple = not any(isinstance(x, (For, Loop, If)) for x in statements(s.body))
+    simple = not any(isinstance(x, (For, Recurrence, If)) for x in statements(s.body))
     rounds = SHORT if simple else LONG
     lines = [] if s.var is not None else [f" %a{k}.m = add i64 %a{k}.n, 1"]
     lines += [

@@ -1,9 +1,12 @@
 """The loop tree: immutable statements over expressions. A kernel is a tuple of statements.
 
-    For     a counted loop: serial, a vector of some logical width, or the parallel outermost one;
-    it may fold values (``accs``) Loop    a loop that carries scalars in registers, counted or with
-    a condition: the body of a ``scan`` or ``while`` Store   an element written          Let     a
-    value read now, whatever is stored later If      one of two bodies
+    For         a counted loop: serial, a vector of some logical width, or the parallel outermost
+                one; it may fold values (``accs``)
+    Recurrence  a loop that carries scalars in registers, counted or with a condition: the body of
+                a ``scan`` or ``while``
+    Store       an element written
+    Let         a value read now, whatever is stored later
+    If          one of two bodies
 
 Names (loop variables, accumulators, states, lets) are unique in a kernel. A name bound by ``Let``
 is known to the statements that follow it in its body and to loops around that body for their
@@ -28,7 +31,7 @@ from calque.native.scalars.expr import (
     walk,
 )
 
-Kind = Literal["serial", "vector", "parallel", "tile"]
+LoopKind = Literal["serial", "vector", "parallel", "tile"]
 # In which order a fold takes what it folds: turn by turn, or in blocks of a fixed width.
 Order = Literal["sequential", "blocked"]
 
@@ -126,7 +129,7 @@ class For:
     var: Expr
     body: tuple[Statement, ...]
     accs: tuple[Accumulator, ...] = ()
-    kind: Kind = "serial"
+    kind: LoopKind = "serial"
     width: int = 1
     colliding: bool = False
 
@@ -142,8 +145,8 @@ class For:
 
 @dataclass(frozen=True)
 class State:
-    """A scalar carried by a ``Loop``: ``ref(name)`` is its value in this round, and after the loop
-    its last one."""
+    """A scalar carried by a ``Recurrence``: ``ref(name)`` is its value in this round, and after the
+    loop its last one."""
 
     name: str
     init: Expr
@@ -151,7 +154,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class Loop:
+class Recurrence:
     """A serial loop that carries states, all replaced at once at the end of each round.
 
     In a vector loop each lane ends when its own condition fails. Counted (``var`` with its extent),
@@ -203,7 +206,7 @@ class If:
     outs: tuple[Out, ...] = ()
 
 
-Statement = For | Loop | Store | Let | If
+Statement = For | Recurrence | Store | Let | If
 Body = tuple[Statement, ...]
 
 
@@ -214,7 +217,7 @@ def bodies(s: Statement) -> tuple[Body, ...]:
     """The bodies directly inside a statement, in order of execution."""
     if isinstance(s, For):
         return (s.body,)
-    if isinstance(s, Loop):
+    if isinstance(s, Recurrence):
         return (s.test, s.body)
     if isinstance(s, If):
         return (s.then, s.orelse)
@@ -227,7 +230,7 @@ def own_exprs(s: Statement) -> tuple[Expr, ...]:
         return (*s.idx, s.value) + ((s.guard,) if s.guard is not None else ())
     if isinstance(s, For):
         return (s.extent, *[e for a in s.accs for e in acc_exprs(a)])
-    if isinstance(s, Loop):
+    if isinstance(s, Recurrence):
         out = tuple(e for st in s.states for e in (st.init, st.next))
         return (
             out
@@ -283,7 +286,7 @@ def vector_names(s: Statement, known: set[str]) -> set[str]:
     given the names that are."""
     pairs: list[tuple[str, tuple[Expr, ...]]] = []
     for x in statements((s,)):
-        if isinstance(x, Loop):
+        if isinstance(x, Recurrence):
             ends = () if x.cond is None else (x.cond,)
             pairs += [(t.name, (t.init, t.next, *ends)) for t in x.states]
         elif isinstance(x, For):
@@ -314,7 +317,7 @@ def map_exprs(body: Body, f: Callable[[Expr], Expr]) -> Body:
 def _map_statement(s: Statement, f: Callable[[Expr], Expr]) -> Statement:
     if isinstance(s, For):
         return replace(s, body=map_exprs(s.body, f), accs=tuple(map_acc(a, f) for a in s.accs))
-    if isinstance(s, Loop):
+    if isinstance(s, Recurrence):
         states = tuple(State(t.name, f(t.init), f(t.next)) for t in s.states)
         cond = f(s.cond) if s.cond is not None else None
         return replace(
@@ -426,7 +429,7 @@ class Printer:
         for s in body:
             if isinstance(s, For):
                 self.for_(s, depth)
-            elif isinstance(s, Loop):
+            elif isinstance(s, Recurrence):
                 self.loop(s, depth)
             elif isinstance(s, If):
                 self.if_(s, depth)
@@ -473,7 +476,7 @@ class Printer:
             f" {pairs}",
         )
 
-    def loop(self, s: Loop, depth: int) -> None:
+    def loop(self, s: Recurrence, depth: int) -> None:
         states = ", ".join(f"{t.name} = {show(t.init)}" for t in s.states)
         count = f" {s.var.attr[0]} < {show(s.var.attr[1])}" if s.var is not None else ""
         self.line(depth, f"loop{count} with {states}:")

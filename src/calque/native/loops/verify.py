@@ -20,7 +20,7 @@ from calque.native.loops.tree import (
     For,
     If,
     Let,
-    Loop,
+    Recurrence,
     Statement,
     Store,
     acc_exprs,
@@ -126,7 +126,7 @@ class _Verifier:
             self.store(s)
         elif isinstance(s, For):
             self.for_(s, alone)
-        elif isinstance(s, Loop):
+        elif isinstance(s, Recurrence):
             self.loop(s)
         elif isinstance(s, Let):
             self.expr(s.value)
@@ -277,7 +277,7 @@ class _Verifier:
                 allowed, f"the fold {', '.join(a.names)} combines more than its parts: {show(x)}"
             )
 
-    def loop(self, s: Loop) -> None:
+    def loop(self, s: Recurrence) -> None:
         self.need(s.var is not None or s.cond is not None, "a loop without count and condition")
         vec = vector_names(s, self.vecnames) if self.vec is not None else set()
         for t in s.states:

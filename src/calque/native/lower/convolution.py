@@ -30,8 +30,9 @@ from calque.native.scalars.expr import INT_BITS, ZERO, Expr, cast, const, ex
 from calque.ops.padding import dilated
 from calque.ops.products.dot import compute_dtype
 
-Steps = list[tuple[Any, Any]]
+Strides = list[tuple[Any, Any]]
 FEW: Final = 4  # groups of fewer features are no matrices
+ORDERS: Final = frozenset(("expand_dims", "reshape", "rev", "squeeze", "transpose"))
 TILED_DTYPES: Final = ("f32", "f64", "i32", "u32", "i64", "u64")
 
 
@@ -82,7 +83,7 @@ class Geometry:
             steps.append(steps[-1] * n)
         return steps[::-1]
 
-    def row_steps(self) -> Steps:
+    def row_steps(self) -> Strides:
         """(extent, step) of what leads from row to row."""
         step = self.steps()
         by_dim = {self.out_spec[0]: step[self.lhs_spec[0]]}
@@ -90,7 +91,7 @@ class Geometry:
             by_dim[o] = step[x] * s
         return [(self.out_shape[d], by_dim[d]) for d in self.places]
 
-    def depth_steps(self) -> Steps:
+    def depth_steps(self) -> Strides:
         """(extent, step) of what leads from summand to summand of a row."""
         step = self.steps()
         dims = [(k, step[x] * d) for k, x, d in zip(self.kernel, self.lhs_spec[2:], self.dilation)]
@@ -224,7 +225,9 @@ def geometry(x: Node, w: Node, p: dict[str, Any], out: Any, holes: bool) -> Geom
 
 
 def all_finite(g: GraphBuilder, w: Node) -> Node:
-    """1 where every element is finite, else 0."""
+    """1 where every element is finite, else 0. In which order they stand does not matter."""
+    while w.op in ORDERS:
+        w = w.args[0]
     each = g.add("is_finite", (w,), {}, w.aval.update(dtype=np.dtype("bool")))
     number = convert(g, each, np.dtype("int32"))
     params = {"axes": tuple(range(len(w.shape)))}

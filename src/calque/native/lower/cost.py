@@ -19,7 +19,7 @@ from calque.native.loops.tree import (
     For,
     If,
     Let,
-    Loop,
+    Recurrence,
     Statement,
     Store,
     acc_exprs,
@@ -206,7 +206,7 @@ class _NestCost:
     def statement(self, s: Statement, loops: _Around, vector: str | None, seen: set[Expr]) -> float:
         if isinstance(s, For):
             return self.loop(s, loops, vector, seen)
-        if isinstance(s, Loop):
+        if isinstance(s, Recurrence):
             own = ("", UNKNOWN_TURNS)
             if s.var is not None:
                 own = (s.var.attr[0], turns(s.var.attr[1], self.sizes))
@@ -303,7 +303,7 @@ def nanoseconds(body: Body, sizes: Sizes) -> float:
             times *= turns(s.extent, sizes)
             total += times * sum(_once(acc_exprs(a)) for a in s.accs)
             todo += [(x, times) for x in s.body]
-        elif isinstance(s, Loop):
+        elif isinstance(s, Recurrence):
             times *= turns(s.var.attr[1], sizes) if s.var is not None else UNKNOWN_TURNS
             total += times * _once([t.next for t in s.states])
             todo += [(x, times) for x in (*s.test, *s.body)]

@@ -89,6 +89,8 @@ def regroup(sizes: Sizes, idx: Index, new: Sequence[int], old: Sequence[int]) ->
     """One group of `reindex`."""
     if not old:
         return []
+    if len(new) == len(old) == 1:
+        return [ZERO if new[0] == 1 else idx[0]]
     big = [(i, d) for i, d in zip(idx, new) if d != 1]
     wide = [k for k, d in enumerate(old) if d != 1]
     out: list[Expr] = [ZERO] * len(old)

@@ -12,7 +12,7 @@ from calque.core.jaxprs import Atom, ClosedJaxpr, DropVar, Eqn, Literal, Var, su
 from calque.core.primitives import REGISTRY
 
 BOOL = np.dtype(bool)
-_NO = Literal(np.asarray(False), ShapedArray((), BOOL))
+_NO, _YES = [Literal(np.asarray(b), ShapedArray((), BOOL)) for b in (False, True)]
 
 
 def is_float0(v: Any) -> bool:
@@ -31,7 +31,7 @@ def without_float0(closed: ClosedJaxpr) -> ClosedJaxpr:
     after:  { lambda a:bool[2,0]; b:f32[]. let c:bool[2,0] = broadcast_in_dim False in (b, c) }
 
     Runs when calls have become their bodies: what remains that has float0 results are loops,
-    branches, and moves of such values.
+    branches, and moves of such values. They are compared as well: each equals every other.
     """
     j = closed.jaxpr
     if not any([is_float0(v) for v in (*j.invars, *j.constvars, *j.outvars)]) and not any(
@@ -49,9 +49,11 @@ def without_float0(closed: ClosedJaxpr) -> ClosedJaxpr:
 
     def equation(e: Eqn) -> list[Eqn]:
         outvars = [renamed(v) for v in e.outvars]
+        if e.primitive.name in ("eq", "ne") and is_float0(e.invars[0]):
+            return [_filled(outvars[0], e, _YES if e.primitive.name == "eq" else _NO)]
         if not any(map(is_float0, e.outvars)) or any(True for _ in subjaxprs(e.params)):
             return [e.replace(invars=[renamed(a) for a in e.invars], outvars=outvars)]
-        return [_empty(v, e) for v in outvars]
+        return [_filled(v, e, _NO) for v in outvars]
 
     consts = [
         np.zeros((*v.aval.shape, 0), bool) if is_float0(v) else c
@@ -61,6 +63,6 @@ def without_float0(closed: ClosedJaxpr) -> ClosedJaxpr:
     return ClosedJaxpr(j.replace(eqns=[q for e in j.eqns for q in equation(e)], **names), consts)
 
 
-def _empty(v: Var, e: Eqn) -> Eqn:
+def _filled(v: Var, e: Eqn, value: Literal) -> Eqn:
     params = {"shape": v.aval.shape, "broadcast_dimensions": (), "sharding": None}
-    return Eqn(REGISTRY["broadcast_in_dim"], [_NO], [v], params, e.source)
+    return Eqn(REGISTRY["broadcast_in_dim"], [value], [v], params, e.source)

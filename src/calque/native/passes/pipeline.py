@@ -9,7 +9,7 @@ from typing import Final
 from calque.core.config import config
 from calque.core.jaxprs import ClosedJaxpr, Jaxpr
 from calque.core.lazy import LazyModule
-from calque.native.passes import algebra, constants
+from calque.native.passes import algebra, constants, keys
 from calque.native.passes.common import common_subexpressions
 from calque.native.passes.dead_code import dead_code, dead_parts
 from calque.native.passes.float0 import without_float0
@@ -19,15 +19,16 @@ from calque.native.passes.sweep import Rule, rewrite
 
 checks = LazyModule("calque.native.passes.verify")
 
+_TABLES: Final = (keys.RULES, constants.RULES, algebra.RULES)
 RULES: Final[dict[str, tuple[Rule, ...]]] = {
-    name: constants.RULES.get(name, ()) + algebra.RULES.get(name, ())
-    for name in {**constants.RULES, **algebra.RULES}
+    name: tuple([rule for table in _TABLES for rule in table.get(name, ())])
+    for name in {**keys.RULES, **constants.RULES, **algebra.RULES}
 }
 
 
 def simplify(jaxpr: Jaxpr) -> Jaxpr:
     """Fold constants and apply the algebra that keeps bits, each equation until nothing matches:
-    see `constants`, `algebra`."""
+    see `constants`, `algebra`; and what keys are made of, see `keys`."""
     return rewrite(jaxpr, RULES)
 
 

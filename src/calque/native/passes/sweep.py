@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from calque.core.avals import ShapedArray
 from calque.core.jaxprs import Atom, Eqn, Jaxpr, Literal, Var
 from calque.core.primitives import REGISTRY
 
@@ -49,6 +50,15 @@ class Sweep:
     def new(self, name: str, invars: Sequence[Atom], outvar: Var, like: Eqn, **params: Any) -> Eqn:
         """An equation of another primitive in place of `like`."""
         return Eqn(REGISTRY[name], invars, [outvar], params, like.source)
+
+    def emit(
+        self, name: str, invars: Sequence[Atom], aval: ShapedArray, like: Eqn, **params: Any
+    ) -> Var:
+        """The result of an equation that is written ahead of what takes the place of `like`."""
+        made = self.new(name, invars, Var(aval), like, **params)
+        self.eqns.append(made)
+        self.maker[made.outvars[0]] = made
+        return made.outvars[0]
 
 
 def rewrite(jaxpr: Jaxpr, rules: Mapping[str, Sequence[Rule]]) -> Jaxpr:

@@ -16,7 +16,7 @@ from calque.native.lower.rules import LIMITS, RULES, Layer, Lower, View, buffer_
 from calque.native.lower.sizes import Sizes
 from calque.native.lower.stages import MAKERS, Stage, loops_of, parts_of, stages_of
 from calque.native.lower.table import elementwise
-from calque.native.plan.homes import Around, Homes, Memory, homes_of, needed
+from calque.native.plan.homes import Around, Homes, Owner, homes_of, needed
 from calque.native.plan.steps import Compute, Copy, Host, Step
 from calque.native.scalars.expr import Buffer, item_size
 
@@ -191,7 +191,7 @@ class Planner(Lower):
     def around(self, kept: Collection[Buffer]) -> Around:
         """What stands around a piece of program that must leave the buffers in `kept` alone."""
 
-        def memory(n: Node) -> Memory:
+        def memory(n: Node) -> Owner:
             home = self.view[n]
             if home.prefix or home.buf in kept:
                 return "foreign"

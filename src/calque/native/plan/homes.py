@@ -45,9 +45,9 @@ IN_PLACE: Final = frozenset(n for n in MAKERS if n.startswith("scatter")) | {
 DEAR: Final = 8  # recomputing less than this is cheaper than storing it
 LONGEST: Final = CAP // 3  # an expression heavier than this is cut
 
-How = Literal["given", "inlined", "stored", "fused", "step", "part"]
-Place = Literal["new", "result", "over"]
-Memory = Literal["foreign", "ours", "donated"]
+HomeKind = Literal["given", "inlined", "stored", "fused", "step", "part"]
+HomePlace = Literal["new", "result", "over"]
+Owner = Literal["foreign", "ours", "donated"]
 
 
 class Home(NamedTuple):
@@ -61,9 +61,9 @@ class Home(NamedTuple):
     part      it is one of the results of such a step
     """
 
-    how: How
+    how: HomeKind
     why: str
-    place: Place = "new"
+    place: HomePlace = "new"
     other: Node | None = None
 
 
@@ -92,7 +92,7 @@ class Around(NamedTuple):
     stage can make; sizes."""
 
     given: Callable[[Node], bool]
-    memory: Callable[[Node], Memory]
+    memory: Callable[[Node], Owner]
     barrier: Callable[[Node], bool]
     sizes: Sizes
 
@@ -328,7 +328,7 @@ class _Chooser:
 
     def find_places(self) -> None:
         """The memory of what is stored: a result's, that of an operand it replaces, or new one."""
-        memory: dict[Node, Memory] = {}
+        memory: dict[Node, Owner] = {}
         for i, n in enumerate(self.order):
             home = self.of[n]
             if home.how == "stored":
@@ -343,7 +343,7 @@ class _Chooser:
             if n in self.stored or home.how == "part" or fused:
                 memory[n] = "foreign" if n in self.results else "ours"
 
-    def replaced(self, n: Node, i: int, memory: Mapping[Node, Memory]) -> Memory | None:
+    def replaced(self, n: Node, i: int, memory: Mapping[Node, Owner]) -> Owner | None:
         """Whose the memory is that an update takes, whose operand dies with it; a result leaves its
         own for donated memory only."""
         if n.op not in IN_PLACE:

@@ -153,22 +153,28 @@ class Assembler:
         args += [self.size(name) for name in k.sizes]
         args += [self.params[e.attr[0]] for e in k.params]
         if s.schedule.extent is None:
-            self.builder.call(k.address, args, name=k.symbol, asks=k.polls)
+            self.builder.call(k.address, args, name=k.symbol, asks=k.polls, owner=k.code)
             return
         extent = self.integer(s.schedule.extent)
         grain: Reg | int | Expr = s.schedule.grain
         grain = self.integer(grain) if isinstance(grain, Expr) else grain
         piece = self.piece(s.schedule)
         if piece is None:
-            self.builder.call(k.address, args, 0, extent, grain, name=k.symbol, asks=k.polls)
+            self.builder.call(
+                k.address, args, 0, extent, grain, name=k.symbol, asks=k.polls, owner=k.code
+            )
             return
         with self.builder.loop(0, extent, piece) as begin:  # which looks at signals
             end = self.builder.arith(Op.MIN, self.builder.arith(Op.ADD, begin, piece), extent)
-            self.builder.call(k.address, args, begin, end, grain, name=k.symbol, asks=k.polls)
+            self.builder.call(
+                k.address, args, begin, end, grain, name=k.symbol, asks=k.polls, owner=k.code
+            )
 
     def routine(self, s: Routine) -> None:
         words, turns = [self.operand(w) for w in s.words], self.operand(s.turns)
-        self.builder.call(s.address, words, 0, turns, s.grain, name=s.name, asks=s.asks)
+        self.builder.call(
+            s.address, words, 0, turns, s.grain, name=s.name, asks=s.asks, owner=s.owner
+        )
 
     def operand(self, word: Any) -> Any:
         """An argument of a routine."""

@@ -19,7 +19,7 @@ from calque.native.loops.tree import (
     For,
     If,
     Let,
-    Loop,
+    Recurrence,
     Statement,
     Store,
     acc_exprs,
@@ -316,7 +316,7 @@ def _settled(body: Body, names: Names) -> Body:
             inner = _settled(s.body, names)
             if inner or s.accs:
                 out.append(replace(s, body=inner))
-        elif isinstance(s, Loop):
+        elif isinstance(s, Recurrence):
             out.append(replace(s, body=_settled(s.body, names), test=_settled(s.test, names)))
         elif isinstance(s, If):
             out.append(replace(s, then=_settled(s.then, names), orelse=_settled(s.orelse, names)))

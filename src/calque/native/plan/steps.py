@@ -131,7 +131,8 @@ class Routine:
     and arrays of constants, given or made; `ns` guesses how long it takes.
 
     It is called for `turns`, by `grain` of them at a time or (0) all at once. One that `asks` may
-    let other Python code run."""
+    let other Python code run. The `owner` keeps the code in memory; what is there for ever has
+    none."""
 
     name: str
     address: int
@@ -142,6 +143,7 @@ class Routine:
     turns: Any = 1
     grain: int = 1
     asks: bool = True
+    owner: object = None
 
     def reads(self) -> frozenset[Buffer]:
         return frozenset(self.args)

@@ -28,7 +28,7 @@ from calque.native.plan.text import home_text, stage_lines, step_lines
 from calque.native.scalars.expr import Buffer, Expr, const, ex, is_const, scalar_dtype, show, walk
 from calque.native.schedule import fuse
 
-Form = Literal["stages", "nests", "steps"]
+StepForm = Literal["stages", "nests", "steps"]
 # What is computed, form after form: stages and what only loops can say; loops; loops as they run.
 _HOLDS: Final = {"stages": (Compute, Nest), "nests": (Nest,), "steps": (Call,)}
 
@@ -38,7 +38,7 @@ class MalformedSteps(ValueError):
 
 
 def verify_steps(
-    steps: Sequence[Step], form: Form, given: Iterable[Buffer], results: Iterable[Buffer] = ()
+    steps: Sequence[Step], form: StepForm, given: Iterable[Buffer], results: Iterable[Buffer] = ()
 ) -> None:
     """Raise ``MalformedSteps`` unless the steps are of this form, each is well formed, and nothing
     is read before it is written. `given` are the buffers that come in, `results` those that go
@@ -115,7 +115,7 @@ def _wrong_time(h: Homes, n: Node, at: Mapping[Node, int]) -> str | None:
 
 
 class _Verifier:
-    def __init__(self, form: Form) -> None:
+    def __init__(self, form: StepForm) -> None:
         self.form, self.holds = form, _HOLDS[form]
         self.counters: frozenset[str] = frozenset()  # what the driver counts
 

@@ -171,6 +171,7 @@ def pool_size() -> int:
 
 
 LANE: Final = "<lane>"  # the name on which every read of a lane buffer depends
+_SMALL: Final = 1 << 62  # smaller integers need no wrapping
 _NO_INDEX: Final = frozenset({"ref", "param", "load"})
 _NO_NAMES: Final[frozenset[str]] = frozenset()
 _NO_BUFS: Final[frozenset[Buffer]] = frozenset()
@@ -195,16 +196,19 @@ def make(op: str, args: tuple[Expr, ...], dtype: str, attr: Any = None) -> Expr:
             return found
     e = Expr()
     e.op, e.args, e.dtype, e.attr = op, args, dtype, attr
-    e.names = _union([a.names for a in args], _NO_NAMES)
-    e.depth = max([a.depth for a in args], default=0) + 1
-    e.bufs = _union([a.bufs for a in args], _NO_BUFS)
+    e.index = dtype == "i64" and op not in _NO_INDEX
+    e.names, e.bufs, e.depth = _NO_NAMES, _NO_BUFS, 1
+    if args:
+        e.names = _union([a.names for a in args], _NO_NAMES)
+        e.depth = max([a.depth for a in args]) + 1
+        e.bufs = _union([a.bufs for a in args], _NO_BUFS)
+        e.index = e.index and all([a.index for a in args])
     if op in ("var", "ref", "param"):
         e.names |= {attr[0]}
     elif op == "load":
         e.bufs |= {attr}
         if attr.place == "lane":
             e.names |= {LANE}
-    e.index = dtype == "i64" and op not in _NO_INDEX and all([a.index for a in args])
     e.interval = None
     new = _Entry(e, _forget)
     new.key = key
@@ -255,7 +259,8 @@ def const(value: Any, dtype: str = "i64") -> Expr:
     if dtype == "i1":
         return make("const", (), dtype, bool(value))
     if dtype in INT_BITS:
-        return make("const", (), dtype, wrap(int(value), dtype))
+        small = type(value) is int and dtype == "i64" and -_SMALL < value < _SMALL
+        return make("const", (), dtype, value if small else wrap(int(value), dtype))
     if dtype in FLOAT_BITS:
         return make("const", (), dtype, float_bits(value, dtype))
     raise TypeError(f"no scalar dtype {dtype!r}")

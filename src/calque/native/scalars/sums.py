@@ -30,7 +30,9 @@ def terms(e: Expr) -> tuple[Terms, int]:
             todo.append((e.args[0], k * e.args[1].attr))
         else:
             out[e] = out.get(e, 0) + k
-    return {t: k for t, k in out.items() if k}, constant
+    if 0 in out.values():
+        out = _flat(out)
+    return out, constant
 
 
 def _times(e: Expr, k: int) -> Expr:
@@ -39,10 +41,12 @@ def _times(e: Expr, k: int) -> Expr:
 
 def _undo_split(t: Terms) -> Terms:
     """``(x//n)*n + x%n -> x``: a reshape undone."""
-    for m in [m for m in t if m.op == "mod" and m in t]:
+    for m in t:
+        if m.op != "mod":
+            continue
         x, n = m.args
         k = t[m]
-        q = make("floordiv", (x, n), "i64")
+        q = _quotient(x, n)
         if n.op == "const":
             if t.get(q) == k * n.attr:
                 t = {a: b for a, b in t.items() if a is not q and a is not m}
@@ -57,7 +61,15 @@ def _undo_split(t: Terms) -> Terms:
     return t
 
 
+def _quotient(x: Expr, n: Expr) -> Expr:
+    """``x // n`` as it stands in sums: a quotient of a quotient is one of the product."""
+    if x.op == "floordiv" and x.args[1].op == "const" and n.op == "const":
+        x, n = x.args[0], const(x.args[1].attr * n.attr)
+    return make("floordiv", (x, n), "i64")
+
+
 def _flat(t: Terms) -> Terms:
+    """Without terms that are nothing."""
     return {a: b for a, b in t.items() if b}
 
 
@@ -112,7 +124,7 @@ def add(a: Expr, b: Expr) -> Expr:
     u, d = terms(b)
     for e, k in u.items():
         t[e] = t.get(e, 0) + k
-    return total(_flat(t), c + d)
+    return total(_flat(t) if 0 in t.values() else t, c + d)
 
 
 def sub(a: Expr, b: Expr) -> Expr:

@@ -41,13 +41,15 @@ def keeps_blocks(a: Accumulator) -> bool:
     return a.ordered and a.order == "blocked"
 
 
-def in_lanes(f: For, sizes: Sizes, number: int) -> list[Statement]:
+def in_lanes(f: For, sizes: Sizes, number: int, streaming: bool = False) -> list[Statement]:
     """An ordered sum along a loop inside a vector loop: 16 partial sums per lane, in the order
     that a vector along k would take.
 
     before: for k: s = sum(x[k, lane])
     after:  for q: for j < 16: p[j] += (x[64q+j] + x[64q+32+j]) + (x[64q+16+j] + x[64q+48+j]);
     the rest guarded; p folded by halves
+
+    With `streaming` the rows are read in the order of memory, however few there are.
     """
     kept = kept_values(f)
     memo: dict[Expr, Expr] = {}
@@ -60,7 +62,7 @@ def in_lanes(f: For, sizes: Sizes, number: int) -> list[Statement]:
         parts.append((a, Buffer(f"p{number}.{n}", (LANES,), a.value.dtype, "lane")))
     j = var(f"j{number}", LANES)
     q = var(f"q{number}", ex("floordiv", f.extent, const(BLOCK)))
-    out += blocks(f, parts, j, q, sizes)
+    out += blocks(f, parts, j, q, sizes, streaming)
     out += rest(f, parts, q.attr[1], j, sizes)
     i = var(f"h{number}", 4)
 
@@ -77,7 +79,9 @@ def in_lanes(f: For, sizes: Sizes, number: int) -> list[Statement]:
     return out
 
 
-def blocks(f: For, parts: Parts, j: Expr, q: Expr, sizes: Sizes) -> list[Statement]:
+def blocks(
+    f: For, parts: Parts, j: Expr, q: Expr, sizes: Sizes, streaming: bool
+) -> list[Statement]:
     """The whole blocks. Where there are few, the partial sums stay in registers; many are read
     in the order of memory."""
     start = tuple(Store(p, (j,), identity(a.op, a.value.dtype)) for a, p in parts)
@@ -85,7 +89,7 @@ def blocks(f: For, parts: Parts, j: Expr, q: Expr, sizes: Sizes) -> list[Stateme
     most = sizes.interval(f.extent)[1]
     if sizes.known and most < BLOCK:
         return [For(j, start)]
-    if sizes.known and most < FEW * BLOCK and len(parts) == 1:
+    if sizes.known and most < FEW * BLOCK and len(parts) == 1 and not streaming:
         sums = tuple(
             replace(
                 a,

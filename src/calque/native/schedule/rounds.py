@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from calque.native.loops.tree import Acc, Body, For, If, Loop, Statement, map_exprs
+from calque.native.loops.tree import Acc, Body, For, If, Recurrence, Statement, map_exprs
 from calque.native.lower.sizes import Sizes
 from calque.native.scalars.expr import Expr, const, ex, ref, rewrite, var
 
@@ -24,7 +24,7 @@ def inside(s: Statement, sizes: Sizes) -> Statement:
         f = replace(s, body=in_rounds(s.body, sizes))
         turns = max((a.round for a in s.accs if isinstance(a, Acc)), default=0)
         return two_loops(f, turns, sizes) if turns else f
-    if isinstance(s, Loop):
+    if isinstance(s, Recurrence):
         return replace(s, test=in_rounds(s.test, sizes), body=in_rounds(s.body, sizes))
     if isinstance(s, If):
         return replace(s, then=in_rounds(s.then, sizes), orelse=in_rounds(s.orelse, sizes))

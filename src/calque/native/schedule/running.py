@@ -16,7 +16,7 @@ from calque.native.loops.tree import (
     Fold,
     For,
     Let,
-    Loop,
+    Recurrence,
     State,
     Statement,
     Store,
@@ -56,7 +56,7 @@ class Rows:
             for cs, firsts, thens in zip(carry, start, last)
             for c, first, then in zip(cs, firsts, thens)
         ]
-        out: list[Statement] = [Loop(tuple(states), tuple(body), q)]
+        out: list[Statement] = [Recurrence(tuple(states), tuple(body), q)]
         if left:
             done = ex("sub", self.inner.extent, const(left))
             out += self.block(done, left, carry, ".l")[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from calque.native.loops.tree import Body, For, If, Loop, map_acc, map_exprs, statements
+from calque.native.loops.tree import Body, For, If, Recurrence, map_acc, map_exprs, statements
 from calque.native.lower.cost import turns
 from calque.native.lower.sizes import Sizes, is_size
 from calque.native.scalars.expr import ZERO, Expr, const, ex, rewrite, var
@@ -60,7 +60,7 @@ def block_size(f: For, sizes: Sizes) -> int:
     """How many elements of a loop go to a thread at a time: fewer when loops inside take long."""
     if f.kind == "tile":
         return TILES
-    if any(isinstance(s, (Loop, If)) for s in statements(f.body)):
+    if any(isinstance(s, (Recurrence, If)) for s in statements(f.body)):
         return f.width
     inside = sum(turns(s.extent, sizes) for s in statements(f.body) if isinstance(s, For))
     size = SPLIT

@@ -19,7 +19,7 @@ from calque.native.loops.tree import (
     Body,
     For,
     If,
-    Loop,
+    Recurrence,
     Statement,
     Store,
     own_exprs,
@@ -31,6 +31,7 @@ from calque.native.lower.sizes import Sizes
 from calque.native.scalars.expr import Expr, index_and_guard, is_const, item_size, walk
 from calque.native.schedule.lanes import in_lanes, keeps_blocks
 from calque.native.schedule.running import Rows
+from calque.native.schedule.stripes import COLUMNS, in_stripes, suits_stripes
 
 PLACE_BYTES: Final = 8  # of an index that is an element of a vector
 SHORT: Final = 32  # loops up to here get vectors of just this length
@@ -73,6 +74,8 @@ class _Vectorizer:
             around = nest_cost(f, self.sizes, lanes, f.name, self.strides)
             inside = nest_cost(f, self.sizes, lanes, None, self.strides)
             if around < (inside / 2 if self.bulky(inner) else inside):
+                if suits_stripes(f, self.sizes, self.strides):
+                    return (self.stripes(f, lanes),)
                 return self.outer(f, f"cost {around:.3g} against {inside:.3g}")
         return (replace(f, body=self.body(f.body)),)
 
@@ -173,7 +176,7 @@ class _Vectorizer:
         if not all(isinstance(a, Acc) and a.op in ("and", "or") for a in f.accs) or f.colliding:
             return False
         for i in inner:
-            if any(isinstance(s, (For, Loop, If)) for s in i.body) or any(
+            if any(isinstance(s, (For, Recurrence, If)) for s in i.body) or any(
                 a.running for a in i.accs
             ):
                 return False
@@ -213,6 +216,12 @@ class _Vectorizer:
                 width //= 2
         f = replace(f, kind="vector", width=width)
         return (self.note(f, f"vector around serial loops: {why}"),)
+
+    def stripes(self, f: For, lanes: int) -> For:
+        """Sums of the columns of a large matrix, whose rows stream past."""
+        self.made_lanes += 1
+        made = in_stripes(f, self.sizes, self.made_lanes, lanes)
+        return self.note(made, f"stripes of {COLUMNS} columns: the rows of a large matrix stream")
 
     def serial(self, s: Statement) -> Sequence[Statement]:
         """A loop inside a vector loop: sums with an order of their own keep it."""
@@ -265,7 +274,7 @@ class _Vectorizer:
         w = body_weight((f,))
         lanes = self.vector_bytes // self.element_bytes(f)
         most = (
-            1 if parting(f, If) else 2 if parting(f, Loop) else 4
+            1 if parting(f, If) else 2 if parting(f, Recurrence) else 4
         )  # lanes that part wait for each other
         return self.fit(lanes * min(most, 4 if w <= 120 else 2 if w <= 300 else 1), f.extent)
 
@@ -291,7 +300,7 @@ def is_light(a: Accumulator) -> bool:
     return isinstance(a, Acc) or weight(a.combine) <= LIGHT
 
 
-def parting(f: For, kind: type[Loop] | type[If]) -> bool:
+def parting(f: For, kind: type[Recurrence] | type[If]) -> bool:
     """Are there loops (or choices) inside `f` that end (or fall out) differently for each of its
     turns?"""
     varying = {f.name} | vector_names(f, {f.name})

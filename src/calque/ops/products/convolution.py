@@ -344,6 +344,9 @@ def _conv_batch(args: Sequence[Any], dims: Sequence[int | None], **p: Any) -> tu
     (x, w), (bx, bw) = args, dims
     numbers: ConvDimensionNumbers = p["dimension_numbers"]
     groups, batch_groups = p["feature_group_count"], p["batch_group_count"]
+    sizes = [typeof(v).shape[b] for v, b in zip(args, dims) if b is not None]
+    if type(sizes[0]) is int and sizes[0] == 0:
+        return _empty_result(x, w, bx, bw, p)
     if bw is None:
         assert bx is not None
         size = typeof(x).shape[bx]
@@ -355,7 +358,7 @@ def _conv_batch(args: Sequence[Any], dims: Sequence[int | None], **p: Any) -> tu
         out = do.conv_general_dilated(x, _grow(w, bw, out_dim, groups * batch_groups), **p)
         return _shrink(out, numbers.out_spec[1], groups * batch_groups, size)
     # both: one group for each example
-    if size == 0:
+    if size == 0:  # also where it only turns out to be
         return _empty_result(x, w, bx, bw, p)
     which = "batch_group_count" if batch_groups > 1 else "feature_group_count"
     x = _grow(x, bx, numbers.lhs_spec[0 if batch_groups > 1 else 1], 1)
@@ -367,10 +370,12 @@ def _split_at(x: Any, d: int, size: int) -> tuple[Any, int]:
     return _split(x, d, size), d
 
 
-def _empty_result(x: Any, w: Any, bx: int, bw: int, p: Params) -> tuple[Any, int]:
-    """A batch of nothing has no number of groups; only the shape of the result matters."""
+def _empty_result(x: Any, w: Any, bx: int | None, bw: int | None, p: Params) -> tuple[Any, int]:
+    """A batch of nothing is no part of another dimension; only the shape of the result matters."""
 
-    def one(v: Any, b: int) -> ShapedArray:
+    def one(v: Any, b: int | None) -> ShapedArray:
+        if b is None:
+            return ShapedArray(typeof(v).shape, typeof(v).dtype)
         return ShapedArray(typeof(v).shape[:b] + typeof(v).shape[b + 1 :], typeof(v).dtype)
 
     aval = _conv_shape(one(x, bx), one(w, bw), **p)

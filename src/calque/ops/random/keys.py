@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from calque.core.adopting import from_storage
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import ExtendedDType, is_integer
 from calque.core.primitives import REGISTRY, Primitive, Zero, do
@@ -153,6 +154,11 @@ def _records(words: np.ndarray, impl: PRNGImpl) -> np.ndarray:
 def impl_of(keys: np.ndarray) -> PRNGImpl:
     """The algorithm of key records: its tag is the name of their field."""
     return _BY_TAG[(keys.dtype.names or ("",))[0]]
+
+
+def keys_of_records(records: np.ndarray) -> Any:
+    """An Array of typed keys, from what memory holds of them."""
+    return from_storage(records, ShapedArray(records.shape, impl_of(records).dtype))
 
 
 _BY_TAG: Final = {impl.tag: impl for impl in IMPLEMENTATIONS.values()}

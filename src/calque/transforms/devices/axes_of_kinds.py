@@ -2,63 +2,19 @@
 either case."""
 
 import functools
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from calque.transforms.devices.mesh import consult_mesh
 from calque.transforms.devices.sharding_constraint import reshard
+from calque.transforms.engines.signatures import check_callable
 from calque.transforms.engines.trees import name_of
-
-
-class ManualAxisType:
-    """How a value inside a manual region relates to mesh axes: it varies along some, has still to
-    be summed over others."""
-
-    __slots__ = ("reduced", "unreduced", "varying")
-
-    def __init__(
-        self,
-        *,
-        varying: Iterable[Hashable] = frozenset(),
-        unreduced: Iterable[Hashable] = frozenset(),
-        reduced: Iterable[Hashable] = frozenset(),
-    ):
-        self.varying, self.unreduced, self.reduced = (
-            frozenset(varying),
-            frozenset(unreduced),
-            frozenset(reduced),
-        )
-        for a, b in (("varying", "unreduced"), ("varying", "reduced"), ("unreduced", "reduced")):
-            both = getattr(self, a) & getattr(self, b)
-            if both:
-                raise ValueError(
-                    f"ManualAxisType: {sorted(map(str, both))} cannot be both {a} and {b}"
-                )
-
-    def _key(self) -> tuple[frozenset[Hashable], ...]:
-        return self.varying, self.unreduced, self.reduced
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ManualAxisType) and self._key() == other._key()
-
-    def __hash__(self) -> int:
-        return hash(self._key())
-
-    def __repr__(self) -> str:
-        parts = (
-            f"{n}={set(getattr(self, n))}"
-            for n in ("varying", "unreduced", "reduced")
-            if getattr(self, n)
-        )
-        return f"ManualAxisType({', '.join(parts)})"
-
 
 _NOT_GIVEN: Any = object()
 
 
 def _check(what: str, f: Any, axes: Any) -> None:
-    if not callable(f):
-        raise TypeError(f"{what}: Expected a callable value, got {f!r} of type {type(f)}")
+    check_callable(f, what)
     mesh = consult_mesh()
     names = () if axes is None else (axes,) if isinstance(axes, str) else tuple(axes)
     unknown = [n for n in names if n not in mesh.axis_names]

@@ -11,6 +11,13 @@ from calque.core.dtypes import PYTHON_SCALARS
 from calque.core.primitives import REGISTRY, do
 from calque.core.trace import typeof
 from calque.ops.common import axis_in, operand, scalar_of
+from calque.transforms.devices.casts import (
+    checked_names,
+    gathered_as,
+    relation_of_all,
+    unreduced_psum_p,
+    unreduced_reduce_scatter_p,
+)
 from calque.transforms.devices.collectives import (
     Names,
     all_gather_p,
@@ -26,6 +33,9 @@ from calque.transforms.devices.collectives import (
 from calque.transforms.devices.collectives_groups import Groups, checked_groups, group_size, members
 from calque.transforms.devices.collectives_several import (
     gather_over,
+    group_gather,
+    group_scatter,
+    group_sum,
     permute_over,
     scatter_over,
     swap_over,
@@ -57,6 +67,15 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
             return do.mul(members(names, groups, typeof(v).dtype), v)
         if typeof(v).dtype == np.dtype(bool):
             v = do.convert_element_type(v, new_dtype=np.dtype("int32"))
+        known = checked_names(names, "psum")
+        if known and relation_of_all(v, known, "jax.lax.psum") == "unreduced":
+            if groups is not None or len(known) < len(names):
+                raise NotImplementedError("psum of unreduced values over groups, or other axes too")
+            return unreduced_psum_p.bind(v, axes=known)
+        if groups is not None and len(names) > 1:
+            if len({len(g) for g in groups}) > 1:
+                refuse_groups(groups, "psum with groups of several sizes", names)
+            return group_sum(made_varying(v, names), names, groups)
         return total(*positions_reduced(v, names, "reduce_sum"), groups)
 
     return pytrees.tree_map(one, x)
@@ -110,6 +129,8 @@ def pmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 
 
 def _extreme(p: Collective, x: Any, names: Names, groups: Groups) -> Any:
+    if len(names) > 1:
+        refuse_groups(groups, p.name, names)
     x, names = positions_reduced(x, names, f"reduce_{p.name[1:]}")
     return p.bind(made_varying(x, names), axes=names, axis_index_groups=groups) if names else x
 
@@ -126,10 +147,22 @@ def all_gather(
     """The values of all members along a new dimension `axis`, or joined along it with `tiled`."""
     groups = checked_groups(axis_index_groups, axis_name, "all_gather")
 
+    if to not in (None, "varying", "invarying", "reduced"):
+        raise ValueError(
+            "Got unexpected `to` value for `jax.lax.all_gather`. Allowed `to` values are:"
+            f" {{'varying', 'reduced', 'invarying'}}, got {to!r}"
+        )
+
     def one(v: Any) -> Any:
         k = axis % (typeof(v).ndim + (not tiled))
+        if to in ("invarying", "reduced") and checked_names(names_of(axis_name), "all_gather"):
+            if groups is not None:
+                raise NotImplementedError(f"all_gather to={to!r} takes no axis_index_groups")
+            return gathered_as(v, names_of(axis_name), k, tiled, to)
         v = made_varying(v, names_of(axis_name))
         if len(names_of(axis_name)) > 1:
+            if groups is not None:
+                return group_gather(v, names_of(axis_name), groups, k, tiled)
             return gather_over(v, names_of(axis_name), k, tiled)
         return all_gather_p.bind(
             v,
@@ -156,8 +189,19 @@ def psum_scatter(
 
     def one(v: Any) -> Any:
         k = scatter_dimension % typeof(v).ndim
+        known = checked_names(names_of(axis_name), "psum_scatter")
+        if known and relation_of_all(v, known, "jax.lax.psum_scatter") == "unreduced":
+            if groups is not None or len(known) > 1:
+                raise NotImplementedError(
+                    "psum_scatter of unreduced values takes one axis and no axis_index_groups"
+                )
+            return unreduced_reduce_scatter_p.bind(
+                v, axis_name=known, axis_size=size_of(known), scatter_dimension=k, tiled=tiled
+            )
         v = made_varying(v, names_of(axis_name))
         if len(names_of(axis_name)) > 1:
+            if groups is not None:
+                return group_scatter(v, names_of(axis_name), groups, k, tiled)
             return scatter_over(v, names_of(axis_name), k, tiled)
         return reduce_scatter_p.bind(
             v,
@@ -188,6 +232,7 @@ def all_to_all(
         split, concat = split_axis % typeof(v).ndim, concat_axis % typeof(v).ndim
         v = made_varying(v, names_of(axis_name))
         if len(names_of(axis_name)) > 1:
+            refuse_groups(groups, "all_to_all", names_of(axis_name))
             return swap_over(v, names_of(axis_name), split, concat, tiled)
         return all_to_all_p.bind(
             v,
@@ -230,6 +275,15 @@ def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
         ),
         x,
     )
+
+
+def refuse_groups(groups: Any, what: str, names: Names) -> None:
+    """Groups of positions that are counted through several axes, where nothing knows these."""
+    if groups is not None:
+        raise NotImplementedError(
+            f"{what}: axis_index_groups speaks of the positions of one axis, got the axes"
+            f" {tuple(names)}"
+        )
 
 
 def _sent(what: str) -> NotImplementedError:

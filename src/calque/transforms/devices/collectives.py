@@ -120,11 +120,12 @@ def sum_of_varying(x: Any, names: Names, groups: Groups = None) -> Any:
 # ---------------------------------------------------------------- data movement
 
 
-def _movement(
+def movement(
     name: str,
     shape: Callable[..., ShapedArray],
     along: Callable[..., Any],
     transpose: Callable[..., Any],
+    becomes: str | None = "varying",
 ) -> Collective:
     """A linear collective that moves data. `along(x, axis, **params)` is its meaning for values
     whose first dimension is the axis: it gives the result and its batch dimension."""
@@ -160,7 +161,7 @@ def _movement(
     return Collective(
         name,
         lambda params: names_of(params["axis_name"]),
-        varies=True,
+        becomes=becomes,
         meaning=_ALONE,
         shape=shape,
         jvp=jvp,
@@ -209,7 +210,8 @@ def _gather_transpose(
     )
 
 
-all_gather_p = _movement("all_gather", _gathered_shape, _gather_along, _gather_transpose)
+gathered = (_gathered_shape, _gather_along)
+all_gather_p = movement("all_gather", *gathered, _gather_transpose)
 
 
 def _scattered_shape(
@@ -262,7 +264,8 @@ def _scatter_transpose(
     )
 
 
-reduce_scatter_p = _movement("reduce_scatter", _scattered_shape, _scatter_along, _scatter_transpose)
+scattered = (_scattered_shape, _scatter_along)
+reduce_scatter_p = movement("reduce_scatter", *scattered, _scatter_transpose)
 
 
 def _exchanged_shape(
@@ -315,7 +318,7 @@ def _exchange_transpose(ct: Any, *, split_axis: int, concat_axis: int, **params:
     return do.all_to_all(ct, split_axis=concat_axis, concat_axis=split_axis, **params)
 
 
-all_to_all_p = _movement("all_to_all", _exchanged_shape, _exchange_along, _exchange_transpose)
+all_to_all_p = movement("all_to_all", _exchanged_shape, _exchange_along, _exchange_transpose)
 
 
 def _permute_along(x: Any, axis: Axis, *, perm: Sequence[tuple[int, int]], **_: Any) -> Any:
@@ -344,7 +347,7 @@ def _reshaped(x: Any, shape: Sequence[int]) -> Any:
     return do.reshape(x, new_sizes=tuple(shape))
 
 
-ppermute_p = _movement(
+ppermute_p = movement(
     "ppermute",
     lambda x, **_: x,
     _permute_along,
@@ -372,7 +375,7 @@ def _broadcast_transpose(ct: Any, *, axis_name: Any, source: int) -> Any:
     return do.select_n(here, instantiate(zero_like(total)), total)
 
 
-pbroadcast_p = _movement("pbroadcast", lambda x, **_: x, _broadcast_along, _broadcast_transpose)
+pbroadcast_p = movement("pbroadcast", lambda x, **_: x, _broadcast_along, _broadcast_transpose)
 
 
 # ---------------------------------------------------------------- axis_index

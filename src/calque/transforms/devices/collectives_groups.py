@@ -28,10 +28,6 @@ def checked_groups(groups: Any, axis_name: Any, what: str, equal: bool = True) -
             f"{what}: axis_index_groups only supported for sums over just named axes, got"
             f" {axis_name}"
         )
-    if len(names) > 1:
-        raise NotImplementedError(
-            f"{what}: axis_index_groups speaks of the positions of one axis, got the axes {names}"
-        )
     if not isinstance(groups, Sequence) or any(
         not isinstance(g, (Sequence, np.ndarray)) for g in groups
     ):

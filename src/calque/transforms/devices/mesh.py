@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from calque.core.devices import Device, all_devices
+from calque.machine.caches import Table
 from calque.machine.state import PerThread, Value, process
 
 
@@ -36,7 +37,10 @@ def _types(axis_types: Any, n: int, default: AxisType) -> tuple[AxisType, ...]:
         return (default,) * n
     types = tuple(axis_types) if isinstance(axis_types, (tuple, list)) else (axis_types,)
     if not all(isinstance(t, AxisType) for t in types):
-        raise TypeError(f"axis_types should be a tuple of AxisType or None; got {axis_types!r}")
+        raise TypeError(
+            "axis_types passed to a mesh must be of type `calque.sharding.AxisType` or a tuple of"
+            f" these; got {axis_types!r}"
+        )
     if len(types) != n:
         raise ValueError(
             f"Number of axis names should match the number of axis_types. Got {n} axis names and"
@@ -84,6 +88,11 @@ class _AnyMesh:
     def _named(self, kind: AxisType) -> tuple[Any, ...]:
         return tuple(n for n, t in zip(self.axis_names, self.axis_types) if t is kind)
 
+    @property
+    def _name_to_type(self) -> dict[Any, AxisType]:
+        """The name under which libraries ask for the type of each axis."""
+        return dict(zip(self.axis_names, self.axis_types))
+
     auto_axes = property(lambda self: self._named(AxisType.Auto))
     explicit_axes = property(lambda self: self._named(AxisType.Explicit))
     manual_axes = property(lambda self: self._named(AxisType.Manual))
@@ -103,7 +112,7 @@ class AbstractMesh(_AnyMesh):
     >>> calque.sharding.AbstractMesh((2, 2), ("x", "y"))
     AbstractMesh('x': 2, 'y': 2, axis_types=(Auto, Auto))"""
 
-    __slots__ = ()
+    __slots__ = ("_hash", "concrete")
 
     def __init__(self, axis_sizes: Sequence[int], axis_names: Any, axis_types: Any = None):
         names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
@@ -111,6 +120,8 @@ class AbstractMesh(_AnyMesh):
             raise ValueError(f"AbstractMesh: {len(axis_sizes)} sizes but {len(names)} axis names")
         self.axis_names, self.axis_sizes = names, tuple(map(int, axis_sizes))
         self.axis_types = _types(axis_types, len(names), AxisType.Auto)
+        self._hash: int | None = None
+        self.concrete: Mesh | None = None  # the mesh with devices that it was made from
 
     @property
     def abstract_mesh(self) -> AbstractMesh:
@@ -120,7 +131,24 @@ class AbstractMesh(_AnyMesh):
         return isinstance(other, AbstractMesh) and _key(self) == _key(other)
 
     def __hash__(self) -> int:
-        return hash(_key(self))
+        if self._hash is None:
+            self._hash = hash(_key(self))
+        return self._hash
+
+    def update(
+        self, axis_sizes: Any = None, axis_names: Any = None, axis_types: Any = None
+    ) -> AbstractMesh:
+        """The mesh with some of its attributes replaced."""
+        return AbstractMesh(
+            self.axis_sizes if axis_sizes is None else axis_sizes,
+            self.axis_names if axis_names is None else axis_names,
+            self.axis_types if axis_types is None else axis_types,
+        )
+
+    def update_axis_types(self, types: dict[Any, AxisType]) -> AbstractMesh:
+        """The mesh with other types of some of its axes, given by name."""
+        pairs = zip(self.axis_names, self.axis_types)
+        return self.update(axis_types=tuple(types.get(n, t) for n, t in pairs))
 
     def __repr__(self) -> str:
         if self.empty:
@@ -140,13 +168,17 @@ class Mesh(_AnyMesh, contextlib.ContextDecorator):
     >>> print(mesh, dict(mesh.shape))
     Mesh('x': 1, 'y': 1, axis_types=(Auto, Auto)) {'x': 1, 'y': 1}"""
 
-    __slots__ = ("_entered", "devices")
+    __slots__ = ("_abstract", "_hash", "devices")
 
     devices: np.ndarray
+    _abstract: AbstractMesh
+    _hash: int | None
 
-    def __init__(self, devices: Any, axis_names: Any, axis_types: Any = None):
+    def __new__(cls, devices: Any, axis_names: Any, axis_types: Any = None) -> Mesh:
         grid = np.array(devices, dtype=object)
         names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
+        if None in names:
+            raise ValueError(f"Mesh axis names cannot be None. Got axis_names={names}")
         if grid.ndim != len(names):
             raise ValueError(
                 "Mesh requires the ndim of its first argument (`devices`) to equal the length of"
@@ -157,9 +189,22 @@ class Mesh(_AnyMesh, contextlib.ContextDecorator):
             raise ValueError(f"Mesh: the axis names must differ from each other, got {names}")
         _check_devices(grid if names else grid[None][:0])
         grid.flags.writeable = False
-        self.devices, self.axis_names, self.axis_sizes = grid, names, grid.shape
-        self.axis_types = _types(axis_types, len(names), AxisType.Auto)
-        self._entered: list[Any] = []
+        types = _types(axis_types, len(names), AxisType.Auto)
+        key = (tuple(grid.flat) if names else (), grid.shape, names, types)
+        known = _meshes.find(key)
+        if known is not None:
+            return known
+        self = object.__new__(cls)
+        self.devices, self.axis_names, self.axis_sizes, self.axis_types = (
+            grid,
+            names,
+            grid.shape,
+            types,
+        )
+        self._hash = None
+        self._abstract = AbstractMesh(self.axis_sizes, names, types)
+        self._abstract.concrete = self
+        return _meshes.setdefault(key, self)
 
     @property
     def size(self) -> int:
@@ -167,12 +212,17 @@ class Mesh(_AnyMesh, contextlib.ContextDecorator):
 
     @property
     def abstract_mesh(self) -> AbstractMesh:
-        return AbstractMesh(self.axis_sizes, self.axis_names, self.axis_types)
+        return self._abstract
 
     @property
     def device_ids(self) -> np.ndarray:
         ids = [d.id for d in self.devices.flat] if self.axis_names else []
         return np.array(ids, dtype=int).reshape(self.axis_sizes if self.axis_names else (0,))
+
+    @property
+    def _flat_devices_tuple(self) -> tuple[Device, ...]:
+        """The name under which libraries ask for the devices, row by row."""
+        return tuple(self.devices.flat) if self.axis_names else ()
 
     @property
     def local_mesh(self) -> Mesh:
@@ -195,13 +245,11 @@ class Mesh(_AnyMesh, contextlib.ContextDecorator):
         )
 
     def __enter__(self) -> Mesh:
-        entry = _entered(self, sets=False)
-        entry.__enter__()
-        self._entered.append(entry)
+        _current.meshes = (*_current.meshes, (self, False))
         return self
 
     def __exit__(self, *exc: Any) -> None:
-        self._entered.pop().__exit__(*exc)
+        _current.meshes = _current.meshes[:-1]
 
     def __eq__(self, other: object) -> bool:
         if self is other:
@@ -213,7 +261,9 @@ class Mesh(_AnyMesh, contextlib.ContextDecorator):
         )
 
     def __hash__(self) -> int:
-        return hash((_key(self), self.device_ids.tobytes())) if self.axis_names else 0
+        if self._hash is None:
+            self._hash = hash((_key(self), self.device_ids.tobytes()))
+        return self._hash
 
     def __str__(self) -> str:
         return (
@@ -242,6 +292,8 @@ def _check_devices(grid: np.ndarray) -> None:
         raise ValueError(f"Mesh: each device may stand in one position only, got {grid.tolist()}")
 
 
+_meshes: Final[Table[Any, Mesh]] = Table("meshes", 256)  # equal ones are one object
+EMPTY_ABSTRACT = AbstractMesh((), ())
 EMPTY = Mesh(np.empty((), dtype=object), ())
 
 
@@ -287,6 +339,7 @@ def grid_of(devices: Sequence[Device], shape: Sequence[int]) -> np.ndarray:
 
 
 class _Current(PerThread, name="current meshes"):
+    checks: bool = True  # is it known inside shard_map which values vary?
     meshes: tuple[
         tuple[Mesh, bool], ...
     ] = ()  # (mesh, entered by set_mesh or use_mesh rather than by `with mesh`)
@@ -372,5 +425,47 @@ def get_mesh() -> Mesh:
 
 
 def get_abstract_mesh() -> AbstractMesh:
-    """The names and sizes of the current mesh."""
+    """The names, sizes and types of the axes of the current mesh; inside `shard_map` the axes that
+    it maps are Manual."""
     return _current.abstract[-1] if _current.abstract else get_mesh().abstract_mesh
+
+
+def ambient_mesh() -> AbstractMesh:
+    """As `get_abstract_mesh`, for what asks with every program that is traced: those that are
+    traced on one mesh are kept apart from others anyway."""
+    if _current.abstract:
+        return _current.abstract[-1]
+    for mesh, sets in reversed(_current.meshes):
+        if sets:
+            return mesh.abstract_mesh
+    return _globally.value.abstract_mesh
+
+
+def meshes_here() -> Any:
+    """The current mesh, and the abstract one where that says more: part of the key of what is
+    traced here."""
+    mesh, abstract = current_mesh(), ambient_mesh()
+    return mesh if abstract is mesh.abstract_mesh else (mesh, abstract)
+
+
+def devices_of(mesh: AbstractMesh) -> Mesh | None:
+    """The mesh of devices that an abstract one stands for here."""
+    current = current_mesh()
+    return current if current.abstract_mesh == mesh else mesh.concrete
+
+
+@contextlib.contextmanager
+def manual_region(mesh: AbstractMesh, checks: bool) -> Iterator[None]:
+    """A `with` block inside which `mesh`, with its manual axes, is the current one."""
+    before = _current.checks
+    _current.checks = checks
+    try:
+        with use_abstract_mesh(mesh):
+            yield
+    finally:
+        _current.checks = before
+
+
+def checks_variance() -> bool:
+    """Whether it is known here which values vary along manual axes."""
+    return _current.checks

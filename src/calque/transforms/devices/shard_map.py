@@ -18,24 +18,48 @@ from typing import Any
 
 from calque.core import pytrees
 from calque.core.arrays import ArrayImpl
+from calque.core.avals import ShapedArray
 from calque.core.primitives import do
-from calque.core.trace import typeof
+from calque.core.trace import placed_typeof, trace_to_jaxpr, typeof
+from calque.core.trace_state import Tracer
 from calque.core.tracebacks import boundary
-from calque.ops.common import repeated
-from calque.transforms.devices.mesh import AbstractMesh, Mesh, consult_mesh
+from calque.ops.common import repeated, scalar_of
+from calque.transforms.devices.mesh import (
+    AbstractMesh,
+    AxisType,
+    Mesh,
+    consult_mesh,
+    get_abstract_mesh,
+    manual_region,
+)
 from calque.transforms.devices.shard_map_checks import (
+    check_inferred,
     check_input,
+    check_not_split,
     check_output,
     check_specs,
+    check_sums,
+    check_sums_of_output,
+    check_types,
     flat_specs,
+    own_spec,
     refuse_varying,
 )
-from calque.transforms.devices.sharding import NamedSharding, PartitionSpec, names_in
+from calque.transforms.devices.sharding import NamedSharding
 from calque.transforms.devices.sharding_arrays import placed, sharding_of
 from calque.transforms.devices.sharding_constraint import constrained
+from calque.transforms.devices.specs import PartitionSpec, names_in, names_of_spec
+from calque.transforms.devices.typed_values import (
+    is_evaluating_all,
+    type_placement,
+    unplaced,
+)
+from calque.transforms.devices.types import ManualAxisType, Place, lenient, mat_of
+from calque.transforms.engines import axes
 from calque.transforms.engines.axes import Axis
 from calque.transforms.engines.batching import batch
-from calque.transforms.engines.trees import FlatFunction, arrays, name_of
+from calque.transforms.engines.signatures import check_callable
+from calque.transforms.engines.trees import FlatFunction, argument_name, arrays, name_of, wrapping
 
 
 class _Infer:
@@ -76,8 +100,7 @@ def shard_map(
             axis_names=axis_names,
             check_vma=check_vma,
         )
-    if not callable(f):
-        raise TypeError(f"Expected a callable value, got {f!r} of type {type(f)}")
+    check_callable(f)
     if mesh is not None and not isinstance(mesh, (Mesh, AbstractMesh)):
         raise TypeError(
             "shard_map requires a `calque.sharding.Mesh` or a `calque.sharding.AbstractMesh`"
@@ -89,11 +112,7 @@ def shard_map(
     def mapped(*args: Any) -> Any:
         return mapping(args)
 
-    try:
-        functools.update_wrapper(mapped, f)
-    except AttributeError:
-        mapped.__name__ = name_of(f)
-    return mapped
+    return wrapping(mapped, f)
 
 
 class _Mapping:
@@ -115,90 +134,193 @@ class _Mapping:
 
     def manual(self, mesh: Any) -> tuple[Hashable, ...]:
         """The mesh axes that are mapped, in the order of the mesh."""
-        unknown = self.axis_names - set(mesh.axis_names)
-        if unknown:
+        known = [n for n in mesh.axis_names if not axes.splits(n)]
+        split = [n for n in mesh.axis_names if n not in known]
+        check_not_split(self.in_specs, self.out_specs, split)
+        if not self.axis_names <= set(known):
             raise ValueError(
-                f"shard_map: the axis_names {sorted(map(str, unknown))} are not axes of the mesh:"
-                f" {tuple(mesh.axis_names)}"
+                f"jax.shard_map requires axis_names={set(self.axis_names)} to be a subset of"
+                f" mesh.axis_names={tuple(known)}"
             )
-        names = tuple(n for n in mesh.axis_names if not self.axis_names or n in self.axis_names)
+        names = tuple(n for n in known if not self.axis_names or n in self.axis_names)
+        check_inferred(self.in_specs is Infer, mesh, names)
         if self.in_specs is not Infer:
             check_specs("in_specs", self.in_specs, names)
+            check_sums("in_specs", self.in_specs, mesh, names)
         check_specs("out_specs", self.out_specs, names)
+        check_sums("out_specs", self.out_specs, mesh, names)
         return names
 
     def __call__(self, args: tuple[Any, ...]) -> Any:
-        mesh = consult_mesh() if self.mesh is None else self.mesh
+        here = get_abstract_mesh()
+        mesh = here if self.mesh is None else self.mesh
+        consult_mesh()
         if mesh.empty:
             raise ValueError(
                 "The context mesh cannot be empty. Use `calque.set_mesh(mesh)` to enter into a mesh"
                 " context, or pass `mesh=`"
             )
-        names = self.manual(mesh)
-        leaves, in_tree = pytrees.flatten((args, {}))
-        values = arrays(leaves, "shard_map", self.f, args, {})
-        specs = self.specs_of(values, args)
-        for i, (x, s) in enumerate(zip(values, specs, strict=True)):
-            check_input(self.f, mesh, args, i, typeof(x), s)
-        flat = FlatFunction(self.f, in_tree, "shard_map")
-        parts = [_split(_bare(x), s, names, mesh.shape) for x, s in zip(values, specs)]
-        outs, varying = _nested(
-            flat, [Axis(n, mesh.shape[n], self.check, devices=True) for n in names], parts, specs
-        )
-        out_specs = flat_specs("out_specs", self.out_specs, pytrees.unflatten(flat.out_tree, outs))
-        results = [
-            self.joined(x, v, s, names, mesh, flat, i)
-            for i, (x, v, s) in enumerate(zip(outs, varying, out_specs, strict=True))
-        ]
-        return pytrees.unflatten(flat.out_tree, results)
+        if not here.empty and here != mesh.abstract_mesh:
+            raise ValueError(
+                f"The context mesh {here} should match the mesh passed to shard_map {mesh}"
+            )
+        call = _Call(self, mesh, self.manual(mesh), args)
+        return call.typed() if call.needs_types else call.run(call.values)
 
-    def specs_of(self, values: Sequence[Any], args: tuple[Any, ...]) -> list[PartitionSpec]:
-        """The spec of each flat argument; without `in_specs`, what its sharding says."""
-        if self.in_specs is not Infer:
-            return flat_specs("in_specs", self.in_specs, args)
-        found = []
-        for x in values:
-            if not isinstance(x, ArrayImpl):
-                raise ValueError(
-                    "shard_map without in_specs needs arrays that know their sharding: pass"
-                    " in_specs inside jit, grad or vmap"
-                )
-            own = sharding_of(x)
-            found.append(own.spec if isinstance(own, NamedSharding) else PartitionSpec())
-        return found
+
+class _Call:
+    """A call of a mapped function: its arguments, how they are cut, and the mesh inside."""
+
+    def __init__(
+        self, mapping: _Mapping, mesh: Any, names: tuple[Hashable, ...], args: tuple[Any, ...]
+    ):
+        self.mapping, self.mesh, self.names, self.args = mapping, mesh, names, args
+        self.f, self.check = mapping.f, mapping.check
+        leaves, in_tree = pytrees.flatten((args, {}))
+        given = (
+            [Infer] * len(leaves)
+            if mapping.in_specs is Infer
+            else flat_specs("in_specs", mapping.in_specs, args, self.f)
+        )
+        self.fixed = {i: x for i, (x, s) in enumerate(zip(leaves, given)) if s is None}
+        kept = [i for i in range(len(leaves)) if i not in self.fixed]
+        self.values = arrays(
+            [leaves[i] for i in kept],
+            "shard_map",
+            self.f,
+            args,
+            {},
+            lambda k: argument_name(self.f, args, {}, kept[k]),
+        )
+        self.flat = FlatFunction(self.f, in_tree, "shard_map")
+        self.avals = [placed_typeof(x) for x in self.values]
+        self.specs = [
+            own_spec(aval, names) if given[i] is Infer else given[i]
+            for i, aval in zip(kept, self.avals)
+        ]
+        for i, aval, s in zip(kept, self.avals, self.specs):
+            check_input(self.f, mesh, args, i, aval, s)
+            check_types(mesh, names, aval, s)
+        self.inside = mesh.abstract_mesh.update_axis_types(dict.fromkeys(names, AxisType.Manual))
+        self.devices = self.mesh_of_devices()
+        self.needs_types = bool(set(mesh.explicit_axes) - set(names)) and is_evaluating_all(
+            self.values
+        )
+
+    def mesh_of_devices(self) -> Mesh | None:
+        """The mesh of real devices, as it is called outside."""
+        if isinstance(self.mesh, Mesh):
+            return self.mesh
+        own = [sharding_of(x) for x in self.values if isinstance(x, ArrayImpl)]
+        meshes = [s.mesh for s in own if isinstance(s, NamedSharding)] + [consult_mesh()]
+        same = (m for m in meshes if _sizes(m) == _sizes(self.mesh))
+        return next((m for m in same if isinstance(m, Mesh)), None)
+
+    def typed(self) -> list[Any]:
+        """The results of values at hand, by way of a program, whose types say how they are split
+        along axes that are not mapped."""
+        closed = trace_to_jaxpr(
+            lambda *values: pytrees.leaves(self.run(values)), self.avals, name_of(self.f)
+        )
+        outs = do.jit(*self.values, jaxpr=closed, name=name_of(self.f))
+        where = [type_placement(a, self.devices) for a in closed.out_avals]
+        outs = [x if s is None else placed(x, s) for x, s in zip(outs, where)]
+        return pytrees.unflatten(self.flat.out_tree, outs)
+
+    def body(self, *parts: Any) -> list[Any]:
+        """The flat results of the function for its part of the arguments."""
+        rest = iter(parts)
+        n = len(parts) + len(self.fixed)
+        with manual_region(self.inside, self.check):
+            return self.flat(*[self.fixed[i] if i in self.fixed else next(rest) for i in range(n)])
+
+    def run(self, values: Sequence[Any]) -> Any:
+        sizes = self.mesh.shape
+        with lenient():
+            parts = [
+                _split(self.cut(unplaced(x, a, self.names), a, s), s, self.names, sizes)
+                for x, a, s in zip(values, self.avals, self.specs)
+            ]
+        mapped = [Axis(n, sizes[n], self.check, devices=True, mesh=self.inside) for n in self.names]
+        outs, varying, mats = _nested(self.body, mapped, parts, self.specs)
+        tree = pytrees.unflatten(self.flat.out_tree, outs)
+        out_specs = [
+            PartitionSpec() if s is None else s
+            for s in flat_specs("out_specs", self.mapping.out_specs, tree, self.f)
+        ]
+        with lenient():
+            results = [
+                self.joined(x, v, m, s, i)
+                for i, (x, v, m, s) in enumerate(zip(outs, varying, mats, out_specs, strict=True))
+            ]
+        return pytrees.unflatten(self.flat.out_tree, results)
+
+    def cut(self, x: Any, aval: ShapedArray, spec: PartitionSpec) -> Any:
+        """An argument of a program, where its spec says: so is its cotangent."""
+        whole = len(self.names) == len(self.mesh.axis_names) and aval.place is None
+        if not isinstance(x, Tracer) or self.devices is None or not whole:
+            return x
+        return constrained(x, NamedSharding(self.devices, spec))
 
     def joined(
-        self,
-        x: Any,
-        varying: list[Hashable],
-        spec: PartitionSpec,
-        names: Sequence[Hashable],
-        mesh: Any,
-        flat: Any,
-        i: int,
+        self, x: Any, varying: list[Hashable], mat: ManualAxisType, spec: PartitionSpec, i: int
     ) -> Any:
         """A result put together from its parts: it has a leading dimension for each axis in
         `varying`."""
-        ndim = typeof(x).ndim - len(varying)
-        check_output(flat, mesh, spec, typeof(x).shape[len(varying) :], i)
-        used = {n for e in spec for n in names_in(e)}
-        extra = [n for n in varying if n not in used]
-        if extra and self.check:
-            refuse_varying(self.f, mesh, spec, extra, varying)
-        for n in extra:  # unchecked: what the first member has
+        mesh, ndim = self.mesh, typeof(x).ndim - len(varying)
+        check_output(self.flat, mesh, spec, typeof(x).shape[len(varying) :], i)
+        used = names_of_spec(spec)
+        if self.check:
+            extra = [
+                n
+                for n in self.names
+                if n in mat.varying and n not in used and n not in spec.unreduced
+            ]
+            if extra:
+                refuse_varying(self.f, mesh, spec, extra, list(mat.varying))
+            check_sums_of_output(mat, spec)
+        for n in spec.unreduced:  # it is kept as the sum
+            x = _summed(x, varying.index(n) if n in varying else None, mesh.shape[n])
+            varying = [v for v in varying if v != n]
+        for n in [v for v in varying if v not in used]:  # unchecked: what the first member has
             x = _first(x, varying.index(n))
             varying = [v for v in varying if v != n]
-        for n in names:
+        for n in self.names:
             if n in used and n not in varying:
                 x = repeated(x, mesh.shape[n])
                 varying = [n, *varying]
+        inner = _inner_entries(x, len(varying))
         whole = _joined(x, varying, spec, ndim)
-        return constrained(whole, NamedSharding(mesh, spec)) if isinstance(mesh, Mesh) else whole
+        outer = PartitionSpec(
+            *[
+                (*names_in(a), *names_in(b))
+                for a, b in zip(spec.padded(ndim) if any(inner) else spec.partitions, inner)
+            ],
+            unreduced=spec.unreduced,
+            reduced=spec.reduced,
+        )
+        target = self.devices or mesh
+        if isinstance(target, AbstractMesh) and target.are_all_axes_auto:
+            return whole
+        return constrained(whole, NamedSharding(target, outer))
 
 
-def _bare(x: Any) -> Any:
-    """The argument without the place where it was: it is cut anew."""
-    return placed(x, None) if isinstance(x, ArrayImpl) else x
+def _sizes(mesh: Any) -> Any:
+    return mesh.axis_names, mesh.axis_sizes
+
+
+def _inner_entries(x: Any, lead: int) -> list[Any]:
+    """Along which explicit axes the parts of a value are split, dimension by dimension."""
+    place = typeof(x).place
+    entries = place.spec.partitions if isinstance(place, Place) else (None,) * typeof(x).ndim
+    return list(entries[lead:])
+
+
+def _summed(x: Any, dim: int | None, size: int) -> Any:
+    """The sum over the members, which have a dimension if they differ."""
+    if dim is None:
+        return do.mul(x, scalar_of(typeof(x).dtype, size))
+    return do.reduce_sum(x, axes=(dim,))
 
 
 def _reshaped(x: Any, shape: Sequence[int]) -> Any:
@@ -219,8 +341,15 @@ def _split(x: Any, spec: PartitionSpec, names: Sequence[Hashable], sizes: Any) -
     shape: list[int] = []
     where: dict[Hashable, int] = {}
     local = []
-    entries = (*spec, *[None] * (typeof(x).ndim - len(spec)))
-    for d, entry in zip(typeof(x).shape, entries):
+    for n in spec.unreduced:
+        x = _alone(x, sizes[n])
+    ahead = len(spec.unreduced)
+    for k, n in enumerate(reversed([*spec.unreduced])):
+        where[n] = len(shape)
+        shape.append(typeof(x).shape[k])
+    spec = spec.update(partitions=(None,) * ahead + spec.partitions)
+    entries = spec.padded(typeof(x).ndim)
+    for d, entry in list(zip(typeof(x).shape, entries))[ahead:]:
         for n in names_in(entry):
             where[n] = len(shape)
             shape.append(sizes[n])
@@ -229,13 +358,21 @@ def _split(x: Any, spec: PartitionSpec, names: Sequence[Hashable], sizes: Any) -
     return _transposed(_reshaped(x, shape), [where[n] for n in names if n in where] + local)
 
 
+def _alone(x: Any, size: int) -> Any:
+    """Summands of a value, one for each member: the first has it, the others zeros."""
+    aval = typeof(x)
+    zero = scalar_of(aval.dtype, 0)
+    row = do.reshape(x, new_sizes=(1, *aval.shape))
+    return do.pad(row, zero, padding_config=((0, size - 1, 0), *[(0, 0, 0)] * aval.ndim))
+
+
 def _joined(x: Any, varying: Sequence[Hashable], spec: PartitionSpec, ndim: int) -> Any:
     """The inverse of `_split`."""
     shape, order, out = typeof(x).shape, [], []
     for k in range(ndim):
-        own = [varying.index(n) for n in (names_in(spec[k]) if k < len(spec) else ())] + [
-            len(varying) + k
-        ]
+        own = [
+            varying.index(n) for n in (names_in(spec.partitions[k]) if k < len(spec) else ())
+        ] + [len(varying) + k]
         order += own
         out.append(math.prod(shape[i] for i in own))
     return _reshaped(_transposed(x, order), out)
@@ -249,21 +386,27 @@ def _first(x: Any, dim: int) -> Any:
 
 
 def _nested(
-    flat: FlatFunction, axes: Sequence[Axis], parts: Sequence[Any], specs: Sequence[PartitionSpec]
-) -> tuple[list[Any], list[list[Hashable]]]:
-    """Results of the function batched over every axis, the first outermost, and the axes each has a
-    leading dimension for."""
-    used = [{n for e in s for n in names_in(e)} for s in specs]
+    body: Callable[..., list[Any]],
+    mapped: Sequence[Axis],
+    parts: Sequence[Any],
+    specs: Sequence[PartitionSpec],
+) -> tuple[list[Any], list[list[Hashable]], list[ManualAxisType]]:
+    """Results of the function batched over every axis, the first outermost, the axes each has a
+    leading dimension for, and how each relates to the axes."""
+    used = [names_of_spec(s) | s.unreduced for s in specs]
     varying: list[list[Hashable]] = []
+    mats: list[ManualAxisType] = []
 
     def level(k: int, values: Sequence[Any]) -> list[Any]:
-        if k == len(axes):
-            outs = flat(*values)
+        if k == len(mapped):
+            outs = body(*values)
             varying.extend([] for _ in outs)
+            mats.extend(mat_of(typeof(x)) for x in outs)
             return outs
-        axis = axes[k]
+        axis = mapped[k]
         dims = [0 if axis.name in u else None for u in used]
-        outs, found = batch(lambda *inner: level(k + 1, inner), axis, values, dims)
+        kinds = [_kind(s, axis.name) for s in specs]
+        outs, found = batch(lambda *inner: level(k + 1, inner), axis, values, dims, kinds)
         for i, d in enumerate(found):
             if d is not None:
                 varying[i].insert(0, axis.name)
@@ -272,7 +415,16 @@ def _nested(
                 )
         return outs
 
-    return level(0, parts), varying
+    return level(0, parts), varying, mats
+
+
+def _kind(spec: PartitionSpec, name: Hashable) -> str | None:
+    """How an argument that is cut in this way relates to an axis."""
+    if name in spec.unreduced:
+        return "unreduced"
+    if name in spec.reduced:
+        return "reduced"
+    return "varying" if name in names_of_spec(spec) else None
 
 
 def _to_front(ndim: int, d: int) -> list[int]:

@@ -6,7 +6,9 @@ from typing import Any
 
 from calque.core import pytrees
 from calque.core.avals import ShapedArray
-from calque.transforms.devices.sharding import PartitionSpec, check_spec, names_in
+from calque.transforms.devices.sharding import check_spec
+from calque.transforms.devices.specs import PartitionSpec, names_in, names_of_spec
+from calque.transforms.devices.types import ManualAxisType, Place, in_mesh_order
 from calque.transforms.engines.trees import FlatFunction, argument_name, name_of
 
 
@@ -22,7 +24,7 @@ def check_specs(option: str, specs: Any, manual: Sequence[Hashable]) -> None:
                 f"shard_map {option} argument must be a pytree of `calque.sharding.PartitionSpec`"
                 f" instances, but: {option} has the value {s!r} of type {type(s)}"
             )
-        for name in [n for e in s or () for n in names_in(e)]:
+        for name in () if s is None else names_of_spec(s):
             if name not in manual:
                 raise ValueError(
                     f"shard_map {option} argument must refer to an axis marked as manual"
@@ -33,14 +35,106 @@ def check_specs(option: str, specs: Any, manual: Sequence[Hashable]) -> None:
             check_spec(s, manual)
 
 
-def flat_specs(option: str, specs: Any, tree: Any) -> list[PartitionSpec]:
-    """The spec of each leaf of `tree`, from a tree of specs that `tree` begins with."""
+def check_inferred(inferred: bool, mesh: Any, names: Sequence[Hashable]) -> None:
+    """Only along explicit axes do types say how arguments are to be cut."""
+    if inferred and not set(names) <= set(mesh.explicit_axes) | set(mesh.manual_axes):
+        types = dict(zip(mesh.axis_names, mesh.axis_types))
+        raise TypeError(
+            "shard_map in_specs argument (smap: in_axes) must be a pytree of"
+            " `calque.sharding.PartitionSpec` instances: in_axes was not specified when"
+            f" axis_name={', '.join(map(str, names))} was of type"
+            f" {', '.join(str(types[n]) for n in names)}"
+        )
+
+
+def check_not_split(in_specs: Any, out_specs: Any, split: Sequence[Hashable]) -> None:
+    """Mesh axes over which a vmap around splits its dimension are used up."""
+    for option, specs in (("in_specs", in_specs), ("out_specs", out_specs)):
+        for s in pytrees.leaves(specs, is_leaf=_is_spec):
+            if isinstance(s, PartitionSpec) and names_of_spec(s) & set(split):
+                raise ValueError(
+                    f"vmap spmd_axis_name cannot appear in shard_map {option}:"
+                    f" {sorted(map(str, split))} split the dimension of a vmap around it, but"
+                    f" {option} has {s}"
+                )
+
+
+def check_sums(option: str, specs: Any, mesh: Any, names: Sequence[Hashable]) -> None:
+    """Unreduced and reduced axes are spoken of where all axes are mapped, and explicit outside."""
+    for s in pytrees.leaves(specs, is_leaf=_is_spec):
+        if not isinstance(s, PartitionSpec) or not (s.unreduced or s.reduced):
+            continue
+        prefix = option.partition("_")[0]
+        if set(names) != set(mesh.axis_names):
+            raise NotImplementedError(
+                f"unreduced/reduced can only be passed to {prefix}_specs when shard_map is in full"
+                f" manual mode. Got mesh axis names {mesh.axis_names}, manual_axes:"
+                f" {frozenset(names)}, specs: {s}."
+            )
+        for what in ("unreduced", "reduced"):
+            if not getattr(s, what) <= set(mesh.explicit_axes):
+                raise ValueError(
+                    f"{what} in {prefix}_specs {s} can only be used when the mesh passed to"
+                    " shard_map contains axis names all of type `Explicit`. Got mesh"
+                    f" {mesh}"
+                )
+
+
+def own_spec(aval: ShapedArray, names: Sequence[Hashable]) -> PartitionSpec:
+    """How the type of an argument says that it is cut along these axes."""
+    place = aval.place
+    if not isinstance(place, Place):
+        return PartitionSpec()
+    entries = [tuple(n for n in names_in(e) if n in names) for e in place.spec.partitions]
+    return place.spec.update(partitions=entries)
+
+
+def check_types(
+    mesh: Any, names: Sequence[Hashable], aval: ShapedArray, spec: PartitionSpec
+) -> None:
+    """Along explicit axes an argument is cut as its type says."""
+    place = aval.place
+    own = place.spec if isinstance(place, Place) else PartitionSpec()
+    for what in ("unreduced", "reduced"):
+        if getattr(spec, what) != getattr(own, what):
+            raise ValueError(
+                f"in_specs containing {what} {spec} passed to shard_map should be equal to the"
+                f" {what} present on the in_aval {aval.str_short()}"
+            )
+    if place is None or not mesh.are_all_axes_explicit or set(names) != set(mesh.axis_names):
+        return
+    if spec.padded(aval.ndim) != own.partitions:
+        raise ValueError(
+            f"in_specs passed to shard_map: {spec.update(partitions=spec.padded(aval.ndim))} does"
+            f" not match the specs of the input: {own} for arg: {aval.str_short()}. `in_specs` is"
+            " an optional argument so you can omit specifying it and shard_map will infer the"
+            " in_specs from the arguments. If you want to reshard your inputs, you can use"
+            " `jax.reshard` on the arguments and then pass those args to shard_map."
+        )
+
+
+def check_sums_of_output(mat: ManualAxisType, spec: PartitionSpec) -> None:
+    """What has still to be added is what the out_specs say."""
+    for what, own, said in (
+        ("unreduced", mat.unreduced, spec.unreduced),
+        ("reduced", mat.reduced, spec.reduced),
+    ):
+        if own - said or (what == "reduced" and own != said):
+            raise ValueError(
+                f"out_specs passed to shard_map should be equal to the {what} present on the"
+                f" out_aval. Got out_specs={spec} and out_aval with {mat}"
+            )
+
+
+def flat_specs(option: str, specs: Any, tree: Any, f: Any = None) -> list[Any]:
+    """The spec of each leaf of `tree`, from a tree of specs that `tree` begins with; None where
+    the value is not to be cut, being none of the arrays."""
     try:
         found = pytrees.prefix_broadcast(specs, tree, is_leaf=_is_spec)
     except ValueError:
         why = pytrees.difference(specs, tree, _is_spec, f"shard_map {option}")
         raise ValueError(why) from None
-    return [PartitionSpec() if s is None else s for s in found]
+    return found
 
 
 def _mesh_text(mesh: Any) -> str:
@@ -63,8 +157,13 @@ def check_input(
             f" (and {aval.ndim} < {len(spec)})\n\nEntries in in_specs must be of length no greater"
             " than the number of axes in the corresponding input value.\n\nEither revise the spec"
             f" to be shorter, or modify '{name_of(f)}' so that its inputs have sufficient rank."
+            + (
+                ""
+                if aval.ndim
+                else " For scalar values (rank 0), consider using an in_specs entry of `P()`."
+            )
         )
-    for k, entry in enumerate(spec):
+    for k, entry in enumerate(spec.partitions):
         names = names_in(entry)
         n = math.prod(mesh.shape[name] for name in names)
         if aval.shape[k] % n:
@@ -118,15 +217,15 @@ def refuse_varying(
     f: Any, mesh: Any, spec: PartitionSpec, extra: Sequence[Hashable], varying: Sequence[Hashable]
 ) -> None:
     """A result that may differ along axes over which its spec calls it replicated."""
-    allowed = ",".join(str(n) for n in varying if n not in extra)
+    allowed = ",".join(str(n) for n in in_mesh_order(mesh, varying) if n not in extra)
     raise ValueError(
         f"shard_map applied to the function '{name_of(f)}' was given out_specs which require"
         " replication which can't be statically inferred given the"
         f" mesh:\n\n{_mesh_text(mesh)}\n\nout_specs is {spec} which implies that the corresponding"
         f" output value is only varying across mesh axes {{{allowed}}} and not"
-        f" {{{','.join(map(str, varying))}}}, but it was inferred to be possibly varying over"
-        f" {{{','.join(map(str, varying))}}}\n\nCheck if these output values are meant to be"
-        " replicated over those mesh axes. If not, consider revising the corresponding out_specs"
-        " entries. If so, consider disabling the check by passing the check_vma=False argument to"
-        " `calque.shard_map`."
+        f" {{{','.join(map(str, extra))}}}, but it was inferred to be possibly varying over"
+        f" {{{','.join(map(str, in_mesh_order(mesh, varying)))}}}\n\nCheck if these output"
+        " values are meant to be replicated over those mesh axes. If not, consider revising the"
+        " corresponding out_specs entries. If so, consider disabling the check by passing the"
+        " check_vma=False argument to `calque.shard_map`."
     )

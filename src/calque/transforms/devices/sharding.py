@@ -1,5 +1,4 @@
-"""Shardings: how an array is laid out over devices. PartitionSpec names the mesh axis of each
-dimension.
+"""Shardings: how an array is laid out over devices. `specs` says what a PartitionSpec is.
 
 All devices of this process share one memory. A sharding therefore says which device holds which
 part of an array, and the array has it as an attribute; the elements themselves stay together and
@@ -9,130 +8,27 @@ nothing is copied when a sharding changes.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
 import numpy as np
 
+from calque.core import lazy
 from calque.core.devices import DEFAULT_DEVICE, Device
 from calque.transforms.devices.mesh import EMPTY, AbstractMesh, Mesh
+from calque.transforms.devices.specs import (
+    UNCONSTRAINED,
+    DuplicateSpecError,
+    PartitionSpec,
+    names_in,
+    names_of_spec,
+)
 
 Index = tuple[slice, ...]
 
 
 class IndivisibleError(ValueError):
     """A dimension cannot be cut into as many equal parts as its mesh axes ask for."""
-
-
-class DuplicateSpecError(ValueError):
-    """A mesh axis stands in two dimensions of one PartitionSpec."""
-
-
-class _Unconstrained:
-    def __repr__(self) -> str:
-        return "UNCONSTRAINED"
-
-    def __reduce__(self) -> str:
-        return "UNCONSTRAINED"
-
-
-UNCONSTRAINED = _Unconstrained()
-
-
-def _canonical(entry: Any) -> Any:
-    if isinstance(entry, (tuple, list)):
-        if not entry:
-            return None
-        return entry[0] if len(entry) == 1 else tuple(entry)
-    return entry
-
-
-class PartitionSpec:
-    """For each dimension the mesh axis that it is split along: a name, several names in a tuple, or
-    None.
-
-    >>> calque.sharding.PartitionSpec("x", None, ("y", "z"))
-    P('x', None, ('y', 'z'))"""
-
-    __slots__ = ("_entries", "reduced", "unreduced")
-
-    UNCONSTRAINED = UNCONSTRAINED
-
-    def __init__(self, *entries: Any, unreduced: Any = (), reduced: Any = ()):
-        self._entries = tuple([_canonical(e) for e in entries])
-        self.unreduced, self.reduced = frozenset(unreduced), frozenset(reduced)
-
-    def __len__(self) -> int:
-        return len(self._entries)
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._entries)
-
-    def __getitem__(self, i: Any) -> Any:
-        return self._entries[i]
-
-    def __add__(self, other: Any) -> PartitionSpec:
-        if not isinstance(other, (PartitionSpec, tuple)):
-            return NotImplemented
-        return PartitionSpec(*self, *other)
-
-    def __radd__(self, other: Any) -> PartitionSpec:
-        return PartitionSpec(*other, *self) if isinstance(other, tuple) else NotImplemented
-
-    def index(self, value: Any) -> int:
-        """The dimension with this entry."""
-        return self._entries.index(_canonical(value))
-
-    def count(self, value: Any) -> int:
-        return self._entries.count(_canonical(value))
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, PartitionSpec):
-            return False
-        return (self._entries, self.unreduced, self.reduced) == (
-            other._entries,
-            other.unreduced,
-            other.reduced,
-        )
-
-    def __hash__(self) -> int:
-        return hash((self._entries, self.unreduced, self.reduced))
-
-    def __repr__(self) -> str:
-        text = repr(self._entries) if self._entries else "()"
-        for name, axes in (("unreduced", self.unreduced), ("reduced", self.reduced)):
-            if axes:
-                listed = ", ".join(map(repr, sorted(axes, key=str)))
-                text = f"{text[:-1].rstrip(',')}{', ' if self._entries else ''}{name}={{{listed}}})"
-        return "P" + text
-
-    def update(self, **changes: Any) -> PartitionSpec:
-        """The spec with other `partitions`, `unreduced` or `reduced`."""
-        entries = changes.get("partitions", self._entries)
-        return PartitionSpec(
-            *entries,
-            unreduced=changes.get("unreduced", self.unreduced),
-            reduced=changes.get("reduced", self.reduced),
-        )
-
-    def __reduce__(self) -> Any:
-        return _spec, (self._entries, tuple(self.unreduced), tuple(self.reduced))
-
-
-def _spec(
-    entries: tuple[Any, ...], unreduced: tuple[Any, ...], reduced: tuple[Any, ...]
-) -> PartitionSpec:
-    return PartitionSpec(*entries, unreduced=unreduced, reduced=reduced)
-
-
-P = PartitionSpec
-
-
-def names_in(entry: Any) -> tuple[Hashable, ...]:
-    """The mesh axes of one entry of a spec."""
-    if entry is None or entry is UNCONSTRAINED:
-        return ()
-    return entry if isinstance(entry, tuple) else (entry,)
 
 
 # ---------------------------------------------------------------- shardings
@@ -205,6 +101,10 @@ class Sharding:
         """Whether both place each element of arrays of this rank on the same devices."""
         return isinstance(other, Sharding) and placement(self, ndim) == placement(other, ndim)
 
+    # what libraries ask for: the sharding in the terms of XLA and of Shardy, for a rank
+    _to_xla_hlo_sharding = lazy.function("calque.transforms.devices.tiles", "tiles_of")
+    _to_sdy_sharding = lazy.function("calque.transforms.devices.tiles", "sdy_of")
+
     def with_memory_kind(self, kind: str) -> Sharding:
         _check_kind(kind)
         return self
@@ -216,6 +116,16 @@ def _check_kind(kind: Any) -> None:
             "Could not find memory addressable by device cpu. Device cpu can address the following"
             f" memory kinds: device. Got memory kind: {kind}"
         )
+
+
+_KINDS: Final = ("device", "pinned_host", "unpinned_host")
+
+
+def _kind_without_devices(kind: str | None) -> str | None:
+    """The kind of memory in a sharding whose devices are not known."""
+    if kind is not None and kind not in _KINDS:
+        raise ValueError(f"Got invalid memory kind: {kind!r}. Valid memory kinds are {_KINDS}")
+    return kind
 
 
 class SingleDeviceSharding(Sharding):
@@ -272,10 +182,15 @@ class NamedSharding(Sharding):
                 f"Unexpected type {type(spec)} for the spec of a NamedSharding: pass a"
                 f" PartitionSpec, as P('x', None); got {spec!r}"
             )
-        _check_kind(memory_kind)
         check_spec(spec, mesh.axis_names)
+        _check_axis_types(mesh, spec)
         self.mesh: Any = mesh
-        self.spec, self.memory_kind = spec, "device"
+        self.spec = spec
+        if isinstance(mesh, Mesh):
+            _check_kind(memory_kind)
+            self.memory_kind = "device"
+        else:
+            self.memory_kind = _kind_without_devices(memory_kind)
         self._places: dict[int, Any] = {}
 
     @property
@@ -286,18 +201,19 @@ class NamedSharding(Sharding):
 
     @property
     def is_fully_replicated(self) -> bool:
+        if self.mesh.size == 1:
+            return True
         sizes = self.mesh.shape
-        return all(sizes[n] == 1 for e in self.spec for n in names_in(e))
+        return not self.spec.unreduced and all(sizes[n] == 1 for n in names_of_spec(self.spec))
 
     @property
     def replicated_axes(self) -> frozenset[Any]:
-        used = {n for e in self.spec for n in names_in(e)}
+        used = names_of_spec(self.spec) | self.spec.unreduced | self.spec.reduced
         return frozenset(n for n in self.mesh.axis_names if n not in used)
 
     def counts(self, ndim: int) -> tuple[int, ...]:
         sizes = self.mesh.shape
-        entries = (*self.spec, *[None] * (ndim - len(self.spec)))
-        return tuple(math.prod(sizes[n] for n in names_in(e)) for e in entries)
+        return tuple(math.prod(sizes[n] for n in names_in(e)) for e in self.spec.padded(ndim))
 
     def parts(self, shape: Sequence[int]) -> tuple[int, ...]:
         if len(self.spec) > len(shape):
@@ -328,27 +244,43 @@ class NamedSharding(Sharding):
 
     def update(self, **changes: Any) -> NamedSharding:
         """The sharding with another `mesh` or `spec`."""
-        return NamedSharding(changes.get("mesh", self.mesh), changes.get("spec", self.spec))
+        spec = changes.get("spec", self.spec)
+        return NamedSharding(
+            changes.get("mesh", self.mesh),
+            spec if isinstance(spec, PartitionSpec) else PartitionSpec(*spec),
+            memory_kind=changes.get("memory_kind", self.memory_kind),
+        )
+
+    def with_memory_kind(self, kind: str) -> NamedSharding:
+        return self.update(memory_kind=kind)
 
     def __eq__(self, other: object) -> bool:
         return (
-            isinstance(other, NamedSharding) and self.mesh == other.mesh and self.spec == other.spec
+            isinstance(other, NamedSharding)
+            and self.spec == other.spec
+            and self.mesh == other.mesh
+            and self.memory_kind == other.memory_kind
         )
 
     def __hash__(self) -> int:
         return hash((self.mesh, self.spec))
 
     def __repr__(self) -> str:
-        return f"NamedSharding(mesh={self.mesh!s}, spec={self.spec}, memory_kind=device)"
+        kind = "" if self.memory_kind is None else f", memory_kind={self.memory_kind}"
+        return f"NamedSharding(mesh={self.mesh!s}, spec={self.spec}{kind})"
 
     def __reduce__(self) -> Any:
-        return NamedSharding, (self.mesh, self.spec)
+        return _named, (self.mesh, self.spec, self.memory_kind)
+
+
+def _named(mesh: Mesh | AbstractMesh, spec: PartitionSpec, kind: str | None) -> NamedSharding:
+    return NamedSharding(mesh, spec, memory_kind=kind)
 
 
 def check_spec(spec: PartitionSpec, known: Sequence[Any]) -> None:
     """Every axis of the spec is known and stands in it once."""
     seen: set[Any] = set()
-    for entry in spec:
+    for entry in spec.partitions:
         for name in names_in(entry):
             if name not in known:
                 raise ValueError(
@@ -362,6 +294,28 @@ def check_spec(spec: PartitionSpec, known: Sequence[Any]) -> None:
             seen.add(name)
 
 
+def _check_axis_types(mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> None:
+    """What is unreduced or reduced is so along Explicit axes; what is left to the compiler, along
+    Auto ones."""
+    for option, names in (("Unreduced", spec.unreduced), ("Reduced", spec.reduced)):
+        for name in names:
+            if name not in mesh.axis_names:
+                raise ValueError(
+                    f"{option} axes {name} is not found in mesh.axis_names={mesh.axis_names}. Got"
+                    f" pspec={spec}"
+                )
+            if name not in mesh.explicit_axes:
+                raise ValueError(
+                    f"{option} axes can only refer to mesh axes that is of type `Explicit`. Got"
+                    f" {option.lower()} axes: {set(names)} and mesh: {mesh}"
+                )
+    if UNCONSTRAINED in spec.partitions and not mesh.auto_axes:
+        raise ValueError(
+            f"{spec} cannot contain `P.UNCONSTRAINED` when no mesh axis_types are `Auto`. Got mesh"
+            f" axis_types: {mesh.axis_types}"
+        )
+
+
 def positions(sharding: NamedSharding, ndim: int) -> list[tuple[int, ...]]:
     """For each device of the mesh, row by row, which part of each dimension it holds."""
     found = sharding._places.get(ndim)
@@ -370,9 +324,8 @@ def positions(sharding: NamedSharding, ndim: int) -> list[tuple[int, ...]]:
         grid = dict(
             zip(mesh.axis_names, np.indices(mesh.axis_sizes).reshape(len(mesh.axis_names), -1))
         )
-        entries = (*sharding.spec, *[None] * (ndim - len(sharding.spec)))
         columns = []
-        for entry in entries:
+        for entry in sharding.spec.padded(ndim):
             at = np.zeros(math.prod(mesh.axis_sizes), int)
             for name in names_in(entry):
                 at = at * mesh.shape[name] + grid[name]
@@ -385,12 +338,16 @@ def positions(sharding: NamedSharding, ndim: int) -> list[tuple[int, ...]]:
 def placement(sharding: Sharding, ndim: int) -> Any:
     """What two shardings have in common when they place every element of arrays of this rank on the
     same devices."""
+    unreduced: Any = ()
     if isinstance(sharding, NamedSharding):
         counts = sharding.counts(ndim)
         places = tuple(positions(sharding, ndim))
+        unreduced = sharding.spec.unreduced
+        if not isinstance(sharding.mesh, Mesh):  # no devices: only their positions
+            return counts, places, unreduced
     else:
         counts, places = (1,) * ndim, ((0,) * ndim,) * sharding.num_devices
-    return counts, tuple(d.id for d in sharding.device_order), places
+    return counts, tuple(d.id for d in sharding.device_order), places, unreduced or ()
 
 
 def make_single_device_sharding(

@@ -8,51 +8,56 @@ from typing import Any, Final
 
 import numpy as np
 
-from calque.core import pytrees
+from calque.core import lazy, pytrees, trace_state
 from calque.core.arrays import (
     ArrayImpl,
-    adopted,
     from_storage,
     is_deleted,
     share,
     to_array,
     to_numpy,
 )
-from calque.core.avals import ShapedArray
 from calque.core.devices import DEFAULT_DEVICE, Device, Space, all_devices
-from calque.core.dtypes import canonicalize
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.machine.state import Hook, process
-from calque.transforms.devices.mesh import AbstractMesh, consult_mesh
+from calque.transforms.devices.mesh import AbstractMesh, ambient_mesh, consult_mesh
 from calque.transforms.devices.sharding import (
     DEFAULT,
     Index,
     NamedSharding,
-    PartitionSpec,
     Sharding,
     SingleDeviceSharding,
     resolved,
 )
+from calque.transforms.devices.specs import PartitionSpec
+from calque.transforms.devices.types import typed
 
 
 class Shard:
     """The part of an array that one device holds."""
 
-    __slots__ = ("_array", "device", "index", "replica_id")
+    __slots__ = ("_array", "_data", "device", "index", "replica_id")
 
     def __init__(self, device: Device, index: Index, replica_id: int, array: Any):
         self.device, self.index, self.replica_id, self._array = device, index, replica_id, array
+        self._data: Any = None
 
     @property
     def data(self) -> Any:
         """The part, as an array on the device. It shares the memory of the whole where its elements
         are neighbours."""
+        if self._data is None:
+            self._data = self._part()
+        return self._data
+
+    def _part(self) -> Any:
         whole = self._array.aval
         part = to_numpy(self._array)[self.index]
-        return placed(
-            from_storage(part, whole.update(shape=part.shape)), SingleDeviceSharding(self.device)
-        )
+        if self.replica_id and _is_partial(self._array._extra, self.device):
+            part = np.zeros_like(part)
+        found = from_storage(part, whole.without_place().update(shape=part.shape))
+        return placed(found, SingleDeviceSharding(self.device)) if self._array._extra else found
 
     def __repr__(self) -> str:
         return (
@@ -61,15 +66,35 @@ class Shard:
         )
 
 
+def names_no_device(sharding: Sharding | None) -> bool:
+    """Whether this is the sharding of a type that was made without a mesh, which leaves everything
+    where it is."""
+    mesh = sharding.mesh if isinstance(sharding, NamedSharding) else None
+    return isinstance(mesh, AbstractMesh) and not mesh.axis_names
+
+
+def _is_partial(sharding: Any, device: Device) -> bool:
+    """Whether the device holds a summand that is zero: of an array that is still to be added over
+    some axes, the first member along them has the sum, and the others have nothing to add."""
+    unreduced = sharding.spec.unreduced if isinstance(sharding, NamedSharding) else ()
+    if not unreduced:
+        return False
+    (at,) = np.argwhere(sharding.mesh.device_ids == device.id)
+    return any(k and n in unreduced for k, n in zip(at, sharding.mesh.axis_names))
+
+
 def placed(x: Any, sharding: Sharding | None) -> Any:
     """The array with this sharding; the same memory, since the devices share it."""
+    if names_no_device(sharding):
+        return x
     if isinstance(sharding, SingleDeviceSharding) and len(all_devices()) == 1:
         if sharding.device_order[0].engine == DEFAULT_DEVICE.engine:
             # there is no other place: arrays without a sharding take the quickest ways
             sharding = None
     if x._extra is sharding:
         return x
-    out = share(x, x.aval)
+    aval = x.aval.without_place()
+    out = share(x, aval if sharding is None else typed(aval, sharding))
     out._extra = sharding
     return out
 
@@ -101,7 +126,12 @@ def shards(x: Any) -> list[Shard]:
     return sorted(out, key=lambda shard: shard.device.id) if len(out) > 1 else out
 
 
-def _first(x: Any) -> Any:
+def _per_device(x: Any) -> list[Any] | None:
+    """The parts as arrays, one for each device; None once the array is deleted."""
+    return None if is_deleted(x) else [s.data for s in shards(x)]
+
+
+def _fully_replicated(x: Any) -> Any:
     return shards(x)[0].data
 
 
@@ -118,16 +148,6 @@ def _check_if_deleted(self: Any) -> None:
         raise RuntimeError(f"Array has been deleted with shape={self.aval.str_short()}.")
 
 
-_NOWHERE = AbstractMesh((), ())
-
-
-def _type_sharding(aval: ShapedArray) -> NamedSharding:
-    """What a type says of where values are: along no mesh axis."""
-    return NamedSharding(_NOWHERE, PartitionSpec(*[None] * aval.ndim))
-
-
-setattr(ShapedArray, "sharding", property(_type_sharding))  # noqa: B010
-
 for _name, _value in {
     "sharding": property(sharding_of, doc="How the array is laid out over devices."),
     "device": property(_device, doc="The device, or the sharding of an array on several."),
@@ -138,6 +158,9 @@ for _name, _value in {
     "is_fully_addressable": property(lambda self: True),
     "committed": property(lambda self: self._extra is not None and not is_deleted(self)),
     "_committed": property(lambda self: self._extra is not None and not is_deleted(self)),
+    "_arrays": property(_per_device, doc="The parts, as libraries ask for them."),
+    "_npy_value": property(lambda self: None, doc="A copy kept on the host: there is none."),
+    "_fully_replicated_shard": _fully_replicated,
     "_value": property(to_numpy, doc="The elements as a NumPy array."),
     "_sharding": property(sharding_of, doc="The name under which libraries ask for `sharding`."),
     "_check_if_deleted": _check_if_deleted,
@@ -145,6 +168,33 @@ for _name, _value in {
     "to_device": _to_device,
 }.items():
     setattr(ArrayImpl, _name, _value)
+ArrayImpl.__new__ = staticmethod(lazy.function("calque.transforms.devices.assembling", "new"))
+
+
+def placed_like(x: Any, model: Any) -> Any:
+    """`x` where `model` is, as far as that is known: its sharding, or what its type says of it."""
+    if isinstance(model, ArrayImpl):
+        own = model._extra
+        if own is None or is_deleted(model):
+            return x
+        return constraint.call(x, own) if isinstance(x, Tracer) else placed(x, own)
+    place = getattr(getattr(model, "aval", None), "place", None)
+    if place is None or not place.mesh.explicit_axes:
+        return x
+    return constraint.call(x, place.sharding)
+
+
+def put_as_asked(x: Any, target: Any) -> Any:
+    """`x` with the sharding that `out_sharding` asks for, which speaks of all its dimensions where
+    types speak of the mesh."""
+    mesh = consult_mesh()
+    if isinstance(target, PartitionSpec) and not mesh.empty:
+        target = NamedSharding(mesh, target)
+    if isinstance(target, NamedSharding) and target.mesh.explicit_axes:
+        ndim = typeof(x).ndim
+        check_shape("One of out_sharding's results", target, typeof(x).shape)
+        target = target.update(spec=target.spec.update(partitions=target.spec.padded(ndim)))
+    return device_put(x, target)
 
 
 # ---------------------------------------------------------------- device_put
@@ -178,6 +228,12 @@ def _put(x: Any, target: Any) -> Any:
     if target is None or isinstance(target, Space):  # there is one memory
         return value
     mesh = consult_mesh()
+    inside = ambient_mesh().manual_axes and trace_state.is_evaluating()
+    if inside and isinstance(target, (Device, SingleDeviceSharding)):
+        raise ValueError(
+            "device_put with explicit device not allowed within shard_map-ped functions, but got"
+            f" device {target}"
+        )
     if isinstance(target, PartitionSpec) and mesh.empty:
         raise ValueError(
             "Please set a mesh via `calque.set_mesh` if a PartitionSpec is passed to device_put"
@@ -191,8 +247,7 @@ def _put(x: Any, target: Any) -> Any:
 
 def check_shape(what: str, sharding: Sharding, shape: Sequence[int]) -> None:
     """The sharding is for arrays of this shape; `what` begins the message if it is not."""
-    spec = getattr(sharding, "spec", ())
-    if len(spec) > len(shape):
+    if len(getattr(sharding, "spec", ())) > len(shape):
         try:
             sharding.check(shape)
         except ValueError as e:
@@ -252,114 +307,5 @@ def _unaliased(x: Any, donate: Any, may_alias: Any) -> Any:
 def _apart(x: Any) -> Any:
     if not isinstance(x, ArrayImpl):
         return x  # of another library: copied on the way in; of a program: no memory yet
-    out = from_storage(to_numpy(x).copy(), x.aval)
+    out = from_storage(to_numpy(x).copy(), x.aval.without_place())
     return placed(out, x._extra)
-
-
-# ---------------------------------------------------------------- arrays from parts
-
-
-def _assembled(
-    shape: tuple[int, ...],
-    sharding: Sharding,
-    parts: Sequence[Any],
-    dtype: Any,
-    order: Sequence[Device],
-) -> Any:
-    """The whole of parts, of which `parts[i]` is on the device `order[i]`."""
-    avals = [typeof(p) for p in parts]
-    wanted = sharding.shard_shape(shape)
-    dtype = avals[0].dtype if dtype is None else canonicalize(dtype)
-    for aval in avals:
-        if aval.shape != wanted:
-            raise ValueError(
-                f"Expected shard shape {wanted} doesn't match the single device array shape"
-                f" {aval.shape}. Shape of Array is {ShapedArray(shape, dtype).str_short()} with"
-                f" sharding {sharding}"
-            )
-        if aval.dtype != dtype:
-            raise ValueError(
-                "Input buffers to `Array` must have matching dtypes. Got "
-                f"{aval.dtype}, expected {dtype} for the part of shape {aval.shape}"
-            )
-    first = to_numpy(parts[0])
-    whole = np.empty(shape, first.dtype)
-    index = dict(zip(sharding.device_order, sharding.indices(shape)))
-    for device, part in reversed(
-        list(zip(order, parts))
-    ):  # of replicas that differ, the first counts
-        whole[index[device]] = to_numpy(part)
-    return placed(from_storage(whole, ShapedArray(shape, dtype)), sharding)
-
-
-def make_array_from_callback(
-    shape: Sequence[int],
-    sharding: Sharding,
-    data_callback: Callable[[Index], Any],
-    dtype: Any = None,
-) -> Any:
-    """An array whose part on each device is `data_callback(index)`, where `index` is a tuple of
-    slices of the whole.
-
-    >>> s = calque.sharding.SingleDeviceSharding(calque.devices()[0])
-    >>> calque.make_array_from_callback((3,), s, lambda index: np.arange(3.0)[index])
-    Array([0., 1., 2.], dtype=float32)"""
-    whole = tuple(map(int, shape))
-    sharding.check(whole)
-    found: dict[Any, Any] = {}
-    parts = []
-    for index in sharding.indices(whole):
-        key = tuple((i.start, i.stop) for i in index)
-        if key not in found:
-            part = data_callback(index)
-            found[key] = part if isinstance(part, ArrayImpl) else adopted(np.asarray(part, dtype))
-        parts.append(found[key])
-    return _assembled(whole, sharding, parts, dtype, sharding.device_order)
-
-
-def make_array_from_single_device_arrays(
-    shape: Sequence[int], sharding: Sharding, arrays: Sequence[Any], *, dtype: Any = None
-) -> Any:
-    """An array whose parts are the given arrays, each on the device that holds that part."""
-    whole, parts = tuple(map(int, shape)), list(arrays)
-    sharding.check(whole)
-    if len(parts) != sharding.num_devices:
-        raise ValueError(
-            f"Expected {sharding.num_devices} per-device arrays (this is how many devices are"
-            f" addressable by the sharding), but got {len(parts)}"
-        )
-    order = [sharding_of(a).device_order[0] for a in parts]
-    ids = [d.id for d in order]
-    if len(set(ids)) != len(ids):
-        raise ValueError(
-            "When making an array from single-device arrays, the input arrays must be from"
-            f" distinct devices, but got device IDs {ids}"
-        )
-    strangers = set(order) - sharding.device_set
-    if strangers:
-        raise ValueError(
-            "Addressable devices and per-device arrays devices do not match:"
-            f" {sorted(d.id for d in strangers)} are not devices of the sharding {sharding}"
-        )
-    return _assembled(whole, sharding, parts, dtype, order)
-
-
-def make_array_from_process_local_data(
-    sharding: Sharding, local_data: Any, global_shape: Any = None
-) -> Any:
-    """An array from the data of this process. There is one process: its data is the whole array."""
-
-    def one(data: Any, shape: Any) -> Any:
-        value = data if isinstance(data, ArrayImpl) else to_array(np.asarray(data))
-        wanted = value.aval.shape if shape is None else tuple(shape)
-        if wanted != value.aval.shape:
-            raise ValueError(
-                "make_array_from_process_local_data: the only process has data of shape"
-                f" {value.aval.shape}, which must be the global shape, got {wanted}"
-            )
-        check_shape("local_data", sharding, wanted)
-        return placed(value, sharding)
-
-    if isinstance(global_shape, tuple) or global_shape is None:
-        return pytrees.tree_map(lambda data: one(data, global_shape), local_data)
-    return pytrees.tree_map(one, local_data, global_shape)

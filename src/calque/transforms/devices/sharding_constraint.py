@@ -13,20 +13,28 @@ from calque.core.jaxprs import ClosedJaxpr, subjaxprs
 from calque.core.primitives import Zero
 from calque.core.trace import typeof
 from calque.ops.common import zero_like
-from calque.transforms.devices.mesh import EMPTY, consult_mesh
+from calque.transforms.devices.mesh import EMPTY, ambient_mesh, consult_mesh
 from calque.transforms.devices.sharding import (
     NamedSharding,
-    PartitionSpec,
     Sharding,
     SingleDeviceSharding,
     resolved,
 )
-from calque.transforms.devices.sharding_arrays import check_shape, constraint, placed
+from calque.transforms.devices.sharding_arrays import (
+    check_shape,
+    constraint,
+    names_no_device,
+    placed,
+)
+from calque.transforms.devices.specs import PartitionSpec, names_of_spec
+from calque.transforms.devices.types import typed
 from calque.transforms.engines.axes import PlacingPrimitive
 
 
 def constrained(x: Any, sharding: Sharding, params: dict[str, Any] | None = None) -> Any:
     """`x` with this sharding: placed at once if it has a value, else when the program runs."""
+    if names_no_device(sharding):
+        return x
     if isinstance(x, ArrayImpl) and trace_state.is_evaluating():
         return placed(x, sharding)
     rest = params or {"layout": None, "context_mesh": EMPTY, "unconstrained_dims": frozenset()}
@@ -54,9 +62,11 @@ def _batch(
     """The new dimension is split over the mesh axes `spmd`, by default over none."""
     (x,), (d,) = args, dims
     if isinstance(sharding, NamedSharding) and d is not None:
-        entries = (*sharding.spec, *[None] * (typeof(x).ndim - 1 - len(sharding.spec)))
+        entries = sharding.spec.padded(typeof(x).ndim - 1)
         new = spmd[0] if len(spmd) == 1 else spmd or None
-        sharding = NamedSharding(sharding.mesh, PartitionSpec(*entries[:d], new, *entries[d:]))
+        sharding = sharding.update(
+            spec=sharding.spec.update(partitions=(*entries[:d], new, *entries[d:]))
+        )
         check_shape(
             "with_sharding_constraint under vmap with spmd_axis_name", sharding, typeof(x).shape
         )
@@ -66,7 +76,7 @@ def _batch(
 sharding_constraint_p = PlacingPrimitive(
     "sharding_constraint",
     meaning=lambda x, **_: x,
-    shape=lambda x, **_: x,
+    shape=lambda x, *, sharding, **_: typed(x, sharding),
     jvp=_jvp,
     transpose=_transpose,
     batch=_batch,
@@ -94,10 +104,22 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     for leaf, s in zip(leaves, found, strict=True):
         value = to_array(leaf)
         if s is not None:
+            refuse_manual(s)
             check_shape("One of with_sharding_constraint arguments", s, typeof(value).shape)
             value = constrained(value, s)
         out.append(value)
     return pytrees.unflatten(tree, out)
+
+
+def refuse_manual(sharding: Sharding) -> None:
+    """Inside `shard_map` nothing is placed along the axes that it maps."""
+    if isinstance(sharding, NamedSharding):
+        manual = names_of_spec(sharding.spec) & set(ambient_mesh().manual_axes)
+        if manual:
+            raise ValueError(
+                f"the spec of {sharding} contains a manual axes {sorted(map(str, manual))} of mesh"
+                f" {ambient_mesh()}: inside shard_map values are placed along other axes only"
+            )
 
 
 def reshard(xs: Any, out_shardings: Any) -> Any:

@@ -15,8 +15,11 @@ from calque.core.arrays import ArrayImpl, is_deleted
 from calque.core.avals import ShapedArray
 from calque.core.jaxprs import ClosedJaxpr, Literal
 from calque.core.primitives import Primitive
-from calque.transforms.devices.sharding import NamedSharding, PartitionSpec, Sharding, names_in
+from calque.core.trace import typing
+from calque.transforms.devices.mesh import Mesh, current_mesh, devices_of
+from calque.transforms.devices.sharding import NamedSharding, Sharding
 from calque.transforms.devices.sharding_arrays import placed
+from calque.transforms.devices.specs import PartitionSpec, names_in
 
 Entries = list[Any]  # what a spec says of each dimension
 
@@ -112,13 +115,30 @@ def _along(option: str) -> Callable[..., Entries]:
     return rule
 
 
-_RULES: Final[dict[str, Callable[..., Entries]]] = {
+def _gathered(
+    ins: list[Entries], avals: Sequence[ShapedArray], out: ShapedArray, params: dict[str, Any]
+) -> Entries:
+    """Dimensions of the operand that are taken whole stay split, and so do those of the indices."""
+    numbers, sizes = params["dimension_numbers"], params["slice_sizes"]
+    gone = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
+    kept = [
+        e if sizes[k] == avals[0].shape[k] else None for k, e in enumerate(ins[0]) if k not in gone
+    ]
+    rows = list(ins[1][:-1])
+    for k, j in zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims):
+        rows[j] = _joined([rows[j], ins[0][k]])
+    offset = set(numbers.offset_dims)
+    return [kept.pop(0) if k in offset else rows.pop(0) for k in range(out.ndim)]
+
+
+RULES: Final[dict[str, Callable[..., Entries]]] = {
     "broadcast_in_dim": _broadcast,
     "transpose": _transposed,
     "squeeze": _without("dimensions"),
     "dot_general": _dot,
     "reshape": _reshaped,
     "sort": _along("dimension"),
+    "gather": _gathered,
     **{
         f"reduce_{op}": _without("axes") for op in ("sum", "prod", "max", "min", "and", "or", "xor")
     },
@@ -129,14 +149,13 @@ _RULES: Final[dict[str, Callable[..., Entries]]] = {
         for op in ("slice", "dynamic_slice", "dynamic_update_slice", "pad", "concatenate", "rev")
     },
 }
-_MIXING = frozenset(
-    ("cholesky", "fft", "while", "scan", "cond", "gather", "scatter", "iota", "eigh", "lu")
-)
+_MIXING = frozenset(("cholesky", "fft", "while", "scan", "cond", "scatter", "iota", "eigh", "lu"))
 
 
 def _entries(sharding: Sharding | None, ndim: int) -> Entries:
-    spec = tuple(sharding.spec) if isinstance(sharding, NamedSharding) else ()
-    return [*spec, *[None] * (ndim - len(spec))]
+    return (
+        list(sharding.spec.padded(ndim)) if isinstance(sharding, NamedSharding) else [None] * ndim
+    )
 
 
 def _spec(entries: Entries, mesh: Any, shape: tuple[int, ...]) -> PartitionSpec:
@@ -191,15 +210,15 @@ def follow(
 ) -> list[Sharding | None]:
     """The shardings of the results of one primitive."""
     if p.name == "sharding_constraint":
-        return [params["sharding"]]
+        return [_with_devices(params["sharding"], shardings)]
     base = common(shardings, avals, p.name)
-    if not isinstance(base, NamedSharding):
+    if not outs or not isinstance(base, NamedSharding):
         return [base] * len(outs)
     ins = [
         _entries(s if s is not None and getattr(s, "mesh", None) == base.mesh else None, a.ndim)
         for s, a in zip(shardings, avals)
     ]
-    rule = _RULES.get(p.name)
+    rule = RULES.get(p.name)
     if (
         rule is None
         and p.name not in _MIXING
@@ -217,11 +236,34 @@ def follow(
     return found
 
 
+def _with_devices(target: Sharding, known: Sequence[Sharding | None]) -> Sharding | None:
+    """A sharding over the devices of the operand, if it has none of its own."""
+    if isinstance(target, NamedSharding) and not isinstance(target.mesh, Mesh):
+        meshes = [s.mesh for s in known if isinstance(s, NamedSharding)] + [current_mesh()]
+        for mesh in meshes:
+            if isinstance(mesh, Mesh) and mesh.shape == target.mesh.shape:
+                return NamedSharding(mesh, target.spec)
+        return None
+    return target
+
+
 def place_one(p: Primitive, arrays: Sequence[Any], params: dict[str, Any], result: Any) -> Any:
     """The result of a primitive that ran on arrays, some of which were placed."""
     results = result if p.multiple_results else [result]
     avals = [a.aval for a in arrays]
     found = follow(p, [a._extra for a in arrays], avals, [r.aval for r in results], params)
+    mesh = next((s.mesh for s in found if isinstance(s, NamedSharding)), None)
+    if mesh is not None and mesh.explicit_axes:
+        outs = [r.aval for r in results]
+        outs = typing.value.results(
+            p,
+            [typing.value.placed(a.aval, a._extra) for a in arrays],
+            params,
+            outs if p.multiple_results else outs[0],
+            mesh.abstract_mesh,
+        )
+        outs = outs if p.multiple_results else [outs]
+        found = [_as_typed(s, a, {mesh.abstract_mesh: mesh}) for s, a in zip(found, outs)]
     out = [placed(r, s) for r, s in zip(results, found)]
     return out if p.multiple_results else out[0]
 
@@ -261,8 +303,35 @@ def _propagate(
 def result_shardings(
     closed: ClosedJaxpr, leaves: Sequence[Any], name: str
 ) -> list[Sharding | None]:
-    """The shardings of the results of a program that is going to run on these arguments."""
-    return propagate(closed, tuple(map(_where, leaves)), name)
+    """The shardings of the results of a program that is going to run on these arguments: along
+    explicit axes what their types say."""
+    return shardings_of_results(closed, tuple(map(_where, leaves)), name)
+
+
+def shardings_of_results(
+    closed: ClosedJaxpr, given: tuple[Sharding | None, ...], name: str
+) -> list[Sharding | None]:
+    """The shardings of the results of a program whose arguments have these."""
+    found = propagate(closed, given, name)
+    if all(getattr(a, "place", None) is None for a in closed.out_avals):
+        return found
+    known = [s.mesh for s in (*given, *found) if isinstance(s, NamedSharding)]
+    meshes = {m.abstract_mesh: m for m in reversed([*known, current_mesh()]) if isinstance(m, Mesh)}
+    return [_as_typed(s, a, meshes) for s, a in zip(found, closed.out_avals, strict=True)]
+
+
+def _as_typed(own: Sharding | None, aval: Any, meshes: dict[Any, Mesh]) -> Sharding | None:
+    place: Any = getattr(aval, "place", None)
+    mesh = None if place is None else meshes.get(place.mesh) or devices_of(place.mesh)
+    if mesh is None or not mesh.explicit_axes:
+        return own
+    auto = set(mesh.auto_axes)
+    entries = own.spec.padded(aval.ndim) if isinstance(own, NamedSharding) else (None,) * aval.ndim
+    joined = [
+        (*names_in(a), *(n for n in names_in(b) if n in auto))
+        for a, b in zip(place.spec.partitions, entries)
+    ]
+    return NamedSharding(mesh, place.spec.update(partitions=joined))
 
 
 def is_placed(leaves: Sequence[Any]) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 from calque.core import pytrees
 from calque.transforms.devices.shard_map import Infer, shard_map
-from calque.transforms.devices.sharding import PartitionSpec
+from calque.transforms.devices.specs import PartitionSpec
 
 
 def smap(

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from calque.core import pytrees
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import PYTHON_SCALARS
 from calque.core.jaxprs import subjaxprs
@@ -25,6 +24,7 @@ from calque.core.primitives import NotApplicable, Primitive, Zero, do
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.ops.common import front, scalar_of, zero_like
+from calque.transforms.devices.types import mat_of
 from calque.transforms.engines import axes
 from calque.transforms.engines.axes import Axis, AxisPrimitive, Collective
 from calque.transforms.engines.batching import BatchTracer, Dim
@@ -42,7 +42,7 @@ def _rest(names: Names, axis: Axis) -> Names:
 # ---------------------------------------------------------------- pvary, psum_invariant
 
 
-def _linear(name: str, transposed: str, along: Any, varies: bool) -> Collective:
+def linear_collective(name: str, transposed: str, along: Any, becomes: str | None) -> Collective:
     """A linear collective over `axes`; `along(x, dim, axis)` is its meaning for one of them."""
 
     def bind(x: Any, names: Names) -> Any:
@@ -65,7 +65,7 @@ def _linear(name: str, transposed: str, along: Any, varies: bool) -> Collective:
     return Collective(
         name,
         lambda params: params["axes"],
-        varies=varies,
+        becomes=becomes,
         meaning=_ALONE,
         shape=lambda x, *, axes: x,
         jvp=jvp,
@@ -81,8 +81,8 @@ def summed(x: Any, d: Dim, axis: Axis) -> tuple[Any, Dim]:
     return do.reduce_sum(x, axes=(d,)), None
 
 
-pvary_p = _linear("pvary", "psum_invariant", lambda x, d, axis: (x, d), varies=True)
-psum_invariant_p = _linear("psum_invariant", "pvary", summed, varies=False)
+pvary_p = linear_collective("pvary", "psum_invariant", lambda x, d, axis: (x, d), "varying")
+psum_invariant_p = linear_collective("psum_invariant", "pvary", summed, None)
 
 
 # ---------------------------------------------------------------- decided when batched
@@ -173,20 +173,21 @@ psum_like_p = _like("psum_like", "pvary_like", summed)
 
 def variance(x: Any) -> frozenset[Hashable] | None:
     """The checked axes that a value varies along; None while that is not known."""
-    found: set[Hashable] = set()
+    found = frozenset[Hashable]()
     lowest = axes.lowest_checked()
     while isinstance(x, Tracer):
         if type(x) is BatchTracer:
             if x._trace.axis.checked:  # type: ignore[attr-defined]
-                found.add(x._trace.axis.name)  # type: ignore[attr-defined]
+                found |= {x._trace.axis.name}  # type: ignore[attr-defined]
             x = x.val
         elif type(x) is JVPTracer:
             x = x.primal
         elif x._trace.level > lowest:
-            return None  # a value of a program that is recorded inside the map
+            # a value of a program that is recorded inside the map
+            return None if x.aval.place is None else found | mat_of(x.aval).varying
         else:
             break
-    return frozenset(found)
+    return found
 
 
 def mixed(
@@ -227,26 +228,7 @@ def _mixed_later(primals: Sequence[Any], tangents: Sequence[Any], names: Names) 
 mixing.install(mixed)
 
 
-# ---------------------------------------------------------------- for users
-
-
-def pvary(x: Any, axis_name: Any) -> Any:
-    """`x`, a tree, as values that vary along the axis: each member may then have a gradient of its
-    own."""
-    return pcast(x, axis_name, to="varying")
-
-
-def pcast(x: Any, axis_name: Any = None, /, *, to: str) -> Any:
-    """`x`, a tree, with another relation to the axis; `to` is "varying"."""
-    if to != "varying":
-        raise ValueError(
-            "pcast: values can be made 'varying' along an axis (psum makes them invariant), got"
-            f" to={to!r}"
-        )
-    names = axes.names_of(axis_name)
-    for name in names:
-        axes.find(name)
-    return pytrees.tree_map(lambda v: made_varying(v, names), x)
+# ---------------------------------------------------------------- operands of collectives
 
 
 def made_varying(x: Any, names: Sequence[Any]) -> Any:

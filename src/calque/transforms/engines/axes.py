@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Hashable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from calque.core import trace_state
+from calque.core.jaxprs import Jaxpr, subjaxprs
 from calque.core.primitives import Primitive
+from calque.machine.caches import WeakTable
 from calque.machine.state import Inside, PerThread
 
 
@@ -25,6 +27,7 @@ class Axis(NamedTuple):
     spmd: tuple[
         Hashable, ...
     ] = ()  # mesh axes over which the mapped dimension of placed values is split
+    mesh: Any = None  # of an axis of a `shard_map`: the mesh inside, of which it is a manual axis
 
 
 class Frame(NamedTuple):
@@ -42,7 +45,7 @@ _scope = _Scope()
 def bound(axes: Sequence[Axis], trace: trace_state.Trace | None = None) -> Inside[_Scope]:
     """These axes can be named inside; `trace` is the one that maps over them, if they are mapped by
     a trace."""
-    named = tuple([Frame(a, trace) for a in axes if a.name is not None])
+    named = tuple([Frame(a, trace) for a in axes if a.name is not None or a.spmd])
     return _scope.inside(frames=_scope.frames + named)
 
 
@@ -51,15 +54,27 @@ def in_scope() -> tuple[Axis, ...]:
     return tuple([f.axis for f in _scope.frames])
 
 
-def find(name: Hashable) -> Frame:
+def find(name: Hashable, what: str = "the collective") -> Frame:
     for f in reversed(_scope.frames):
         if f.axis.name == name:
             return f
-    known = ", ".join(repr(f.axis.name) for f in _scope.frames) or "none"
+    known = ", ".join(repr(f.axis.name) for f in _scope.frames if f.axis.name is not None)
+    known = known or "none"
     raise NameError(
-        f"Found an unbound axis name: {name}. The axis names in scope are: {known}. "
+        f"Found an unbound axis name: {name}. To fix this, please call {what} under"
+        f" `jax.shard_map`. The axis names in scope are: {known}. "
         f"Give the name to the map around this code, as in vmap(f, axis_name={name!r})."
     )
+
+
+def names_in_scope() -> set[Hashable]:
+    """The names of the axes that can be named here."""
+    return {f.axis.name for f in _scope.frames}
+
+
+def splits(name: Hashable) -> bool:
+    """Whether a vmap around splits its dimension over this mesh axis: it is used up inside."""
+    return any(name in f.axis.spmd and f.axis.devices is False for f in _scope.frames)
 
 
 def checked_below(level: int) -> tuple[Hashable, ...]:
@@ -106,11 +121,38 @@ def size_of(axis_name: Any) -> int:
     return size
 
 
+_spoken: Final[WeakTable[Jaxpr, frozenset[Hashable]]] = WeakTable("axes that programs speak of")
+
+
+def spoken_of(jaxpr: Jaxpr) -> frozenset[Hashable]:
+    """The names of axes that a program speaks of, at any depth."""
+    known = _spoken.find(jaxpr)
+    if known is None:
+        names: set[Hashable] = set()
+        for e in jaxpr.eqns:
+            if isinstance(e.primitive, Collective):
+                names.update(e.primitive.axes_of(e.params))
+            for inner in subjaxprs(e.params):
+                names |= spoken_of(inner)
+        known = _spoken[jaxpr] = frozenset(names)
+    return known
+
+
 class AxisPrimitive(Primitive):
     """A primitive whose batching rule needs to know the axis: `batch(axis, args, dims,
-    **params)`."""
+    **params)`. Where its programs speak of a named axis, the trace that maps over it receives it,
+    whatever the operands are."""
 
     __slots__ = ()
+
+    def bind(self, *args: Any, **params: Any) -> Any:
+        trace = trace_state.top_trace(args)
+        if _scope.frames:
+            names = frozenset[Hashable]().union(*map(spoken_of, subjaxprs(params)))
+            for f in _scope.frames:
+                if f.axis.name in names and f.trace is not None and f.trace.level > trace.level:
+                    trace = f.trace
+        return trace.process(self, args, params)
 
 
 class PlacingPrimitive(Primitive):
@@ -124,20 +166,38 @@ class Collective(AxisPrimitive):
     """A primitive that speaks of named axes: a trace that maps over one of them receives it,
     whatever the operands are."""
 
-    __slots__ = ("axes_of", "precise", "varies")
+    __slots__ = ("axes_of", "becomes", "precise")
 
     def __init__(
-        self, name: str, axes_of: Any, varies: bool = False, precise: bool = False, **rules: Any
+        self,
+        name: str,
+        axes_of: Any,
+        varies: bool = False,
+        precise: bool = False,
+        becomes: str | None = None,
+        **rules: Any,
     ):
         super().__init__(name, **rules)
-        self.varies = varies  # does its result vary along a checked axis that it speaks of
+        # how its result relates to a checked axis that it speaks of; None: it is the same for all
+        self.becomes = "varying" if varies else becomes
         self.precise = precise  # must operands that vary have a batch dimension
         self.axes_of = axes_of  # params -> the names that the equation speaks of
 
-    def leaves_varying(self, params: dict[str, Any]) -> bool:
-        """Whether the result varies along a checked axis. That of a reduction does from group to
+    def kind_after(self, params: dict[str, Any]) -> str | None:
+        """How the result relates to a checked axis. That of a reduction varies from group to
         group."""
-        return self.varies or params.get("axis_index_groups") is not None
+        return "varying" if params.get("axis_index_groups") is not None else self.becomes
+
+    def manual_type(self, mat: Any, params: dict[str, Any]) -> Any:
+        """The manual axis type of the result, from that of the operand."""
+        names = frozenset(
+            n for n in self.axes_of(params) if not isinstance(n, int) and find(n).axis.checked
+        )
+        kinds = {k: getattr(mat, k) - names for k in ("varying", "unreduced", "reduced")}
+        after = self.kind_after(params)
+        if after is not None:
+            kinds[after] = kinds[after] | names
+        return mat.update(**kinds)
 
     def bind(self, *args: Any, **params: Any) -> Any:
         trace = trace_state.top_trace(args)

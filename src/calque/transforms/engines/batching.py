@@ -9,7 +9,15 @@ from calque.core import leaks, trace_state
 from calque.core.avals import ShapedArray
 from calque.core.jaxprs import ClosedJaxpr
 from calque.core.primitives import Primitive
-from calque.core.trace import check_alive, jaxpr_as_fun, leaked, trace_to_jaxpr, typeof
+from calque.core.trace import (
+    check_alive,
+    jaxpr_as_fun,
+    leaked,
+    placed_typeof,
+    trace_to_jaxpr,
+    typeof,
+    typing,
+)
 from calque.core.trace_state import Trace, Tracer
 from calque.ops.common import front, move, repeated
 from calque.transforms.engines import axes
@@ -21,10 +29,11 @@ Dim = int | None
 class BatchTracer(Tracer):
     """A value with a batch dimension, which its aval does not show."""
 
-    __slots__ = ("dim", "val")
+    __slots__ = ("dim", "kind", "val")
 
     val: Any
     dim: Dim
+    kind: str  # along a checked axis: varying, unreduced or reduced
 
 
 class BatchTrace(Trace):
@@ -40,8 +49,13 @@ class BatchTrace(Trace):
             return val
         t = BatchTracer()
         t._trace, t.val, t.dim = self, val, dim
-        aval = typeof(val)
-        t.aval = ShapedArray(aval.shape[:dim] + aval.shape[dim + 1 :], aval.dtype, aval.weak_type)
+        aval = placed_typeof(val)
+        if aval.place is None:
+            t.aval = ShapedArray(
+                aval.shape[:dim] + aval.shape[dim + 1 :], aval.dtype, aval.weak_type
+            )
+        else:
+            t.aval = typing.value.without(aval, dim)
         return t
 
     def split(self, x: Any) -> tuple[Any, Dim]:
@@ -83,22 +97,30 @@ class CheckedBatchTrace(BatchTrace):
     """Along a checked axis, values may vary without a batch dimension: members then hold equal
     values by chance, as after `all_gather`. Their tracers have the dimension None."""
 
-    def varying(self, x: Any) -> bool:
-        return type(x) is BatchTracer and x._trace is self
+    def tracer(self, val: Any, dim: Dim) -> Any:
+        return val if dim is None else self.marked(val, dim, "varying")
 
-    def marked(self, val: Any, dim: Dim) -> Any:
-        """A value that varies."""
-        if dim is not None:
-            return self.tracer(val, dim)
+    def kind(self, x: Any) -> str | None:
+        """How a value relates to the axis; None if it is the same for all members."""
+        return x.kind if type(x) is BatchTracer and x._trace is self else None
+
+    def marked(self, val: Any, dim: Dim, kind: str) -> Any:
+        """A value that relates in this way to the axis."""
         t = BatchTracer()
-        t._trace, t.val, t.dim, t.aval = self, val, None, typeof(val)
+        t._trace, t.val, t.dim, t.kind = self, val, dim, kind
+        aval = typeof(val)
+        t.aval = typing.value.of_member(
+            aval if dim is None else typing.value.without(aval, dim), self.axis, kind
+        )
         return t
 
     def whole(self, x: Any) -> tuple[Any, Dim]:
         """The value and its batch dimension, which it has if it varies."""
         val, dim = self.split(x)
         return (
-            (front(val, None, self.axis.size), 0) if dim is None and self.varying(x) else (val, dim)
+            (front(val, None, self.axis.size), 0)
+            if dim is None and self.kind(x) == "varying"
+            else (val, dim)
         )
 
     def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -111,39 +133,57 @@ class CheckedBatchTrace(BatchTrace):
         )
         pairs = [self.whole(a) if precise else self.split(a) for a in args]
         vals, dims = [v for v, _ in pairs], [d for _, d in pairs]
-        varies = any([self.varying(a) for a in args])
+        kinds = [self.kind(a) for a in args]
+        kind = "varying" if any(kinds) else None
         if isinstance(primitive, Collective):
             outs, out_dims = primitive.batch(self.axis, vals, dims, **params)
-            varies = (
-                primitive.leaves_varying(params)
-                if self.axis.name in primitive.axes_of(params)
-                else varies
-            )
+            kind = kinds[0] if kinds else None
+            if self.axis.name in primitive.axes_of(params):
+                kind = primitive.kind_after(params)
         elif isinstance(
             primitive, AxisPrimitive
         ):  # what its programs do below this level is outside the map
             with axes.without(self):
                 outs, out_dims = primitive.batch(self.axis, vals, dims, **params)
-            varies = False
+            kind = None
         elif all([d is None for d in dims]):
             outs = primitive.bind(*vals, **params)
             out_dims = [None] * len(outs) if primitive.multiple_results else None
         else:
             outs, out_dims = primitive.batch(vals, dims, **params)
-        make = self.marked if varies else self.tracer
+        if kind is not None and not isinstance(primitive, AxisPrimitive) and self.others(kinds):
+            constant = [not isinstance(a, Tracer) for a in args]
+            kind = typing.value.kind(primitive, kinds, constant)
         if primitive.multiple_results:
-            return [make(o, d) for o, d in zip(outs, out_dims, strict=True)]
-        return make(outs, out_dims)
+            return [self.result(o, d, kind) for o, d in zip(outs, out_dims, strict=True)]
+        return self.result(outs, out_dims, kind)
+
+    def others(self, kinds: Sequence[str | None]) -> bool:
+        """Whether any operand does more than vary."""
+        return any([k is not None and k != "varying" for k in kinds])
+
+    def result(self, val: Any, dim: Dim, kind: str | None) -> Any:
+        return self.tracer(val, dim) if kind is None else self.marked(val, dim, kind)
 
 
 def batch(
-    fun: Callable[..., Sequence[Any]], axis: Axis, args: Sequence[Any], dims: Sequence[Dim]
+    fun: Callable[..., Sequence[Any]],
+    axis: Axis,
+    args: Sequence[Any],
+    dims: Sequence[Dim],
+    kinds: Sequence[str | None] = (),
 ) -> tuple[list[Any], list[Dim]]:
     """Results of `fun`, a function of flat arguments with a flat list of results, and their batch
-    dimensions."""
+    dimensions. `kinds` are those of arguments along a checked axis, where they do not follow from
+    the dimensions."""
     trace = CheckedBatchTrace(axis) if axis.checked else BatchTrace(axis)
     with trace_state.entered(trace), axes.bound([axis], trace):
-        outs = fun(*[trace.tracer(x, d) for x, d in zip(args, dims, strict=True)])
+        if kinds and isinstance(trace, CheckedBatchTrace):
+            values = [trace.result(x, d, k) for x, d, k in zip(args, dims, kinds, strict=True)]
+        else:
+            values = [trace.tracer(x, d) for x, d in zip(args, dims, strict=True)]
+        outs = fun(*values)
+        del values
         pairs = [trace.whole(o) for o in outs]
     del outs
     leaks.check([trace])
@@ -195,4 +235,4 @@ def _batch_jaxpr(
         return outs
 
     avals = [batched_aval(a, d, axis.size) for a, d in zip(closed.in_avals, dims, strict=True)]
-    return trace_to_jaxpr(batched, avals, "vmap"), out_dims
+    return trace_to_jaxpr(batched, avals, "vmap", lenient=True), out_dims

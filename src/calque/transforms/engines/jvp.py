@@ -8,7 +8,7 @@ from typing import Any, Final
 from calque.core import leaks, pytrees, trace_state
 from calque.core.jaxprs import ClosedJaxpr
 from calque.core.primitives import Primitive, Zero
-from calque.core.trace import check_alive, jaxpr_as_fun, leaked, trace_to_jaxpr, typeof
+from calque.core.trace import check_alive, jaxpr_as_fun, leaked, placed_typeof, trace_to_jaxpr
 from calque.core.trace_state import Trace, Tracer
 from calque.machine.state import Hook, process
 from calque.transforms.engines.zeros import (
@@ -54,7 +54,7 @@ class JVPTrace(Trace):
         if type(tangent) is Zero:
             return primal
         t = JVPTracer()
-        t._trace, t.aval, t.primal, t.tangent = self, typeof(primal), primal, tangent
+        t._trace, t.aval, t.primal, t.tangent = self, placed_typeof(primal), primal, tangent
         return t
 
     def split(self, x: Any) -> tuple[Any, Any]:
@@ -167,4 +167,4 @@ def _jvp_jaxpr(
         return outs + only_nonzero(tangents)
 
     tangent_avals = [tangent_aval(a) for a, nz in zip(avals, nonzeros, strict=True) if nz]
-    return trace_to_jaxpr(both, avals + tangent_avals, "jvp"), mask
+    return trace_to_jaxpr(both, avals + tangent_avals, "jvp", lenient=True), mask

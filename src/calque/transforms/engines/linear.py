@@ -12,7 +12,14 @@ from calque.core import leaks, trace_state
 from calque.core.avals import ShapedArray
 from calque.core.jaxprs import ClosedJaxpr, Literal, Var
 from calque.core.primitives import REGISTRY, Primitive, Zero
-from calque.core.trace import JaxprTrace, JaxprTracer, jaxpr_as_fun, literal_value, typeof
+from calque.core.trace import (
+    JaxprTrace,
+    JaxprTracer,
+    jaxpr_as_fun,
+    literal_value,
+    placed_typeof,
+    typeof,
+)
 from calque.core.trace_state import Tracer
 from calque.ops.common import scalar_of
 from calque.transforms.engines.jvp import JVPTrace, auxiliary
@@ -22,6 +29,8 @@ from calque.transforms.engines.zeros import has_tangent, nonzero, only_nonzero
 
 class Tape(JaxprTrace):
     """Records what happens to tangents."""
+
+    lenient = True
 
     def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Results of a call over values and tangents that depend on values alone are known now:
@@ -90,7 +99,7 @@ def linearize(
     with trace_state.entered(trace), trace_state.entered(tape):
         outs = fun(
             *[
-                trace.tracer(p, tape.new_argument(typeof(p))) if a else p
+                trace.tracer(p, tape.new_argument(placed_typeof(p))) if a else p
                 for p, a in zip(primals, active, strict=True)
             ]
         )
@@ -150,6 +159,7 @@ def _linearize_jaxpr(
     closed: ClosedJaxpr, active: tuple[bool, ...], instantiated: tuple[bool, ...]
 ) -> Linearized:
     record = JaxprTrace("linearize")
+    record.lenient = True
     with trace_state.recording(record):
         args = [record.new_argument(a) for a in closed.in_avals]
         outs, nonzeros, tape = linearize(jaxpr_as_fun(closed), args, active, instantiated)

@@ -9,7 +9,7 @@ from typing import Any
 from calque.core import source
 from calque.core.jaxprs import ClosedJaxpr, Eqn, Jaxpr, Var
 from calque.core.primitives import UndefinedPrimal, Zero
-from calque.core.trace import literal_value, trace_to_jaxpr
+from calque.core.trace import literal_value, trace_to_jaxpr, typing
 from calque.transforms.engines.slices import split_equation
 from calque.transforms.engines.zeros import (
     add_tangents,
@@ -42,14 +42,21 @@ def backward_pass(
     for a, ct in zip(jaxpr.outvars, cotangents, strict=True):
         if a in linear:
             _accumulate(found, a, ct)
-    with source.at(None) as place:
+    with typing.value.lenient(), source.at(None) as place:
         for e in reversed(eqns):
             place.source = e.source
             _transpose_eqn(e, env, linear, found)
-    return [
-        (found[v] if v in found else Zero(tangent_aval(v.aval))) if v in linear else None
-        for v in jaxpr.invars
-    ]
+    return [_cotangent(v, found) if v in linear else None for v in jaxpr.invars]
+
+
+def _cotangent(v: Var, found: dict[Var, Any]) -> Any:
+    """What has arrived at a linear argument, where cotangents of its type are."""
+    if v not in found:
+        return Zero(tangent_aval(v.aval))
+    ct, place = found[v], getattr(v.aval, "place", None)
+    return (
+        ct if place is None or type(ct) is Zero else typing.value.retyped(ct, v.aval.to_ct_aval())
+    )
 
 
 def _evaluate_known(jaxpr: Jaxpr, env: dict[Var, Any], linear: set[Any]) -> list[Eqn]:

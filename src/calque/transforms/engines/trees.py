@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from calque.core import pytrees
 from calque.core.arrays import ArrayImpl, to_array
 from calque.core.dims import Dim
 from calque.core.dtypes import PYTHON_SCALARS, float0
+from calque.core.trace import VALUES, has_type_alone
 from calque.core.trace_state import Tracer
 from calque.transforms.engines.signatures import ArgumentNames
 
@@ -23,6 +25,17 @@ def name_of(fun: Any) -> str:
         getattr(fun, "__name__", None)
         or getattr(getattr(fun, "func", None), "__name__", type(fun).__name__)
     )
+
+
+def wrapping(made: Any, fun: Any) -> Any:
+    """`made` with the name and the documentation of `fun`, as far as it has any: a callable object
+    may use these attributes for something else."""
+    made.__name__ = name_of(fun)
+    texts = [n for n in _TEXTS if isinstance(getattr(fun, n, None), str)]
+    return functools.update_wrapper(made, fun, (*texts, "__doc__", "__annotations__"))
+
+
+_TEXTS = ("__module__", "__name__", "__qualname__")
 
 
 class FlatFunction:
@@ -57,7 +70,7 @@ class FlatFunction:
             if not isinstance(out, tuple) or len(out) != 2:
                 raise TypeError(
                     f"{self.what} function with has_aux=True: {name_of(self.fun)} must return a"
-                    f" pair (output, auxiliary), got {type(out).__name__}"
+                    f" pair (output, auxiliary), a two-element tuple, got {type(out).__name__}"
                 )
             out, self.aux = out
         flat, self.out_tree = pytrees.flatten(out)
@@ -66,7 +79,10 @@ class FlatFunction:
 
 def check_results(flat: Sequence[Any], out: Any, fun: Any) -> list[Any]:
     """The results as arrays or tracers; the message names the component that cannot be one."""
-    return [x if hasattr(x, "aval") or type(x) is Dim else _result(x, out, fun) for x in flat]
+    return [
+        x if isinstance(x, VALUES) or type(x) is Dim or has_type_alone(x) else _result(x, out, fun)
+        for x in flat
+    ]
 
 
 def handed(x: Any) -> Any:
@@ -105,9 +121,10 @@ def arrays(
         try:
             out.append(x if isinstance(x, (ArrayImpl, Tracer)) else to_array(x))
         except TypeError:
+            where = name(i) if name else argument_name(fun, args, kwargs, i)
             raise TypeError(
-                f"{what}: argument {name(i) if name else argument_name(fun, args, kwargs, i)} of"
-                f" {name_of(fun)} is {x!r} of type {type(x)}, which is not an array or a number"
+                f"{what}: argument {where} of {name_of(fun)}: the value {x!r} of type {type(x)} is"
+                " not a valid JAX type; give an array or a number"
             ) from None
     return out
 

@@ -40,8 +40,8 @@ def closure_convert(
         leaves, tree = pytrees.flatten((own, {}))
         if tree != in_tree:
             raise TypeError(
-                f"closure_convert: {name_of(fun)} was converted for arguments {in_tree}, and is"
-                f" called with {tree}"
+                "The inputs to the closure produced by closure_convert must have the structure of"
+                f" those that {name_of(fun)} was converted for: {in_tree}, got {tree}"
             )
         return pytrees.unflatten(out_tree, eval_jaxpr(closed.jaxpr, closed.consts, *given, *leaves))
 

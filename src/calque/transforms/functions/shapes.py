@@ -7,10 +7,10 @@ from calque.core import pytrees
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import canonicalize
 from calque.core.jaxprs import ClosedJaxpr
-from calque.core.trace import drop_unused, trace_to_jaxpr, typeof
+from calque.core.trace import drop_unused, trace_to_jaxpr, typeof, typing
 from calque.core.tracebacks import boundary
 from calque.transforms.engines import axes
-from calque.transforms.engines.signatures import ArgumentNames, as_tuple
+from calque.transforms.engines.signatures import ArgumentNames, as_tuple, check_callable
 from calque.transforms.engines.trees import FlatFunction, argument_name, name_of
 from calque.transforms.primitives.refs import values_of
 from calque.transforms.primitives.refs_arguments import fresh, with_values
@@ -35,7 +35,8 @@ class ShapeDtypeStruct:
     ):
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be specified.")
-        self.aval = ShapedArray(tuple(shape), canonicalize(dtype), weak_type)
+        aval = ShapedArray(tuple(shape), canonicalize(dtype), weak_type)
+        self.aval = aval if sharding is None else typing.value.placed(aval, sharding)
         self.sharding = sharding
 
     shape = property(lambda self: self.aval.shape)
@@ -57,7 +58,9 @@ class ShapeDtypeStruct:
         >>> calque.ShapeDtypeStruct.like(jnp.ones((2, 3)))
         ShapeDtypeStruct(shape=(2, 3), dtype=float32)"""
         aval = typeof(x)
-        sharding = getattr(x, "sharding", None) if getattr(x, "committed", False) else None
+        traced = aval.place is not None  # the type of a traced value says it
+        committed = traced or getattr(x, "committed", False)
+        sharding = aval.sharding if traced else getattr(x, "sharding", None) if committed else None
         return cls(aval.shape, aval.dtype, sharding=sharding, weak_type=aval.weak_type)
 
     def update(self, **changes: Any) -> "ShapeDtypeStruct":
@@ -130,11 +133,13 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     leaves, in_tree = pytrees.flatten((args, kwargs))
     flat = FlatFunction(fun, in_tree, "eval_shape")
     closed = trace_to_jaxpr(flat, _avals(leaves, "eval_shape", fun, args, kwargs), name_of(fun))
-    return pytrees.unflatten(flat.out_tree, [_struct(a) for a in closed.out_avals])
+    return pytrees.unflatten(flat.out_tree, [struct(a) for a in closed.out_avals])
 
 
-def _struct(aval: ShapedArray) -> ShapeDtypeStruct:
-    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
+def struct(aval: ShapedArray) -> ShapeDtypeStruct:
+    """A type as users see it, with the sharding that it says."""
+    where = None if getattr(aval, "place", None) is None else aval.sharding
+    return ShapeDtypeStruct(aval.shape, aval.dtype, sharding=where, weak_type=aval.weak_type)
 
 
 def make_jaxpr(
@@ -152,8 +157,7 @@ def make_jaxpr(
         b:f32[] = mul 2.0:f32[] a
         c:f32[] = add b 1.0:f32[]
       in (c,) }"""
-    if not callable(fun):
-        raise TypeError(f"Expected a callable value, got {fun!r} of type {type(fun)}")
+    check_callable(fun)
     if abstracted_axes is not None:
         raise NotImplementedError(
             "make_jaxpr with abstracted_axes: leave it out; shapes become symbolic by themselves"
@@ -183,9 +187,11 @@ def make_jaxpr(
             )
         closed = ClosedJaxpr(drop_unused(closed.jaxpr), closed.consts)
         if return_shape:
-            return closed, pytrees.unflatten(flat.out_tree, [_struct(a) for a in closed.out_avals])
+            return closed, pytrees.unflatten(flat.out_tree, [struct(a) for a in closed.out_avals])
         return closed
 
-    made.__name__ = made.__qualname__ = f"make_jaxpr({name_of(fun)})"
+    made.__name__ = f"make_jaxpr({name_of(fun)})"
+    made.__qualname__ = f"make_jaxpr({getattr(fun, '__qualname__', name_of(fun))})"
+    made.__module__ = made.__module__.partition(".")[0]
     made.__doc__ = "The program that the function records for arguments of these types."
     return made

@@ -71,7 +71,7 @@ MUTATING: Final = frozenset(
         "setdefault",
         "popitem",
         "sort",
-        "write",
+        "reverse",
     )
 )
 _MISSING: Final = object()

@@ -19,6 +19,7 @@ from calque.machine.caches import Entries, Tables
 from calque.machine.call import functions as callpath
 from calque.transforms.devices.mesh import consult_mesh, consultations
 from calque.transforms.devices.sharding_constraint import JitShardings
+from calque.transforms.engines import axes
 from calque.transforms.engines.signatures import (
     ArgumentNames,
     describe_function,
@@ -75,6 +76,7 @@ class Options:
         return tuple(getattr(self, n) for n in self.__slots__)
 
 
+_EARLIER: Final = 4  # programs for captured values that were
 _OF_VALUES: Final[Tables[Any, Any]] = Tables("functions of the values of Refs", 256, programs=True)
 
 
@@ -90,6 +92,7 @@ class JittedFunction:
         self._cache: identity.FunctionCache | None = None
         self.callable: Any = None
         self.changed: list[str] = []  # captured values because of which the next trace is made
+        self.earlier: list[Any] = []  # programs for earlier captured values
         self._call_counts: CallCounts | None = None
         # for calls that touch Refs: the same function of their values
         self.with_values: Entries[Any, Any] | None = None
@@ -189,6 +192,8 @@ class JittedFunction:
     def trace_given(self, arguments: CallArguments) -> Traced:
         traced = self.cache.programs.find(arguments.key)
         if traced is None or (traced.captures.reads and self.is_stale(traced)):
+            if traced is not None:
+                self.outdated(traced)
             traced = self.trace_new(arguments, arguments.avals)
             if not traced.hoisted and traced.settings is not None:
                 self.cache.programs[arguments.key] = traced
@@ -211,6 +216,16 @@ class JittedFunction:
         anew = traced.owner() is not self.fun or captures.report(changed, self.on_stale, self.name)
         self.changed = [r.name for r in changed] if anew else []
         return anew
+
+    def outdated(self, traced: Traced) -> None:
+        """What was captured is another value now. Machine code serves the old one, should it come
+        back, for a few such changes; then its programs go, and what they captured."""
+        executable = traced.executable
+        if executable is None or executable.program is None:
+            return
+        self.earlier.append(executable.program)
+        if len(self.earlier) > _EARLIER:
+            callpath.drop_entries(self.callable, self.earlier.pop(0))
 
     def trace_new(self, arguments: CallArguments, avals: Sequence[ShapedArray]) -> Traced:
         names = self.argument_names(arguments)
@@ -239,11 +254,13 @@ class JittedFunction:
         keys = key_reuse.of_closed(closed) if config.debug_key_reuse else NOTHING
         closed = ClosedJaxpr(drop_unused(closed.jaxpr), closed.consts)
         traced = Traced(closed, hoisted, arguments.in_tree, out_tree[0], self.name)
+        traced.statics = tuple([at for at, _ in arguments.statics if type(at) is int])
         traced.ambient = consultations() != consulted
         if changes != config.changes_elsewhere() or arguments.settings != config.trace_key():
             traced.settings = None
         watched.settle()
         traced.captures, traced.owner, traced.keys = watched, reference(self.fun), keys
+        identity.note_program(self.cache, closed.consts, [x for _, (_, x) in arguments.rest[1]])
         o = self.options
         if (o.donate_argnums or o.donate_argnames) and not hoisted and not debug_nans.active():
             places = donation.positions(
@@ -279,6 +296,10 @@ class JittedFunction:
             if out is not NotImplemented:
                 return out
         traced, leaves = self.trace_given(arguments), arguments.leaves
+        inside = bool(axes.in_scope()) and not any(isinstance(x, Tracer) for x in leaves)
+        if inside and axes.spoken_of(traced.closed.jaxpr):
+            out = eval_jaxpr(traced.closed.jaxpr, traced.closed.consts, *traced.hoisted, *leaves)
+            return pytrees.unflatten(traced.out_tree, out)
         if (
             traced.hoisted
             or not trace_state.is_evaluating()
@@ -333,13 +354,15 @@ class JittedFunction:
         # changed meanwhile: it is for neither configuration
         if traced.settings is None or arguments.settings != config.trace_key():
             return
+        if axes.in_scope():  # machine code does not know the axes that can be named
+            return
         o, kwargs = self.options, arguments.kwargs
         try:
             descriptions = call_arguments(
                 arguments.args, kwargs, o.static_argnums, o.static_argnames
             )
             out = result_of(traced.out_tree)
-        except Inexpressible:
+        except (Inexpressible, RecursionError):
             return
         guards = self.guards(traced)
         lesson = Lesson(descriptions, executable.program, out, tuple(kwargs), guards, choose)
@@ -350,7 +373,7 @@ def wrapped(fun: Callable[..., Any], options: Options) -> Any:
     function = JittedFunction(fun, options)
     wrapped = callpath.Jitted(function.miss)
     function.callable = wrapped
-    functools.update_wrapper(wrapped, fun, updated=())
+    functools.update_wrapper(wrapped, fun)
     wrapped.__wrapped__ = fun
     wrapped._function = function
     wrapped._options_key = function.options.key()

@@ -11,58 +11,88 @@ import functools
 import types
 import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from calque.core.arrays import ArrayImpl
-from calque.machine.caches import Table, Tables, WeakTable, memo
+from calque.machine.caches import Alive, Table, Tables, WeakTable, memo
 from calque.transforms.engines.specialiser import new_families
 from calque.transforms.jit import captures, retraces
 
 _PLAIN = (int, float, complex, str, bytes, bool, type(None), type(Ellipsis), np.dtype)
 _OPAQUE = (type, types.ModuleType, types.BuiltinFunctionType, np.ufunc)
-_LIMIT = 4096
+_LATELY = 512  # functions that are known for a while after they are gone
+_CAPTURING = 16  # of those that keep arrays or objects of the user alive
+_CAPTURED_BYTES = 64 << 20  # of their programs' constants together
 
 
 class Unshareable(Exception):
     """The function holds something that cannot be compared."""
 
 
-PROGRAMS: Final[Tables[Any, Any]] = Tables("traces of functions under jit", 4096, programs=True)
+PROGRAMS: Final[Tables[Any, Any]] = Tables("traces of functions under jit", 1024, programs=True)
 
 
 class FunctionCache:
-    """The programs traced from one function."""
+    """The programs traced from one function. They live as long as the function, or a function that
+    `jit` made of it, and those that were made last a while longer."""
 
-    __slots__ = ("__weakref__", "families", "history", "kept", "programs")
+    __slots__ = ("__weakref__", "captured_bytes", "families", "history", "kept", "key", "programs")
 
     def __init__(self) -> None:
         self.programs = PROGRAMS.new()
         self.families = new_families()  # programs with free sizes
         self.history: deque[retraces.Event] = deque(maxlen=retraces.OF_A_FUNCTION)
         self.kept: list[Any] = []  # objects whose addresses are part of the identity
+        self.key: Any = None  # by which other functions find it
+        self.captured_bytes = 0  # of the constants of its programs
 
 
-_by_function: Final[WeakTable[Any, dict[Any, FunctionCache]]] = WeakTable("functions under jit")
-_by_identity: Final[Table[Any, FunctionCache]] = Table("functions under jit, by content", _LIMIT)
+class _Own:
+    """The caches of one function, by options. It is an attribute of the function itself, so that a
+    function which its programs lead back to is garbage with them."""
+
+    def __init__(self, fun: Callable[..., Any] | None = None) -> None:
+        self.owner = (lambda: None) if fun is None else weakref.ref(fun)
+        self.caches: dict[Any, FunctionCache] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_Own, ())  # a copy of the function begins afresh
+
+
+_ATTRIBUTE: Final = "__calque_programs__"
+# of callables that are no plain functions
+_by_callable: Final[WeakTable[Any, Any]] = WeakTable("callables under jit")
+_by_identity: Final[Alive[Any, FunctionCache]] = Alive("functions under jit, by content")
+_lately: Final[Table[Any, FunctionCache]] = Table("functions under jit, lately made", _LATELY)
+_capturing: Final[Table[Any, FunctionCache]] = Table(
+    "functions under jit that captured arrays, lately made", _CAPTURING
+)
 
 
 def cache_of(fun: Callable[..., Any], options: Any) -> FunctionCache:
-    """The cache of this function, or of an earlier one that is the same in all that matters."""
-    try:
-        own = _by_function.setdefault(fun, {})
-        if own:
-            _by_function.counts.hits += 1
-        else:
-            _by_function.counts.misses += 1
-    except TypeError:  # no weak references to it
-        own = {}
+    """The cache of this function, or of an earlier one that is the same in all that matters. The
+    caller keeps it."""
+    own = _caches_of(fun)
     cache = own.get(options)
     if cache is None:
         cache = own[options] = _shared(fun, options)
     return cache
+
+
+def _caches_of(fun: Callable[..., Any]) -> Any:
+    """The caches of this very function, by options."""
+    if type(fun) is types.FunctionType:
+        own = fun.__dict__.get(_ATTRIBUTE)
+        if type(own) is not _Own or own.owner() is not fun:  # wrappers copy attributes
+            own = fun.__dict__[_ATTRIBUTE] = _Own(fun)
+        return own.caches
+    try:
+        return _by_callable.setdefault(fun, weakref.WeakValueDictionary())
+    except TypeError:  # no weak references to it
+        return {}
 
 
 def _shared(fun: Callable[..., Any], options: Any) -> FunctionCache:
@@ -70,14 +100,34 @@ def _shared(fun: Callable[..., Any], options: Any) -> FunctionCache:
         key, kept, objects = _identity(fun, options)
     except (Unshareable, TypeError):
         return FunctionCache()
-    cache = _by_identity.find(key)
+    cache = _by_identity.get(key)
     if cache is None:
         cache = _by_identity[key] = FunctionCache()
         cache.kept = [
             *kept,
             *[weakref.ref(x, functools.partial(_forgotten, _by_identity, key)) for x in objects],
         ]
+        cache.key = key
+        captures_values = objects or any(isinstance(x, ArrayImpl) for x in kept)
+        (_capturing if captures_values else _lately)[key] = cache
     return cache
+
+
+def note_program(cache: FunctionCache, consts: Sequence[Any], statics: Sequence[Any]) -> None:
+    """A program was traced that keeps these constants, and whose key these static values, alive:
+    few functions that have such programs are kept when they are gone, and none with much of it."""
+    cache.captured_bytes += sum(getattr(c, "nbytes", 0) for c in consts)
+    if consts or not all(type(x) in _PLAIN for x in statics):
+        known = _lately.pop(cache.key, None)
+        if known is not None:
+            _capturing[cache.key] = known
+    lately = list(_capturing.items())
+    total = sum(c.captured_bytes for _, c in lately)
+    for key, c in lately:
+        if total <= _CAPTURED_BYTES:
+            return
+        _capturing.pop(key, None)
+        total -= c.captured_bytes
 
 
 def _forgotten(known: Any, key: Any, _: Any) -> None:
@@ -104,7 +154,8 @@ def _identity(fun: Callable[..., Any], options: Any) -> tuple[Any, list[Any], li
 
 def clear() -> None:
     """Forget which functions are the same. The programs of each are tables of their own."""
-    _by_identity.clear()
+    for known in (_by_identity, _lately, _capturing):
+        known.clear()
 
 
 def fingerprint(x: Any, kept: list[Any], seen: set[int], objects: list[Any] | None = None) -> Any:

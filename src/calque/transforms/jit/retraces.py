@@ -22,10 +22,22 @@ class RetraceError(RuntimeError):
     """A function was traced again inside `no_retrace()`."""
 
 
-class Event:
+class Seen:
     """One trace: of which function, for which arguments, where it was called."""
 
-    __slots__ = ("avals", "captured", "function", "names", "rest", "where")
+    __slots__ = ("avals", "function", "where")
+
+    def __init__(self, function: str, avals: Sequence[ShapedArray], where: Any) -> None:
+        self.function, self.avals, self.where = function, tuple(avals), where
+
+    def __str__(self) -> str:
+        return f"{self.function}({', '.join(a.str_short() for a in self.avals)}) at {self.where}"
+
+
+class Event(Seen):
+    """One trace, with all by which it may differ from others of its function."""
+
+    __slots__ = ("captured", "names", "rest")
 
     def __init__(
         self,
@@ -34,8 +46,8 @@ class Event:
         rest: tuple[Any, ...],
         names: Sequence[str],
     ) -> None:
-        self.function, self.avals, self.rest, self.names = function, tuple(avals), rest, names
-        self.where = here()
+        super().__init__(function, avals, here())
+        self.rest, self.names = rest, names
         self.captured: list[str] = []  # names of captured values that had changed
 
     def differences(self, other: Event) -> list[str]:
@@ -71,9 +83,6 @@ class Event:
         )
         return "; ".join(nearest) or "its earlier program was given up"
 
-    def __str__(self) -> str:
-        return f"{self.function}({', '.join(a.str_short() for a in self.avals)}) at {self.where}"
-
 
 def described(aval: ShapedArray, other: ShapedArray) -> str:
     text = f"{aval.dtype.name}[{','.join(map(str, aval.shape))}]"
@@ -86,7 +95,8 @@ def tree_text(tree: pytrees.PyTreeDef) -> str:
     return str(tree).removeprefix("PyTreeDef")
 
 
-_events: Final[deque[tuple[Event, str]]] = process.container("last retraces", deque(maxlen=MOST))
+# without values of the user
+_events: Final[deque[tuple[Seen, str]]] = process.container("last retraces", deque(maxlen=MOST))
 _forbidding: Final[Value[int]] = process.value("blocks of no_retrace", 0)
 
 
@@ -97,7 +107,7 @@ def record(history: deque[Event], event: Event) -> None:
     reason = event.reason(list(history))
     if _forbidding.value and history:
         raise RetraceError(f"{event.function} is traced again, at {event.where}: {reason}")
-    _events.append((event, reason))
+    _events.append((Seen(event.function, event.avals, event.where), reason))
     history.append(event)
 
 
@@ -119,7 +129,7 @@ def no_retrace() -> Iterator[None]:
         _forbidding.value -= 1
 
 
-class Retraces(list[tuple[Event, str]]):
+class Retraces(list[tuple[Seen, str]]):
     """The traces after the first of each function, with their reasons; prints as a table."""
 
     def __str__(self) -> str:

@@ -6,16 +6,21 @@ f.lower(x).compile()    a callable with .as_text("jaxpr" | "loops" | "llvm" | "a
 .cost_analysis(), .memory_analysis()
 """
 
+import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from calque.core import backends, pytrees
+from calque.core.arrays import ArrayImpl
 from calque.core.avals import ShapedArray
 from calque.core.jaxprs import ClosedJaxpr
 from calque.core.trace import typeof
-from calque.transforms.functions.shapes import ShapeDtypeStruct
+from calque.transforms.devices.sharding import DEFAULT, Sharding
+from calque.transforms.devices.sharding_propagation import shardings_of_results
+from calque.transforms.functions.shapes import struct
 from calque.transforms.jit.arguments import CallArguments
+from calque.transforms.jit.compiler_options import check_options
 from calque.transforms.jit.function import function_of
 from calque.transforms.jit.traced import Traced as Program
 
@@ -36,15 +41,28 @@ class ArgInfo:
         return self._aval.dtype
 
 
+class Shown(NamedTuple):
+    """What showing a program in another form needs besides the program: what its arguments are
+    called, and whether those that it does not read are shown."""
+
+    names: Sequence[str] = ()
+    keep_unused: bool = False
+
+
 class Stage:
     """What all stages know: the name, the program, the structures of arguments and results."""
 
-    def __init__(self, program: Program):
-        self._program = program
+    def __init__(self, program: Program, shown: Shown, placements: Sequence[Sharding | None]):
+        self._program, self._shown = program, shown
+        self._placements = placements  # where the flat arguments were said to be
 
     @property
     def in_tree(self) -> pytrees.PyTreeDef:
-        return self._program.in_tree
+        """Of what a compiled function is called with: the arguments that are not static."""
+        whole = self._program.in_tree
+        args, kwargs = pytrees.unflatten(whole, range(whole.num_leaves))
+        statics = self._program.statics
+        return pytrees.structure((tuple(x for i, x in enumerate(args) if i not in statics), kwargs))
 
     @property
     def out_tree(self) -> pytrees.PyTreeDef:
@@ -71,24 +89,8 @@ class Stage:
         return self._program.name
 
 
-def struct(aval: ShapedArray) -> ShapeDtypeStruct:
-    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
-
-
-class Shown(NamedTuple):
-    """What showing a program in another form needs besides the program: what its arguments are
-    called, and whether those that it does not read are shown."""
-
-    names: Sequence[str] = ()
-    keep_unused: bool = False
-
-
 class Traced(Stage):
     """A function traced for given arguments."""
-
-    def __init__(self, program: Program, shown: Shown = Shown()):
-        super().__init__(program)
-        self._shown = shown
 
     @property
     def jaxpr(self) -> ClosedJaxpr:
@@ -96,23 +98,16 @@ class Traced(Stage):
 
     def lower(self, **_: Any) -> "Lowered":
         """The next stage."""
-        return Lowered(self._program, self._shown)
+        return Lowered(self._program, self._shown, self._placements)
 
 
 class Lowered(Stage):
     """A traced function, ready to be compiled."""
 
-    def __init__(self, program: Program, shown: Shown = Shown()):
-        super().__init__(program)
-        self._shown = shown
-
     def compile(self, compiler_options: Any = None) -> "Compiled":
         """Compile it: a callable for arguments of these types."""
-        if compiler_options:
-            raise NotImplementedError(
-                f"the native compiler has no options, got {compiler_options!r}"
-            )
-        return Compiled(self._program)
+        check_options(compiler_options)
+        return Compiled(self._program, self._shown, self._placements)
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The program as text: in "stablehlo", with the place where each operation was made if
@@ -144,12 +139,12 @@ class Lowered(Stage):
 class Compiled(Stage):
     """A compiled function; call it with arguments of the types that it was compiled for."""
 
-    def __init__(self, program: Program):
-        super().__init__(program)
+    def __init__(self, program: Program, shown: Shown, placements: Sequence[Sharding | None]):
+        super().__init__(program, shown, placements)
         self._executable = program.compiled(program.own_place())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        leaves, tree = pytrees.flatten((list(args), kwargs))
+        leaves, tree = pytrees.flatten((args, kwargs))
         if tree != self.in_tree:
             raise TypeError(
                 f"Function {self.fun_name} was compiled for arguments of the structure"
@@ -164,6 +159,22 @@ class Compiled(Stage):
                 )
         out, _ = self._program.run(leaves)
         return pytrees.unflatten(self.out_tree, out)
+
+    @property
+    def input_shardings(self) -> tuple[Any, dict[str, Any]]:
+        """Where the arguments are, as (positional, by name)."""
+        where = [DEFAULT if s is None else s for s in self._placements]
+        args, kwargs = pytrees.unflatten(self.in_tree, where)
+        return args, kwargs
+
+    @property
+    def output_shardings(self) -> Any:
+        """Where the results are."""
+        found = shardings_of_results(
+            self._program.closed, tuple(self._placements), self._program.name
+        )
+        where = [DEFAULT if s is None else s for s in found]
+        return pytrees.unflatten(self.out_tree, where)
 
     def as_text(self, stage: str | None = None) -> str:
         """The compiled program at a stage: "jaxpr", "loops", "llvm" or "asm"."""
@@ -192,13 +203,26 @@ def _known_dialect(method: str, dialect: str | None) -> str:
 # ---------------------------------------------------------------- methods of jitted functions
 
 
+def placements(
+    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: Sequence[Any]
+) -> list[Sharding | None]:
+    """Where the flat arguments are: as `in_shardings` say, or else as they themselves do."""
+    own = [x._extra if isinstance(x, ArrayImpl) else getattr(x, "sharding", None) for x in leaves]
+    options = function.options.shardings
+    if options is None or options.ins is None:
+        return own
+    asked = options.of_arguments(*function.placeable(*function.split(args, kwargs)[:2]))
+    return [o if a is None else a for a, o in zip(asked, own, strict=True)]
+
+
 def trace(self: Any, *args: Any, **kwargs: Any) -> Traced:
     """Trace for these arguments, which may be ShapeDtypeStructs."""
     function = function_of(self)
     arguments = CallArguments(function, args, kwargs)
     program = function.trace_given(arguments)
     shown = Shown(function.argument_names(arguments), function.options.keep_unused)
-    return Traced(program, shown)
+    where = placements(function, args, kwargs, arguments.leaves)
+    return Traced(program, shown, where)
 
 
 def lower(self: Any, *args: Any, **kwargs: Any) -> Lowered:
@@ -217,4 +241,11 @@ def cache_size(self: Any) -> int:
 
 
 def jitted_repr(self: Any) -> str:
-    return f"<jitted function {self.__wrapped__!r}>"
+    try:
+        return f"<PjitFunction of {self.__wrapped__!r}>"
+    except Exception:  # a repr of the user that fails, or no function
+        return "<PjitFunction>"
+
+
+def signature(self: Any) -> inspect.Signature:
+    return inspect.signature(self.__wrapped__)

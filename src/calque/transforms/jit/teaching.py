@@ -43,19 +43,19 @@ class Lesson(NamedTuple):
 def teach(function: Any, lesson: Lesson, number: int | None = None) -> None:
     """Let a callable of the call path serve such calls alone, in the present epoch or in the one of
     this number."""
+    try:
+        entry = entry_of(lesson, epoch() if number is None else number)
+    except RecursionError:  # containers in containers: such calls stay with Python
+        return
+    callpath.add_entry(function, entry)
+
+
+def entry_of(lesson: Lesson, number: int) -> Any:
+    """What machine code reads of a lesson."""
     arguments, program, result, names, guards, choose = lesson
     if choose is not None:
         arguments = [of_any_size(a) for a in arguments]
-    entry = callpath.Entry(
-        list(arguments),
-        tuple(names),
-        program,
-        result,
-        epoch() if number is None else number,
-        guards,
-        choose,
-    )
-    callpath.add_entry(function, entry)
+    return callpath.Entry(list(arguments), tuple(names), program, result, number, guards, choose)
 
 
 # ---------------------------------------------------------------- arguments

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from calque.core import backends, pytrees
-from calque.core.arrays import to_array
+from calque.core.arrays import share, to_array
 from calque.core.avals import ShapedArray
 from calque.core.config import config
 from calque.core.devices import DEFAULT_DEVICE, Device
@@ -40,6 +40,8 @@ class Traced:
         "owner",
         "params",
         "settings",
+        "statics",
+        "typed",
         "unusable",
     )
 
@@ -57,12 +59,15 @@ class Traced:
         self.elsewhere: dict[Device, backends.Executable] = {}  # for devices of other engines
         self.keys = NOTHING  # which arguments are random keys and are used up
         self.captures = captures.NOTHING  # what the function read that is no argument
+        self.statics: tuple[int, ...] = ()  # positions that hold None in `in_tree`
         self.owner: Callable[[], Any] = lambda: None  # the function that was traced
         self.finds = (
             found_symbols(closed.jaxpr) is not None
         )  # sizes that are known only while running
         # the configuration that it was traced in; None: another thread changed it meanwhile
         self.settings: tuple[Any, ...] | None = config.trace_key()
+        # do the types of its results say where they are?
+        self.typed = any(getattr(a, "place", None) is not None for a in closed.out_avals)
         self.ambient = False  # did it ask for the current mesh?
         self.params = {"jaxpr": closed, "name": name}
         self.donated: tuple[int, ...] = ()  # flat inputs whose memory the program may take
@@ -115,7 +120,11 @@ class Traced:
     def run(self, leaves: Sequence[Any]) -> tuple[list[Any], bool]:
         """The results for these arguments, and whether anything says where they live."""
         arrays = [to_array(x) for x in leaves]
-        is_somewhere = is_placed(leaves) or has_constraints(self.closed)
+        if self.typed or is_placed(leaves):
+            arrays = [
+                x if x.aval.place is None else share(x, x.aval.without_place()) for x in arrays
+            ]
+        is_somewhere = is_placed(leaves) or has_constraints(self.closed) or self.typed
         where = result_shardings(self.closed, leaves, self.name) if is_somewhere else []
         executable = self.compiled(self.place_of(arrays, where) if is_somewhere else None)
         out = executable.call(arrays)

@@ -10,6 +10,7 @@ import numpy as np
 from calque.core import pytrees, trace_state
 from calque.core.arrays import from_numpy, to_numpy
 from calque.core.avals import ShapedArray
+from calque.core.errors import of_callback
 from calque.core.primitives import NotApplicable, Zero
 from calque.ops.common import front, move, repeated
 from calque.transforms.engines.axes import Axis, AxisPrimitive
@@ -44,7 +45,10 @@ class FlatCallback:
             args, kwargs = pytrees.unflatten(
                 self.in_tree, [from_numpy(np.asarray(x)) for x in leaves]
             )
-            out = self.callback(*args, **kwargs)
+            try:
+                out = self.callback(*args, **kwargs)
+            except Exception as error:
+                raise of_callback(error) from error.__cause__
             if self.out_tree is None:
                 return []
             found, tree = pytrees.flatten(out)
@@ -53,7 +57,7 @@ class FlatCallback:
                     f"the callback {name_of(self.callback)} returned a value of structure {tree},"
                     f" but its result_shape_dtypes have structure {self.out_tree}"
                 )
-            return [np.asarray(to_numpy(x) if hasattr(x, "aval") else x) for x in found]
+            return [np.asarray(to_numpy(x)) for x in found]
 
     def __repr__(self) -> str:
         return f"_FlatCallback(callback_func={name_of(self.callback)}, in_tree={self.in_tree})"

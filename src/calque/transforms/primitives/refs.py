@@ -102,6 +102,10 @@ class Ref:
     ndim = property(lambda self: self._aval.ndim)
     size = property(lambda self: self._aval.size)
 
+    def __typeof__(self) -> AbstractRef:
+        """What `jax.typeof` says of it."""
+        return self._aval
+
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("len() of unsized object")

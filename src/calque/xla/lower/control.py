@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -285,6 +286,8 @@ def lower_solve(b: Builder, e: Eqn, outs: Sequence[Tensor], args: list[Value]) -
 def lower_composite(b: Builder, e: Eqn, outs: Sequence[Tensor], args: list[Value]) -> list[Value]:
     """An operation under a name, with a function of what it means."""
     p = e.params
+    if not _OPERATION_NAME.fullmatch(p["name"]):  # MLIR has no operation of such a name
+        return call_function(b, symbol(p["name"]), p["jaxpr"], args)
     attributes = [f"{k} = {_attribute(leaves, tree)}" for k, leaves, tree in p["attributes"]]
     meaning = function_of(b, symbol(p["name"]), p["jaxpr"])
     inside = [f"composite_attributes = {{{', '.join(attributes)}}}"] if attributes else []
@@ -293,6 +296,9 @@ def lower_composite(b: Builder, e: Eqn, outs: Sequence[Tensor], args: list[Value
         inside.append(f"version = {p['version']} : i32")
     ending = f" {{{', '.join(inside)}}} : {signature([x.type for x in args], outs)}"
     return b.emit(outs, f'stablehlo.composite "{p["name"]}" ', *listed(args), ending)
+
+
+_OPERATION_NAME: Final = re.compile(r"[a-zA-Z]\w*(\.[\w$]+)+", re.ASCII)
 
 
 def _attribute(leaves: Sequence[Any], tree: Any) -> str:

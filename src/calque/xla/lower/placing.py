@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from calque.transforms.devices.sharding import UNCONSTRAINED, NamedSharding, names_in
+from calque.transforms.devices.sharding import NamedSharding
+from calque.transforms.devices.specs import UNCONSTRAINED, names_in
 from calque.xla.lower.rules import Builder, State, rule
 from calque.xla.text.tree import Value
 from calque.xla.text.types import Tensor
@@ -29,8 +30,10 @@ def mesh_name(state: State, mesh: Any) -> str:
 
 def dimensions(sharding: NamedSharding, ndim: int) -> str:
     """[{"x"}, {}]: the mesh axes that each dimension is split over; {?} where that is left open."""
-    entries = [*sharding.spec, *[None] * (ndim - len(sharding.spec))]
-    return f"[{', '.join(map(_dimension, entries))}]"
+    spec = sharding.spec
+    unreduced = ", ".join(f'"{n}"' for n in sharding.mesh.axis_names if n in spec.unreduced)
+    rest = f", unreduced={{{unreduced}}}" if unreduced else ""
+    return f"[{', '.join(map(_dimension, spec.padded(ndim)))}]{rest}"
 
 
 def _dimension(entry: Any) -> str:

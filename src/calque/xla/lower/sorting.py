@@ -92,8 +92,8 @@ def largest(
     """The first k of a stable sort, values and places."""
     if x.dtype.name in BYTES:
         wide = as_bytes(b, x)
-        types = [outs[0].with_dtype(wide.dtype), outs[1]]
-        found = largest(b, types, wide, k, axis, descending=descending)
+        kinds = [outs[0].with_dtype(wide.dtype), outs[1]]
+        found = largest(b, kinds, wide, k, axis, descending=descending)
         return [b.convert(found[0], x.dtype), found[1]]
     last = axis == x.ndim - 1
     if descending and last and outs[1].dtype == np.dtype("int32"):
@@ -101,8 +101,8 @@ def largest(
         names = ["values", "indices"]
         return b.emit(outs, "chlo.top_k(", x, f", k = {k}) : {types}", hints=names)
     places = b.iota(outs[1].dtype, x.shape, axis)
-    kinds = [v.tensor.with_shape(()) for v in (x, places) for _ in range(2)]
-    inner, args = b.inside(kinds)
+    scalars = [v.tensor.with_shape(()) for v in (x, places) for _ in range(2)]
+    inner, args = b.inside(scalars)
     kind = "TOTALORDER" if is_float(x.dtype) else None
     inner.returns(inner.compare("GT" if descending else "LT", args[0], args[1], kind))
     attributes = {"dimension": f"{axis} : i64", "is_stable": "true"}

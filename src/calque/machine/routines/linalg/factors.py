@@ -35,7 +35,7 @@ from calque.machine.lang.unit import (
 from calque.machine.memory import calque_alloc, calque_free
 from calque.machine.routines.linalg.small import (
     LARGEST,
-    Kind,
+    ElementType,
     order_of,
     small_cholesky,
     small_load,
@@ -92,9 +92,9 @@ unit = Unit("linalg")
 def item_of(kind: i64) -> i64:
     """The bytes of an element."""
     match kind:
-        case Kind.F32:
+        case ElementType.F32:
             return 4
-        case Kind.F64 | Kind.C64:
+        case ElementType.F64 | ElementType.C64:
             return 8
         case _:
             return 16
@@ -103,7 +103,7 @@ def item_of(kind: i64) -> i64:
 @unit.helper
 def is_small(kind: i64, m: i64, n: i64) -> i1:
     """Whether our own loops are to be used."""
-    return kind in (Kind.F32, Kind.F64) and m <= SMALL and n <= SMALL
+    return kind in (ElementType.F32, ElementType.F64) and m <= SMALL and n <= SMALL
 
 
 @unit.helper
@@ -124,7 +124,7 @@ def told_to_end(args: ptr, k: i64) -> i1:
 @unit.helper
 def write_nan(kind: i64, to: ptr) -> None:
     """Let the real part of an element be NaN."""
-    if kind in (Kind.F32, Kind.C64):
+    if kind in (ElementType.F32, ElementType.C64):
         store_i32(to, 0, _NAN_32)
     else:
         store_i64(to, 0, _NAN_64)
@@ -166,7 +166,11 @@ def cholesky_small(args: ptr, first: i64, last: i64) -> None:
 @unit.helper
 def is_finite(kind: i64, place: ptr) -> i1:
     """Whether the real part of an element is a number."""
-    x = f64(load_f32(place, 0)) if kind in (Kind.F32, Kind.C64) else load_f64(place, 0)
+    x = (
+        f64(load_f32(place, 0))
+        if kind in (ElementType.F32, ElementType.C64)
+        else load_f64(place, 0)
+    )
     return x <= LARGEST and x >= -LARGEST
 
 
@@ -359,7 +363,7 @@ def triangular_small(args: ptr, first: i64, last: i64) -> None:
 @unit.function
 def conjugate(kind: i64, x: ptr, n: i64) -> None:
     """Conjugate complex numbers where they are."""
-    if kind == Kind.C64:
+    if kind == ElementType.C64:
         for i in range(n):
             store_f32(x, 8 * i + 4, -load_f32(x, 8 * i + 4))
     else:
@@ -371,11 +375,11 @@ def conjugate(kind: i64, x: ptr, n: i64) -> None:
 def write_one(kind: i64, to: ptr) -> None:
     """Write the number one."""
     match kind:
-        case Kind.F32:
+        case ElementType.F32:
             store_f32(to, 0, 1.0)
-        case Kind.F64:
+        case ElementType.F64:
             store_f64(to, 0, 1.0)
-        case Kind.C64:
+        case ElementType.C64:
             store_f32(to, 0, 1.0)
             store_f32(to, 4, 0.0)
         case _:
@@ -393,7 +397,7 @@ def triangular_large(args: ptr) -> None:
     n = Triangular(args).n
     item = item_of(kind)
     length = Triangular(args).rows * Triangular(args).columns
-    conjugated = Triangular(args).conjugated != 0 and kind in (Kind.C64, Kind.C128)
+    conjugated = Triangular(args).conjugated != 0 and kind in (ElementType.C64, ElementType.C128)
     words = alloca(16)
     one = alloca(16)
     write_one(kind, one)

@@ -28,7 +28,7 @@ from calque.machine.lang.unit import (
 LARGEST = 1.7976931348623157e308
 
 
-class Kind(enum.IntEnum):
+class ElementType(enum.IntEnum):
     """The types of elements."""
 
     F32 = 0
@@ -45,7 +45,7 @@ unit = Unit("linalg_small")
 @unit.helper
 def small_load(kind: i64, to: ptr, to_step: i64, source: ptr, step: i64, n: i64) -> None:
     """Load `n` elements as f64. Steps are counted in elements."""
-    if kind == Kind.F32:
+    if kind == ElementType.F32:
         for i in range(n):
             store_f64(to, 8 * i * to_step, f64(load_f32(source, 4 * i * step)))
     else:
@@ -56,7 +56,7 @@ def small_load(kind: i64, to: ptr, to_step: i64, source: ptr, step: i64, n: i64)
 @unit.helper
 def small_store(kind: i64, to: ptr, to_step: i64, source: ptr, step: i64, n: i64) -> None:
     """Store `n` numbers as elements."""
-    if kind == Kind.F32:
+    if kind == ElementType.F32:
         for i in range(n):
             store_f32(to, 4 * i * to_step, f32(load_f64(source, 8 * i * step)))
     else:

@@ -29,7 +29,7 @@ from calque.machine.lang.unit import (
 )
 from calque.machine.memory import calque_alloc, calque_free
 from calque.machine.routines.linalg.factors import item_of, turn, write_nan, write_one
-from calque.machine.routines.linalg.small import LARGEST, Kind
+from calque.machine.routines.linalg.small import LARGEST, ElementType
 from calque.machine.routines.sort.moves import copy_element
 from calque.machine.routines.sort.work import stop
 
@@ -73,13 +73,13 @@ unit = Unit("linalg_spectral")
 
 @unit.helper
 def is_complex(kind: i64) -> i1:
-    return kind in (Kind.C64, Kind.C128)
+    return kind in (ElementType.C64, ElementType.C128)
 
 
 @unit.helper
 def part_of(kind: i64) -> i64:
     """The bytes of a real number of the precision."""
-    return 4 if kind in (Kind.F32, Kind.C64) else 8
+    return 4 if kind in (ElementType.F32, ElementType.C64) else 8
 
 
 @unit.function
@@ -125,7 +125,7 @@ def wanted_work(kind: i64, place: ptr) -> i64:
 
 @unit.helper
 def real_kind(kind: i64) -> i64:
-    return Kind.F32 if part_of(kind) == 4 else Kind.F64
+    return ElementType.F32 if part_of(kind) == 4 else ElementType.F64
 
 
 @unit.helper

@@ -29,7 +29,7 @@ from calque.machine.lang.unit import (
 )
 
 
-class Kind(enum.IntEnum):
+class KeyKind(enum.IntEnum):
     """How elements become keys."""
 
     TABLE = 0
@@ -44,7 +44,7 @@ class Kind(enum.IntEnum):
     TOTAL_8 = 9
 
 
-WIDE = (Kind.PLAIN_8, Kind.FLOAT_8, Kind.TOTAL_8)  # whose keys have 8 bytes
+WIDE = (KeyKind.PLAIN_8, KeyKind.FLOAT_8, KeyKind.TOTAL_8)  # whose keys have 8 bytes
 
 # An operand that decides the order: where it is, the bytes of an element, where in an element the
 # number stands, its kind, the mask, the bits of infinity, the table of ranks.
@@ -66,9 +66,9 @@ def nan_of(infinity: i64) -> i64:
 def sign_of(kind: i64) -> i64:
     """The bit of the sign."""
     match kind:
-        case Kind.FLOAT_2 | Kind.TOTAL_2:
+        case KeyKind.FLOAT_2 | KeyKind.TOTAL_2:
             return 1 << 15
-        case Kind.FLOAT_4 | Kind.TOTAL_4:
+        case KeyKind.FLOAT_4 | KeyKind.TOTAL_4:
             return 1 << 31
         case _:
             return -(1 << 63)
@@ -78,15 +78,15 @@ def sign_of(kind: i64) -> i64:
 def raw_of(kind: i64, place: ptr) -> i64:
     """The bits of an element; those of floats with their sign."""
     match kind:
-        case Kind.TABLE:
+        case KeyKind.TABLE:
             return load_u8(place, 0)
-        case Kind.PLAIN_2:
+        case KeyKind.PLAIN_2:
             return load_u16(place, 0)
-        case Kind.PLAIN_4:
+        case KeyKind.PLAIN_4:
             return load_u32(place, 0)
-        case Kind.FLOAT_2 | Kind.TOTAL_2:
+        case KeyKind.FLOAT_2 | KeyKind.TOTAL_2:
             return i64(load_i16(place, 0))
-        case Kind.FLOAT_4 | Kind.TOTAL_4:
+        case KeyKind.FLOAT_4 | KeyKind.TOTAL_4:
             return i64(load_i32(place, 0))
         case _:
             return load_i64(place, 0)
@@ -96,7 +96,7 @@ def raw_of(kind: i64, place: ptr) -> i64:
 def equal_of(kind: i64, raw: i64, infinity: i64, nan: i64) -> i64:
     """The bits that stand for all that are equal. Choices are written as masks: conditions in a
     loop may keep it from becoming vectors."""
-    if kind in (Kind.FLOAT_2, Kind.FLOAT_4, Kind.FLOAT_8):
+    if kind in (KeyKind.FLOAT_2, KeyKind.FLOAT_4, KeyKind.FLOAT_8):
         magnitude = raw & (sign_of(kind) - 1)
         is_nan = 0 - i64(magnitude > infinity)
         some = raw & (0 - i64(magnitude != 0))
@@ -108,9 +108,9 @@ def equal_of(kind: i64, raw: i64, infinity: i64, nan: i64) -> i64:
 def key_from(kind: i64, raw: i64, mask: i64, table: ptr) -> i64:
     """The key of an element."""
     match kind:
-        case Kind.TABLE:
+        case KeyKind.TABLE:
             return load_u8(table + raw, 0)
-        case Kind.PLAIN_2 | Kind.PLAIN_4 | Kind.PLAIN_8:
+        case KeyKind.PLAIN_2 | KeyKind.PLAIN_4 | KeyKind.PLAIN_8:
             return raw ^ mask
         case _:
             return raw ^ ((raw >> 63) | sign_of(kind)) ^ mask
@@ -149,57 +149,61 @@ def load_some(row: ptr, kind: i64, size: i64, wide: i64, begin: i64, end: i64) -
 
 @unit.function
 def keys_load_float_2(row: ptr, begin: i64, end: i64) -> None:
-    load_some(row, Kind.FLOAT_2, 2, 0, begin, end)
+    load_some(row, KeyKind.FLOAT_2, 2, 0, begin, end)
 
 
 @unit.function
 def keys_load_float_4(row: ptr, begin: i64, end: i64) -> None:
-    load_some(row, Kind.FLOAT_4, 4, 0, begin, end)
+    load_some(row, KeyKind.FLOAT_4, 4, 0, begin, end)
 
 
 @unit.function
 def keys_load_float_8(row: ptr, begin: i64, end: i64) -> None:
-    load_some(row, Kind.FLOAT_8, 8, 1, begin, end)
+    load_some(row, KeyKind.FLOAT_8, 8, 1, begin, end)
 
 
 @unit.function
 def keys_load(row: ptr, begin: i64, end: i64) -> None:
     """Write the keys of some elements of a row."""
     match Key(Row(row).key).kind:
-        case Kind.TABLE:
-            load_some(row, Kind.TABLE, 1, 0, begin, end)
-        case Kind.PLAIN_2:
-            load_some(row, Kind.PLAIN_2, 2, 0, begin, end)
-        case Kind.PLAIN_4:
-            load_some(row, Kind.PLAIN_4, 4, 0, begin, end)
-        case Kind.PLAIN_8:
-            load_some(row, Kind.PLAIN_8, 8, 1, begin, end)
-        case Kind.FLOAT_2:
+        case KeyKind.TABLE:
+            load_some(row, KeyKind.TABLE, 1, 0, begin, end)
+        case KeyKind.PLAIN_2:
+            load_some(row, KeyKind.PLAIN_2, 2, 0, begin, end)
+        case KeyKind.PLAIN_4:
+            load_some(row, KeyKind.PLAIN_4, 4, 0, begin, end)
+        case KeyKind.PLAIN_8:
+            load_some(row, KeyKind.PLAIN_8, 8, 1, begin, end)
+        case KeyKind.FLOAT_2:
             keys_load_float_2(row, begin, end)
-        case Kind.FLOAT_4:
+        case KeyKind.FLOAT_4:
             keys_load_float_4(row, begin, end)
-        case Kind.FLOAT_8:
+        case KeyKind.FLOAT_8:
             keys_load_float_8(row, begin, end)
-        case Kind.TOTAL_2:
-            load_some(row, Kind.TOTAL_2, 2, 0, begin, end)
-        case Kind.TOTAL_4:
-            load_some(row, Kind.TOTAL_4, 4, 0, begin, end)
+        case KeyKind.TOTAL_2:
+            load_some(row, KeyKind.TOTAL_2, 2, 0, begin, end)
+        case KeyKind.TOTAL_4:
+            load_some(row, KeyKind.TOTAL_4, 4, 0, begin, end)
         case _:
-            load_some(row, Kind.TOTAL_8, 8, 1, begin, end)
+            load_some(row, KeyKind.TOTAL_8, 8, 1, begin, end)
 
 
 @unit.helper
 def restore(place: ptr, keys: ptr, i: i64, kind: i64, mask: i64) -> None:
     """Write the element of a key."""
-    key = load_i64(keys, 8 * i) if kind in (Kind.PLAIN_8, Kind.FLOAT_8) else load_u32(keys, 4 * i)
+    key = (
+        load_i64(keys, 8 * i)
+        if kind in (KeyKind.PLAIN_8, KeyKind.FLOAT_8)
+        else load_u32(keys, 4 * i)
+    )
     raw = key ^ mask
-    if kind in (Kind.FLOAT_2, Kind.FLOAT_4, Kind.FLOAT_8):
+    if kind in (KeyKind.FLOAT_2, KeyKind.FLOAT_4, KeyKind.FLOAT_8):
         sign = sign_of(kind)
         raw = key ^ (sign | (0 - i64(key & sign == 0)))
     match kind:
-        case Kind.PLAIN_2 | Kind.FLOAT_2:
+        case KeyKind.PLAIN_2 | KeyKind.FLOAT_2:
             store_i16(place, 0, raw)
-        case Kind.PLAIN_4 | Kind.FLOAT_4:
+        case KeyKind.PLAIN_4 | KeyKind.FLOAT_4:
             store_i32(place, 0, raw)
         case _:
             store_i64(place, 0, raw)
@@ -219,18 +223,18 @@ def store_some(row: ptr, kind: i64, size: i64, begin: i64, end: i64) -> None:
 def keys_store(row: ptr, begin: i64, end: i64) -> None:
     """Write the elements that some keys stand for."""
     match Key(Row(row).key).kind:
-        case Kind.PLAIN_2:
-            store_some(row, Kind.PLAIN_2, 2, begin, end)
-        case Kind.PLAIN_4:
-            store_some(row, Kind.PLAIN_4, 4, begin, end)
-        case Kind.PLAIN_8:
-            store_some(row, Kind.PLAIN_8, 8, begin, end)
-        case Kind.FLOAT_2:
-            store_some(row, Kind.FLOAT_2, 2, begin, end)
-        case Kind.FLOAT_4:
-            store_some(row, Kind.FLOAT_4, 4, begin, end)
+        case KeyKind.PLAIN_2:
+            store_some(row, KeyKind.PLAIN_2, 2, begin, end)
+        case KeyKind.PLAIN_4:
+            store_some(row, KeyKind.PLAIN_4, 4, begin, end)
+        case KeyKind.PLAIN_8:
+            store_some(row, KeyKind.PLAIN_8, 8, begin, end)
+        case KeyKind.FLOAT_2:
+            store_some(row, KeyKind.FLOAT_2, 2, begin, end)
+        case KeyKind.FLOAT_4:
+            store_some(row, KeyKind.FLOAT_4, 4, begin, end)
         case _:
-            store_some(row, Kind.FLOAT_8, 8, begin, end)
+            store_some(row, KeyKind.FLOAT_8, 8, begin, end)
 
 
 @unit.function

@@ -36,7 +36,7 @@ from calque.machine.lang.unit import (
 from calque.machine.memory import calque_alloc, calque_free
 from calque.machine.routines.sort.keys import (
     Key,
-    Kind,
+    KeyKind,
     Row,
     key_at,
     keys_load,
@@ -154,12 +154,12 @@ def sort_repair(work: ptr, key: ptr, to: ptr) -> None:
     zeros = first_not_below(Work(work).records, wide, n, zero)
     nans = first_not_below(Work(work).records, wide, n, nan_of(Key(key).infinity) | zero)
     match Key(key).kind:
-        case Kind.FLOAT_2:
-            repair_some(work, key, Kind.FLOAT_2, 2, to, zeros, nans)
-        case Kind.FLOAT_4:
-            repair_some(work, key, Kind.FLOAT_4, 4, to, zeros, nans)
+        case KeyKind.FLOAT_2:
+            repair_some(work, key, KeyKind.FLOAT_2, 2, to, zeros, nans)
+        case KeyKind.FLOAT_4:
+            repair_some(work, key, KeyKind.FLOAT_4, 4, to, zeros, nans)
         case _:
-            repair_some(work, key, Kind.FLOAT_8, 8, to, zeros, nans)
+            repair_some(work, key, KeyKind.FLOAT_8, 8, to, zeros, nans)
 
 
 @unit.helper
@@ -169,7 +169,7 @@ def sort_alone(work: ptr) -> i64:
     n = Args(args).n
     key = key_number(args, 0)
     move = move_number(args, 0)
-    if Key(key).kind == Kind.TABLE:
+    if Key(key).kind == KeyKind.TABLE:
         sort_bytes(work, key, move)
         return 1
     to = Move(move).target + first_element(args, Work(work).row, n) * Key(key).item
@@ -447,7 +447,7 @@ def is_short(args: ptr) -> i1:
         Args(args).alone != 0
         and Args(args).inner == 1
         and Args(args).n <= _SHORT
-        and Key(key_number(args, 0)).kind != Kind.TABLE
+        and Key(key_number(args, 0)).kind != KeyKind.TABLE
     )
 
 

@@ -15,7 +15,7 @@ from calque.machine.lang.unit import (
     layout,
     ptr,
 )
-from calque.machine.routines.sort.keys import Key, Kind, Row, keys_load
+from calque.machine.routines.sort.keys import Key, KeyKind, Row, keys_load
 from calque.machine.routines.sort.moves import GRAIN, MOVED_BYTES, Moved, sort_copy, sort_move_some
 from calque.machine.routines.sort.radix import Records
 from calque.machine.routines.sort.records import records_survey
@@ -93,11 +93,11 @@ def key_place(work: ptr, key: ptr) -> ptr:
 def key_bytes(key: ptr) -> i64:
     """The bytes of what keys are made of."""
     match Key(key).kind:
-        case Kind.TABLE:
+        case KeyKind.TABLE:
             return 1
-        case Kind.PLAIN_2 | Kind.FLOAT_2 | Kind.TOTAL_2:
+        case KeyKind.PLAIN_2 | KeyKind.FLOAT_2 | KeyKind.TOTAL_2:
             return 2
-        case Kind.PLAIN_4 | Kind.FLOAT_4 | Kind.TOTAL_4:
+        case KeyKind.PLAIN_4 | KeyKind.FLOAT_4 | KeyKind.TOTAL_4:
             return 4
         case _:
             return 8
@@ -107,7 +107,7 @@ def key_bytes(key: ptr) -> i64:
 def is_wide(key: ptr) -> i64:
     """1 for keys of 8 bytes."""
     kind = Key(key).kind
-    return i64(kind in (Kind.PLAIN_8, Kind.FLOAT_8, Kind.TOTAL_8))
+    return i64(kind in (KeyKind.PLAIN_8, KeyKind.FLOAT_8, KeyKind.TOTAL_8))
 
 
 @unit.function

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from calque.native.scalars.elements.rules import ELEMENT, Call, lower, supports
+from calque.native.scalars.elements.rules import ELEMENT, Application, lower, supports
 from calque.native.scalars.elements.values import Cx, Value
 
 __all__ = ["ELEMENT", "Call", "Cx", "Value", "lower", "supports"]

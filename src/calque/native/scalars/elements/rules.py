@@ -38,10 +38,10 @@ from calque.native.scalars.expr import (
     select,
 )
 
-__all__ = ["ELEMENT", "Call", "Cx", "Value", "lower", "supports"]
+__all__ = ["ELEMENT", "Application", "Cx", "Value", "lower", "supports"]
 
 
-class Call(NamedTuple):
+class Application(NamedTuple):
     """One primitive applied to elements."""
 
     op: str
@@ -52,7 +52,7 @@ class Call(NamedTuple):
 
 
 NARROW: Final = SMALL_FLOATS | frozenset(SMALL_INTS)
-Rule = Callable[[Call], Value]
+Rule = Callable[[Application], Value]
 
 
 def supports(op: str, dtypes: Sequence[str] = ()) -> bool:
@@ -70,8 +70,8 @@ def lower(
     if rule is None:
         raise NotImplementedError(f"no element lowering for {op}")
     if op not in AS_STORED and (not NARROW.isdisjoint(dtypes) or out in NARROW):
-        return lower_narrow(rule, Call(op, args, dtypes, out, params))
-    return rule(Call(op, args, dtypes, out, params))
+        return lower_narrow(rule, Application(op, args, dtypes, out, params))
+    return rule(Application(op, args, dtypes, out, params))
 
 
 # Element-wise primitives that some dtypes have no lowering of.
@@ -81,13 +81,13 @@ PARTIAL: Final[dict[str, Callable[[str], bool]]] = {
 }
 
 
-def lower_narrow(rule: Rule, c: Call) -> Value:
+def lower_narrow(rule: Rule, c: Application) -> Value:
     """Through the dtype that narrow elements are computed in."""
     if c.op == "nextafter":
         raise NotImplementedError(f"nextafter of {c.out}")
     args = [unpacked(a, d) for a, d in zip(c.args, c.dtypes, strict=True)]
     out = rule(
-        Call(
+        Application(
             c.op,
             args,
             [scalar_of(d) for d in c.dtypes],
@@ -119,7 +119,7 @@ def kind(dtype: str) -> str:
     )
 
 
-def width_of(c: Call) -> int:
+def width_of(c: Application) -> int:
     """The bits of an integer operand that count."""
     return SMALL_INTS.get(c.params.get("stored", ""), 0) or INT_BITS[c.dtypes[0]]
 
@@ -134,7 +134,7 @@ def number(v: float, dtype: str) -> Expr:
 def by_kind(**rules: Callable[..., Value]) -> Rule:
     """A rule that calls `f`, `c`, `i` or `b` with the operands, by the kind of the first."""
 
-    def rule(c: Call) -> Value:
+    def rule(c: Application) -> Value:
         found = rules.get(kind(c.dtypes[0]))
         if found is None:
             raise TypeError(f"{c.op} does not take {c.dtypes[0]}")
@@ -192,14 +192,14 @@ def extreme_rule(name: str) -> Rule:
     return by_kind(f=plain, i=plain, b=either if name == "max" else both, c=of_complex)
 
 
-def identity(c: Call) -> Value:
+def identity(c: Application) -> Value:
     return c.args[0]  # type: ignore[no-any-return]
 
 
 # --- rules with parameters ------------------------------------------------------------------------
 
 
-def power(c: Call) -> Value:
+def power(c: Application) -> Value:
     if "exponent" in c.params:  # see `passes.algebra`
         return fl.fixed_power(c.args[0], c.params["exponent"])
     x, y = c.args
@@ -210,7 +210,7 @@ def power(c: Call) -> Value:
     return fl.power(x, y, c.dtypes[1])
 
 
-def integer_power(c: Call) -> Value:
+def integer_power(c: Application) -> Value:
     x, y = c.args[0], int(c.params["y"])
     if isinstance(x, Cx):
         out = cx.one(x)
@@ -225,12 +225,12 @@ def integer_power(c: Call) -> Value:
     return it.integer_power(x, y)
 
 
-def rounding(c: Call) -> Value:
+def rounding(c: Application) -> Value:
     """Method 0: halves away from zero; 1: to even."""
     return ex("round", c.args[0]) if int(c.params["rounding_method"]) else fl.round_away(c.args[0])
 
 
-def select_n(c: Call) -> Value:
+def select_n(c: Application) -> Value:
     """The case that the predicate names; an integer out of range names the nearest."""
     which, *cases = c.args
     out = cases[-1]
@@ -249,19 +249,19 @@ def choose(cond: Expr, x: Value, y: Value) -> Value:
     return select(cond, x, y)
 
 
-def clamp(c: Call) -> Value:
+def clamp(c: Application) -> Value:
     """min(max(x, low), high)."""
     low, x, high = c.args
     d = c.dtypes[1]
-    up = ELEMENT["max"](Call("max", (x, low), (d, d), d, {}))
-    return ELEMENT["min"](Call("min", (up, high), (d, d), d, {}))
+    up = ELEMENT["max"](Application("max", (x, low), (d, d), d, {}))
+    return ELEMENT["min"](Application("min", (up, high), (d, d), d, {}))
 
 
-def convert_element_type(c: Call) -> Value:
+def convert_element_type(c: Application) -> Value:
     return convert(c.args[0], c.dtypes[0], c.out)
 
 
-def bitcast(c: Call) -> Value:
+def bitcast(c: Application) -> Value:
     """Between dtypes of one size; narrow floats are bytes already."""
     x, source, target = c.args[0], c.dtypes[0], c.out
     if "i1" in (source, target) or kind(source) == "c" or kind(target) == "c":
@@ -278,7 +278,7 @@ def bitcast(c: Call) -> Value:
     return cast(cast(x, bytes_of[0]), bytes_of[1], "bitcast")
 
 
-def reduce_precision(c: Call) -> Value:
+def reduce_precision(c: Application) -> Value:
     e, m = int(c.params["exponent_bits"]), int(c.params["mantissa_bits"])
     x = c.args[0]
     if isinstance(x, Cx):
@@ -286,7 +286,7 @@ def reduce_precision(c: Call) -> Value:
     return fl.reduce_precision(x, e, m)
 
 
-def conjugate(c: Call) -> Value:
+def conjugate(c: Application) -> Value:
     x = c.args[0]
     if isinstance(x, Cx):
         return Cx(x.re, ex("neg", x.im))
@@ -301,14 +301,14 @@ def count_rule(count: Callable[[Expr, int], Expr]) -> Rule:
     return lambda c: count(c.args[0], width_of(c))
 
 
-def is_finite(c: Call) -> Value:
+def is_finite(c: Application) -> Value:
     x = c.args[0]
     if isinstance(x, Cx):
         return both(fl.is_finite(x.re), fl.is_finite(x.im))
     return fl.is_finite(x) if c.dtypes[0] in FLOAT_BITS else TRUE
 
 
-def high_half(c: Call) -> Value:
+def high_half(c: Application) -> Value:
     """The upper half of the whole product; that of narrow elements fits the dtype they are computed
     in."""
     x, y = c.args

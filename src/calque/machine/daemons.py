@@ -1,0 +1,167 @@
+"""Daemon threads at the end of the process: they are parked, not unwound.
+
+Before version 3.14, Python ends a daemon thread that asks for the GIL after the interpreter has
+gone by ``pthread_exit``. glibc then unwinds the stack of the thread, and C++ code that must not
+throw (pybind11 takes the GIL back in a destructor: optree, SciPy) makes that an abort of the whole
+process. From 3.14 on Python lets such threads wait for ever instead, and so do we: the word
+through which the interpreter's own library calls ``pthread_exit`` is led to a function that never
+returns. Only that library is changed, in memory, and only when the process ends. Systems other than
+Linux with glibc do not unwind C++ frames there.
+
+A library may be taken down before the interpreter is: a daemon thread that asks it then ends in
+silence, before it reads what is left.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import mmap
+import struct
+import sys
+import threading
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any, Final, NamedTuple
+
+_PARKS_THREADS_ITSELF: Final = (3, 14)
+_NAME: Final = b"pthread_exit"
+_ELF64_LITTLE: Final = b"\x7fELF\x02\x01"
+_LOAD, _DYNAMIC, _RELRO = 1, 2, 0x6474E552  # kinds of segments
+_END, _PLT_BYTES, _STRINGS, _SYMBOLS, _RELA, _RELA_BYTES, _PLT = 0, 2, 5, 6, 7, 8, 23
+_SYMBOL: Final = struct.Struct("<IBBHQQ")
+_RELOCATION: Final = struct.Struct("<QQq")
+_WORD_RELOCATIONS: Final = {6, 7, 1025, 1026}  # of GLOB_DAT and JUMP_SLOT, x86-64 and aarch64
+
+
+class _Info(ctypes.Structure):
+    """What ``dladdr`` tells of an address."""
+
+    _fields_ = (
+        ("file", ctypes.c_char_p),
+        ("base", ctypes.c_void_p),
+        ("symbol", ctypes.c_char_p),
+        ("address", ctypes.c_void_p),
+    )
+
+
+class _Library(NamedTuple):
+    """A library in memory: what its addresses are counted from, its tables, and the range that the
+    loader has made read-only."""
+
+    bias: int
+    tables: dict[int, int]
+    protected: range
+
+
+def park_daemon_threads(park: int) -> bool:
+    """From now on a thread that Python ends goes to `park`, the address of a function that never
+    returns. False where Python does not end threads like this."""
+    if sys.platform != "linux" or sys.version_info >= _PARKS_THREADS_ITSELF:
+        return False
+    library = _interpreter()
+    words = [] if library is None else list(_words_that_call(library))
+    for word in words:
+        assert library is not None
+        _write(word, park, word in library.protected)
+    return bool(words)
+
+
+def _interpreter() -> _Library | None:
+    """The library, or the program, in which the interpreter ends its threads."""
+    info = _Info()
+    libc = ctypes.CDLL(None)
+    function = ctypes.cast(ctypes.pythonapi.PyThread_exit_thread, ctypes.c_void_p)
+    if not hasattr(libc, "gnu_get_libc_version") or not libc.dladdr(function, ctypes.byref(info)):
+        return None
+    base = info.base or 0
+    if not base or not ctypes.string_at(base, 6).startswith(_ELF64_LITTLE):
+        return None
+    return _library(base)
+
+
+def _library(base: int) -> _Library | None:
+    (headers,) = struct.unpack("<Q", ctypes.string_at(base + 32, 8))
+    size, count = struct.unpack("<HH", ctypes.string_at(base + 54, 4))
+    segments = [
+        struct.unpack("<IIQQQQ", ctypes.string_at(base + headers + k * size, 40))
+        for k in range(count)
+    ]
+    first = min((address for kind, _, _, address, *_ in segments if kind == _LOAD), default=0)
+    bias = base - first
+    tables: dict[int, int] = {}
+    protected = range(0)
+    for kind, _, _, address, _, nbytes in segments:
+        if kind == _DYNAMIC:
+            tables = _dynamic(bias + address)
+        elif kind == _RELRO:
+            protected = range(bias + address, bias + address + nbytes)
+    for table in (_STRINGS, _SYMBOLS, _RELA, _PLT):
+        if tables.get(table, base) < base:  # not every loader writes the address back
+            tables[table] += bias
+    return _Library(bias, tables, protected) if {_STRINGS, _SYMBOLS} <= set(tables) else None
+
+
+def _dynamic(at: int) -> dict[int, int]:
+    found: dict[int, int] = {}
+    while True:
+        tag, value = struct.unpack("<QQ", ctypes.string_at(at, 16))
+        if tag == _END:
+            return found
+        found[tag] = value
+        at += 16
+
+
+def _words_that_call(library: _Library) -> Iterator[int]:
+    """The addresses of the words through which the library calls ``pthread_exit``."""
+    tables = library.tables
+    for table, nbytes in ((_PLT, _PLT_BYTES), (_RELA, _RELA_BYTES)):
+        if table not in tables or nbytes not in tables:
+            continue
+        whole = tables[nbytes] - tables[nbytes] % _RELOCATION.size
+        entries = ctypes.string_at(tables[table], whole)
+        for offset, info, _ in _RELOCATION.iter_unpack(entries):
+            if info & 0xFFFFFFFF in _WORD_RELOCATIONS and _name(tables, info >> 32) == _NAME:
+                yield library.bias + offset
+
+
+def _name(tables: dict[int, int], symbol: int) -> bytes:
+    entry = ctypes.string_at(tables[_SYMBOLS] + symbol * _SYMBOL.size, _SYMBOL.size)
+    return ctypes.string_at(tables[_STRINGS] + _SYMBOL.unpack(entry)[0])
+
+
+def _write(word: int, value: int, protected: bool) -> None:
+    """Change a word, also one that the loader has made read-only."""
+    page = word & -mmap.PAGESIZE
+    rights = mmap.PROT_READ | mmap.PROT_WRITE
+    protect = ctypes.CDLL(None, use_errno=True).mprotect
+    protect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+    if protected and protect(page, mmap.PAGESIZE, rights) != 0:
+        return
+    ctypes.c_uint64.from_address(word).value = value
+    if protected:
+        protect(page, mmap.PAGESIZE, mmap.PROT_READ)
+
+
+class _Leaving:
+    """A library that is being taken down: only the thread that ends the process may ask for more
+    of it. Another one ends, and gives back its locks."""
+
+    def __init__(self, library: ModuleType) -> None:
+        self._library, self._thread = library, threading.get_ident()
+
+    def __getattr__(self, name: str) -> Any:
+        if threading.get_ident() != self._thread:
+            raise SystemExit
+        return getattr(self._library, name)
+
+
+def guard_at_exit(names: dict[str, Any], name: str) -> None:
+    """Let only the thread that ends the process use a library, known by a name in the module
+    `names`, once exit has begun. Ask after it was imported: what was registered last to be done at
+    exit is done first."""
+
+    def guard() -> None:
+        names[name] = _Leaving(names[name])
+
+    atexit.register(guard)

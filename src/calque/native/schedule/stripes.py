@@ -1,0 +1,158 @@
+"""Ordered sums over the rows of a large matrix, read in the order of memory: for stripes of columns
+the partial sums lie in a row each, and rows of the matrix stream past them.
+
+before: for d < n: for k: s = sum(x[k] * w[k, d]); y[d] = s
+after:  for b: for q: for j < 16: for d in stripe b: p[j, d] += the four rows 64 q + j + (0, 32, 16,
+        48); then p folded by halves, y[d] = ..."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from calque.native.loops.tree import (
+    LANES,
+    Body,
+    For,
+    Let,
+    Statement,
+    Store,
+    map_exprs,
+)
+from calque.native.lower.cost import Strides, turns
+from calque.native.lower.sizes import Sizes
+from calque.native.scalars.expr import (
+    Buffer,
+    Expr,
+    const,
+    ex,
+    index_and_guard,
+    is_const,
+    item_size,
+    load,
+    rewrite,
+    var,
+    walk,
+)
+from calque.native.schedule.lanes import in_lanes, keeps_blocks
+
+COLUMNS: Final = 512  # of a stripe: so much of a row is read at a time
+LARGE: Final = 1 << 18  # bytes of a matrix that are worth it; a smaller one is near in any case
+
+
+def suits_stripes(f: For, sizes: Sizes, strides: Strides) -> bool:
+    """Does `f` run along the rows of a large matrix of which the one loop inside adds the
+    columns?"""
+    sums = f.body[0]
+    if not isinstance(sums, For) or f.accs or f.colliding or not sizes.known:
+        return False
+    if sums.body or not sums.accs or not all(map(keeps_blocks, sums.accs)):
+        return False
+    if f.name in sums.extent.names or sums.kind != "serial" or is_const(f.extent):
+        return False
+    if not all(isinstance(s, (Let, Store)) and not _keeps_row(f, s) for s in f.body[1:]):
+        return False
+    count = turns(f.extent, sizes.hinted) * turns(sums.extent, sizes.hinted)
+    if turns(f.extent, sizes.hinted) < COLUMNS // 2:
+        return False
+    return any(
+        count * item_size(b.dtype) >= LARGE
+        for a in sums.accs
+        for b in _matrices(a.values, f, sums, strides)
+    )
+
+
+def _keeps_row(f: For, s: Statement) -> bool:
+    return (
+        isinstance(s, Store)
+        and s.buf.place == "stack"
+        and not any(f.name in i.names for i in s.idx)
+    )
+
+
+def _matrices(values: Sequence[Expr], f: For, sums: For, strides: Strides) -> list[Buffer]:
+    """What is read with its columns along `f` and its rows along the sum."""
+    found: list[Buffer] = []
+    seen: set[Expr] = set()
+    for v in values:
+        for x in walk(v, seen):
+            if x.op == "load" and x.attr.place == "arg":
+                idx = index_and_guard(x)[0]
+                along = strides(x.attr, idx, f.name)
+                if along == 1 and strides(x.attr, idx, sums.name) not in (0, 1):
+                    found.append(x.attr)
+    return found
+
+
+def in_stripes(f: For, sizes: Sizes, number: int, lanes: int) -> For:
+    """The loop in stripes of columns."""
+    sums = f.body[0]
+    assert isinstance(sums, For)
+    b = var(f"{f.name}.s", ex("floordiv", ex("add", f.extent, const(COLUMNS - 1)), const(COLUMNS)))
+    start = ex("mul", b, const(COLUMNS))
+    left = ex("min", const(COLUMNS), ex("sub", f.extent, start))
+    made = _Stripes(f, start, left, 4 * lanes)
+    return For(b, made.body((*in_lanes(sums, sizes, number, streaming=True), *f.body[1:])))
+
+
+class _Stripes:
+    """Statements of one column become those of a stripe: vector loops inside the loops over rows,
+    partial sums in rows on the stack."""
+
+    def __init__(self, f: For, start: Expr, left: Expr, width: int) -> None:
+        self.f, self.start, self.left, self.width = f, start, left, width
+        self.made = 0
+        self.rows: dict[Buffer, Buffer] = {}
+
+    def body(self, body: Sequence[Statement]) -> Body:
+        """Loops keep their place; what stands between them runs for the whole stripe."""
+        out: list[Statement] = []
+        between: list[Statement] = []
+        for s in body:
+            if isinstance(s, For):
+                out += self.vector(between)
+                between = []
+                out.append(replace(s, body=self.body(s.body)))
+            else:
+                between.append(s)
+        return (*out, *self.vector(between))
+
+    def vector(self, body: Sequence[Statement]) -> list[Statement]:
+        if not body:
+            return []
+        self.made += 1
+        i = var(f"{self.f.name}.{self.made}", self.left)
+        at = ex("add", self.start, i)
+        memo: dict[Expr, Expr] = {}
+
+        def fix(e: Expr) -> Expr:
+            return rewrite(e, rule, memo)
+
+        def rule(e: Expr) -> Expr | None:
+            if e is self.f.var:
+                return at
+            if e.op == "load" and e.attr.place == "lane":
+                return load(self.row(e.attr), self.place(e.args[0], i))
+            return None
+
+        moved = [
+            Store(self.row(s.buf), self.place(s.idx[0], i), fix(s.value))
+            if isinstance(s, Store) and s.buf.place == "lane"
+            else s
+            for s in body
+        ]
+        fixed = [
+            s if isinstance(s, Store) and s.buf in self.rows.values() else t
+            for s, t in zip(moved, map_exprs(tuple(moved), fix), strict=True)
+        ]
+        return [For(i, tuple(fixed), kind="vector", width=self.width)]
+
+    def row(self, lane: Buffer) -> Buffer:
+        if lane not in self.rows:
+            shape = (LANES * COLUMNS,)
+            self.rows[lane] = Buffer(f"{lane.name}.rows", shape, lane.dtype, "stack")
+        return self.rows[lane]
+
+    def place(self, j: Expr, i: Expr) -> tuple[Expr]:
+        return (ex("add", ex("mul", j, const(COLUMNS)), i),)

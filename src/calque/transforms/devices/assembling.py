@@ -1,0 +1,190 @@
+"""Arrays built from the parts that devices hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from calque.core import pytrees
+from calque.core.arrays import ArrayImpl, adopted, from_storage, to_numpy
+from calque.core.avals import ShapedArray
+from calque.core.devices import Device
+from calque.core.dtypes import canonicalize
+from calque.core.errors import UnexpectedTracerError
+from calque.core.trace import typeof
+from calque.core.trace_state import Tracer
+from calque.transforms.devices.mesh import consult_mesh
+from calque.transforms.devices.sharding import Index, NamedSharding, Sharding, resolved
+from calque.transforms.devices.sharding_arrays import device_put, placed, sharding_of
+
+
+def _assembled(
+    aval: ShapedArray, sharding: Sharding, parts: Sequence[Any], order: Sequence[Device]
+) -> Any:
+    """The whole of parts, of which `parts[i]` is on the device `order[i]`."""
+    shape, wanted = aval.shape, sharding.shard_shape(aval.shape)
+    for own in [typeof(p) for p in parts]:
+        if own.shape != wanted:
+            raise ValueError(
+                f"Expected shard shape {wanted} doesn't match the single device array shape"
+                f" {own.shape}. Shape of Array is {aval.str_short()} with sharding {sharding}"
+            )
+        if own.dtype != aval.dtype:
+            raise ValueError(
+                "Input buffers to `Array` must have matching dtypes. Got "
+                f"{own.dtype}, expected {aval.dtype} for the part of shape {own.shape}"
+            )
+    whole = np.zeros(shape, to_numpy(parts[0]).dtype)
+    index = dict(zip(sharding.device_order, sharding.indices(shape)))
+    adds = isinstance(sharding, NamedSharding) and bool(sharding.spec.unreduced)
+    for device, part in reversed(list(zip(order, parts))):
+        if adds:
+            whole[index[device]] += to_numpy(part)
+        else:  # of replicas that differ, the first counts
+            whole[index[device]] = to_numpy(part)
+    return placed(from_storage(whole, aval), sharding)
+
+
+def make_array_from_callback(
+    shape: Sequence[int],
+    sharding: Sharding,
+    data_callback: Callable[[Index], Any],
+    dtype: Any = None,
+) -> Any:
+    """An array whose part on each device is `data_callback(index)`, where `index` is a tuple of
+    slices of the whole.
+
+    >>> s = calque.sharding.SingleDeviceSharding(calque.devices()[0])
+    >>> calque.make_array_from_callback((3,), s, lambda index: np.arange(3.0)[index])
+    Array([0., 1., 2.], dtype=float32)"""
+    whole = tuple(map(int, shape))
+    if not isinstance(sharding, Sharding):
+        raise TypeError(
+            f"sharding should be an instance of `calque.sharding.Sharding`. Got {sharding!r} of"
+            f" type {type(sharding)}"
+        )
+    sharding.check(whole)
+    found: dict[Any, Any] = {}
+    parts = []
+    for index in sharding.indices(whole):
+        key = tuple((i.start, i.stop) for i in index)
+        if key not in found:
+            found[key] = _one_part(data_callback(index), dtype)
+        parts.append(found[key])
+    aval = ShapedArray(whole, typeof(parts[0]).dtype if dtype is None else canonicalize(dtype))
+    return _assembled(aval, sharding, parts, sharding.device_order)
+
+
+def _one_part(part: Any, dtype: Any) -> Any:
+    if isinstance(part, Tracer):
+        raise UnexpectedTracerError(
+            "jax.make_array_from_callback cannot be called within a traced context: its callback"
+            f" returned a traced value of type {part.aval.str_short()}"
+        )
+    return part if isinstance(part, ArrayImpl) else adopted(np.asarray(part, dtype))
+
+
+def make_array_from_single_device_arrays(
+    shape: Sequence[int], sharding: Sharding, arrays: Sequence[Any], *, dtype: Any = None
+) -> Any:
+    """An array whose parts are the given arrays, each on the device that holds that part."""
+    name = "jax.make_array_from_single_device_arrays"
+    if not isinstance(arrays, (list, tuple)):
+        raise TypeError(f"{name} `arrays` argument must be a list or tuple, but got {type(arrays)}")
+    if not all(isinstance(a, ArrayImpl) for a in arrays):
+        raise ValueError(
+            f"{name} requires a list of concrete arrays as input, but got types"
+            f" {set(map(type, arrays))}"
+        )
+    if dtype is not None and arrays and canonicalize(dtype) != arrays[0].dtype:
+        raise ValueError(
+            f"If `dtype` is provided to `{name}`, it must match the dtype of the addressable"
+            f" shards. Got dtype={dtype} and shards of {arrays[0].dtype}"
+        )
+    if not arrays and dtype is None:
+        raise ValueError(
+            "If the Array has no addressable shards, `dtype` must be provided via the `dtype`"
+            f" argument to `{name}`."
+        )
+    whole = tuple(map(int, shape))
+    aval = ShapedArray(whole, arrays[0].dtype if arrays else canonicalize(dtype))
+    return from_arrays(aval, sharding, arrays)
+
+
+def from_arrays(
+    aval: ShapedArray, sharding: Sharding, arrays: Sequence[Any], committed: bool = True
+) -> Any:
+    """The array of this type whose parts are `arrays`, each on one device of the sharding."""
+    parts = list(arrays)
+    sharding.check(aval.shape)
+    for a in parts:
+        if sharding_of(a).num_devices != 1:
+            raise ValueError(
+                "When making an array from single-device arrays the input arrays must have one"
+                f" shard each. An argument array had {sharding_of(a).num_devices} shard(s)."
+            )
+    if len(parts) != sharding.num_devices:
+        raise ValueError(
+            f"Expected {sharding.num_devices} per-device arrays (this is how many devices are"
+            f" addressable by the sharding), but got {len(parts)}"
+        )
+    order = [sharding_of(a).device_order[0] for a in parts]
+    _check_places([d.id for d in order], {d.id for d in sharding.device_set})
+    made = _assembled(aval, sharding, parts, order)
+    return made if committed or sharding.num_devices > 1 else placed(made, None)
+
+
+def _check_places(found: list[int], wanted: set[int]) -> None:
+    if len(set(found)) != len(found):
+        raise ValueError(
+            "When making an array from single-device arrays, the input arrays must be from"
+            f" distinct devices, but got device IDs {found}"
+        )
+    missing, strangers = wanted - set(found), set(found) - wanted
+    if missing or strangers:
+        raise ValueError(
+            "Addressable devices and per-device arrays devices do not match."
+            + (
+                f" Sharding contains devices {missing} that are not present in per-device arrays."
+                if missing
+                else ""
+            )
+            + (
+                f" Per-device arrays contain devices {strangers} that are not present in the"
+                " sharding."
+                if strangers
+                else ""
+            )
+        )
+
+
+def make_array_from_process_local_data(
+    sharding: Any, local_data: Any, global_shape: Any = None
+) -> Any:
+    """An array, or a tree of them, from the data of this process. There is one process: its data is
+    the whole array. `sharding` may be a tree that `local_data` begins with, of shardings, devices
+    and, under a current mesh, PartitionSpecs."""
+    leaves, tree = pytrees.flatten(local_data)
+    targets = pytrees.prefix_broadcast(sharding, local_data)
+    shapes = pytrees.prefix_broadcast(
+        global_shape, local_data, is_leaf=lambda x: x is None or isinstance(x, tuple)
+    )
+    out = []
+    for data, target, shape in zip(leaves, targets, shapes, strict=True):
+        if shape is not None and tuple(shape) != np.shape(data):
+            raise ValueError(
+                "When calling `make_array_from_process_local_data` on a single process,"
+                f" global_shape should be None or equal to local_data.shape. Got"
+                f" global_shape={shape} and local_data.shape={np.shape(data)}."
+            )
+        where = resolved(target, "make_array_from_process_local_data", consult_mesh())
+        out.append(device_put(data, where))
+    return pytrees.unflatten(tree, out)
+
+
+def new(cls: type, aval: Any, sharding: Any, arrays: Any, committed: bool = True, **_: Any) -> Any:
+    """`ArrayImpl(aval, sharding, arrays, committed)`, as libraries make arrays of parts."""
+    plain = ShapedArray(aval.shape, aval.dtype, aval.weak_type)
+    return from_arrays(plain, sharding, arrays, committed)

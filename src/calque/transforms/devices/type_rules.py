@@ -1,0 +1,537 @@
+"""How what types say of mesh axes follows through equations: the sharding of each result along
+explicit axes, what varies along manual ones, and what has still to be added.
+
+Where operands do not go together, or leave open how the result is split, the rules raise what
+users of JAX expect; inside `types.lenient()` such a result is taken as whole on every device,
+because it is going to be placed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Final
+
+from calque.core.arrays import ArrayImpl
+from calque.core.avals import ShapedArray
+from calque.core.config import config
+from calque.core.dtypes import PYTHON_SCALARS
+from calque.core.jaxprs import subjaxprs
+from calque.core.primitives import Primitive, do
+from calque.core.trace import Typing, placed_typeof, typing
+from calque.core.trace_state import Tracer
+from calque.transforms.devices.mesh import AbstractMesh, ambient_mesh, checks_variance, devices_of
+from calque.transforms.devices.sharding import NamedSharding
+from calque.transforms.devices.sharding_arrays import constraint
+from calque.transforms.devices.sharding_arrays import placed as put_on
+from calque.transforms.devices.sharding_propagation import RULES as LENIENT_RULES
+from calque.transforms.devices.sharding_propagation import Entries
+from calque.transforms.devices.specs import DuplicateSpecError, PartitionSpec, names_in
+from calque.transforms.devices.type_sums import joined_kind, sums
+from calque.transforms.devices.types import (
+    EMPTY_MANUAL,
+    NO_AXES,
+    Axes,
+    ManualAxisType,
+    Place,
+    ShardingTypeError,
+    in_mesh_order,
+    is_lenient,
+    lenient,
+    mat_of,
+    of_explicit_axes,
+    place_of,
+    typed,
+)
+from calque.transforms.engines.axes import AxisPrimitive, Collective
+
+Params = dict[str, Any]
+Avals = Sequence[ShapedArray]
+
+
+def _entries(aval: ShapedArray) -> Entries:
+    place = aval.place
+    return list(place.spec.partitions) if isinstance(place, Place) else [None] * aval.ndim
+
+
+def _mesh_of(avals: Avals, mesh: AbstractMesh) -> AbstractMesh:
+    """The mesh of the operands; that of the place where they meet, if they have none."""
+    found: AbstractMesh | None = None
+    for a in avals:
+        if isinstance(a.place, Place):
+            if found is not None and a.place.mesh != found:
+                raise ValueError(
+                    f"Mesh for all inputs should be equal. Got one mesh: {found} and another mesh:"
+                    f" {a.place.mesh}"
+                )
+            found = a.place.mesh
+    return mesh if found is None else found
+
+
+# ---------------------------------------------------------------- entries of specs
+
+
+def _parts(mesh: AbstractMesh, entry: Any) -> int:
+    n = 1
+    for name in names_in(entry):
+        n *= mesh.shape[name]
+    return n
+
+
+def _elementwise(
+    name: str, avals: Avals, out: ShapedArray, params: Params, mesh: AbstractMesh
+) -> Entries:
+    """Dimensions are split as those of the operands, which agree where they are split."""
+    whole = [a for a in avals if a.ndim == out.ndim]
+    found: Entries = []
+    for k in range(out.ndim):
+        named = {e for a in whole if (e := _entries(a)[k]) is not None}
+        if len(named) > 1 and not is_lenient():
+            shown = ", ".join(str(tuple(_entries(a))) for a in whole)
+            raise ShardingTypeError(f"{name} got incompatible shardings for broadcasting: {shown}.")
+        found.append(next((e for a in whole if (e := _entries(a)[k]) is not None), None))
+    return found
+
+
+def _dot(name: str, avals: Avals, out: ShapedArray, params: Params, mesh: AbstractMesh) -> Entries:
+    (contract_l, contract_r), (batch_l, batch_r) = params["dimension_numbers"]
+    left, right = _entries(avals[0]), _entries(avals[1])
+    if not is_lenient():
+        for what, i, j in (
+            ("lhs batch dimensions and rhs batch dimensions to have the", batch_l, batch_r),
+            ("contracting dimensions to have", contract_l, contract_r),
+        ):
+            a, b = tuple(left[k] for k in i), tuple(right[k] for k in j)
+            if any(x is not None and y is not None and x != y for x, y in zip(a, b)):
+                raise ShardingTypeError(
+                    f"dot_general requires {what} consistent sharding, got {a} and {b}."
+                )
+        a, b = tuple(left[k] for k in contract_l), tuple(right[k] for k in contract_r)
+        if any(x is not None and y is not None for x, y in zip(a, b)):
+            raise ShardingTypeError(
+                "Contracting dimensions are sharded and it is ambiguous how the output should be"
+                " sharded. Please specify the output sharding via the `out_sharding` parameter. Got"
+                f" lhs_contracting_spec={a} and rhs_contracting_spec={b}"
+            )
+    return LENIENT_RULES["dot_general"]([left, right], avals, out, params)
+
+
+def _concatenated(
+    name: str, avals: Avals, out: ShapedArray, params: Params, mesh: AbstractMesh
+) -> Entries:
+    placed = [a for a in avals if a.place is not None]
+    if not placed:
+        return [None] * out.ndim
+    found = _agreed([_entries(a) for a in placed])
+    if found is None and not is_lenient():
+        shown = ", ".join(str(a.sharding) for a in avals)
+        raise ShardingTypeError(
+            f"All operands should have the same sharding. Got shardings {shown}"
+        )
+    k = params["dimension"]
+    return [
+        None if i == k and n % _parts(mesh, e) else e
+        for i, (e, n) in enumerate(zip(found or _entries(placed[0]), out.shape))
+    ]
+
+
+def _agreed(found: Sequence[Entries]) -> Entries | None:
+    """What entries say together; None if they do not agree. One that says nothing agrees."""
+    joined: Entries = []
+    for column in zip(*found):
+        named = {e for e in column if e is not None}
+        if len(named) > 1:
+            return None
+        joined.append(next(iter(named), None))
+    return joined
+
+
+def _selected(
+    name: str, avals: Avals, out: ShapedArray, params: Params, mesh: AbstractMesh
+) -> Entries:
+    which, *cases = avals
+    placed = [c for c in cases if c.place is not None and c.ndim]
+    if not placed:
+        return _entries(which) if which.ndim else [None] * out.ndim
+    first = _agreed([_entries(c) for c in placed])
+    if first is None:
+        if not is_lenient():
+            shown = ", ".join(str(c.sharding) for c in cases)
+            raise ShardingTypeError(f"select cases must have the same shardings, got [{shown}].")
+        first = _entries(placed[0])
+    if not is_lenient():
+        if which.ndim and _agreed([_entries(which), first]) is None:
+            raise ShardingTypeError(
+                "select `which` must be scalar or have the same sharding as cases, got `which`"
+                f" sharding {which.sharding} but case sharding {cases[0].sharding}."
+            )
+    return first
+
+
+def _resized(
+    name: str, avals: Avals, out: ShapedArray, params: Params, mesh: AbstractMesh
+) -> Entries:
+    """Dimensions of other sizes stay split, if they can be."""
+    entries = _entries(avals[0])
+    for old, new, e in zip(avals[0].shape, out.shape, entries):
+        if old != new and new % _parts(mesh, e) and not is_lenient():
+            raise ShardingTypeError(
+                f"{name} on sharded dims where out dim ({new}) is not divisible by mesh axes"
+                f" ({_parts(mesh, e)}) with spec ({e}) is not implemented. Got input"
+                f" type={avals[0].str_short()} and output shape={out.shape}"
+            )
+    return [e if n % _parts(mesh, e) == 0 else None for e, n in zip(entries, out.shape)]
+
+
+def _updated(
+    name: str, avals: Avals, out: ShapedArray, params: Params, mesh: AbstractMesh
+) -> Entries:
+    operand, update = avals[:2]
+    agree = _agreed([_entries(operand), _entries(update)]) is not None
+    if update.place is not None and not agree and not is_lenient():
+        raise ShardingTypeError(
+            f"{name} operand sharding must be equal to update sharding, got operand sharding"
+            f" {operand.str_short()} and update sharding {update.str_short()}."
+        )
+    return _entries(operand)
+
+
+def _reshaped(
+    name: str, avals: Avals, out: ShapedArray, params: Params, mesh: AbstractMesh
+) -> Entries:
+    """A dimension that is split may be cut into several, or several become one: the axes are dealt
+    out from the first on. One such change at a time; all else is said to need `out_sharding`."""
+    old, new, entries = avals[0].shape, out.shape, _entries(avals[0])
+    if all(e is None for e in entries):
+        return [None] * len(new)
+    groups = _groups(old, new)
+    changes = [g for g in _without_ones(old, new) if len(g[0]) > 1 or len(g[1]) > 1]
+    fits = groups is not None and params.get("dimensions") is None and len(changes) <= 1
+    if groups is not None and fits and all(len(r) == 1 or len(c) == 1 for r, c in changes):
+        found: Entries = [None] * len(new)
+        for rows, columns in groups:
+            names = [n for i in rows for n in names_in(entries[i])]
+            last = max([i for i in rows if entries[i] is not None], default=-1)
+            whole = [i for i in rows if i < last and entries[i] is None and old[i] != 1]
+            dealt = None if whole else _dealt(names, [new[j] for j in columns], mesh)
+            if dealt is None:
+                break
+            for j, e in zip(columns, dealt):
+                found[j] = e
+        else:
+            return found
+    if is_lenient():  # what the first of each group can carry
+        rule = LENIENT_RULES["reshape"]
+        kept = rule([entries], avals, out, params)
+        return [e if n % _parts(mesh, e) == 0 else None for e, n in zip(kept, new)]
+    raise ShardingTypeError(
+        "This reshape is not supported. Please specify the sharding of the output via the"
+        " `out_sharding` argument of jax.lax.reshape. Got operand type:"
+        f" {avals[0].str_short()}, new sizes: {tuple(new)}"
+    )
+
+
+def _dealt(
+    names: Sequence[Hashable], sizes: Sequence[int], mesh: AbstractMesh
+) -> list[tuple[Hashable, ...]] | None:
+    """The axes, in order, over dimensions of these sizes; None if they do not fit."""
+    found: list[tuple[Hashable, ...]] = []
+    left = list(names)
+    for size in sizes:
+        own: list[Hashable] = []
+        parts = 1
+        while left and size % (parts * mesh.shape[left[0]]) == 0:
+            parts *= mesh.shape[left[0]]
+            own.append(left.pop(0))
+        if left and size != 1 and parts != size:
+            return None
+        found.append(tuple(own))
+    return None if left else found
+
+
+def _groups(old: Sequence[int], new: Sequence[int]) -> list[tuple[list[int], list[int]]] | None:
+    """Dimensions before and after that hold the same elements, in groups; None if there is no such
+    way."""
+    found, i, j = [], 0, 0
+    while i < len(old) or j < len(new):
+        rows, columns = ([i], []) if i < len(old) else ([], [j])
+        a = b = 1
+        if rows:
+            a, i = old[i], i + 1
+        else:
+            b, j = new[j], j + 1
+        while a != b:
+            if a > b and j < len(new):
+                b, j = b * new[j], j + 1
+                columns.append(j - 1)
+            elif a < b and i < len(old):
+                a, i = a * old[i], i + 1
+                rows.append(i - 1)
+            else:
+                return None
+        found.append((rows, columns))
+    return found
+
+
+def _without_ones(old: Sequence[int], new: Sequence[int]) -> list[tuple[list[int], list[int]]]:
+    """The groups, without dimensions of one element."""
+    groups = _groups([n for n in old if n != 1], [n for n in new if n != 1])
+    return groups or []
+
+
+def _gathered(
+    name: str, avals: Avals, out: ShapedArray, params: Params, mesh: AbstractMesh
+) -> Entries:
+    found = LENIENT_RULES["gather"]([_entries(a) for a in avals], avals, out, params)
+    used = {n for e in found for n in names_in(e)}
+    lost = {n for a in avals for e in _entries(a) for n in names_in(e)} - used
+    if lost and not is_lenient():
+        raise ShardingTypeError(
+            "Use `.at[...].get(out_sharding=)` to provide output PartitionSpec for the gather"
+            " indexing as out sharding could not be resolved unambiguously (or would require"
+            f" collectives on inputs). Got operand={avals[0].str_short()},"
+            f" indices={avals[1].str_short()}"
+        )
+    return found
+
+
+def _constrained(
+    name: str, avals: Avals, out: ShapedArray, params: Params, mesh: AbstractMesh
+) -> Entries:
+    sharding = params["sharding"]
+    if not isinstance(sharding, NamedSharding):
+        return [None] * out.ndim
+    return list(of_explicit_axes(sharding.spec, mesh).padded(out.ndim))
+
+
+def _lenient(rule: Callable[..., Entries]) -> Callable[..., Entries]:
+    return lambda name, avals, out, params, mesh: rule(
+        [_entries(a) for a in avals], avals, out, params
+    )
+
+
+Rule = Callable[[str, Avals, ShapedArray, Params, AbstractMesh], Entries]
+_RULES: Final[dict[str, Rule]] = {
+    **{name: _lenient(rule) for name, rule in LENIENT_RULES.items()},
+    "dot_general": _dot,
+    "concatenate": _concatenated,
+    "select_n": _selected,
+    "slice": _resized,
+    "dynamic_slice": _resized,
+    "pad": _resized,
+    "dynamic_update_slice": _updated,
+    "reshape": _reshaped,
+    "gather": _gathered,
+    "sharding_constraint": _constrained,
+}
+
+
+def _spec_entries(
+    p: Primitive, avals: Avals, out: ShapedArray, params: Params, mesh: AbstractMesh
+) -> Entries:
+    rule = _RULES.get(p.name)
+    if rule is not None:
+        return rule(p.name, avals, out, params, mesh)
+    if avals and all(a.shape in ((), out.shape) for a in avals):
+        return _elementwise(p.name, avals, out, params, mesh)
+    if p.name.startswith("scatter"):
+        return _entries(avals[0])
+    return [None] * out.ndim
+
+
+# ---------------------------------------------------------------- results
+
+
+def _sums_of(aval: ShapedArray) -> tuple[Axes | None, Axes | None]:
+    place = aval.place
+    if not isinstance(place, Place) or (aval.ndim == 0 and aval.weak_type and place.mat.empty):
+        return None, None
+    return place.spec.unreduced | place.mat.unreduced, place.spec.reduced | place.mat.reduced
+
+
+def _collective(p: Collective, avals: Avals, params: Params) -> ManualAxisType:
+    """How the result of a collective relates to the axes."""
+    mat = EMPTY_MANUAL
+    varying = frozenset[Hashable]().union(*[mat_of(a).varying for a in avals])
+    if avals:
+        mat = mat_of(avals[0])
+    return p.manual_type(mat.update(varying=varying), params)
+
+
+def _result(
+    p: Primitive, avals: Avals, params: Params, out: ShapedArray, mesh: AbstractMesh
+) -> ShapedArray:
+    if isinstance(p, Collective):
+        mat = _collective(p, avals, params)
+        unreduced, reduced = mat.unreduced, mat.reduced
+        if avals and isinstance(avals[0].place, Place):
+            unreduced |= avals[0].place.spec.unreduced
+            reduced |= avals[0].place.spec.reduced
+        varying = mat.varying
+    else:
+        pairs = [_sums_of(a) for a in avals]
+        unreduced, reduced = sums(p, [u for u, _ in pairs], [r for _, r in pairs])
+        varying = frozenset[Hashable]().union(*[mat_of(a).varying for a in avals])
+    if p.name == "sharding_constraint" and isinstance(params["sharding"], NamedSharding):
+        spec = of_explicit_axes(params["sharding"].spec, mesh)
+        unreduced = (unreduced - set(mesh.explicit_axes)) | spec.unreduced
+        reduced = (reduced - set(mesh.explicit_axes)) | spec.reduced
+    explicit = frozenset(mesh.explicit_axes)
+    entries = [None] * out.ndim if not explicit else _spec_entries(p, avals, out, params, mesh)
+    split = {n for e in entries for n in names_in(e)}
+    entries = _once(p, avals, out, entries)
+    spec = PartitionSpec(
+        *entries, unreduced=(unreduced & explicit) - split, reduced=(reduced & explicit) - split
+    )
+    mat = ManualAxisType(
+        varying=varying,
+        unreduced=unreduced - explicit - varying,
+        reduced=reduced - explicit - varying - unreduced,
+    )
+    return out.update(place=place_of(mesh, spec, mat))
+
+
+def _once(p: Primitive, avals: Avals, out: ShapedArray, entries: Entries) -> Entries:
+    """The entries, in which every axis stands once."""
+    seen: set[Hashable] = set()
+    kept: Entries = []
+    for e in entries:
+        names = names_in(e)
+        if seen.intersection(names):
+            if not is_lenient():
+                shown = ", ".join(a.str_short() for a in avals)
+                raise ShardingTypeError(
+                    f"{p.name} operation with inputs: {shown} produces an illegally sharded result:"
+                    f" {out.str_short()} with the spec {entries}"
+                ) from DuplicateSpecError(str(entries))
+            e = None
+        seen.update(names_in(e))
+        kept.append(e)
+    return kept
+
+
+class _Typing(Typing):
+    def lenient(self) -> AbstractContextManager[None]:
+        return lenient()
+
+    def retyped(self, x: Any, aval: ShapedArray) -> Any:
+        return retyped(x, aval)
+
+    def casts(self, a: Any, b: Any) -> tuple[Any, ...]:
+        if getattr(b, "place", None) is None:
+            return ()
+        return in_mesh_order(b.place.mesh, mat_of(b).varying - mat_of(a).varying)
+
+    def of_member(self, aval: ShapedArray, axis: Any, kind: str) -> ShapedArray:
+        mesh = axis.mesh
+        if mesh is None:
+            return aval
+        place = aval.place
+        if not isinstance(place, Place):
+            place = place_of(mesh, PartitionSpec(*[None] * aval.ndim), EMPTY_MANUAL)
+        mat = place.mat.update(**{kind: getattr(place.mat, kind) | {axis.name}})
+        return aval.update(place=place.updated(mat=mat, mesh=mesh))
+
+    def without(self, aval: ShapedArray, dim: int) -> ShapedArray:
+        shape, place = aval.shape[:dim] + aval.shape[dim + 1 :], aval.place
+        if isinstance(place, Place):
+            entries = place.spec.partitions
+            place = place.with_entries(entries[:dim] + entries[dim + 1 :])
+        return ShapedArray(shape, aval.dtype, aval.weak_type, place)
+
+    def kind(self, primitive: Primitive, kinds: Sequence[str | None], constant: Any) -> str | None:
+        return joined_kind(primitive, kinds, constant)
+
+    def ambient(self) -> Any:
+        mesh = ambient_mesh()
+        return None if mesh.are_all_axes_auto else mesh
+
+    def placed(self, aval: ShapedArray, sharding: Any) -> ShapedArray:
+        return typed(aval, sharding)
+
+    def mesh_of(self, aval: Any) -> Any:
+        place = getattr(aval, "place", None)
+        return place.mesh if isinstance(place, Place) else None
+
+    def operands(self, primitive: Primitive, args: Sequence[Any], params: Params) -> Any:
+        if len(args) < 2 or isinstance(primitive, AxisPrimitive) or not checks_variance():
+            return args
+        if any(True for _ in subjaxprs(params)):
+            return args
+        return agreeing(primitive, args)
+
+    def results(
+        self, primitive: Primitive, avals: Avals, params: Params, out: Any, mesh: Any
+    ) -> Any:
+        if primitive.name == "cond" and out:
+            return _joined_branches(out, params["branches"])
+        if any(True for _ in subjaxprs(params)):
+            return out
+        known = [a for a in avals if isinstance(a, ShapedArray)]
+        mesh = _mesh_of(known, mesh)
+        if mesh.are_all_axes_auto:
+            return out
+        if primitive.multiple_results:
+            return [
+                _result(primitive, known, params, o, mesh) if isinstance(o, ShapedArray) else o
+                for o in out
+            ]
+        return _result(primitive, known, params, out, mesh) if type(out) is ShapedArray else out
+
+
+def retyped(x: Any, aval: ShapedArray) -> Any:
+    """A value that is split along explicit axes as a type says."""
+    place, own = aval.place, placed_typeof(x).place
+    if not isinstance(place, Place) or not place.mesh.explicit_axes:
+        return x
+    if isinstance(own, Place) and own.spec == place.spec:
+        return x
+    if isinstance(x, Tracer):
+        return constraint.call(x, place.sharding)
+    mesh = devices_of(place.mesh)
+    if not isinstance(x, ArrayImpl) or mesh is None:
+        return x
+    return put_on(x, NamedSharding(mesh, place.spec))
+
+
+def agreeing(primitive: Primitive, args: Sequence[Any]) -> list[Any]:
+    """The operands, all varying along the axes that one of them varies along."""
+    mats = [None if _is_constant(a) else mat_of(a.aval) for a in args]
+    joined = frozenset[Hashable]().union(*[m.varying for m in mats if m is not None])
+    if not joined or all(m is None or m.varying == joined for m in mats):
+        return list(args)
+    if not config.auto_pcast:
+        raise ValueError(
+            f"Primitive {primitive.name} requires varying manual axes to match, but got"
+            f" {[set(m.varying) for m in mats if m is not None]}. Please cast with `jax.lax.pcast`"
+            " where that is needed, or set calque_auto_pcast"
+        )
+    out = []
+    for a, m in zip(args, mats):
+        missing = NO_AXES if m is None else joined - m.varying
+        if m is not None and missing:
+            names = in_mesh_order(ambient_mesh(), missing)
+            cast = "reduced_vary_cast" if m.reduced == missing else "pvary"
+            a = do[cast](a, axes=names)
+        out.append(a)
+    return out
+
+
+def _joined_branches(out: Sequence[Any], branches: Sequence[Any]) -> list[Any]:
+    """The types of what branches give: it varies where it does in one of them."""
+    joined = []
+    for a, *others in zip(out, *[b.out_avals for b in branches]):
+        places = [o.place for o in others if isinstance(getattr(o, "place", None), Place)]
+        if places:
+            varying = frozenset[Hashable]().union(*[p.mat.varying for p in places])
+            first = places[0]
+            a = a.update(place=first.updated(mat=first.mat.update(varying=varying)))
+        joined.append(a)
+    return joined
+
+
+def _is_constant(x: Any) -> bool:
+    return isinstance(x, PYTHON_SCALARS) or not isinstance(x, Tracer)
+
+
+typing.value = _Typing()

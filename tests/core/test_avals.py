@@ -1,0 +1,53 @@
+"""Avals: interned, immutable, and forgotten when nobody holds them."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+from calque.core import avals
+from calque.core.avals import ShapedArray, nbytes
+from calque.core.dtypes import float0
+from calque.core.symbols import Symbols
+
+F, I = np.dtype("float32"), np.dtype("int32")
+
+
+def test_equal_avals_are_one_object() -> None:
+    a = ShapedArray((2, 3), F)
+    assert a is ShapedArray([2, 3], F) is ShapedArray((2, 3), np.dtype(np.float32))
+    assert a is pickle.loads(pickle.dumps(a)) is copy.deepcopy(a)
+    assert (
+        len({a, ShapedArray((2, 3), F, True), ShapedArray((3, 2), F), ShapedArray((2, 3), I)}) == 4
+    )
+
+
+def test_attributes() -> None:
+    a = ShapedArray((2, 3), F, True)
+    assert (a.shape, a.dtype, a.weak_type, a.ndim, a.size) == ((2, 3), F, True, 2, 6)
+    assert a.strip_weak_type() is ShapedArray((2, 3), F) is a.strip_weak_type().strip_weak_type()
+    assert a.update(shape=(4,)) is ShapedArray((4,), F, True)
+    assert a.str_short() == "f32[2,3]" and repr(a).startswith("ShapedArray(")
+    with pytest.raises(AttributeError):
+        a.shape = (1,)  # type: ignore[misc]
+
+
+def test_tangents() -> None:
+    assert ShapedArray((2,), I).to_tangent_aval() is ShapedArray((2,), float0)
+    assert ShapedArray((2,), F).to_tangent_aval() is ShapedArray((2,), F)
+
+
+def test_bytes() -> None:
+    assert (
+        nbytes(ShapedArray((2, 3), F)) == 24 and nbytes(ShapedArray((), np.dtype("complex64"))) == 8
+    )
+    (n,) = Symbols((5,)).sizes()
+    assert nbytes(ShapedArray((n, 2), np.dtype("int8"))) == 10
+
+
+def test_what_nobody_holds_is_forgotten() -> None:
+    kept = ShapedArray((987, 1), F)
+    for k in range(avals._LIMIT + 10):
+        ShapedArray((987, 2, k), F)
+    assert len(avals._interned) < avals._LIMIT and ShapedArray((987, 1), F) is kept

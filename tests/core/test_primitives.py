@@ -1,0 +1,55 @@
+"""The registry of primitives, and what rules say."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+from calque.core.avals import ShapedArray
+from calque.core.primitives import REGISTRY, NotApplicable, Primitive, UndefinedPrimal, Zero, do
+
+F = ShapedArray((2,), np.dtype("float32"))
+
+
+@pytest.fixture
+def doubled():
+    none = NotApplicable("a test has no derivative")
+    p = Primitive(
+        "test_doubled",
+        meaning=lambda x, *, times: x * times,
+        shape=lambda x, *, times: x,
+        jvp=none,
+        transpose=none,
+        batch=none,
+        defaults={"times": 2},
+    )
+    yield p
+    del REGISTRY["test_doubled"]
+
+
+def test_primitives_are_known_by_name(doubled):
+    assert REGISTRY["test_doubled"] is doubled and repr(doubled) == "test_doubled"
+    assert pickle.loads(pickle.dumps(doubled)) is doubled is copy.deepcopy(doubled)
+    assert do["test_doubled"](np.ones(2, np.float32), times=3).tolist() == [3, 3]
+
+
+def test_rules_that_do_not_exist_say_why(doubled):
+    with pytest.raises(NotImplementedError, match="a test has no derivative"):
+        doubled.jvp((1.0,), (1.0,), times=2)
+
+
+def test_every_primitive_has_its_rules():
+    for name, p in REGISTRY.items():
+        assert p.name == name
+        for rule in (p.meaning, p.shape, p.jvp, p.transpose, p.batch):
+            assert callable(rule), name
+        for reason in (
+            r.reason for r in (p.jvp, p.transpose, p.batch) if isinstance(r, NotApplicable)
+        ):
+            assert len(reason) > 10, name
+
+
+def test_values_that_stand_for_others():
+    assert Zero(F).aval is F and "f32[2]" in repr(Zero(F)).replace("float32", "f32")
+    assert UndefinedPrimal(F).aval is F and "UndefinedPrimal" in repr(UndefinedPrimal(F))

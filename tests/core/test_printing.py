@@ -1,0 +1,59 @@
+"""The printed form of programs."""
+
+import numpy as np
+import pytest
+
+import calque
+import calque.numpy as jnp
+from calque import lax
+from calque.core.printing import Names, as_lists, indent, letters, literal
+
+
+@pytest.mark.parametrize("n, text", [(0, "a"), (25, "z"), (26, "ba"), (27, "bb"), (26 * 26, "baa")])
+def test_names_are_numbers(n, text):
+    assert letters(n) == text
+
+
+def test_many_names_differ():
+    assert len({letters(n) for n in range(2000)}) == 2000
+
+
+def test_a_short_program_is_one_line():
+    assert str(calque.make_jaxpr(lambda x: x * 2)(1.0)) == (
+        "{ lambda ; a:f32[]. let b:f32[] = mul a 2.0:f32[] in (b,) }"
+    )
+
+
+def test_a_long_program_has_a_line_for_each_equation():
+    text = str(calque.make_jaxpr(lambda x: (jnp.sin(x), jnp.cos(x)))(1.0))
+    assert text.split("\n") == [
+        "{ lambda ; a:f32[]. let",
+        "    b:f32[] = sin a",
+        "    c:f32[] = cos a",
+        "  in (b, c) }",
+    ]
+
+
+def test_constants_stand_before_the_bar_and_unread_results_have_no_name():
+    k = jnp.arange(3.0)
+    text = str(calque.make_jaxpr(lambda x: lax.top_k(x * k, 1)[0])(k))
+    assert text.startswith("{ lambda a:f32[3]; b:f32[3]. let") and " _:i32[1] = top_k" in text
+
+
+def test_inner_programs_are_indented():
+    text = str(calque.make_jaxpr(lambda x: lax.cond(x > 0, jnp.sin, jnp.cos, x))(1.0))
+    (sin,) = [line for line in text.split("\n") if "sin" in line]
+    assert "branches=(" in text and sin.startswith("      ")
+
+
+@pytest.mark.parametrize(
+    "value, text", [(np.float32(2), "2.0"), (np.int32(3), "3"), (np.bool_(True), "True")]
+)
+def test_literals(value, text):
+    assert literal(value) == text
+
+
+def test_layout():
+    assert indent("a\nb", 2) == "  a\n  b"
+    assert as_lists((((1,), (0,)), ((), ()))) == (([1], [0]), ([], []))
+    assert Names().count == 0

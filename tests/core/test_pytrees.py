@@ -1,0 +1,111 @@
+"""Trees: structures, paths, prefixes, and what two trees differ in."""
+
+import pickle
+from collections import OrderedDict, defaultdict, namedtuple
+
+import pytest
+
+from calque.core import pytrees
+
+Point = namedtuple("Point", "x y")
+TREES = [
+    3,
+    None,
+    (),
+    [1, (2, None)],
+    {"b": 1, "a": [2]},
+    OrderedDict(b=1, a=2),
+    defaultdict(int, k=1),
+    Point(1, [2, 3]),
+]
+
+
+class Box:
+    def __init__(self, items, label):
+        self.items, self.label = list(items), label
+
+
+pytrees.register(
+    Box,
+    lambda b: (b.items, b.label),
+    lambda label, items: Box(items, label),
+    keys=lambda b: [pytrees.GetAttrKey("i")] * len(b.items),
+)
+
+
+@pytest.mark.parametrize("tree", TREES, ids=str)
+def test_there_and_back(tree):
+    leaves, structure = pytrees.flatten(tree)
+    assert pytrees.unflatten(structure, leaves) == tree and structure.num_leaves == len(leaves)
+    again = pytrees.structure(tree)
+    assert again == structure and hash(again) == hash(structure)
+    assert pickle.loads(pickle.dumps(structure)) == structure
+
+
+def test_structures_that_differ():
+    different = {pytrees.structure(t) for t in TREES}
+    assert len(different) == len(TREES)
+    assert pytrees.structure((1, 2)) != pytrees.structure([1, 2])
+    assert pytrees.structure(Box([1], "a")) != pytrees.structure(Box([1], "b"))
+
+
+def test_mapping_over_several_trees():
+    out = pytrees.tree_map(lambda a, b: (a, b), {"x": 1, "y": [2]}, {"x": 10, "y": [[20]]})
+    assert out == {"x": (1, 10), "y": [(2, [20])]}
+    with pytest.raises(ValueError):
+        pytrees.tree_map(lambda a, b: a, (1, 2), (1, 2, 3))
+    assert pytrees.tree_map(lambda a: 0, [None, 1], is_leaf=lambda x: x is None) == [0, 0]
+
+
+def test_structures_of_structures():
+    pair = pytrees.structure((1, 2))
+    assert pair.compose(pytrees.structure([1])) == pytrees.structure(([1], [1]))
+    assert pytrees.treedef_tuple([pair, pytrees.LEAF]) == pytrees.structure(((1, 2), 3))
+    assert [c.is_leaf() for c in pair.children()] == [True, True] and pair.type is tuple
+    assert pair.flatten_up_to(([1], {"a": 2})) == [[1], {"a": 2}]
+    assert pytrees.structure({"b": 1, "a": 2}).node_data() == (dict, ["a", "b"])
+    assert pytrees.LEAF.node_data() is None
+
+
+def test_paths():
+    found, _ = pytrees.flatten_with_path({"w": [Point(1, 2)], "b": Box([5], "l")})
+    named = [(pytrees.keystr(path), leaf) for path, leaf in found]
+    assert named == [("['b'].i", 5), ("['w'][0].x", 1), ("['w'][0].y", 2)]
+    assert pytrees.keystr(found[1][0]) == "['w'][0].x"
+    assert pytrees.keystr(found[1][0], simple=True, separator="/") == "w/0/x"
+
+
+def test_prefixes():
+    full = {"a": (1, 2), "b": [3]}
+    assert pytrees.prefix_broadcast({"a": 0, "b": 1}, full) == [0, 0, 1]
+    assert pytrees.prefix_broadcast(7, full) == [7, 7, 7]
+    with pytest.raises(ValueError):
+        pytrees.prefix_broadcast({"a": (0, 0, 0), "b": 1}, full)
+
+
+def test_differences_are_told():
+    assert pytrees.difference({"a": 0}, {"a": (1, 2)}) is None
+    for prefix, full, word in (
+        ({"a": 0}, {"b": 0}, "b"),
+        ((1, 2), (1, 2, 3), "3"),
+        ([1], (1,), "tuple"),
+    ):
+        assert word in str(pytrees.difference(prefix, full))
+
+
+def test_what_is_a_container():
+    assert pytrees.is_registered(dict) and pytrees.is_registered(Box)
+    assert pytrees.is_node_type(Point) and not pytrees.is_node_type(str)
+    children, data, _ = pytrees.one_level(Box([1, [2]], "label"))
+    assert (list(children), data) == ([1, [2]], "label")
+    with pytest.raises(ValueError):
+        pytrees.register(Box, lambda b: ((), None), lambda d, c: Box(c, d))
+
+
+def test_every_difference_is_said():
+    left, right = {"a": [1, (2,)], "b": (3, 4)}, {"a": [1, 5], "b": (3,)}
+    first, second = pytrees.differences(left, right, name="spec")
+    assert "different types at key path\n    spec['a'][1]\n" in first
+    assert "lengths of tuple at key path\n    spec['b']\n" in second
+    assert "the prefix pytree spec has a subtree" in first
+    assert pytrees.difference(left, left) is None

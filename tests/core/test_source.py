@@ -1,0 +1,77 @@
+"""Places in the user's code."""
+
+import sys
+import types
+
+from calque.core import source
+from calque.core.source import Source
+
+
+def line_of(frame):
+    return frame.f_lineno
+
+
+def test_the_line_that_is_running():
+    place, line = source.here(), line_of(sys._getframe())
+    assert place.file == __file__ and place.line == line
+    assert place.function == "test_the_line_that_is_running"
+    assert str(place) == f"{__file__}:{line} (test_the_line_that_is_running)"
+
+
+def test_each_line_of_a_function_is_told_apart():
+    places = [
+        source.here(),
+        source.here(),
+    ]
+    assert places[1].line == places[0].line + 1
+
+
+def test_another_place_can_be_named():
+    outer = source.here()
+    with source.at(outer) as place:
+        assert source.here() is outer
+        place.source = None
+        assert source.here() != outer
+    assert source.here() is not outer
+
+
+def test_scopes_nest():
+    with source.scope("a"), source.scope("b"):
+        assert source.here().name_stack == "a/b"
+        with source.at(Source(source.here().code, 0, "c")):
+            assert source.here().name_stack == "c"
+    assert source.here().name_stack == ""
+
+
+def test_what_is_internal():
+    assert source.is_internal(source.here.__code__)
+    assert not source.is_internal(test_what_is_internal.__code__)
+
+
+def calls_back(name, tmp_path):
+    """A function of a file of its own, which calls what it is given."""
+    path = tmp_path / name
+    path.write_text("def call(f):\n    return f()\n")
+    module = types.ModuleType("calls_back")
+    exec(compile(path.read_text(), str(path), "exec"), vars(module))
+    return str(path), module.call
+
+
+def test_files_that_are_left_out(tmp_path):
+    path, call = calls_back("library.py", tmp_path)
+    assert call(source.user_frame).f_code.co_filename == path
+    assert source.asked_by_user(()) is True
+    source.register_exclusion(path)
+    source.register_exclusion(path)
+    try:
+        assert call(source.user_frame).f_code.co_filename == __file__
+        assert source.excluded_files.count(path) == 1
+    finally:
+        source.excluded_files.remove(path)
+        source._ours.clear()
+
+
+def test_who_asks(tmp_path):
+    _, call = calls_back("caller.py", tmp_path)
+    assert call(lambda: source.asked_by_user((__file__,)))
+    assert source.asked_by_user((source.__file__,))

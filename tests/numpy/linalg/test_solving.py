@@ -1,0 +1,83 @@
+"""Systems of equations, inverses and determinants, held against NumPy."""
+
+import numpy as np
+import pytest
+
+import calque
+import calque.numpy as jnp
+
+RNG = np.random.default_rng(0)
+A = RNG.normal(size=(2, 4, 4)).astype(np.float32) + 4 * np.eye(4, dtype=np.float32)
+B = RNG.normal(size=(2, 4, 3)).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    "name, args",
+    [
+        ("solve", (A, B)),
+        ("solve", (A[0], B[0, :, 0])),
+        ("inv", (A,)),
+        ("det", (A,)),
+        ("det", (A[:, :2, :2],)),
+        ("det", (A[:, :3, :3],)),
+        ("pinv", (B,)),
+        ("tensorinv", (A[0].reshape(2, 2, 4), 2)),
+        ("tensorsolve", (A[0].reshape(2, 2, 2, 2), B[0, :, 0].reshape(2, 2))),
+    ],
+)
+def test_as_numpy(name, args):
+    want = getattr(np.linalg, name)(*args)
+    np.testing.assert_allclose(getattr(jnp.linalg, name)(*args), want, rtol=2e-3, atol=1e-4)
+
+
+def test_signs_and_logarithms():
+    sign, log = jnp.linalg.slogdet(-A)
+    want = np.linalg.slogdet(-A)
+    np.testing.assert_allclose(sign, want[0])
+    np.testing.assert_allclose(log, want[1], rtol=1e-4)
+    sign, log = jnp.linalg.slogdet(jnp.zeros((2, 2)))
+    assert float(sign) == 0 and float(log) == -np.inf
+
+
+@pytest.mark.parametrize("m, n", [(6, 3), (3, 6), (4, 4)])
+def test_least_squares(m, n):
+    a, b = RNG.normal(size=(m, n)).astype(np.float32), RNG.normal(size=(m, 2)).astype(np.float32)
+    x, residuals, rank, s = jnp.linalg.lstsq(a, b, numpy_resid=True)
+    want = np.linalg.lstsq(a, b, rcond=None)
+    np.testing.assert_allclose(x, want[0], rtol=1e-2, atol=1e-3)
+    assert residuals.shape == want[1].shape and int(rank) == want[2]
+    np.testing.assert_allclose(residuals, want[1], rtol=1e-2, atol=1e-3)
+    np.testing.assert_allclose(s, want[3], rtol=1e-3)
+
+
+def test_residuals_of_complex_systems_are_real():
+    a = (RNG.normal(size=(5, 2)) + 1j * RNG.normal(size=(5, 2))).astype(np.complex64)
+    b = (RNG.normal(size=5) + 1j * RNG.normal(size=5)).astype(np.complex64)
+    got, want = jnp.linalg.lstsq(a, b), np.linalg.lstsq(a, b, rcond=None)
+    assert got[1].dtype == jnp.float32
+    np.testing.assert_allclose(got[1], want[1], rtol=1e-3)
+
+
+def test_derivatives():
+    def f(a):
+        return jnp.linalg.slogdet(a)[1]
+
+    np.testing.assert_allclose(calque.grad(f)(A[0]), np.linalg.inv(A[0]).T, rtol=1e-2, atol=1e-4)
+    det = calque.grad(jnp.linalg.det)(A[0, :2, :2])
+    (a, b), (c, d) = A[0, :2, :2]
+    np.testing.assert_allclose(det, [[d, -c], [-b, a]], rtol=1e-4)
+    singular = calque.grad(jnp.linalg.det)(jnp.array([[1.0, 2.0], [2.0, 4.0]]))
+    np.testing.assert_allclose(singular, [[4, -2], [-2, 1]], atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: jnp.linalg.inv(B),
+        lambda: jnp.linalg.solve(A, B[:, :2]),
+        lambda: jnp.linalg.det(A[0, 0]),
+    ],
+)
+def test_shapes_that_do_not_fit(call):
+    with pytest.raises((ValueError, TypeError)):
+        call()

@@ -1,0 +1,49 @@
+"""Arrays from bytes and texts, and in files."""
+
+import io
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import calque.numpy as jnp
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "bfloat16", "bool", "complex64"])
+def test_files_keep_every_dtype(dtype, tmp_path):
+    x = jnp.arange(6).reshape(2, 3).astype(dtype)
+    jnp.save(tmp_path / "x.npy", x)
+    back = jnp.load(tmp_path / "x.npy")
+    assert back.dtype == x.dtype and back.tolist() == x.tolist()
+
+
+def test_several_arrays_in_a_file():
+    file = io.BytesIO()
+    jnp.savez(file, jnp.arange(2), b=jnp.ones(3))
+    file.seek(0)
+    found = jnp.load(file)
+    assert sorted(found) == ["arr_0", "b"] and found["b"].tolist() == [1, 1, 1]
+
+
+def test_bytes_and_texts():
+    data = np.arange(4, dtype=np.float32)
+    assert jnp.frombuffer(data.tobytes(), "float32", count=2, offset=4).tolist() == [1, 2]
+    assert jnp.frombuffer(data.astype(ml_dtypes.bfloat16).tobytes(), jnp.bfloat16).tolist() == [
+        0,
+        1,
+        2,
+        3,
+    ]
+    assert jnp.fromstring("1 2,3".replace(",", " "), sep=" ", dtype=int).tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("function", [jnp.fromfile, jnp.fromiter])
+def test_what_cannot_be_traced_names_the_remedy(function):
+    with pytest.raises(NotImplementedError, match=rf"jnp.asarray\(np.{function.__name__}"):
+        function("x")
+
+
+def test_texts_of_arrays():
+    x = jnp.array([1.23456, 2.0])
+    assert jnp.array_str(x, precision=2) == "[1.23 2.  ]"
+    assert jnp.array_repr(x, precision=2) == "Array([1.23, 2.  ], dtype=float32)"

@@ -1,0 +1,70 @@
+"""Elements chosen by masks, places and conditions."""
+
+import numpy as np
+import pytest
+
+import calque
+import calque.numpy as jnp
+
+X = np.array([[0, 3, 0], [5, 0, 7]], np.int32)
+
+
+def test_places_of_what_is_not_zero():
+    assert jnp.argwhere(X).tolist() == np.argwhere(X).tolist()
+    assert jnp.flatnonzero(X).tolist() == np.flatnonzero(X).tolist()
+    fixed = calque.jit(lambda x: jnp.flatnonzero(x, size=5, fill_value=-1))(X)
+    assert fixed.tolist() == [1, 3, 5, -1, -1]
+    assert calque.jit(lambda x: jnp.argwhere(x, size=2))(X).tolist() == [[0, 1], [1, 0]]
+
+
+@pytest.mark.parametrize("mode", ["wrap", "clip"])
+def test_indices_in_the_flat_array(mode):
+    index = (np.array([0, 3, -1]), np.array([1, 7, 2]))
+    want = np.ravel_multi_index(index, (2, 4), mode=mode)
+    assert jnp.ravel_multi_index(index, (2, 4), mode=mode).tolist() == want.tolist()
+    back = jnp.unravel_index(jnp.arange(8), (2, 4))
+    assert [b.tolist() for b in back] == [
+        b.tolist() for b in np.unravel_index(np.arange(8), (2, 4))
+    ]
+
+
+def test_compressed():
+    for axis in (None, 0, 1):
+        keep = np.array([True, False, True])[: 3 if axis is None else X.shape[axis]]
+        assert jnp.compress(keep, X, axis).tolist() == np.compress(keep, X, axis).tolist()
+    assert jnp.compress(jnp.array([1, 0, 1]), jnp.arange(3), size=3, fill_value=9).tolist() == [
+        0,
+        2,
+        9,
+    ]
+    assert jnp.extract(X > 2, X).tolist() == [3, 5, 7]
+    assert calque.jit(lambda x: jnp.extract(x > 2, x, size=2))(X).tolist() == [3, 5]
+
+
+@pytest.mark.parametrize("mode", ["wrap", "clip"])
+def test_choices(mode):
+    a, options = np.array([0, 1, 2, -1]), [np.arange(4), np.arange(4) * 10, np.arange(4) * 100]
+    assert jnp.choose(a, options, mode=mode).tolist() == np.choose(a, options, mode=mode).tolist()
+
+
+def test_conditions_in_order():
+    x = np.arange(6)
+    conditions, choices = [x < 2, x < 4], [x * 10, x * 100]
+    assert (
+        jnp.select(conditions, choices, -1).tolist() == np.select(conditions, choices, -1).tolist()
+    )
+    pieces = jnp.piecewise(jnp.arange(6.0), [x < 2, x > 3], [lambda v: -v, lambda v: v * 10, 5.0])
+    assert pieces.tolist() == [0, -1, 5, 5, 40, 50]
+
+
+def test_bad_arguments():
+    for call in (
+        lambda: jnp.select([X > 0], []),
+        lambda: jnp.compress(X > 0, X),
+        lambda: jnp.piecewise(jnp.arange(3.0), [X[0] > 0], [1, 2, 3]),
+        lambda: jnp.ravel_multi_index((np.array([9]),), (3,)),
+    ):
+        with pytest.raises((ValueError, TypeError)):
+            call()
+    with pytest.raises(NotImplementedError, match=r"'out' argument to jnp.choose"):
+        jnp.choose(X, [X], out=X)

@@ -1,0 +1,25 @@
+"""Arrays put together."""
+
+import numpy as np
+import pytest
+
+import calque.numpy as jnp
+from tests.numpy.compare import compare, values
+
+X = values((3, 4), "float32")
+
+
+I = values((3, 4), "int32")
+
+
+def test_joining():
+    compare(jnp.concatenate([X, X[:1]]), np.concatenate([X, X[:1]]))
+    compare(jnp.concatenate([X, I], axis=None), np.concatenate([X, I], axis=None))
+    compare(jnp.stack([X, X], -1), np.stack([X, X], -1))
+    for name in ("vstack", "hstack", "dstack", "column_stack"):
+        compare(getattr(jnp, name)([X, X]), getattr(np, name)([X, X]))
+        compare(getattr(jnp, name)([X[0], X[1]]), getattr(np, name)([X[0], X[1]]))
+    with pytest.raises(TypeError, match="shapes that differ"):
+        jnp.concatenate([X, X.T])
+    with pytest.raises(ValueError, match="at least one array"):
+        jnp.concatenate([])

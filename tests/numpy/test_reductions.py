@@ -1,0 +1,100 @@
+"""Sums and their like: axes, masks, initial values, dtypes; held against NumPy."""
+
+import numpy as np
+import pytest
+
+import calque
+import calque.numpy as jnp
+from calque.numpy import reductions
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(3, 4, 5)).astype(np.float32)
+MASK = RNG.random((4, 5)) < 0.6
+
+
+@pytest.mark.parametrize("axis", [None, 0, -1, (0, 2), ()])
+@pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "mean", "var", "std"])
+def test_as_numpy(name, axis):
+    for keepdims in (False, True):
+        want = getattr(np, name)(X, axis=axis, keepdims=keepdims)
+        got = getattr(jnp, name)(X, axis=axis, keepdims=keepdims)
+        assert got.shape == want.shape and got.dtype == want.dtype
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "mean", "var", "any", "all"])
+def test_masks(name):
+    x = X > 0 if name in ("any", "all") else X
+    want = getattr(np, name)(x, axis=2, where=MASK)
+    np.testing.assert_allclose(
+        getattr(jnp, name)(x, axis=2, where=MASK), want, rtol=1e-4, atol=1e-6
+    )
+
+
+def test_initial_values():
+    assert float(jnp.sum(X[0, 0], initial=10)) == pytest.approx(float(X[0, 0].sum()) + 10, rel=1e-6)
+    assert float(jnp.max(X, initial=99)) == 99 and jnp.max(X, where=MASK, initial=-9).shape == ()
+    with pytest.raises(ValueError, match="one has to specify 'initial'"):
+        jnp.max(X, where=MASK)
+    with pytest.raises(ValueError, match="must be a scalar"):
+        jnp.sum(X, initial=X[0])
+    with pytest.raises(ValueError, match="zero-size array to reduction operation max"):
+        jnp.max(jnp.zeros((0, 2)))
+
+
+@pytest.mark.parametrize(
+    "given, result",
+    [("bool", "int32"), ("int8", "int32"), ("uint8", "uint32"), ("float16", "float16")],
+)
+def test_dtypes_of_sums(given, result):
+    assert jnp.sum(jnp.ones(3, given)).dtype == jnp.dtype(result)
+    assert jnp.sum(jnp.ones(3, given), promote_integers=False).dtype != jnp.dtype("uint32")
+    assert jnp.sum(jnp.ones(3, given), dtype="float32").dtype == jnp.float32
+
+
+def test_half_sums_are_made_in_single():
+    x = np.full(4096, 0.1, np.float16)
+    assert abs(float(jnp.sum(x)) - x.astype(np.float32).sum()) < 0.5
+    assert abs(float(jnp.mean(x)) - 0.1) < 1e-3
+
+
+@pytest.mark.parametrize("ddof", [0, 1, 2])
+def test_degrees_of_freedom(ddof):
+    np.testing.assert_allclose(jnp.var(X, 1, ddof=ddof), X.var(1, ddof=ddof), rtol=1e-5)
+    np.testing.assert_allclose(jnp.std(X, 1, correction=ddof), X.std(1, ddof=ddof), rtol=1e-5)
+    with pytest.raises(ValueError, match="can't be provided simultaneously"):
+        jnp.var(X, ddof=1, correction=1)
+
+
+def test_variance_of_complex_numbers_is_real():
+    z = (X + 1j * X[::-1]).astype(np.complex64)
+    assert jnp.var(z).dtype == jnp.float32
+    np.testing.assert_allclose(jnp.var(z, 1), z.var(1), rtol=1e-5)
+
+
+def test_positions():
+    for axis in (None, 0, 1, -1):
+        assert jnp.argmax(X, axis).tolist() == X.argmax(axis).tolist()
+        assert jnp.argmin(X, axis, keepdims=True).shape == X.argmin(axis, keepdims=True).shape
+    assert int(jnp.argmax(jnp.array([1.0, np.nan, 3.0]))) == 1
+    with pytest.raises(ValueError, match="attempt to get argmax of an empty sequence"):
+        jnp.argmax(jnp.zeros((0,)))
+
+
+def test_running():
+    np.testing.assert_allclose(jnp.cumsum(X, 1), X.cumsum(1), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(jnp.cumprod(X), X.ravel().cumprod(), rtol=1e-4, atol=1e-6)
+
+
+def test_members_of_mapped_axes():
+    f = calque.vmap(lambda x: jnp.sum(x, axis=(0, "i")), axis_name="i")
+    np.testing.assert_allclose(f(X[:, 0]), [X[:, 0].sum()] * 3, rtol=1e-5)
+    with pytest.raises(NotImplementedError, match="over the mapped axes"):
+        calque.vmap(lambda x: jnp.prod(x, axis="i"), axis_name="i")(X)
+
+
+def test_extremes_of_dtypes():
+    assert (
+        reductions.lowest(np.dtype("int8")) == -128 and reductions.highest(np.dtype("uint8")) == 255
+    )
+    assert reductions.lowest(np.dtype("float32")) == -np.inf and reductions.highest(np.dtype(bool))

@@ -1,0 +1,67 @@
+"""Sorted arrays and positions in them."""
+
+import numpy as np
+import pytest
+
+import calque
+import calque.numpy as jnp
+
+RNG = np.random.default_rng(0)
+X = RNG.integers(0, 9, (4, 7)).astype(np.float32)
+X[1, 2] = X[2, 5] = np.nan
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1, -1])
+def test_as_numpy(axis):
+    np.testing.assert_array_equal(jnp.sort(X, axis), np.sort(X, axis))
+    order = jnp.argsort(X, axis)
+    np.testing.assert_array_equal(order, np.argsort(X, axis, kind="stable"))
+    flat, k = (X.ravel(), 0) if axis is None else (X, axis)
+    np.testing.assert_array_equal(jnp.take_along_axis(flat, order, k), np.sort(flat, k))
+
+
+def test_descending():
+    x = jnp.array([3, 1, 2, 3])
+    assert jnp.sort(x, descending=True).tolist() == [3, 3, 2, 1]
+    assert sorted(jnp.argsort(x, descending=True)[:2].tolist()) == [0, 3]
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("method", ["scan", "scan_unrolled", "sort", "compare_all"])
+def test_places_in_sorted_values(side, method):
+    a, v = np.array([1, 2, 2, 5]), np.array([0, 1, 2, 3, 5, 9])
+    want = np.searchsorted(a, v, side)
+    assert jnp.searchsorted(a, v, side, method=method).tolist() == want.tolist()
+
+
+def test_rows_in_the_order_of_keys():
+    keys = RNG.integers(0, 3, (3, 10))
+    np.testing.assert_array_equal(jnp.lexsort(tuple(keys)), np.lexsort(keys))
+
+
+def test_parts():
+    for k in (0, 3, -1):
+        got = np.asarray(jnp.partition(X[0], k))
+        assert got[k] == np.sort(X[0])[k] and sorted(got) == sorted(X[0])
+        assert X[0][np.asarray(jnp.argpartition(X[0], k))][k] == np.sort(X[0])[k]
+
+
+def test_rounding():
+    x = np.array([0.5, 1.5, 2.675, -1.25], np.float32)
+    for decimals in (0, 1, 2):
+        np.testing.assert_allclose(jnp.round(x, decimals), np.round(x, decimals), rtol=1e-6)
+    assert jnp.round(jnp.arange(3)).dtype == jnp.int32
+
+
+def test_refusals_name_the_remedy():
+    with pytest.raises(TypeError, match="stable=True"):
+        jnp.sort(X, kind="heapsort")
+    with pytest.raises(TypeError, match="no 'order'"):
+        jnp.argsort(X, order="name")
+    with pytest.raises(NotImplementedError, match="mode='fill' or 'clip'"):
+        jnp.take(X, 0, mode="raise")
+
+
+def test_gradients_follow_the_order():
+    g = calque.grad(lambda x: (jnp.sort(x) * jnp.arange(3.0)).sum())(jnp.array([5.0, 1.0, 3.0]))
+    assert g.tolist() == [2, 0, 1]

@@ -1,0 +1,32 @@
+"""Devices and processes: how many there are, and values brought to the host."""
+
+import numpy as np
+import pytest
+
+import calque
+import calque.numpy as jnp
+
+
+def test_counts_agree():
+    assert calque.device_count() == len(calque.devices()) == calque.local_device_count()
+    assert calque.devices() == calque.local_devices() and calque.devices() is not calque.devices()
+    assert (calque.process_index(), calque.process_count(), calque.process_indices()) == (0, 1, [0])
+    assert calque.default_backend() == "cpu" == calque.devices()[0].platform
+
+
+@pytest.mark.parametrize("function", [calque.devices, calque.device_count, calque.local_devices])
+def test_other_platforms_are_not_there(function):
+    assert function("cpu") == function() if function is not calque.local_devices else True
+    with pytest.raises(RuntimeError, match="tpu"):
+        function(backend="tpu")
+
+
+def test_trees_on_the_host():
+    got = calque.device_get({"a": jnp.arange(3), "b": (2.0, np.ones(2))})
+    assert type(got["a"]) is np.ndarray and got["a"].tolist() == [0, 1, 2]
+    assert got["b"][0] == 2.0 and type(got["b"][1]) is np.ndarray
+
+
+def test_waiting_hands_the_tree_back():
+    tree = {"a": jnp.arange(3), "b": "text"}
+    assert calque.block_until_ready(tree) is tree and calque.copy_to_host_async(tree) is tree

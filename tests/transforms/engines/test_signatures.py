@@ -1,0 +1,67 @@
+"""Options that speak of parameters, by position or by name."""
+
+import functools
+import gc
+
+import pytest
+
+from calque.transforms.engines import signatures
+from calque.transforms.engines.signatures import ArgumentNames, as_tuple, hashable_static, resolve
+
+
+def f(a, b, *, c=1):
+    return a
+
+
+def test_one_or_several():
+    assert as_tuple(None, int, "nums") == () and as_tuple(2, int, "nums") == (2,)
+    assert as_tuple(["a", "b"], str, "names") == ("a", "b")
+    with pytest.raises(TypeError, match="nums"):
+        as_tuple("a", int, "nums")
+
+
+def test_positions_and_names_follow_from_each_other():
+    assert resolve(f, 1, None, "static") == ((1,), ("b",))
+    assert resolve(f, None, "a", "static") == ((0,), ("a",))
+    assert resolve(f, None, "c", "static") == ((), ("c",))
+    assert resolve(f, None, None, "static") == ((), ())
+
+
+@pytest.mark.parametrize("nums, names", [(5, None), (None, "z"), (1.5, None), (None, 3)])
+def test_what_is_no_parameter(nums, names):
+    with pytest.raises((ValueError, TypeError), match=r"static|arg"):
+        resolve(f, nums, names, "static")
+
+
+def test_names_of_leaves():
+    names = ArgumentNames(f, ({"w": [1, 2]}, 3), {"c": 4})
+    assert list(names) == ["a['w'][0]", "a['w'][1]", "b", "c"] and len(names) == 4
+    assert names[1] == "a['w'][1]" and names[-1] == "c"
+    assert list(ArgumentNames(f, (None, 3), {}, skip=[0])) == ["b"]
+
+
+def test_static_values_are_keys():
+    assert (
+        hashable_static(1, 0, "f") != hashable_static(1.0, 0, "f") != hashable_static(True, 0, "f")
+    )
+    assert hashable_static((1, "a"), 0, "f") == hashable_static((1, "a"), 0, "f")
+    with pytest.raises((TypeError, ValueError), match="hash"):
+        hashable_static([1], 0, "f")
+
+
+def test_signatures():
+    assert list(signatures.signature_of(f).parameters) == ["a", "b", "c"]
+    assert list(signatures.signature_of(functools.partial(f, 1)).parameters) == ["b", "c"]
+    assert signatures.signature_of(object()) is None
+
+
+def test_a_function_is_not_kept_alive():
+    def local():
+        return 3
+
+    found = signatures.reference(local)
+    assert found() is local
+    del local
+    gc.collect()
+    assert found() is None
+    assert "f" in signatures.describe_function(f, "f")

@@ -1,0 +1,96 @@
+"""custom_vjp for users: arguments and rules, and what is wrong with them."""
+
+import functools
+
+import numpy as np
+import pytest
+
+import calque.numpy as jnp
+from calque.transforms.functions.autodiff import grad
+from calque.transforms.functions.custom_arguments import SymbolicZero
+from calque.transforms.functions.custom_vjp import (
+    CustomVJPPrimal,
+    custom_vjp,
+    custom_vjp_primal_tree_values,
+)
+from tests.transforms.programs import check, close, reference_backend, verified  # noqa: F401
+
+pytestmark = pytest.mark.usefixtures("reference_backend")
+
+
+def test_rules_with_python_control_flow():
+    f = custom_vjp(lambda x: x * x)
+    f.defvjp(lambda x: (x * x, x), lambda x, ct: (ct if x > 0 else -ct,))
+    assert float(grad(f)(3.0)) == 1.0 and float(grad(f)(-3.0)) == -1.0
+
+
+def test_nondiff_arguments_and_trees():
+    @functools.partial(custom_vjp, nondiff_argnums=(0, 2))
+    def apply(f, p, n):
+        return f(p["x"]) * n
+
+    apply.defvjp(lambda f, p, n: (apply(f, p, n), p), lambda f, n, r, ct: ({"x": ct * n * 10},))
+    close(grad(apply, argnums=1)(jnp.sin, {"x": 1.0}, 2), {"x": 20.0})
+
+
+def test_none_stands_for_zeros():
+    f = custom_vjp(lambda x, p: x)
+    f.defvjp(lambda x, p: (x, None), lambda r, ct: (ct, None))
+    close(
+        grad(f, argnums=(0, 1))(1.0, {"a": 2.0, "b": np.ones(2, np.float32)}),
+        (1.0, {"a": 0.0, "b": np.zeros(2, np.float32)}),
+    )
+
+
+def test_symbolic_zeros():
+    seen = []
+    f = custom_vjp(lambda x, y: (x, y))
+
+    def fwd(x, y):
+        assert isinstance(x, CustomVJPPrimal)
+        seen.append((x.perturbed, y.perturbed))
+        return custom_vjp_primal_tree_values((x, y)), None
+
+    def bwd(_, ct):
+        seen.append(tuple(type(c) is SymbolicZero for c in ct))
+        return ct
+
+    f.defvjp(fwd, bwd, symbolic_zeros=True)
+    close(grad(lambda x: f(x, 2.0)[0])(1.0), 1.0)
+    assert seen == [(True, False), (False, True)]
+
+
+@pytest.mark.parametrize(
+    "rules, error, text",
+    [
+        (None, AttributeError, "No VJP defined for custom_vjp function f using defvjp"),
+        ((lambda x, y: x, lambda r, ct: (ct, ct)), TypeError, "fwd rule .* must produce a pair"),
+        ((lambda x, y: (x, 1), lambda r, ct: ct), TypeError, "same container"),
+        ((lambda x, y: (x, 1), lambda r, ct: (ct,)), TypeError, "same container"),
+        (
+            (lambda x, y: (x, 1), lambda r, ct: (ct, jnp.ones(3))),
+            ValueError,
+            r"at output\[1\] .* float32\[3\]",
+        ),
+    ],
+)
+def test_bad_rules(rules, error, text):
+    def f(x, y):
+        return x
+
+    g = custom_vjp(f)
+    if rules is not None:
+        g.defvjp(*rules)
+    with pytest.raises(error, match="(?s)" + text):
+        grad(g)(1.0, 2.0)
+
+
+def test_cotangents_that_are_numbers():
+    f = custom_vjp(lambda x: x * 2)
+    f.defvjp(lambda x: (x * 2, None), lambda _, ct: (1,))
+    assert float(grad(f)(3.0)) == 1.0
+    f.defvjp(lambda x: (x * 2, None), lambda _, ct: ("one",))
+    with pytest.raises(
+        TypeError, match=r"returned a value of type <class 'str'> at output component \[0\]"
+    ):
+        grad(f)(3.0)
