@@ -35,7 +35,7 @@ def test_the_platform_chooses_the_engine(on_xla: None) -> None:
     assert engine(jnp.sin, x) == "calque.xla.engine"
     np.testing.assert_allclose(jax.jit(jnp.sin)(x), np.sin(x), rtol=1e-6)
     with config.override("calque_platforms", "cpu"):
-        assert engine(jnp.sin, x) == "calque.native.backend"
+        assert engine(jnp.sin, x).startswith("calque.native.")
     with config.override("calque_platforms", "xla_cpu,cpu"):
         assert engine(jnp.sin, x) == "calque.xla.engine"
 

@@ -226,12 +226,14 @@ def fromfunction(
 def _range_of(s: slice, name: str) -> Any:
     """The values a slice stands for: a count of points where the step is imaginary."""
     start, step = 0 if s.start is None else s.start, 1 if s.step is None else s.step
-    if any(not is_concrete(v) for v in (start, s.stop, step)):
-        raise errors.ConcretizationTypeError(
-            f"slice start/stop/step of jnp.{name} must be concrete values, got {s}"
-        )
-    if s.stop is None:
-        raise ValueError(f"jnp.{name} needs a slice with an end, got {s}")
+    for what, v in (("start", start), ("stop", s.stop), ("step", step)):
+        if not is_concrete(v):
+            raise errors.ConcretizationTypeError(
+                f"slice {what} of jnp.{name} must be a concrete value, got {v}: use jnp.arange or"
+                f" jnp.linspace.{origin(v)}"
+            )
+    if s.stop is None:  # as NumPy reads it: the start alone is the end
+        return arange(0, start, step)
     if np.iscomplexobj(step):
         return linspace(start, s.stop, int(abs(step)))
     return arange(start, s.stop, step)

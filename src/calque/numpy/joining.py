@@ -9,11 +9,13 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
+from calque.core import errors
 from calque.core.arrays import Array, is_concrete
 from calque.core.dims import as_size, is_found
+from calque.core.dtypes import is_integer
 from calque.core.extents import larger, slice_bounds
 from calque.core.primitives import do
-from calque.core.trace import typeof
+from calque.core.trace import origin, typeof
 from calque.core.trace_state import Tracer
 from calque.core.types import ArrayLike, DTypeLike
 from calque.numpy.promotion import (
@@ -161,6 +163,11 @@ def _split(name: str, ary: Any, where: Any, axis: int) -> list[Any]:
             return [ary[(slice(None),) * k + (slice(a, b),)] for a, b in zip([0, *cuts], cuts)]
         cuts = [0, *[sum(slice_bounds(slice(0, as_size(i)), size)[:2]) for i in where], size]
     else:
+        if isinstance(where, Tracer) and not is_integer(typeof(where).dtype):
+            raise errors.ConcretizationTypeError(
+                "Abstract tracer value encountered where concrete value is expected."
+                f" {name} cuts at integers, got {typeof(where).str_short()}.{origin(where)}"
+            )
         n = operator.index(where)
         if n < 1:
             raise ValueError(f"{name}: the number of sections must be larger than 0, got {n}")

@@ -29,10 +29,10 @@ from calque.machine.driver.builder import ProgramBuilder, Varying
 from calque.machine.driver.program import Program
 from calque.machine.driver.sizes import Pattern, SizedProgram
 from calque.machine.objects import strided
-from calque.native.backend import Planned
 from calque.native.backend import compile as compile_program
 from calque.native.eager import layout as eager_layout
 from calque.native.eager.families import program_of_any_size
+from calque.native.executable import Planned
 from calque.native.library import linalg
 from calque.native.library.names import SORTS
 from calque.native.library.routines import ROUTINES
@@ -61,6 +61,7 @@ SAME_BYTES: Final = frozenset(("reshape", "squeeze"))
 CACHE_LIMIT: Final = 20_000
 SMALL: Final = 1 << 16
 SMALL_PRODUCT: Final = 64**3
+MANY_BITS: Final = 1 << 14  # random words: NumPy needs longer for them than a kernel takes to make
 
 
 class Operand(NamedTuple):
@@ -348,7 +349,7 @@ def prepare(
         sized = program_of_any_size(p.name, (p, frozen), one_equation(p, params), avals)
         if sized is not None:
             return results(sized, p.multiple_results)
-    if p.name in COMPILED:
+    if p.name in COMPILED or (p.name == "random_bits" and outs[0].size >= MANY_BITS):
         return of_program(p, avals, params)
     if p.name in ROUTINES:
         program = routine_program(p.name, params, avals, outs)

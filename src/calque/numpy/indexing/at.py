@@ -17,6 +17,7 @@ from calque.numpy import ufuncs
 from calque.numpy.creation import placed
 from calque.numpy.indexing import gathering as indexing
 from calque.numpy.indexing import masked
+from calque.numpy.indexing.parsing import parts_of
 from calque.numpy.promotion import check_arraylike, convert
 from calque.numpy.shaping import where
 from calque.ops import scatter_functions as lax_scatter
@@ -188,7 +189,7 @@ def _negatives_outside(index: Any, mode: Any, below: bool) -> Any:
         wide: Any = convert(p, np.dtype(np.int32)) if typeof(p).dtype.itemsize < 4 else p
         return where(wide < 0, 0 if below else iinfo(typeof(wide).dtype).max, wide)
 
-    return tuple(map(part, index)) if isinstance(index, tuple) else part(index)
+    return tuple(map(part, parts_of(index)))
 
 
 def _method(name: str, scatter: Callable[..., Any], doc: str) -> Callable[..., Any]:

@@ -46,8 +46,8 @@ def _conv_shape(
     spatial = lhs.ndim - 2
     if spatial < 0 or rhs.ndim != lhs.ndim:
         raise ValueError(
-            f"conv_general_dilated needs operands of equal rank, at least 2, got {lhs.str_short()}"
-            f" and {rhs.str_short()}"
+            "conv_general_dilated lhs and rhs must have the same number of dimensions, at least 2,"
+            f" got {lhs.str_short()} and {rhs.str_short()}"
         )
     if lhs.dtype != rhs.dtype:
         same_dtype("conv_general_dilated", [lhs, rhs])
