@@ -73,7 +73,11 @@ MIXING = (
     "image.",
 )
 # What calque gives on purpose where JAX gives something else.
-DIFFERENT = {"numpy.geomspace": "the ends are exact, as NumPy's are"}
+DIFFERENT = {
+    "numpy.geomspace": "the ends are exact, as NumPy's are",
+    "scipy.special.bernoulli": "exact to the last digits",
+    "scipy.special.bessel_jn": "small arguments and few iterations give numbers, no nan",
+}
 STRUCTURAL = ("map", "loop", "branch", "converted", "vmap", "jvp", "sizes", "found", "remat")
 
 
@@ -141,7 +145,9 @@ class Checker:
                 want = call(jax, c, lambda ref: jax.numpy.asarray(numpy_of(inputs(ref))))
             except Exception as e:
                 raise laws.Skip(f"JAX refuses: {type(e).__name__}") from None
-        compare(got, want, c.function not in DIFFERENT and comparable(c, inputs), c.function)
+        weak = any(inputs(ref).aval.weak_type for ref in references(c))  # JAX gets strong ones
+        values = c.function not in DIFFERENT and comparable(c, inputs)
+        compare(got, want, values, c.function, weak_types=not weak)
 
     def _also_refused(self, name: str, p: Program, xs: Sequence[np.ndarray]) -> bool:
         """Whether JAX refuses the same transformation of the same program, or says nothing."""
@@ -211,7 +217,11 @@ def exact(f: Callable[..., list[Any]], xs: Sequence[np.ndarray]) -> None:
 
 
 def compare(
-    got: Sequence[Any], want: Sequence[Any], values: bool = True, function: str = ""
+    got: Sequence[Any],
+    want: Sequence[Any],
+    values: bool = True,
+    function: str = "",
+    weak_types: bool = True,
 ) -> None:
     """Shapes, dtypes, weak types, and numbers within the roundings of one function."""
     if len(got) != len(want):
@@ -221,7 +231,7 @@ def compare(
         if (g.shape, g.dtype) != (w.shape, w.dtype):
             raise Mismatch(f"result {i} is {g.dtype}{g.shape} in place of {w.dtype}{w.shape}")
         weak = [getattr(getattr(x, "aval", None), "weak_type", None) for x in (a, b)]
-        if None not in weak and weak[0] != weak[1]:
+        if weak_types and None not in weak and weak[0] != weak[1]:
             raise Mismatch(f"result {i} has weak type {weak[0]} in place of {weak[1]}")
         if values and not near(g, w, tolerance(w, function)):
             raise Mismatch(f"result {i} is {differing(g, w)}")
