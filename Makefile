@@ -33,5 +33,9 @@ SEED ?= $(shell date +%s)
 fuzz: $(VENV)/ready
 	$(RUN) -m tests.fuzz --programs 1000000 --minutes $(MINUTES) --seed $(SEED)
 
+# Tests of JAX and of the libraries built on it, by a kit that is no part of calque: CONFORMANCE_KIT=dir
+conformance:
+	$(PYTHON) tools/conformance.py
+
 clean:
 	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache

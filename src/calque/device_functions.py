@@ -5,6 +5,8 @@ from typing import Any, TypeVar
 from calque.core import pytrees
 from calque.core.arrays import ArrayImpl
 from calque.core.devices import Device, all_devices
+from calque.core.dtypes import is_extended
+from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.transforms.devices.sharding_arrays import device_put
 
@@ -72,12 +74,12 @@ host_id, host_count, host_ids = process_index, process_count, process_indices
 
 
 def device_get(x: Any) -> Any:
-    """The leaves of a tree as NumPy arrays."""
+    """The leaves of a tree as NumPy arrays; random keys stay as they are, they have no values."""
     return pytrees.tree_map(_on_host, x)
 
 
 def _on_host(a: Any) -> Any:
-    on_device = isinstance(a, (ArrayImpl, Tracer))
+    on_device = isinstance(a, (ArrayImpl, Tracer)) and not is_extended(typeof(a).dtype)
     return a.__array__() if on_device else a
 
 

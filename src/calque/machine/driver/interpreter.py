@@ -132,6 +132,7 @@ Run = layout(
     stopped=i64,
 )
 
+POLL = "calque_poll"  # what a kernel calls that may take long
 unit = Unit("interp")
 _save_thread = unit.extern("PyEval_SaveThread", ptr)
 _restore_thread = unit.extern("PyEval_RestoreThread", None, ptr)

@@ -111,6 +111,7 @@ PyObject_Init = unit.extern("PyObject_Init", ptr, ptr, ptr)
 PyObject_ClearWeakRefs = unit.extern("PyObject_ClearWeakRefs", None, ptr)
 PyObject_GetBuffer = unit.extern("PyObject_GetBuffer", i32, ptr, ptr, i32)
 PyLong_AsSsize_t = unit.extern("PyLong_AsSsize_t", i64, ptr)
+PyLong_FromLongLong = unit.extern("PyLong_FromLongLong", ptr, i64)
 pthread_self = unit.extern("pthread_self", i64)
 PyObject_Vectorcall = unit.extern("PyObject_Vectorcall", ptr, ptr, ptr, i64, ptr)
 
@@ -443,6 +444,17 @@ def calque_array_subscript(self: ptr, index: ptr) -> ptr:
 
 
 @unit.function
+def calque_array_item(self: ptr, place: i64) -> ptr:
+    """sq_item: an element for those who ask for sequences, such as np.lexsort."""
+    index = PyLong_FromLongLong(place)
+    if index == NULL:
+        return NULL
+    item = calque_array_subscript(self, index)
+    decref(index)
+    return item
+
+
+@unit.function
 def calque_array_getbuffer(self: ptr, view: ptr, flags: i32) -> i32:
     """bf_getbuffer: the buffer of the object that exports the memory; it keeps that alive."""
     place = alloca(16)
@@ -476,6 +488,7 @@ ArrayImpl: Any = make_type(
         slots={
             "tp_dealloc": calque_array_dealloc,
             "mp_subscript": calque_array_subscript,
+            "sq_item": calque_array_item,
             "bf_getbuffer": calque_array_getbuffer,
         },
         members=(

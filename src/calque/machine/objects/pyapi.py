@@ -119,6 +119,7 @@ FLAGS_VECTORCALL, FLAGS_METHOD_DESCRIPTOR, FLAGS_NO_NEW = 1 << 11, 1 << 17, 1 <<
 SLOTS: Final = {
     "bf_getbuffer": 1,
     "mp_subscript": 5,
+    "sq_item": 44,
     "tp_call": 50,
     "tp_clear": 51,
     "tp_dealloc": 52,

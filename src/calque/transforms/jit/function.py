@@ -11,6 +11,7 @@ from calque.core import backends, pytrees, trace_state
 from calque.core.avals import ShapedArray
 from calque.core.config import config
 from calque.core.jaxprs import ClosedJaxpr
+from calque.core.lazy import LazyModule
 from calque.core.pause import no_collection
 from calque.core.trace import drop_unused, eval_jaxpr, trace_to_jaxpr
 from calque.core.trace_state import Tracer
@@ -27,17 +28,20 @@ from calque.transforms.engines.signatures import (
     reference,
 )
 from calque.transforms.engines.specialiser import CallCounts
-from calque.transforms.functions import debug_nans, key_reuse
+from calque.transforms.functions import debug_nans
 from calque.transforms.functions.key_signatures import NOTHING
 from calque.transforms.jit import captures, donation, identity, retraces
 from calque.transforms.jit import dynamic as dynamic_sizes
 from calque.transforms.jit import refs as refs_jit
 from calque.transforms.jit.arguments import CallArguments, check_result
 from calque.transforms.jit.epochs import epoch_of, programs_enabled
+from calque.transforms.jit.flat_calls import NOT_SERVED, FlatCalls
 from calque.transforms.jit.teaching import Inexpressible, Lesson, call_arguments, result_of, teach
 from calque.transforms.jit.traced import Traced, log, stats, warn
 from calque.transforms.primitives.call import close_over_tracers, jit_p
 from calque.transforms.primitives.refs import RefTouched, any_alive
+
+key_reuse: Any = LazyModule("calque.transforms.functions.key_reuse")  # used with its flag alone
 
 
 class Options:
@@ -76,6 +80,7 @@ class Options:
         return tuple(getattr(self, n) for n in self.__slots__)
 
 
+_STEADY: Final = frozenset((int, str, bool, type(None)))  # equal ones are told by their values
 _EARLIER: Final = 4  # programs for captured values that were
 _OF_VALUES: Final[Tables[Any, Any]] = Tables("functions of the values of Refs", 256, programs=True)
 
@@ -96,6 +101,7 @@ class JittedFunction:
         self._call_counts: CallCounts | None = None
         # for calls that touch Refs: the same function of their values
         self.with_values: Entries[Any, Any] | None = None
+        self.flat_calls: FlatCalls | None = None  # for calls whose leaves alone can be told
 
     log = staticmethod(log)
 
@@ -275,6 +281,10 @@ class JittedFunction:
     def miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if config.disable_jit:
             return self.fun(*args, **kwargs)
+        if self.flat_calls is not None and not any_alive():
+            out = self.flat_calls.call(self, args, kwargs)
+            if out is not NOT_SERVED:
+                return out
         stats.asked += 1
         if any_alive():
             out = refs_jit.call_with_arguments(self, args, kwargs)
@@ -312,7 +322,8 @@ class JittedFunction:
             raise RuntimeError(
                 f"tried to execute function {self.name}, but the no_execution config option is set"
             )
-        key_reuse.consume_arguments(traced.keys, [*leaves, *traced.closed.consts], self.name)
+        if traced.keys is not NOTHING:
+            key_reuse.consume_arguments(traced.keys, [*leaves, *traced.closed.consts], self.name)
         executable = traced.compiled()
         if self.options.shardings is not None:
             self.options.shardings.check(
@@ -357,17 +368,31 @@ class JittedFunction:
             return
         if axes.in_scope():  # machine code does not know the axes that can be named
             return
-        o, kwargs = self.options, arguments.kwargs
+        out, guards = result_of(traced.out_tree), self.guards(traced)
+        lesson = Lesson((), executable.program, out, (), guards, choose)
+        number = epoch_of(arguments.settings)
+        told = self.told(arguments, traced)
+        if told is None:
+            self.flat_calls = self.flat_calls or FlatCalls()
+            self.flat_calls.learn(arguments, lesson, number)
+        else:
+            names = tuple(arguments.kwargs)
+            teach(self.callable, lesson._replace(arguments=told, names=names), number)
+
+    def told(self, arguments: CallArguments, traced: Traced) -> list[Any] | None:
+        """How machine code tells the arguments, None if it cannot: a static value is known by
+        itself, so one that has been taught and comes back as another object never will be."""
+        o = self.options
+        steady = all(type(x) in _STEADY for _, (_, x) in arguments.statics)
+        if not steady and traced.is_taught:
+            return None
+        traced.is_taught = True
         try:
-            descriptions = call_arguments(
-                arguments.args, kwargs, o.static_argnums, o.static_argnames
+            return call_arguments(
+                arguments.args, arguments.kwargs, o.static_argnums, o.static_argnames
             )
-            out = result_of(traced.out_tree)
         except (Inexpressible, RecursionError):
-            return
-        guards = self.guards(traced)
-        lesson = Lesson(descriptions, executable.program, out, tuple(kwargs), guards, choose)
-        teach(self.callable, lesson, epoch_of(arguments.settings))
+            return None
 
 
 def wrapped(fun: Callable[..., Any], options: Options) -> Any:

@@ -10,13 +10,16 @@ from calque.core.arrays import share, to_array
 from calque.core.avals import ShapedArray
 from calque.core.config import config
 from calque.core.jaxprs import ClosedJaxpr, found_symbols
+from calque.core.lazy import LazyModule
 from calque.core.pause import no_collection
 from calque.transforms.devices.sharding_arrays import placed
 from calque.transforms.devices.sharding_constraint import has_constraints
 from calque.transforms.devices.sharding_propagation import is_placed, result_shardings
-from calque.transforms.functions import nan_checks
+from calque.transforms.functions import debug_nans
 from calque.transforms.functions.key_signatures import NOTHING
 from calque.transforms.jit import captures, donation
+
+nan_checks: Any = LazyModule("calque.transforms.functions.nan_checks")  # used with its flag alone
 
 
 class Traced:
@@ -31,6 +34,7 @@ class Traced:
         "finds",
         "hoisted",
         "in_tree",
+        "is_taught",
         "keys",
         "name",
         "out_tree",
@@ -55,6 +59,7 @@ class Traced:
         self.executable: backends.Executable | None = None
         self.keys = NOTHING  # which arguments are random keys and are used up
         self.captures = captures.NOTHING  # what the function read that is no argument
+        self.is_taught = False  # to machine code
         self.statics: tuple[int, ...] = ()  # positions that hold None in `in_tree`
         self.owner: Callable[[], Any] = lambda: None  # the function that was traced
         self.finds = (
@@ -76,7 +81,10 @@ class Traced:
         changes = config.changes_elsewhere()
         options = backends.Options(self.name, config.exact, self.donated)
         with no_collection():
-            made = backends.compile_program(nan_checks.checked(self.closed, self.name), options)
+            closed = self.closed
+            if debug_nans.active():
+                closed = nan_checks.checked(closed, self.name)
+            made = backends.compile_program(closed, options)
         log(f"Finished compiling {self.name}")
         # one for another configuration is for this call alone
         if self.settings == config.trace_key() and changes == config.changes_elsewhere():
