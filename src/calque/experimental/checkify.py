@@ -437,7 +437,7 @@ def _run(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
     return _interpret(closed.jaxpr, closed.consts, args, frozenset())[0]
 
 
-def _any_failed(found: Sequence[Found]) -> Any:
+def _any_failed(found: Sequence[Outcome]) -> Any:
     return functools.reduce(jnp.logical_or, [f.failed for f in found], jnp.zeros((), bool))
 
 
