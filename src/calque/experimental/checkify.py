@@ -27,6 +27,7 @@ from calque.ops.common import front
 from calque.ops.random.keys import keys_of_records
 from calque.transforms.engines.axes import Axis, AxisPrimitive
 from calque.transforms.engines.trees import FlatFunction, name_of
+from calque.transforms.functions.callbacks import is_value
 from calque.transforms.primitives.flow import split
 
 
@@ -549,18 +550,6 @@ _RULES: Final[dict[str, Callable[..., Result]]] = {
 # ---------------------------------------------------------------- for users
 
 
-def _is_traced(x: Any) -> bool:
-    """Whether an argument is a value of the program. Truth values and what is no array are handed
-    to the function as they are."""
-    if isinstance(x, bool):
-        return False
-    try:
-        typeof(x)
-    except TypeError:
-        return False
-    return True
-
-
 def checkify(
     f: Callable[..., Any], errors: Kinds = user_checks
 ) -> Callable[..., tuple[Error, Any]]:
@@ -583,7 +572,8 @@ def checkify(
 
     def checked(*args: Any, **kwargs: Any) -> tuple[Error, Any]:
         leaves, tree = pytrees.flatten((args, kwargs))
-        fixed = {i: x for i, x in enumerate(leaves) if not _is_traced(x)}
+        # truth values and what is no array are handed to the function as they are
+        fixed = {i: x for i, x in enumerate(leaves) if isinstance(x, bool) or not is_value(x)}
         rest = [i for i in range(len(leaves)) if i not in fixed]
 
         def call(*given: Any) -> Any:

@@ -137,7 +137,7 @@ def debug_print(
     x = 2"""
     _Formatter().format(fmt, *args, **kwargs)
     leaves, in_tree = pytrees.flatten((args, kwargs))
-    static = [not _is_value(x) for x in leaves]
+    static = [not is_value(x) for x in leaves]
     debug_print_p.bind(
         *[x for x, s in zip(leaves, static) if not s],
         fmt=fmt,
@@ -150,7 +150,8 @@ def debug_print(
     )
 
 
-def _is_value(x: Any) -> bool:
+def is_value(x: Any) -> bool:
+    """Whether it may be a value of a program: an array, a tracer, a number."""
     if isinstance(x, Tracer):
         return True
     try:
