@@ -117,7 +117,16 @@ class PyTreeDef:
         return self._spec.is_leaf()
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, PyTreeDef) and self._spec == other._spec
+        if not isinstance(other, PyTreeDef):
+            return False
+        try:
+            return self._spec == other._spec
+        except Exception as e:
+            raise ValueError(
+                "Exception raised while checking equality of metadata fields of pytree. Make sure"
+                " that metadata fields can be hashed and that their comparison gives a bool: arrays"
+                f" belong among the children. {type(e).__name__}: {e}"
+            ) from e
 
     def __ne__(self, other: object) -> bool:
         return not self == other
@@ -180,7 +189,7 @@ def _node_text(kind: int, data: Any, custom: Any, parts: list[str]) -> str:
 def _auxiliary(kind: int, data: Any) -> Any:
     """What a node holds besides its children, in JAX's form."""
     if kind == _CUSTOM:
-        return data.value if isinstance(data, _Aux) else data
+        return data[0] if isinstance(data, _Aux) else data
     if kind == _ORDERED:
         return tuple(data)
     if kind == _DEFAULT:
@@ -249,18 +258,20 @@ def register(
         made = flatten_func(x)
         try:
             children, aux = made
+            if type(children) is tuple:
+                return children, _Aux((aux,))
         except (TypeError, ValueError):
             raise ValueError(f"{_PAIR}, got {made!r}") from None
         if not isinstance(children, Iterable):
             raise ValueError(f"{_PAIR} where 'children' is iterable, got {made!r}")
-        return tuple(children), _Aux(aux)
+        return tuple(children), _Aux((aux,))
 
     with warnings.catch_warnings():  # a named tuple may be a container of another kind
         warnings.filterwarnings("ignore", "PyTree type .* is a subclass of", UserWarning)
         optree.register_pytree_node(
             cls,
             flat,
-            lambda aux, children: unflatten_func(cast(_Aux, aux).value, children),
+            lambda aux, children: unflatten_func(cast(_Aux, aux)[0], children),
             namespace=NAMESPACE,
         )
     _registered_classes.add(cls)
@@ -273,31 +284,14 @@ _PAIR = (
 )
 
 
-class _Aux:
-    """Auxiliary data: compared by equality, hashed only when it can be."""
+class _Aux(tuple[Any]):
+    """Auxiliary data: compared as tuples compare their elements, which takes no frame of Python,
+    and hashed only when it can be."""
 
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any):
-        self.value = value
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, _Aux):
-            return False
-        try:
-            return bool(self.value == other.value)
-        except Exception as e:
-            raise ValueError(
-                "Exception raised while checking equality of metadata fields of pytree. Make sure"
-                " that metadata fields can be hashed and that their comparison gives a bool: arrays"
-                f" belong among the children. {type(e).__name__}: {e}"
-            ) from e
-
-    def __hash__(self) -> int:
-        return hash(self.value)
+    __slots__ = ()
 
     def __repr__(self) -> str:
-        return repr(self.value)
+        return repr(self[0])
 
 
 # ---------------------------------------------------------------- key paths, as JAX prints them
@@ -465,7 +459,7 @@ def one_level(tree: Any) -> tuple[list[Any], Any, list[Any]]:
         tree, none_is_leaf=False, namespace=NAMESPACE
     )
     if isinstance(aux, _Aux):
-        aux = aux.value
+        aux = aux[0]
     elif isinstance(tree, defaultdict):
         aux = (cast(Any, aux)[0], tuple(cast(Any, aux)[1]))
     elif isinstance(aux, list):
@@ -527,7 +521,7 @@ def _difference_here(prefix: Any, full: Any) -> tuple[str, str] | None:
             f" {kind} of length {len(left)}, but the full pytree has a subtree of the same type"
             f" but of length {len(right)}."
         )
-    if _Aux(left_aux) != _Aux(right_aux):
+    if (left_aux,) != (right_aux,):
         return "pytree metadata", (
             f"\n    {type(prefix)}\nwith metadata\n    {left_aux}\nbut at the same key path the"
             f" full pytree has a subtree of the same type but with metadata\n    {right_aux}"
@@ -566,7 +560,7 @@ def _unlike(treedef: PyTreeDef, tree: Any) -> str | None:
     if len(children) != arity:
         what = name.capitalize()
         return f"{what} arity mismatch: {len(children)} != {arity}; {name}: {tree!r}."
-    if kind == _CUSTOM and _Aux(aux) != data:
+    if kind == _CUSTOM and (aux,) != data:
         return f"Mismatch custom node data: {data!r} != {aux!r}; value: {tree!r}."
     parts = zip(treedef.children(), children)
     return next((why for why in (_unlike(d, x) for d, x in parts) if why), None)
