@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -49,3 +50,12 @@ def same(
     compare(ours(*args), want, tol)
     if jit:
         compare(calque.jit(ours)(*args), want, tol)
+
+
+def processor_flags() -> set[str]:
+    """What /proc/cpuinfo says that the processor can do, where there is one."""
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return set()
+    return set(text.partition("flags")[2].partition("\n")[0].split())

@@ -429,7 +429,7 @@ def test_components_that_differ_are_named():
 
     with pytest.raises(
         ValueError,
-        match=r"axis_size 4 doesn't match .* axis 0 of argument p\['w'\] of scaled has size 3",
+        match=r"`axis_size` argument was 4;\n.*size 3: axis 0 of argument p\['w'\] .*\nin scaled",
     ):
         calque.vmap(scaled, axis_size=4)({"w": x})
     with pytest.raises(ValueError, match="or axis_size must be specified"):

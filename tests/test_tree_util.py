@@ -154,3 +154,47 @@ def test_registration_is_checked() -> None:
             tree_util.register_dataclass(Two, **kwargs)
     with pytest.raises(TypeError, match="required when nodetype is not a dataclass"):
         tree_util.register_dataclass(int)
+
+
+@pytest.mark.parametrize(
+    ("prefix", "tree", "message"),
+    [
+        ([1, 2], [7], r"List arity mismatch: 1 != 2; list: \[7\]"),
+        ({"a": 1}, {"b": 7}, r"Dict key mismatch; expected keys: \['a'\]"),
+        ({"a": (1,)}, {"a": [7]}, r"Expected tuple, got \[7\]"),
+        ([Point(1, 2)], [(1, 2)], r"Expected named tuple, got \(1, 2\)"),
+        (None, [2], r"Expected None, got \[2\]"),
+    ],
+)
+def test_what_a_tree_lacks_is_said(prefix, tree, message):
+    with pytest.raises(ValueError, match=message):
+        tree_util.tree_structure(prefix).flatten_up_to(tree)
+
+
+def test_structures_as_bytes():
+    treedef = tree_util.tree_structure([1, (2, None), {"k": {"l": 3}}])
+    made = tree_util.PyTreeDef.deserialize_using_proto(
+        tree_util.default_registry, treedef.serialize_using_proto()
+    )
+    assert made == treedef
+    with pytest.raises(ValueError, match="only tuples, lists, dicts and None"):
+        tree_util.tree_structure(Pair(1, 2)).serialize_using_proto()
+
+
+def test_walk_goes_through_containers_from_below():
+    treedef = tree_util.tree_structure({"b": 2, "a": [1, 3]})
+    seen = []
+    out = treedef.walk(
+        lambda parts, data: (seen.append(data), sum(parts))[1], lambda x: -x, [1, 2, 3]
+    )
+    assert out == -6 and seen == [None, ["a", "b"]]
+
+
+@pytest.mark.parametrize("made", ["hello", (1, 2, 3), 5])
+def test_a_flatten_function_must_give_a_pair(made):
+    class Bad:
+        pass
+
+    tree_util.register_pytree_node(Bad, lambda x: made, lambda aux, children: Bad())
+    with pytest.raises(ValueError, match=r"should return a \(children, aux_data\) tuple, got"):
+        tree_util.tree_flatten(Bad())

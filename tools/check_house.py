@@ -73,7 +73,7 @@ FLOORS = {
         "backends",
     ],
     "calque.ops": [
-        "associative common dimension_numbers gamma_gradients padding",
+        "associative common dimension_numbers gamma_gradients padding window_checks",
         "found_sizes kinds layout scalar_programs staging",
         "arithmetic bits complexes creation fft indexing joining linalg math random rounding sizes"
         " special",
@@ -88,17 +88,19 @@ FLOORS = {
         "lower",
         "schedule",
         "emit",
+        "calls stored",
         "plan",
         "library",
         "control",
         "views",
+        "executable",
         "backend",
         "symbolic",
         "eager",
     ],
-    "calque.xla": ["jaxlib text", "lower", "stages"],
+    "calque.xla": ["jaxlib text", "devices lower", "engine stages"],
     "calque.numpy": [
-        "promotion signatures",
+        "promotion signatures traced_methods",
         "calls ufuncs",
         "creation indexing joining matrices ranges reductions shaping",
         "buffers contractions elementwise fft nans packing predicates queries scalars sharing"

@@ -2,9 +2,11 @@
 
 from typing import Any, TypeVar
 
-from calque.core import pytrees
+from calque.core import backends, pytrees
 from calque.core.arrays import ArrayImpl
 from calque.core.devices import Device, all_devices
+from calque.core.dtypes import is_extended
+from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.transforms.devices.sharding_arrays import device_put
 
@@ -18,10 +20,7 @@ def devices(backend: str | None = None) -> list[Device]:
     >>> calque.devices()
     [CpuDevice(id=0)]"""
     if backend not in (None, "cpu"):
-        raise RuntimeError(
-            f"Unknown backend {backend}. Available backends are ['cpu']: the native backend has the"
-            " platform 'cpu' only"
-        )
+        return list(backends.known.devices_of(backend))
     return list(all_devices())
 
 
@@ -72,12 +71,12 @@ host_id, host_count, host_ids = process_index, process_count, process_indices
 
 
 def device_get(x: Any) -> Any:
-    """The leaves of a tree as NumPy arrays."""
+    """The leaves of a tree as NumPy arrays; random keys stay as they are, they have no values."""
     return pytrees.tree_map(_on_host, x)
 
 
 def _on_host(a: Any) -> Any:
-    on_device = isinstance(a, (ArrayImpl, Tracer))
+    on_device = isinstance(a, (ArrayImpl, Tracer)) and not is_extended(typeof(a).dtype)
     return a.__array__() if on_device else a
 
 
@@ -88,7 +87,12 @@ def block_until_ready(x: _T) -> _T:
 
 
 def copy_to_host_async(x: _T) -> _T:
-    """Begin to copy arrays to the host. They are there already."""
+    """Begin to copy arrays to the host: those of calque are there already, objects of others that
+    have such a method are asked."""
+    for leaf in pytrees.leaves(x):
+        begin = getattr(leaf, "copy_to_host_async", None)
+        if begin is not None:
+            begin()
     return x
 
 

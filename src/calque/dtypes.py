@@ -19,7 +19,7 @@ from calque.core.trace import typeof
 from calque.core.types import ArrayLike, DType, DTypeLike
 from calque.numpy.queries import issubdtype as _issubdtype
 from calque.numpy.queries import result_type as _result_type
-from calque.ops.random.keys import KeyDType, extended, prng_key
+from calque.ops.random.keys import extended, prng_key
 
 __all__ = [
     "TypePromotionError", "bfloat16", "canonicalize_dtype", "extended", "finfo", "float0",
@@ -53,13 +53,6 @@ def issubdtype(a: Any, b: Any) -> bool:
     True
     >>> calque.dtypes.issubdtype(calque.random.key(0).dtype, calque.dtypes.prng_key)
     True"""
-    a = a.type if isinstance(a, KeyDType) else a
-    if isinstance(b, KeyDType):
-        return a is b
-    if isinstance(b, type) and issubclass(b, extended):
-        return isinstance(a, type) and issubclass(a, b)
-    if isinstance(a, type) and issubclass(a, extended):
-        return b is np.generic
     return _issubdtype(a, b)
 
 
@@ -74,8 +67,8 @@ def result_type(*args: ArrayLike | DTypeLike, return_weak_type_flag: bool = Fals
         return _result_type(*args)
     avals = [
         (
-            (canonicalize(a), False)
-            if isinstance(a, (type, str, np.dtype))
+            (canonicalize(float if a is None else a), False)
+            if a is None or isinstance(a, (type, str, np.dtype))
             else (typeof(a).dtype, typeof(a).weak_type)
         )
         for a in args
@@ -107,6 +100,8 @@ def itemsize_bits(dtype: DTypeLike) -> int:
     >>> import calque
     >>> calque.dtypes.itemsize_bits("int4")
     4"""
+    if dtype is None:
+        raise ValueError("itemsize_bits: dtype cannot be None: name the element type")
     d = as_dtype(dtype)
     if d == np.dtype(bool):
         return 8

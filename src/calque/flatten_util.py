@@ -51,7 +51,8 @@ class _Unravel:
             raise ValueError(
                 f"The unravel function expected an input of shape {(self.size,)}, got {got.shape}."
             )
-        if self.dtype is not None and got.dtype != self.dtype:
+        mixed = len({a.dtype for a in self.avals}) > 1
+        if mixed and got.dtype != self.dtype:  # else the leaves take the dtype that comes
             raise TypeError(
                 f"The unravel function given array of dtype {got.dtype.name}, but expected dtype"
                 f" {self.dtype.name}"
@@ -61,7 +62,8 @@ class _Unravel:
             warnings.simplefilter("ignore")  # a complex vector of a tree with real leaves
             for a in self.avals:
                 piece = do.slice(flat, start_indices=(start,), limit_indices=(start + a.size,))
-                parts.append(convert(reshape(piece, a.shape), a.dtype))
+                part = reshape(piece, a.shape)
+                parts.append(convert(part, a.dtype) if mixed else part)
                 start += a.size
         return self.treedef.unflatten(parts)
 

@@ -27,7 +27,7 @@ __all__ = [
 
 def static(**kwargs: _Any) -> _Any:
     """A dataclass field that is part of the structure: `dataclasses.field` with `static` set in its
-    metadata.
+    metadata, unless they say otherwise.
 
     >>> import dataclasses, calque
     >>> @calque.tree_util.register_dataclass
@@ -37,5 +37,5 @@ def static(**kwargs: _Any) -> _Any:
     ...     name: str = calque.tree.static(default="dense")
     >>> calque.tree.leaves(Layer(1.5))
     [1.5]"""
-    metadata = {**(kwargs.pop("metadata", None) or {}), "static": True}
+    metadata = {"static": True, **(kwargs.pop("metadata", None) or {})}
     return _dataclasses.field(metadata=metadata, **kwargs)

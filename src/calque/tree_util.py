@@ -175,14 +175,14 @@ def tree_transpose(
     >>> from calque import tree_util
     >>> tree_util.tree_transpose(tree_util.tree_structure([0, 0]), None, [(1, 2), (3, 4)])
     ([1, 3], [2, 4])"""
-    flat = outer_treedef.flatten_up_to(pytree_to_transpose)
+    values, found = tree_flatten(pytree_to_transpose)
     if inner_treedef is None:
-        inner_treedef = tree_structure(flat[0])
-    expected, found = outer_treedef.compose(inner_treedef), tree_structure(pytree_to_transpose)
-    if outer_treedef.num_leaves and inner_treedef.num_leaves and expected != found:
+        inner_treedef = tree_structure(outer_treedef.flatten_up_to(pytree_to_transpose)[0])
+    n = inner_treedef.num_leaves
+    if len(values) != outer_treedef.num_leaves * n:
+        expected = outer_treedef.compose(inner_treedef)
         raise TypeError(f"Mismatch\n{found}\n != \n{expected}")
-    rows = [inner_treedef.flatten_up_to(t) for t in flat]
-    return inner_treedef.unflatten(outer_treedef.unflatten(column) for column in zip(*rows))
+    return inner_treedef.unflatten(outer_treedef.unflatten(values[i::n]) for i in range(n))
 
 
 def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> Any:
@@ -398,9 +398,10 @@ class _Opaque:
         return hash((self.func.func, self.func.args))
 
     def __eq__(self, other: object) -> bool:
+        held = other.func if isinstance(other, _Opaque) else other
         parts = ("func", "args", "keywords")
-        return isinstance(other, _Opaque) and all(
-            getattr(self.func, p) == getattr(other.func, p) for p in parts
+        return isinstance(held, functools.partial) and all(
+            getattr(self.func, p) == getattr(held, p) for p in parts
         )
 
     def __repr__(self) -> str:

@@ -66,7 +66,7 @@ def test_iterating_over_a_0_d_array():
 
 
 def test_what_is_no_array():
-    with pytest.raises(TypeError, match=r"argument x\['a'\].*<object object"):
+    with pytest.raises(TypeError, match=r"at path x\['a'\].*<object object"):
         calque.jit(lambda x: 1)({"a": object()})
     with pytest.raises(TypeError, match="returned a value of type <class 'str'>"):
         calque.jit(lambda x: "text")(1)

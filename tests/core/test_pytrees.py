@@ -3,6 +3,7 @@
 import pickle
 from collections import OrderedDict, defaultdict, namedtuple
 
+import numpy as np
 import pytest
 
 from calque.core import pytrees
@@ -109,3 +110,23 @@ def test_every_difference_is_said():
     assert "lengths of tuple at key path\n    spec['b']\n" in second
     assert "the prefix pytree spec has a subtree" in first
     assert pytrees.difference(left, left) is None
+
+
+def test_what_a_node_holds_is_compared_without_frames() -> None:
+    """Structures of custom nodes are compared, and hashed, as tuples are; errors say what is
+    wrong."""
+
+    class Held:
+        def __init__(self, aux):
+            self.aux = aux
+
+    pytrees.register(Held, lambda h: ((1,), h.aux), lambda aux, _: Held(aux))
+    nan = float("nan")
+    assert pytrees.structure(Held(nan)) == pytrees.structure(Held(nan))  # the same object
+    assert pytrees.structure(Held("a")) != pytrees.structure(Held("b"))
+    assert hash(pytrees.structure(Held("a"))) == hash(pytrees.structure(Held("a")))
+    assert pytrees.unflatten(pytrees.structure(Held("a")), [1]).aux == "a"
+    assert pytrees.structure(Held("a")).node_data() == (Held, "a")
+    arrays = [pytrees.structure(Held(np.arange(3))) for _ in range(2)]
+    with pytest.raises(ValueError, match="checking equality of metadata fields"):
+        assert arrays[0] == arrays[1]

@@ -21,8 +21,8 @@ from calque.machine.code import llvm as modules
 from calque.machine.code import target
 from calque.machine.lang.unit import Unit
 from calque.machine.routines.sort import network as sort_network
-from calque.native import backend
-from calque.native.emit import kernels
+from calque.native import executable
+from calque.native.emit import kernels, objects
 from calque.native.library import matmul
 from calque.native.schedule import vectors
 
@@ -53,7 +53,7 @@ def arm(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.setattr(module, "describe", lambda: described)
     monkeypatch.setattr(platform, "machine", lambda: "aarch64")
     monkeypatch.setattr(kernels, "_codes", Entries(1000))
-    monkeypatch.setattr(kernels, "_linked", WeakValueDictionary())
+    monkeypatch.setattr(objects, "linked", WeakValueDictionary())
     monkeypatch.setattr(kernels, "_make", lambda codes, opt: None)
     yield
 
@@ -149,7 +149,7 @@ PROGRAMS: dict[str, Callable[..., Any]] = {
 @pytest.mark.usefixtures("arm")
 def test_kernels(name: str, cpu: str, machines: dict[str, Any]) -> None:
     closed = calque.make_jaxpr(PROGRAMS[name])(X, V)
-    planned = backend.Planned(closed, Options(exact=name == "loops"), backend.Sizes())
+    planned = executable.Planned(closed, Options(exact=name == "loops"), executable.Sizes())
     codes = list({k.symbol: k.code for k in planned.kernels}.values())
     assert codes
     text = kernels._module_text(kernels._emit(codes))

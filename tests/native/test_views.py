@@ -38,6 +38,15 @@ def layer_norm(x: Any) -> Any:
     return y / jnp.sqrt((y * y).mean(-1, keepdims=True) + 1e-5)
 
 
+def mlp(w: Any, v: Any, x: Any) -> Any:
+    return ((jnp.tanh(x @ w) @ v) ** 2).sum()
+
+
+def strided(x: Any, w: Any) -> Any:
+    y = lax.conv_general_dilated(x, w, (2, 2), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+    return (y * y).sum()
+
+
 PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "pointwise": (lambda x: jnp.tanh(x) * 2.0 + 1.0, (normal(100),)),
     "sum": (lambda x: (x * x).sum(), (normal(100),)),
@@ -54,6 +63,19 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "dense": (
         lambda x, w, b: jnp.tanh(x @ w + b),
         (normal(64, 48), normal(48, 96), normal(96)),
+    ),
+    "product_of_a_batch_of_one": (
+        lambda x, w, b: jnp.einsum("bij,bjk->bik", x, w) + b,
+        (normal(1, 33, 20), normal(1, 20, 40), normal(40)),
+    ),
+    "mlp_gradient": (calque.grad(mlp), (normal(20, 24), normal(24, 8), normal(32, 20))),
+    "gradient_of_a_strided_convolution": (
+        calque.grad(strided),
+        (normal(2, 9, 9, 4), normal(3, 3, 4, 8)),
+    ),
+    "updates": (
+        lambda x, i: (jnp.cumsum(x).at[i].set(1.0).at[i + 1].add(2.0), x),
+        (normal(100), np.int32(3)),
     ),
     "scatter_add": (
         lambda x, i, u: x.at[i].add(u),

@@ -159,7 +159,7 @@ BAD = {
     ),
     "initial": (ValueError, r"initial.*\(3,\)", lambda: jnp.max(F, initial=jnp.ones(3))),
     "arange": (ValueError, "1j", lambda: jnp.arange(1j)),
-    "clip": (ValueError, "complex", lambda: jnp.clip(jnp.ones(2) * 1j)),
+    "clip": (ValueError, "Complex", lambda: jnp.clip(jnp.ones(2) * 1j)),
     "meshgrid": (ValueError, r"1D.*\(\)", lambda: jnp.meshgrid(1.0, jnp.ones(2))),
     "eye": (ValueError, "1.5", lambda: jnp.eye(2, k=1.5)),
     "tril": (TypeError, "1.5", lambda: jnp.tril(F, 1.5)),

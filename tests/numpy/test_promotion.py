@@ -47,13 +47,13 @@ def test_ranks_that_the_library_mixes(name):
 
 
 def test_dtypes():
-    i = jnp.arange(3)
+    i, Z = jnp.arange(3), X * 1j
     with jax.numpy_dtype_promotion("strict"):
         for mixed in (lambda: Y + i, lambda: jnp.add(Y, i), lambda: jnp.concatenate([Y, i])):
             with pytest.raises(jax.dtypes.TypePromotionError, match="int32"):
                 mixed()
         assert (Y + 1).tolist() == [2, 2, 2]
-        jnp.pad(X * 1j, 1, mode="linear_ramp")
+        jnp.pad(Z, 1, mode="linear_ramp")
         jnp.median(X)
         jax.image.resize(X, (4, 4), "cubic")
 

@@ -151,19 +151,29 @@ def test_batch(name):
 @pytest.mark.parametrize(
     ("numbers", "sizes", "indices", "words"),
     [
-        (DN((1, 2), (0,), (0,)), (2, 3, 5), np.zeros((2, 1), "int32"), "slice size 1"),
+        (DN((1, 2), (0,), (0,)), (2, 3, 5), np.zeros((2, 1), "int32"), "with bound 1"),
         (
             DN((1, 2), (0,), (0,)),
             (1, 3, 6),
             np.zeros((2, 1), "int32"),
-            "within the operand's shape",
+            "Slice size at index 2",
         ),
         (DN((1,), (0,), (0,)), (1, 3, 5), np.zeros((2, 1), "int32"), "offset_dims"),
         (DN((2, 1), (0,), (0,)), (1, 3, 5), np.zeros((2, 1), "int32"), "sorted"),
-        (DN((1, 2), (0,), (0, 1)), (1, 3, 5), np.zeros((2, 1), "int32"), "index vectors have 1"),
+        (
+            DN((1, 2), (0,), (0, 1)),
+            (1, 3, 5),
+            np.zeros((2, 1), "int32"),
+            "has 2 elements in start_index_map",
+        ),
         (DN((1, 2), (0,), (0,)), (1, 3, 5), np.zeros((2, 1), "float32"), "integers"),
-        (DN((1,), (0,), (0,), (1,), (0,)), (1, 1, 5), np.zeros((2, 1), "int32"), "does not match"),
-        (DN((1, 2), (0,), (3,)), (1, 3, 5), np.zeros((2, 1), "int32"), "distinct dimensions"),
+        (
+            DN((1,), (0,), (0,), (1,), (0,)),
+            (1, 1, 5),
+            np.zeros((2, 1), "int32"),
+            "have the same shape",
+        ),
+        (DN((1, 2), (0,), (3,)), (1, 3, 5), np.zeros((2, 1), "int32"), "Invalid start_index_map"),
     ],
 )
 def test_errors(numbers, sizes, indices, words):

@@ -125,12 +125,12 @@ def test_iota(dtype):
 @pytest.mark.parametrize(
     ("fun", "words"),
     [
-        (lambda x: L.broadcast_in_dim(x, (2, 4), (0, 1)), "1 or the result's"),
+        (lambda x: L.broadcast_in_dim(x, (2, 4), (0, 1)), "either be 1"),
         (
             lambda x: L.broadcast_in_dim(L.transpose(x, (1, 0)), (2, 3), (1, 0)),
             "strictly increasing",
         ),
-        (lambda x: L.broadcast_in_dim(x, (2, 3), (0,)), "one broadcast dimension"),
+        (lambda x: L.broadcast_in_dim(x, (2, 3), (0,)), "equal to operand ndim"),
         (lambda x: L.reshape(x, (4,)), "total size must be unchanged"),
         (lambda x: L.reshape(x, (-1,)), "must all be positive"),
         (lambda x: L.reshape(x, (6,), (0, 0)), "permutation"),
@@ -139,7 +139,7 @@ def test_iota(dtype):
         (lambda x: L.expand_dims(x, (0, 0)), "repeated axis"),
         (lambda x: L.collapse(x, 1, 0), "Invalid dimension range"),
         (lambda x: creation.full((2,), np.ones(2)), "scalar fill_value"),
-        (lambda x: creation.full((2.5,), 0.0), "sequence of integers"),
+        (lambda x: creation.full((2.5,), 0.0), "1D sequences of concrete values"),
         (lambda x: creation.broadcasted_iota("float32", (2,), 1), "out of bounds"),
         (lambda x: L.broadcast_shapes((2,), (3,)), "Incompatible shapes"),
     ],

@@ -94,7 +94,7 @@ def test_nothing_gives_the_start():
 
 def test_checks():
     x = np.ones((2, 3), np.float32)
-    with pytest.raises(ValueError, match="same structure"):
+    with pytest.raises(ValueError, match="same tree structure"):
         traced(lambda v: R.reduce((v, v), 0.0, add, (0,)), x)
     with pytest.raises(NotImplementedError, match="uses a traced value from outside"):
         traced(

@@ -215,7 +215,7 @@ def test_scatter_apply():
         (DN((1, 2), (0,), (0,)), np.zeros((2, 1), "int32"), up(2, 3, 6), "exceed"),
         (DN((1, 2), (0,), (0,)), np.zeros((2, 1), "int32"), up(3, 3, 5), "scatter dimensions"),
         (DN((1, 2), (0,), (0,)), np.zeros((2, 1), "float32"), up(2, 3, 5), "integers"),
-        (DN((1, 2), (), (0,)), np.zeros((2, 1), "int32"), up(2, 3, 5), "together stand for"),
+        (DN((1, 2), (), (0,)), np.zeros((2, 1), "int32"), up(2, 3, 5), "window of size 2"),
         (DN((2, 1), (0,), (0,)), np.zeros((2, 1), "int32"), up(2, 3, 5), "sorted"),
         (
             DN((1, 2), (0,), (0,)),

@@ -300,7 +300,7 @@ def test_shaped_computation():
     ("fun", "words"),
     [
         (lambda x: W.reduce_window(x, 0.0, peer.ours.add, (2, 2)), "positive integers"),
-        (lambda x: W.reduce_window(x, 0.0, peer.ours.add, (0,)), "positive integers"),
+        (lambda x: W.reduce_window(x, 0.0, peer.ours.add, (0,)), "strictly positive"),
         (lambda x: W.reduce_window(x, np.int32(0), peer.ours.add, (2,)), "same dtypes"),
         (lambda x: W.reduce_window((x,), 0.0, peer.ours.add, (2,)), "one structure"),
         (lambda x: W.reduce_window(x, 0.0, peer.ours.add, (2,), (1,), "FULL"), "Unrecognized"),

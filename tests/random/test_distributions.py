@@ -8,7 +8,7 @@ import pytest
 
 import calque
 from calque import random
-from tests.peers import compare, jax
+from tests.peers import compare, jax, processor_flags
 
 
 def F(*x):
@@ -122,6 +122,17 @@ def test_values(name: str, kw: dict[str, Any], partitionable: bool) -> None:
     rest = {k: v for k, v in kw.items() if k not in arrays}
     draw = calque.jit(lambda key, arrays: getattr(random, name)(key, **arrays, **rest))
     compare(draw(random.key(42), arrays), want, 1e-5)
+
+
+@pytest.mark.peer
+@pytest.mark.skipif("fma" not in processor_flags(), reason="XLA has other bits without FMA")
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_normal_numbers_are_the_same_bits(dtype: str) -> None:
+    for seed, shape in ((0, (100_003,)), (1, (30, 31)), (2, (5,))):
+        want = np.asarray(jax().random.normal(jax().random.key(seed), shape, dtype))
+        draw = calque.jit(lambda key, shape=shape: random.normal(key, shape, dtype))
+        for got in (random.normal(random.key(seed), shape, dtype), draw(random.key(seed))):
+            assert np.asarray(got).tobytes() == want.tobytes()
 
 
 @pytest.mark.peer

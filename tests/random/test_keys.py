@@ -26,7 +26,7 @@ def test_seeds() -> None:
     assert random.PRNGKey(0x123456789).tolist() == [0, 0x23456789]
     assert random.PRNGKey(np.int32(7)).tolist() == calque.jit(random.PRNGKey)(7).tolist() == [0, 7]
     for bad, error in ((1.5, TypeError), ("a", TypeError), (jnp.ones(2, int), TypeError)):
-        with pytest.raises(error, match="PRNG"):
+        with pytest.raises(error, match="seed"):
             random.key(bad)
 
 
@@ -40,7 +40,7 @@ def test_dtypes_and_algorithms() -> None:
     assert [random.key_impl(random.key(0, impl=i)) for i in names] == names
     with pytest.raises(ValueError, match="mersenne"):
         random.key(0, impl="mersenne")
-    with pytest.raises(TypeError):
+    with pytest.raises(ValueError, match="both"):
         random.key(0, impl="rbg", dtype=key.dtype)
 
 

@@ -404,6 +404,22 @@ class ArrayInterface:
         *,
         method: str = "scan",
     ) -> Array: ...
+    @property
+    def flat(self) -> Any: ...
+    def compress(
+        self,
+        condition: ArrayLike,
+        axis: int | None = None,
+        *,
+        out: None = None,
+        size: int | None = None,
+        fill_value: ArrayLike | None = 0,
+    ) -> Array: ...
+    def choose(
+        self, choices: ArrayLike | Sequence[ArrayLike], out: None = None, mode: str = "raise"
+    ) -> Array: ...
+    def argpartition(self, kth: int, axis: int = -1) -> Array: ...
+    def byteswap(self, inplace: bool = False) -> Array: ...
     def nonzero(
         self,
         *,

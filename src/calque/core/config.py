@@ -83,10 +83,11 @@ _FLAGS: Final[dict[str, tuple[Any, bool]]] = {
     "debug_infs": (False, True),
     "debug_key_reuse": (False, True),
     "debug_index": (False, True),
+    "check_static_indices": (False, True),
     "check_tracer_leaks": (False, False),
     "traceback_filtering": ("auto", False),
     "on_stale": ("warn", False),
-    "platforms": (None, False),
+    "platforms": (None, True),
     "log_compiles": (False, False),
     "verify_kernels": (False, False),
     "allow_f16_reductions": (True, True),
@@ -102,10 +103,7 @@ _FLAGS: Final[dict[str, tuple[Any, bool]]] = {
     "no_tracing": (False, False),
     "num_cpu_devices": (-1, False),  # -1: what the environment says, or one
     "remove_size_one_mesh_axis_from_type": (False, True),
-    "softmax_custom_jvp": (
-        True,
-        False,
-    ),  # the derivative of softmax is the efficient one in any case
+    "softmax_custom_jvp": (False, False),  # the derivative is the efficient one in any case
     "thread_guard": (False, False),  # speaks of operations of several processes: there is one
     **dict.fromkeys(
         TRANSFERS, (None, False)
@@ -240,6 +238,11 @@ class Config:
     @property
     def values(self) -> dict[str, Any]:
         return {f"calque_{n}": self.read(n) for n in (*_FLAGS, *FOREIGN)}
+
+    @property
+    def x64_enabled(self) -> bool:
+        """Whether there are 64-bit types; older programs ask so."""
+        return bool(self.read("enable_x64"))
 
     def __getattr__(self, name: str) -> Any:
         if name in FOREIGN:

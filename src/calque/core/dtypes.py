@@ -104,7 +104,8 @@ def as_dtype(dtype: Any) -> Any:
     if dt not in _KNOWN:
         if dt.kind in "SUOMmV" or dt.itemsize > 16 or dt not in _KNOWN:
             raise TypeError(
-                f"calque arrays cannot have dtype {dt}; the dtypes are"
+                f"calque arrays cannot have dtype {dt}: as JAX only supports number, bool, and"
+                " string dtypes, and strings are not offered here, the dtypes are"
                 f" {', '.join(short_name(d) for d in ALL)}"
             )
     return dt
@@ -264,9 +265,11 @@ def _join(*nodes: Any) -> Any:
     if len(least) == 1:
         return least[0]
     names = ", ".join(n if isinstance(n, str) else n.name for n in nodes)
+    narrow = sorted({finfo(n).bits for n in nodes if n in FLOAT8})
     raise TypePromotionError(
-        f"Input dtypes ({names}) have no available implicit dtype promotion path. Use an explicit"
-        " conversion such as x.astype(jnp.float32)."
+        f"Input dtypes ({names}) have no available implicit dtype promotion path."
+        + "".join(f" {bits}-bit floats do not support implicit promotion." for bits in narrow)
+        + " Use an explicit conversion such as x.astype(jnp.float32)."
     )
 
 
@@ -312,16 +315,37 @@ def _promote(items: tuple[tuple[Any, bool], ...], strict: bool, x64: bool) -> tu
         raise TypePromotionError("float0 values (tangents of integers) take no part in arithmetic.")
     strong = {d for d, weak in items if not weak}
     if strict and len(strong) > 1:
-        raise TypePromotionError(
-            f"Input dtypes {', '.join(sorted(d.name for d in strong))} differ, and"
-            " calque_numpy_dtype_promotion is 'strict': convert explicitly."
-        )
+        raise _not_strict(strong)
     if len(kinds) == 1 and not strong:
         return next(iter(kinds)), True
-    node = _join(*sorted({weak_node(d) if weak else d for d, weak in items}, key=str))
+    nodes = {weak_node(d) if weak else d for d, weak in items}
+    node = _join(*sorted(nodes, key=str))
+    if strict and strong and node not in strong:  # a Python number keeps the type that it meets
+        raise _not_strict(nodes)
     if isinstance(node, str):
         return canonicalize_as(_WEAK_DTYPE[node], x64), True
     return canonicalize_as(node, x64), not strong and node != bool_
+
+
+def _not_strict(nodes: set[Any]) -> TypePromotionError:
+    names = ", ".join(sorted(n if isinstance(n, str) else n.name for n in nodes))
+    return TypePromotionError(
+        f"Input dtypes {names} have no available implicit dtype promotion path when"
+        " jax_numpy_dtype_promotion=strict (the same flag as calque_numpy_dtype_promotion):"
+        " convert explicitly."
+    )
+
+
+def promote_in_any_case(items: tuple[tuple[Any, bool], ...]) -> tuple[Any, bool]:
+    """As `promote` does unless promotion is strict: where a rule of its own brings dtypes
+    together."""
+    kinds = tuple(dict.fromkeys(items))
+    return kinds[0] if len(kinds) == 1 else _promote(kinds, False, config.enable_x64)
+
+
+def wide_promotion(items: tuple[tuple[Any, bool], ...]) -> Any:
+    """The common dtype as it is where 64-bit types are enabled, whether they are or not."""
+    return _promote(tuple(dict.fromkeys(items)), config.numpy_dtype_promotion == "strict", True)[0]
 
 
 def canonicalize_as(dtype: Any, x64: bool) -> Any:

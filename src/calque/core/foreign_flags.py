@@ -15,7 +15,6 @@ FOREIGN: Final[dict[str, Any]] = {
     "captured_constants_report_frames": 0,
     "captured_constants_warn_bytes": 2000000000,
     "check_proxy_envs": True,
-    "check_static_indices": False,
     "compilation_cache_check_contents": False,
     "compilation_cache_dir": None,
     "compilation_cache_expect_pgle": False,

@@ -13,6 +13,7 @@ import numpy as np
 from calque.core.dtypes import is_extended
 from calque.core.errors import KeyReuseError
 from calque.machine.caches import Table
+from calque.machine.call.arrays import ArrayImpl
 
 MOST: Final = 100_000  # arrays of keys that are remembered
 WORDS: Final = (2, 4)  # the words of a raw key
@@ -143,3 +144,6 @@ def is_used(array: Any) -> bool:
     """Whether one of the keys in the array is known to be used up."""
     known = _arrays.get(id(array))
     return known is not None and bool(known.keys.used.any())
+
+
+setattr(ArrayImpl, "_consumed", property(is_used))  # noqa: B010 (libraries ask under this name)

@@ -11,10 +11,13 @@ from typing import Any, Final, cast
 
 import optree
 
+from calque.core.lazy import LazyModule
 from calque.machine.daemons import guard_at_exit
 from calque.machine.state import process
 
 guard_at_exit(globals(), "optree")  # which forgets all classes then
+
+json = LazyModule("json")
 
 NAMESPACE = "calque"
 _registered_classes: Final[set[type]] = process.container("classes of containers", set())
@@ -44,7 +47,13 @@ class PyTreeDef:
         return self._spec.unflatten(leaves)
 
     def flatten_up_to(self, tree: Any) -> list[Any]:
-        return self._spec.flatten_up_to(tree)
+        try:
+            return self._spec.flatten_up_to(tree)
+        except ValueError:
+            why = _unlike(self, tree)
+            if why is None:
+                raise
+            raise ValueError(why) from None
 
     def children(self) -> list[PyTreeDef]:
         return [PyTreeDef(s) for s in self._spec.children()]
@@ -55,6 +64,47 @@ class PyTreeDef:
         if kind == _LEAF_KIND:
             return None
         return _node_type(self._spec, custom), _auxiliary(kind, data)
+
+    def walk(
+        self,
+        f_node: Callable[[tuple[Any, ...], Any], Any],
+        f_leaf: Callable[[Any], Any] | None,
+        leaves: Iterable[Any],
+    ) -> Any:
+        """The tree rebuilt bottom up: `f_leaf` of each leaf, `f_node` of what has been made of the
+        children of a container and of its auxiliary data."""
+        values, stack = iter(leaves), list[Any]()
+        for kind, arity, data, *_ in self._spec.__getstate__()[0]:
+            if kind == _LEAF_KIND:
+                x = next(values)
+                stack.append(x if f_leaf is None else f_leaf(x))
+                continue
+            parts = tuple(stack[len(stack) - arity :])
+            del stack[len(stack) - arity :]
+            stack.append(f_node(parts, _auxiliary(kind, data)))
+        return stack[-1]
+
+    def serialize_using_proto(self) -> bytes:
+        """A structure of tuples, lists, dicts with strings as keys and None as bytes."""
+        nodes = []
+        for kind, arity, data, *_ in self._spec.__getstate__()[0]:
+            if kind not in (_LEAF_KIND, _NONE, _TUPLE, _LIST, _DICT):
+                raise ValueError(f"{self}: only tuples, lists, dicts and None can be written")
+            if kind == _DICT and not all(isinstance(k, str) for k in data):
+                raise TypeError(f"{self}: only dicts whose keys are strings can be written")
+            nodes.append((kind, arity, data if kind == _DICT else None))
+        return json.dumps(nodes).encode()
+
+    @staticmethod
+    def deserialize_using_proto(registry: Any, data: bytes) -> PyTreeDef:
+        """The structure that `serialize_using_proto` has written."""
+        stack: list[Any] = []
+        for kind, arity, keys in json.loads(data):
+            parts = stack[len(stack) - arity :]
+            del stack[len(stack) - arity :]
+            made = {_LEAF_KIND: 0, _NONE: None, _TUPLE: tuple(parts), _LIST: parts}
+            stack.append(dict(zip(keys, parts)) if kind == _DICT else made[kind])
+        return structure(stack[-1])
 
     def compose(self, inner: PyTreeDef) -> PyTreeDef:
         return PyTreeDef(self._spec.compose(inner._spec))
@@ -67,7 +117,16 @@ class PyTreeDef:
         return self._spec.is_leaf()
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, PyTreeDef) and self._spec == other._spec
+        if not isinstance(other, PyTreeDef):
+            return False
+        try:
+            return self._spec == other._spec
+        except Exception as e:
+            raise ValueError(
+                "Exception raised while checking equality of metadata fields of pytree. Make sure"
+                " that metadata fields can be hashed and that their comparison gives a bool: arrays"
+                f" belong among the children. {type(e).__name__}: {e}"
+            ) from e
 
     def __ne__(self, other: object) -> bool:
         return not self == other
@@ -130,7 +189,7 @@ def _node_text(kind: int, data: Any, custom: Any, parts: list[str]) -> str:
 def _auxiliary(kind: int, data: Any) -> Any:
     """What a node holds besides its children, in JAX's form."""
     if kind == _CUSTOM:
-        return data.value if isinstance(data, _Aux) else data
+        return data[0] if isinstance(data, _Aux) else data
     if kind == _ORDERED:
         return tuple(data)
     if kind == _DEFAULT:
@@ -196,15 +255,23 @@ def register(
         raise ValueError(f"Duplicate custom PyTreeDef type registration for {cls}.")
 
     def flat(x: Any) -> Any:
-        children, aux = flatten_func(x)
-        return tuple(children), _Aux(aux)
+        made = flatten_func(x)
+        try:
+            children, aux = made
+            if type(children) is tuple:
+                return children, _Aux((aux,))
+        except (TypeError, ValueError):
+            raise ValueError(f"{_PAIR}, got {made!r}") from None
+        if not isinstance(children, Iterable):
+            raise ValueError(f"{_PAIR} where 'children' is iterable, got {made!r}")
+        return tuple(children), _Aux((aux,))
 
     with warnings.catch_warnings():  # a named tuple may be a container of another kind
         warnings.filterwarnings("ignore", "PyTree type .* is a subclass of", UserWarning)
         optree.register_pytree_node(
             cls,
             flat,
-            lambda aux, children: unflatten_func(cast(_Aux, aux).value, children),
+            lambda aux, children: unflatten_func(cast(_Aux, aux)[0], children),
             namespace=NAMESPACE,
         )
     _registered_classes.add(cls)
@@ -212,22 +279,19 @@ def register(
         _keys_of[cls] = keys
 
 
-class _Aux:
-    """Auxiliary data: compared by equality, hashed only when it can be."""
+_PAIR = (
+    "The to_iterable function for a custom PyTree node should return a (children, aux_data) tuple"
+)
 
-    __slots__ = ("value",)
 
-    def __init__(self, value: Any):
-        self.value = value
+class _Aux(tuple[Any]):
+    """Auxiliary data: compared as tuples compare their elements, which takes no frame of Python,
+    and hashed only when it can be."""
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Aux) and bool(self.value == other.value)
-
-    def __hash__(self) -> int:
-        return hash(self.value)
+    __slots__ = ()
 
     def __repr__(self) -> str:
-        return repr(self.value)
+        return repr(self[0])
 
 
 # ---------------------------------------------------------------- key paths, as JAX prints them
@@ -310,7 +374,7 @@ class FlattenedIndexKey:
         return isinstance(other, FlattenedIndexKey) and self.key == other.key
 
     def __hash__(self) -> int:
-        return hash(self.key)
+        return hash(("flat index", self.key))
 
 
 KeyPath = tuple[Any, ...]
@@ -395,7 +459,7 @@ def one_level(tree: Any) -> tuple[list[Any], Any, list[Any]]:
         tree, none_is_leaf=False, namespace=NAMESPACE
     )
     if isinstance(aux, _Aux):
-        aux = aux.value
+        aux = aux[0]
     elif isinstance(tree, defaultdict):
         aux = (cast(Any, aux)[0], tuple(cast(Any, aux)[1]))
     elif isinstance(aux, list):
@@ -457,7 +521,7 @@ def _difference_here(prefix: Any, full: Any) -> tuple[str, str] | None:
             f" {kind} of length {len(left)}, but the full pytree has a subtree of the same type"
             f" but of length {len(right)}."
         )
-    if _Aux(left_aux) != _Aux(right_aux):
+    if (left_aux,) != (right_aux,):
         return "pytree metadata", (
             f"\n    {type(prefix)}\nwith metadata\n    {left_aux}\nbut at the same key path the"
             f" full pytree has a subtree of the same type but with metadata\n    {right_aux}"
@@ -470,3 +534,33 @@ def _listed(keys: Iterable[Any]) -> str:
 
 
 all_leaves = functools.partial(optree.all_leaves, none_is_leaf=False, namespace=NAMESPACE)
+
+
+_KIND_NAMES: Final = {_NONE: "None", _TUPLE: "tuple", _LIST: "list", _DICT: "dict"}
+
+
+def _unlike(treedef: PyTreeDef, tree: Any) -> str | None:
+    """Where a tree does not begin as a structure says, and how; None where it does."""
+    kind, arity, data, *_ = treedef._spec.__getstate__()[0][-1]
+    if kind == _LEAF_KIND:
+        return None
+    expected, got = treedef.type, type(tree)
+    name = _KIND_NAMES.get(kind) or ("named tuple" if kind == _NAMED_TUPLE else expected.__name__)
+    if kind == _NAMED_TUPLE and issubclass(got, tuple) and hasattr(got, "_fields"):
+        if got is not expected:
+            return f"Named tuple type mismatch: expected type: {expected}, tuple: {tree!r}."
+    elif kind in (_CUSTOM, _STRUCT) and got is not expected:
+        return f"Custom node type mismatch: expected type: {expected}, value: {tree!r}."
+    elif got is not expected:
+        return f"Expected {name}, got {tree!r}."
+    children, aux, _ = one_level(tree)
+    if issubclass(expected, dict) and set(tree) != set(data[1] if kind == _DEFAULT else data):
+        keys = list(data[1] if kind == _DEFAULT else data)
+        return f"Dict key mismatch; expected keys: {keys}; dict: {tree!r}."
+    if len(children) != arity:
+        what = name.capitalize()
+        return f"{what} arity mismatch: {len(children)} != {arity}; {name}: {tree!r}."
+    if kind == _CUSTOM and (aux,) != data:
+        return f"Mismatch custom node data: {data!r} != {aux!r}; value: {tree!r}."
+    parts = zip(treedef.children(), children)
+    return next((why for why in (_unlike(d, x) for d, x in parts) if why), None)

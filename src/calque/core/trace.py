@@ -55,6 +55,11 @@ def typeof(x: Any) -> ShapedArray:
     if t in _PYTHON_AVALS:
         return _PYTHON_AVALS[t](x)
     if isinstance(x, (np.ndarray, np.generic)):
+        if t is not np.ndarray and isinstance(x, np.ma.MaskedArray):
+            raise ValueError(
+                "numpy masked arrays are not supported as direct inputs to calque functions. Use"
+                " arr.filled() to convert the value to a standard numpy array."
+            )
         dtype = x.dtype
         if dtype.kind == "V" and dtype == float0:
             return ShapedArray(x.shape, float0)
@@ -86,7 +91,7 @@ def _python_int(x: int) -> ShapedArray:
     limit = 1 << (8 * dtype.itemsize - 1)
     if not -limit <= x < limit:
         raise OverflowError(
-            f"Python int {x} too large to convert to {dtype.name}; give it a wider dtype"
+            f"Python int too large to convert to {dtype.name}: {x}; give it a wider dtype"
             + (
                 ""
                 if dtype.itemsize == 8
@@ -372,15 +377,26 @@ def check_alive(x: Tracer) -> None:
 
 
 def leaked(x: Tracer | None, trace: Trace) -> Exception:
-    what = f"a traced value of type {x.aval.str_short()}" if x is not None else "a traced value"
+    what = "a traced value"
+    if x is not None:
+        what += f" of type {x.aval.dtype.name}[{','.join(map(str, x.aval.shape))}]"
     name = getattr(trace, "function", "")
     return errors.UnexpectedTracerError(
         f"Encountered an unexpected tracer: {what} was used after the transformation that made it"
         + (f" (of function {name})" if name else "")
-        + " had ended. A function under jit, grad or vmap must return its results: a value stored"
-        " in a global, a list or an attribute while tracing is a placeholder, not an array."
+        + " had ended. Perhaps it escaped through global state from a function that was traced"
+        f" before.{_created(x)} A function under jit, grad or vmap must return its results: a value"
+        " stored in a global, a list or an attribute while tracing is a placeholder, not an array."
         " Return it instead."
     )
+
+
+def _created(x: Tracer | None) -> str:
+    """The line that made a traced value, as far as it is known."""
+    if not isinstance(x, JaxprTracer) or not isinstance(x._trace, JaxprTrace):
+        return ""
+    maker = next((e for e in x._trace.eqns if x._var in e.outvars), None)
+    return f" It was created on line {describe(maker.source)}." if maker and maker.source else ""
 
 
 # ---------------------------------------------------------------- running jaxprs

@@ -9,6 +9,7 @@ from calque.machine.caches import Counters
 from calque.machine.call import functions as callpath
 from calque.machine.code.arena import arena
 from calque.machine.state import process
+from calque.native import stored
 from calque.native.emit import kernels
 from calque.transforms.jit.traced import stats as jit_stats
 
@@ -56,12 +57,13 @@ def stats() -> Statistics:
     >>> sorted(calque.stats())[:3]
     ['allocations', 'bytes_idle', 'bytes_in_use']
     >>> [c.bound for c in calque.stats().caches if c.name == "kernels"]
-    [50000]
+    [1024]
 
     `calls`: of jitted and library functions, of which `calls_through_python` were not served by
     machine code alone; `traces`: functions traced; `compiles`: kernels compiled;
-    `kernels_from_disk` and `kernels_from_memory`: kernels found instead; `bytes_of_code`: what
-    they and the runtime take in memory; `bytes_in_use` and `bytes_idle`: memory of arrays, in use
+    `kernels_from_disk` and `kernels_from_memory`: kernels found instead; `programs_from_disk`:
+    programs that another process planned; `bytes_of_code`: what kernels and the runtime take in
+    memory; `bytes_in_use` and `bytes_idle`: memory of arrays, in use
     and kept for the next ones; `allocations`: blocks handed out.
 
     `caches` has a name, `hits`, `misses`, `size`, `evictions` and `bound` for each cache, and
@@ -75,6 +77,7 @@ def stats() -> Statistics:
         "compiles": kernels.stats.compiled,
         "kernels_from_disk": kernels.stats.disk,
         "kernels_from_memory": kernels.stats.memory,
+        "programs_from_disk": stored.stats.found,
         "bytes_of_code": sum(arena.used()),
         "bytes_in_use": m.live_bytes,
         "bytes_idle": m.idle_bytes,

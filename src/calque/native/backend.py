@@ -3,196 +3,80 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from calque.core.arrays import to_array
-from calque.core.avals import ShapedArray, nbytes
-from calque.core.backends import MemoryStats, Options, flops, traffic
+from calque.core.avals import ShapedArray
+from calque.core.backends import MemoryStats, Options
 from calque.core.config import config
 from calque.core.jaxprs import ClosedJaxpr
 from calque.core.lazy import LazyModule
-from calque.machine.call.functions import run_program
 from calque.machine.driver.program import Program
-from calque.native.control.emitters import EMITTERS
-from calque.native.emit import kernels
-from calque.native.lower.graph import graph_of
-from calque.native.lower.rules import View
-from calque.native.lower.sizes import Sizes
+from calque.native import stored
+from calque.native.calls import call_program, memory_of
 from calque.native.passes.pipeline import run as run_passes
-from calque.native.plan.blocks import Planner
-from calque.native.plan.fusion import fused
-from calque.native.plan.program import Assembler
-from calque.native.plan.reuse import reuse
-from calque.native.plan.scheduling import scheduled
-from calque.native.plan.steps import Call, Routine, Step, Switch, walk
-from calque.native.scalars.expr import Buffer, Expr
 
 if TYPE_CHECKING:
-    from calque.native.plan.verify import StepForm
+    from calque.native.executable import Executable
 
-checks = LazyModule("calque.native.plan.verify")
-views = LazyModule("calque.native.views")
-RELEASE_NS = 20_000  # shorter programs keep the GIL: giving it up costs some 50 ns
-
-
-class Lowered(NamedTuple):
-    """A program in stages: where its arguments and results live, what is to be done, and what
-    lowering knows of it."""
-
-    planner: Planner
-    inputs: tuple[Buffer, ...]
-    outputs: tuple[tuple[Buffer, ShapedArray], ...]
-    steps: tuple[Step, ...]
+# what plans is imported by the first program that nobody has planned yet
+executable = LazyModule("calque.native.executable")
 
 
-class Planned:
-    """A program as steps over compiled kernels. With `Sizes(known=False)` the kernels serve every
-    shape of these ranks."""
+class Found:
+    """A compiled program that another process planned: it is planned here when somebody asks how
+    it works."""
 
-    program: Any
-
-    def __init__(self, closed: ClosedJaxpr, options: Options, sizes: Sizes) -> None:
-        self.closed, self.options = closed, options
+    def __init__(self, closed: ClosedJaxpr, options: Options, program: Program) -> None:
+        self.closed, self.options, self.program = closed, options, program
         self.in_avals: Sequence[ShapedArray] = closed.in_avals
         self.out_avals: Sequence[ShapedArray] = closed.out_avals
-        self.simplified = run_passes(closed)
-        lowered = self.lowered(sizes)
-        self.planner = lowered.planner
-        self.inputs, self.outputs = lowered.inputs, lowered.outputs
-        self.steps = self.checked("steps", scheduled(self.nests(lowered), sizes), lowered)
-        self.homes: dict[Buffer, Buffer] = {}
-        if sizes.known:
-            self.share_memory()
-        self.calls = [s for s in walk(self.steps) if isinstance(s, Call)]
-        self.routines = [s for s in walk(self.steps) if isinstance(s, Routine)]
-        schedules = list(dict.fromkeys(c.schedule for c in self.calls))
-        self.kernels = kernels.compile_kernels([s.body for s in schedules], exact=options.exact)
-        self.code = dict(zip(schedules, self.kernels))
-        self.host_calls = list(self.planner.host_calls)
-
-    def lowered(self, sizes: Sizes) -> Lowered:
-        """Homes for what comes in and goes out, and the stages between."""
-        p, g = Planner(sizes, EMITTERS), graph_of(self.simplified)
-        inputs: list[Buffer] = []
-        for n, value in zip(g.consts, self.simplified.consts):
-            p.constant_array(n, value)
-        for n in g.inputs:
-            inputs.append(p.buffer(n, "in"))
-            p.view[n] = View(inputs[-1])
-        p.donated = {inputs[i] for i in self.options.donated}
-        outputs = [(p.buffer(n, "out"), aval) for n, aval in zip(g.outputs, self.out_avals)]
-        homes = [(n, View(b)) for n, (b, _) in zip(g.outputs, outputs)]
-        made = Lowered(
-            p, tuple(inputs), tuple(outputs), tuple(p.block("program", homes, g.effects))
-        )
-        self.checked("stages", made.steps, made)
-        return made
-
-    def nests(self, lowered: Lowered) -> Sequence[Step]:
-        """Stages that share loops as one nest each."""
-        p = lowered.planner
-        return self.checked("nests", fused(lowered.steps, p.mutable, p.sizes), lowered)
-
-    def checked(self, form: StepForm, steps: Sequence[Step], lowered: Lowered) -> Sequence[Step]:
-        """The steps; in tests they are verified."""
-        if config.verify_kernels:
-            given = [*lowered.inputs, *[b for b, _ in lowered.planner.consts]]
-            checks.verify_steps(steps, form, given, [b for b, _ in lowered.outputs])
-        return steps
-
-    def share_memory(self) -> None:
-        """Let results take the memory of what dies with them, that of donated inputs above all."""
-        p = self.planner
-        outputs, donated = (
-            [b for b, _ in self.outputs],
-            [self.inputs[i] for i in self.options.donated],
-        )
-        self.steps, self.homes = reuse(self.steps, p.mutable, outputs, donated, p.bytes)
-        p.mutable -= self.homes.keys()
+        self._planned: Executable | None = None
 
     @property
-    def driver(self) -> Program:
-        """The program whose text is shown."""
-        made: Program = self.program
-        return made
+    def planned(self) -> Executable:
+        if self._planned is None:
+            self._planned = planned(self.closed, self.options)
+        return self._planned
 
-    def cost_analysis(self) -> dict[str, float]:
-        return {
-            "flops": float(flops(self.simplified.eqns)),
-            "bytes accessed": float(traffic(self.closed)),
-        }
-
-    def as_text(self, stage: str | None = None) -> str:
-        text: str = views.text(self, stage)
-        return text
-
-
-def is_long(p: Planned) -> bool:
-    """Whether other Python threads should run meanwhile."""
-    known = sum(c.schedule.ns for c in p.calls if not c.stands_in) + sum(r.ns for r in p.routines)
-    return known > RELEASE_NS or not all(is_plain(s) for s in p.steps)
-
-
-def is_plain(s: Step) -> bool:
-    """Whether these are just calls, perhaps chosen by a size."""
-    if isinstance(s, Switch):
-        return isinstance(s.index, Expr) and all(is_plain(x) for c in s.cases for x in c)
-    return isinstance(s, (Call, Routine))
-
-
-class Executable(Planned):
-    """A compiled program: `program` for the machine's call path, `call` from Python."""
-
-    def __init__(self, closed: ClosedJaxpr, options: Options) -> None:
-        super().__init__(closed, options, Sizes())
-        self.program: Program = self.assemble()
-
-    def assemble(self) -> Program:
-        p = self.planner
-        a = Assembler(p.sizes, p.params, p.bytes, self.code)
-        return a.program(
-            self.inputs,
-            self.outputs,
-            p.consts,
-            p.mutable,
-            self.steps,
-            is_long(self),
-            self.donations(),
-        )
-
-    def donations(self) -> list[tuple[int, int | None]]:
-        """Each donated input with the output that takes its memory; with None what the program
-        computes takes it."""
-        places = {self.inputs[i]: i for i in self.options.donated}
-        taken = {
-            places[home]: k
-            for k, (b, _) in enumerate(self.outputs)
-            if (home := self.homes.get(b)) in places
-        }
-        return [(i, taken.get(i)) for i in self.options.donated]
+    def __getattr__(self, name: str) -> Any:
+        """What only a plan knows: its steps, kernels, homes."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.planned, name)
 
     def call(self, args: Sequence[Any]) -> list[Any]:
-        """Run on arrays (or what can become arrays) of exactly the avals of the program; gives
-        arrays."""
-        arrays = [to_array(a) for a in args]
-        for a, aval in zip(arrays, self.in_avals, strict=True):
-            if a.aval.shape != aval.shape or a.aval.dtype != aval.dtype:
-                raise TypeError(
-                    f"a program compiled for {aval.str_short()} was called with"
-                    f" {a.aval.str_short()}"
-                )
-        return run_program(self.program, arrays)
+        return call_program(self, args)
+
+    def as_text(self, stage: str | None = None) -> str:
+        return self.planned.as_text(stage)
+
+    def cost_analysis(self) -> dict[str, float]:
+        return self.planned.cost_analysis()
 
     def memory_analysis(self) -> MemoryStats:
-        taken = sum(nbytes(self.out_avals[k]) for _, k in self.donations() if k is not None)
-        return MemoryStats(
-            sum(map(nbytes, self.in_avals)),
-            sum(map(nbytes, self.out_avals)),
-            int(self.program.arena_bytes),
-            taken,
-        )
+        taken = [k for _, k, _ in self.program.donated if k >= 0]
+        return memory_of(self, taken)
 
 
-def compile(closed: ClosedJaxpr, options: Options | None = None) -> Executable:
+def compile(closed: ClosedJaxpr, options: Options | None = None) -> Executable | Found:
     """The public entry."""
-    return Executable(closed, options or Options())
+    options = options or Options()
+    simplified = run_passes(closed)
+    key = None if config.verify_kernels else stored.key_of(simplified, options)
+    if key is None:
+        return planned(closed, options)
+    made: list[Found] = []
+    program = stored.find(key, simplified, closed.out_avals, lambda: made[0].planned.program.text())
+    if program is not None:
+        made.append(Found(closed, options, program))
+        return made[0]
+    made_here = planned(closed, options)
+    if len(made_here.planner.consts) == len(simplified.consts):
+        stored.keep(key, made_here.program, [a for _, a in made_here.planner.consts])
+    return made_here
+
+
+def planned(closed: ClosedJaxpr, options: Options) -> Executable:
+    """A program that is planned in this process."""
+    made: Executable = executable.Executable(closed, options)
+    return made

@@ -25,8 +25,8 @@ from calque.machine.call.functions import run_program
 from calque.machine.driver.builder import Reg, Slot, Varying
 from calque.machine.driver.program import Program
 from calque.machine.driver.sizes import Pattern, SizedProgram
-from calque.native.backend import Planned, is_long
 from calque.native.emit.kernels import Kernel
+from calque.native.executable import Planned, is_long
 from calque.native.lower.sizes import Sizes
 from calque.native.plan.memory import ALIGN, arrange
 from calque.native.plan.program import Assembler, host_function

@@ -120,8 +120,7 @@ def _four(name: str, what: str, x: Any, target: tuple[int, ...]) -> Any:
     check_arraylike(name, x)
     x = to_array(x)
     shape = typeof(x).shape
-    if len(shape) == 3:
-        shape = (1, *shape)
+    shape = (1,) * (4 - len(shape)) + shape
     if len(shape) != 4 or any(a not in (1, c) for a, c in zip(shape, target)):
         raise ValueError(
             f"{name}: {what} of shape {typeof(x).shape} does not broadcast to (B, N, T, S) ="

@@ -1,5 +1,6 @@
 """Activation functions, as compositions of library functions: under jit each is one kernel."""
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -7,7 +8,7 @@ import numpy as np
 
 from calque import numpy as jnp
 from calque.core.arrays import Array, to_array
-from calque.core.dtypes import as_dtype, canonicalize, is_inexact
+from calque.core.dtypes import as_dtype, canonicalize, is_inexact, is_integer
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike, DTypeLike
 from calque.numpy.promotion import (
@@ -318,7 +319,14 @@ def one_hot(
     >>> import calque.numpy as jnp, calque.nn as nn
     >>> nn.one_hot(jnp.array([1]), 3)
     Array([[0., 1., 0.]], dtype=float32)"""
-    x = operand("one_hot", x)
+    x = jnp.asarray(x)
+    if not is_integer(typeof(x).dtype) and typeof(x).dtype != np.dtype(bool):
+        warnings.warn(
+            "calque.nn.one_hot input should be integer-typed, got dtype"
+            f" {typeof(x).dtype.name}: convert it",
+            DeprecationWarning,
+            stacklevel=2,
+        )
     n = typeof(x).ndim
     k = canonical_axis(axis, n + 1)
     classes = jnp.arange(num_classes, dtype=typeof(x).dtype).reshape(

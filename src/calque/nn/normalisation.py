@@ -73,11 +73,13 @@ def logsumexp(
         a = jnp.where(b != 0, a, -np.inf)
     else:
         a = to_array(promote_inexact(a)[0])
+    if where is not None:  # what is left out must not spoil the derivative by an overflow
+        a = jnp.where(where, a, -np.inf)
     axes = canonical_axes(axis, typeof(a).ndim)
     scale = jnp.real(a) if is_complex(typeof(a).dtype) else a
     top = jnp.max(scale, axes, keepdims=True, where=where, initial=-np.inf)
     top = stop_gradient(jnp.where(jnp.isfinite(top), top, 0))
-    terms = jnp.exp(a - top)
+    terms = jnp.exp(a - top.astype(typeof(a).dtype))
     if b is not None:
         terms = terms * b
     total = jnp.sum(terms, axes, keepdims=keepdims, where=where)
@@ -89,7 +91,7 @@ def logsumexp(
         if return_sign:
             return out, sign
         return out if b is None else jnp.where(sign < 0, np.nan, out)
-    return jnp.log(total) + shift
+    return jnp.log(total) + shift.astype(typeof(total).dtype)
 
 
 def logmeanexp(

@@ -8,7 +8,7 @@ import numpy as np
 
 from calque.core.arrays import Array
 from calque.core.dims import is_found
-from calque.core.dtypes import is_complex, is_inexact
+from calque.core.dtypes import canonicalize, is_complex, is_inexact
 from calque.core.extents import larger
 from calque.core.primitives import do
 from calque.core.trace import typeof
@@ -353,6 +353,7 @@ def cov(
     >>> jnp.cov(jnp.array([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]]))
     Array([[ 1., -1.],
            [-1.,  1.]], dtype=float32)"""
+    _check_inexact("cov", dtype)
     x = _variables(m, y, rowvar, dtype)
     if x.shape[1] == 0 or x.shape[0] == 0:
         return (
@@ -380,6 +381,11 @@ def cov(
     weighted = x if w is None else x * w
     out = dot(x, ufuncs.conjugate(weighted).T) / norm
     return out.squeeze()
+
+
+def _check_inexact(name: str, dtype: Any) -> None:
+    if dtype is not None and not is_inexact(canonicalize(dtype)):
+        raise ValueError(f"{name}: dtype must be a subclass of float or complex, got {dtype}")
 
 
 def _variables(m: Any, y: Any, rowvar: bool, dtype: Any) -> Any:
@@ -426,6 +432,7 @@ def corrcoef(
     >>> jnp.corrcoef(jnp.array([1.0, 2.0, 3.0]), jnp.array([3.0, 2.0, 1.0]))
     Array([[ 1., -1.],
            [-1.,  1.]], dtype=float32)"""
+    _check_inexact("corrcoef", dtype)
     c = cov(x, y, rowvar, dtype=dtype)
     if c.ndim == 0:
         return c / c

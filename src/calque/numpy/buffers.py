@@ -92,7 +92,7 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Array:
         return out
     if out.dtype.kind == "V" and out.dtype.itemsize == 2 and not out.dtype.names:
         out = out.view(as_dtype("bfloat16"))  # .npy files write bfloat16 as two bytes of no type
-    return asarray(out)
+    return out if out.dtype.kind in "OSU" else asarray(out)
 
 
 @python_only

@@ -174,8 +174,9 @@ def trapezoid(
     if x is None:
         (y,) = promote_inexact(array_of("trapezoid", y))
         width: Any = array_of("trapezoid", dx)
-        if width.ndim:
-            width = moveaxis(width, axis, -1) if width.ndim > 1 else width
+        if width.ndim:  # the axes of the last ones of y
+            missing = typeof(y).ndim - width.ndim
+            width = moveaxis(width.reshape((1,) * missing + width.shape), axis, -1)
     else:
         y, x = promote_inexact(*arrays("trapezoid", y, x))
         width = diff(x) if typeof(x).ndim == 1 else moveaxis(diff(x, axis=axis), axis, -1)
@@ -265,16 +266,15 @@ def interp(
     Array(1., dtype=float32)"""
     x, xp, fp = arrays("interp", x, xp, fp)
     if xp.shape != fp.shape or xp.ndim != 1:
-        raise ValueError(
-            f"xp and fp must be one-dimensional arrays of equal size, got shapes {xp.shape} and"
-            f" {fp.shape}"
-        )
+        raise ValueError("xp and fp must be one-dimensional arrays of equal size")
+    if is_complex(x.dtype) or is_complex(xp.dtype):
+        raise ValueError("jnp.interp: complex x values not supported.")
     x, xp = (asarray(v) for v in promote_inexact(x, xp))
     (fp,) = promote_inexact(fp)
     for name, v in (("left", left), ("right", right)):
         if isinstance(v, str) and v != "extrapolate":
             raise ValueError(
-                f"the only valid string value of `{name}` is 'extrapolate', but got: {v}"
+                f"the only valid string value of `{name}` is 'extrapolate', but got: {v!r}"
             )
     if period is not None:
         x, xp, fp, left, right = _periodic(x, xp, fp, period)

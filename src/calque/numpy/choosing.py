@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from calque.core import errors
 from calque.core.arrays import Array, is_concrete, to_numpy
 from calque.core.dtypes import canonicalize, is_integer
 from calque.core.trace import origin, typeof
+from calque.core.trace_state import Tracer
 from calque.core.types import ArrayLike, DTypeLike, ShapeLike
 from calque.numpy import ufuncs
 from calque.numpy.calls.marks import python_only
@@ -64,6 +66,9 @@ def unravel_index(indices: ArrayLike, shape: ShapeLike) -> tuple[Array, ...]:
     i = array_of("unravel_index", indices)
     if not is_integer(i.dtype):
         raise TypeError(f"unravel_index: indices must be integers, got {i.dtype.name}")
+    given = shape if isinstance(shape, (tuple, list)) else (shape,)
+    if any(isinstance(d, Tracer) for d in given):
+        return _unravelled_at(i, arrays("unravel_index", *given))
     sizes = canonical_shape(shape)
     total = int(np.prod(sizes, dtype=np.int64))
     # places beyond the ends are those of the last, or the first, element
@@ -72,6 +77,18 @@ def unravel_index(indices: ArrayLike, shape: ShapeLike) -> tuple[Array, ...]:
     for d in reversed(sizes):
         i, r = (i // d, i % d) if d else (i, i)
         out.append(r)
+    return tuple(reversed(out))
+
+
+def _unravelled_at(i: Any, sizes: Sequence[Any]) -> tuple[Array, ...]:
+    """`unravel_index` with sizes that only the running program knows."""
+    total = functools.reduce(ufuncs.multiply, sizes)
+    i = where(i < 0, ufuncs.maximum(i + total, 0), ufuncs.minimum(i, total - 1))
+    out = []
+    for d in reversed(sizes):
+        safe = ufuncs.maximum(d, 1)
+        out.append(where(d > 0, i % safe, i))
+        i = i // safe
     return tuple(reversed(out))
 
 
@@ -106,8 +123,8 @@ def ravel_multi_index(
         index = [ufuncs.minimum(ufuncs.maximum(i, 0), d - 1) for i, d in zip(index, sizes)]
     elif mode == "wrap":
         index = [i % d for i, d in zip(index, sizes)]
-    else:
-        raise ValueError(f"invalid mode={mode!r}. Expected 'raise', 'wrap', or 'clip'")
+    elif mode != "ignore":
+        raise ValueError(f"invalid mode={mode!r}. Expected 'raise', 'wrap', 'clip', or 'ignore'")
     if order not in ("C", "F"):
         raise ValueError(f"invalid order={order!r}. Expected 'C' or 'F'")
     pairs = list(zip(index, sizes))

@@ -20,13 +20,14 @@ from calque.numpy.promotion import (
     broadcast_shapes,
     broadcast_to,
     canonical_axes,
+    canonical_axis,
     check_arraylike,
     convert,
     promote_dtypes,
     refuse_out,
     result_dtype,
 )
-from calque.numpy.shaping import moveaxis, ravel, reshape
+from calque.numpy.shaping import expand_dims, moveaxis, ravel, reshape
 from calque.numpy.signatures import OutSharding
 from calque.ops.dimension_numbers import PrecisionLike, canonical_precision
 from calque.ops.sizes import places
@@ -89,8 +90,9 @@ def check_sizes(name: str, a: Any, b: Any, ka: int, kb: int) -> None:
     sa, sb = typeof(a).shape, typeof(b).shape
     if sa[ka] != sb[kb]:
         raise TypeError(
-            f"{name} got incompatible shapes for contraction: {sa} and {sb}: axis {ka} of the first"
-            f" has size {sa[ka]}, axis {kb} of the second {sb[kb]}."
+            f"{name} got incompatible shapes for contraction: {sa} and {sb}: dot_general requires"
+            f" contracting dimensions to have the same shape, got ({sa[ka]},) and ({sb[kb]},)."
+            f" They are axis {ka} of the first operand and axis {kb} of the second."
         )
 
 
@@ -123,6 +125,15 @@ def matmul(
     if not batch_b:
         return contract(a, b, (((ka,), (kb,)), ((), ())), precision, preferred_element_type)
     batch = broadcast_shapes("matmul", batch_a, batch_b)
+    ones = tuple(
+        i
+        for i, (m, n) in enumerate(zip(batch_a, batch_b))
+        if type(m) is type(n) is int and m == n == 1
+    )
+    if ones and len(batch_a) == len(batch_b):  # a product without them
+        a, b = (do.squeeze(x, dimensions=ones) for x in (a, b))
+        out = matmul(a, b, precision=precision, preferred_element_type=preferred_element_type)
+        return expand_dims(out, ones)
     if not batch_a:
         out = contract(a, b, (((ka,), (kb,)), ((), ())), precision, preferred_element_type)
         return moveaxis(out, 0, -2) if len(sa) == 2 else out
@@ -240,16 +251,20 @@ def tensordot(
     except TypeError:
         if isinstance(given, str) or not hasattr(given, "__len__") or len(given) != 2:
             raise TypeError(
-                "tensordot: axes must be an int, or a pair of ints or of sequences of ints, got"
+                "tensordot axes argument must be an int, a pair of ints, or a pair of lists of"
+                f" ints, got {axes!r}"
+            ) from None
+        pair = [v if isinstance(v, (tuple, list)) else (v,) for v in given]
+        if any(isinstance(i, str) for v in pair for i in v):
+            raise TypeError(
+                "tensordot requires both axes lists to be either ints, tuples or lists, got"
                 f" {axes!r}"
             ) from None
-        left, right = given
-        ca = canonical_axes(left if isinstance(left, (tuple, list)) else (left,), na)
-        cb = canonical_axes(right if isinstance(right, (tuple, list)) else (right,), nb)
-        if len(ca) != len(cb):
+        if len(pair[0]) != len(pair[1]):
             raise TypeError(
                 f"tensordot requires axes lists to have equal length, got {axes}"
             ) from None
+        ca, cb = canonical_axes(pair[0], na), canonical_axes(pair[1], nb)
     else:
         if n > min(na, nb):
             raise TypeError(
@@ -289,7 +304,9 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
     """A diagonal of two axes, as the last axis of the result."""
     check_arraylike("diagonal", a)
     n = typeof(a).ndim
-    i, j = canonical_axes((axis1, axis2), n)
+    i, j = canonical_axis(axis1, n), canonical_axis(axis2, n)
+    if i == j:
+        raise ValueError(f"axis1 and axis2 can not be same, got {axis1} and {axis2}")
     a = moveaxis(as_operand(a), (i, j), (-2, -1))
     rows, columns = a.shape[-2:]
     if type(rows) is int and type(columns) is int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -26,6 +27,7 @@ from calque.core.dtypes import (
     canonicalize,
     is_complex,
     is_extended,
+    is_integer,
     promote,
 )
 from calque.core.primitives import do
@@ -39,6 +41,7 @@ from calque.numpy.promotion import (
     as_operand,
     check_arraylike,
     convert,
+    python_scalar,
     result_dtype,
 )
 from calque.numpy.signatures import AnyFunction, OutSharding, Placement
@@ -61,7 +64,7 @@ def canonical_shape(shape: Any, what: str = "Shapes") -> tuple[int, ...]:
             raise
         traced = next((d for d in dims if isinstance(d, Tracer)), None)
         raise TypeError(
-            f"{what} must be 1D sequences of integers, got"
+            f"{what} must be 1D sequences of concrete values of integer type, got"
             f" {shape if traced is not None else repr(shape)}."
             + (origin(traced) if traced is not None else "")
         ) from error
@@ -97,6 +100,12 @@ def full_of(shape: Any, value: Any) -> Any:
     return do.broadcast_in_dim(value, shape=shape, broadcast_dimensions=())
 
 
+def _filled(shape: Any, n: int, dtype: Any) -> Any:
+    if is_extended(dtype):
+        return _keys_of_bits(shape, n, dtype)
+    return full_of(shape, number(n, dtype))
+
+
 def number(n: int, dtype: Any) -> Any:
     """A number as an operand: an array that is kept for the next call, or where a program is traced
     a NumPy one, which is shown. As a random key it is the key whose words are that number."""
@@ -113,6 +122,17 @@ def number(n: int, dtype: Any) -> Any:
 _numbers: Final[Table[tuple[int, Any], Any]] = Table("numbers as arrays", 1024)
 
 
+def _dtype_of(name: str, shape: Any, dtype: Any) -> Any:
+    """The dtype of `jnp.zeros(shape, dtype)`; a size that stands in its place is told of."""
+    if isinstance(dtype, (int, np.integer)) and not isinstance(dtype, bool):
+        raise TypeError(
+            f"{dtype!r} is not understood as a dtype. Did you accidentally write"
+            f" `calque.numpy.{name}({shape}, {dtype})` when you meant"
+            f" `calque.numpy.{name}(({shape}, {dtype}))`?"
+        )
+    return result_dtype(dtype, canonicalize(float))
+
+
 @seldom_taught
 @placed
 def zeros(
@@ -127,8 +147,7 @@ def zeros(
     >>> import calque.numpy as jnp
     >>> jnp.zeros(3)
     Array([0., 0., 0.], dtype=float32)"""
-    dtype = result_dtype(dtype, canonicalize(float))
-    return full_of(shape, number(0, dtype))
+    return _filled(shape, 0, _dtype_of("zeros", shape, dtype))
 
 
 @seldom_taught
@@ -145,8 +164,7 @@ def ones(
     >>> import calque.numpy as jnp
     >>> jnp.ones((2,), int)
     Array([1, 1], dtype=int32)"""
-    dtype = result_dtype(dtype, canonicalize(float))
-    return full_of(shape, number(1, dtype))
+    return _filled(shape, 1, _dtype_of("ones", shape, dtype))
 
 
 @seldom_taught
@@ -159,7 +177,7 @@ def empty(
     out_sharding: OutSharding = None,
 ) -> Array:
     """As `zeros`: programs are deterministic, so nothing is left uninitialised."""
-    return zeros(shape, dtype)
+    return zeros(shape, _dtype_of("empty", shape, dtype))
 
 
 @seldom_taught
@@ -178,6 +196,11 @@ def full(
     >>> jnp.full((2,), 7.0)
     Array([7., 7.], dtype=float32, weak_type=True)"""
     check_arraylike("full", fill_value)
+    target = result_dtype(dtype)
+    if is_extended(target) and not is_extended(getattr(fill_value, "dtype", None)):
+        return _keys_of_bits(shape, fill_value, target)
+    if type(fill_value) is int and target is not None and is_integer(target):
+        fill_value = python_scalar(fill_value, target)  # it may be none of the default type
     aval = typeof(fill_value)
     dtype, weak = result_dtype(dtype, aval.dtype), dtype is None and aval.weak_type
     if is_extended(dtype) and type(fill_value) is int:
@@ -187,6 +210,12 @@ def full(
     if aval.shape == ():
         return full_of(shape, value)
     return broadcast_value(value, canonical_shape(shape))
+
+
+def _keys_of_bits(shape: Any, word: Any, dtype: Any) -> Any:
+    """Random keys that are made of one word, everywhere."""
+    words = (*canonical_shape(shape), *dtype.impl.key_shape)
+    return do.random_wrap(full(words, word, np.uint32), impl=dtype.impl)
 
 
 def broadcast_value(value: Any, shape: tuple[int, ...]) -> Any:
@@ -273,10 +302,10 @@ def full_like(
 def array(
     object: Any,
     dtype: DTypeLike | None = None,
+    *args: Any,
     copy: bool = True,
     order: str | None = "K",
     ndmin: int = 0,
-    *,
     device: Placement = None,
     out_sharding: OutSharding = None,
 ) -> Array:
@@ -286,6 +315,9 @@ def array(
     >>> jnp.array([[1, 2], [3, 4]])
     Array([[1, 2],
            [3, 4]], dtype=int32)"""
+    if args:
+        named = _named_by_place(args, {"copy": copy, "order": order, "ndmin": ndmin})
+        return array(object, dtype, device=device, out_sharding=out_sharding, **named)
     if order not in (None, "C", "K"):
         raise NotImplementedError(
             f"order must be 'K', 'C' or None: arrays are always row-major; got {order!r}"
@@ -298,14 +330,32 @@ def array(
     return do.reshape(out, new_sizes=(1,) * missing + tuple(out.shape)) if missing > 0 else out
 
 
+def _named_by_place(args: Sequence[Any], named: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of `array` that NumPy takes by position too, by name."""
+    if len(args) > len(named):
+        raise TypeError(f"array() takes at most 5 positional arguments, got {2 + len(args)}")
+    defaults = {"copy": True, "order": "K", "ndmin": 0}
+    for name in list(named)[: len(args)]:
+        if named[name] != defaults[name]:
+            raise TypeError(f"array() got multiple values for argument {name!r}")
+    warnings.warn(
+        "Passing the copy, order, and ndmin arguments to jnp.array by position is deprecated: name"
+        " them",
+        DeprecationWarning,
+        stacklevel=4,
+    )
+    return {**named, **dict(zip(named, args))}
+
+
 def _array(x: Any, dtype: Any, copy: bool) -> Any:
     if type(x) is Dim:
         x = value_of(x)
     if isinstance(x, (ArrayImpl, Tracer)):
-        if dtype is not None and dtype != x.dtype:
+        own = typeof(x)
+        if dtype is not None and dtype != own.dtype:
             return do.convert_element_type(x, new_dtype=dtype)
-        if x.aval.weak_type and dtype is not None:
-            return do.convert_element_type(x, new_dtype=x.dtype)
+        if own.weak_type and dtype is not None:
+            return do.convert_element_type(x, new_dtype=own.dtype)
         return do.copy(x) if copy and isinstance(x, Tracer) else _copied(x) if copy else x
     if type(x) is Dim:
         return _array(value_of(x), dtype, copy)
@@ -320,11 +370,7 @@ def _array(x: Any, dtype: Any, copy: bool) -> Any:
         return _from_sequence(x, dtype)
     if isinstance(x, (np.ndarray, np.generic)):
         return _of_numpy(x, dtype)
-    if (
-        hasattr(x, "__array__")
-        or isinstance(x, (memoryview, bytearray))
-        or hasattr(x, "__array_interface__")
-    ):
+    if hasattr(x, "__array__") or hasattr(x, "__array_interface__") or _is_buffer(x):
         return _of_numpy(np.asarray(x), dtype)
     if x is None:
         raise ValueError("None is not a valid value for jnp.array")
@@ -335,6 +381,17 @@ def _of_numpy(x: Any, dtype: Any) -> Any:
     """The values of a NumPy array, which its owner may change later: they are copied once."""
     values = _np_array(x, dtype)
     return from_numpy(values) if np.may_share_memory(values, x) else adopted(values)
+
+
+def _is_buffer(x: Any) -> bool:
+    """Whether `x` gives its memory, as `array.array` and `bytearray` do."""
+    if isinstance(x, (str, bytes)):
+        return False
+    try:
+        memoryview(x)
+    except TypeError:
+        return False
+    return True
 
 
 def _copied(x: Any) -> Any:

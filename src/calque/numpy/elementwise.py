@@ -73,7 +73,7 @@ def _hypot(x: Any, y: Any) -> Any:
     """big * sqrt(1 + (small / big)^2), with an infinity winning over nan, and derivative 0 at the
     origin."""
     if is_complex(typeof(x).dtype):
-        raise ValueError("jnp.hypot does not support complex inputs")
+        raise ValueError("jnp.hypot is not well defined for complex-valued inputs.")
     x, y = _abs(x), _abs(y)
     infinite = ufuncs.logical_or(ufuncs.isposinf(x), ufuncs.isposinf(y))
     big, small = ufuncs.maximum(x, y), ufuncs.minimum(x, y)
@@ -228,13 +228,18 @@ def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
 
 def _spacing(x: Any) -> Any:
     _refuse_complex("spacing", x)
-    outward = where(ufuncs.less(x, const(x, 0)), const(x, -np.inf), const(x, np.inf))
-    gap = ufuncs.subtract(do.nextafter(x, outward), x)
+    up: Any = const(x, np.inf)
+    if typeof(x).dtype != np.dtype(np.float16):  # NumPy looks up for every float16
+        up = where(ufuncs.less(x, const(x, 0)), const(x, -np.inf), up)
+    gap = ufuncs.subtract(do.nextafter(x, up), x)
     return convert(where(ufuncs.isfinite(x), gap, const(x, np.nan)), typeof(x).dtype)
 
 
 spacing = unary(
-    "spacing", _spacing, promote_inexact, "The distance from x to the next float away from zero."
+    "spacing",
+    _spacing,
+    promote_inexact,
+    "The distance from x to the next float away from zero; of a float16, to the next above it.",
 )
 
 

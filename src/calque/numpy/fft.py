@@ -77,8 +77,8 @@ def _transform(name: str, kind: str, a: Any, sizes: Any, axes: Any, norm: str | 
     )
     if sizes is not None and len(sizes) != len(dims):
         raise ValueError(
-            f"Shape and axes have different lengths: jnp.fft.{name} got s={tuple(sizes)} and"
-            f" axes={tuple(dims)}."
+            f"Shape and axes have different lengths: calque.numpy.fft.{name} got"
+            f" s={tuple(sizes)} and axes={tuple(dims)}."
         )
     inverse, real = kind.startswith("I"), "RFFT" in kind
     full = [
@@ -87,15 +87,20 @@ def _transform(name: str, kind: str, a: Any, sizes: Any, axes: Any, norm: str | 
     ]
     if kind == "IRFFT" and dims and (sizes is None or sizes[-1] in (None, -1)):
         full[-1] = 2 * (x.shape[dims[-1]] - 1)
+    if kind in ("FFT", "IFFT") and sizes is None and 0 in full:
+        return convert(x, canonicalize(complex_of(x.dtype)))  # of no points there are none
     if any(surely_less(n, 1) for n in full):
         raise ValueError(
-            f"jnp.fft.{name}: the number of points must be positive, got {tuple(full)} for axes"
-            f" {dims} of shape {x.shape}"
+            f"calque.numpy.fft.{name}: the number of points must be positive, got {tuple(full)}"
+            f" for axes {dims} of shape {x.shape}"
         )
-    refuse_empty(full, ValueError(f"jnp.fft.{name}: the number of points must be positive, got 0"))
+    refuse_empty(
+        full, ValueError(f"calque.numpy.fft.{name}: the number of points must be positive, got 0")
+    )
     if kind == "RFFT" and is_complex(x.dtype):
         raise ValueError(
-            f"jnp.fft.{name} only supports real valued inputs, got dtype {x.dtype.name}: use"
+            f"calque.numpy.fft.{name} only supports real valued inputs, got dtype"
+            f" {x.dtype.name}: use"
             " jnp.fft.fft."
         )
     if not real or inverse:
@@ -115,7 +120,9 @@ def _transform(name: str, kind: str, a: Any, sizes: Any, axes: Any, norm: str | 
 
 
 def _refuse_repeats(name: str, axes: Any) -> tuple[int, ...]:
-    raise ValueError(f"jnp.fft.{name} does not support repeated axes. Got axes {list(axes)}.")
+    raise ValueError(
+        f"calque.numpy.fft.{name} does not support repeated axes. Got axes {list(axes)}."
+    )
 
 
 def _on_last(x: Any, kind: str, full: Sequence[int]) -> Any:
@@ -143,13 +150,11 @@ def _one(name: str, kind: str, doc: str) -> Any:
     def transform(
         a: Any, n: int | None = None, axis: int | None = -1, norm: str | None = None
     ) -> Any:
-        if isinstance(axis, (tuple, list)):
-            raise ValueError(
-                f"jnp.fft.{name} does not support multiple axes. Please use jnp.fft.{name}n. Got"
-                f" axis = {list(axis)}."
-            )
+        _check_axis(name, axis)
         if n is not None and surely_less(as_size(n), 1):
-            raise ValueError(f"jnp.fft.{name}: the number of points n must be positive, got {n}")
+            raise ValueError(
+                f"calque.numpy.fft.{name}: the number of points n must be positive, got {n}"
+            )
         return _transform(
             name, kind, a, None if n is None else (n,), (-1 if axis is None else axis,), norm
         )
@@ -157,12 +162,20 @@ def _one(name: str, kind: str, doc: str) -> Any:
     return ufuncs.named(transform, name, doc, "calque.numpy.fft")
 
 
+def _check_axis(name: str, axis: Any) -> None:
+    if isinstance(axis, (tuple, list)):
+        raise ValueError(
+            f"calque.numpy.fft.{name} does not support multiple axes. Please use"
+            f" calque.numpy.fft.{name}n. Got axis = {axis}."
+        )
+
+
 def _two(name: str, kind: str, doc: str) -> Any:
     def transform(
         a: Any, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
     ) -> Any:
         if len(axes) != 2:
-            raise ValueError(f"jnp.fft.{name} only supports 2 axes. Got axes = {list(axes)}.")
+            raise ValueError(f"calque.numpy.fft.{name} only supports 2 axes. Got axes = {axes}.")
         return _transform(name, kind, a, s, axes, norm)
 
     return ufuncs.named(transform, name, doc, "calque.numpy.fft")
@@ -207,6 +220,7 @@ _OTHER: Final = {None: "forward", "backward": "forward", "ortho": "ortho", "forw
 
 def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The Fourier transform of values with Hermitian symmetry, given by their first half: real."""
+    _check_axis("hfft", axis)
     x = ufuncs.conjugate(array_of("hfft", a))
     if norm not in _OTHER:
         _scale("hfft", norm, False, 1)
@@ -215,6 +229,7 @@ def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
 
 def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of `hfft`."""
+    _check_axis("ihfft", axis)
     if norm not in _OTHER:
         _scale("ihfft", norm, False, 1)
     return ufuncs.conjugate(rfft(a, n, axis, _OTHER[norm]))
@@ -249,17 +264,20 @@ def rfftfreq(
 
 def _points(name: str, n: int) -> int:
     if isinstance(n, (list, tuple)):
-        raise ValueError(f"The n argument of jnp.fft.{name} only takes an int. Got n = {list(n)}.")
+        raise ValueError(
+            f"The n argument of calque.numpy.fft.{name} only takes an int. Got n = {list(n)}."
+        )
     n = as_size(n)
     if n == 0:
-        raise ValueError(f"jnp.fft.{name}: n must be nonzero.")
+        raise ValueError(f"calque.numpy.fft.{name}: n must be nonzero.")
     return n
 
 
 def _spaced(name: str, places: Any, n: int, d: Any, dtype: Any) -> Any:
     if isinstance(d, (list, tuple)):
         raise ValueError(
-            f"The d argument of jnp.fft.{name} only takes a single value. Got d = {list(d)}."
+            f"The d argument of calque.numpy.fft.{name} only takes a single value. Got d ="
+            f" {list(d)}."
         )
     d = array_of(name, d)
     return ufuncs.true_divide(places, convert(d, dtype) * as_number(n, dtype))

@@ -9,11 +9,13 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
+from calque.core import errors
 from calque.core.arrays import Array, is_concrete
 from calque.core.dims import as_size, is_found
+from calque.core.dtypes import is_integer
 from calque.core.extents import larger, slice_bounds
 from calque.core.primitives import do
-from calque.core.trace import typeof
+from calque.core.trace import origin, typeof
 from calque.core.trace_state import Tracer
 from calque.core.types import ArrayLike, DTypeLike
 from calque.numpy.promotion import (
@@ -149,6 +151,16 @@ def array_split(
     return _split("array_split", ary, indices_or_sections, axis)
 
 
+def _whole(name: str, place: Any) -> Any:
+    """A place to cut at, which may be traced, but is an integer."""
+    if isinstance(place, Tracer) and not is_integer(typeof(place).dtype):
+        raise errors.ConcretizationTypeError(
+            "Abstract tracer value encountered where concrete value is expected."
+            f" {name} cuts at integers, got {typeof(place).str_short()}.{origin(place)}"
+        )
+    return place
+
+
 def _split(name: str, ary: Any, where: Any, axis: int) -> list[Any]:
     check_arraylike(name, ary)
     ary = as_operand(ary)
@@ -157,11 +169,12 @@ def _split(name: str, ary: Any, where: Any, axis: int) -> list[Any]:
     size = shape[k]
     if isinstance(where, (tuple, list)) or np.ndim(where) > 0:
         if not is_concrete(where) or is_found(size) or any(isinstance(i, Tracer) for i in where):
-            cuts = [*(where[i] for i in range(np.shape(where)[0])), None]
+            n = len(where) if isinstance(where, (tuple, list)) else typeof(where).shape[0]
+            cuts = [*(_whole(name, where[i]) for i in range(n)), None]
             return [ary[(slice(None),) * k + (slice(a, b),)] for a, b in zip([0, *cuts], cuts)]
         cuts = [0, *[sum(slice_bounds(slice(0, as_size(i)), size)[:2]) for i in where], size]
     else:
-        n = operator.index(where)
+        n = operator.index(_whole(name, where))
         if n < 1:
             raise ValueError(f"{name}: the number of sections must be larger than 0, got {n}")
         small, extra = divmod(size, n)

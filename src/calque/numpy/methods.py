@@ -8,12 +8,20 @@ from typing import Any, Final
 
 import numpy as np
 
-from calque.core import errors
-from calque.core.arrays import ArrayImpl, adopted, delete_array, from_storage, is_deleted, to_numpy
+from calque.core.arrays import (
+    ArrayImpl,
+    adopted,
+    delete_array,
+    from_storage,
+    is_deleted,
+    share,
+    to_numpy,
+)
+from calque.core.avals import ShapedArray
 from calque.core.dtypes import as_dtype, canonicalize, is_complex, is_extended, is_integer
 from calque.core.lazy import LazyModule
 from calque.core.primitives import do
-from calque.core.trace import JaxprTracer, origin, typeof
+from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.machine.state import Value, process
 from calque.numpy import contractions, reductions, shaping, sorting, ufuncs
@@ -23,9 +31,11 @@ from calque.numpy.calls.operators import operator
 from calque.numpy.indexing import gathering as indexing
 from calque.numpy.indexing.at import At
 from calque.numpy.promotion import convert, is_arraylike
+from calque.numpy.traced_methods import TRACED
 from calque.transforms.devices.sharding_arrays import device_put
 
 sharing = LazyModule("calque.numpy.sharing")
+choosing, arranging = LazyModule("calque.numpy.choosing"), LazyModule("calque.numpy.arranging")
 
 # ---------------------------------------------------------------- operators
 
@@ -35,16 +45,31 @@ def _deferring(f: Callable[[Any, Any], Any], swap: bool) -> Callable[[Any, Any],
 
     def method(self: Any, other: Any) -> Any:
         if not isinstance(other, (ArrayImpl, Tracer)) and not is_arraylike(other):
-            if isinstance(other, (list, tuple, np.ndarray)):
-                raise TypeError(
-                    f"unsupported operand type(s) for {f.__name__}: {type(self).__name__!r} and"
-                    f" {type(other).__name__!r}; convert the {type(other).__name__} with jnp.array"
-                    " first"
-                )
+            # a subclass, a named tuple for one, may know what to do
+            if type(other) in _CONTAINERS or isinstance(other, np.ndarray):
+                raise _unsupported(f.__name__, *((other, self) if swap else (self, other)))
             return NotImplemented
         return f(other, self) if swap else f(self, other)
 
     return method
+
+
+_CONTAINERS: Final = (list, tuple, set, dict)
+
+
+def _unsupported(name: str, left: Any, right: Any) -> TypeError:
+    """An operator met a container of Python, or an array that no dtype describes."""
+    array, other = ("left", right) if isinstance(left, (ArrayImpl, Tracer)) else ("right", left)
+    kinds = ["ArrayImpl" if isinstance(x, ArrayImpl) else type(x).__name__ for x in (left, right)]
+    kind = type(other).__name__
+    remedy = (
+        f"convert the {kind} with jnp.array first"
+        if isinstance(other, (list, tuple, np.ndarray))
+        else f"the {array} operand is an array, and a {kind} holds no array"
+    )
+    return TypeError(
+        f"unsupported operand type(s) for {name}: {kinds[0]!r} and {kinds[1]!r}; {remedy}"
+    )
 
 
 _BINARY: Final[dict[str, Callable[[Any, Any], Any]]] = {
@@ -107,9 +132,21 @@ def astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any
     """The values in another dtype."""
     if device is not None:
         return device_put(astype(self, dtype, copy), device)
+    out = _as_type(self, dtype)
+    return do.copy(out) if copy and out is self else out
+
+
+def _as_type(self: Any, dtype: Any) -> Any:
     target = canonicalize(float) if dtype is None else canonicalize(as_dtype(dtype))
     own = typeof(self).dtype
     if is_complex(own) and not is_complex(target):
+        if target != np.dtype(bool):
+            warnings.warn(
+                "Casting from complex to real dtypes is deprecated: ask for jnp.real(x) or"
+                " jnp.imag(x) first.",
+                DeprecationWarning,
+                stacklevel=3,
+            )
         self = do.real(self) if target != np.dtype(bool) else do.ne(self, np.zeros((), own))
     if target == np.dtype(bool) and typeof(self).dtype != target:
         return do.ne(self, np.zeros((), typeof(self).dtype))
@@ -132,6 +169,47 @@ def _transpose(self: Any, *axes: Any) -> Any:
 @python_only
 def _nonzero(self: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     return sorting.nonzero(self, size=size, fill_value=fill_value)
+
+
+@python_only
+def _compress(
+    self: Any,
+    condition: Any,
+    axis: int | None = None,
+    *,
+    out: None = None,
+    size: int | None = None,
+    fill_value: Any = 0,
+) -> Any:
+    return choosing.compress(condition, self, axis, out=out, size=size, fill_value=fill_value)
+
+
+@python_only
+def _choose(self: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
+    return choosing.choose(self, choices, out=out, mode=mode)
+
+
+@python_only
+def _argpartition(self: Any, kth: int, axis: int = -1) -> Any:
+    return arranging.argpartition(self, kth, axis)
+
+
+def _byteswap(self: Any, inplace: bool = False) -> Any:
+    """The values whose bytes stand in the opposite order."""
+    if inplace:
+        raise NotImplementedError("Array.byteswap: arrays are immutable, inplace must be False")
+    dtype = typeof(self).dtype
+    if dtype.itemsize == 1:
+        return self
+    if is_complex(dtype):
+        return do.complex(_byteswap(do.real(self)), _byteswap(do.imag(self)))
+    octets = do.bitcast_convert_type(self, new_dtype=np.dtype("uint8"))
+    turned = do.rev(octets, dimensions=(typeof(octets).ndim - 1,))
+    return do.bitcast_convert_type(turned, new_dtype=dtype)
+
+
+def _flat(self: Any) -> Any:
+    raise NotImplementedError("arrays have no property flat: use x.flatten() or x.ravel()")
 
 
 @python_only
@@ -159,6 +237,21 @@ def _iter(self: Any) -> Iterator[Any]:
 
 
 def _contains(self: Any, value: Any) -> bool:
+    if not is_arraylike(value):
+        raise TypeError(
+            f"Array.__contains__: unsupported operand type {type(value)}: what is looked for is a"
+            " number"
+        )
+    if typeof(self).ndim != 1:
+        raise ValueError(
+            "Array.__contains__: search array must be one-dimensional, got shape"
+            f" {typeof(self).shape}; use (x == value).any()"
+        )
+    if typeof(value).ndim:
+        raise ValueError(
+            "Array.__contains__: query value must be a scalar, got shape"
+            f" {typeof(value).shape}; use jnp.isin"
+        )
     return bool(reductions.any(ufuncs.equal(self, value)))
 
 
@@ -222,6 +315,11 @@ METHODS: Final[dict[str, Any]] = {
     "nonzero": _nonzero,
     "view": _view,
     "copy": _copy,
+    "compress": _compress,
+    "choose": _choose,
+    "argpartition": _argpartition,
+    "byteswap": _byteswap,
+    "flat": property(_flat),
     "__len__": _len,
     "__iter__": _iter,
     "__contains__": _contains,
@@ -326,8 +424,8 @@ def _index(self: Any) -> int:
 def _np_array(self: Any, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
     if is_extended(self.aval.dtype):
         raise TypeError(
-            f"an array of dtype {self.aval.dtype.name} cannot be converted to a NumPy array. Use"
-            " random.key_data(keys) to get its bits."
+            "JAX array with PRNGKey dtype cannot be converted to a NumPy array. Use"
+            f" random.key_data(keys) to get the bits of an array of dtype {self.aval.dtype.name}."
         )
     x = to_numpy(self)
     if dtype is not None and np.dtype(dtype) != x.dtype:
@@ -342,6 +440,21 @@ def _reduce(self: Any) -> Any:
     if is_extended(self.aval.dtype):
         return from_storage, (values, self.aval)
     return _rebuild, (values, self.aval.weak_type)
+
+
+def _base_array(self: Any) -> Any:
+    """The words that random keys are made of, in the same memory. As JAX's arrays of keys have."""
+    if not is_extended(self.aval.dtype):
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute '_base_array'")
+    words = ShapedArray(self.shape + self.aval.dtype.impl.key_shape, np.dtype("uint32"))
+    return share(self, words)
+
+
+def _impl(self: Any) -> Any:
+    """The algorithm of random keys. As JAX's arrays of keys have."""
+    if not is_extended(self.aval.dtype):
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute '_impl'")
+    return self.aval.dtype.impl
 
 
 def _rebuild(x: np.ndarray, weak_type: bool) -> Any:
@@ -397,6 +510,8 @@ def _as_dtype(self: Any) -> np.dtype[Any]:
 
 
 CONCRETE: Final[dict[str, Any]] = {
+    "_base_array": property(_base_array),
+    "_impl": property(_impl),
     "__numpy_dtype__": property(_as_dtype),
     "__repr__": _repr,
     "__str__": lambda self: (
@@ -428,74 +543,6 @@ CONCRETE: Final[dict[str, Any]] = {
     "is_ready": lambda self: _alive(self) is self,
     "unsafe_buffer_pointer": lambda self: _alive(self)._ptr,
     "on_device_size_in_bytes": lambda self: self.aval.size * self.aval.dtype.itemsize,
-}
-
-
-# ---------------------------------------------------------------- tracers
-
-
-def _no_bool(self: Any) -> bool:
-    raise errors.TracerBoolConversionError(
-        f"Attempted boolean conversion of traced array with shape {self.aval.str_short()}: its"
-        f" value is not known while tracing.{origin(self)}\nUse lax.cond(pred, true_fun, false_fun,"
-        " *operands) or jnp.where(pred, x, y) instead of `if`, lax.while_loop instead of `while`,"
-        " and & | ~ instead of `and`, `or`, `not`; or let calque do so: jit(f,"
-        ' control_flow="convert"); or make the argument static with static_argnums.'
-    )
-
-
-def _concretize(kind: str) -> Callable[[Any], Any]:
-    def method(self: Any) -> Any:
-        raise errors.ConcretizationTypeError(
-            f"Abstract tracer value encountered where concrete value is expected: {kind}() needs"
-            f" the value of a traced array of type {self.aval.str_short()}, which is not known"
-            f" while tracing.{origin(self)}\nKeep the computation in jnp functions, or make the"
-            " argument static with static_argnums or static_argnames."
-        )
-
-    return method
-
-
-def _no_index(self: Any) -> int:
-    raise errors.TracerIntegerConversionError(
-        f"The __index__() method was called on traced array with shape {self.aval.str_short()}: a"
-        " Python index or size is needed, but its value is not known while"
-        f" tracing.{origin(self)}\nIndex a calque array instead of a list (jnp.array(seq)[i]), use"
-        " lax.fori_loop instead of range, or make the argument static with static_argnums."
-    )
-
-
-def _no_array(self: Any, *args: Any, **kwargs: Any) -> np.ndarray:
-    raise errors.TracerArrayConversionError(
-        "The numpy.ndarray conversion method __array__() was called on traced array with shape"
-        f" {self.aval.str_short()}.{origin(self)}\nUse the function of the same name in"
-        " calque.numpy, or calque.pure_callback to call NumPy while the program runs."
-    )
-
-
-def _tracer_repr(self: Any) -> str:
-    weak = "~" if self.aval.weak_type else ""
-    kind = "JitTracer" if isinstance(self, JaxprTracer) else type(self).__name__
-    held = "".join(
-        f", {name}={getattr(self, name)}" for name in ("primal", "val") if hasattr(self, name)
-    )
-    dtype, sizes = getattr(self.aval.dtype, "name", self.aval.dtype), ",".join(map(str, self.shape))
-    return f"{kind}({weak}{dtype}[{sizes}]{held})"
-
-
-TRACED: Final[dict[str, Any]] = {
-    "__repr__": _tracer_repr,
-    "__str__": _tracer_repr,
-    "__format__": lambda self, spec: format(_tracer_repr(self), spec),
-    "__bool__": _no_bool,
-    "__int__": _concretize("int"),
-    "__float__": _concretize("float"),
-    "__complex__": _concretize("complex"),
-    "__index__": _no_index,
-    "__array__": _no_array,
-    "item": _concretize("item"),
-    "tolist": _concretize("tolist"),
-    "block_until_ready": lambda self: self,
 }
 
 

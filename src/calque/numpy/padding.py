@@ -57,7 +57,7 @@ def pad(
         return _by_function(x, widths, mode, kwargs)
     if mode not in _OPTIONS:
         raise NotImplementedError(
-            f"Unimplemented padding mode {mode!r} for np.pad; the modes are"
+            f"Unimplemented padding mode '{mode}' for np.pad. The modes are"
             f" {', '.join(map(repr, _OPTIONS))}."
         )
     unknown = set(kwargs) - set(_OPTIONS[mode])
@@ -65,7 +65,10 @@ def pad(
         raise ValueError(f"unsupported keyword arguments for mode '{mode}': {unknown}")
     if any(a == 0 for a in x.shape) and mode not in ("constant", "empty"):
         _check_empty(x, widths, mode)
-    return _MODES[mode](x, widths, **kwargs)
+    out = _MODES[mode](x, widths, **kwargs)
+    if x.aval.weak_type and not typeof(out).weak_type and typeof(out).dtype == x.dtype:
+        return do.convert_element_type(out, new_dtype=x.dtype, weak_type=True)
+    return out
 
 
 def _check_empty(x: Any, widths: Pairs, mode: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from calque.core.arrays import Array
-from calque.core.dtypes import is_inexact, real_part
+from calque.core.dtypes import is_extended, is_inexact, real_part
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike
@@ -33,6 +33,8 @@ def isclose(
     a, b = arrays("isclose", a, b)
     a, b = promote_dtypes(a, b)
     a, b = promote_shapes("isclose", a, b)
+    if is_extended(typeof(a).dtype):
+        return ufuncs.equal(a, b)
     if not is_inexact(typeof(a).dtype):
         a, b = (asarray(x) for x in (a, b))
         work = np.dtype("float32") if typeof(a).dtype.itemsize < 8 else np.dtype("float64")

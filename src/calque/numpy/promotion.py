@@ -25,6 +25,7 @@ from calque.core.dtypes import (
     inexact_of,
     is_integer,
     promote,
+    promote_in_any_case,
 )
 from calque.core.primitives import do
 from calque.core.source import is_internal
@@ -150,10 +151,10 @@ def common_type(*args: Any) -> tuple[Any, bool]:
     try:
         return promote(items)
     except TypePromotionError:
-        if _asked_by_user():
+        # a Python number that a library function brought is no business of the user's
+        if _asked_by_user(directly=any([weak for _, weak in items])):
             raise
-        with config.override("calque_numpy_dtype_promotion", "standard"):  # the library's own ends
-            return promote(items)
+        return promote_in_any_case(items)
 
 
 def promote_dtypes(*args: Any) -> list[Array]:
@@ -253,18 +254,24 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _BETWEEN = tuple(
     os.path.join(_PACKAGE, *place.split("/"))
     for place in (
-        "core/", "machine/", "native/", "transforms/jit/", "numpy/calls/", "numpy/methods.py",
+        "core/", "machine/", "native/", "transforms/jit/", "transforms/engines/specialiser.py",
+        "numpy/calls/", "numpy/methods.py",
         "numpy/promotion.py",
         "numpy/ufunc_objects.py", "numpy/ufuncs.py",
     )
 )  # fmt: skip
 
 
-def _asked_by_user(name: str | None = None) -> bool:
-    """Whether the user called the operation itself, or a function of the library of this name (if
-    there is one) that does it; not the library for its own ends."""
+def _asked_by_user(name: str | None = None, directly: bool = False) -> bool:
+    """Whether the user called the operation itself, or (unless it has to be `directly`) a function
+    of the library of this name, or any, that does it; not the library for its own ends."""
     frame = _beyond(sys._getframe(1))
-    if frame is not None and is_internal(frame.f_code) and name in (None, frame.f_code.co_name):
+    if (
+        frame is not None
+        and not directly
+        and is_internal(frame.f_code)
+        and name in (None, frame.f_code.co_name)
+    ):
         frame = _beyond(frame.f_back)
     return frame is None or not is_internal(frame.f_code)
 
@@ -287,7 +294,12 @@ def check_rank_promotion(name: str, shapes: Sequence[tuple[int, ...]]) -> None:
         )
         if config.numpy_rank_promotion == "raise":
             raise ValueError(message)
-        warnings.warn(message, stacklevel=4)
+        warnings.warn(
+            f"Following NumPy automatic rank promotion for {name} on shapes"
+            f" {' '.join(map(str, shapes))}, as the config option"
+            " calque_numpy_rank_promotion='warn' asks to be told.",
+            stacklevel=4,
+        )
 
 
 def result_dtype(dtype: Any, default: Any = None) -> Any:
@@ -325,5 +337,5 @@ def canonical_axes(axis: Any, ndim: int, what: str = "axis") -> tuple[int, ...]:
         canonical_axis(a, ndim, what) for a in (axis if isinstance(axis, Sequence) else (axis,))
     )
     if len(set(axes)) != len(axes):
-        raise ValueError(f"duplicate value in '{what}': {axis}")
+        raise ValueError(f"duplicate value in '{what}': {axis} (a repeated axis)")
     return axes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Final
 
 import numpy as np
@@ -14,19 +15,22 @@ from calque.core.dtypes import (
     canonicalize,
     float0,
     is_complex,
+    is_extended,
     is_float,
     is_integer,
     is_signed,
     promote,
+    wide_promotion,
 )
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.core.types import ArrayLike, Axes, DType, DTypeLike
 from calque.numpy.calls.marks import python_only
-from calque.numpy.creation import placed
+from calque.numpy.creation import asarray, placed
 from calque.numpy.promotion import array_of, canonical_axes, check_arraylike, convert
 from calque.numpy.signatures import Placement
+from calque.ops.random.keys import extended
 
 __all__ = [
     "astype", "can_cast", "iscomplexobj", "isdtype", "isrealobj", "isscalar", "issubdtype",
@@ -36,6 +40,8 @@ __all__ = [
 
 def _node(x: Any) -> tuple[Any, bool]:
     """(dtype, weak) of a value, a dtype, or a Python type, which is weak as its values are."""
+    if x is None:  # as NumPy reads it: the default of dtypes
+        return canonicalize(float), False
     if isinstance(x, type) and x in PYTHON_SCALARS:
         return canonicalize(x), x is not bool
     if isinstance(x, (str, np.dtype, type, ExtendedDType)) or (
@@ -54,12 +60,14 @@ def promote_types(a: DTypeLike, b: DTypeLike) -> DType:
     >>> jnp.promote_types("int32", "float16")
     dtype('float16')"""
     (da, wa), (db, wb) = _strict_node(a), _strict_node(b)
-    return promote(((da, wa), (db, wb)))[0]
+    if (da, wa) == (db, wb):
+        return da
+    return wide_promotion(((da, wa), (db, wb)))
 
 
 def _strict_node(x: Any) -> tuple[Any, bool]:
     if isinstance(x, type) and x in PYTHON_SCALARS:
-        return canonicalize(x), x is not bool
+        return as_dtype(x), x is not bool
     return as_dtype(x), False
 
 
@@ -120,6 +128,10 @@ def _class_of(dtype: Any) -> type:
     )
 
 
+def _is_extended_kind(x: Any) -> bool:
+    return isinstance(x, ExtendedDType) or (isinstance(x, type) and issubclass(x, extended))
+
+
 @python_only
 def issubdtype(arg1: Any, arg2: Any) -> bool:
     """Whether a dtype belongs to a kind, such as `jnp.floating`, or equals another dtype.
@@ -127,10 +139,14 @@ def issubdtype(arg1: Any, arg2: Any) -> bool:
     >>> import calque.numpy as jnp
     >>> jnp.issubdtype(jnp.bfloat16, jnp.floating)
     True"""
-    if isinstance(arg1, ExtendedDType) or isinstance(arg2, ExtendedDType):
-        kind = getattr(arg1, "type", None)
+    if isinstance(arg1, ArrayImpl) and is_extended(arg1.dtype):
+        raise ValueError(f"Could not convert Array of dtype {arg1.dtype} to a dtype: pass x.dtype")
+    if _is_extended_kind(arg1) or _is_extended_kind(arg2):
+        kind = arg1.type if isinstance(arg1, ExtendedDType) else arg1
         return arg1 == arg2 or (
-            isinstance(arg2, type) and isinstance(kind, type) and issubclass(kind, arg2)
+            isinstance(arg2, type)
+            and isinstance(kind, type)
+            and (issubclass(kind, arg2) or (_is_extended_kind(kind) and arg2 is np.generic))
         )
     if (
         isinstance(arg1, type)
@@ -231,8 +247,7 @@ def _aval_of(name: str, a: Any) -> Any:
     """The aval of an array, or anything with a shape and a size of its own."""
     if hasattr(a, "shape") and not isinstance(a, (np.ndarray, np.generic, ArrayImpl, Tracer)):
         return a
-    check_arraylike(name, a)
-    return typeof(a)
+    return typeof(_checked(name, a))
 
 
 @python_only
@@ -248,6 +263,15 @@ def ndim(a: ArrayLike) -> int:
 
 
 def _checked(name: str, a: Any) -> Any:
+    """An operand. Of a list is asked what NumPy asks, for a while."""
+    if isinstance(a, (list, tuple)):
+        warnings.warn(
+            f"{name} requires ndarray or scalar arguments, got {type(a)}; a later release refuses"
+            " it. Convert it with jnp.array first.",
+            DeprecationWarning,
+            stacklevel=3,
+        )
+        return asarray(a)
     check_arraylike(name, a)
     return a
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from calque.core import trace_state
 from calque.core.arrays import (
     Array,
     adopted,
@@ -71,7 +72,8 @@ def arange(
     check_arraylike("arange", *values)
     if any(is_complex(typeof(v).dtype) for v in values):
         raise ValueError(
-            f"arange: start, stop and step must be real numbers, got {', '.join(map(repr, values))}"
+            "Passing complex start/stop/step to jnp.arange is no longer supported: they must be"
+            f" real numbers, got {', '.join(map(repr, values))}"
         )
     if dtype is None:
         dtype = promote(tuple([(a.dtype, a.weak_type) for a in map(typeof, values)]))[0]
@@ -83,6 +85,14 @@ def arange(
     ]
     if stop is None and step is None and target.kind in "iu" and isinstance(concrete[0], int):
         return do.iota(dtype=target, shape=(max(0, concrete[0]),), dimension=0)
+    if (
+        step is None
+        and target.kind in "iu"
+        and not trace_state.is_evaluating()
+        and all(isinstance(v, int) for v in concrete)
+    ):  # a program counts; it holds no table
+        line = do.iota(dtype=target, shape=(max(0, concrete[1] - concrete[0]),), dimension=0)
+        return do.add(line, scalar_of(target, concrete[0])) if concrete[0] else line
     with np.errstate(all="ignore"):
         if stop is None:
             out = np.arange(0, concrete[0], 1 if step is None else concrete[-1])

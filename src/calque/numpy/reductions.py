@@ -55,12 +55,12 @@ def keep(out: Any, shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool
     return do.broadcast_in_dim(out, shape=full, broadcast_dimensions=dims)
 
 
-def masked(x: Any, where: Any, neutral: Any) -> Any:
+def masked(name: str, x: Any, where: Any, neutral: Any) -> Any:
     """`x` where the mask is true, the neutral value elsewhere."""
     if where is None:
         return x
     aval = typeof(x)
-    mask = where_mask(where)
+    mask = where_mask(name, where)
     rank, shape = typeof(mask).ndim, typeof(mask).shape
     if rank > aval.ndim or builtins.any(
         not surely_equal(d, n) and d not in (1, n)
@@ -78,10 +78,12 @@ def masked(x: Any, where: Any, neutral: Any) -> Any:
     return do.select_n(mask, value, x)
 
 
-def where_mask(where: Any) -> Any:
+def where_mask(name: str, where: Any) -> Any:
     check_arraylike("where", where)
     if typeof(where).dtype != np.dtype(bool):
-        raise ValueError(f"where must be None or a boolean array, got {typeof(where).dtype.name}")
+        raise ValueError(
+            f"jnp.{name}: where must be None or a boolean array, got {typeof(where).dtype.name}"
+        )
     return where
 
 
@@ -137,7 +139,7 @@ def fold(
 ) -> Any:
     aval = typeof(a)
     axes, names = axes_and_names(axis, aval.ndim)
-    x = masked(a, where, neutral)
+    x = masked(name, a, where, neutral)
     out = do[primitive](x, axes=axes, **params) if axes else x
     if names:
         if primitive not in _ACROSS:
@@ -149,7 +151,8 @@ def fold(
         check_arraylike(name, initial)
         if typeof(initial).ndim:
             raise ValueError(
-                f"{name}: the initial value must be a scalar, got shape {typeof(initial).shape}"
+                f"{name}: initial value must be a scalar. Got array of shape"
+                f" {typeof(initial).shape}"
             )
         out = combine(out, convert(initial, aval.dtype))
     return keep(to_array(out), aval.shape, axes, keepdims)
@@ -172,7 +175,9 @@ def _sum_like(
         refuse_out(name, out)
         a = as_operand(a)
         target = result_dtype(dtype) or accumulator_dtype(typeof(a).dtype, promote_integers)
-        work = np.dtype("float32") if is_float(target) and target.itemsize < 4 else target
+        # a narrow float is summed in float32 in any case; a program says so unless told its dtype
+        narrow = dtype is None and is_float(target) and target.itemsize < 4
+        work = np.dtype("float32") if narrow else target
         if target == np.dtype(bool):  # the sum is whether any is true, the product whether all are
             a, work = convert(a, target), canonicalize(int)
         x = convert(a, work)
@@ -308,7 +313,7 @@ def counted(
         members = collectives.axis_size(names) if names else 1
         with np.errstate(all="ignore"):
             return as_number(count(shape, axes) * members, dtype)
-    mask = broadcast_to(where_mask(where), shape)
+    mask = broadcast_to(where, shape)
     return sum(convert(mask, dtype), axis=(*axes, *names), keepdims=keepdims)
 
 
@@ -328,6 +333,7 @@ def mean(
     Array(1.5, dtype=float32)"""
     check_arraylike("mean", a)
     refuse_out("mean", out)
+    where = None if where is None else where_mask("mean", where)
     (x,) = promote_inexact(as_operand(a))
     target = result_dtype(dtype, typeof(x).dtype)
     work = np.dtype("float32") if is_float(target) and target.itemsize < 4 else target
@@ -358,6 +364,7 @@ def var(
     Array(1.25, dtype=float32)"""
     check_arraylike("var", a)
     refuse_out("var", out)
+    where = None if where is None else where_mask("var", where)
     if correction is not None:
         if ddof:
             raise ValueError("ddof and correction can't be provided simultaneously.")
@@ -416,6 +423,7 @@ def std(
     """The standard deviation over axes: the square root of `var`."""
     check_arraylike("std", a)
     refuse_out("std", out)
+    where = None if where is None else where_mask("std", where)
     if dtype is not None and not is_inexact(canonicalize(dtype)):
         raise ValueError(f"dtype argument to jnp.std must be inexact; got {dtype}")
     return do.sqrt(

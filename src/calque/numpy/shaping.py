@@ -217,7 +217,11 @@ def broadcast_to(array: ArrayLike, shape: ShapeLike, *, out_sharding: OutShardin
     check_arraylike("broadcast_to", array)
     array, shape = as_operand(array), canonical_shape(shape)
     own = typeof(array).shape
-    if len(own) > len(shape) or any(a not in (1, b) for a, b in zip(own[::-1], shape[::-1])):
+    if len(own) > len(shape):
+        raise ValueError(
+            f"Cannot broadcast to shape with fewer dimensions: {own} and requested shape {shape}"
+        )
+    if any(a not in (1, b) for a, b in zip(own[::-1], shape[::-1])):
         raise ValueError(f"Incompatible shapes for broadcasting: {own} and requested shape {shape}")
     return ensure(_broadcast_to(array, shape))
 
@@ -496,7 +500,8 @@ def clip(
     check_arraylike("clip", arr, *(v for v in (min, max) if v is not None))
     if any(is_complex(typeof(v).dtype) for v in (arr, min, max) if v is not None):
         raise ValueError(
-            "clip: complex numbers have no order; clip their real and imaginary parts."
+            "clip: Complex values have no ordering and cannot be clipped; clip their real and"
+            " imaginary parts."
         )
     out = as_operand(arr)
     for bound, primitive in ((min, "max"), (max, "min")):

@@ -9,8 +9,9 @@ import numpy as np
 
 from calque.core.arrays import Array, adopted, is_concrete, to_array, to_numpy
 from calque.core.dims import Dim, as_size, is_found, is_symbolic
-from calque.core.dtypes import canonicalize, is_complex, is_inexact, is_integer
+from calque.core.dtypes import canonicalize, is_complex, is_inexact, is_integer, is_signed
 from calque.core.extents import larger
+from calque.core.lazy import LazyModule
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike, DTypeLike
@@ -31,7 +32,8 @@ from calque.numpy.promotion import (
 from calque.numpy.shaping import flip, ravel, reshape, where
 from calque.ops.common import index_operand
 from calque.ops.sizes import as_number, index_dtype, places
-from calque.transforms.functions.loops import fori_loop
+
+loops: Any = LazyModule("calque.transforms.functions.loops")
 
 
 def _along(name: str, a: Any, axis: Any) -> tuple[Any, int]:
@@ -156,7 +158,7 @@ def _bisect(a: Any, v: Any, side: str) -> Any:
 
     if isinstance(n, Dim):
         bits = np.asarray(np.iinfo(dtype).bits, dtype)
-        return fori_loop(0, do.sub(bits, do.clz(as_number(n, dtype))), halved, (low, high))[0]
+        return loops.fori_loop(0, do.sub(bits, do.clz(as_number(n, dtype))), halved, (low, high))[0]
     for k in range(n.bit_length()):
         low, high = halved(k, (low, high))
     return low
@@ -307,15 +309,22 @@ def take_along_axis(
 
     Without `wrap_negative_indices` a negative position lies outside the array."""
     check_arraylike("take_along_axis", arr, indices)
-    if wrap_negative_indices is False:
+    if wrap_negative_indices is None:
+        wrap_negative_indices = mode != "promise_in_bounds"
+    if mode == "one_hot":  # what the product with rows of a unit matrix gives
+        mode, fill_value = "fill", 0
+    if not wrap_negative_indices and mode == "promise_in_bounds":
+        dtype = typeof(indices).dtype  # none is negative: nothing has to be counted from the end
+        if is_signed(dtype):
+            indices = convert(indices, np.dtype(f"uint{8 * dtype.itemsize}"))
+    elif not wrap_negative_indices:
         # a position beyond the end stands for every negative one
         n = (
             typeof(arr).size
             if axis is None
             else typeof(arr).shape[canonical_axis(axis, typeof(arr).ndim)]
         )
-        clamped = mode in ("clip", "promise_in_bounds")
-        indices = where(ufuncs.less(indices, 0), 0 if clamped else n, indices)
+        indices = where(ufuncs.less(indices, 0), 0 if mode == "clip" else n, indices)
     if not is_integer(typeof(indices).dtype):
         raise TypeError(
             f"take_along_axis indices must be of integer type, got {typeof(indices).dtype.name}"

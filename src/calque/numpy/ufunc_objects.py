@@ -34,7 +34,15 @@ from calque.transforms.functions.vmap import vmap
 __all__ = ["frompyfunc", "ufunc"]
 
 
-class ufunc:
+class _UfuncMeta(type):
+    """`isinstance(f, ufunc)` holds for a ufunc behind a call path as well."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        wrapped = getattr(instance, "__wrapped__", None) if callable(instance) else None
+        return type.__instancecheck__(cls, instance) or type.__instancecheck__(cls, wrapped)
+
+
+class ufunc(metaclass=_UfuncMeta):
     """A function of scalars that maps over arrays, with the methods of NumPy's ufuncs.
 
     >>> import calque.numpy as jnp
@@ -62,11 +70,18 @@ class ufunc:
         self.__doc__ = func.__doc__
         self.__name__ = name or str(getattr(func, "__name__", repr(func)))
         self.__qualname__ = self.__name__
-        self.nin, self.nout, self.identity = operator.index(nin), operator.index(nout), identity
-        self.nargs = self.nin if nargs is None else operator.index(nargs)
+        self._counts = (operator.index(nin), operator.index(nout))
+        self._nargs = self.nin if nargs is None else operator.index(nargs)
+        self._identity, self._function = identity, func
         self._call = call or _elementwise(func, self.__name__, self.nin)
         self._reduce, self._accumulate, self._at, self._reduceat = reduce, accumulate, at, reduceat
         self._key = (func, self.nin, self.nout)
+
+    nin = property(lambda self: self._counts[0], doc="The number of operands.")
+    nout = property(lambda self: self._counts[1], doc="The number of results.")
+    nargs = property(lambda self: self._nargs, doc="The number of arguments.")
+    identity = property(lambda self: self._identity, doc="What changes nothing, if there is one.")
+    _func = property(lambda self: self._function, doc="The function of scalars.")
 
     def __repr__(self) -> str:
         return f"<calque.numpy.ufunc '{self.__name__}'>"
@@ -234,6 +249,8 @@ class ufunc:
         k = canonical_axis(axis, a.ndim)
         x = moveaxis(a, k, 0)
         n = x.shape[0]
+        if indices.shape[0] == 0:
+            return a[(slice(None),) * k + (slice(0, 0),)]
         stops = concatenate([indices[1:], np.full((1,), n, indices.dtype)])
         dtype = result_dtype(dtype) or typeof(self._call(x[:1], x[:1])).dtype
         x = convert(x, dtype)

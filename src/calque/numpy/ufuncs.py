@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from calque.core.arrays import Array, to_array
+from calque.core import trace_state
+from calque.core.arrays import Array, to_array, to_numpy
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import (
     canonicalize,
     is_complex,
+    is_extended,
     is_float,
     is_inexact,
     is_integer,
@@ -20,11 +22,13 @@ from calque.core.dtypes import (
 )
 from calque.core.primitives import do
 from calque.core.trace import VALUES, typeof
+from calque.core.trace_state import Tracer
 from calque.core.types import ArrayLike
 from calque.numpy.calls.marks import python_only
 from calque.numpy.promotion import (
     as_operand,
     check_arraylike,
+    common_type,
     convert,
     promote_dtypes,
     promote_inexact,
@@ -41,7 +45,16 @@ Promotion = Callable[..., list[Array]]
 def operands(name: str, promotion: Promotion, *args: Any) -> list[Array]:
     """Operands of one dtype and shape."""
     check_arraylike(name, *args)
-    return promote_shapes(name, *promotion(*map(as_operand, args)))
+    try:
+        promoted = promotion(*map(as_operand, args))
+    except (TypeError, ValueError):
+        avals = [typeof(a) for a in args]
+        if any(is_extended(a.dtype) for a in avals):
+            raise TypeError(
+                f"{name} does not accept dtypes {', '.join(a.dtype.name for a in avals)}"
+            ) from None
+        raise
+    return promote_shapes(name, *promoted)
 
 
 def named(f: AnyFunction, name: str, doc: str, module: str = "calque.numpy") -> AnyFunction:
@@ -63,8 +76,7 @@ def unary(
     name: str, apply: Callable[[Any], Any], promotion: Promotion, doc: str, parameter: str = "x"
 ) -> Unary:
     def ufunc(x: ArrayLike, /) -> Array:
-        check_arraylike(name, x)
-        return to_array(apply(promotion(as_operand(x))[0]))
+        return to_array(apply(operands(name, promotion, x)[0]))
 
     return _parameters(named(ufunc, name, doc), parameter)
 
@@ -266,7 +278,21 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         if typeof(x1).dtype == np.dtype(bool):
             x1 = do.convert_element_type(x1, new_dtype=canonicalize(int))
         return do.integer_pow(x1, y=x2)
+    if not trace_state.is_evaluating() and is_integer(typeof(x1).dtype):
+        exponent = _known_integer(x2)
+        if exponent is not None and exponent >= 0:  # the same numbers in fewer steps
+            dtype, _ = common_type(x1, x2)
+            return do.integer_pow(
+                x1 if dtype == typeof(x1).dtype else convert(x1, dtype), y=exponent
+            )
     return binary_power(x1, x2)
+
+
+def _known_integer(x: Any) -> int | None:
+    """The value of an integer of rank 0, where it is known."""
+    if isinstance(x, Tracer) or typeof(x).ndim or not is_integer(typeof(x).dtype):
+        return None
+    return int(to_numpy(x))
 
 
 binary_power = binary("power", _power, _EXACT, "x1 raised to x2.")

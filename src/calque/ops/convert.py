@@ -21,7 +21,6 @@ from calque.core.dtypes import (
     is_float,
     is_inexact,
     is_integer,
-    short_name,
 )
 from calque.core.primitives import Primitive, UndefinedPrimal, Zero, do
 from calque.core.trace import VALUES, typeof
@@ -91,9 +90,9 @@ def _convert_shape(
     x: ShapedArray, *, new_dtype: Any, weak_type: bool, sharding: Any = None
 ) -> ShapedArray:
     if x.dtype != new_dtype and (is_extended(x.dtype) or is_extended(new_dtype)):
-        raise TypeError(
-            f"Cannot convert {short_name(x.dtype)} to {short_name(new_dtype)}: typed keys convert"
-            " to and from integers only by random.key_data and random.wrap_key_data"
+        raise ValueError(
+            f"Cannot convert_element_type from {x.dtype.name} to {new_dtype.name}: typed keys"
+            " convert to and from integers only by random.key_data and random.wrap_key_data"
         )
     if x.dtype not in PLAIN and x.dtype != new_dtype:
         raise refuse_dtype("convert_element_type", x.dtype, PLAIN)
@@ -208,7 +207,7 @@ copy_p = unary(
     ANY,
     lambda x: x.copy(),
     lambda t, x, out: do.copy(t),
-    transpose=linear_unary(lambda ct, aval: ct),
+    transpose=linear_unary(lambda ct, aval: do.copy(ct)),
 )
 # its derivative is none, but as a map of values it is linear: a rule that is to be transposed may
 # hold it

@@ -41,10 +41,13 @@ def _fft_shape(x: ShapedArray, *, fft_type: FftType, fft_lengths: Shape) -> Shap
         )
     half = (*fft_lengths[:-1], fft_lengths[-1] // 2 + 1)
     if x.shape[x.ndim - n :] != (half if fft_type is IRFFT else fft_lengths):
-        raise ValueError(
-            f"{fft_type.name} input shape {x.shape} minor dimensions must be equal to fft_lengths"
-            f" {fft_lengths}" + (f", the last one halved: {half}" if fft_type is IRFFT else "")
-        )
+        what = f"{fft_type.name} input shape {x.shape} minor dimensions must be equal to"
+        if fft_type is IRFFT:
+            raise ValueError(
+                f"{what} all except the last fft_length, got fft_lengths={fft_lengths}; the last is"
+                f" halved: {half}"
+            )
+        raise ValueError(f"{what} fft_lengths {fft_lengths}")
     head = x.shape[: x.ndim - n]
     if fft_type is RFFT:
         return ShapedArray((*head, *half), complex_of(x.dtype))

@@ -22,6 +22,13 @@ from calque.ops.dimension_numbers import (
     ScatterDimensionNumbers,
 )
 from calque.ops.layout import Shape, canonical_shape, expand_dims, unary_transpose
+from calque.ops.window_checks import (
+    check_apart,
+    check_batching,
+    check_dims,
+    check_distinct,
+    check_index_map,
+)
 
 # ------------------------------------------------ positions: what gather and scatter have in common
 
@@ -102,37 +109,16 @@ def _gather_shape(
     mode: GatherScatterMode,
     fill_value: Any,
 ) -> ShapedArray:
-    offset, collapsed, index_map, batching, indices_batching = dimension_numbers
+    offset, collapsed, _, batching, _ = dimension_numbers
     if not is_integer(indices.dtype) or indices.ndim == 0:
         raise TypeError(
             "gather: start indices must be integers with an index vector dimension, got"
             f" {indices.str_short()}"
         )
-    if len(slice_sizes) != x.ndim:
-        raise TypeError(
-            f"gather: slice_sizes {slice_sizes} must have one size for each dimension of operand"
-            f" {x.str_short()}"
-        )
-    for n, size in zip(slice_sizes, x.shape):
-        if n < 0 or surely_less(size, n):
-            raise TypeError(
-                f"gather: slice_sizes {slice_sizes} must be within the operand's shape {x.shape}"
-            )
-    dropped = (*collapsed, *batching)
     ndim = indices.ndim - 1 + len(offset)
-    if collapsed or batching:
-        _check_dropped("gather", x, indices, dropped, slice_sizes, batching, indices_batching)
-    check_index_map("gather", x, indices, index_map, batching)
-    if (
-        len(offset) != x.ndim - len(dropped)
-        or any(not 0 <= d < ndim for d in offset)
-        or list(offset) != sorted(set(offset))
-    ):
-        raise TypeError(
-            f"gather: offset_dims {offset} must be sorted, within the result's rank {ndim}, one for"
-            f" each slice dimension that is kept ({x.ndim - len(dropped)} for operand"
-            f" {x.str_short()})"
-        )
+    _check_numbers(x, indices, dimension_numbers, ndim)
+    dropped = (*collapsed, *batching)
+    _check_slices(x, slice_sizes, offset, collapsed, batching)
     batch, window = (
         iter(indices.shape[:-1]),
         iter([n for d, n in enumerate(slice_sizes) if d not in dropped]),
@@ -142,54 +128,59 @@ def _gather_shape(
     )
 
 
-def check_index_map(
-    name: str, x: ShapedArray, indices: ShapedArray, index_map: Shape, batching: Shape
+def _check_numbers(
+    x: ShapedArray, indices: ShapedArray, numbers: GatherDimensionNumbers, ndim: int
 ) -> None:
-    if len(index_map) != indices.shape[-1]:
-        raise TypeError(
-            f"{name}: index vectors have {indices.shape[-1]} entries (indices"
-            f" {indices.str_short()}), but {index_map} maps {len(index_map)}"
-        )
-    seen = set(index_map)
-    if len(seen) != len(index_map) or any(not 0 <= d < x.ndim or d in batching for d in index_map):
-        raise TypeError(
-            f"{name}: {index_map} must be distinct dimensions of operand {x.str_short()} that are"
-            f" not batching dimensions {batching}"
-        )
-
-
-def _check_dropped(
-    name: str,
-    x: ShapedArray,
-    indices: ShapedArray,
-    dropped: Shape,
-    sizes: Shape,
-    batching: Shape,
-    indices_batching: Shape,
-) -> None:
-    if len(set(dropped)) != len(dropped) or any(not 0 <= d < x.ndim for d in dropped):
-        raise TypeError(
-            f"{name}: collapsed and batching dimensions {dropped} must be distinct dimensions of"
-            f" operand {x.str_short()}"
-        )
-    if any(sizes[d] > 1 for d in dropped):
-        raise TypeError(
-            f"{name}: collapsed and batching dimensions {dropped} must have slice size 1, got slice"
-            f" sizes {sizes}"
-        )
-    if len(batching) != len(indices_batching) or len(set(indices_batching)) != len(
-        indices_batching
-    ):
-        raise TypeError(
-            f"{name}: operand batching dimensions {batching} and those of the indices"
-            f" {indices_batching} must pair up"
-        )
-    for d, b in zip(batching, indices_batching):
-        if not 0 <= b < indices.ndim - 1 or indices.shape[b] != x.shape[d]:
+    """The lists of dimensions, one by one and together."""
+    offset, collapsed, index_map, batching, indices_batching = numbers
+    if list(offset) != sorted(offset):
+        raise TypeError(f"offset_dims in gather op must be sorted; got {offset}")
+    check_distinct("gather", "offset_dims", offset)
+    for k, d in enumerate(offset):
+        if not 0 <= d < ndim:
             raise TypeError(
-                f"{name}: batching dimension {d} of operand {x.str_short()} does not match"
-                f" dimension {b} of indices {indices.str_short()}"
+                f"Offset dimension {k} in gather op is out of bounds; got {d}, but should have been"
+                f" in [0, {ndim})"
             )
+    check_index_map("gather", "start_index_map", "", index_map, x, indices)
+    check_dims("gather", "collapsed_slice_dims", collapsed, x.ndim)
+    check_dims("gather", "operand_batching_dims", batching, x.ndim)
+    own = "operand_batching_dims"
+    check_apart("gather", "collapsed_slice_dims", collapsed, own, batching)
+    check_apart("gather", "start_index_map", index_map, own, batching)
+    check_batching("gather", "start_indices_batching_dims", batching, indices_batching, x, indices)
+
+
+def _check_slices(
+    x: ShapedArray, sizes: Shape, offset: Shape, collapsed: Shape, batching: Shape
+) -> None:
+    if len(sizes) != x.ndim:
+        raise TypeError(
+            "Gather op must have one slice size for every input dimension; got slice_sizes"
+            f" {sizes} for operand {x.str_short()}"
+        )
+    if len(sizes) != len(offset) + len(collapsed) + len(batching):
+        raise TypeError(
+            "All components of the offset index in a gather op must either be a offset dimension or"
+            f" explicitly collapsed/batching; got slice_sizes {sizes}, offset_dims {offset},"
+            f" collapsed_slice_dims {collapsed}, operand_batching_dims {batching}."
+        )
+    for k, (n, size) in enumerate(zip(sizes, x.shape)):
+        if n < 0 or surely_less(size, n):
+            raise TypeError(
+                f"Slice size at index {k} in gather op is out of range, must be within [0,"
+                f" {size} + 1), got {n}."
+            )
+    for what, dims in (
+        ("collapse slice dims with bound 1", collapsed),
+        ("have operand batching dims with bound 0/1", batching),
+    ):
+        for k, d in enumerate(dims):
+            if sizes[d] > 1:
+                raise TypeError(
+                    f"Gather op can only {what}, but bound is {sizes[d]} for index {d} at position"
+                    f" {k}."
+                )
 
 
 # ---------------------------------------------------------------- gather: meaning
@@ -204,6 +195,8 @@ def fill_of(dtype: Any, fill_value: Any) -> Any:
         return float("nan")
     if is_integer(dtype):
         return int(iinfo(dtype).min if is_signed(dtype) else iinfo(dtype).max)
+    if dtype.kind == "V":  # random keys: all bits of their words are set
+        return 2**32 - 1
     return True
 
 

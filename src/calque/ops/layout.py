@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from calque.core.avals import ShapedArray
-from calque.core.dims import as_size, surely_equal
+from calque.core.dims import as_size, surely_equal, surely_less
 from calque.core.dtypes import canonicalize
 from calque.core.primitives import NotApplicable, Primitive, UndefinedPrimal, Zero, do
 from calque.core.trace import VALUES, typeof
@@ -33,7 +33,9 @@ def canonical_shape(shape: Any, what: str = "shape") -> Shape:
     try:
         return tuple([as_size(d) for d in shape])
     except TypeError:
-        raise TypeError(f"{what} must be a sequence of integers, got {shape!r}") from None
+        raise TypeError(
+            f"Shapes must be 1D sequences of concrete values of integer type, got {what}={shape!r}"
+        ) from None
 
 
 def canonical_axis(axis: Any, ndim: int, what: str = "axis") -> int:
@@ -100,21 +102,31 @@ def _broadcast_shape(
 ) -> ShapedArray:
     if len(broadcast_dimensions) != x.ndim:
         raise TypeError(
-            f"broadcast_in_dim needs one broadcast dimension for each of the operand's {x.ndim}"
-            f" dimensions, got broadcast_dimensions={broadcast_dimensions} for operand"
-            f" {x.str_short()}"
+            "broadcast_in_dim broadcast_dimensions must have length equal to operand ndim, got"
+            f" broadcast_dimensions={broadcast_dimensions} for operand {x.str_short()}"
+        )
+    if len(shape) < x.ndim:
+        raise TypeError(
+            "broadcast_in_dim target broadcast shape must have equal or higher rank to the operand"
+            f" shape, got {shape} for operand {x.str_short()}"
         )
     last = -1
     for size, d in zip(x.shape, broadcast_dimensions):
-        if not last < d < len(shape):
+        if not 0 <= d < len(shape):
             raise TypeError(
-                "broadcast_dimensions must be strictly increasing and within the result's rank"
-                f" {len(shape)}, got {broadcast_dimensions}"
+                "broadcast_in_dim broadcast_dimensions must be a subset of output dimensions, got"
+                f" {broadcast_dimensions} for rank {len(shape)}"
+            )
+        if d <= last:
+            raise TypeError(
+                "broadcast_in_dim broadcast_dimensions must not contain duplicates and must be"
+                f" strictly increasing, got {broadcast_dimensions}"
             )
         if not surely_equal(size, shape[d]) and size != 1 and size != shape[d]:
             raise TypeError(
-                "broadcast_in_dim: the operand's size along each dimension must be 1 or the"
-                f" result's: operand {x.str_short()} does not fit shape {shape} with"
+                "broadcast_in_dim operand dimension sizes must either be 1, or be equal to their"
+                " corresponding dimensions in the target broadcast shape: operand"
+                f" {x.str_short()} does not fit shape {shape} with"
                 f" broadcast_dimensions={broadcast_dimensions}"
             )
         last = d
@@ -377,7 +389,7 @@ def _squeeze_shape(x: ShapedArray, *, dimensions: Shape) -> ShapedArray:
                 f" shape={x.shape} and dimensions={dimensions}"
             )
     if len(set(dimensions)) != len(dimensions):
-        raise ValueError(f"squeeze dimensions must be unique, got {dimensions}")
+        raise ValueError(f"squeeze: dimensions are not unique: {dimensions}")
     return ShapedArray(
         tuple([s for i, s in enumerate(x.shape) if i not in dimensions]), x.dtype, x.weak_type
     )
@@ -475,8 +487,12 @@ def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
     >>> lax.broadcast_shapes((2, 1), (3,))
     (2, 3)
     """
+    shapes = tuple([canonical_shape(s) for s in shapes])
+    for s in shapes:
+        if any(surely_less(n, 0) for n in s):
+            raise TypeError(f"Only non-negative indices are allowed, got the shape {s}")
     if len(shapes) == 1 or (shapes and all(s == shapes[0] for s in shapes)):
-        return canonical_shape(shapes[0])
+        return shapes[0]
     rank = max((len(s) for s in shapes), default=0)
     out: list[Any] = []
     for i in range(rank):

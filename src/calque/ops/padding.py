@@ -48,7 +48,8 @@ def padtype_to_pads(
             f" {padding!r}."
         )
     out = []
-    for size, window, stride in zip(in_shape, window_shape, window_strides, strict=True):
+    for given in zip(in_shape, window_shape, window_strides, strict=True):
+        size, window, stride = map(as_size, given)
         count = -(-size // stride)
         total = larger((count - 1) * stride + window - size, 0)
         less, more = total // 2, total - total // 2
@@ -58,7 +59,13 @@ def padtype_to_pads(
 
 def canonical_pads(padding: Any, count: int, name: str) -> Pads:
     """Explicit padding as a tuple of pairs."""
-    pads = tuple([(as_size(low), as_size(high)) for low, high in padding])
+    try:
+        pads = tuple([(as_size(low), as_size(high)) for low, high in padding])
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{name}: padding argument must be 'SAME', 'VALID' or a sequence of (low, high) pairs,"
+            f" got {padding}"
+        ) from None
     if len(pads) != count:
         raise ValueError(
             f"{name}: padding must have one pair for each of the {count} spatial dimensions, got"
@@ -74,6 +81,8 @@ def per_dimension(values: Sequence[int] | int | None, count: int, name: str) -> 
     if isinstance(values, int):
         values = (values,) * count
     out = tuple([operator.index(v) for v in values])
-    if len(out) != count or any(v < 1 for v in out):
+    if len(out) != count:
         raise ValueError(f"{name} must be {count} positive integers, got {tuple(values)}")
+    if any(v < 1 for v in out):
+        raise TypeError(f"{name} must have every element be strictly positive, got {out}")
     return out

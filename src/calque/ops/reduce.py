@@ -251,10 +251,16 @@ def reduce(
     starts, start_tree = pytrees.flatten(init_values)
     if tree != start_tree:
         raise ValueError(
-            f"reduce: operands and init_values must have the same structure, got {tree} and"
+            f"reduce: Operands must have the same tree structure as init_values: got {tree} and"
             f" {start_tree}"
         )
     xs = [as_operand(x) for x in leaves]
+    for i in starts:
+        if typeof(i).shape:
+            raise ValueError(
+                "reduce found non-scalar initial value: init_values must be scalars, got"
+                f" {typeof(i).str_short()}"
+            )
     inits = [initial_value(i, typeof(x)) for i, x in zip(starts, xs)]
     axes = tuple(operator.index(d) for d in dimensions)
     avals = [ShapedArray((), typeof(x).dtype) for x in xs]

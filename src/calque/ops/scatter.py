@@ -24,7 +24,6 @@ from calque.ops.dimension_numbers import (
 )
 from calque.ops.indexing import (
     add_at,
-    check_index_map,
     clipped,
     element_indices,
     offsets_of,
@@ -32,6 +31,7 @@ from calque.ops.indexing import (
     windows_inside,
 )
 from calque.ops.scalar_programs import run_scalars
+from calque.ops.window_checks import check_apart, check_batching, check_dims, check_index_map
 
 Params = Any
 
@@ -56,7 +56,6 @@ def _scatter_shape(name: str) -> Callable[..., ShapedArray]:
         dimension_numbers: ScatterDimensionNumbers,
         **params: Params,
     ) -> ShapedArray:
-        batching, indices_batching = dimension_numbers[3:]
         if not is_integer(indices.dtype) or indices.ndim == 0:
             raise TypeError(
                 f"{name}: indices must be integers with an index vector dimension, got"
@@ -67,54 +66,56 @@ def _scatter_shape(name: str) -> Callable[..., ShapedArray]:
                 f"{name}: operand and updates must have the same dtype, got {x.str_short()} and"
                 f" {updates.str_short()}"
             )
-        check_index_map(name, x, indices, dimension_numbers.scatter_dims_to_operand_dims, batching)
-        _check_windows(name, x, indices, updates, dimension_numbers)
-        for d, b in zip(batching, indices_batching, strict=True):
-            if indices.shape[b] != x.shape[d]:
-                raise TypeError(
-                    f"{name}: batching dimension {d} of {x.str_short()} does not match dimension"
-                    f" {b} of {indices.str_short()}"
-                )
+        _check_numbers(x, indices, updates, dimension_numbers)
+        _check_windows(x, indices, updates, dimension_numbers)
         return x.strip_weak_type() if not updates.weak_type else x
 
     return shape
 
 
-def _check_windows(
-    name: str,
-    x: ShapedArray,
-    indices: ShapedArray,
-    updates: ShapedArray,
-    numbers: ScatterDimensionNumbers,
+def _check_numbers(
+    x: ShapedArray, indices: ShapedArray, updates: ShapedArray, numbers: ScatterDimensionNumbers
 ) -> None:
-    window, inserted = numbers.update_window_dims, numbers.inserted_window_dims
-    dropped = (*inserted, *numbers.operand_batching_dims)
-    if list(window) != sorted(set(window)) or any(not 0 <= d < updates.ndim for d in window):
+    """The lists of dimensions, one by one and together."""
+    window, inserted, index_map, batching, indices_batching = numbers
+    own, to = "operand_batching_dims", "scatter_dims_to_operand_dims"
+    check_dims("scatter", "update_window_dims", window, updates.ndim)
+    check_dims("scatter", "inserted_window_dims", inserted, x.ndim)
+    check_dims("scatter", own, batching, x.ndim)
+    check_apart("scatter", "inserted_window_dims", inserted, own, batching)
+    check_index_map("scatter", to, " mapping", index_map, x, indices)
+    check_apart("scatter", to, index_map, own, batching)
+    check_batching(
+        "scatter", "scatter_indices_batching_dims", batching, indices_batching, x, indices
+    )
+
+
+def _check_windows(
+    x: ShapedArray, indices: ShapedArray, updates: ShapedArray, numbers: ScatterDimensionNumbers
+) -> None:
+    window = numbers.update_window_dims
+    count = len(window) + len(numbers.inserted_window_dims) + len(numbers.operand_batching_dims)
+    if count != x.ndim:
         raise TypeError(
-            f"{name}: update_window_dims {window} must be sorted dimensions of the updates"
-            f" {updates.str_short()}"
+            f"Scatter op has window of size {count}; doesn't match operand of rank {x.ndim}."
         )
-    if (
-        len(set(dropped)) != len(dropped)
-        or any(not 0 <= d < x.ndim for d in dropped)
-        or len(window) + len(dropped) != x.ndim
-    ):
-        raise TypeError(
-            f"{name}: update window dimensions {window} and inserted and batching dimensions"
-            f" {dropped} must together stand for each dimension of operand {x.str_short()} once"
-        )
-    batch = tuple([updates.shape[d] for d in offsets_of(updates.ndim, window)])
-    if batch != indices.shape[:-1]:
-        raise TypeError(
-            f"{name}: updates {updates.str_short()} have scatter dimensions {batch}, but indices"
-            f" {indices.str_short()} have {indices.shape[:-1]}"
-        )
+    rank = indices.ndim - 1 + len(window)
+    if updates.ndim != rank:
+        raise TypeError(f"Updates tensor must be of rank {rank}; got {updates.ndim}.")
     for n, size in zip(window_sizes(x, updates, numbers), x.shape):
         if surely_less(size, n) and updates.size:
             raise TypeError(
-                f"{name}: windows of updates {updates.str_short()} exceed the operand"
-                f" {x.str_short()}"
+                "Bounds of the window dimensions of updates must not exceed the bounds of the"
+                f" corresponding dimensions of operand: got updates {updates.str_short()} and"
+                f" operand {x.str_short()}"
             )
+    batch = tuple([updates.shape[d] for d in offsets_of(updates.ndim, window)])
+    if batch != indices.shape[:-1]:
+        raise TypeError(
+            "Bounds of the scatter dimensions of updates must be the same as the bounds of the"
+            f" corresponding dimensions of scatter indices: updates {updates.str_short()} have"
+            f" {batch}, indices {indices.str_short()} have {indices.shape[:-1]}"
+        )
 
 
 # ---------------------------------------------------------------- meaning

@@ -380,7 +380,7 @@ def _as_type(i: Any, dtype: Any) -> Any:
 
 
 def _start_indices(
-    x: Any, start_indices: Any, allow_negative_indices: bool | Sequence[bool]
+    name: str, x: Any, start_indices: Any, allow_negative_indices: bool | Sequence[bool]
 ) -> list[Any]:
     shape = typeof(x).shape
     if isinstance(start_indices, (*VALUES, np.ndarray)):
@@ -394,6 +394,12 @@ def _start_indices(
     avals = [None if _is_integer_number(i) else typeof(i) for i in indices]
     if any(a is not None and not is_integer(a.dtype) for a in avals):
         raise TypeError(f"start indices must be integers, got {', '.join(str(a) for a in avals)}")
+    strong = {typeof(i).dtype for i in indices if type(i) is not int and not typeof(i).weak_type}
+    if len(strong) > 1:
+        raise TypeError(
+            f"index arguments to {name} must be integers of the same type, got:"
+            f" {', '.join(sorted(d.name for d in strong))}"
+        )
     dtype = _start_dtype([a for a in avals if a is not None], shape)
     allow = (
         [allow_negative_indices] * len(shape)
@@ -449,7 +455,7 @@ def dynamic_slice(
     Array([3, 4], dtype=int32)
     """
     operand = as_operand(operand)
-    indices = _start_indices(operand, start_indices, allow_negative_indices)
+    indices = _start_indices("dynamic_slice", operand, start_indices, allow_negative_indices)
     return do.dynamic_slice(
         operand, *indices, slice_sizes=canonical_shape(slice_sizes, "slice_sizes")
     )
@@ -513,7 +519,9 @@ def dynamic_update_slice(
         "dynamic_update_slice", [as_operand(operand), as_operand(update)]
     )
     return do.dynamic_update_slice(
-        operand, update, *_start_indices(operand, start_indices, allow_negative_indices)
+        operand,
+        update,
+        *_start_indices("dynamic_update_slice", operand, start_indices, allow_negative_indices),
     )
 
 

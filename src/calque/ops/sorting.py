@@ -159,6 +159,12 @@ def _picked_avals(name: str, x: ShapedArray, k: int, axis: int) -> list[ShapedAr
             f"k argument to {name} must be no larger than size along axis; got k={k} with"
             f" shape={list(x.shape)} and axis={axis}"
         )
+    limit = np.iinfo(np.int32).max
+    if type(x.shape[axis]) is int and x.shape[axis] > limit:
+        raise ValueError(
+            f"{name} returns int32 indices, which will overflow for array dimensions larger than"
+            f" the maximum int32 ({limit}). Got {x.str_short()}"
+        )
     shape = (*x.shape[:axis], k, *x.shape[axis + 1 :])
     return [ShapedArray(shape, x.dtype, x.weak_type), ShapedArray(shape, _INT32)]
 

@@ -48,10 +48,6 @@ def _igammac(a: np.ndarray, x: np.ndarray) -> np.ndarray:
     return np.where((a >= 0) & (x >= 0), sp.gammaincc(a, x), np.nan)
 
 
-def _betainc(a: np.ndarray, b: np.ndarray, x: np.ndarray) -> np.ndarray:
-    return np.where((a > 0) & (b > 0) & (x >= 0) & (x <= 1), sp.betainc(a, b, x), np.nan)
-
-
 # ---------------------------------------------------------------- derivatives
 
 
@@ -114,6 +110,12 @@ erf_inv_p = unary(
     widened(lambda *x: sp.erfinv(*x)),
     lambda t, x, out: do.mul(t, do.mul(const(x, 1 / _TWO_OVER_ROOT_PI), do.exp(do.square(out)))),
 )
+normal_erf_inv_p = unary(
+    "normal_erf_inv",
+    FLOAT,
+    widened(lambda *x: sp.erfinv(*x)),
+    lambda t, x, out: do.mul(t, do.mul(const(x, 1 / _TWO_OVER_ROOT_PI), do.exp(do.square(out)))),
+)
 lgamma_p = unary("lgamma", FLOAT, widened(_lgamma), lambda t, x, out: do.mul(t, do.digamma(x)))
 digamma_p = unary(
     "digamma", FLOAT, widened(_digamma), lambda t, x, out: do.mul(t, do.polygamma(const(x, 1), x))
@@ -163,7 +165,7 @@ random_gamma_grad_p = nary(
 regularized_incomplete_beta_p = nary(
     "regularized_incomplete_beta",
     FLOAT,
-    widened(_betainc),
+    widened(lambda *x: sp.betainc(*x)),
     _NO_BETAINC,
     _NO_BETAINC,
     lambda t, out, a, b, x: do.mul(t, _beta_density(a, b, x)),
@@ -187,6 +189,12 @@ def erfc(x: Any) -> Any:
 def erf_inv(x: Any) -> Any:
     """The inverse of `erf`, NaN outside of [-1, 1]: `erf_inv(0.) == 0.`"""
     return apply_unary(erf_inv_p, x)
+
+
+def normal_erf_inv(x: Any) -> Any:
+    """The inverse of `erf` as normal numbers are drawn with: in float32 the operations of XLA, so
+    that the numbers are JAX's: `normal_erf_inv(0.) == 0.`"""
+    return apply_unary(normal_erf_inv_p, x)
 
 
 def lgamma(x: Any) -> Any:

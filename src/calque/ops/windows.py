@@ -430,11 +430,22 @@ def reduce_window(
         for x, i in zip(flat, inits)
     ]
     xs, inits = [x for x, _ in pairs], [i for _, i in pairs]
+    if any(typeof(i).shape for i in inits):
+        raise TypeError(
+            "reduce_window expected init_values to be scalars but init_values have shapes"
+            f" {[typeof(i).shape for i in inits]}."
+        )
     scalars = [ShapedArray((), typeof(x).dtype) for x in xs]
 
     def combine(*values: Any) -> list[Any]:
         left, right = _halves(values)
-        return flatten(computation(unflatten(tree, left), unflatten(tree, right)))[0]
+        out, out_tree = flatten(computation(unflatten(tree, left), unflatten(tree, right)))
+        if out_tree != tree:
+            raise ValueError(
+                "reduce_window output must have the same tree structure as the operands: got"
+                f" {out_tree} and {tree}"
+            )
+        return out
 
     closed = trace_to_jaxpr(
         combine, [*scalars, *scalars], getattr(computation, "__name__", "computation")

@@ -1,6 +1,7 @@
 """Permutations and choices."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,7 @@ def permutation(
     if aval.ndim == 0:
         if aval.dtype.kind not in "iu":
             raise TypeError("x must be an integer or at least 1-dimensional")
+        canonical_axis(axis, 1)
         return shuffle(typed, jnp.arange(x), 0)
     x = to_array(x)
     k = canonical_axis(axis, aval.ndim)
@@ -82,6 +84,8 @@ def choice(
     (2,)"""
     typed, _ = wrapped(key, "choice")
     check_arraylike("choice", a)
+    if not isinstance(shape, Sequence):
+        raise TypeError(f"shape argument of calque.random.choice must be a sequence, got {shape!r}")
     shape = canonical_shape(shape)
     aval = typeof(a)
     if aval.ndim == 0:

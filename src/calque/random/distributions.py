@@ -27,7 +27,7 @@ from calque.numpy.promotion import (
 from calque.numpy.signatures import OutSharding
 from calque.ops.convert import stop_gradient
 from calque.ops.sorting import top_k
-from calque.ops.special import erf, erf_inv
+from calque.ops.special import erf, normal_erf_inv
 from calque.random.keys import wrapped
 from calque.random.uniform import (
     broadcast_one,
@@ -71,7 +71,7 @@ def normal(
 
 def real_normal(key: Array, shape: tuple[int, ...], dtype: DType) -> Array:
     low = np.nextafter(np.asarray(-1, dtype), np.asarray(0, dtype), dtype=dtype)
-    return math.sqrt(2) * erf_inv(uniform_between(key, shape, dtype, low, 1.0))
+    return math.sqrt(2) * normal_erf_inv(uniform_between(key, shape, dtype, low, 1.0))
 
 
 @placed
@@ -90,7 +90,9 @@ def truncated_normal(
     shape = parameter_shape("truncated_normal", shape, lower, upper)
     root = math.sqrt(2)
     lower, upper = parameter(lower, d), parameter(upper, d)
-    out = root * erf_inv(uniform_between(typed, shape, d, erf(lower / root), erf(upper / root)))
+    out = root * normal_erf_inv(
+        uniform_between(typed, shape, d, erf(lower / root), erf(upper / root))
+    )
     low = jnp.nextafter(stop_gradient(lower), math.inf)
     high = jnp.nextafter(stop_gradient(upper), -math.inf)
     return jnp.minimum(broadcast_one(high, shape), jnp.maximum(broadcast_one(low, shape), out))
@@ -346,11 +348,15 @@ def categorical(
     k = canonical_axis(axis, len(own))
     batch = own[:k] + own[k + 1 :]
     shape = batch if shape is None else canonical_shape(shape)
-    if shape[len(shape) - len(batch) :] != batch:
+    lead, tail = shape[: len(shape) - len(batch)], shape[len(shape) - len(batch) :]
+    if len(tail) < len(batch) or any(n not in (1, m) for n, m in zip(batch, tail)):
         raise ValueError(
-            f"categorical: shape {shape} must end with the batch shape {batch} of logits"
+            f"categorical: shape {shape} must end with what the batch shape {batch} of logits"
+            " broadcasts to"
         )
-    lead = shape[: len(shape) - len(batch)]
+    if tail != batch:
+        own = (*tail[:k], own[k], *tail[k:])
+        logits = jnp.broadcast_to(logits, own)
     if not replace:
         return _without_replacement(typed, logits, k, lead, mode)
     noise = gumbel(typed, (*lead, *own), logits.dtype, mode)

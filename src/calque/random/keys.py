@@ -32,14 +32,14 @@ def key(
     >>> import calque
     >>> calque.random.key(0).dtype
     key<fry>"""
-    return do.random_seed(seed_operand(seed), impl=_chosen("key", impl, dtype))
+    return do.random_seed(seed_operand("key", seed), impl=_chosen("key", impl, dtype))
 
 
 def _chosen(name: str, impl: Any, dtype: Any) -> Any:
     """The algorithm that one of `impl` and `dtype` names."""
     if impl is not None and dtype is not None:
-        raise TypeError(
-            f"{name}: give only one of the arguments impl ({impl!r}) and dtype ({dtype!r})"
+        raise ValueError(
+            f"Cannot specify both `impl` and `dtype` of {name}: got {impl!r} and {dtype!r}"
         )
     return default_impl(impl if dtype is None else dtype)
 
@@ -59,19 +59,24 @@ def PRNGKey(seed: ArrayLike, *, impl: str | PRNGImpl | None = None) -> Array:
     >>> import calque
     >>> calque.random.PRNGKey(0)
     Array([0, 0], dtype=uint32)"""
-    typed = key(seed, impl=impl)
+    typed = do.random_seed(seed_operand("PRNGKey", seed), impl=default_impl(impl))
     return typed if config.enable_custom_prng else do.random_unwrap(typed)
 
 
-def seed_operand(seed: ArrayLike) -> ArrayLike:
+def seed_operand(name: str, seed: ArrayLike) -> ArrayLike:
     """The seed as an integer operand. Without 64-bit types, Python ints keep their low 32 bits."""
     if isinstance(seed, (ArrayImpl, Tracer, np.ndarray, np.generic)):
         aval = typeof(seed)
+        if is_extended(aval.dtype):
+            raise TypeError(
+                f"{name} accepts a scalar seed, but was given a key array of shape {aval.shape}."
+                " To convert keys use random.key_data and random.wrap_key_data"
+            )
         if not is_integer(aval.dtype):
             raise TypeError(f"PRNG key seed must be an integer; got {aval.dtype.name}")
         if aval.ndim:
             raise TypeError(
-                f"PRNGKey accepts a scalar seed, but was given an array of shape {aval.shape}. Use"
+                f"{name} accepts a scalar seed, but was given an array of shape {aval.shape}. Use"
                 " calque.vmap for batching"
             )
         return seed
@@ -79,6 +84,8 @@ def seed_operand(seed: ArrayLike) -> ArrayLike:
         n = operator.index(seed)  # type: ignore[arg-type]
     except TypeError:
         raise TypeError(f"PRNG key seed must be an integer; got {seed!r}") from None
+    if not -(2**63) <= n < 2**63:
+        raise OverflowError(f"{name}: the seed {n} is too large, seeds have 64 bits")
     bits = 64 if config.enable_x64 else 32
     low = n & ((1 << bits) - 1)
     return np.asarray(
@@ -99,8 +106,9 @@ def wrapped(k: ArrayLike, name: str, single: bool = True) -> tuple[Array, bool]:
         aval = typeof(k)
         if aval.dtype != np.dtype("uint32") or not aval.shape:
             raise TypeError(
-                f"{name}: a random key is needed, from calque.random.key(seed), or an array of"
-                f" uint32; got {aval.str_short()}"
+                f"JAX encountered invalid PRNG key data, and so does calque: {name} needs a random"
+                " key, from calque.random.key(seed), or an array of uint32; got"
+                f" {aval.str_short()}"
             )
         _legacy()
         typed = do.random_wrap(k, impl=default_impl())

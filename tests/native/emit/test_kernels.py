@@ -12,7 +12,7 @@ import pytest
 
 from calque.machine.caches import Entries
 from calque.machine.code import diskcache
-from calque.native.emit import emitter, kernels
+from calque.native.emit import emitter, kernels, objects
 from calque.native.emit.kernels import compile_kernels
 from calque.native.emit.math_functions import definition
 from calque.native.loops.canonical import canonical
@@ -129,7 +129,7 @@ def private_cache(tmp_path, monkeypatch):
     monkeypatch.delenv("CALQUE_CACHE", raising=False)
     diskcache.reload()
     monkeypatch.setattr(kernels, "_codes", Entries(1000))
-    monkeypatch.setattr(kernels, "_linked", WeakValueDictionary())
+    monkeypatch.setattr(objects, "linked", WeakValueDictionary())
     yield
     monkeypatch.undo()
     diskcache.reload()
@@ -144,7 +144,7 @@ def test_kernels_are_found_on_disk(private_cache, monkeypatch):
     compile_kernels(bodies)
     assert kernels.stats.compiled == start + 2
     kernels._codes.clear()
-    kernels._linked.clear()  # as in another process
+    objects.linked.clear()  # as in another process
     monkeypatch.setattr(kernels, "_emit", None)  # no text is made
     found = kernels.stats.disk
     k, _ = compile_kernels(bodies)
@@ -185,22 +185,22 @@ def test_all_that_decides_the_code_of_a_kernel_stands_in_its_key():
             closure.add(path)
             todo += imports(path)
     folders = {str(p.parent.relative_to(NATIVE)) for p in closure - {NATIVE / "__init__.py"}}
-    assert folders == set(kernels._IMPLEMENTED_BY)
+    assert folders == set(objects.IMPLEMENTED_BY)
     assert {"writer.py", "vector_loops.py", "tree.py", "node.py"} <= {p.name for p in closure}
 
 
 def test_a_change_of_any_file_that_decides_the_code_changes_the_key(tmp_path):
-    for folder in kernels._IMPLEMENTED_BY:
+    for folder in objects.IMPLEMENTED_BY:
         shutil.copytree(NATIVE / folder, tmp_path / folder, dirs_exist_ok=True)
-    seen = {kernels._fingerprint(str(tmp_path))}
-    files = [p for f in kernels._IMPLEMENTED_BY for p in sorted((tmp_path / f).glob("*.py"))]
+    seen = {objects.fingerprint(str(tmp_path), objects.IMPLEMENTED_BY)}
+    files = [p for f in objects.IMPLEMENTED_BY for p in sorted((tmp_path / f).glob("*.py"))]
     assert len(files) > 40
     for k, path in enumerate(files, 1):
         path.write_text(path.read_text() + "# changed\n")
-        seen.add(kernels._fingerprint(str(tmp_path)))
+        seen.add(objects.fingerprint(str(tmp_path), objects.IMPLEMENTED_BY))
         assert len(seen) == k + 1, path
     os.utime(files[0], ns=(0, 0))  # the same size at another time
-    assert kernels._fingerprint(str(tmp_path)) not in seen
+    assert objects.fingerprint(str(tmp_path), objects.IMPLEMENTED_BY) not in seen
 
 
 def test_a_kernel_that_fails_to_compile_is_not_kept(monkeypatch):
@@ -210,7 +210,7 @@ def test_a_kernel_that_fails_to_compile_is_not_kept(monkeypatch):
     body = scaled(extra=777.125)
     with monkeypatch.context() as patch:
         patch.setattr(kernels, "_emit", refuse)
-        patch.setattr(kernels, "_from_disk", lambda symbol, opt: None)
+        patch.setattr(objects, "from_disk", lambda symbol, opt: None)
         with pytest.raises(RuntimeError):
             compile_kernels([body])
     assert compile_kernels([body])[0].address

@@ -117,7 +117,7 @@ def test_arenas_are_small(name: str) -> None:
 
 def without_reuse(monkeypatch: pytest.MonkeyPatch, closed: Any) -> Any:
     with monkeypatch.context() as m:
-        m.setattr("calque.native.backend.reuse", lambda steps, *rest: (steps, {}))
+        m.setattr("calque.native.executable.reuse", lambda steps, *rest: (steps, {}))
         return compile(closed, Options(exact=True))
 
 

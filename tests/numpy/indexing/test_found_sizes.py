@@ -287,7 +287,7 @@ def test_bad_sizes():
     ones = jax.jit(lambda n: jnp.ones(n))
     with pytest.raises(ValueError, match="negative"):
         ones(-3)
-    with pytest.raises(TypeError, match="sequences of integers"):
+    with pytest.raises(TypeError, match="sequences of concrete values"):
         ones(2.0)
     with pytest.raises((MemoryError, OverflowError)):
         jax.jit(lambda n: jnp.ones((n, 1 << 20, 1 << 20)))(1 << 30)

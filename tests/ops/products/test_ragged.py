@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import calque
 from calque.ops.dimension_numbers import RaggedDotDimensionNumbers as DN
 from calque.ops.products import ragged as R
 from tests.ops import peer
@@ -75,15 +76,39 @@ def test_ragged(x, y, numbers):
     ("fun", "words"),
     [
         (lambda x, y, s: R.ragged_dot(x, y, s, group_offset=1), "group_offset"),
-        (lambda x, y, s: R.ragged_dot(x, y, np.ones((1, 3), "int32")), "vector of integers"),
-        (lambda x, y, s: R.ragged_dot(x, y, np.ones(2, "int32")), "groups in dimension"),
-        (lambda x, y, s: R.ragged_dot_general(x, y, s, DN(FREE[0], (0,), ())), "group dimensions"),
+        (lambda x, y, s: R.ragged_dot(x, y, np.ones((1, 3), "int32")), "to have shape"),
+        (lambda x, y, s: R.ragged_dot(x, y, np.ones(2, "int32")), "group dimension size to be 2"),
+        (
+            lambda x, y, s: R.ragged_dot_general(x, y, s, DN(FREE[0], (0,), ())),
+            "one rhs group dimension",
+        ),
         (lambda x, y, s: R.ragged_dot_general(x, y, s, DN(FREE[0], (0, 1), ())), "exactly one"),
+        (lambda x, y, s: R.ragged_dot_general(x, y, s, DN(FREE[0], (0,), (1,))), "be distinct"),
     ],
 )
 def test_errors(fun, words):
     with pytest.raises((TypeError, NotImplementedError), match=words):
         run(fun, v(6, 3).astype("float32"), v(3, 3, 4).astype("float32"), SIZES)
+
+
+def test_sizes_of_each_batch():
+    """Sizes may differ along what comes before the ragged dimension, and from lane to lane."""
+    x, y = v(2, 6, 3).astype("float32"), v(2, 3, 3, 4).astype("float32")
+    sizes = np.array([[1, 2, 3], [4, 0, 1]], "int32")
+    each = np.stack([run(R.ragged_dot, *args)[0] for args in zip(x, y, sizes)])
+    np.testing.assert_allclose(calque.vmap(R.ragged_dot)(x, y, sizes), each, rtol=1e-5)
+    numbers = DN((((2,), (2,)), ((0,), (0,))), (1,), (1,))
+    (whole,) = run(lambda *args: R.ragged_dot_general(*args, numbers), x, y, sizes)
+    np.testing.assert_allclose(whole, each, rtol=1e-5)
+    one = calque.vmap(lambda s: R.ragged_dot(x[0], y[0], s))(sizes)
+    np.testing.assert_allclose(one[1], run(R.ragged_dot, x[0], y[0], sizes[1])[0], rtol=1e-5)
+    contracted = DN((((2,), (1,)), ((0,), (0,))), (2,), ())
+    rows = v(2, 6, 4).astype("float32")
+    (out,) = run(
+        lambda *args: R.ragged_dot_general(*args, contracted), x.transpose(0, 2, 1), rows, sizes
+    )
+    assert out.shape == (3, 2, 3, 4)
+    np.testing.assert_allclose(out[0, 1], x[1, :4].T @ rows[1, :4], rtol=1e-5)
 
 
 @pytest.mark.peer

@@ -128,12 +128,12 @@ def test_gradients_are_arrays():
         (
             lambda f, x: jvp(f, x, x),
             TypeError,
-            "primals passed to jvp of f must be tuples or lists",
+            "primal and tangent arguments to calque.jvp must be tuples or lists",
         ),
         (
             lambda f, x: jvp(f, (x,), (x, x)),
             TypeError,
-            "arguments to jvp of f must have the same tree structure",
+            "arguments to calque.jvp must have the same tree structure",
         ),
         (
             lambda f, x: jacfwd(f)(3),
@@ -168,3 +168,20 @@ def test_a_linearized_function_is_a_container_of_its_residuals():
     assert "mul" in str(f_jvp.func.args[0]) and f_jvp.__name__.startswith("derivative of")
     both = calque.jit(lambda x: calque.linearize(jnp.sin, x))(x)
     assert jnp.allclose(both[1](jnp.ones(3)), jnp.cos(x))
+
+
+def test_residuals_that_are_arguments_may_be_taken_out_and_put_back():
+    w, x = jnp.ones((4, 4)), {"a": jnp.ones(4), "b": jnp.ones(4)}
+    _, pull = calque.vjp(lambda w, x: jnp.sin(w @ x["a"]), w, x)
+    assert pull.args_res[0] is w and pull.args_res[1]["a"] is x["a"]
+    assert (
+        isinstance(pull.args_res[1]["b"], calque.ad.NotNeeded) and len(pull.opaque_residuals) == 1
+    )
+    before = pull(jnp.ones(4))
+    pull.args_res[0] = None
+    with pytest.raises(ValueError, match="args_res of the function returned by vjp"):
+        pull(jnp.ones(4))
+    pull.args_res[0] = 2 * w
+    after = calque.jit(lambda pull: pull(jnp.ones(4)))(pull)
+    np.testing.assert_allclose(after[1]["a"], 2 * before[1]["a"])
+    np.testing.assert_allclose(after[0], before[0])

@@ -43,7 +43,7 @@ def test_weak_types_give_way():
         (
             lambda: cond(True, lambda: {"a": jnp.ones(2)}, lambda: {"a": jnp.ones(3)}),
             TypeError,
-            r"component \['a'\].*shapes do not match",
+            r"true_fun at path \['a'\].*shapes do not match",
         ),
         (lambda: cond(True, lambda: (1, 2), lambda: 1), TypeError, "same pytree structure"),
         (

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+import calque
 import calque.numpy as jnp
 from calque.core.config import config
 from calque.transforms.functions.loops import fori_loop, map_, scan, while_loop
@@ -128,9 +129,9 @@ def body_dtype(c, x):
             r"loop_carry\[1\] has type int32",
         ),
         (
-            lambda: map_(lambda x: x, jnp.ones(3), batch_size=0),
+            lambda: map_(lambda x: x, jnp.ones(3), batch_size=-1),
             ValueError,
-            "batch_size must be positive",
+            "batch_size must not be negative",
         ),
     ],
 )
@@ -148,3 +149,63 @@ def test_errors_name_the_function_of_the_user():
             fori_loop(0, upper, widen, np.ones(3, np.float32))
     with pytest.raises(TypeError, match="widen"):
         jit(lambda n: fori_loop(0, n, widen, np.ones(3, np.float32)))(3)
+
+
+def test_what_a_loop_only_hands_on_does_not_go_through_it():
+    kept_as_it_is = jnp.float32(5.0)
+
+    def step(carry, x):
+        fixed, moving = carry
+        return (fixed, moving + x), (x, moving)
+
+    def f(fixed, xs):
+        return scan(step, (fixed, 0.0), xs)
+
+    (fixed, _), (handed, _) = f(kept_as_it_is, jnp.arange(3.0))
+    assert fixed is kept_as_it_is
+    jaxpr = calque.make_jaxpr(f)(1.0, jnp.arange(3.0)).jaxpr
+    assert jaxpr.outvars[0] is jaxpr.invars[0] and jaxpr.outvars[2] is jaxpr.invars[1]
+    assert len(jaxpr.eqns[-1].params["jaxpr"].jaxpr.outvars) <= 3
+    lanes = calque.vmap(lambda x: f(1.0, x)[0][0], out_axes=None)(jnp.ones((4, 3)))
+    assert lanes.shape == ()
+    kept = while_loop(lambda c: c[1] < 3, lambda c: (c[0], c[1] + 1), (kept_as_it_is, 0))
+    assert kept[0] is kept_as_it_is
+    same = calque.vmap(lambda x, y: calque.lax.cond(x < 0, lambda: y, lambda: y), (0, None), None)
+    assert same(jnp.arange(3.0), 2.0).shape == ()
+
+
+def test_bounds_that_are_no_integers():
+    total = fori_loop(0.5, 3.0, lambda i, c: c + i, 0.0)
+    assert float(total) == 0.5 + 1.5 + 2.5
+    assert float(calque.grad(lambda x: fori_loop(x, x + 2.0, lambda i, c: 2 * c, x))(1.0)) == 4.0
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, calque.jit, calque.checkpoint])
+def test_programs_that_speak_of_an_axis_belong_to_its_map(wrap):
+    def up_to_index(x):
+        return while_loop(lambda x: x < calque.lax.axis_index("i"), lambda x: x + 2, x)
+
+    f = wrap(up_to_index)
+    lanes = jnp.zeros(4, jnp.int32)
+    expected = [0, 2, 2, 4]
+    assert calque.vmap(f, axis_name="i")(lanes).tolist() == expected
+    assert calque.vmap(lambda _: f(0), axis_name="i")(lanes).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("f", "init", "text"),
+    [
+        (
+            lambda c, x: ((0, 0, 0), x),
+            (1, 2),
+            "The input carry c is a tuple of length 2 but .* 3, so",
+        ),
+        (lambda c, x: ([c[0]] * 2, x), (1, 2), "is a <class 'tuple'> but .* is a <class 'list'>"),
+        (lambda c, x: ({"a": 0, "b": 0}, x), {"a": 0}, "with 1 child but .* with 2 children"),
+        (lambda c, x: (({"T": 0},), x), ({"t": 0},), r"c\[0\] is .* metadata \('t',\) but .*'T'"),
+        (lambda c, x: ((0, (1, 2)), x), (0, 1), r"component c\[1\] is a pytree leaf but .* is a <"),
+    ],
+)
+def test_how_carries_differ_is_said(f, init, text):
+    with pytest.raises(TypeError, match=text):
+        scan(f, init, jnp.arange(3.0))

@@ -28,7 +28,7 @@ import numpy as np
 from calque.machine.driver import interpreter as interp
 from calque.machine.driver.blocks import SwitchBlock, WhileBlock
 from calque.machine.driver.interpreter import Op
-from calque.machine.driver.program import Program
+from calque.machine.driver.program import Places, Program
 from calque.machine.driver.verify import Frame, ProgramError
 from calque.machine.driver.words import (
     Immediate,
@@ -93,6 +93,8 @@ class ProgramBuilder:
         self._keepalive: list[object] = []
         self._donated: list[tuple[int, int, int]] = []
         self._asks = False
+        self._called: list[tuple[int, str | None]] = []  # instructions, what they call
+        self._arrays: dict[int, np.ndarray | None] = {}  # constants, where they are arrays
         self._lines: list[tuple[int, Callable[[], str]]] = []
         self._depth = 1
         self._max_args = 0
@@ -110,12 +112,14 @@ class ProgramBuilder:
     def const(self, value: np.ndarray | int, keepalive: object = None) -> Slot:
         """The pointer of a constant: an array, or an address with the object that keeps it
         valid."""
+        array = value if isinstance(value, np.ndarray) else None
         if isinstance(value, np.ndarray):
             if not value.flags.c_contiguous:
                 raise ProgramError("a constant array must be contiguous")
             keepalive, value = value, value.ctypes.data
         self._keepalive.append(keepalive)
         index = self._constants.setdefault(value, len(self._constants))
+        self._arrays.setdefault(index, array)
         self._counts["const"] = len(self._constants)
         return Slot("const", index)
 
@@ -161,9 +165,11 @@ class ProgramBuilder:
         name: str = "kernel",
         asks: bool = False,
         owner: object = None,
+        found_by_name: bool = False,
     ) -> None:
         """Call ``kernel(args, begin, end)``; in parallel when the range holds at least two grains.
-        The program keeps the ``owner`` of its code.
+        The program keeps the ``owner`` of its code. What is ``found_by_name`` another process
+        finds by that.
         A kernel that ``asks`` calls ``calque_poll`` now and then, which may let other Python code
         run, and returns early when told to.
         """
@@ -171,6 +177,7 @@ class ProgramBuilder:
         self._keepalive.append(owner)
         if kernel <= 0:
             raise ProgramError(f"{name} has no address")
+        self._called.append((len(self._instructions), name if found_by_name else None))
         words = [self._any(arg) for arg in args]
         self._max_args = max(self._max_args, len(words))
         called = tuple(args)
@@ -446,8 +453,9 @@ class ProgramBuilder:
         frame = self._layout()
         template = [0] * (self._counts["own"] + self._counts["reg"] + self._counts["slot"])
         template += [*self._constants, *map(int, self._values)]
+        code, calls = self._assemble(frame)
         return Program(
-            np.array(self._assemble(frame), np.int64),
+            np.array(code, np.int64),
             frame,
             np.array(template, np.int64),
             np.array(self._arena_offsets, np.int64),
@@ -459,7 +467,15 @@ class ProgramBuilder:
             | interp.DONATES * bool(self._donated),
             lambda: self._text(release_gil),
             self._donated,
+            None if self._holds_addresses() else Places(calls, tuple(self._arrays.values())),
         )
+
+    def _holds_addresses(self) -> bool:
+        """Whether the program means something in this process only, beside what it calls by name
+        and its arrays."""
+        calls_python = any(words[0] == Op.HOST for words in self._instructions)
+        unnamed = any(name is None for _, name in self._called)
+        return calls_python or unnamed or any(a is None for a in self._arrays.values())
 
     def varying(self) -> list[tuple[int, Any]]:
         """(number of an immediate, key) of all that vary."""
@@ -480,7 +496,8 @@ class ProgramBuilder:
         starts["args"] = words + 1
         return Frame(starts, words + 1 + self._max_args, words + 1)
 
-    def _assemble(self, frame: Frame) -> list[int]:
+    def _assemble(self, frame: Frame) -> tuple[list[int], tuple[tuple[int, str], ...]]:
+        """The words, and at which of them stand the addresses of what is called."""
         instructions = [*self._instructions, [Op.END]]
         places, at = [], 0
         for words in instructions:
@@ -495,7 +512,8 @@ class ProgramBuilder:
                     code.append(8 * places[word.instruction])
                 else:
                     code.append(encode(word, frame))
-        return code
+        calls = tuple((places[i] + 1, name) for i, name in self._called if name is not None)
+        return code, calls
 
     def _text(self, release_gil: bool) -> str:
         sizes = ", ".join(f"{size} B" if size >= 0 else "?" for _, size in self.outputs)

@@ -5,12 +5,20 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from calque.machine.driver import interpreter as interp
 from calque.machine.driver.verify import Frame, ProgramError, verify
+
+
+class Places(NamedTuple):
+    """Where addresses stand in a program that another process can use: of code by its name, at
+    these words; of arrays, in the order of its constants."""
+
+    calls: tuple[tuple[int, str], ...]
+    arrays: tuple[np.ndarray | None, ...]
 
 
 class Program:
@@ -29,7 +37,9 @@ class Program:
         flags: int,
         text: Callable[[], str],
         donated: Sequence[tuple[int, int, int]] = (),
+        places: Places | None = None,
     ) -> None:
+        self.donated, self.places = tuple(donated), places
         self.code = _frozen(code)
         self.n_in = frame.starts["out"] - frame.starts["in"]
         self.outputs = tuple(outputs)

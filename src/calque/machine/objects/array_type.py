@@ -49,6 +49,7 @@ from calque.machine.objects.pyapi import (
     NdArray,
     PyArray_NewFromDescr,
     PyArray_SetBaseObject,
+    PyErr_Format,
     PyErr_NoMemory,
     PyErr_Occurred,
     PyErr_SetString,
@@ -59,6 +60,7 @@ from calque.machine.objects.pyapi import (
     incref,
     make_builtin,
     make_type,
+    memory_error,
     new_reference,
     none,
     type_error,
@@ -111,6 +113,7 @@ PyObject_Init = unit.extern("PyObject_Init", ptr, ptr, ptr)
 PyObject_ClearWeakRefs = unit.extern("PyObject_ClearWeakRefs", None, ptr)
 PyObject_GetBuffer = unit.extern("PyObject_GetBuffer", i32, ptr, ptr, i32)
 PyLong_AsSsize_t = unit.extern("PyLong_AsSsize_t", i64, ptr)
+PyLong_FromLongLong = unit.extern("PyLong_FromLongLong", ptr, i64)
 pthread_self = unit.extern("pthread_self", i64)
 PyObject_Vectorcall = unit.extern("PyObject_Vectorcall", ptr, ptr, ptr, i64, ptr)
 
@@ -194,7 +197,9 @@ def fresh_array(aval: ptr, nbytes: i64) -> ptr:
     """A new Array with a block of its own; NULL with MemoryError set."""
     block = calque_alloc(max(nbytes, 1)) if nbytes < LARGEST_BLOCK else NULL
     if unlikely(block == NULL):
-        return PyErr_NoMemory()
+        return PyErr_Format(
+            memory_error, "no memory for an array of type %R: %zd bytes", aval, nbytes
+        )
     array = array_object(aval, block, block, NULL)
     if unlikely(array == NULL):
         calque_free(block)
@@ -443,6 +448,17 @@ def calque_array_subscript(self: ptr, index: ptr) -> ptr:
 
 
 @unit.function
+def calque_array_item(self: ptr, place: i64) -> ptr:
+    """sq_item: an element for those who ask for sequences, such as np.lexsort."""
+    index = PyLong_FromLongLong(place)
+    if index == NULL:
+        return NULL
+    item = calque_array_subscript(self, index)
+    decref(index)
+    return item
+
+
+@unit.function
 def calque_array_getbuffer(self: ptr, view: ptr, flags: i32) -> i32:
     """bf_getbuffer: the buffer of the object that exports the memory; it keeps that alive."""
     place = alloca(16)
@@ -476,6 +492,7 @@ ArrayImpl: Any = make_type(
         slots={
             "tp_dealloc": calque_array_dealloc,
             "mp_subscript": calque_array_subscript,
+            "sq_item": calque_array_item,
             "bf_getbuffer": calque_array_getbuffer,
         },
         members=(

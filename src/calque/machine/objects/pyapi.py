@@ -66,10 +66,12 @@ HAS_IMMORTALS = int(sys.version_info >= (3, 12))
 _Py_Dealloc = unit.extern("_Py_Dealloc", None, ptr)
 PyErr_SetString = unit.extern("PyErr_SetString", None, ptr, ptr)
 PyErr_NoMemory = unit.extern("PyErr_NoMemory", ptr)
+PyErr_Format = unit.extern("PyErr_Format", ptr, ptr, ptr, vararg=True)
 PyErr_Occurred = unit.extern("PyErr_Occurred", ptr)
 PyErr_Clear = unit.extern("PyErr_Clear", None)
 
 type_error = unit.cell("type_error", ptr, id(TypeError))
+memory_error = unit.cell("memory_error", ptr, id(MemoryError))
 runtime_error = unit.cell("runtime_error", ptr, id(RuntimeError))
 value_error = unit.cell("value_error", ptr, id(ValueError))
 none = unit.cell("py_none", ptr, id(None))
@@ -119,6 +121,7 @@ FLAGS_VECTORCALL, FLAGS_METHOD_DESCRIPTOR, FLAGS_NO_NEW = 1 << 11, 1 << 17, 1 <<
 SLOTS: Final = {
     "bf_getbuffer": 1,
     "mp_subscript": 5,
+    "sq_item": 44,
     "tp_call": 50,
     "tp_clear": 51,
     "tp_dealloc": 52,

@@ -29,10 +29,10 @@ from calque.machine.driver.builder import ProgramBuilder, Varying
 from calque.machine.driver.program import Program
 from calque.machine.driver.sizes import Pattern, SizedProgram
 from calque.machine.objects import strided
-from calque.native.backend import Planned
 from calque.native.backend import compile as compile_program
 from calque.native.eager import layout as eager_layout
 from calque.native.eager.families import program_of_any_size
+from calque.native.executable import Planned
 from calque.native.library import linalg
 from calque.native.library.names import SORTS
 from calque.native.library.routines import ROUTINES
@@ -61,6 +61,7 @@ SAME_BYTES: Final = frozenset(("reshape", "squeeze"))
 CACHE_LIMIT: Final = 20_000
 SMALL: Final = 1 << 16
 SMALL_PRODUCT: Final = 64**3
+MANY_BITS: Final = 1 << 14  # random words: NumPy needs longer for them than a kernel takes to make
 
 
 class Operand(NamedTuple):
@@ -348,7 +349,7 @@ def prepare(
         sized = program_of_any_size(p.name, (p, frozen), one_equation(p, params), avals)
         if sized is not None:
             return results(sized, p.multiple_results)
-    if p.name in COMPILED:
+    if p.name in COMPILED or (p.name == "random_bits" and outs[0].size >= MANY_BITS):
         return of_program(p, avals, params)
     if p.name in ROUTINES:
         program = routine_program(p.name, params, avals, outs)
@@ -415,11 +416,13 @@ def of_program(p: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any
         config.exact,
         tuple((k, v) for k, v in params.items() if not isinstance(v, ClosedJaxpr)),
     )
-    cache = holder.cache if holder is not None and p.name == "jit" else {}
-    executable = cache.get(key)
+    # others are made for this call alone, and parameters that cannot be hashed are theirs
+    cache = holder.cache if holder is not None and p.name == "jit" else None
+    executable = None if cache is None else cache.get(key)
     if executable is None:
         executable = compile_program(
             trace_to_jaxpr(one_equation(p, params), avals), Options(p.name, config.exact)
         )
-        cache[key] = executable
+        if cache is not None:
+            cache[key] = executable
     return results(executable.program, p.multiple_results)

@@ -7,20 +7,17 @@ kernels."""
 
 from __future__ import annotations
 
-import marshal
-import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from calque.core.config import config
 from calque.core.lazy import LazyModule
-from calque.machine.caches import Alive, Table
-from calque.machine.code import diskcache, llvm, target
+from calque.machine.caches import Table
+from calque.machine.code import llvm, target
 from calque.machine.code.digest import hexdigest
 from calque.machine.code.linked import Linked
-from calque.machine.driver import interpreter as interp
-from calque.machine.once import Turns, once
+from calque.native.emit import objects
 from calque.native.loops import polls
 from calque.native.loops.canonical import Canonical, canonical
 from calque.native.loops.tree import Body, For, nodes, pretty
@@ -31,10 +28,6 @@ math_functions = LazyModule("calque.native.emit.math_functions")
 checks = LazyModule("calque.native.loops.verify")
 
 OUTLINE: Final = 1  # kernels with more math functions than this call shared ones
-_FORMAT: Final = "kernel-3"  # of what stands on disk
-_MARSHAL: Final = 4  # a form that every Python reads
-# The folders of all that the emitter imports here: their files decide the code.
-_IMPLEMENTED_BY: Final = ("scalars", "scalars/vmath", "loops", "emit")
 
 
 @dataclass
@@ -115,36 +108,14 @@ class _Module:
     imports: dict[str, Linked | None] = field(default_factory=dict)  # None: of the runtime
 
 
-_turns = Turns()
 # those that were made last stay for a while when their programs are gone
 _codes: Final[Table[tuple[str, bool, int], Code]] = Table("kernels", 1024, programs=True)
-_linked: Final[Alive[str, Linked]] = Alive("linked kernels and math functions")  # by symbol
-
-
-@once
-def version() -> str:
-    """Changes with the compiler's own files, so that code on disk is never older than they are."""
-    return _fingerprint(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-
-
-def _fingerprint(root: str) -> str:
-    """Of the sources that decide what code a kernel becomes, in a folder laid out as
-    ``native``."""
-    marks = []
-    for folder in _IMPLEMENTED_BY:
-        with os.scandir(os.path.join(root, folder)) as entries:
-            marks += [
-                f"{folder}/{f.name} {f.stat().st_size} {f.stat().st_mtime_ns}"
-                for f in entries
-                if f.name.endswith(".py")
-            ]
-    return hexdigest("\n".join(sorted(marks)))[:16]
 
 
 def compile_kernels(bodies: Iterable[Body], exact: bool = False, opt: int = 2) -> list[Kernel]:
     """Machine code for each body, in order; what is new is compiled in one module."""
     orders = [canonical(b) for b in bodies]
-    with _turns.taken():
+    with objects.turns.taken():
         out: list[Kernel] = []
         new: dict[tuple[str, bool, int], Code] = {}
         for body, order in zip(bodies, orders, strict=True):
@@ -167,7 +138,7 @@ def compile_kernels(bodies: Iterable[Body], exact: bool = False, opt: int = 2) -
 def _new_code(body: Body, order: Canonical, exact: bool, opt: int) -> Code:
     if config.verify_kernels:
         checks.verify(body)
-    seed = f"{version()}\0{exact}\0{opt}\0{order.key}"
+    seed = f"{objects.version()}\0{exact}\0{opt}\0{order.key}"
     symbol = "k_" + hexdigest(seed)[:24]
     parallel = isinstance(body[0], For) and body[0].kind == "parallel" if body else False
     return Code(symbol, body, exact, opt, parallel, order=order)
@@ -176,9 +147,9 @@ def _new_code(body: Body, order: Canonical, exact: bool, opt: int) -> Code:
 def _make(codes: list[Code], opt: int) -> None:
     """Give each code its address: from disk, else compiled."""
     missing = []
-    in_memory = {c.symbol for c in codes if c.symbol in _linked}
+    in_memory = {c.symbol for c in codes if c.symbol in objects.linked}
     for c in codes:
-        linked = _from_disk(c.symbol, opt)
+        linked = objects.from_disk(c.symbol, opt)
         if linked is None:
             missing.append(c)
             continue
@@ -228,7 +199,7 @@ def _emit_math(module: _Module, pending: dict[str, Any], has: dict[str, bool], o
         symbol, function = pending.popitem()
         if symbol in module.functions or symbol in module.imports:
             continue
-        linked = _from_disk(symbol, opt)
+        linked = objects.from_disk(symbol, opt)
         if linked is not None:
             module.imports[symbol] = linked
             continue
@@ -249,48 +220,5 @@ def _link(module: _Module, opt: int) -> Linked:
     text = _module_text(module)
     exports = list(module.functions)
     obj = llvm.object_code(text, opt)
-    name = hexdigest(text)[:32]
-    entry = marshal.dumps(
-        {"object": name, "exports": exports, "imports": sorted(module.imports), "opt": opt},
-        _MARSHAL,
-    )
-    diskcache.put(name, "kernels", obj)
-    for s in exports:
-        diskcache.put(_disk_key(s, opt), "kernel", entry)
-    return _load(obj, exports, module.imports, text)
-
-
-def _load(
-    obj: bytes, exports: Sequence[str], imports: Mapping[str, Linked | None], text: str = ""
-) -> Linked:
-    """Link an object; it keeps what it imports."""
-    addresses = {
-        symbol: interp.calque_poll.address if linked is None else linked.addresses[symbol]
-        for symbol, linked in imports.items()
-    }
-    needs = [linked for linked in imports.values() if linked is not None]
-    loaded = llvm.link_object(obj, exports, addresses, text, needs)
-    for symbol in exports:
-        _linked.setdefault(symbol, loaded)
-    return loaded
-
-
-def _disk_key(symbol: str, opt: int) -> str:
-    return f"{_FORMAT} {symbol} {opt} {target.describe().key} {version()}"
-
-
-def _from_disk(symbol: str, opt: int) -> Linked | None:
-    """The code that holds a symbol: what is linked already, else linked from disk if it is
-    there."""
-    known = _linked.get(symbol)
-    if known is not None:
-        return known
-    raw = diskcache.get(_disk_key(symbol, opt), "kernel")
-    if raw is None:
-        return None
-    entry = marshal.loads(raw)
-    obj = diskcache.get(entry["object"], "kernels")
-    imports = {s: None if s == polls.ASK else _from_disk(s, opt) for s in entry["imports"]}
-    if obj is None or any(s != polls.ASK and found is None for s, found in imports.items()):
-        return None
-    return _load(obj, entry["exports"], imports)
+    objects.note(hexdigest(text)[:32], obj, exports, module.imports, opt)
+    return objects.load(obj, exports, module.imports, text)

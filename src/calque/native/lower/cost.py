@@ -45,7 +45,8 @@ _WEIGHTS: Final = {
     "urem"), 10),
     **dict.fromkeys(("sin", "cos", "log", "log1p", "expm1", "tanh", "logistic", "log2"), 20),
     **dict.fromkeys(FUNCTIONS, 10),
-    **dict.fromkeys(("tan", "atan2", "pow", "erf", "erf_inv", "lgamma", "digamma", "asin", "acos",
+    **dict.fromkeys(("tan", "atan2", "pow", "erf", "erf_inv", "normal_erf_inv", "lgamma",
+    "digamma", "asin", "acos",
     "atan", "sinh", "cosh"), 40),
     **dict.fromkeys(("asinh", "acosh", "atanh", "erfc", "igamma", "igammac"), 60),
 }  # fmt: skip
@@ -55,6 +56,7 @@ _PRIMITIVE_WEIGHTS: Final = {
     "rem": 10,
     "threefry2x32": 100,
     "erf_inv": 40,
+    "normal_erf_inv": 40,
     "clamp": 2,
     "select_n": 1,
     "gather": 4,

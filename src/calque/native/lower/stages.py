@@ -328,6 +328,7 @@ def boxes_of(low: Lower, n: Node, around: bool = True) -> list[Box]:
         ZERO if dx == du else clamped(low, low.at(s, ()), low.sizes.dim(dx - du))
         for s, dx, du in zip(n.args[2:], x.shape, u.shape)
     ]
+    starts += [ZERO] * (len(x.shape) - len(starts))  # the words of random keys
     out: list[Box] = []
     if around:
         lo: list[Expr] = [ZERO] * len(starts)

@@ -11,7 +11,7 @@ import numpy as np
 from calque.core.extents import smaller
 from calque.core.jaxprs import Atom, Eqn, Literal, Var
 from calque.native.passes.sweep import Rule, Sweep
-from calque.native.scalars.vmath.power_roots import NAMES
+from calque.native.scalars.powers import NAMES
 
 
 def _value(a: Atom) -> Any:

@@ -117,7 +117,7 @@ def arrange(
     offsets: dict[Buffer, int] = {}
     gaps = _Gaps()
     living: list[tuple[int, int, int]] = []  # last step, offset, size: a heap
-    for b in sorted(life.first, key=lambda b: (life.first[b], -nbytes[b])):
+    for b in sorted(life.first, key=lambda b: (life.first[b], -nbytes[b], b.name)):
         while living and living[0][0] < life.first[b]:
             _, at, size = heappop(living)
             gaps.give(at, size)

@@ -153,22 +153,33 @@ class Assembler:
         args += [self.size(name) for name in k.sizes]
         args += [self.params[e.attr[0]] for e in k.params]
         if s.schedule.extent is None:
-            self.builder.call(k.address, args, name=k.symbol, asks=k.polls, owner=k.code)
+            self.builder.call(
+                k.address, args, name=k.symbol, asks=k.polls, owner=k.code, found_by_name=True
+            )
             return
         extent = self.integer(s.schedule.extent)
         grain: Reg | int | Expr = s.schedule.grain
         grain = self.integer(grain) if isinstance(grain, Expr) else grain
         piece = self.piece(s.schedule)
         if piece is None:
-            self.builder.call(
-                k.address, args, 0, extent, grain, name=k.symbol, asks=k.polls, owner=k.code
-            )
+            self.call_range(k, args, 0, extent, grain)
             return
         with self.builder.loop(0, extent, piece) as begin:  # which looks at signals
             end = self.builder.arith(Op.MIN, self.builder.arith(Op.ADD, begin, piece), extent)
-            self.builder.call(
-                k.address, args, begin, end, grain, name=k.symbol, asks=k.polls, owner=k.code
-            )
+            self.call_range(k, args, begin, end, grain)
+
+    def call_range(self, k: Kernel, args: Sequence[Any], begin: Any, end: Any, grain: Any) -> None:
+        self.builder.call(
+            k.address,
+            args,
+            begin,
+            end,
+            grain,
+            name=k.symbol,
+            asks=k.polls,
+            owner=k.code,
+            found_by_name=True,
+        )
 
     def routine(self, s: Routine) -> None:
         words, turns = [self.operand(w) for w in s.words], self.operand(s.turns)

@@ -38,6 +38,9 @@ def homes_lines(h: Homes) -> Iterator[str]:
     yield f"homes of {h.name}:"
     for n in h.order:
         yield f"  {home_text(h, n)}"
+    for k, n in enumerate(h.results):
+        if n not in h.of or h.of[n].how == "given":
+            yield f"  %{n.id} is copied to result {k}"
 
 
 def home_text(h: Homes, n: Node) -> str:
@@ -50,6 +53,7 @@ def home_text(h: Homes, n: Node) -> str:
         where += f" as result {h.results.index(n)}"
     elif home.how == "fused" and home.other is not None:
         where += f" into %{home.other.id}"
+        where += f" as result {h.results.index(n)}" if n in h.results else ""
     elif home.how == "part":
         where += f" of %{n.args[0].id}"
     operands = "".join(f" %{a.id}" for a in n.args)

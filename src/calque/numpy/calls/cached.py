@@ -235,6 +235,7 @@ _OF_UFUNCS: Final = (
     "nout",
     "nargs",
     "identity",
+    "_func",
 )
 
 

@@ -1,4 +1,5 @@
-"""Indices out of range, where `calque_debug_index` asks for an error."""
+"""Indices out of range, where `calque_debug_index` or `calque_check_static_indices` asks for an
+error."""
 
 from __future__ import annotations
 
@@ -34,6 +35,13 @@ def check_bounds(shape: Sequence[Any], arrays: dict[int, Any], parts: Sequence[A
             )
 
         raise_if(outside_of(i, n), error, [np.asarray(i) if isinstance(i, int) else i])
+
+
+def check_static(shape: Sequence[Any], parts: Sequence[Any]) -> None:
+    """IndexError for a Python int outside of its axis (`calque_check_static_indices`)."""
+    for axis, (i, n) in enumerate(zip([p for p in parts if p is not None], shape)):
+        if isinstance(i, int) and not -n <= i < n:
+            raise IndexError(f"index {i} out of bounds for axis {axis} with size {n}, at {here()}")
 
 
 def outside_of(i: Any, n: Any) -> Any:

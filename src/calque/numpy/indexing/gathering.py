@@ -7,6 +7,7 @@ axes they stand for.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,13 +16,21 @@ import numpy as np
 from calque.core.arrays import is_concrete, to_array, to_numpy
 from calque.core.config import config
 from calque.core.dims import Dim, is_found, surely_equal, surely_same
-from calque.core.dtypes import is_inexact, is_integer, is_signed
+from calque.core.dtypes import (
+    PYTHON_SCALARS,
+    canonicalize,
+    is_extended,
+    is_inexact,
+    is_integer,
+    is_signed,
+    promote,
+)
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.numpy.indexing import found_sizes as found
 from calque.numpy.indexing import scalar_masks
-from calque.numpy.indexing.checks import check_bounds
+from calque.numpy.indexing.checks import check_bounds, check_static
 from calque.numpy.indexing.parsing import Plan, _is_array_part, expand, mode_of, parse
 from calque.numpy.promotion import broadcast_to, convert, promote_dtypes
 from calque.ops import indexing as lax_indexing
@@ -51,6 +60,8 @@ def getitem(
     plan = parse(index, x.shape)
     if config.debug_index and mode is None:
         check_bounds(plan.shape, plan.arrays, expand(index, plan.shape))
+    if config.check_static_indices and mode in (None, "promise_in_bounds"):
+        check_static(plan.shape, expand(index, plan.shape))
     if plan.arrays:
         return gather(x, plan, mode_of(mode), fill_value, unique, ordered)
     if mode in ("fill", "drop", GatherScatterMode.FILL_OR_DROP) and _has_int_outside(
@@ -127,6 +138,11 @@ def filled(x: Any, plan: Plan, fill_value: Any) -> Any:
 
 def fill_scalar(x: Any, fill_value: Any) -> Any:
     dtype = typeof(x).dtype
+    if is_extended(dtype):  # a random key of no value: all its bits are set
+        if fill_value is not None:
+            return fill_value
+        word = np.full(dtype.impl.key_shape, np.iinfo(np.uint32).max, np.uint32)
+        return do.random_wrap(word, impl=dtype.impl)
     if fill_value is None:
         fill_value = (
             np.nan
@@ -209,6 +225,8 @@ def normalized(i: Any, size: int, wrap: bool, dtype: Any) -> Any:
             n = np.where(n < 0, n + size, n)
         return exactly(np.clip(n, np.iinfo(dtype).min, np.iinfo(dtype).max).astype(dtype))
     own = typeof(i).dtype
+    if not wrap and is_signed(own) and type(size) is int and size <= np.iinfo(own).max:
+        return convert(normalized_at(i, size, wrap), dtype)  # no place is beyond its own type
     wide = dtype if own.itemsize <= dtype.itemsize or not is_integer(own) else own
     i = convert(i, wide)
     if not wrap and not is_signed(own):
@@ -254,7 +272,7 @@ def gather(x: Any, plan: Plan, mode: Any, fill_value: Any, unique: bool, ordered
         if 0 not in plan.advanced_shape:
             axis = next(a for a in axes if x.shape[a] == 0)
             raise (TypeError if rank else IndexError)(
-                f"an index is out of bounds for axis {axis}, which has size 0"
+                f"an index is out of bounds for axis {axis} with size 0"
             )
         return with_new_axes(nothing_of(x, plan), plan, rank)
     out = lax_indexing.gather(
@@ -377,6 +395,19 @@ def cast_update(values: Any, x: Any) -> Any:
         raise TypeError(
             f"x.at[...] takes arrays and scalars, got {type(values)}; convert it with jnp.array"
         )
+    own = (
+        (canonicalize(type(values)), type(values) is not bool)
+        if type(values) in PYTHON_SCALARS
+        else (typeof(values).dtype, typeof(values).weak_type)
+    )
+    if not is_extended(dtype) and promote(((dtype, False), own))[0] != dtype:
+        warnings.warn(
+            "scatter inputs have incompatible types: x.at[...] keeps the dtype of the array,"
+            f" {dtype.name}, and the update has {own[0].name}. Convert the update with astype;"
+            " in a future release this is an error.",
+            FutureWarning,
+            stacklevel=2,
+        )
     return convert(values, dtype)
 
 
@@ -489,5 +520,6 @@ def stacked(columns: Sequence[Any], shape: tuple[int, ...]) -> Any:
     if not columns:
         return np.zeros((*shape, 0), np.int32)
     wide = promote_dtypes(*columns)
-    lifted = [do.reshape(c, new_sizes=(*shape, 1)) for c in wide]
+    every = tuple(range(len(shape)))
+    lifted = [do.broadcast_in_dim(c, shape=(*shape, 1), broadcast_dimensions=every) for c in wide]
     return lifted[0] if len(lifted) == 1 else do.concatenate(*lifted, dimension=len(shape))

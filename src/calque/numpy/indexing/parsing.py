@@ -7,16 +7,17 @@ from typing import Any, Final
 
 import numpy as np
 
-from calque.core import errors
+from calque.core import errors, pytrees
 from calque.core.arrays import ArrayImpl, is_concrete, to_numpy
 from calque.core.dims import Dim, as_size
 from calque.core.dtypes import is_integer
 from calque.core.extents import slice_bounds
+from calque.core.primitives import do
 from calque.core.trace import origin, typeof
 from calque.core.trace_state import Tracer
 from calque.numpy.indexing import found_sizes as found
 from calque.numpy.indexing.dynamic_slices import Slice, opened
-from calque.numpy.promotion import broadcast_shapes
+from calque.numpy.promotion import as_operand, broadcast_shapes, promote_dtypes
 from calque.ops.dimension_numbers import GatherScatterMode
 
 MODES: Final = {
@@ -63,8 +64,7 @@ def mode_of(mode: Any) -> Any:
 def expand(index: Any, shape: tuple[int, ...]) -> list[Any]:
     """The parts of an index, Ellipsis filled in, boolean masks turned into integer arrays: one part
     per axis, and Nones."""
-    parts = list(index) if isinstance(index, tuple) else [index]
-    parts = [mask_to_arrays(p) for p in parts]
+    parts = [mask_to_arrays(p) for p in parts_of(index)]
     flat: list[Any] = []
     for p in parts:
         flat += p if isinstance(p, _Mask) else [p]
@@ -80,23 +80,42 @@ def expand(index: Any, shape: tuple[int, ...]) -> list[Any]:
     return opened(flat[:at] + fill + flat[at + 1 :])
 
 
+def parts_of(index: Any) -> list[Any]:
+    """What an index is made of, lists as arrays. A list alone is none: NumPy once read it as a
+    tuple, and reads it as an array now."""
+    if isinstance(index, (list, range)):
+        is_like_a_tuple = any(
+            p is None or p is Ellipsis or isinstance(p, (slice, list, tuple)) or np.ndim(p)
+            for p in index
+        )
+        remedy = "arr[tuple(seq)]" if is_like_a_tuple else "arr[array(seq)]"
+        raise TypeError(
+            "Using a non-tuple sequence for multidimensional indexing is not allowed; use"
+            f" {remedy} instead of arr[seq]; got {index!r}"
+        )
+    parts = index if isinstance(index, tuple) else (index,)
+    return [_array_of_list(p) if isinstance(p, (list, tuple)) else p for p in parts]
+
+
+def _array_of_list(p: Any) -> Any:
+    """A list within an index as the array that it stands for."""
+    if not any(isinstance(v, Tracer) for v in pytrees.leaves(p)):
+        array = np.asarray(p)
+        return array if array.size else array.astype(np.int32)
+    rows = [_array_of_list(v) if isinstance(v, (list, tuple)) else as_operand(v) for v in p]
+    rows = [do.reshape(v, new_sizes=(1, *typeof(v).shape)) for v in promote_dtypes(*rows)]
+    return rows[0] if len(rows) == 1 else do.concatenate(*rows, dimension=0)
+
+
 class _Mask(list):
     """The integer arrays that a boolean mask stands for."""
 
 
 def mask_to_arrays(p: Any) -> Any:
-    """A concrete boolean mask becomes the integer arrays of its true places; lists become
-    arrays."""
+    """A concrete boolean mask becomes the integer arrays of its true places."""
     if p is None or p is Ellipsis or isinstance(p, (slice, Slice)) or type(p) is int:
         return p
-    if isinstance(p, (list, tuple)):
-        raise TypeError(
-            "Using a non-tuple sequence for multidimensional indexing is not allowed; use"
-            f" arr[array(seq)] instead of arr[seq]; got {p!r}"
-            if isinstance(p, list)
-            else f"an index cannot hold the tuple {p!r}: use jnp.array"
-        )
-    if isinstance(p, (bool, np.bool_)):
+    if isinstance(p, (bool, float, complex, np.bool_)):
         p = np.asarray(p)
     if isinstance(p, (ArrayImpl, Tracer, np.ndarray, np.generic)) or hasattr(p, "__jax_array__"):
         p = (
@@ -113,6 +132,11 @@ def mask_to_arrays(p: Any) -> Any:
                 f" indexer value {p}"
             )
         return p
+    if isinstance(p, str):
+        raise TypeError(
+            f"As JAX does not support string indexing, calque does not; got {p!r}: arrays have no"
+            " named fields"
+        )
     try:
         return as_size(p)
     except TypeError:
@@ -139,7 +163,7 @@ def mask_places(mask: Any) -> list[Any]:
 def check_mask_shapes(index: Any, shape: tuple[int, ...]) -> None:
     """A mask has the sizes of the axes that it stands for."""
     axis = 0
-    parts = index if isinstance(index, tuple) else (index,)
+    parts = parts_of(index)
     count = sum(
         getattr(p, "ndim", 1) if _is_mask(p) else p is not None and p is not Ellipsis for p in parts
     )
@@ -148,7 +172,9 @@ def check_mask_shapes(index: Any, shape: tuple[int, ...]) -> None:
             axis += len(shape) - count
         elif _is_mask(p):
             sizes = p.shape
-            if sizes != shape[axis : axis + len(sizes)]:
+            own = shape[axis : axis + len(sizes)]
+            # a mask of nothing selects nothing
+            if len(own) < len(sizes) or any(m not in (0, n) for m, n in zip(sizes, own)):
                 raise IndexError(
                     f"boolean index did not match shape of indexed array in index {axis}: got"
                     f" {sizes}, expected {shape[axis : axis + len(sizes)]}"
@@ -183,7 +209,7 @@ def parse(index: Any, shape: tuple[int, ...]) -> Plan:
             slices[axis] = slice_extent(p, shape[axis])
             result.append(("slice", axis))
         elif isinstance(p, (int, Dim)) and not has_arrays:
-            slices[axis] = int_extent(p, shape[axis])  # type: ignore[arg-type]
+            slices[axis] = int_extent(p, shape[axis], axis)  # type: ignore[arg-type]
         else:
             arrays[axis] = p
             places.append(position)
@@ -209,9 +235,9 @@ def slice_extent(s: slice, size: int) -> tuple[int, int, int]:
     return slice_bounds(s, size)
 
 
-def int_extent(i: int, size: int) -> tuple[int, int, int]:
+def int_extent(i: int, size: int, axis: int) -> tuple[int, int, int]:
     """A static int: negative from the end, clamped as every read is."""
     if size == 0:
-        raise IndexError(f"index {i} is out of bounds for an axis of size 0")
+        raise IndexError(f"index {i} is out of bounds for axis {axis} with size 0")
     i = i + size if i < 0 else i
     return 0 if i < 0 else i if i < size else size - 1, -1, 1

@@ -113,6 +113,11 @@ def conv_general_dilated(
         per_dimension(lhs_dilation, n, "lhs_dilation"),
         per_dimension(rhs_dilation, n, "rhs_dilation"),
     )
+    if not isinstance(window_strides, int) and len(window_strides) != n:
+        raise ValueError(
+            "conv_general_dilated window and window_strides must have the same number of"
+            f" dimensions, got {n} of them and window_strides {tuple(window_strides)}"
+        )
     strides = per_dimension(window_strides, n, "window_strides")
     if isinstance(padding, str):
         if any(d != 1 for d in ld):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from calque.core.avals import ShapedArray
-from calque.core.dtypes import INT4, UINT4, is_float, promote
+from calque.core.dtypes import INT4, UINT4, is_float, promote_in_any_case
 from calque.core.primitives import Primitive, UndefinedPrimal, Zero, do
 from calque.core.trace import typeof
 from calque.ops.common import add_tangents, zero_like
@@ -29,7 +29,7 @@ def product_dtype(lhs: ShapedArray, rhs: ShapedArray, preferred: Any) -> tuple[A
         return preferred, False
     if lhs.dtype == rhs.dtype:
         return lhs.dtype, lhs.weak_type and rhs.weak_type
-    return promote(((lhs.dtype, lhs.weak_type), (rhs.dtype, rhs.weak_type)))
+    return promote_in_any_case(((lhs.dtype, lhs.weak_type), (rhs.dtype, rhs.weak_type)))
 
 
 def _dot_shape(
@@ -89,7 +89,7 @@ def _mismatch(lhs: ShapedArray, rhs: ShapedArray, numbers: DimensionNumbers) -> 
 def compute_dtype(lhs: Any, rhs: Any, out: Any) -> Any:
     """The dtype that products of these dtypes are summed in: that of the result or wider, float32
     for the narrow floats."""
-    return promote(tuple([(_widened(d), False) for d in (lhs, rhs, out)]))[0]
+    return promote_in_any_case(tuple([(_widened(d), False) for d in (lhs, rhs, out)]))[0]
 
 
 def _widened(dtype: Any) -> Any:

@@ -10,14 +10,14 @@ from calque.core.avals import ShapedArray
 from calque.core.dtypes import is_integer
 from calque.core.primitives import NotApplicable, Primitive, Zero, do
 from calque.core.trace import trace_to_jaxpr, typeof
-from calque.ops.common import instantiate, move, zero_like, zeros
+from calque.ops.common import front, instantiate, move, zero_like, zeros
 from calque.ops.common import operand as as_operand
 from calque.ops.dimension_numbers import (
     RaggedDotDimensionNumbers,
     canonical_precision,
     preferred_dtype,
 )
-from calque.ops.layout import Shape
+from calque.ops.layout import Shape, permuted
 from calque.ops.products.dot import (
     DimensionNumbers,
     beside,
@@ -63,19 +63,22 @@ def _shape(lhs: ShapedArray, rhs: ShapedArray, sizes: ShapedArray, **p: Any) -> 
             "ragged_dot_general: group_offset is not supported: pass the rows and sizes of those"
             " groups alone"
         )
-    if sizes.ndim != 1 or not is_integer(sizes.dtype):
-        raise NotImplementedError(
-            f"ragged_dot_general: group_sizes must be a vector of integers, got {sizes.str_short()}"
-        )
-    if len(groups) != (1 if mode == "free" else 0):
+    if not is_integer(sizes.dtype) or not sizes.ndim:
         raise TypeError(
-            f"ragged_dot_general: rhs has {len(groups)} group dimensions, where a ragged {mode}"
-            f" dimension needs {1 if mode == 'free' else 0}"
+            "ragged_dot_general: group_sizes must be integers, one for each group, got"
+            f" {sizes.str_short()}"
         )
-    if groups and rhs.shape[groups[0]] != sizes.shape[0]:
+    _check_groups(mode, groups, (*rc, *rb))
+    prefix = tuple([lhs.shape[d] for d in _before(p, lhs.ndim)])
+    if sizes.ndim > 1 and sizes.shape[:-1] != prefix:
         raise TypeError(
-            f"ragged_dot_general: rhs {rhs.str_short()} has {rhs.shape[groups[0]]} groups in"
-            f" dimension {groups[0]}, group_sizes {sizes.str_short()}"
+            "ragged_dot_general: expected group_sizes to have shape"
+            f" {(*prefix, sizes.shape[-1])}, got {sizes.shape}"
+        )
+    if groups and rhs.shape[groups[0]] != sizes.shape[-1]:
+        raise TypeError(
+            f"ragged_dot_general: expected rhs group dimension size to be {sizes.shape[-1]}, got"
+            f" {rhs.shape[groups[0]]} in dimension {groups[0]} of rhs {rhs.str_short()}"
         )
     for i, j in zip(lc + lb, rc + rb, strict=True):
         if lhs.shape[i] != rhs.shape[j]:
@@ -85,11 +88,52 @@ def _shape(lhs: ShapedArray, rhs: ShapedArray, sizes: ShapedArray, **p: Any) -> 
             )
     shape = [lhs.shape[i] for i in (*lb, *free_dims(lhs.ndim, lc, lb))]
     shape += [rhs.shape[i] for i in free_dims(rhs.ndim, rc, rb, groups)]
-    shape = [sizes.shape[0], *shape] if mode == "contracting" else shape
+    shape = [sizes.shape[-1], *shape] if mode == "contracting" else shape
     return ShapedArray(tuple(shape), *product_dtype(lhs, rhs, p["preferred_element_type"]))
 
 
+def _check_groups(mode: str, groups: Shape, others: Shape) -> None:
+    if mode == "free" and len(groups) != 1:
+        raise TypeError(
+            "ragged_dot_general requires exactly one rhs group dimension when lhs ragged dimension"
+            f" is noncontracting, got {groups}"
+        )
+    if mode != "free" and groups:
+        raise TypeError(
+            "ragged_dot_general requires zero group dimensions in the rhs when lhs ragged dimension"
+            f" is contracting or batch, got {groups}"
+        )
+    if set(groups) & set(others):
+        raise TypeError(
+            "ragged_dot_general requires rhs group dimension numbers to be distinct from"
+            f" contracting and batch dimensions, got {groups} and {others}"
+        )
+
+
+def _before(p: Params, ndim: int) -> Shape:
+    """The dimensions of lhs for each of whose elements `group_sizes` may have a row: the batch
+    dimensions, and those of the ragged one's kind that stand before it."""
+    ((lc, _), (lb, _)), ragged, _ = _numbers(p)
+    mode = _mode(p)
+    kind = {"contracting": lc, "batch": lb, "free": free_dims(ndim, lc, lb)}[mode]
+    before = tuple(kind[: tuple(kind).index(ragged)])
+    return before if mode == "batch" else (*lb, *before)
+
+
 # ---------------------------------------------------------------- meaning
+
+
+def _spread(sizes: Any, dims: Shape, ndim: int) -> tuple[Shape, Shape]:
+    """The shape that puts groups in front and rows of sizes where they belong in lhs, and the order
+    of the dimensions of `sizes` for that."""
+    rank = len(sizes.shape)
+    if rank == 1:
+        return (sizes.shape[0], *(1,) * ndim), (0,)
+    own = sorted(range(rank - 1), key=lambda k: dims[k])
+    full = [1] * ndim
+    for k, d in enumerate(dims):
+        full[d] = sizes.shape[k]
+    return (sizes.shape[-1], *full), (rank - 1, *own)
 
 
 def _meaning(lhs: np.ndarray, rhs: np.ndarray, sizes: np.ndarray, **p: Any) -> np.ndarray:
@@ -105,10 +149,13 @@ def _meaning(lhs: np.ndarray, rhs: np.ndarray, sizes: np.ndarray, **p: Any) -> n
             return tuple([d - (d > groups[0]) for d in ds])
 
         numbers = ((lc, lower(rc)), (batch[0], lower(batch[1])))
-    ends = np.cumsum(sizes.astype(np.int64))
+    shape, order = _spread(sizes, _before(p, lhs.ndim), lhs.ndim)
+    counts = sizes.astype(np.int64)
+    ends = np.cumsum(counts, axis=-1).transpose(order).reshape(shape)
+    counts = counts.transpose(order).reshape(shape)
     at = np.arange(lhs.shape[ragged]).reshape([-1 if d == ragged else 1 for d in range(lhs.ndim)])
     outs = []
-    for g, (end, size) in enumerate(zip(ends, sizes.astype(np.int64))):
+    for g, (end, size) in enumerate(zip(ends, counts)):
         rows = np.where((at >= end - size) & (at < end), lhs, np.zeros((), lhs.dtype))
         matrix = np.take(rhs, g, groups[0]) if groups else rhs
         outs.append(dot_general_p.meaning(rows, matrix, dimension_numbers=numbers, **dot))
@@ -133,12 +180,14 @@ def _program(lhs: Any, rhs: Any, sizes: Any, **p: Any) -> Any:
     if mode == "batch":
         return do.dot_general(lhs, rhs, dimension_numbers=((lc, rc), (lb, rb)), **dot)
     aval, index = typeof(lhs), typeof(sizes)
-    shape = (index.shape[0], *aval.shape)
+    shape = (index.shape[-1], *aval.shape)
+    ones, order = _spread(index, _before(p, aval.ndim), aval.ndim)
 
     def spread(v: Any) -> Any:
-        return do.broadcast_in_dim(v, shape=shape, broadcast_dimensions=(0,))
+        v = do.reshape(permuted(v, order), new_sizes=ones)
+        return do.broadcast_in_dim(v, shape=shape, broadcast_dimensions=tuple(range(len(shape))))
 
-    ends = do.cumsum(sizes, axis=0, reverse=False)
+    ends = do.cumsum(sizes, axis=index.ndim - 1, reverse=False)
     at = do.iota(dtype=index.dtype, shape=shape, dimension=ragged + 1)
     mine = do.and_(do.ge(at, spread(do.sub(ends, sizes))), do.lt(at, spread(ends)))
     repeated = do.broadcast_in_dim(
@@ -171,11 +220,9 @@ def _batch(args: Sequence[Any], dims: Sequence[int | None], **p: Any) -> tuple[A
     """As for dot_general: one more batch dimension, or one more free dimension of the operand that
     has it."""
     (lhs, rhs, sizes), (bl, br, bs) = args, dims
-    if bs is not None:
-        raise NotImplementedError(
-            "ragged_dot_general cannot be batched over its group sizes: call it for each vector of"
-            " sizes, with lax.map"
-        )
+    if bs is not None or typeof(sizes).ndim > 1:
+        lhs, rhs, sizes = _all_batched(args, dims, p)
+        bl = br = 0
     (((lc, rc), (lb, rb)), ragged, groups), mode = _numbers(p), _mode(p)
 
     lc, lb, (ragged,) = beside(lc, bl), beside(lb, bl), beside((ragged,), bl)
@@ -192,6 +239,20 @@ def _batch(args: Sequence[Any], dims: Sequence[int | None], **p: Any) -> tuple[A
         do.ragged_dot_general(lhs, rhs, sizes, **{**p, "ragged_dot_dimension_numbers": numbers}),
         at,
     )
+
+
+def _all_batched(args: Sequence[Any], dims: Sequence[int | None], p: Params) -> list[Any]:
+    """The operands with the batch dimension in front of each, and sizes for all that comes before
+    the ragged dimension."""
+    n = next(typeof(x).shape[d] for x, d in zip(args, dims) if d is not None)
+    lhs, rhs, sizes = (front(x, d, n) for x, d in zip(args, dims))
+    if typeof(sizes).ndim == 2:
+        own = tuple([typeof(lhs).shape[d + 1] for d in _before(p, typeof(lhs).ndim - 1)])
+        groups = typeof(sizes).shape[-1]
+        sizes = do.broadcast_in_dim(
+            sizes, shape=(n, *own, groups), broadcast_dimensions=(0, len(own) + 1)
+        )
+    return [lhs, rhs, sizes]
 
 
 ragged_dot_general_p = Primitive(
@@ -232,7 +293,7 @@ def ragged_dot_general(
     given = ragged_dot_dimension_numbers
     if len(given.lhs_ragged_dimensions) != 1:
         raise TypeError(
-            "ragged_dot_general expects exactly one ragged dimension, got"
+            "ragged_dot_general expects exactly one lhs ragged dimension, got"
             f" {given.lhs_ragged_dimensions}"
         )
     dot = canonical_numbers(given.dot_dimension_numbers, typeof(lhs), typeof(rhs))

@@ -128,7 +128,12 @@ def implementation(impl: Any) -> PRNGImpl:
         return impl
     if isinstance(impl, KeyDType):
         return impl.impl
-    found = IMPLEMENTATIONS.get(impl) if isinstance(impl, str) else None
+    if not isinstance(impl, str):
+        raise TypeError(
+            f"unrecognized type {type(impl)} for specifying a PRNG implementation: its name is"
+            f" needed, one of {', '.join(IMPLEMENTATIONS)}"
+        )
+    found = IMPLEMENTATIONS.get(impl)
     if found is None:
         raise ValueError(
             f"unrecognized PRNG implementation {impl!r}: it must be one of"

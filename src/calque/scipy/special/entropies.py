@@ -46,13 +46,15 @@ def logit(x: ArrayLike) -> Array:
     return _logit(*inexact("logit", x, complex_too=True))
 
 
-def _or_zero(x: Any, product: Any) -> Any:
-    return jnp.where(x == 0, 0.0, product)
+def _is_zero(x: Any, y: Any) -> Any:
+    """Whether a product x f(y) is 0 whatever f(y) is, unless y is no number."""
+    return (x == 0) & ~jnp.isnan(y)
 
 
 @custom_jvp
 def _xlogy(x: Any, y: Any) -> Any:
-    return _or_zero(x, x * jnp.log(jnp.where(x == 0, 1.0, y)))
+    zero = _is_zero(x, y)
+    return jnp.where(zero, 0.0, x * jnp.log(jnp.where(zero, 1.0, y)))
 
 
 @_xlogy.defjvp
@@ -72,7 +74,8 @@ def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
 
 @custom_jvp
 def _xlog1py(x: Any, y: Any) -> Any:
-    return _or_zero(x, x * jnp.log1p(jnp.where(x == 0, 0.0, y)))
+    zero = _is_zero(x, y)
+    return jnp.where(zero, 0.0, x * jnp.log1p(jnp.where(zero, 0.0, y)))
 
 
 @_xlog1py.defjvp

@@ -14,6 +14,7 @@ from calque.core.trace import typeof
 from calque.core.types import ArrayLike
 from calque.numpy.promotion import check_arraylike, promote_inexact
 from calque.numpy.promotion import promote_shapes as together
+from calque.transforms.functions.autodiff import jvp
 from calque.transforms.functions.custom_jvp import custom_jvp
 
 __all__ = [
@@ -164,11 +165,13 @@ def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
     >>> round(float(sp.comb(5, 2)), 3)
     10.0"""
     n, k = inexact("comb", N, k)
+    nothing = (k == 0) & (n >= 0)  # of which there is one choice
     if repetition:
         n = n + k - 1
     out = jnp.exp(do.lgamma(n + 1) - do.lgamma(k + 1) - do.lgamma(n - k + 1))
     whole = (jnp.floor(n) == n) & (jnp.floor(k) == k)
-    return jnp.where((k < 0) | (n < 0) | (k > n), 0.0, jnp.where(whole, jnp.round(out), out))
+    out = jnp.where((k < 0) | (n < 0) | (k > n), 0.0, jnp.where(whole, jnp.round(out), out))
+    return jnp.where(nothing, 1.0, out)
 
 
 def poch(z: ArrayLike, m: ArrayLike) -> Array:
@@ -224,7 +227,37 @@ def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
             "Riemann zeta function not implemented; pass q != None to compute the Hurwitz Zeta"
             " function."
         )
-    return do.zeta(*full("zeta", x, q))
+    return _zeta(*full("zeta", x, q))
+
+
+@custom_jvp
+def _zeta(x: Any, q: Any) -> Any:
+    return do.zeta(x, q)
+
+
+@_zeta.defjvp
+def _zeta_jvp(primals: Any, tangents: Any) -> Any:
+    (x, q), (tx, tq) = primals, tangents
+    _, slope = jvp(lambda v: _zeta_series(v, q), (x,), (tx,))
+    return _zeta(x, q), slope - tq * x * _zeta(x + 1, q)
+
+
+_SUMMED = 12  # terms, before the formula of Euler and Maclaurin for what is left
+# its coefficients: B(2j) / (2j)!
+_LEFT = (1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000)
+
+
+def _zeta_series(x: Any, q: Any) -> Any:
+    """The Hurwitz zeta function for q > 0 and x > 1, term by term, to be differentiated by x."""
+    out = sum((q + k) ** -x for k in range(_SUMMED))
+    end = q + _SUMMED
+    rest = end**-x
+    out = out + end * rest / (x - 1) + rest / 2
+    factor = x * rest / end
+    for j, coefficient in enumerate(_LEFT):
+        out = out + coefficient * factor
+        factor = factor * (x + (2 * j + 1)) * (x + (2 * j + 2)) / (end * end)
+    return out
 
 
 def full(name: str, *args: Any, complex_too: bool = False) -> list[Array]:

@@ -100,7 +100,7 @@ def _highest(n: Any) -> int:
 def _legendre(n: Any, m: Any, theta: Any, highest: int) -> Any:
     """The normalised associated Legendre function: up the diagonal n = m, then up in n; 0 where m
     is above n."""
-    sine, cosine = jnp.sin(theta), jnp.cos(theta)
+    sine, cosine = jnp.abs(jnp.sin(theta)), jnp.cos(theta)  # a colatitude has no sign
     dtype = typeof(theta).dtype
     order = m.astype(dtype)
 

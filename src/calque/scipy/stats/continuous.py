@@ -163,6 +163,7 @@ gamma = continuous(
     _nonnegative,
     cdf=_inside(_positive, lambda y, a: do.igamma(a, y)),
     sf=_inside(_positive, lambda y, a: do.igammac(a, y), 1.0, 0.0),
+    valid=lambda a: a > 0,
 )
 chi2 = continuous(
     "chi2",
@@ -172,6 +173,7 @@ chi2 = continuous(
     _nonnegative,
     cdf=_inside(_positive, lambda y, df: do.igamma(df / 2, y / 2)),
     sf=_inside(_positive, lambda y, df: do.igammac(df / 2, y / 2), 1.0, 0.0),
+    valid=lambda df: df > 0,
 )
 beta = continuous(
     "beta",
@@ -181,6 +183,7 @@ beta = continuous(
     _unit,
     cdf=_inside(_open_unit, lambda y, a, b: do.regularized_incomplete_beta(a, b, y)),
     sf=_inside(_open_unit, lambda y, a, b: do.regularized_incomplete_beta(b, a, 1 - y), 1.0, 0.0),
+    valid=lambda a, b: (a > 0) & (b > 0),
 )
 pareto = continuous(
     "pareto",
@@ -193,6 +196,7 @@ pareto = continuous(
     logcdf=lambda y, b: jnp.where(y <= 1, -np.inf, jnp.log1p(-(jnp.where(y <= 1, 2.0, y) ** -b))),
     logsf=lambda y, b: -b * jnp.log(jnp.maximum(y, 1)),
     ppf=lambda q, b: _within(q, (1 - q) ** (-1 / b)),
+    valid=lambda b: b > 0,
 )
 t = continuous(
     "t",
@@ -204,6 +208,7 @@ t = continuous(
         - 0.5 * jnp.log(df * math.pi)
         - (df + 1) / 2 * jnp.log1p(y * y / df)
     ),
+    valid=lambda df: df > 0,
 )
 gennorm = continuous(
     "gennorm",
@@ -212,6 +217,7 @@ gennorm = continuous(
     lambda y, b: jnp.log(0.5 * b) - do.lgamma(1 / b) - jnp.abs(y) ** b,
     logs=False,
     cdf=lambda y, b: 0.5 * (1 + jnp.sign(y) * do.igamma(1 / b, jnp.abs(y) ** b)),
+    valid=lambda b: b > 0,
 )
 
 
@@ -220,12 +226,12 @@ vonmises = continuous(
     "the von Mises distribution",
     WithKappa,
     lambda y, k: k * (jnp.cos(y) - 1) - (math.log(2 * math.pi) + jnp.log(do.bessel_i0e(k))),
+    valid=lambda k: k >= 0,
 )
 
 
 def _wrapped(y: Any, c: Any) -> Any:
-    out = jnp.log1p(-c * c) - math.log(2 * math.pi) - jnp.log(1 + c * c - 2 * c * jnp.cos(y))
-    return jnp.where((c > 0) & (c < 1), out, np.nan)
+    return jnp.log1p(-c * c) - math.log(2 * math.pi) - jnp.log(1 + c * c - 2 * c * jnp.cos(y))
 
 
 wrapcauchy = continuous(
@@ -234,6 +240,7 @@ wrapcauchy = continuous(
     WithC,
     _wrapped,
     lambda y, c: (y >= 0) & (y <= 2 * math.pi),
+    valid=lambda c: (c > 0) & (c < 1),
 )
 
 
@@ -272,7 +279,7 @@ def _truncated(f: Any) -> Any:
 def _truncnorm_logcdf(y: Any, a: Any, b: Any) -> Any:
     inside, value = _truncated(lambda y, a, b: _log_mass(a, y) - _log_mass(a, b))(y, a, b)
     out = jnp.where(inside, value, jnp.where(y >= b, 0.0, -np.inf))
-    return jnp.where(jnp.isnan(y) | (a >= b), np.nan, out)
+    return jnp.where(jnp.isnan(y), np.nan, out)
 
 
 def _truncnorm_logsf(y: Any, a: Any, b: Any) -> Any:
@@ -289,4 +296,5 @@ truncnorm = continuous(
     logsf=strong(_truncnorm_logsf),
     cdf=strong(lambda *args: jnp.exp(_truncnorm_logcdf(*args))),
     sf=strong(lambda *args: jnp.exp(_truncnorm_logsf(*args))),
+    valid=lambda a, b: a < b,
 )

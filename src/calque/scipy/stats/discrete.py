@@ -7,7 +7,7 @@ import numpy as np
 from calque import numpy as jnp
 from calque.core.primitives import do
 from calque.core.trace import typeof
-from calque.numpy.promotion import check_arraylike, promote_inexact
+from calque.numpy.promotion import as_operand, check_arraylike, convert, promote_inexact
 from calque.scipy import special as sp
 from calque.scipy.stats.signatures import (
     OfMultinomial,
@@ -29,7 +29,7 @@ def _log_choose(n: Any, k: Any) -> Any:
 
 
 def _bernoulli_ppf(q: Any, p: Any) -> Any:
-    valid = (p >= 0) & (p <= 1) & (q >= 0) & (q <= 1)
+    valid = (q >= 0) & (q <= 1)
     return jnp.where(valid, jnp.where(q <= 1 - p, 0.0, 1.0), np.nan)
 
 
@@ -40,11 +40,12 @@ bernoulli = discrete(
     lambda k, p: sp.xlogy(k, p) + sp.xlog1py(1 - k, -p),
     lambda k, p: (k == 0) | (k == 1),
     cdf=lambda k, p: jnp.where(
-        (p < 0) | (p > 1) | jnp.isnan(k),
+        jnp.isnan(k),
         np.nan,
         jnp.where(k < 0, 0.0, jnp.where(k < 1, 1 - p, 1.0)),
     ),
     ppf=_bernoulli_ppf,
+    valid=lambda p: (p >= 0) & (p <= 1),
 )
 geom = discrete(
     "geom",
@@ -52,6 +53,7 @@ geom = discrete(
     WholeWithP,
     lambda k, p: sp.xlog1py(k - 1, -p) + jnp.log(p),
     lambda k, p: k > 0,
+    valid=lambda p: (p > 0) & (p <= 1),
 )
 poisson = discrete(
     "poisson",
@@ -60,6 +62,7 @@ poisson = discrete(
     lambda k, mu: sp.xlogy(k, mu) - do.lgamma(k + 1) - mu,
     _whole,
     cdf=lambda k, mu: jnp.where(k < 0, 0.0, do.igammac(jnp.floor(jnp.maximum(k, 0)) + 1, mu)),
+    valid=lambda mu: mu >= 0,
 )
 binom = discrete(
     "binom",
@@ -67,6 +70,7 @@ binom = discrete(
     WholeWithNP,
     lambda k, n, p: _log_choose(n, k) + sp.xlogy(k, p) + sp.xlog1py(n - k, -p),
     lambda k, n, p: (k >= 0) & (k <= n),
+    valid=lambda n, p: (n >= 0) & (p >= 0) & (p <= 1),
 )
 nbinom = discrete(
     "nbinom",
@@ -76,6 +80,7 @@ nbinom = discrete(
         do.lgamma(k + n) - do.lgamma(k + 1) - do.lgamma(n) + jnp.log(p) * n + sp.xlog1py(k, -p)
     ),
     lambda k, n, p: k >= 0,
+    valid=lambda n, p: (n > 0) & (p > 0) & (p <= 1),
 )
 
 
@@ -92,6 +97,7 @@ betabinom = discrete(
     WholeWithNAB,
     _betabinom_logpmf,
     lambda k, n, a, b: (k >= 0) & (k <= n),
+    valid=lambda n, a, b: (n >= 0) & (a > 0) & (b > 0),
 )
 
 
@@ -128,8 +134,10 @@ def _multinomial_logpmf(x: Any, n: Any, p: Any) -> Any:
     """The logarithm of the probability of counts x (last axis) in n trials with outcomes of
     probabilities p."""
     check_arraylike("multinomial.logpmf", x, n, p)
-    x, p = promote_inexact(x, p)
-    total = do.lgamma(jnp.asarray(n, typeof(p).dtype) + 1)
+    (p,) = promote_inexact(p)
+    x = convert(as_operand(x), typeof(p).dtype)  # whole numbers, in any dtype
+    n = convert(as_operand(n), typeof(p).dtype)
+    total = do.lgamma(n + 1)
     value = total + jnp.sum(sp.xlogy(x, p) - do.lgamma(jnp.asarray(x) + 1), axis=-1)
     return jnp.where(jnp.equal(jnp.sum(x, axis=-1), n), value, -np.inf)
 

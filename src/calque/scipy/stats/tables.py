@@ -129,9 +129,14 @@ def continuous(
     `logpdf` is the density at scale 1; outside of `support(y, *shapes)` it is -inf. `others` has
     further functions by name: cdf, sf, logcdf, logsf get y; ppf and isf get a probability and
     return y. pdf, and logarithms of what is given, follow. `probability` is the name of the first
-    argument of ppf and isf."""
+    argument of ppf and isf. What is not `valid(*shapes)`, and a scale that is not above 0, give
+    NaN."""
     signature = signature_of(parameters)
     of_probability = signature_of(parameters, others.get("probability", "q"))
+    valid = others.get("valid", _any)
+
+    def checked(body: Callable[..., Any]) -> Callable[..., Any]:
+        return _checked(body, lambda *rest: valid(*rest[:-2]) & (rest[-1] > 0))
 
     def density(x: Any, *rest: Any) -> Any:
         *shape, loc, scale = rest
@@ -151,15 +156,30 @@ def continuous(
         if key in bodies and f"log{key}" not in bodies and others.get("logs", True):
             bodies[f"log{key}"] = _logarithm(bodies[key])
     out = {
-        key: function_of(name, key, signature, body, DOCS[key].format(what))
+        key: function_of(name, key, signature, checked(body), DOCS[key].format(what))
         for key, body in bodies.items()
     }
     for key in ("ppf", "isf"):
         if key in others:
             out[key] = function_of(
-                name, key, of_probability, _rescaled(others[key]), DOCS[key].format(what)
+                name, key, of_probability, checked(_rescaled(others[key])), DOCS[key].format(what)
             )
     return Continuous(name, **out)
+
+
+def _any(*shapes: Any) -> Any:
+    return True
+
+
+def _checked(body: Callable[..., Any], valid: Callable[..., Any]) -> Callable[..., Any]:
+    """As `body`; NaN where the parameters are those of no distribution."""
+
+    def function(x: Any, *rest: Any) -> Any:
+        out = body(x, *rest)
+        allowed = valid(*rest)
+        return out if allowed is True else jnp.where(allowed, out, np.nan)
+
+    return function
 
 
 def _standardised(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -191,8 +211,12 @@ def discrete(
     **others: Any,
 ) -> Discrete[_F]:
     """A distribution on whole numbers from functions of k = x - loc and of its shape parameters;
-    -inf off the support."""
+    -inf off the support, NaN for what is not `valid(*shapes)`."""
     signature = signature_of(parameters)
+    valid = others.get("valid", _any)
+
+    def checked(body: Callable[..., Any]) -> Callable[..., Any]:
+        return _checked(body, lambda *rest: valid(*rest[:-1]))
 
     def mass(k: Any, *rest: Any) -> Any:
         *shape, loc = rest
@@ -206,7 +230,7 @@ def discrete(
         cdf = others["cdf"]
         bodies["cdf"] = lambda k, *rest: cdf(k - rest[-1], *rest[:-1])
     out = {
-        key: function_of(name, key, signature, body, DOCS[key].format(what))
+        key: function_of(name, key, signature, checked(body), DOCS[key].format(what))
         for key, body in bodies.items()
     }
     if "ppf" in others:
@@ -216,5 +240,6 @@ def discrete(
         def body(q: Any, *rest: Any) -> Any:
             return ppf(q, *rest[:-1]) + rest[-1]
 
-        out["ppf"] = function_of(name, "ppf", of_probability, body, DOCS["ppf"].format(what))
+        doc = DOCS["ppf"].format(what)
+        out["ppf"] = function_of(name, "ppf", of_probability, checked(body), doc)
     return Discrete(name, **out)

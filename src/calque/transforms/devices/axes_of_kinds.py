@@ -7,14 +7,14 @@ from typing import Any
 
 from calque.transforms.devices.mesh import consult_mesh
 from calque.transforms.devices.sharding_constraint import reshard
+from calque.transforms.engines.signatures import check_callable
 from calque.transforms.engines.trees import name_of
 
 _NOT_GIVEN: Any = object()
 
 
 def _check(what: str, f: Any, axes: Any) -> None:
-    if not callable(f):
-        raise TypeError(f"{what}: Expected a callable value, got {f!r} of type {type(f)}")
+    check_callable(f, what)
     mesh = consult_mesh()
     names = () if axes is None else (axes,) if isinstance(axes, str) else tuple(axes)
     unknown = [n for n in names if n not in mesh.axis_names]

@@ -61,6 +61,7 @@ from calque.transforms.devices.typed_values import (
 )
 from calque.transforms.devices.types import ManualAxisType, Place, lenient, mat_of
 from calque.transforms.engines import axes
+from calque.transforms.engines.signatures import check_callable
 from calque.transforms.engines.trees import FlatFunction, argument_name, arrays, name_of, wrapping
 
 
@@ -102,8 +103,7 @@ def shard_map(
             axis_names=axis_names,
             check_vma=check_vma,
         )
-    if not callable(f):
-        raise TypeError(f"Expected a callable value, got {f!r} of type {type(f)}")
+    check_callable(f)
     if mesh is not None and not isinstance(mesh, (Mesh, AbstractMesh)):
         raise TypeError(
             "shard_map requires a `calque.sharding.Mesh` or a `calque.sharding.AbstractMesh`"

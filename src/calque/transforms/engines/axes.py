@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Hashable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from calque.core import trace_state
-from calque.core.jaxprs import ClosedJaxpr, subjaxprs
+from calque.core.jaxprs import Jaxpr, subjaxprs
 from calque.core.primitives import Primitive
+from calque.machine.caches import WeakTable
 from calque.machine.state import Inside, PerThread
 
 
@@ -29,13 +30,13 @@ class Axis(NamedTuple):
     mesh: Any = None  # of an axis of a `shard_map`: the mesh inside, of which it is a manual axis
 
 
-class Frame(NamedTuple):
+class BoundAxis(NamedTuple):
     axis: Axis
     trace: trace_state.Trace | None
 
 
 class _Scope(PerThread, name="axes in scope"):
-    frames: tuple[Frame, ...] = ()
+    frames: tuple[BoundAxis, ...] = ()
 
 
 _scope = _Scope()
@@ -44,7 +45,7 @@ _scope = _Scope()
 def bound(axes: Sequence[Axis], trace: trace_state.Trace | None = None) -> Inside[_Scope]:
     """These axes can be named inside; `trace` is the one that maps over them, if they are mapped by
     a trace."""
-    named = tuple([Frame(a, trace) for a in axes if a.name is not None or a.spmd])
+    named = tuple([BoundAxis(a, trace) for a in axes if a.name is not None or a.spmd])
     return _scope.inside(frames=_scope.frames + named)
 
 
@@ -53,7 +54,7 @@ def in_scope() -> tuple[Axis, ...]:
     return tuple([f.axis for f in _scope.frames])
 
 
-def find(name: Hashable, what: str = "the collective") -> Frame:
+def find(name: Hashable, what: str = "the collective") -> BoundAxis:
     for f in reversed(_scope.frames):
         if f.axis.name == name:
             return f
@@ -120,11 +121,38 @@ def size_of(axis_name: Any) -> int:
     return size
 
 
+_spoken: Final[WeakTable[Jaxpr, frozenset[Hashable]]] = WeakTable("axes that programs speak of")
+
+
+def spoken_of(jaxpr: Jaxpr) -> frozenset[Hashable]:
+    """The names of axes that a program speaks of, at any depth."""
+    known = _spoken.find(jaxpr)
+    if known is None:
+        names: set[Hashable] = set()
+        for e in jaxpr.eqns:
+            if isinstance(e.primitive, Collective):
+                names.update(e.primitive.axes_of(e.params))
+            for inner in subjaxprs(e.params):
+                names |= spoken_of(inner)
+        known = _spoken[jaxpr] = frozenset(names)
+    return known
+
+
 class AxisPrimitive(Primitive):
     """A primitive whose batching rule needs to know the axis: `batch(axis, args, dims,
-    **params)`."""
+    **params)`. Where its programs speak of a named axis, the trace that maps over it receives it,
+    whatever the operands are."""
 
     __slots__ = ()
+
+    def bind(self, *args: Any, **params: Any) -> Any:
+        trace = trace_state.top_trace(args)
+        if _scope.frames:
+            names = frozenset[Hashable]().union(*map(spoken_of, subjaxprs(params)))
+            for f in _scope.frames:
+                if f.axis.name in names and f.trace is not None and f.trace.level > trace.level:
+                    trace = f.trace
+        return trace.process(self, args, params)
 
 
 class PlacingPrimitive(Primitive):
@@ -182,17 +210,3 @@ class Collective(AxisPrimitive):
             if own is not None and own.level > trace.level:
                 trace = own
         return trace.process(self, args, params)
-
-
-def speaks_of_axes(closed: ClosedJaxpr) -> bool:
-    """Whether a program without arguments that vary speaks of named axes, so that its equations
-    belong to the traces that map over them."""
-    found = closed.cache.get("speaks of axes")
-    if found is None:
-        todo, found = [closed.jaxpr], False
-        while todo and not found:
-            for e in todo.pop().eqns:
-                found = found or isinstance(e.primitive, Collective)
-                todo += subjaxprs(e.params)
-        closed.cache["speaks of axes"] = found
-    return bool(found)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from calque.core import source
+from calque.transforms.engines.signatures import check_callable
 from calque.transforms.engines.trees import name_of
 
 
@@ -41,8 +42,7 @@ def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[
     >>> f = calque.named_call(jnp.sin, name="wave")
     >>> calque.make_jaxpr(f)(1.0).eqns[0].source_info.name_stack
     'wave'"""
-    if not callable(fun):
-        raise TypeError(f"named_call: Expected a callable value, got {fun!r} of type {type(fun)}")
+    check_callable(fun, "named_call")
     if name is not None and not isinstance(name, str):
         raise TypeError(f"named_call: the name must be a string, got {name!r}")
 

@@ -17,6 +17,20 @@ def signature_of(fun: Callable[..., Any]) -> inspect.Signature | None:
         return None
 
 
+def check_callable(fun: Any, what: str = "") -> None:
+    """An error unless this is a function that can be traced; `what` begins the message."""
+    head = f"{what}: " if what else ""
+    if isinstance(fun, staticmethod):
+        raise TypeError(
+            f"{head}staticmethod arguments are not supported, got {fun!r}: apply staticmethod to"
+            " the result instead"
+        )
+    if not callable(fun):
+        raise TypeError(f"{head}Expected a callable value, got {fun!r} of type {type(fun)}")
+    if inspect.isgeneratorfunction(fun):
+        raise TypeError(f"{head}Expected a function, got a generator function: {fun!r}")
+
+
 def as_tuple(x: int | str | Iterable[Any] | None, kind: type, option: str) -> tuple[Any, ...]:
     """An option that may be one value or several."""
     if x is None:
@@ -50,6 +64,11 @@ def resolve(
     )
     sig = signature_of(fun)
     if sig is None:
+        if names and argnums is None:
+            raise ValueError(
+                f"Getting the signature of function {fun!r} failed. Pass {option}_argnums instead"
+                f" of {option}_argnames."
+            )
         return nums, names
     params = list(sig.parameters.values())
     positional = [p.name for p in params if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
@@ -61,12 +80,16 @@ def resolve(
                 f"jitted function has invalid argnums {n} in {option}_argnums. Function only has"
                 f" {len(positional)} positional parameters."
             )
+    by_position = {p.name for p in params if p.kind in (p.POSITIONAL_ONLY, p.VAR_POSITIONAL)}
     for name in names:
-        if not open_names and name not in sig.parameters:
+        if name in by_position or (not open_names and name not in sig.parameters):
             raise ValueError(
                 f"jitted function has invalid argnames {{{name!r}}} in {option}_argnames. Function"
-                f" only has the parameters {list(sig.parameters)}."
+                f" only has the parameters {list(sig.parameters)}, of which"
+                f" {sorted(by_position) or 'none'} cannot be given by name."
             )
+    if argnums is not None and argnames is not None:  # as given: they may be different arguments
+        return tuple(sorted({n % len(positional) if n < 0 else n for n in nums})), names
     nums = tuple(
         sorted(
             {n % len(positional) if n < 0 and positional else n for n in nums}

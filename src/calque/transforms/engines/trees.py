@@ -70,7 +70,7 @@ class FlatFunction:
             if not isinstance(out, tuple) or len(out) != 2:
                 raise TypeError(
                     f"{self.what} function with has_aux=True: {name_of(self.fun)} must return a"
-                    f" pair (output, auxiliary), got {type(out).__name__}"
+                    f" pair (output, auxiliary), a two-element tuple, got {type(out).__name__}"
                 )
             out, self.aux = out
         flat, self.out_tree = pytrees.flatten(out)
@@ -121,9 +121,10 @@ def arrays(
         try:
             out.append(x if isinstance(x, (ArrayImpl, Tracer)) else to_array(x))
         except TypeError:
+            where = name(i) if name else argument_name(fun, args, kwargs, i)
             raise TypeError(
-                f"{what}: argument {name(i) if name else argument_name(fun, args, kwargs, i)} of"
-                f" {name_of(fun)} is {x!r} of type {type(x)}, which is not an array or a number"
+                f"{what}: argument {where} of {name_of(fun)}: the value {x!r} of type {type(x)} is"
+                " not a valid JAX type; give an array or a number"
             ) from None
     return out
 

@@ -14,20 +14,15 @@ from calque.core.tracebacks import boundary
 from calque.ops.common import const
 from calque.transforms.engines import jvp as forward
 from calque.transforms.engines import linear
+from calque.transforms.engines.signatures import check_callable
 from calque.transforms.engines.transpose import backward_pass
 from calque.transforms.engines.trees import FlatFunction, argument_name, arrays, name_of
 from calque.transforms.engines.zeros import has_tangent, tangent_aval, with_zeros, zero_like
 from calque.transforms.functions.linearized import Linearized, LinearProgram, derivative_value
 from calque.transforms.functions.shapes import aval_of
-from calque.transforms.functions.wanted import DontWant, delivered
+from calque.transforms.functions.wanted import DontWant, NotNeeded, delivered
 from calque.transforms.primitives.refs import Ref, store_all, values_of
 from calque.transforms.primitives.refs_arguments import fresh, with_values
-
-
-def _callable(fun: Any) -> None:
-    if not callable(fun):
-        raise TypeError(f"Expected a callable value, got {fun!r} of type {type(fun)}")
-
 
 # ---------------------------------------------------------------- forward mode
 
@@ -39,24 +34,24 @@ def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = Fa
 
     >>> calque.jvp(lambda x: x * x, (3.0,), (1.0,))
     (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))"""
-    _callable(fun)
+    check_callable(fun)
     primals, refs, places = with_values(primals, "jvp")
     if refs:
         return _jvp_with_refs(fun, (primals, refs, places), tangents, has_aux)
-    for what, xs in (("primal", primals), ("tangent", tangents)):
-        if not isinstance(xs, (tuple, list)):
-            raise TypeError(
-                f"{what}s passed to jvp of {name_of(fun)} must be tuples or lists; found"
-                f" {type(xs)}."
-            )
-    primals, tangents = tuple(primals), tuple(tangents)
+    if not (isinstance(primals, (tuple, list)) and isinstance(tangents, (tuple, list))):
+        raise TypeError(
+            "primal and tangent arguments to calque.jvp must be tuples or lists; found"
+            f" {type(primals).__name__} and {type(tangents).__name__}, for {name_of(fun)}."
+        )
+    if type(primals) is type(tangents):
+        primals, tangents = tuple(primals), tuple(tangents)
     leaves, in_tree = pytrees.flatten((primals, {}))
     tangent_leaves, tangent_tree = pytrees.flatten((tangents, {}))
     if in_tree != tangent_tree:
         raise TypeError(
-            f"primal and tangent arguments to jvp of {name_of(fun)} must have the same tree"
-            f" structure; primals have tree structure {pytrees.structure(primals)} whereas tangents"
-            f" have tree structure {pytrees.structure(tangents)}."
+            "primal and tangent arguments to calque.jvp must have the same tree structure, for"
+            f" {name_of(fun)}; primals have tree structure {pytrees.structure(primals)}"
+            f" whereas tangents have tree structure {pytrees.structure(tangents)}."
         )
     flat = FlatFunction(fun, in_tree, "jvp", has_aux)
     values = arrays(leaves, "jvp", fun, primals, {})
@@ -127,7 +122,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     >>> y, f_jvp = calque.linearize(jnp.sin, 0.0)
     >>> f_jvp(2.0)
     Array(2., dtype=float32, weak_type=True)"""
-    _callable(fun)
+    check_callable(fun)
     leaves, in_tree = pytrees.flatten((primals, {}))
     flat = FlatFunction(fun, in_tree, "linearize", has_aux)
     values = arrays(leaves, "linearize", fun, primals, {})
@@ -155,7 +150,10 @@ class VJP:
     """The transposed derivative of a function at a point: cotangents of the result to cotangents of
     the arguments.
 
-    A container of the residuals it holds, so that it can leave jit, vmap and scan."""
+    A container of the residuals it holds, so that it can leave jit, vmap and scan. Those that are
+    arguments of the function stand in `args_res`: for each argument its tree, with NotNeeded in
+    place of what the derivative does not read. They may be taken out and put back. The others are
+    `opaque_residuals`."""
 
     __slots__ = (
         "_avals",
@@ -163,13 +161,15 @@ class VJP:
         "_nonzeros",
         "_out_avals",
         "_out_tree",
-        "_residuals",
+        "_places",
         "_slots",
         "_tree",
+        "args_res",
         "name",
+        "opaque_residuals",
     )
 
-    def __init__(self, fixed: tuple[Any, ...], residuals: Sequence[Any]):
+    def __init__(self, fixed: tuple[Any, ...], args_res: Any, opaque: Any):
         (
             self.name,
             self._jaxpr,
@@ -179,8 +179,9 @@ class VJP:
             self._avals,
             self._out_avals,
             self._slots,
+            self._places,  # of each residual: which flat argument it is, or None
         ) = fixed
-        self._residuals = residuals
+        self.args_res, self.opaque_residuals = args_res, opaque
 
     @property
     def fixed(self) -> tuple[Any, ...]:
@@ -193,7 +194,25 @@ class VJP:
             self._avals,
             self._out_avals,
             self._slots,
+            self._places,
         )
+
+    def _residuals(self) -> list[Any]:
+        """The constants of the tape."""
+        opaque = iter(self.opaque_residuals)
+        if not any(place is not None for place in self._places):
+            return list(opaque)
+        try:
+            args = pytrees.structure(self._tree.unflatten(range(self._tree.num_leaves)))
+            leaves = args.flatten_up_to(tuple(self.args_res))
+            if any(i is not None and leaves[i] is None for i in self._places):
+                raise ValueError("an argument that the derivative reads has been taken out")
+        except ValueError as e:
+            raise ValueError(
+                f"args_res of the function returned by vjp applied to {self.name} must be a list of"
+                f" the arguments, of the structure {self._tree}: {e}"
+            ) from None
+        return [next(opaque) if i is None else leaves[i] for i in self._places]
 
     def __call__(self, *cotangents: Any) -> Any:
         if len(cotangents) != 1:
@@ -241,18 +260,22 @@ class VJP:
         """Cotangents of the flat arguments, some of them Zero."""
         used = [ct for ct, nz in zip(cts, self._nonzeros) if nz]
         inputs = [UndefinedPrimal(v.aval) for v in self._jaxpr.invars]
-        found = backward_pass(self._jaxpr, self._residuals, inputs, used)
+        found = backward_pass(self._jaxpr, self._residuals(), inputs, used)
         active = [a is not None for a in self._slots]
         return with_zeros(found, active, self._avals)
 
 
 pytrees.register(
-    VJP, lambda f: (f._residuals, f.fixed), lambda fixed, residuals: VJP(fixed, list(residuals))
+    VJP,
+    lambda f: ((f.args_res, f.opaque_residuals), f.fixed),
+    lambda fixed, children: VJP(fixed, *children),
 )
 
 
 def _check_cotangent(ct: Any, aval: ShapedArray, name: str) -> None:
     expected, got = tangent_aval(aval), typeof(ct)
+    if expected.dtype == float0 and got.shape == expected.shape:
+        return  # of an integer: no cotangent says anything
     if got.shape != expected.shape or got.dtype != expected.dtype:
         raise ValueError(
             "unexpected JAX type (e.g. shape/dtype) for argument to vjp function: got"
@@ -262,14 +285,27 @@ def _check_cotangent(ct: Any, aval: ShapedArray, name: str) -> None:
 
 
 def vjp_of(
-    flat: FlatFunction, values: Sequence[Any], tree: pytrees.PyTreeDef
+    flat: FlatFunction,
+    values: Sequence[Any],
+    tree: pytrees.PyTreeDef,
+    with_arguments: bool = False,
 ) -> tuple[list[Any], VJP]:
+    """The flat results and the backward pass. With `with_arguments` it knows which residuals are
+    arguments, which have the structure `tree`."""
     avals = tuple([typeof(x) for x in values])
     slots = tuple([i if has_tangent(a) else None for i, a in enumerate(avals)])
     outs, nonzeros, tape = linear.linearize(flat, values, [s is not None for s in slots])
     out_avals = tuple([typeof(o) for o in outs])
-    fixed = (name_of(flat.fun), tape.jaxpr, nonzeros, tree, flat.out_tree, avals, out_avals, slots)
-    return outs, VJP(fixed, tape.consts)
+    arguments = {id(x): i for i, x in enumerate(values)} if with_arguments else {}
+    places = tuple([arguments.get(id(c)) for c in tape.consts])
+    fixed = (
+        *(name_of(flat.fun), tape.jaxpr, nonzeros, tree, flat.out_tree, avals, out_avals, slots),
+        places,
+    )
+    kept = [x if i in places else NotNeeded() for i, x in enumerate(values)]
+    args_res = list(pytrees.unflatten(tree, kept)) if with_arguments else []
+    opaque = [c for c, place in zip(tape.consts, places) if place is None]
+    return outs, VJP(fixed, args_res, opaque)
 
 
 @boundary
@@ -282,12 +318,12 @@ def vjp(
     >>> y, f_vjp = calque.vjp(lambda x, y: x * y, 2.0, 3.0)
     >>> f_vjp(1.0)
     (Array(3., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))"""
-    _callable(fun)
+    check_callable(fun)
     _no_reduce_axes(reduce_axes)
     leaves, in_tree = pytrees.flatten((primals, {}))
     flat = FlatFunction(fun, in_tree, "vjp", has_aux)
     values = arrays(leaves, "vjp", fun, primals, {})
-    outs, f_vjp = vjp_of(flat, values, pytrees.structure(primals))
+    outs, f_vjp = vjp_of(flat, values, pytrees.structure(primals), with_arguments=True)
     out = pytrees.unflatten(flat.out_tree, outs)
     return (out, f_vjp, forward.lowered(flat.aux)) if has_aux else (out, f_vjp)
 
@@ -308,7 +344,7 @@ def linear_transpose(
     >>> f_transpose = calque.linear_transpose(lambda x: 3 * x, 1.0)
     >>> f_transpose(2.0)
     (Array(6., dtype=float32, weak_type=True),)"""
-    _callable(fun)
+    check_callable(fun)
     _no_reduce_axes(reduce_axes)
     leaves, in_tree = pytrees.flatten((primals, {}))
     avals = [aval_of(x) for x in leaves]
@@ -364,7 +400,7 @@ def value_and_grad(
 
     >>> calque.value_and_grad(lambda x: 2 * x)(5.0)
     (Array(10., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))"""
-    _callable(fun)
+    check_callable(fun)
     _no_reduce_axes(reduce_axes)
     chosen = check_argnums(argnums)
     doc = (
@@ -466,9 +502,9 @@ def partial_function(
     for n in nums:
         if not -len(args) <= n < len(args):
             raise TypeError(
-                f"differentiating {name_of(fun)} with respect to argnums={argnums} requires at"
-                f" least {n + 1 if n >= 0 else -n} positional arguments to be passed by the caller,"
-                f" but got only {len(args)} positional arguments."
+                f"differentiating with respect to argnums={argnums} requires at least"
+                f" {n + 1 if n >= 0 else -n} positional arguments to be passed by the caller, but"
+                f" got only {len(args)} positional arguments. The function is {name_of(fun)}."
             )
     wanted = tuple(n % len(args) for n in nums)
 

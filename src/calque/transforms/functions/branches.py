@@ -36,7 +36,7 @@ def switch(
     if not all(callable(b) for b in branches):
         raise TypeError("lax.switch: branches argument should be a sequence of callables.")
     operands = _all_operands(operands, operand)
-    index = _scalar(index, "Index")
+    index = _scalar(index, "Index", "an integer")
     if not is_integer(typeof(index).dtype):
         raise TypeError(f"Index type must be an integer, got {index} as {typeof(index).dtype.name}")
     if not branches:
@@ -91,7 +91,7 @@ def _cond(
     operands = _all_operands(operands, operand)
     if not (callable(true_fun) and callable(false_fun)):
         raise TypeError("lax.cond: true_fun and false_fun arguments should be callable.")
-    pred = _scalar(pred, "Pred")
+    pred = _scalar(pred, "Pred", "either boolean or number")
     dtype = typeof(pred).dtype
     if is_concrete(pred) and getattr(dtype, "kind", "") in "biuf":
         if config.disable_jit:
@@ -118,10 +118,18 @@ def _all_operands(operands: tuple[Any, ...], operand: Any) -> tuple[Any, ...]:
     return (operand,)
 
 
-def _scalar(x: Any, what: str) -> Any:
+def _scalar(x: Any, what: str, needed: str) -> Any:
+    if isinstance(x, (tuple, list)) and what == "Index":
+        raise TypeError(f"Branch index must be scalar, got {x} of shape {np.shape(x)}.")
+    if x is None and what == "Pred":
+        raise TypeError("cond predicate is None")
+    if callable(x) and not hasattr(x, "aval"):
+        raise TypeError(f"{what} type must be {needed}, got {x}.")
     try:
         aval = typeof(x)
     except TypeError:
+        if what == "Index":
+            raise TypeError(f"{what} type must be {needed}, got {x}.") from None
         raise TypeError(f"{what} must be a scalar, got {x} of type {type(x)}") from None
     if aval.shape:
         raise TypeError(f"{what} must be a scalar, got {x} of shape {aval.shape}.")
@@ -161,6 +169,10 @@ def _choose(
     return pytrees.unflatten(parts[0].out_tree, outs)
 
 
+def _at(path: str) -> str:
+    return f" at path {path}" if path else ""
+
+
 def _described(names: Sequence[str], funs: Sequence[Any], i: int) -> str:
     code = getattr(funs[i], "__code__", None)
     where = f" at {code.co_filename}:{code.co_firstlineno}" if code is not None else ""
@@ -181,9 +193,14 @@ def _check_structures(
             )
             raise TypeError(
                 f"{what} branch outputs must have the same pytree structure, but they"
-                f" differ:\n\n{_described(names, funs, last)}\n{_described(names, funs, i)}\n\nThe"
-                f" output of {names[last]} has structure {parts[last].out_tree} but that of"
-                f" {names[i]} has structure {p.out_tree}{why}.\n\nRevise {names[last]} and/or"
+                f" differ:\n\n{_described(names, funs, last)}\n{_described(names, funs, i)}\n\n"
+                + "\n".join(
+                    f"  * {names[last]} output{_at(d.path)} is {d.left} but"
+                    f" {names[i].replace(' ', '')} output{_at(d.path)} is {d.right}, so {d.why}."
+                    for d in flow.structure_differences(parts[last].out_tree, p.out_tree)
+                )
+                + f"\n\nThe output of {names[last]} has structure {parts[last].out_tree} but that"
+                f" of {names[i]} has structure {p.out_tree}{why}.\n\nRevise {names[last]} and/or"
                 f" {names[i]} so that they have the same pytree structure."
             )
 
@@ -224,8 +241,8 @@ def _different(
     return TypeError(
         f"{what} branches must have equal output types but they"
         f" differ.\n\n{_described(names, funs, i)}\n{_described(names, funs, j)}\n\nThe"
-        f" output{path and f' component {path}'} of {names[i]} has type {flow.type_text(a)} but the"
-        f" corresponding output of {names[j]} has type {flow.type_text(b)}, so"
+        f" output of {names[i]}{_at(path)} has type {flow.type_text(a)} but the corresponding"
+        f" output of {names[j].replace(' ', '')} has type {flow.type_text(b)}, so"
         f" {flow.why_different(a, b)}.\n\nRevise {names[i]} and/or {names[j]} so that all output"
         " types match."
     )

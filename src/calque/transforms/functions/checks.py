@@ -10,11 +10,13 @@ import numpy as np
 
 from calque.core import pytrees
 from calque.core.arrays import is_concrete, to_numpy
+from calque.core.lazy import LazyModule
 from calque.core.primitives import do
 from calque.core.source import here
 from calque.core.trace import typeof
-from calque.transforms.functions.branches import cond
 from calque.transforms.primitives.callbacks import Fail, FlatCallback, bind_debug_callback
+
+branches: Any = LazyModule("calque.transforms.functions.branches")
 
 
 def check(
@@ -80,4 +82,6 @@ def raise_if(failed: Any, error: Callable[..., Exception], operands: Sequence[An
 def raise_when(failed: Any, fail: Fail, operands: Sequence[Any]) -> None:
     """Raise while the program runs, if a traced bool is true."""
     callback = FlatCallback(fail, pytrees.structure((tuple(operands), {})), None)
-    cond(failed, lambda *xs: bind_debug_callback(callback, xs), lambda *xs: None, *operands)
+    branches.cond(
+        failed, lambda *xs: bind_debug_callback(callback, xs), lambda *xs: None, *operands
+    )

@@ -5,7 +5,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from calque.core import pytrees
+from calque.core import errors, pytrees
 from calque.core.trace import trace_to_jaxpr, typeof
 from calque.core.trace_state import Tracer
 from calque.transforms.engines.trees import FlatFunction, arrays, name_of
@@ -28,25 +28,25 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
         for key, value in sorted(kwargs.items()):
             flat, tree = pytrees.flatten(value)
             if any(isinstance(x, Tracer) for x in flat):
-                raise _captured(name, f"the attribute {key}")
+                raise errors.UnexpectedTracerError(
+                    f"composite {name!r}: the attribute {key} is a traced value. Note: If you are"
+                    " passing calque arrays as attributes, use numpy arrays instead."
+                )
             attributes.append((key, tuple(flat), tree))
         flat_fun = FlatFunction(functools.partial(decomposition, **kwargs), in_tree, "composite")
         closed = trace_to_jaxpr(flat_fun, [typeof(x) for x in values], name_of(decomposition))
         if any(isinstance(c, Tracer) for c in closed.consts):
-            raise _captured(name, "a captured value")
+            raise errors.UnexpectedTracerError(
+                "Found a JAX Tracer as a constant in the decomposition for the composite op"
+                f" {name!r}. It is a value that is not known when the program is made: pass it as a"
+                " positional argument."
+            )
         outs = composite_p.bind(
             *values, name=name, attributes=tuple(attributes), version=version, jaxpr=closed
         )
         return pytrees.unflatten(flat_fun.out_tree, outs)
 
     return call
-
-
-def _captured(name: str, what: str) -> Exception:
-    return TypeError(
-        f"composite {name!r}: {what} of the decomposition is a traced value. Pass values that are"
-        " not known when the program is made as positional arguments."
-    )
 
 
 def platform_dependent(

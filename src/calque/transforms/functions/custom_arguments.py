@@ -52,9 +52,10 @@ def as_meant(t: Any) -> Any:
 
 
 def positional(
-    fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+    fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], kind: str
 ) -> tuple[Any, ...]:
-    """All arguments by position, defaults included: rules take them by position."""
+    """All arguments by position, defaults included: rules take them by position. `kind` is what
+    the function was decorated with."""
     try:
         signature = inspect.signature(fun)
     except (ValueError, TypeError):
@@ -63,12 +64,19 @@ def positional(
                 f"{name_of(fun)} has no signature: call it with positional arguments only"
             ) from None
         return tuple(args)
-    bound = signature.bind(*args, **kwargs)
-    bound.apply_defaults()
-    if bound.kwargs:
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError as e:
         raise TypeError(
-            f"The following keyword arguments of {name_of(fun)} could not be resolved to positions:"
-            f" {', '.join(bound.kwargs)}"
+            f"The input arguments to the {kind}-decorated function {name_of(fun)}{signature} could"
+            f" not be resolved to positional-only arguments. Binding failed with the error:\n{e}"
+        ) from None
+    bound.apply_defaults()
+    named = [k for k in bound.kwargs if k in kwargs]  # others keep the values they have
+    if named:
+        raise TypeError(
+            "The following keyword arguments could not be resolved to positions:"
+            f" {', '.join(named)}, in a call of {name_of(fun)}"
         )
     return bound.args
 
@@ -84,6 +92,14 @@ def nondiff_positions(
     return tuple(sorted(set(nums)))
 
 
+def of_wrapped(custom: Any, name: str) -> Any:
+    """The method that gives a rule of another kind to the custom function that this one wraps."""
+    wrapped = vars(custom).get("fun")
+    if not name.startswith("def") or not hasattr(wrapped, name):
+        raise AttributeError(f"{type(custom).__name__!r} object has no attribute {name!r}")
+    return getattr(wrapped, name)
+
+
 class Arguments:
     """The arguments of one call of a custom function: fixed ones, and the leaves of the others."""
 
@@ -93,18 +109,26 @@ class Arguments:
         nondiff: Sequence[int],
         args: Sequence[Any],
         kwargs: dict[str, Any],
+        kind: str,
     ):
         self.fun = fun
-        full = positional(fun, args, kwargs)
+        full = positional(fun, args, kwargs, kind)
         n = len(full)
         where = {i % n for i in nondiff if -n <= i < n}
         self.fixed = {i: full[i] for i in sorted(where)}
         self.size = n
         dynamic = tuple(a for i, a in enumerate(full) if i not in where)
-        self.dynamic, self._restore = without_refs(dynamic, name_of(fun))
-        leaves, self.tree = pytrees.flatten(self.dynamic)
-        self.leaves = arrays(leaves, f"the custom function {name_of(fun)}", fun, self.dynamic, {})
+        dynamic, self._restore = without_refs(dynamic, name_of(fun))
+        self.count = len(dynamic)
+        leaves, self.tree = pytrees.flatten(dynamic)
+        self._leaves = arrays(leaves, f"the custom function {name_of(fun)}", fun, dynamic, {})
         self.out_tree = pytrees.LEAF
+        self.is_called = False  # is the structure of the result known from the function itself?
+
+    def taken(self) -> list[Any]:
+        """The leaves, for the call. They are not kept: rules live as long as programs do."""
+        leaves, self._leaves = self._leaves, []
+        return leaves
 
     def merged(self, dynamic: Sequence[Any]) -> list[Any]:
         """All arguments in order."""
@@ -115,4 +139,5 @@ class Arguments:
         """The function itself, of leaves."""
         out = self.fun(*self.merged(pytrees.unflatten(self.tree, leaves)))
         flat, self.out_tree = pytrees.flatten(out)
+        self.is_called = True
         return check_results(flat, out, self.fun)

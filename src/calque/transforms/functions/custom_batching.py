@@ -8,7 +8,7 @@ from typing import Any
 from calque.core import pytrees
 from calque.core.trace import trace_to_jaxpr, typeof
 from calque.transforms.engines.trees import FlatFunction, arrays, handed, name_of
-from calque.transforms.functions.custom_arguments import positional
+from calque.transforms.functions.custom_arguments import of_wrapped, positional
 from calque.transforms.functions.loops import map_
 from calque.transforms.primitives.call import close_over_tracers
 from calque.transforms.primitives.custom_batching import custom_vmap_call_p
@@ -105,7 +105,7 @@ class custom_vmap:
             raise AttributeError(
                 f"No batching rule defined for custom_vmap function {name} using def_vmap."
             )
-        given = positional(self.fun, args, kwargs)
+        given = positional(self.fun, args, kwargs, "custom_vmap")
         leaves, tree = pytrees.flatten(given)
         values = arrays(leaves, f"the custom_vmap function {name}", self.fun, given, {})
         flat = FlatFunction(self.fun, pytrees.structure((given, {})), "custom_vmap")
@@ -119,6 +119,9 @@ class custom_vmap:
             rule=_Rule(self.fun, self.vmap_rule, len(consts), tree, flat.out_tree),
         )
         return pytrees.unflatten(flat.out_tree, outs)
+
+    def __getattr__(self, name: str) -> Any:
+        return of_wrapped(self, name)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)

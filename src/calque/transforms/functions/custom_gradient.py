@@ -40,8 +40,8 @@ def closure_convert(
         leaves, tree = pytrees.flatten((own, {}))
         if tree != in_tree:
             raise TypeError(
-                f"closure_convert: {name_of(fun)} was converted for arguments {in_tree}, and is"
-                f" called with {tree}"
+                "The inputs to the closure produced by closure_convert must have the structure of"
+                f" those that {name_of(fun)} was converted for: {in_tree}, got {tree}"
             )
         return pytrees.unflatten(out_tree, eval_jaxpr(closed.jaxpr, closed.consts, *given, *leaves))
 
@@ -71,7 +71,7 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
     ... def f(x):
     ...     return x**2, lambda g: (g * x,)
     >>> calque.grad(f)(3.0)
-    Array(3., dtype=float32)"""
+    Array(3., dtype=float32, weak_type=True)"""
 
     @functools.wraps(fun)
     def wrapped_fun(*args: Any, **kwargs: Any) -> Any:

@@ -15,6 +15,7 @@ from calque.transforms.functions.custom_arguments import (
     as_meant,
     as_seen,
     nondiff_positions,
+    of_wrapped,
 )
 from calque.transforms.primitives.custom_jvp import custom_jvp_call_p
 from calque.transforms.primitives.flow import split, type_text
@@ -71,10 +72,10 @@ class custom_jvp:
             raise AttributeError(
                 f"No JVP defined for custom_jvp function {name_of(self.fun)} using defjvp."
             )
-        given = Arguments(self.fun, self.nondiff_argnums, args, kwargs)
+        given = Arguments(self.fun, self.nondiff_argnums, args, kwargs, "custom_jvp")
         rule = _Rule(given, self.jvp, self.symbolic_zeros)
         outs = custom_jvp_call_p.bind(
-            *given.leaves,
+            *given.taken(),
             call_jaxpr=given.call,
             jvp=rule,
             num_consts=0,
@@ -82,6 +83,9 @@ class custom_jvp:
             symbolic_zeros=self.symbolic_zeros,
         )
         return pytrees.unflatten(given.out_tree, outs)
+
+    def __getattr__(self, name: str) -> Any:
+        return of_wrapped(self, name)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
@@ -128,6 +132,13 @@ class _Rule:
                 f" tangent outputs with equal container (pytree) structures, but got {out_tree} and"
                 f" {ts_tree} respectively."
             )
+        if given.is_called and given.out_tree != out_tree:
+            raise TypeError(
+                f"Custom JVP rule {self.__name__} for function {name} must produce a pair (list or"
+                " tuple of length two) where the first element represents the primal output (of"
+                f" the container structure of the output of {name}, {given.out_tree}), but its"
+                f" first element has the container structure {out_tree}."
+            )
         given.out_tree = out_tree
         outs, tangents_out = split(found, len(outs))
         return outs, [self.checked(o, t, i) for i, (o, t) in enumerate(zip(outs, tangents_out))]
@@ -137,9 +148,9 @@ class _Rule:
         expected, got = tangent_aval(aval), t.aval if type(t) is Zero else typeof(t)
         if got.shape != expected.shape or got.dtype != expected.dtype:
             raise TypeError(
-                f"Custom JVP rule {self.__name__} for function {name_of(self.given.fun)} must"
-                " produce primal and tangent outputs with corresponding shapes and dtypes."
-                f" Expected {type_text(expected)} (tangent type of {type_text(aval)}) but got"
-                f" {type_text(got)} at output {i}."
+                "Custom JVP rule must produce primal and tangent outputs with corresponding shapes"
+                f" and dtypes. Expected {type_text(expected)} (tangent type of {type_text(aval)})"
+                f" but got {type_text(got)}. This is output {i} of the rule {self.__name__} for"
+                f" function {name_of(self.given.fun)}."
             )
         return Zero(expected) if expected is not aval else t

@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from calque.core import pytrees
+from calque.core import errors, pytrees
 from calque.core.arrays import to_array
 from calque.core.avals import ShapedArray
+from calque.core.dtypes import is_complex, is_float
 from calque.core.primitives import Zero
 from calque.core.trace import VALUES, typeof
+from calque.core.trace_state import Tracer
 from calque.core.tracebacks import boundary
 from calque.transforms.engines.trees import check_results, handed, name_of
 from calque.transforms.engines.zeros import has_tangent, tangent_aval
@@ -19,8 +21,9 @@ from calque.transforms.functions.custom_arguments import (
     as_meant,
     as_seen,
     nondiff_positions,
+    of_wrapped,
 )
-from calque.transforms.primitives.custom_vjp import Forward, custom_vjp_call_p
+from calque.transforms.primitives.custom_vjp import ForwardResult, custom_vjp_call_p
 from calque.transforms.primitives.flow import convert, joined_type, type_text
 from calque.transforms.primitives.refs_arguments import without_refs
 
@@ -94,9 +97,10 @@ class custom_vjp:
             raise AttributeError(
                 f"No VJP defined for custom_vjp function {name_of(self.fun)} using defvjp."
             )
-        given = Arguments(self.fun, self.nondiff_argnums, args, kwargs)
+        given = Arguments(self.fun, self.nondiff_argnums, args, kwargs, "custom_vjp")
+        _no_tracers(given)
         outs = custom_vjp_call_p.bind(
-            *given.leaves,
+            *given.taken(),
             call_jaxpr=given.call,
             fwd=_ForwardRule(given, self.fwd, self.bwd, self.symbolic_zeros),
             bwd=self.bwd,
@@ -106,8 +110,23 @@ class custom_vjp:
         )
         return pytrees.unflatten(given.out_tree, outs)
 
+    def __getattr__(self, name: str) -> Any:
+        return of_wrapped(self, name)
+
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
+
+
+def _no_tracers(given: Arguments) -> None:
+    """The rules get the arguments in nondiff_argnums when their trace has ended."""
+    for i, x in given.fixed.items():
+        if any(isinstance(leaf, Tracer) for leaf in pytrees.leaves(x)):
+            raise errors.UnexpectedTracerError(
+                f"Found a traced value in argument {i} of the custom_vjp function"
+                f" {name_of(given.fun)}, a position that nondiff_argnums names. The rules would get"
+                " it when its trace has ended. Leave the position out of nondiff_argnums, and give"
+                " None as its cotangent in the bwd rule."
+            )
 
 
 class _ForwardRule:
@@ -123,7 +142,7 @@ class _ForwardRule:
         self.given, self.fwd, self.bwd, self.symbolic_zeros = given, fwd, bwd, symbolic_zeros
         self.__name__ = name_of(fwd)
 
-    def __call__(self, primals: Sequence[Any], active: Sequence[bool]) -> Forward:
+    def __call__(self, primals: Sequence[Any], active: Sequence[bool]) -> ForwardResult:
         given = self.given
         values = [handed(x) for x in primals]
         seen = (
@@ -141,12 +160,20 @@ class _ForwardRule:
                 " pass for use on the backward pass), but instead of a pair the fwd rule"
                 f" {self.__name__} produced {pair}."
             )
-        outs, given.out_tree = pytrees.flatten(pair[0])
+        outs, out_tree = pytrees.flatten(pair[0])
+        if given.is_called and given.out_tree != out_tree:
+            raise TypeError(
+                f"Custom VJP fwd rule {self.__name__} for function {name} must produce a pair (list"
+                " or tuple of length two) where the first element represents the primal output (of"
+                f" the container structure of the output of {name}, {given.out_tree}), but its"
+                f" first element has the container structure {out_tree}."
+            )
+        given.out_tree = out_tree
         kept, restore = without_refs(pair[1], name)
         leaves, res_tree = pytrees.flatten(kept)
         values, plain = _parted(leaves)
         avals = [typeof(x) for x in primals]
-        return Forward(
+        return ForwardResult(
             check_results(outs, pair[0], self.fwd),
             values,
             _BackwardRule(
@@ -212,7 +239,7 @@ class _BackwardRule:
         subtree."""
         tree = pytrees.unflatten(self.given.tree, range(self.given.tree.num_leaves))
         try:
-            if not isinstance(out, tuple) or len(out) != len(self.given.dynamic):
+            if not isinstance(out, tuple) or len(out) != self.given.count:
                 raise ValueError
             return [c for o, t in zip(out, tree) for c in _cotangents(o, t)]
         except (ValueError, TypeError):
@@ -232,6 +259,8 @@ class _BackwardRule:
         got = ct.aval if type(ct) is Zero else typeof(ct)
         if got.weak_type and got.shape == expected.shape and joined_type(got, expected) is expected:
             return convert(ct, expected)  # a number such as 1
+        if got.shape == expected.shape and _same_kind(got.dtype, expected.dtype):
+            return convert(ct, expected)  # of another precision, as JAX lets it pass
         if got.shape != expected.shape or got.dtype != expected.dtype:
             path = pytrees.flatten_with_path(
                 pytrees.unflatten(self.given.tree, range(self.given.tree.num_leaves))
@@ -246,14 +275,23 @@ class _BackwardRule:
                 " produce an output with the same type as the args tuple of the primal function,"
                 f" but at output{pytrees.keystr(path)} the bwd rule produced an output of type"
                 f" {type_text(got)} corresponding to an input of type {type_text(aval)}, so {why}"
+                + (_ADVICE if self.symbolic_zeros else "")
             )
         return ct
 
 
+_ADVICE = ". Consider just returning a None here, which stands for zeros of the right type."
+
+
+def _same_kind(a: Any, b: Any) -> bool:
+    return (is_float(a) and is_float(b)) or (is_complex(a) and is_complex(b))
+
+
 def _cotangents(ct: Any, tree: Any) -> list[Any]:
-    """The leaves of a cotangent for an argument of this structure."""
-    if ct is None:
-        return [None] * len(pytrees.leaves(tree))
+    """The leaves of a cotangent for an argument of this structure; a single value stands for every
+    leaf."""
+    if ct is None or not pytrees.is_node_type(type(ct)):
+        return [ct] * len(pytrees.leaves(tree))
     return (
         pytrees.prefix_broadcast(ct, tree, is_leaf=lambda x: x is None)
         if _same(ct, tree)

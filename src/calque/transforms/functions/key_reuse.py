@@ -13,7 +13,6 @@ from typing import Any, Final
 import numpy as np
 
 from calque.core import key_use
-from calque.core.arrays import ArrayImpl
 from calque.core.config import config
 from calque.core.errors import KeyReuseError
 from calque.core.jaxprs import ClosedJaxpr, Eqn, Jaxpr, Literal
@@ -273,9 +272,10 @@ def check_key_reuse(fun: Callable[..., Any], /, *args: Any) -> None:
     """An error if the function uses a key twice; it is traced, not run.
 
     >>> import calque
+    >>> from calque.experimental.key_reuse import _core
     >>> def twice(key):
     ...     return calque.random.bits(key) + calque.random.bits(key)
-    >>> check_key_reuse(twice, calque.random.key(0))
+    >>> _core.check_key_reuse(twice, calque.random.key(0))
     Traceback (most recent call last):
     KeyReuseError: In random_bits, argument 0 is already consumed. ..."""
     function_type_signature(fun, *args)
@@ -397,11 +397,10 @@ def consume_arguments(signature: KeyReuseSignature, values: Sequence[Any], funct
     _applied(only, function, ins, (), str(here()), _PROGRAM)
 
 
-def _watch() -> None:
+def watch() -> None:
     """While the flag is on, operations are looked at."""
     evaluator.intercept("key reuse", _checked if config.debug_key_reuse else None)
 
 
-config.on_change(_watch)
-_watch()
-setattr(ArrayImpl, "_consumed", property(key_use.is_used))  # noqa: B010
+config.on_change(watch)
+watch()

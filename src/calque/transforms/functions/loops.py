@@ -3,12 +3,13 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from calque.core import pytrees
+from calque.core import errors, pytrees
 from calque.core.arrays import is_concrete
 from calque.core.avals import ShapedArray
 from calque.core.config import config
 from calque.core.dims import Dim
-from calque.core.dtypes import bool_, is_integer
+from calque.core.dtypes import bool_, is_float, is_integer
+from calque.core.jaxprs import ClosedJaxpr, Var
 from calque.core.primitives import do
 from calque.core.trace import typeof, typing
 from calque.core.trace_state import Tracer
@@ -105,25 +106,47 @@ def scan(
     closed = flow.converted_results(
         part.closed, [*map(typeof, init_leaves), *outs[len(init_leaves) :]]
     )
-    found = bind_scan(
-        part.consts,
-        init_leaves,
-        xs_leaves,
-        jaxpr=closed,
-        length=n,
-        reverse=bool(reverse),
-        unroll=unroll,
-    )
+    params = {"length": n, "reverse": bool(reverse), "unroll": unroll}
+    found = _bound_scan(part.consts, init_leaves, xs_leaves, closed, params)
     k = len(init_leaves)
     return pytrees.unflatten(init_tree, found[:k]), pytrees.unflatten(ys_tree, found[k:])
+
+
+def _bound_scan(
+    consts: Sequence[Any],
+    init: Sequence[Any],
+    xs: Sequence[Any],
+    closed: ClosedJaxpr,
+    params: dict[str, Any],
+) -> list[Any]:
+    """The results of the loop. What its body only passes on does not go through it: a carried value
+    that never changes, elements that are handed on."""
+    j, m = closed.jaxpr, len(init)
+    given = dict(zip(j.invars, (*consts, *init, *xs)))
+    carried = dict(zip(j.outvars[:m], j.invars[len(consts) :]))
+    elements = set(j.invars[len(consts) + m :])
+    known = {
+        i: given[v]
+        for i, v in enumerate(j.outvars)
+        if isinstance(v, Var) and (carried.get(v) is v if i < m else v in elements)
+    }
+    kept = [i for i in range(len(j.outvars)) if i < m or i not in known]
+    body = flow.rearranged(closed, range(len(j.invars)), kept)
+    found = dict(zip(kept, bind_scan(consts, init, xs, jaxpr=body, **params)))
+    return [known[i] if i in known else found[i] for i in range(len(j.outvars))]
 
 
 def _checked_unroll(unroll: int | bool, length: int) -> int:
     if isinstance(unroll, bool):
         return max(length, 1) if unroll else 1
-    if unroll < 1:
+    if isinstance(unroll, Tracer):
+        raise errors.ConcretizationTypeError(
+            "The `unroll` argument to `scan` expects a concrete `int` or `bool` value, got a traced"
+            f" value of type {unroll.aval.str_short()}. Make the argument static."
+        )
+    if unroll < 0:
         raise ValueError("`unroll` must be a `bool` or a positive `int`.")
-    return unroll
+    return max(unroll, 1)
 
 
 def _length(f: Any, leaves: Sequence[Any], tree: pytrees.PyTreeDef, length: int | None) -> int:
@@ -131,6 +154,11 @@ def _length(f: Any, leaves: Sequence[Any], tree: pytrees.PyTreeDef, length: int 
         try:
             length = as_count(length)
         except TypeError as e:
+            if isinstance(length, Tracer):
+                raise errors.ConcretizationTypeError(
+                    "The `length` argument to `scan` expects a concrete `int` value, got a traced"
+                    f" value of type {length.aval.str_short()}. Make the argument static."
+                ) from None
             raise TypeError(
                 f"The `length` argument to `scan` must be a concrete integer, got {length!r}."
             ) from e
@@ -160,7 +188,10 @@ def _length(f: Any, leaves: Sequence[Any], tree: pytrees.PyTreeDef, length: int 
 def _pair(f: Any, part: Staged) -> tuple[pytrees.PyTreeDef, pytrees.PyTreeDef]:
     children = part.out_tree.children()
     if part.out_tree.type is not tuple or len(children) != 2:
-        raise TypeError(f"scan body output must be a pair, got {part.out_tree} from {name_of(f)}.")
+        (aval, *_), text = (*part.closed.out_avals, None), str(part.out_tree)
+        if aval is not None and part.out_tree.is_leaf():
+            text = flow.type_text(aval)
+        raise TypeError(f"scan body output must be a pair, got {text}. It is {name_of(f)}.")
     return children[0], children[1]
 
 
@@ -202,7 +233,7 @@ def while_loop(
     leaves, tree = pytrees.flatten(init_val)
     leaves = arrays(leaves, "while_loop", body_fun, (init_val,), {})
     if config.disable_jit and all(map(is_concrete, leaves)):
-        return _python_while(cond_fun, body_fun, init_val)
+        return _python_while(cond_fun, body_fun, pytrees.unflatten(tree, leaves))
     while True:
         avals = [typeof(x) for x in leaves]
         body = recomputed(
@@ -218,19 +249,21 @@ def while_loop(
     _check("while_loop body", body_fun, 0, tree, body.out_tree, leaves, outs)
     closed = flow.converted_results(body.closed, avals)
     found = bind_while(cond.consts, body.consts, leaves, cond_jaxpr=cond.closed, body_jaxpr=closed)
-    return pytrees.unflatten(tree, found)
+    own = closed.jaxpr.invars[len(body.consts) :]
+    same = [v is out for v, out in zip(own, closed.jaxpr.outvars)]  # never changed
+    return pytrees.unflatten(tree, [x if s else y for x, y, s in zip(leaves, found, same)])
 
 
 def _check_condition(cond_fun: Any, cond: Staged) -> None:
     if not cond.out_tree.is_leaf():
         raise TypeError(
-            f"cond_fun must return a boolean scalar, but got pytree {cond.out_tree} from"
+            f"cond_fun must return a boolean scalar, but got pytree {cond.out_tree}. It is"
             f" {name_of(cond_fun)}."
         )
     (aval,) = cond.closed.out_avals
     if aval.shape or aval.dtype != bool_:
         raise TypeError(
-            f"cond_fun must return a boolean scalar, but got output type(s) [{aval}] from"
+            f"cond_fun must return a boolean scalar, but got output type(s) [{aval}]. It is"
             f" {name_of(cond_fun)}."
         )
 
@@ -263,18 +296,24 @@ def fori_loop(
         raise TypeError("lax.fori_loop: body_fun argument should be callable.")
     lower_type, upper_type = typeof(lower), typeof(upper)
     for name, aval in (("lower", lower_type), ("upper", upper_type)):
-        if aval.shape or not is_integer(aval.dtype):
+        if aval.shape or not (is_integer(aval.dtype) or is_float(aval.dtype)):
             if lower_type.dtype != upper_type.dtype and not aval.shape:
                 raise TypeError(
                     "lower and upper arguments to fori_loop must have equal types, got"
                     f" {lower_type.dtype} and {upper_type.dtype}"
                 )
             raise TypeError(
-                f"{name} argument to fori_loop must be an integer scalar, got {aval.str_short()}"
+                f"{name} argument to fori_loop must be a scalar number, got {aval.str_short()}"
             )
+    if is_integer(lower_type.dtype) != is_integer(upper_type.dtype):
+        raise TypeError(
+            "lower and upper arguments to fori_loop must have equal types, got"
+            f" {lower_type.dtype} and {upper_type.dtype}"
+        )
     if lower_type.dtype != upper_type.dtype:
         lower, upper = _common_bounds(lower, upper, lower_type, upper_type)
-    if not isinstance(lower, Tracer) and not isinstance(upper, Tracer):
+    whole = is_integer(lower_type.dtype)  # other bounds are compared as they are
+    if whole and not isinstance(lower, Tracer) and not isinstance(upper, Tracer):
         return _fixed_loop(lower, as_count(lower), as_count(upper), body_fun, init_val, unroll)
     if unroll not in (None, False, 1):
         raise ValueError(
@@ -287,7 +326,8 @@ def fori_loop(
 
     def body(val: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
         i, stop, x = val
-        return do.add(i, one if not typeof(i).weak_type else 1), stop, body_fun(i, x)
+        step = one if not typeof(i).weak_type else 1 if whole else 1.0
+        return do.add(i, step), stop, body_fun(i, x)
 
     body.__name__ = name_of(body_fun)
     return while_loop(cond, body, (lower, upper, init_val))[2]
@@ -345,12 +385,12 @@ def map_(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> 
     Array([0., 1., 4.], dtype=float32)"""
     if batch_size is None:
         return scan(lambda _, x: ((), f(x)), (), xs)[1]
-    if batch_size < 1:
-        raise ValueError(f"lax.map: batch_size must be positive, got {batch_size}")
+    if batch_size < 0:
+        raise ValueError(f"lax.map: batch_size must not be negative, got {batch_size}")
     leaves, tree = pytrees.flatten(xs)
     leaves = arrays(leaves, "map", f, (xs,), {})
     n = _length(f, leaves, tree, None)
-    blocks, rest = divmod(n, batch_size)
+    blocks, rest = divmod(n, batch_size) if batch_size else (0, n)  # 0: all at once
     whole = [_reshaped(_rows(x, 0, blocks * batch_size), (blocks, batch_size)) for x in leaves]
     ys = (
         scan(lambda _, x: ((), vmap(f)(x)), (), pytrees.unflatten(tree, whole))[1]

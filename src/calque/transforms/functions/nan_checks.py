@@ -22,11 +22,13 @@ from calque.transforms.primitives.call import jit_p
 
 
 def checked(closed: ClosedJaxpr, name: str) -> ClosedJaxpr:
-    """before: { lambda ; a. let b = f a in (b,) }
-    after, while a flag is on: { lambda ; a. let b = f a; c = ne b b; d = reduce_or c;
+    """Of a program that is compiled while a flag is on.
+
+    before: { lambda ; a. let b = f a in (b,) }
+    after: { lambda ; a. let b = f a; c = ne b b; d = reduce_or c;
     cond[branches=(nothing, explain)] d a in (b,) }
     """
-    if not debug_nans.active() or not any(is_looked_at(a) for a in closed.out_avals):
+    if not any(is_looked_at(a) for a in closed.out_avals):
         return closed
     weak = [a.weak_type for a in closed.in_avals]
 

@@ -12,7 +12,7 @@ from calque.core.trace import JaxprTrace, JaxprTracer, trace_to_jaxpr, typeof
 from calque.core.trace_state import recording
 from calque.core.tracebacks import boundary
 from calque.transforms.engines.linear import linearize
-from calque.transforms.engines.signatures import ArgumentNames, resolve
+from calque.transforms.engines.signatures import ArgumentNames, check_callable, resolve
 from calque.transforms.engines.trees import FlatFunction, arrays, name_of
 from calque.transforms.engines.zeros import has_tangent
 from calque.transforms.primitives.call import close_over_tracers
@@ -49,8 +49,7 @@ def checkpoint(
             "The 'concrete' option to checkpoint is deprecated: make arguments static with"
             " static_argnums instead."
         )
-    if not callable(fun):
-        raise TypeError(f"Expected a callable value, got {fun!r} of type {type(fun)}")
+    check_callable(fun)
     nums, names = resolve(fun, static_argnums or None, static_argnames, "static")
 
     @functools.wraps(fun)

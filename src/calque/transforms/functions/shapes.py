@@ -10,7 +10,7 @@ from calque.core.jaxprs import ClosedJaxpr
 from calque.core.trace import drop_unused, trace_to_jaxpr, typeof, typing
 from calque.core.tracebacks import boundary
 from calque.transforms.engines import axes
-from calque.transforms.engines.signatures import ArgumentNames, as_tuple
+from calque.transforms.engines.signatures import ArgumentNames, as_tuple, check_callable
 from calque.transforms.engines.trees import FlatFunction, argument_name, name_of
 from calque.transforms.primitives.refs import values_of
 from calque.transforms.primitives.refs_arguments import fresh, with_values
@@ -157,8 +157,7 @@ def make_jaxpr(
         b:f32[] = mul 2.0:f32[] a
         c:f32[] = add b 1.0:f32[]
       in (c,) }"""
-    if not callable(fun):
-        raise TypeError(f"Expected a callable value, got {fun!r} of type {type(fun)}")
+    check_callable(fun)
     if abstracted_axes is not None:
         raise NotImplementedError(
             "make_jaxpr with abstracted_axes: leave it out; shapes become symbolic by themselves"
@@ -191,6 +190,8 @@ def make_jaxpr(
             return closed, pytrees.unflatten(flat.out_tree, [struct(a) for a in closed.out_avals])
         return closed
 
-    made.__name__ = made.__qualname__ = f"make_jaxpr({name_of(fun)})"
+    made.__name__ = f"make_jaxpr({name_of(fun)})"
+    made.__qualname__ = f"make_jaxpr({getattr(fun, '__qualname__', name_of(fun))})"
+    made.__module__ = made.__module__.partition(".")[0]
     made.__doc__ = "The program that the function records for arguments of these types."
     return made

@@ -12,6 +12,7 @@ from calque.core.trace import typeof
 from calque.core.tracebacks import boundary
 from calque.transforms.engines.axes import Axis
 from calque.transforms.engines.batching import Dim, batch, placed
+from calque.transforms.engines.signatures import check_callable
 from calque.transforms.engines.trees import FlatFunction, argument_name, arrays, name_of, wrapping
 from calque.transforms.primitives.refs_arguments import lane_refs
 
@@ -32,8 +33,7 @@ def vmap(
 
     >>> calque.vmap(lambda w, x: w @ x, in_axes=(None, 0))(jnp.ones((2, 3)), jnp.ones((5, 3))).shape
     (5, 2)"""
-    if not callable(fun):
-        raise TypeError(f"Expected a callable value, got {fun!r} of type {type(fun)}")
+    check_callable(fun)
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     if not (in_axes is None or type(in_axes) in (int, tuple)) and not isinstance(in_axes, int):
@@ -88,7 +88,7 @@ def vmap(
             outs, found = refs.stored(outs, found, dims, size)
         targets = flatten_axes("vmap out_axes", out_axes, pytrees.unflatten(flat.out_tree, outs))
         results = [
-            _placed(o, d, t, size, fun, sum_match)
+            _placed(o, d, t, axis, fun, sum_match)
             for o, d, t in zip(outs, found, targets, strict=True)
         ]
         return pytrees.unflatten(flat.out_tree, results)
@@ -97,6 +97,11 @@ def vmap(
         wrapping(mapped, fun)
     except AttributeError:
         mapped.__name__ = name_of(fun)
+    if getattr(fun, "__doc__", None):
+        mapped.__doc__ = (
+            f"Vectorized version of {name_of(fun)}: takes arrays with further axes, as in_axes and"
+            f" out_axes say.\n\nOriginal documentation:\n\n{fun.__doc__}"
+        )
     return mapped
 
 
@@ -142,9 +147,9 @@ def flatten_axes(what: str, spec: Any, tree: Any) -> list[Dim]:
     except (ValueError, TypeError):
         why = pytrees.difference(spec, tree, _is_none, what)
         raise ValueError(
-            f"{what} specification must be a tree prefix of the corresponding value, got"
+            f"{what} specification must be a tree prefix of the corresponding value; got"
             f" specification {spec} for value tree {pytrees.structure(tree)}."
-            + (f"\n{why}" if why else "")
+            + (f"\n  Mismatch details (1 found):\n  {why}" if why else "")
         ) from None
 
 
@@ -161,9 +166,10 @@ def _canonical(
         ndim = typeof(x).ndim
         if d is not None and not -ndim <= d < ndim:
             raise ValueError(
-                f"vmap was requested to map its argument {argument_name(fun, args, kwargs, i)}"
-                f" along axis {d}, which implies that its rank should be at least"
-                f" {d + 1 if d >= 0 else -d}, but is only {ndim} (its shape is {typeof(x).shape})"
+                f"vmap was requested to map its argument along axis {d}, which implies that its"
+                f" rank should be at least {d + 1 if d >= 0 else -d}, but is only {ndim} (its shape"
+                f" is {typeof(x).shape}): the argument {argument_name(fun, args, kwargs, i)} of"
+                f" {name_of(fun)}"
             )
         dims.append(None if d is None else d % ndim)
     return dims
@@ -183,42 +189,60 @@ def _size(
         if d is not None:
             sizes.setdefault(typeof(x).shape[d], []).append(i)
     if not sizes and axis_size is None:
+        if not values:
+            raise ValueError(
+                "vmap wrapped function must be passed at least one argument containing an array or"
+                f" axis_size must be specified, got empty *args={args} and **kwargs={kwargs}"
+            )
         raise ValueError(
             "vmap must have at least one non-None value in in_axes, and an array for it, or"
             " axis_size must be specified"
         )
-    if axis_size is not None and set(sizes) - {axis_size}:
-        size, (leaf, *_) = next((n, where) for n, where in sizes.items() if n != axis_size)
-        raise ValueError(
-            f"Specified axis_size {axis_size} doesn't match received axis sizes {sorted(sizes)}:"
-            f" axis {dims[leaf]} of argument {argument_name(fun, args, kwargs, leaf)} of"
-            f" {name_of(fun)} has size {size}."
-        )
-    if len(sizes) <= 1:
+    if len(sizes.keys() | ({axis_size} - {None})) <= 1:
         return next(iter(sizes), axis_size or 0)
-    lines = []
-    for size, where in sizes.items():
+    lines = [] if axis_size is None else [f"\n  * the `axis_size` argument was {axis_size}"]
+    most = max(len(where) for where in sizes.values())
+    for size, where in sorted(sizes.items(), key=lambda found: -len(found[1])):
         first = where[0]
-        more = f" (and {len(where) - 1} more)" if len(where) > 1 else ""
-        lines.append(
-            f"\n  * axis {dims[first]} of argument {argument_name(fun, args, kwargs, first)} of"
-            f" type {typeof(values[first]).str_short()} had size {size}{more}"
+        aval = typeof(values[first])
+        example = (
+            f"axis {dims[first]} of {_name(fun, args, kwargs, first)} of type"
+            f" {aval.dtype.name}[{','.join(map(str, aval.shape))}]"
         )
+        if len(where) == 1:
+            lines.append(f"\n  * one axis had size {size}: {example}")
+        else:
+            share = "most" if len(where) == most and len(sizes) > 1 else "some"
+            lines.append(
+                f"\n  * {share} axes ({len(where)} of them) had size {size}, e.g. {example}"
+            )
     raise ValueError(
-        f"vmap got inconsistent sizes for array axes to be mapped, in {name_of(fun)}:"
+        "vmap got inconsistent sizes for array axes to be mapped:"
         + ";".join(lines)
+        + f"\nin {name_of(fun)}"
     )
 
 
-def _placed(x: Any, dim: Dim, target: Dim, size: int, fun: Any, sum_match: bool) -> Any:
+def _name(fun: Any, args: Sequence[Any], kwargs: dict[str, Any], leaf: int) -> str:
+    """What a flat argument is called; `kwargs['y']` if it was given by name."""
+    first = len(pytrees.leaves(args))
+    if leaf < first:
+        return "argument " + argument_name(fun, args, kwargs, leaf)
+    path, _ = pytrees.flatten_with_path(kwargs)[0][leaf - first]
+    return "kwargs" + pytrees.keystr(path)
+
+
+def _placed(x: Any, dim: Dim, target: Dim, axis: Axis, fun: Any, sum_match: bool) -> Any:
+    size, name = axis.size, axis.name
     if target is None:
         if dim is not None and sum_match:
             return do.reduce_sum(x, axes=(dim,))
         if dim is not None:
+            named = "" if name is None else f" (axis_name={name})"
             raise ValueError(
-                f"vmap has mapped output but out_axes is None: {name_of(fun)} returns a value of"
-                f" type {typeof(x).str_short()} that differs along the mapped axis; give out_axes"
-                " an axis for it"
+                f"vmap has mapped output{named} but out_axes is None, at vmap out_axes:"
+                f" {name_of(fun)} returns a value of type {typeof(x).str_short()} that differs"
+                " along the mapped axis; give out_axes an axis for it"
             )
         return x
     ndim = typeof(x).ndim + (dim is None)

@@ -38,11 +38,23 @@ class DidntWant:
     """Stands in the result for a cotangent that was not wanted."""
 
 
+@dataclass(frozen=True, slots=True)
+class NotNeeded:
+    """Stands in `VJP.args_res` for an argument that the derivative does not read."""
+
+
 # containers of nothing, so that they may leave jit
 pytrees.register(GradRef, lambda x: ((), None), lambda data, children: GradRef())
+pytrees.register(NotNeeded, lambda x: ((), None), lambda data, children: NotNeeded())
 pytrees.register(DidntWant, lambda x: ((), None), lambda data, children: DidntWant())
 
-ad = SimpleNamespace(DontWant=DontWant, DidntWant=DidntWant, GradRef=GradRef, GradValue=GradValue)
+ad = SimpleNamespace(
+    DontWant=DontWant,
+    DidntWant=DidntWant,
+    GradRef=GradRef,
+    GradValue=GradValue,
+    NotNeeded=NotNeeded,
+)
 
 
 def delivered(wanted: Any, ct: Any) -> Any:

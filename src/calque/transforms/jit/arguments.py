@@ -16,7 +16,7 @@ from calque.core.trace import placed_typeof, typeof
 from calque.core.trace_state import Tracer
 from calque.transforms.devices.mesh import meshes_here
 from calque.transforms.engines import axes
-from calque.transforms.engines.signatures import ArgumentNames
+from calque.transforms.engines.signatures import ArgumentNames, describe_function
 
 
 class Called(Protocol):
@@ -86,9 +86,10 @@ def leaf_aval(
             next(i for i, v in enumerate(leaves) if v is x)
         ]
         raise TypeError(
-            f"Error interpreting argument {where} of {function.name} as an array: its value is"
-            f" {x!r} of type {type(x)}. Pass an array or a number, or make the argument static with"
-            " static_argnums or static_argnames."
+            f"Error interpreting argument to {describe_function(function.fun, function.name)} as an"
+            f" abstract array. The problematic value is of type {type(x)} and was passed to the"
+            f" function at path {where}. Its value is {x!r}: pass an array or a number, or make the"
+            " argument static with static_argnums or static_argnames."
         ) from None
 
 

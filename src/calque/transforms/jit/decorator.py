@@ -15,9 +15,10 @@ from calque.core import lazy
 from calque.machine.call import functions as callpath
 from calque.machine.state import process
 from calque.transforms.devices.sharding_constraint import jit_shardings
-from calque.transforms.engines.signatures import resolve
+from calque.transforms.engines.signatures import check_callable, resolve
 from calque.transforms.jit import captures, epochs, identity
 from calque.transforms.jit import dynamic as dynamic_sizes
+from calque.transforms.jit.compiler_options import check_options
 from calque.transforms.jit.control_flow import converted
 from calque.transforms.jit.function import Options, function_of, wrapped
 
@@ -63,10 +64,7 @@ def jit(
     With `control_flow="convert"`, `if`, `while`, `for` and their kin work on traced values, as
     `convert` describes.
     """
-    if compiler_options:
-        raise NotImplementedError(
-            f"jit: the native compiler has no options, got {compiler_options!r}"
-        )
+    check_options(compiler_options)
     if fun is None:
         return functools.partial(
             jit,
@@ -84,15 +82,15 @@ def jit(
             on_stale=on_stale,
             control_flow=control_flow,
         )
-    if not callable(fun):
-        raise TypeError(f"Expected a callable value, got {fun!r} of type {type(fun)}")
+    check_callable(fun)
     fun = converted(fun, control_flow)
     static, static_names = resolve(fun, static_argnums, static_argnames, "static")
     donate, donate_names = resolve(fun, donate_argnums, donate_argnames, "donate")
     if set(static) & set(donate) or set(static_names) & set(donate_names):
         raise ValueError(
-            f"static_argnums {static} and donate_argnums {donate} cannot intersect: a static value"
-            " has no memory"
+            "static_argnums and donate_argnums, static_argnames and donate_argnames cannot"
+            f" intersect: a static value has no memory. Static are {static} {static_names}, donated"
+            f" {donate} {donate_names}."
         )
     shardings = jit_shardings(in_shardings, out_shardings, device, backend)
     options = Options(

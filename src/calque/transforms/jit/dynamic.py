@@ -9,12 +9,19 @@ from typing import Any, Final
 from calque.core import backends, pytrees, trace_state
 from calque.core.arrays import to_array
 from calque.core.config import config
+from calque.core.lazy import LazyModule
 from calque.core.trace_state import Tracer
 from calque.transforms.devices.sharding_constraint import has_constraints
 from calque.transforms.devices.sharding_propagation import is_placed
 from calque.transforms.engines.signatures import ArgumentNames, as_tuple, signature_of
 from calque.transforms.engines.specialiser import GenericProgram, SizedCall, Specialiser
-from calque.transforms.functions import key_reuse, nan_checks
+from calque.transforms.functions import debug_nans
+from calque.transforms.functions.key_signatures import NOTHING
+
+# used with their flags alone
+key_reuse: Any = LazyModule("calque.transforms.functions.key_reuse")
+nan_checks: Any = LazyModule("calque.transforms.functions.nan_checks")
+
 
 MOST_TAUGHT: Final = 32  # times that machine code learns to serve all sizes of one function
 HOT_AFTER: Final = 6  # calls with the same sizes after which they get an entry of their own
@@ -41,12 +48,11 @@ def traced(call: JittedCall, program: GenericProgram) -> Any:
 
 
 def compiled(call: JittedCall, program: GenericProgram) -> Any:
-    name = call.function.name
-    return backends.compile_symbolic(
-        nan_checks.checked(program.traced.closed, name),
-        backends.Options(name, config.exact, ()),
-        program.symbols,
-    )
+    name, closed = call.function.name, program.traced.closed
+    if debug_nans.active():
+        closed = nan_checks.checked(closed, name)
+    options = backends.Options(name, config.exact, ())
+    return backends.compile_symbolic(closed, options, program.symbols)
 
 
 def learn(call: JittedCall, program: GenericProgram, choose: Callable[..., Any]) -> None:
@@ -99,7 +105,8 @@ def call(function: Any, arguments: Any) -> Any:
         family.programs.remove(program)
         return call(function, arguments)
     keys, consts = program.traced.keys, program.traced.closed.consts
-    key_reuse.consume_arguments(keys, [*arguments.leaves, *consts], function.name)
+    if keys is not NOTHING:
+        key_reuse.consume_arguments(keys, [*arguments.leaves, *consts], function.name)
     executable = program.at(values)
     out = executable.call([to_array(x) for x in arguments.leaves])
     counts = function.call_counts

@@ -4,15 +4,17 @@ matches under no other."""
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Final
+from typing import Any, Final
 
 from calque.core import trace_state
 from calque.core.config import config
+from calque.core.lazy import LazyModule
 from calque.machine.call import functions as callpath
 from calque.machine.once import Turns
 from calque.machine.state import process
 from calque.transforms.functions import debug_nans
 
+key_reuse: Any = LazyModule("calque.transforms.functions.key_reuse")
 _refreshing: Final = Turns()
 
 
@@ -30,7 +32,12 @@ def epoch_of(configuration: Hashable) -> int:
 
 def checks() -> bool:
     """Whether single operations are looked at. Jitted programs look at themselves."""
-    return config.debug_index or config.debug_key_reuse or debug_nans.active()
+    return (
+        config.debug_index
+        or config.check_static_indices
+        or config.debug_key_reuse
+        or debug_nans.active()
+    )
 
 
 def programs_enabled() -> bool:
@@ -56,6 +63,14 @@ def renew() -> None:
     refresh()
 
 
+def watch_keys() -> None:
+    """What looks at the use of random keys is imported with its flag."""
+    if config.debug_key_reuse:
+        key_reuse.watch()
+
+
 config.on_change(refresh)
+config.on_change(watch_keys)
+watch_keys()
 trace_state.on_tracing(lambda _: refresh())
 refresh()

@@ -11,6 +11,7 @@ from calque.core import backends, pytrees, trace_state
 from calque.core.avals import ShapedArray
 from calque.core.config import config
 from calque.core.jaxprs import ClosedJaxpr
+from calque.core.lazy import LazyModule
 from calque.core.pause import no_collection
 from calque.core.trace import drop_unused, eval_jaxpr, trace_to_jaxpr
 from calque.core.trace_state import Tracer
@@ -20,7 +21,6 @@ from calque.machine.call import functions as callpath
 from calque.transforms.devices.mesh import consult_mesh, consultations
 from calque.transforms.devices.sharding_constraint import JitShardings
 from calque.transforms.engines import axes
-from calque.transforms.engines.axes import speaks_of_axes
 from calque.transforms.engines.signatures import (
     ArgumentNames,
     describe_function,
@@ -28,17 +28,20 @@ from calque.transforms.engines.signatures import (
     reference,
 )
 from calque.transforms.engines.specialiser import CallCounts
-from calque.transforms.functions import debug_nans, key_reuse
+from calque.transforms.functions import debug_nans
 from calque.transforms.functions.key_signatures import NOTHING
 from calque.transforms.jit import captures, donation, identity, retraces
 from calque.transforms.jit import dynamic as dynamic_sizes
 from calque.transforms.jit import refs as refs_jit
 from calque.transforms.jit.arguments import CallArguments, check_result
 from calque.transforms.jit.epochs import epoch_of, programs_enabled
+from calque.transforms.jit.flat_calls import NOT_SERVED, FlatCalls
 from calque.transforms.jit.teaching import Inexpressible, Lesson, call_arguments, result_of, teach
 from calque.transforms.jit.traced import Traced, log, stats, warn
 from calque.transforms.primitives.call import close_over_tracers, jit_p
 from calque.transforms.primitives.refs import RefTouched, any_alive
+
+key_reuse: Any = LazyModule("calque.transforms.functions.key_reuse")  # used with its flag alone
 
 
 class Options:
@@ -77,6 +80,7 @@ class Options:
         return tuple(getattr(self, n) for n in self.__slots__)
 
 
+_STEADY: Final = frozenset((int, str, bool, type(None)))  # equal ones are told by their values
 _EARLIER: Final = 4  # programs for captured values that were
 _OF_VALUES: Final[Tables[Any, Any]] = Tables("functions of the values of Refs", 256, programs=True)
 
@@ -97,6 +101,7 @@ class JittedFunction:
         self._call_counts: CallCounts | None = None
         # for calls that touch Refs: the same function of their values
         self.with_values: Entries[Any, Any] | None = None
+        self.flat_calls: FlatCalls | None = None  # for calls whose leaves alone can be told
 
     log = staticmethod(log)
 
@@ -276,6 +281,10 @@ class JittedFunction:
     def miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if config.disable_jit:
             return self.fun(*args, **kwargs)
+        if self.flat_calls is not None and not any_alive():
+            out = self.flat_calls.call(self, args, kwargs)
+            if out is not NOT_SERVED:
+                return out
         stats.asked += 1
         if any_alive():
             out = refs_jit.call_with_arguments(self, args, kwargs)
@@ -298,7 +307,7 @@ class JittedFunction:
                 return out
         traced, leaves = self.trace_given(arguments), arguments.leaves
         inside = bool(axes.in_scope()) and not any(isinstance(x, Tracer) for x in leaves)
-        if inside and speaks_of_axes(traced.closed):
+        if inside and axes.spoken_of(traced.closed.jaxpr):
             out = eval_jaxpr(traced.closed.jaxpr, traced.closed.consts, *traced.hoisted, *leaves)
             return pytrees.unflatten(traced.out_tree, out)
         if (
@@ -313,15 +322,16 @@ class JittedFunction:
             raise RuntimeError(
                 f"tried to execute function {self.name}, but the no_execution config option is set"
             )
-        key_reuse.consume_arguments(traced.keys, [*leaves, *traced.closed.consts], self.name)
-        executable = traced.compiled()
+        if traced.keys is not NOTHING:
+            key_reuse.consume_arguments(traced.keys, [*leaves, *traced.closed.consts], self.name)
         if self.options.shardings is not None:
             self.options.shardings.check(
                 leaves, *self.placeable(*self.split(arguments.args, arguments.kwargs)[:2])
             )
         out, is_somewhere = traced.run(leaves)
         if not is_somewhere and not traced.ambient:
-            self.learn(arguments, traced, executable)
+            if traced.executable is not None:  # kept for this configuration
+                self.learn(arguments, traced, traced.executable)
         return pytrees.unflatten(traced.out_tree, out)
 
     def stage(self, traced: Traced, leaves: Sequence[Any]) -> list[Any]:
@@ -356,24 +366,40 @@ class JittedFunction:
         # changed meanwhile: it is for neither configuration
         if traced.settings is None or arguments.settings != config.trace_key():
             return
-        o, kwargs = self.options, arguments.kwargs
-        try:
-            descriptions = call_arguments(
-                arguments.args, kwargs, o.static_argnums, o.static_argnames
-            )
-            out = result_of(traced.out_tree)
-        except (Inexpressible, RecursionError):
+        if axes.in_scope():  # machine code does not know the axes that can be named
             return
-        guards = self.guards(traced)
-        lesson = Lesson(descriptions, executable.program, out, tuple(kwargs), guards, choose)
-        teach(self.callable, lesson, epoch_of(arguments.settings))
+        out, guards = result_of(traced.out_tree), self.guards(traced)
+        lesson = Lesson((), executable.program, out, (), guards, choose)
+        number = epoch_of(arguments.settings)
+        told = self.told(arguments, traced)
+        if told is None:
+            self.flat_calls = self.flat_calls or FlatCalls()
+            self.flat_calls.learn(arguments, lesson, number)
+        else:
+            names = tuple(arguments.kwargs)
+            teach(self.callable, lesson._replace(arguments=told, names=names), number)
+
+    def told(self, arguments: CallArguments, traced: Traced) -> list[Any] | None:
+        """How machine code tells the arguments, None if it cannot: a static value is known by
+        itself, so one that has been taught and comes back as another object never will be."""
+        o = self.options
+        steady = all(type(x) in _STEADY for _, (_, x) in arguments.statics)
+        if not steady and traced.is_taught:
+            return None
+        traced.is_taught = True
+        try:
+            return call_arguments(
+                arguments.args, arguments.kwargs, o.static_argnums, o.static_argnames
+            )
+        except (Inexpressible, RecursionError):
+            return None
 
 
 def wrapped(fun: Callable[..., Any], options: Options) -> Any:
     function = JittedFunction(fun, options)
     wrapped = callpath.Jitted(function.miss)
     function.callable = wrapped
-    functools.update_wrapper(wrapped, fun, updated=())
+    functools.update_wrapper(wrapped, fun)
     wrapped.__wrapped__ = fun
     wrapped._function = function
     wrapped._options_key = function.options.key()

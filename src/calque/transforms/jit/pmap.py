@@ -22,7 +22,7 @@ from calque.transforms.devices.sharding_constraint import constrained
 from calque.transforms.devices.specs import PartitionSpec
 from calque.transforms.engines.axes import Axis
 from calque.transforms.engines.batching import Dim, batch, placed
-from calque.transforms.engines.signatures import as_tuple
+from calque.transforms.engines.signatures import as_tuple, check_callable
 from calque.transforms.engines.trees import FlatFunction, argument_name, arrays, name_of
 from calque.transforms.functions.vmap import flatten_axes
 from calque.transforms.jit.decorator import jit
@@ -47,8 +47,7 @@ def pmap(
 
     >>> calque.pmap(lambda x: lax.psum(x, "i") + x, axis_name="i")(jnp.array([[1.0, 2.0]]))
     Array([[2., 4.]], dtype=float32)"""
-    if not callable(fun):
-        raise TypeError(f"Expected a callable value, got {fun!r} of type {type(fun)}")
+    check_callable(fun)
     if backend not in (None, "cpu"):
         raise RuntimeError(f"Unknown backend {backend}. Available backends are ['cpu']")
     mapped = _Mapped(fun, axis_name, in_axes, out_axes, devices, axis_size)

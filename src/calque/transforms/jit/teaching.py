@@ -85,6 +85,8 @@ def argument(a: Any, inputs: Iterator[int]) -> Description:
         return ("none",)
     if t is tuple or t is list:
         return (t.__name__, [argument(v, inputs) for v in a])
+    if _is_named_tuple(t):
+        return ("namedtuple", t, [argument(v, inputs) for v in a])
     if t is dict:
         items = {k: argument(a[k], inputs) for k in sorted_keys(a)}
         return ("dict", {k: items[k] for k in a})
@@ -120,6 +122,8 @@ def of_any_size(a: Description) -> Description:
         return ("ndarray_kind", dtype, len(shape), i)
     if a[0] in ("tuple", "list"):
         return (a[0], [of_any_size(item) for item in a[1]])
+    if a[0] == "namedtuple":
+        return ("namedtuple", a[1], [of_any_size(item) for item in a[2]])
     if a[0] == "dict":
         return ("dict", {k: of_any_size(item) for k, item in a[1].items()})
     return a
@@ -129,8 +133,13 @@ def of_any_size(a: Description) -> Description:
 
 
 def result_of(tree: pytrees.PyTreeDef) -> Description:
-    """How the call path builds a result of this structure out of the outputs of a program."""
-    return result(pytrees.unflatten(tree, [("out", k) for k in range(tree.num_leaves)]))
+    """How the call path builds a result of this structure out of the outputs of a program:
+    containers that it does not know are built by Python."""
+    leaves = [("out", k) for k in range(tree.num_leaves)]
+    try:
+        return result(pytrees.unflatten(tree, leaves))
+    except (Inexpressible, RecursionError):
+        return ("call", lambda *outs: pytrees.unflatten(tree, outs), leaves)
 
 
 def result(tree: Any) -> Description:
@@ -142,6 +151,13 @@ def result(tree: Any) -> Description:
         return ("none",)
     if t is tuple or t is list:
         return (t.__name__, [result(v) for v in tree])
+    if _is_named_tuple(t):
+        return ("namedtuple", t, [result(v) for v in tree])
     if t is dict:
         return ("dict", {k: result(v) for k, v in tree.items()})
     raise Inexpressible
+
+
+def _is_named_tuple(t: type) -> bool:
+    """A named tuple is a container of its elements, unless its class says otherwise."""
+    return issubclass(t, tuple) and hasattr(t, "_fields") and not pytrees.is_registered(t)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from calque.transforms.engines.signatures import check_callable
 from calque.transforms.engines.trees import name_of
 from calque.transforms.functions.autodiff import vjp
 from calque.transforms.jit.decorator import jit
@@ -22,8 +23,7 @@ def fwd_and_bwd(
     >>> out, residuals = fwd(2.0, 3.0)
     >>> bwd(residuals, 1.0)
     (Array(3., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))"""
-    if not callable(fun):
-        raise TypeError(f"fwd_and_bwd: Expected a callable value, got {fun!r} of type {type(fun)}")
+    check_callable(fun, "fwd_and_bwd")
     single = isinstance(argnums, int)
     nums = (argnums,) if isinstance(argnums, int) else tuple(argnums)
 

@@ -7,9 +7,9 @@ import numpy as np
 
 from calque.core import reference
 from calque.core.avals import ShapedArray
-from calque.core.jaxprs import ClosedJaxpr, Eqn
+from calque.core.jaxprs import ClosedJaxpr, Eqn, Literal
 from calque.core.primitives import UndefinedPrimal, Zero, do
-from calque.core.trace import eval_jaxpr, typeof
+from calque.core.trace import eval_jaxpr, literal_value, typeof
 from calque.ops.common import batch_size, filled, front, scalar_of
 from calque.transforms.engines.axes import Axis, AxisPrimitive
 from calque.transforms.engines.batching import Dim, batch_jaxpr
@@ -157,6 +157,15 @@ def _transpose(cts: Sequence[Any], index: Any, *operands: Any, branches: Branche
 def _batch(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, branches: Branches) -> Any:
     index, *operands = args
     if dims[0] is not None:
+        same = _same_in_all(branches, operands, dims[1:])
+        if same:  # one value in every lane, whichever way it goes
+            n = len(branches[0].out_avals)
+            rest, order = [j for j in range(n) if j not in same], range(len(operands))
+            fewer = tuple(rearranged(b, order, rest) for b in branches)
+            outs, out_dims = _batch(axis, args, dims, branches=fewer) if rest else ([], [])
+            found = dict(zip(rest, zip(outs, out_dims)))
+            pairs = [(same[j], None) if j in same else found[j] for j in range(n)]
+            return [x for x, _ in pairs], [d for _, d in pairs]
         if lanes.cheap(branches) or lanes.together(axis, branches):
             return _batch_by_choice(axis, args, dims, branches)
         return lanes.one_by_one(cond_p, axis, args, dims, {"branches": branches})
@@ -165,6 +174,25 @@ def _batch(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, branches: Br
     )
     batched = tuple(batch_jaxpr(b, axis, tuple(dims[1:]), some)[0] for b in branches)
     return bind_cond(index, operands, batched), [0 if s else None for s in some]
+
+
+def _same_in_all(
+    branches: Branches, operands: Sequence[Any], dims: Sequence[Dim]
+) -> dict[int, Any]:
+    """The results that are the same operand, not mapped, or the same number in every branch."""
+    places = [{v: k for k, v in enumerate(b.invars)} for b in branches]
+    same: dict[int, Any] = {}
+    for j, atoms in enumerate(zip(*(b.outvars for b in branches))):
+        if all(isinstance(a, Literal) for a in atoms):
+            first = atoms[0]
+            if all(a.aval is first.aval and a.val.tobytes() == first.val.tobytes() for a in atoms):
+                same[j] = literal_value(first)
+            continue
+        which = {p.get(a) for p, a in zip(places, atoms)}
+        k = which.pop()
+        if not which and k is not None and dims[k] is None:
+            same[j] = operands[k]
+    return same
 
 
 def _batch_by_choice(

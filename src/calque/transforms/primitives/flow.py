@@ -4,7 +4,7 @@ comparing types."""
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from calque.core import pytrees
@@ -130,7 +130,7 @@ def why_different(a: ShapedArray, b: ShapedArray) -> str:
         reasons.append("the dtypes do not match")
     if a.shape != b.shape:
         reasons.append("the shapes do not match")
-    return " and ".join(reasons)
+    return ", and ".join(reasons)
 
 
 def type_text(aval: ShapedArray) -> str:
@@ -175,16 +175,20 @@ def check_carry(
     """The carry that a body returns must be of the types that it was given."""
     name = parameter_name(fun, position, "carry")
     if in_tree != out_tree:
+        found = [
+            f"the input carry {_component(name, d.path)} is {d.left} but the corresponding"
+            f" component of the carry output is {d.right}, so {d.why}"
+            for d in structure_differences(in_tree, out_tree)
+        ]
+        extra = tree_difference(in_tree, out_tree, f"input carry {name}", f"output carry {name}")
         raise TypeError(
             f"{what} function carry input and carry output must have the same pytree structure, but"
-            f" they differ: in {name_of(fun)} "
-            f"the input carry {name} has structure {in_tree}, but the corresponding output has"
-            f" structure {out_tree}"
-            f"{tree_difference(in_tree, out_tree, f'input carry {name}', f'output carry {name}')}."
+            f" they differ:\n\n{_listed(found)}.\n\nThis is {name_of(fun)}{extra}. Revise the"
+            " function so that the carry output has the same pytree structure as the carry input."
         )
     wrong = [
-        f"The input carry {name}{path} has type {type_text(a)} but the corresponding output carry"
-        f" component has type {type_text(b)}, so {why_different(a, b)}."
+        f"the input carry {_component(name, path)} has type {type_text(a)} but the corresponding"
+        f" output carry component has type {type_text(b)}, so {why_different(a, b)}"
         for path, a, b in zip(paths(in_tree), ins, outs, strict=True)
         if not same_type(a, b)
     ]
@@ -203,9 +207,63 @@ def check_carry(
         )
     if wrong:
         raise TypeError(
-            f"{what} function carry input and carry output must have equal types, but they differ"
-            f" in {name_of(fun)}:\n\n"
-            + "\n\n".join(wrong)
-            + "\n\nRevise the function so that all output types match the corresponding input"
-            " types."
+            f"{what} function carry input and carry output must have equal types, but they"
+            f" differ:\n\n{_listed(wrong)}.\n\nThis is {name_of(fun)}. Revise the function so that"
+            " all output types match the corresponding input types."
         )
+
+
+def _component(name: str, path: str) -> str:
+    return f"component {name}{path}" if path else name
+
+
+def _listed(found: Sequence[str]) -> str:
+    if len(found) == 1:
+        return found[0][:1].upper() + found[0][1:]
+    return ";\n".join(f"  * {text}" for text in found)
+
+
+class Difference(NamedTuple):
+    """A place where two trees are not alike: what stands there in each, and why they differ."""
+
+    path: str
+    left: str
+    right: str
+    why: str
+
+
+def structure_differences(
+    a: pytrees.PyTreeDef, b: pytrees.PyTreeDef, path: str = ""
+) -> Iterator[Difference]:
+    """Where two structures are not alike."""
+    if a == b:
+        return
+    kinds = [None if d.is_leaf() else (d.node_data() or (None,))[0] for d in (a, b)]
+    if kinds[0] is not kinds[1]:
+        left, right = ["a pytree leaf" if k is None else f"a {k}" for k in kinds]
+        yield Difference(path, left, right, "their Python types differ")
+        return
+    ours, theirs = a.children(), b.children()
+    if len(ours) != len(theirs):
+        yield Difference(path, *_sizes(kinds[0], len(ours), len(theirs)))
+        return
+    x_data, y_data = [
+        tuple(d[1]) if isinstance(d[1], list) else d[1]
+        for d in (a.node_data() or (None, None), b.node_data() or (None, None))
+    ]
+    if x_data != y_data:
+        left, right = [f"a {kinds[0]} with pytree metadata {d}" for d in (x_data, y_data)]
+        yield Difference(path, left, right, "the pytree node metadata does not match")
+        return
+    tree = pytrees.unflatten(a, range(a.num_leaves))
+    keys = pytrees.one_level(tree)[2]
+    for key, x, y in zip(keys, ours, theirs):
+        yield from structure_differences(x, y, path + str(key))
+
+
+def _sizes(kind: Any, n: int, m: int) -> tuple[str, str, str]:
+    if kind in (tuple, list):
+        name = kind.__name__
+        return f"a {name} of length {n}", f"a {name} of length {m}", "the lengths do not match"
+    words = [f"a {kind} with {k} child{'' if k == 1 else 'ren'}" for k in (n, m)]
+    return words[0], words[1], "the numbers of children do not match"

@@ -7,11 +7,10 @@ one equation that holds the recomputation and the linear program together."""
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from calque.core.jaxprs import ClosedJaxpr, Eqn, Var
+from calque.core.jaxprs import ClosedJaxpr
 from calque.core.primitives import Primitive, Zero
 from calque.core.trace import eval_jaxpr, trace_to_jaxpr
 from calque.core.trace_state import Tracer
-from calque.ops.found_sizes import let_size_p
 from calque.transforms.engines.linear import Linearized, linearize_jaxpr
 from calque.transforms.engines.slices import (
     dead_code_rules,
@@ -23,6 +22,7 @@ from calque.transforms.engines.slices import (
 from calque.transforms.engines.zeros import nonzero, only_nonzero, with_zeros
 from calque.transforms.primitives.call import CallPrimitive, inline_calls
 from calque.transforms.primitives.flow import split
+from calque.transforms.primitives.remat_parts import parts
 from calque.transforms.primitives.remat_policies import Policy, nothing_saveable
 
 
@@ -110,45 +110,22 @@ def _split(closed: ClosedJaxpr, active: tuple[bool, ...], policy: Policy | None)
 def _splitted(closed: ClosedJaxpr, active: tuple[bool, ...], policy: Policy) -> _Split:
     lin = linearize_jaxpr(inline_calls(closed), active)
     n = len(lin.nonzeros)
-    j = lin.primal.jaxpr
+    primal = inline_calls(lin.primal)
+    j = primal.jaxpr
     places: dict[str, Sequence[Any]] = {"in": j.invars, "out": j.outvars, "new": j.outvars[n:]}
     residuals = [places[kind][i] for kind, i in lin.sources]
-    eqns, saved = _recomputed(j.eqns, residuals, j.invars, policy)
+    first, eqns, saved = parts(j.eqns, residuals, policy)
     known = ClosedJaxpr(
-        without_dead_code(j.replace(outvars=[*j.outvars[:n], *saved])), lin.primal.consts
+        without_dead_code(j.replace(eqns=first, outvars=[*j.outvars[:n], *saved])), primal.consts
     )
     again = j.replace(invars=[*j.invars, *saved], eqns=eqns, outvars=residuals)
-    body = _with_recomputation(ClosedJaxpr(again, lin.primal.consts), lin)
+    body = _with_recomputation(ClosedJaxpr(again, primal.consts), lin)
     n_first = len(again.invars)
     reads = used_inputs(body.jaxpr)[:n_first]
     kept = [v for v, r in zip(body.jaxpr.invars, reads) if r] + body.jaxpr.invars[n_first:]
     return _Split(
         known, ClosedJaxpr(body.jaxpr.replace(invars=kept), body.consts), tuple(reads), lin.nonzeros
     )
-
-
-def _recomputed(
-    eqns: Sequence[Eqn], residuals: Sequence[Any], invars: Sequence[Var], policy: Policy
-) -> tuple[list[Eqn], list[Var]]:
-    """The equations to run again for the residuals, and the values that are kept instead."""
-    live = {a for a in residuals if isinstance(a, Var)}
-    kept: list[Eqn] = []
-    saved: list[Var] = []
-    for e in reversed(eqns):
-        wanted = [v for v in e.outvars if v in live]
-        if e.primitive is let_size_p and kept:  # sizes in the types of what follows
-            kept.append(e)
-            live.update(a for a in e.invars if isinstance(a, Var))
-        if not wanted:
-            continue
-        if policy(e.primitive, *(a.aval for a in e.invars), **e.params):
-            saved += [v for v in wanted if v not in saved]
-        else:
-            kept.append(e)
-            live.update(a for a in e.invars if isinstance(a, Var))
-    kept.reverse()
-    saved.reverse()
-    return kept, saved
 
 
 def _with_recomputation(again: ClosedJaxpr, lin: Linearized) -> ClosedJaxpr:

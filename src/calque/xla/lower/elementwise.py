@@ -66,6 +66,7 @@ CHLO: Final = {
     "erfc": "erfc",
     "lgamma": "lgamma",
     "nextafter": "next_after",
+    "normal_erf_inv": "erf_inv",
     "polygamma": "polygamma",
     "sinh": "sinh",
     "zeta": "zeta",

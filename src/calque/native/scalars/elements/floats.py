@@ -7,7 +7,7 @@ from typing import Final
 from calque.native.scalars.elements.conversions import convert_real
 from calque.native.scalars.elements.values import op2
 from calque.native.scalars.expr import Expr, both, cast, const, either, ex, make, select
-from calque.native.scalars.vmath.power_roots import NAMES
+from calque.native.scalars.powers import NAMES
 
 BITS: Final = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64}
 FRACTION: Final = {"f16": 10, "bf16": 7, "f32": 23, "f64": 52}

@@ -326,6 +326,7 @@ MATH: Final = (
     "exp", "exp2", "expm1", "log", "log1p", "logistic", "tanh", "sinh", "cosh", "asinh", "acosh",
     "atanh", "sin", "cos", "tan", "asin",
     "acos", "atan", "atan2", "cbrt", "rsqrt", "erf", "erfc", "erf_inv", "lgamma", "digamma",
+    "normal_erf_inv",
 )  # fmt: skip
 # What moves or reinterprets elements without computing works on narrow ones as they are stored.
 AS_STORED: Final = frozenset(

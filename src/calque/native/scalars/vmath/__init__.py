@@ -13,6 +13,7 @@ from typing import Final
 
 from calque.native.scalars.expr import Expr
 from calque.native.scalars.vmath import (
+    drawing,
     error_function,
     exponential,
     gamma,
@@ -55,6 +56,7 @@ TABLE: Final[dict[str, Callable[..., Expr]]] = {
     "erf": error_function.erf,
     "erfc": error_function.erfc,
     "erf_inv": error_function.erf_inv,
+    "normal_erf_inv": drawing.normal_erf_inv,
     "lgamma": gamma.lgamma,
     "digamma": gamma.digamma,
 }

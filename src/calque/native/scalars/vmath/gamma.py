@@ -64,19 +64,34 @@ DIGAMMA: Final = (
     0.007573403196748056,
     -0.020857183435336418, 0.07096736509838181, -0.13333497618083034,
 )  # fmt: skip
+# digamma(x) / (x - its zero) in powers of x - 2, 1 <= x <= 3
+DIGAMMA_MIDDLE: Final = (
+    0.7853075386041053, -0.2607389546830014, 0.10899991701762841, -0.04955103291766767,
+    0.023447309597562315,
+    -0.011338432553553088, 0.005552254176163854, -0.002739572878878444, 0.001358142115660262,
+    -0.0006753134172771423, 0.00033643307392409804, -0.00016781485745549608, 8.377541533754836e-05,
+    -4.1847758637407615e-05, 2.090944279433702e-05, -1.043615113408139e-05, 5.216485445131201e-06,
+    -2.6450069563210817e-06, 1.322327646207658e-06, -5.878282013270488e-07, 2.938946209899294e-07,
+    -2.5162239592946485e-07, 1.258090299216334e-07, 4.46741085718643e-08, -2.2337287908168016e-08,
+    -6.628736705562654e-08, 3.314365249205256e-08, 2.0501183895194647e-08, -1.0250592958849892e-08,
+    -5.4669888399440215e-09, 2.7334936115473567e-09,
+)  # fmt: skip
+DIGAMMA_ZERO: Final = (1.4616321449683622, 9.549995429965697e-17)  # above 0, in two parts
 HALF_LOG_2_PI: Final = 0.9189385332046727
 LOG_PI: Final = 1.1447298858494002
 PI: Final = 3.141592653589793
 
 
 def lgamma(x: Expr) -> Expr:
-    """log |gamma(x)|. Near its zeros below 0, and in f64 around 3, the error is some 1e-15 absolute
+    """log |gamma(x)|. In f64 the error near its zeros below 0, and around 3, is some 1e-15 absolute
     rather than relative."""
     wide = cast(x, "f64")
     a = absolute(wide)
     y = lgamma_positive(a, x.dtype == "f32")
     negative = less(wide, 0.0)
-    reflected = sub(sub(LOG_PI, logarithm.log(mul(a, absolute(sin_pi(a))))), y)
+    # two numbers of which little is left near zeros: also f32 takes all digits of them
+    exact = y if x.dtype != "f32" else lgamma_positive(a, False)
+    reflected = sub(sub(LOG_PI, logarithm.log(mul(a, absolute(sin_pi(a))))), exact)
     reflected = where(less(a, 1e-20), y, reflected)  # the product may be too small for a number
     y = rare(negative, y, where(negative, reflected, y))
     y = where(
@@ -89,10 +104,9 @@ def lgamma_positive(x: Expr, short: bool) -> Expr:
     """A polynomial for x < 3, one step up below 1; Stirling's series beyond."""
     log_x = logarithm.log(x)
     low = less(x, 1.0)
-    y = where(low, add(x, 1.0), x)
-    t = sub(y, 2.0)
+    t = sub(x, where(low, 1.0, const(2.0, "f64")))
     p = poly(t, LGAMMA_MIDDLE_SHORT if short else LGAMMA_MIDDLE)
-    middle = fma(mul(where(low, x, sub(y, 1.0)), t), p, 0.0)  # the sum makes no -0
+    middle = fma(mul(where(low, x, sub(x, 1.0)), t), p, 0.0)  # the sum makes no -0
     r = div(1.0, x)
     tail = fma(r, poly(mul(r, r), STIRLING_SHORT if short else STIRLING), HALF_LOG_2_PI)
     far = add(fma(sub(x, 0.5), sub(log_x, 1.0), -0.5), tail)
@@ -106,7 +120,8 @@ def sin_pi(x: Expr) -> Expr:
 
 def digamma(x: Expr) -> Expr:
     """The asymptotic series at x >= 8; smaller x take 8 steps up at once, negative ones are
-    reflected. Near its zeros the error is some 1e-15 absolute rather than relative."""
+    reflected. In f64 a polynomial serves below 3; the error near zeros below 0 is some 1e-15
+    absolute rather than relative."""
     wide = cast(x, "f64")
     negative = less(wide, 0.0)
     y = where(negative, sub(1.0, wide), wide)
@@ -122,12 +137,23 @@ def digamma(x: Expr) -> Expr:
     z = mul(r, r)
     series = sub(logarithm.log(up), fma(r, 0.5, mul(z, poly(z, DIGAMMA))))
     out = where(small, sub(series, div(slope, product)), series)
+    if x.dtype == "f64":
+        out = where(less(y, 3.0), digamma_middle(y), out)
     f = sub(wide, nearest(wide))
     reflected = sub(out, div(PI, tan_pi(f)))
     out = rare(negative, out, where(negative, reflected, out))
     pole = all_of(less_equal(wide, 0.0), equal(nearest(wide), wide))
     out = where(pole, NAN, out)
     return cast(where(equal(wide, INF), INF, out), x.dtype)
+
+
+def digamma_middle(x: Expr) -> Expr:
+    """For 0 < x < 3: a polynomial times the distance from the zero, one step up below 1."""
+    low = less(x, 1.0)
+    zero, rest = DIGAMMA_ZERO
+    distance = sub(sub(x, where(low, const(zero - 1, "f64"), zero)), rest)
+    y = mul(distance, poly(sub(x, where(low, const(1.0, "f64"), 2.0)), DIGAMMA_MIDDLE))
+    return where(low, sub(y, div(1.0, x)), y)
 
 
 def tan_pi(f: Expr) -> Expr:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from calque.native.scalars.expr import Expr, both, const, select
+from calque.native.scalars.powers import NAMES
 from calque.native.scalars.vmath.base import (
     INF,
     NAN,
@@ -93,16 +94,17 @@ def half_integer(twice: int) -> Callable[[Expr], Expr]:
     return power
 
 
-EXPONENTS: Final[dict[float, tuple[str, Callable[[Expr], Expr]]]] = {
-    2.0: ("pow_2", square),
-    -1.0: ("pow_m1", reciprocal),
-    -2.0: ("pow_m2", half_integer(-4)),
-    0.5: ("pow_1_2", root),
-    -0.5: ("pow_m1_2", reciprocal_root),
-    1.5: ("pow_3_2", half_integer(3)),
-    -1.5: ("pow_m3_2", half_integer(-3)),
-    2.5: ("pow_5_2", half_integer(5)),
-    -2.5: ("pow_m5_2", half_integer(-5)),
+_POWERS: Final[dict[float, Callable[[Expr], Expr]]] = {
+    2.0: square,
+    -1.0: reciprocal,
+    -2.0: half_integer(-4),
+    0.5: root,
+    -0.5: reciprocal_root,
+    1.5: half_integer(3),
+    -1.5: half_integer(-3),
+    2.5: half_integer(5),
+    -2.5: half_integer(-5),
 }
-NAMES: Final[dict[float, str]] = {v: name for v, (name, _) in EXPONENTS.items()}
-FUNCTIONS: Final[dict[str, Callable[[Expr], Expr]]] = dict(EXPONENTS.values())
+FUNCTIONS: Final[dict[str, Callable[[Expr], Expr]]] = {
+    name: _POWERS[exponent] for exponent, name in NAMES.items()
+}

@@ -1,0 +1,42 @@
+"""Calls of compiled programs from Python."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from calque.core.arrays import to_array
+from calque.core.avals import ShapedArray, nbytes
+from calque.core.backends import MemoryStats
+from calque.machine.call.functions import run_program
+from calque.machine.driver.program import Program
+
+
+class Callable(Protocol):
+    """A program with the types of its arguments and results."""
+
+    in_avals: Sequence[ShapedArray]
+    out_avals: Sequence[ShapedArray]
+    program: Program
+
+
+def call_program(e: Callable, args: Sequence[Any]) -> list[Any]:
+    """Run on arrays (or what can become arrays) of exactly the avals of the program; gives
+    arrays."""
+    arrays = [to_array(a) for a in args]
+    for a, aval in zip(arrays, e.in_avals, strict=True):
+        if a.aval.shape != aval.shape or a.aval.dtype != aval.dtype:
+            raise TypeError(
+                f"a program compiled for {aval.str_short()} was called with {a.aval.str_short()}"
+            )
+    return run_program(e.program, arrays)
+
+
+def memory_of(e: Callable, taken: Sequence[int]) -> MemoryStats:
+    """What a program takes; `taken` are the results that take the memory of arguments."""
+    return MemoryStats(
+        sum(map(nbytes, e.in_avals)),
+        sum(map(nbytes, e.out_avals)),
+        int(e.program.arena_bytes),
+        sum(nbytes(e.out_avals[k]) for k in taken),
+    )

@@ -1,0 +1,224 @@
+"""Finished programs on disk, so that another process that traces the same program plans nothing.
+
+The key is the simplified program as bytes: every primitive, parameter, type and literal, with what
+else decides the words (options, threads, processor, the compiler's own files). Arrays are not part
+of it, as no word depends on their elements. A program that calls Python, or whose parameters hold
+objects that bytes cannot tell, is planned in every process.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import marshal
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from calque.core.arrays import to_numpy
+from calque.core.avals import ShapedArray, nbytes
+from calque.core.backends import Options
+from calque.core.jaxprs import ClosedJaxpr, Jaxpr, Literal, Var, subjaxprs
+from calque.machine.code import diskcache, target
+from calque.machine.code.digest import digest, hexdigest
+from calque.machine.driver.program import Program
+from calque.machine.driver.stored import as_data, from_data
+from calque.machine.once import once
+from calque.machine.threads import get_num_threads
+from calque.native.emit import objects
+
+WORTH: Final = 8  # equations: smaller programs are planned as fast as they are found
+_FORMAT: Final = "program-1"
+_MARSHAL: Final = 4
+# The rooms whose files decide the words of a program, beside the passes, which have been run.
+_ROOMS: Final = ("native", "machine", "core")
+
+
+class Stats:
+    """Programs found on disk, and kept there, by this process."""
+
+    found = kept = 0
+
+
+stats = Stats()
+
+
+class _Unknown(Exception):
+    """An object whose bytes say not all that matters."""
+
+
+@once
+def version() -> str:
+    """Changes with every file that decides what a program becomes."""
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    return objects.fingerprint(
+        package, [folder for room in _ROOMS for folder in _folders(package, room)]
+    )
+
+
+def _folders(package: str, room: str) -> list[str]:
+    """A room and the rooms in it."""
+    found = [room]
+    with os.scandir(os.path.join(package, room)) as entries:
+        for entry in entries:
+            if entry.is_dir() and not entry.name.startswith(("_", ".")):
+                found += _folders(package, f"{room}/{entry.name}")
+    return found
+
+
+def key_of(closed: ClosedJaxpr, options: Options) -> str | None:
+    """The name of a simplified program on disk; None where there is none."""
+    if not _at_least(closed.jaxpr, WORTH) or diskcache.directory() is None:
+        return None
+    w = _Writer()
+    try:
+        w.value(
+            (options.exact, options.donated, get_num_threads(), *map(_checked, closed.in_avals))
+        )
+        w.jaxpr(closed.jaxpr)
+    except _Unknown:
+        return None
+    text = "\n".join(w.parts)
+    return hexdigest(
+        f"{_FORMAT}\0{version()}\0{objects.version()}\0{target.describe().key}\0{text}"
+    )
+
+
+def _at_least(jaxpr: Jaxpr, count: int) -> bool:
+    """Whether a program and those in it have so many equations."""
+    todo = [jaxpr]
+    while todo and count > 0:
+        jaxpr = todo.pop()
+        count -= len(jaxpr.eqns)
+        if count > 0:
+            todo += [j for e in jaxpr.eqns for j in subjaxprs(e.params)]
+    return count <= 0
+
+
+def find(
+    key: str, closed: ClosedJaxpr, out_avals: Sequence[ShapedArray], text: Callable[[], str]
+) -> Program | None:
+    """The program of this key, with the arrays of `closed`."""
+    raw = diskcache.get(key, "program")
+    if raw is None:
+        return None
+    outputs = [(aval, nbytes(aval)) for aval in out_avals]
+    arrays = [constant_data(c) for c in closed.consts]
+    program = from_data(marshal.loads(raw), outputs, arrays, objects.by_symbol, text)
+    stats.found += program is not None
+    return program
+
+
+def keep(key: str, program: Program, arrays: Sequence[np.ndarray]) -> None:
+    """Store a program that was planned."""
+    data = as_data(program, arrays)
+    if data is not None:
+        diskcache.put(key, "program", marshal.dumps(data, _MARSHAL))
+        stats.kept += 1
+
+
+def constant_data(value: Any) -> np.ndarray:
+    """An array that a program reads as a constant, in the order of memory."""
+    array = to_numpy(value)
+    return np.ascontiguousarray(array).reshape(array.shape)
+
+
+def _checked(aval: ShapedArray) -> ShapedArray:
+    """A type that bytes tell whole."""
+    if aval.place is not None or not isinstance(aval.dtype, np.dtype):
+        raise _Unknown
+    return aval
+
+
+class _Writer:
+    """A program as text in which variables are numbers."""
+
+    def __init__(self) -> None:
+        self.parts: list[str] = []
+        self.types: dict[ShapedArray, str] = {}
+        self.programs: dict[int, str] = {}
+
+    def jaxpr(self, jaxpr: Jaxpr) -> None:
+        numbers: dict[Var, int] = {}
+
+        def bind(variables: Sequence[Var]) -> str:
+            for v in variables:
+                numbers[v] = len(numbers)
+            return ",".join([self.type(v.aval) for v in variables])
+
+        def read(a: Var | Literal) -> str:
+            if a.__class__ is Literal:
+                return f"={a.val.tobytes().hex()}:{self.type(a.aval)}"  # type: ignore[union-attr]
+            return str(numbers[a])  # type: ignore[index]
+
+        parts = self.parts
+        parts.append("(" + bind(jaxpr.constvars) + ";" + bind(jaxpr.invars))
+        for e in jaxpr.eqns:
+            inputs = " ".join([read(a) for a in e.invars])
+            parts.append(f"{e.primitive.name} {inputs}")
+            for name, value in e.params.items():
+                parts.append(name)
+                self.value(value)
+            parts.append(bind(e.outvars))
+        parts.append(" ".join([read(a) for a in jaxpr.outvars]) + ")")
+
+    def type(self, aval: ShapedArray) -> str:
+        text = self.types.get(aval)
+        if text is None:
+            _checked(aval)
+            text = self.types[aval] = (
+                f"{aval.dtype.str}{aval.dtype.name}{aval.shape}{aval.weak_type}"
+            )
+        return text
+
+    def value(self, x: Any) -> None:
+        """A parameter."""
+        kind = type(x)
+        if kind in (int, bool, str, float, complex, bytes) or x is None:
+            self.parts.append(repr(x))
+        elif kind is tuple or kind is list:
+            self.parts.append(f"{kind.__name__}{len(x)}")
+            for item in x:
+                self.value(item)
+        else:
+            self.object(x)
+
+    def object(self, x: Any) -> None:
+        kind = type(x)
+        if isinstance(x, ClosedJaxpr):
+            self.closed(x)
+        elif isinstance(x, Jaxpr):
+            self.jaxpr(x)
+        elif isinstance(x, ShapedArray):
+            self.parts.append(self.type(x))
+        elif isinstance(x, np.dtype):
+            self.parts.append(f"dtype {x.str}{x.name}")
+        elif isinstance(x, enum.Enum):
+            self.parts.append(f"{kind.__qualname__}.{x.name}")
+        elif isinstance(x, type):
+            self.parts.append(f"{x.__module__}.{x.__qualname__}")
+        elif isinstance(x, (np.ndarray, np.generic)) and x.dtype.kind in "biufc":
+            self.parts.append(f"{x.dtype.str}{x.shape}{digest(x.tobytes()).hex()}")
+        elif isinstance(x, dict):
+            self.value(tuple(x.items()))
+        elif isinstance(x, tuple) and hasattr(x, "_fields"):
+            self.parts.append(kind.__qualname__)
+            self.value(tuple(x))
+        elif dataclasses.is_dataclass(x) and kind.__dataclass_params__.frozen:  # type: ignore[attr-defined]
+            self.parts.append(kind.__qualname__)
+            self.value(tuple(getattr(x, f.name) for f in dataclasses.fields(x)))
+        else:
+            raise _Unknown
+
+    def closed(self, x: ClosedJaxpr) -> None:
+        """A program in a program; its arrays count, as they may have become numbers."""
+        known = self.programs.get(id(x))
+        if known is None:
+            self.programs[id(x)] = f"program {len(self.programs)}"
+            for c in x.consts:
+                self.value(constant_data(c))
+            self.jaxpr(x.jaxpr)
+        else:
+            self.parts.append(known)

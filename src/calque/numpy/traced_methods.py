@@ -1,0 +1,90 @@
+"""The methods of traced arrays that need a value: all they can do is to say so, and what to write
+instead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from calque.core import errors
+from calque.core.dtypes import is_integer
+from calque.core.trace import JaxprTracer, origin
+
+_NUMBERS: Final = ("int", "float", "complex")
+
+
+def _no_bool(self: Any) -> bool:
+    raise errors.TracerBoolConversionError(
+        f"Attempted boolean conversion of traced array with shape {self.aval.str_short()}. Its"
+        f" value is not known while tracing.{origin(self)}\nUse lax.cond(pred, true_fun, false_fun,"
+        " *operands) or jnp.where(pred, x, y) instead of `if`, lax.while_loop instead of `while`,"
+        " and & | ~ instead of `and`, `or`, `not`; or let calque do so: jit(f,"
+        ' control_flow="convert"); or make the argument static with static_argnums.'
+    )
+
+
+def _concretize(kind: str) -> Callable[..., Any]:
+    instead = f"Try using `x.astype({kind})` instead, keep" if kind in _NUMBERS else "Keep"
+
+    def method(self: Any, *args: Any) -> Any:
+        raise errors.ConcretizationTypeError(
+            "Abstract tracer value encountered where concrete value is expected. The"
+            f" {kind}() method was called on traced array of type {self.aval.str_short()}, whose"
+            f" value is not known while tracing.{origin(self)}\n{instead} the"
+            " computation in jnp functions, or make the argument static with"
+            " static_argnums or static_argnames."
+        )
+
+    return method
+
+
+def _no_index(self: Any) -> int:
+    if self.aval.shape or not is_integer(self.aval.dtype):
+        raise errors.TracerIntegerConversionError(
+            "Only integer scalar arrays can be converted to a scalar index."
+            f" Got a traced array of type {self.aval.str_short()}.{origin(self)}"
+        )
+    raise errors.TracerIntegerConversionError(
+        "Abstract tracer value encountered where concrete value is expected. The __index__()"
+        f" method was called on traced array with shape {self.aval.str_short()}: a Python index or"
+        " size is needed, but its value is not known while"
+        f" tracing.{origin(self)}\nIndex a calque array instead of a list (jnp.array(seq)[i]), use"
+        " lax.fori_loop instead of range, or make the argument static with static_argnums."
+    )
+
+
+def _no_array(self: Any, *args: Any, **kwargs: Any) -> np.ndarray:
+    raise errors.TracerArrayConversionError(
+        "The numpy.ndarray conversion method __array__() was called on traced array with shape"
+        f" {self.aval.str_short()}.{origin(self)}\nUse the function of the same name in"
+        " calque.numpy, or calque.pure_callback to call NumPy while the program runs."
+    )
+
+
+def _tracer_repr(self: Any) -> str:
+    weak = "~" if self.aval.weak_type else ""
+    kind = "JitTracer" if isinstance(self, JaxprTracer) else type(self).__name__
+    held = "".join(
+        f", {name}={getattr(self, name)}" for name in ("primal", "val") if hasattr(self, name)
+    )
+    dtype, sizes = getattr(self.aval.dtype, "name", self.aval.dtype), ",".join(map(str, self.shape))
+    return f"{kind}({weak}{dtype}[{sizes}]{held})"
+
+
+TRACED: Final[dict[str, Any]] = {
+    "__repr__": _tracer_repr,
+    "__str__": _tracer_repr,
+    "__format__": lambda self, spec: format(_tracer_repr(self), spec),
+    "__bool__": _no_bool,
+    "__int__": _concretize("int"),
+    "__float__": _concretize("float"),
+    "__complex__": _concretize("complex"),
+    "__index__": _no_index,
+    "__array__": _no_array,
+    "item": _concretize("item"),
+    "tolist": _concretize("tolist"),
+    "tobytes": _concretize("tobytes"),
+    "block_until_ready": lambda self: self,
+}

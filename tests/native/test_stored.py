@@ -1,0 +1,215 @@
+"""Programs that another process planned: what is found is what was planned, and whatever decides
+the words stands in the key."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import calque
+import calque.numpy as jnp
+from calque import lax
+from calque.core.backends import Options
+from calque.core.config import config
+from calque.machine.code import diskcache
+from calque.machine.driver import stored as data_of_programs
+from calque.native import backend, stored
+from calque.native.emit import objects
+from calque.native.passes.pipeline import run as run_passes
+
+
+@pytest.fixture(autouse=True)
+def private_cache(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("CALQUE_CACHE_DIR", str(tmp_path))
+    diskcache.reload()
+    with config.override("calque_verify_kernels", False):
+        yield
+    monkeypatch.undo()
+    diskcache.reload()
+
+
+def layers(x: Any, w: Any) -> Any:
+    for _ in range(3):
+        x = jnp.tanh(x @ w) + x.mean(0)
+    return x, lax.fori_loop(0, 4, lambda i, a: a * 0.5 + jnp.sin(a) * i, x[0])
+
+
+X, W = np.linspace(-1, 1, 60, dtype="f").reshape(6, 10), np.full((10, 10), 0.1, "f")
+
+
+def compiled(f: Any, *args: Any, **options: Any) -> Any:
+    closed = calque.make_jaxpr(f)(*args)
+    return backend.compile(closed, Options(**options))
+
+
+def test_the_second_program_is_found_and_gives_the_same_bits() -> None:
+    kept, found = stored.stats.kept, stored.stats.found
+    first = compiled(layers, X, W)
+    assert type(first) is not backend.Found and stored.stats.kept == kept + 1
+    second = compiled(layers, X, W)
+    assert type(second) is backend.Found and stored.stats.found == found + 1
+    for a, b in zip(first.call([X, W]), second.call([X, W]), strict=True):
+        assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
+    assert second.memory_analysis() == first.memory_analysis()
+    assert second._planned is None  # all of that took no plan
+    for stage in ("loops", "driver", "steps", None):
+        assert second.as_text(stage) == first.as_text(stage)
+    assert len(second.kernels) == len(first.kernels) and not second.host_calls
+    with pytest.raises(TypeError, match=r"was called with f32\[2,10\]"):
+        second.call([X[:2], W])
+
+
+def test_arrays_are_those_of_the_program_that_asks() -> None:
+    def with_table(table: np.ndarray) -> Any:
+        constant = jnp.asarray(table)
+
+        def f(x: Any) -> Any:
+            for _ in range(4):
+                x = jnp.sin(x * constant) + constant.sum()
+            return x
+
+        return f
+
+    one, two = np.arange(50, dtype="f"), np.arange(50, dtype="f")[::-1].copy()
+    x = np.linspace(0, 1, 50, dtype="f")
+    compiled(with_table(one), x)
+    other = compiled(with_table(two), x)
+    assert type(other) is backend.Found
+    with config.override("calque_disable_jit", True):
+        want = with_table(two)(x)
+    np.testing.assert_allclose(other.call([x])[0], want, rtol=1e-5, atol=1e-5)
+
+
+def test_donated_arguments_and_branches() -> None:
+    def f(x: Any, i: Any) -> Any:
+        y = lax.cond(i > 1, lambda a: jnp.exp(a) * 2, lambda a: jnp.cos(a) - 1, x)
+        for _ in range(5):
+            y = y * 1.5 + jnp.sqrt(jnp.abs(y))
+        return y
+
+    x = np.linspace(0, 1, 40, dtype="f")
+    first = compiled(f, x, np.int32(2), donated=(0,))
+    second = compiled(f, x, np.int32(2), donated=(0,))
+    assert type(second) is backend.Found and second.program.flags == first.program.flags
+    for i in (0, 2):
+        a = first.call([jnp.array(x), jnp.int32(i)])[0]
+        b = second.call([jnp.array(x), jnp.int32(i)])[0]
+        assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
+    assert type(compiled(f, x, np.int32(2))) is not backend.Found  # nothing is donated
+
+
+def key(f: Any, *args: Any, **options: Any) -> str | None:
+    closed = run_passes(calque.make_jaxpr(f)(*args))
+    return stored.key_of(closed, Options(**options))
+
+
+def chain(scale: float, function: Any = jnp.sin, axis: int = 0) -> Any:
+    def f(x: Any) -> Any:
+        for _ in range(5):
+            x = function(x) * scale + x.sum(axis, keepdims=True)
+        return x
+
+    return f
+
+
+def test_whatever_decides_the_words_stands_in_the_key() -> None:
+    x = np.ones((4, 4), "f")
+    keys = [
+        key(chain(2.0), x),
+        key(chain(2.5), x),
+        key(chain(2.0, jnp.cos), x),
+        key(chain(2.0, axis=1), x),
+        key(chain(2.0), np.ones((4, 5), "f")),
+        key(chain(2.0), np.ones((4, 4), "f2")),
+        key(chain(2.0), x, exact=True),
+        key(chain(2.0), x, donated=(0,)),
+        key(lambda x: chain(2.0)(x)[0], x),
+        key(lambda x: lax.scan(lambda c, _: (chain(2.0)(c), c), x, None, 3), x),
+        key(lambda x: lax.scan(lambda c, _: (chain(3.0)(c), c), x, None, 3), x),
+    ]
+    assert None not in keys and len(set(keys)) == len(keys)
+    assert key(lambda x: x * 2 + 1, x) is None  # planned as fast as it is found
+    assert key(chain(2.0), x) == keys[0]
+    before = calque.get_num_threads()
+    try:
+        calque.set_num_threads(1 + before % 2)
+        assert key(chain(2.0), x) != keys[0]
+    finally:
+        calque.set_num_threads(before)
+
+
+def test_what_calls_python_or_routines_is_planned_in_every_process() -> None:
+    def f(x: Any) -> Any:
+        y = calque.pure_callback(np.sin, calque.ShapeDtypeStruct((4,), np.float32), x)
+        for _ in range(6):
+            y = y * 2 + jnp.cos(y)
+        return y
+
+    x = np.ones(4, "f")
+    kept = stored.stats.kept
+    assert type(compiled(f, x)) is type(compiled(f, x))
+    assert stored.stats.kept == kept
+
+
+def test_a_program_without_its_kernels_is_planned() -> None:
+    compiled(layers, X, W)
+    objects.linked.clear()
+    folder = diskcache.directory()
+    assert folder is not None
+    for path in pathlib.Path(folder).rglob("*.kernel"):
+        path.unlink()
+    from calque.native.emit import kernels
+
+    kernels._codes.clear()
+    again = compiled(layers, X, W)
+    assert type(again) is not backend.Found
+    np.testing.assert_allclose(again.call([X, W])[0], calque.jit(layers)(X, W)[0], rtol=1e-6)
+
+
+def test_a_change_of_any_file_changes_the_key(tmp_path: pathlib.Path) -> None:
+    package = pathlib.Path(stored.__file__).parent.parent
+    for room in ("native/plan", "native/lower", "machine/driver", "core"):
+        shutil.copytree(package / room, tmp_path / room, dirs_exist_ok=True)
+    folders = stored._folders(str(package), "native")
+    assert {"native", "native/plan", "native/schedule", "native/library"} <= set(folders)
+    rooms = ["native/plan", "native/lower", "machine/driver", "core"]
+    seen = {objects.fingerprint(str(tmp_path), rooms)}
+    for room in rooms:
+        path = next(iter(sorted((tmp_path / room).glob("*.py"))))
+        path.write_text(path.read_text() + "# changed\n")
+        seen.add(objects.fingerprint(str(tmp_path), rooms))
+    assert len(seen) == 1 + len(rooms)
+
+
+def test_another_process_plans_nothing() -> None:
+    script = """
+import sys, numpy as np, calque, calque.numpy as jnp
+def f(x):
+    for _ in range(6):
+        x = jnp.tanh(x * 2) + x.sum()
+    return x
+print(np.asarray(calque.jit(f)(np.linspace(0, 1, 30, dtype="f"))).tobytes().hex())
+planner = ("calque.native.plan", "llvmlite.binding")
+print(sorted(m for m in sys.modules if m.startswith(planner)))
+"""
+    env = {**os.environ, "CALQUE_VERIFY_KERNELS": "0"}
+    one, two = (
+        subprocess.run(
+            [sys.executable, "-c", script], env=env, capture_output=True, text=True, check=True
+        ).stdout.splitlines()
+        for _ in range(2)
+    )
+    assert one[0] == two[0]
+    assert "calque.native.plan.blocks" in one[1] and two[1] == "[]"
+
+
+def test_data_of_a_program_are_plain() -> None:
+    planned = compiled(layers, X, W)
+    data = data_of_programs.as_data(planned.program, [])
+    assert data is not None and len(data) == 9

@@ -1,0 +1,55 @@
+"""The bounds that docs/accuracy.md states, on fewer numbers than it was measured with."""
+
+import importlib.util
+import pathlib
+import re
+import sys
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from calque import lax
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+pytest.importorskip("mpmath")
+
+
+def load() -> ModuleType:
+    spec = importlib.util.spec_from_file_location(
+        "measure_accuracy", ROOT / "tools" / "measure_accuracy.py"
+    )
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+accuracy = load()
+MOST = {"erfc": 2.5, "bessel_i0e": 8.0, "bessel_i1e": 8.0}  # others: 2
+
+
+@pytest.mark.parametrize("name", accuracy.FUNCTIONS)
+def test_real_numbers(name: str) -> None:
+    most = MOST.get(name, 2.0)
+    for dtype in accuracy.HALF:
+        assert accuracy.worst(name, accuracy.halves(dtype)[::7])[0] <= 0.51
+    for x in accuracy.singles(400_009):
+        error, at = accuracy.worst(name, x)
+        assert error <= most, (error, at)
+    error, at = accuracy.worst_double(name, 20)
+    assert error <= max(most, 4.0 if name in accuracy.SLOPES else 0.0), (error, at)
+
+
+@pytest.mark.parametrize("name", [n for n, f in accuracy.FUNCTIONS.items() if f.complex])
+def test_complex_numbers(name: str) -> None:
+    for dtype in (np.complex64, np.complex128):
+        error, at = accuracy.worst_complex(name, dtype, 30)
+        assert error <= (16.0 if name in ("exp2", "logistic") else 4.0), (error, at)
+
+
+def test_every_function_of_one_float_is_in_the_table() -> None:
+    table = (ROOT / "docs" / "accuracy.md").read_text().partition(accuracy.BEGIN)[2]
+    assert re.findall(r"^\| `(\w+)` \|", table, re.M) == [*accuracy.FUNCTIONS]
+    assert all(hasattr(lax, name) for name in accuracy.FUNCTIONS)

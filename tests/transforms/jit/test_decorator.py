@@ -1,0 +1,88 @@
+"""What `jit` and the other transformations take and refuse; compiler options; reprs."""
+
+import functools
+
+import numpy as np
+import pytest
+
+import calque as jax
+from calque import lax
+from calque.machine.call import functions as callpath
+
+
+@pytest.mark.parametrize("transform", [jax.jit, jax.grad, jax.vmap, jax.make_jaxpr, jax.checkpoint])
+def test_what_is_no_function_is_refused(transform):
+    def gen(x):
+        yield x
+
+    for bad, message in [
+        (3, "Expected a callable value"),
+        (gen, "Expected a function, got a generator function"),
+        (staticmethod(abs), "staticmethod arguments are not supported"),
+    ]:
+        with pytest.raises(TypeError, match=message):
+            transform(bad)
+
+
+@pytest.mark.parametrize("option", ["static_argnames", "donate_argnames"])
+def test_names_that_cannot_be_given_by_name_are_refused(option):
+    def f(a, /, b, *rest, **others):
+        pass
+
+    jax.jit(f, **{option: ("b", "anything")})
+    for name in ("a", "rest"):
+        with pytest.raises(ValueError, match="invalid argnames"):
+            jax.jit(f, **{option: name})
+
+
+def test_names_need_a_signature():
+    class Nameless:
+        __signature__ = property(lambda self: 1 / 0)
+
+        def __call__(self, *args):
+            return args[0]
+
+    with pytest.raises((ValueError, ZeroDivisionError)):
+        jax.jit(Nameless(), donate_argnames="a")
+
+
+def test_positions_and_names_that_are_both_given_are_taken_as_they_are():
+    def f(x, y):
+        return isinstance(x, jax.core.Tracer), isinstance(y, jax.core.Tracer)
+
+    g = jax.jit(lambda x, y: np.array(f(x, y)), static_argnums=(1,), static_argnames="x")
+    assert g(2, 3).tolist() == [True, False]
+    assert g(2, y=3).tolist() == [True, True]
+    assert g(x=2, y=3).tolist() == [False, True]
+
+
+def test_machine_code_does_not_serve_another_axis():
+    size = jax.jit(lambda: lax.axis_size("i"))
+    for n in (2, 3, 2):
+        assert int(jax.vmap(size, axis_name="i", axis_size=n, out_axes=None)()) == n
+    assert callpath.entry_count(size) == 0
+
+
+def test_what_a_jitted_function_shows():
+    def f(x):
+        return x
+
+    f.note = 4
+    assert jax.jit(f).note == 4 and repr(jax.jit(f)) == f"<PjitFunction of {f!r}>"
+
+    class Silent:
+        def __call__(self):
+            pass
+
+        def __repr__(self):
+            raise ValueError("no repr")
+
+    assert repr(jax.jit(Silent())) == "<PjitFunction>"
+    again = jax.jit(functools.partial(jax.jit(f)))
+    assert again(3) == 3
+
+
+def test_masked_arrays_are_refused():
+    masked = np.ma.array([1, 2], mask=[True, False])
+    with pytest.raises(ValueError, match="numpy masked arrays are not supported"):
+        jax.jit(lambda x: x)(masked)
