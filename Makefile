@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 RUN = $(VENV)/bin/python
 
-.PHONY: demo test check peer fuzz clean
+.PHONY: demo test check peer xla fuzz clean
 
 $(VENV)/ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -26,6 +26,12 @@ check: $(VENV)/ready
 peer: $(VENV)/ready
 	$(RUN) -m pip install --quiet jax
 	$(RUN) -m pytest -n 2 -m peer
+
+# XLA as an engine: its own tests, and those of programs that it must run as calque's compiler does.
+xla: $(VENV)/ready
+	$(RUN) -m pip install --quiet -e '.[dev,xla]'
+	$(RUN) -m pytest -n 2 tests/xla
+	CALQUE_PLATFORMS=xla_cpu $(RUN) -m pytest -n 2 tests/transforms/primitives tests/lax tests/random
 
 # Random programs of the whole interface, by the hour: make fuzz MINUTES=60 SEED=1
 MINUTES ?= 60

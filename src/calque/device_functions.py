@@ -2,7 +2,7 @@
 
 from typing import Any, TypeVar
 
-from calque.core import pytrees
+from calque.core import backends, pytrees
 from calque.core.arrays import ArrayImpl
 from calque.core.devices import Device, all_devices
 from calque.core.dtypes import is_extended
@@ -20,10 +20,7 @@ def devices(backend: str | None = None) -> list[Device]:
     >>> calque.devices()
     [CpuDevice(id=0)]"""
     if backend not in (None, "cpu"):
-        raise RuntimeError(
-            f"Unknown backend {backend}. Available backends are ['cpu']: the native backend has the"
-            " platform 'cpu' only"
-        )
+        return list(backends.known.devices_of(backend))
     return list(all_devices())
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import calque.numpy as jnp
 from calque.core import arrays
-from calque.numpy.indexing.at import Place
+from calque.numpy.indexing.at import Updates
 
 STUB = pathlib.Path(arrays.__file__).with_name("array_interface.pyi")
 CLASSES = {c.name: c for c in ast.parse(STUB.read_text()).body if isinstance(c, ast.ClassDef)}
@@ -64,11 +64,11 @@ def test_arrays_have_what_is_declared(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(declared("Updates")))
 def test_updates_have_what_is_declared(name: str) -> None:
-    assert shape_of(declared("Updates")[name]) == shape_of_function(getattr(Place, name))
+    assert shape_of(declared("Updates")[name]) == shape_of_function(getattr(Updates, name))
 
 
 def test_everything_that_arrays_have_is_declared() -> None:
     own = {n for n in dir(ARRAY) if n not in dir(object) and not n.startswith("_")}
     assert own <= declared("ArrayInterface").keys()
-    updates = {n for n in dir(Place) if not n.startswith("_")} - {"array", "index"}
+    updates = {n for n in dir(Updates) if not n.startswith("_")} - {"array", "index"}
     assert updates == declared("Updates").keys()

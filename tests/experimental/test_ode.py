@@ -136,11 +136,20 @@ def test_refusals() -> None:
         (lambda: odeint(f, 1.0, t, "a"), r"\*args must be arrays"),
         (lambda: odeint(lambda y, t: y[:1], jnp.ones(2), t), "func must give"), (lambda: odeint(f,
         1.0, t[None]), "vector"),
-        (lambda: odeint(lambda y, t: (y,), 1.0, t), "func must give"), (lambda: odeint(f, 1.0,
+        (lambda: odeint(lambda y, t: (y, y), 1.0, t), "func must give"), (lambda: odeint(f, 1.0,
         t[:0]), "at least one"),
     ):  # fmt: skip
         with pytest.raises(TypeError, match=text):
             bad()
+
+
+def test_any_tree_may_hold_the_derivatives() -> None:
+    t = jnp.asarray(T, "float32")
+    want = odeint(lambda y, t: jnp.array([y[1], -y[0]]), jnp.array([1.0, 0.0]), t)
+    as_list = odeint(lambda y, t: [y[1], -y[0]], jnp.array([1.0, 0.0]), t)
+    close(as_list, want, 1e-6)
+    pair = odeint(lambda y, t: jnp.array([y[1], -y[0]]), [1.0, 0.0], t)
+    close(jnp.stack(pair, 1), want, 1e-6)
 
 
 def test_lists_of_one_length() -> None:

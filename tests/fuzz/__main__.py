@@ -7,6 +7,8 @@ given plus its number, so that `--seed S --programs 1` runs one again."""
 
 import argparse
 import os
+import resource
+import subprocess
 import sys
 import time
 from typing import Any
@@ -17,6 +19,9 @@ from tests.fuzz.checks import Checker, by_call
 from tests.fuzz.generate import Generator, Refusal, configured
 from tests.fuzz.programs import Program, function, shrink, source, without_unused
 from tests.fuzz.values import value
+
+BLOCK = 200  # programs of a process
+MEMORY = 12 << 30  # bytes of addresses that a process may have
 
 
 def peer_module() -> Any:
@@ -85,6 +90,52 @@ class Run:
         print(f"\n# seed {seed}: {problem[:700]}\n{source(p)}", flush=True)
 
 
+def counted(run: Run, seeds: range, until: float) -> int:
+    """Runs the programs of these seeds in this process; the exit status."""
+    done = 0
+    for seed in seeds:
+        if time.monotonic() > until:
+            break
+        print(f"@{seed}", file=sys.stderr, flush=True)
+        run.one(seed)
+        done += 1
+    print(f"{done} programs from seed {seeds.start}, {run.failures} failures")
+    print("compared:", dict(run.checker.done.most_common()))
+    print("said nothing:", dict(run.checker.skipped.most_common(30)))
+    never = [n for n in run.generator.names if not run.generator.called[n]]
+    print(f"{len(run.generator.called)} functions called, {len(never)} not")
+    return run.failures != 0
+
+
+def in_blocks(options: argparse.Namespace) -> int:
+    """Runs blocks of programs in processes of their own: a crash costs one program."""
+    until = time.monotonic() + 60 * options.minutes
+    seed, end, failed = options.seed, options.seed + options.programs, 0
+    flags = ["--no-peer"] * options.no_peer
+    flags += ["--functions", *options.functions] if options.functions else []
+    while seed < end and time.monotonic() < until:
+        count = min(BLOCK, end - seed)
+        left = min((until - time.monotonic()) / 60, 1e6)
+        command = [sys.executable, "-m", "tests.fuzz", "--here", "--seed", str(seed)]
+        command += ["--programs", str(count), "--minutes", f"{left:.2f}", *flags]
+        child = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
+        seed += count
+        if child.returncode not in (0, 1):
+            marks = [line for line in child.stderr.splitlines() if line.startswith("@")]
+            last = int(marks[-1][1:]) if marks else seed - count
+            print(
+                f"# seed {last}: the process ended with {child.returncode}\n{child.stderr[-2000:]}"
+            )
+            seed = last + 1
+        failed += child.returncode != 0
+    return failed != 0
+
+
+def limit_memory() -> None:
+    """What asks for too much gets a MemoryError; the machine stays."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--programs", type=int, default=200)
@@ -92,19 +143,13 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=float("inf"))
     parser.add_argument("--no-peer", action="store_true", help="leave JAX out")
     parser.add_argument("--functions", nargs="*", default=(), help="draw only these")
+    parser.add_argument("--here", action="store_true", help="all in this process")
     options = parser.parse_args()
-    run, start, count = Run(options), time.monotonic(), 0
-    for seed in range(options.seed, options.seed + options.programs):
-        if time.monotonic() - start > 60 * options.minutes:
-            break
-        run.one(seed)
-        count += 1
-    print(f"\n{count} programs from seed {options.seed}, {run.failures} failures")
-    print("compared:", dict(run.checker.done.most_common()))
-    print("said nothing:", dict(run.checker.skipped.most_common(30)))
-    never = [n for n in run.generator.names if not run.generator.called[n]]
-    print(f"{len(run.generator.called)} functions called, {len(never)} not: {never[:40]}")
-    return run.failures != 0
+    if not options.here:
+        return in_blocks(options)
+    limit_memory()
+    seeds = range(options.seed, options.seed + options.programs)
+    return counted(Run(options), seeds, time.monotonic() + 60 * options.minutes)
 
 
 if __name__ == "__main__":

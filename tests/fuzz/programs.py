@@ -239,7 +239,15 @@ def shrink(p: Program, fails: Callable[[Program], bool], tries: int = 200) -> Pr
             tries -= 1
             if tries < 0:
                 return p
-            if fails(candidate):
+            if _fails(fails, candidate):
                 p, again = candidate, True
                 break
     return p
+
+
+def _fails(fails: Callable[[Program], bool], p: Program) -> bool:
+    """Whether it fails; a program whose inputs cannot be made does not."""
+    try:
+        return fails(p)
+    except Exception:
+        return False

@@ -1,6 +1,8 @@
 """The fuzzer itself: it draws every public function, prints programs that run, makes failing ones
 smaller; and some of its programs, of fixed seeds and of a new one."""
 
+import argparse
+import subprocess
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,7 @@ import pytest
 import calque
 from calque.core.config import config
 from tests.fuzz import catalogue
-from tests.fuzz.__main__ import peer_module
+from tests.fuzz.__main__ import in_blocks, peer_module
 from tests.fuzz.checks import Checker
 from tests.fuzz.draw import Draw
 from tests.fuzz.generate import Generator, configured, draw
@@ -154,3 +156,22 @@ def test_programs_beside_jax() -> None:
     assert not [p for p in problems if p]
     assert checker.done["jax"] > 10
     assert not config.read("calque_enable_x64")
+
+
+def test_a_process_that_dies_costs_one_program(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The seed is named, and the seeds behind it are run."""
+    started: list[int] = []
+
+    def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
+        seed = int(command[command.index("--seed") + 1])
+        started.append(seed)
+        code, text = (-9, "@3\n@4\n") if seed == 3 else (0, "")
+        return subprocess.CompletedProcess(command, code, None, text)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    options = argparse.Namespace(seed=3, programs=10, minutes=1.0, no_peer=True, functions=())
+    assert in_blocks(options) == 1
+    assert started == [3, 5]
+    assert "# seed 4: the process ended with -9" in capfd.readouterr().out

@@ -13,6 +13,9 @@ SAME = {
     "grid without an end": lambda m, a: m.mgrid[3:],
     "open grid of nothing": lambda m, a: m.ogrid[:],
     "row of nothing": lambda m, a: m.r_[1::2],
+    "matrix of a row": lambda m, a: np.asarray(m.r_["r", [1, 2], [3, 4]]),
+    "matrix of a column": lambda m, a: np.asarray(m.r_["c", [1, 2], [3, 4]]),
+    "matrix of columns": lambda m, a: np.asarray(m.c_["r", [1, 2], [3, 4]]),
     "spacing of float16": lambda m, a: m.spacing(a(HALF)),
     "spacing of float32": lambda m, a: m.spacing(a(HALF.astype(np.float32))),
     "trapezoid with widths": lambda m, a: m.trapezoid(a(X), dx=a(X[0, 1:]), axis=1),
@@ -25,10 +28,14 @@ SAME = {
 
 
 @pytest.mark.parametrize("name", SAME)
+@pytest.mark.filterwarnings("ignore")  # NumPy would rather have no matrices
 def test_as_numpy(name):
     want = np.asarray(SAME[name](np, np.asarray))
-    for made in (SAME[name](jnp, jnp.asarray), calque.jit(lambda: SAME[name](jnp, jnp.asarray))()):
-        got = np.asarray(made)
+    made = [SAME[name](jnp, jnp.asarray)]
+    if not name.startswith("matrix"):
+        made.append(calque.jit(lambda: SAME[name](jnp, jnp.asarray))())
+    for found in made:
+        got = np.asarray(found)
         assert got.shape == want.shape
         np.testing.assert_allclose(got, want, rtol=1e-3 if want.dtype == np.float16 else 1e-6)
 
@@ -99,3 +106,11 @@ def test_a_transform_of_nothing_is_nothing():
     assert jnp.fft.fft(jnp.zeros((2, 0))).shape == (2, 0)
     with pytest.raises(ValueError, match="positive"):
         jnp.fft.fft(jnp.zeros((2, 0)), n=0)
+
+
+def test_cuts_may_be_traced():
+    parts = calque.jit(lambda x, i: [p.sum() for p in jnp.split(x, [1, i])])(jnp.arange(6), 4)
+    assert [int(p) for p in parts] == [0, 6, 9]
+    for places in (lambda i: i, lambda i: [2, i]):
+        with pytest.raises(TypeError, match="Abstract tracer value"):
+            calque.jit(lambda i: jnp.split(jnp.zeros(6), places(i)))(2.0)

@@ -2,6 +2,8 @@
 
 import pytest
 
+import calque
+import calque.numpy as jnp
 from tests.numpy.expressions import ARRAYS, check_jax, check_jit, check_numpy, lines
 
 DATA = ARRAYS
@@ -39,3 +41,27 @@ def test_under_jit(case):
 @pytest.mark.parametrize("case", CASES)
 def test_as_jax(case):
     check_jax(case, DATA)
+
+
+def test_none_is_no_array():
+    f = jnp.vectorize(lambda x, y: x if y is None else x + y)
+    assert f(jnp.arange(3), None).tolist() == [0, 1, 2]
+    assert f(jnp.arange(3), 1).tolist() == [1, 2, 3]
+    with pytest.raises(ValueError, match=r"Cannot pass None at locations \{1\}"):
+        jnp.vectorize(lambda x, y: x, signature="(k),(k)->(k)")(jnp.arange(3), None)
+
+
+def test_ranks_that_differ_are_told_of():
+    f = jnp.vectorize(jnp.add, signature="(),()->()")
+    with calque.numpy_rank_promotion("raise"):
+        with pytest.raises(ValueError, match="require rank promotion"):
+            f(jnp.ones((2, 2)), jnp.ones(2))
+        assert f(jnp.ones((2, 2)), 1.0).shape == (2, 2)
+    with calque.numpy_rank_promotion("warn"), pytest.warns(UserWarning, match="rank promotion"):
+        f(jnp.ones((2, 2)), jnp.ones(2))
+
+
+def test_several_results_are_a_tuple():
+    f = jnp.vectorize(jnp.dot, signature="(n,m),(m,k)->(n,k),()")
+    with pytest.raises(TypeError, match="output must be a tuple"):
+        f(jnp.ones((2, 2)), jnp.ones((2, 2)))

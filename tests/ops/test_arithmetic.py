@@ -4,6 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import calque
 from calque.core.avals import ShapedArray
 from calque.core.primitives import REGISTRY, UndefinedPrimal, Zero
 from calque.core.trace import trace_to_jaxpr
@@ -232,7 +233,10 @@ def test_derivatives_at_kinks():
     assert derivative(A.max_p, ones, y) == [0.5, 1, 0]
     assert derivative(A.min_p, ones, y, moved=1) == [0.5, 1, 0]
     zero = np.zeros(2, np.float32)
-    assert derivative(A.pow_p, zero, np.array([0.0, 2.0], np.float32)) == [0, 0]
+    slopes = derivative(A.pow_p, zero, np.array([0.0, 2.0], np.float32))
+    assert np.isnan(slopes[0])  # 0 times infinity
+    assert slopes[1] == 0
+    assert derivative(A.pow_p, zero, np.array([0, 2], np.int32)) == [0, 0]
     assert derivative(A.pow_p, zero, np.array([0.0, 2.0], np.float32), moved=1) == [0, 0]
 
 
@@ -356,3 +360,12 @@ def test_peer(dtype):
 def test_mul_in_another_dtype():
     assert int(A.mul(np.int8(100), np.int8(100), out_dtype=np.int32)) == 10000
     assert A.mul(2.0, np.float32(3), out_dtype="bfloat16").dtype.name == "bfloat16"
+
+
+def test_the_slope_of_a_power_is_differentiated_by_an_exponent_of_0():
+    """d/dy of y x^(y - 1) is 1 / x there."""
+    x, y = 4.0, 0.0
+    for jacobian in (calque.jacfwd, calque.jacrev):
+        (xx, xy), (yx, yy) = jacobian(jacobian(A.pow, (0, 1)), (0, 1))(x, y)
+        assert [float(v) for v in (xx, xy, yx)] == [0, 0.25, 0.25]
+        assert float(yy) == pytest.approx(np.log(4.0) ** 2, rel=1e-5)

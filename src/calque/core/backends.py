@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol
 from calque.core import reference
 from calque.core.arrays import from_numpy
 from calque.core.avals import ShapedArray, nbytes
+from calque.core.config import config
 from calque.core.dims import hint_of
 from calque.core.jaxprs import ClosedJaxpr, Eqn, found_symbols, subjaxprs, without_places
 from calque.core.symbols import Symbols
@@ -23,6 +24,7 @@ class Options:
     name: str = "main"
     exact: bool = False
     donated: tuple[int, ...] = ()
+    device: int = 0  # of an engine with several: the number of the device that it is for
 
 
 class Executable(Protocol):
@@ -59,12 +61,45 @@ class Backends:
         self.compilers: dict[str, Compiler] = {}
         self.symbolic: dict[str, SymbolicCompiler] = {}  # of programs with free sizes
         self.default = ""
+        self.devices: dict[str, Callable[[], Sequence[Any]]] = {}  # by platform, of other engines
 
     def register(self, name: str, compiler: Compiler, default: bool = False) -> None:
         """From now on there is such a backend."""
         self.compilers[name] = compiler
         if default:
             self.default = name
+
+    def register_devices(self, platform: str, devices: Callable[[], Sequence[Any]]) -> None:
+        """From now on there is a platform with such devices; its backend has the same name."""
+        self.devices[platform] = devices
+
+    @property
+    def chosen(self) -> str:
+        """The backend that compiles what is placed nowhere: the first of `calque_platforms` that
+        there is."""
+        wanted = config.platforms
+        if not wanted:
+            return self.default
+        names = [name.strip() for name in str(wanted).split(",")]
+        for name in names:
+            if name == "cpu" or name in self.devices:
+                return self.default if name == "cpu" else name
+        raise RuntimeError(
+            f"Unable to initialize backend {names[0]!r}: the platforms are"
+            f" {', '.join(['cpu', *sorted(self.devices)])} (set CALQUE_PLATFORMS, or"
+            " config.update('calque_platforms', ...), to one of them)"
+        )
+
+    def devices_of(self, platform: str) -> Sequence[Any]:
+        """The devices of a platform of another engine."""
+        found = self.devices.get(platform)
+        if found is None:
+            raise RuntimeError(
+                f"Unknown backend {platform}. Available backends are"
+                f" {['cpu', *sorted(self.devices)]}: 'cpu' is this machine's CPU with calque's own"
+                " compiler, 'xla_cpu' the CPU with XLA, which needs `pip install calque[xla]`"
+            )
+        return found()
 
     def register_symbolic(self, name: str, compiler: SymbolicCompiler) -> None:
         """The backend can compile programs with free sizes."""
@@ -94,7 +129,7 @@ def compile_program(
     closed: ClosedJaxpr, options: Options, backend: str | None = None
 ) -> Executable:
     _before_compiling.tell()
-    name = backend or known.default
+    name = backend or known.chosen
     closed = without_places(closed)
     symbols = found_symbols(closed.jaxpr)
     if symbols is not None and name in known.symbolic:
@@ -110,11 +145,11 @@ def compile_program(
 
 
 def compile_symbolic(closed: ClosedJaxpr, options: Options, symbols: Symbols) -> Any:
-    return known.symbolic[known.default](closed, options, symbols)
+    return known.symbolic[known.chosen](closed, options, symbols)
 
 
 def has_symbolic() -> bool:
-    return known.default in known.symbolic
+    return known.chosen in known.symbolic
 
 
 @dataclass(frozen=True)

@@ -87,7 +87,7 @@ _FLAGS: Final[dict[str, tuple[Any, bool]]] = {
     "check_tracer_leaks": (False, False),
     "traceback_filtering": ("auto", False),
     "on_stale": ("warn", False),
-    "platforms": (None, False),
+    "platforms": (None, True),
     "log_compiles": (False, False),
     "verify_kernels": (False, False),
     "allow_f16_reductions": (True, True),

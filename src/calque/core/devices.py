@@ -59,6 +59,7 @@ class Device:
     def __init__(self, index: int):
         self.id, self.platform = index, "cpu"
 
+    engine = "native"  # the backend that runs programs on it
     process_index = 0
     task_id = 0
     host_id = 0

@@ -80,7 +80,7 @@ def user_frame() -> FrameType | None:
     return None
 
 
-class _Place(PerThread, name="place to name"):
+class _NamedPlace(PerThread, name="place to name"):
     """A place to name instead of the one that is running: rewritten equations keep the line of the
     first."""
 
@@ -88,7 +88,7 @@ class _Place(PerThread, name="place to name"):
     scope: str = ""
 
 
-_place = _Place()
+_place = _NamedPlace()
 
 
 def asked_by_user(files: Collection[str]) -> bool:
@@ -99,7 +99,7 @@ def asked_by_user(files: Collection[str]) -> bool:
     return frame is not None and not is_internal(frame.f_code)
 
 
-def at(source: Source | None) -> Inside[_Place]:
+def at(source: Source | None) -> Inside[_NamedPlace]:
     """Operations inside are said to be made at `source`; the result's attribute `source` can be set
     again and again."""
     return _place.inside(source=source)
@@ -113,6 +113,6 @@ def here() -> Source | None:
     return Source(frame.f_code, frame.f_lasti, _place.scope) if frame is not None else None
 
 
-def scope(name: str) -> Inside[_Place]:
+def scope(name: str) -> Inside[_NamedPlace]:
     """Operations inside are said to belong to `name`, within the scopes around it."""
     return _place.inside(scope=f"{_place.scope}/{name}" if _place.scope else name)

@@ -2,6 +2,7 @@
 with the adjoint equation for gradients."""
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -282,13 +283,14 @@ def _unravel_rows(rows: Any, like: Any) -> Any:
 
 
 def _check(func: Callable[..., Any], y0: Any, t0: Any, args: tuple[Any, ...]) -> None:
-    """What func gives must have the structure and shapes of y0."""
+    """What func gives must have as many elements as y0, whatever tree holds them."""
     out = eval_shape(func, y0, t0, *args)
     shapes = [tree_map(lambda v: tuple(v.shape), v) for v in (out, y0)]
-    if shapes[0] != shapes[1]:
+    sizes = [sum(math.prod(v.shape) for v in tree_leaves(tree)) for tree in (out, y0)]
+    if sizes[0] != sizes[1]:
         raise TypeError(
-            f"odeint: func must give what y0 is, a tree of arrays of shapes {shapes[1]}, but gives"
-            f" {shapes[0]}"
+            f"odeint: func must give what y0 is, {sizes[1]} numbers in arrays of shapes"
+            f" {shapes[1]}, but gives {shapes[0]}"
         )
 
 

@@ -283,20 +283,19 @@ class _Concatenator:
         if isinstance(parts[0], str):
             text = parts.pop(0)
             if text in ("r", "c"):
-                matrix, ndmin, axis = text, 2, self.axis if self.name == "c_" else 0
+                matrix = text
             else:
                 axis, ndmin, first = _directive(text, axis, ndmin, first)
-        pieces = [self._piece(p, ndmin, first, matrix) for p in parts]
-        return concatenate(pieces, axis=axis)
+        out = concatenate([self._piece(p, ndmin, first) for p in parts], axis=axis)
+        if matrix and out.ndim == 1:  # a row or a column, as NumPy's matrices were
+            return reshape(out, (1, -1) if matrix == "r" else (-1, 1))
+        return out
 
-    def _piece(self, p: Any, ndmin: int, first: int, matrix: str) -> Any:
+    def _piece(self, p: Any, ndmin: int, first: int) -> Any:
         x = _range_of(p, self.name) if isinstance(p, slice) else asarray(p)
-        own = x.ndim
-        x = reshape(x, (1,)) if own == 0 else x
+        x = reshape(x, (1,)) if x.ndim == 0 else x
         if x.ndim >= ndmin:
             return x
-        if matrix == "c" and own == 1:
-            return reshape(x, (-1, 1))
         missing = ndmin - x.ndim
         # the axes of the piece begin at `first` in the result, counted from the end where negative
         at = first if first >= 0 else missing + first + 1

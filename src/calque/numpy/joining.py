@@ -151,6 +151,16 @@ def array_split(
     return _split("array_split", ary, indices_or_sections, axis)
 
 
+def _whole(name: str, place: Any) -> Any:
+    """A place to cut at, which may be traced, but is an integer."""
+    if isinstance(place, Tracer) and not is_integer(typeof(place).dtype):
+        raise errors.ConcretizationTypeError(
+            "Abstract tracer value encountered where concrete value is expected."
+            f" {name} cuts at integers, got {typeof(place).str_short()}.{origin(place)}"
+        )
+    return place
+
+
 def _split(name: str, ary: Any, where: Any, axis: int) -> list[Any]:
     check_arraylike(name, ary)
     ary = as_operand(ary)
@@ -159,16 +169,12 @@ def _split(name: str, ary: Any, where: Any, axis: int) -> list[Any]:
     size = shape[k]
     if isinstance(where, (tuple, list)) or np.ndim(where) > 0:
         if not is_concrete(where) or is_found(size) or any(isinstance(i, Tracer) for i in where):
-            cuts = [*(where[i] for i in range(np.shape(where)[0])), None]
+            n = len(where) if isinstance(where, (tuple, list)) else typeof(where).shape[0]
+            cuts = [*(_whole(name, where[i]) for i in range(n)), None]
             return [ary[(slice(None),) * k + (slice(a, b),)] for a, b in zip([0, *cuts], cuts)]
         cuts = [0, *[sum(slice_bounds(slice(0, as_size(i)), size)[:2]) for i in where], size]
     else:
-        if isinstance(where, Tracer) and not is_integer(typeof(where).dtype):
-            raise errors.ConcretizationTypeError(
-                "Abstract tracer value encountered where concrete value is expected."
-                f" {name} cuts at integers, got {typeof(where).str_short()}.{origin(where)}"
-            )
-        n = operator.index(where)
+        n = operator.index(_whole(name, where))
         if n < 1:
             raise ValueError(f"{name}: the number of sections must be larger than 0, got {n}")
         small, extra = divmod(size, n)

@@ -15,6 +15,7 @@ from calque.core.dtypes import (
     canonicalize,
     float0,
     is_complex,
+    is_extended,
     is_float,
     is_integer,
     is_signed,
@@ -138,6 +139,8 @@ def issubdtype(arg1: Any, arg2: Any) -> bool:
     >>> import calque.numpy as jnp
     >>> jnp.issubdtype(jnp.bfloat16, jnp.floating)
     True"""
+    if isinstance(arg1, ArrayImpl) and is_extended(arg1.dtype):
+        raise ValueError(f"Could not convert Array of dtype {arg1.dtype} to a dtype: pass x.dtype")
     if _is_extended_kind(arg1) or _is_extended_kind(arg2):
         kind = arg1.type if isinstance(arg1, ExtendedDType) else arg1
         return arg1 == arg2 or (

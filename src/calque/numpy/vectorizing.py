@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import functools
 import re
+import warnings
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from calque.core.arrays import Array
+from calque.core.config import config
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike, Axes
 from calque.numpy.calls.marks import python_only
@@ -77,7 +79,10 @@ def vectorize(
             )
         names = [k for k in kwargs if k not in excluded]
         given = [*args, *(kwargs[k] for k in names)]
-        skipped = {i: a for i, a in enumerate(args) if i in excluded}
+        absent = {i for i, a in enumerate(args) if a is None and i not in excluded}
+        if absent and signature is not None:
+            raise ValueError(f"Cannot pass None at locations {absent} with {signature=}")
+        skipped = {i: a for i, a in enumerate(args) if i in excluded or i in absent}
         moving = [i for i in range(len(given)) if i not in skipped]
 
         def call(*xs: Any) -> Any:
@@ -107,6 +112,7 @@ def _mapped(
     for x, core in zip(xs, in_cores):
         _bind_sizes(sizes, x.shape, core, signature)
     leads = [x.shape[: x.ndim - len(c)] for x, c in zip(xs, in_cores)]
+    _check_ranks(leads)
     lead = broadcast_shapes("vectorize", *leads) if leads else ()
     f = call if cores is None else _checked(call, cores[1], sizes, signature)
     for level in reversed(range(len(lead))):
@@ -123,6 +129,19 @@ def _mapped(
                 vmap(f, in_axes=axes), axes, tuple(len(s) > len(lead) - 1 - level for s in leads)
             )
     return f(*xs)
+
+
+def _check_ranks(leads: Sequence[tuple[int, ...]]) -> None:
+    """What `calque_numpy_rank_promotion` says of leading axes of different numbers."""
+    if config.numpy_rank_promotion == "allow" or len({len(s) for s in leads if s}) < 2:
+        return
+    message = (
+        f"operands with shapes {', '.join(map(str, leads))} require rank promotion in vectorize,"
+        f" and calque_numpy_rank_promotion is {config.numpy_rank_promotion!r}"
+    )
+    if config.numpy_rank_promotion == "raise":
+        raise ValueError(message)
+    warnings.warn(message, UserWarning, stacklevel=4)
 
 
 def _squeezed(
@@ -169,6 +188,11 @@ def _checked(
 ) -> Callable[..., Any]:
     def f(*xs: Any) -> Any:
         out = call(*xs)
+        if len(out_cores) > 1 and not isinstance(out, tuple):
+            raise TypeError(
+                f"output must be a tuple when several outputs are expected, got {type(out)} on"
+                f" vectorized function with signature {signature}"
+            )
         outs = out if isinstance(out, tuple) else (out,)
         if len(outs) != len(out_cores):
             raise TypeError(

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from calque.core.avals import ShapedArray
-from calque.core.dims import as_size, surely_equal
+from calque.core.dims import as_size, surely_equal, surely_less
 from calque.core.dtypes import canonicalize
 from calque.core.primitives import NotApplicable, Primitive, UndefinedPrimal, Zero, do
 from calque.core.trace import VALUES, typeof
@@ -487,8 +487,12 @@ def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
     >>> lax.broadcast_shapes((2, 1), (3,))
     (2, 3)
     """
+    shapes = tuple([canonical_shape(s) for s in shapes])
+    for s in shapes:
+        if any(surely_less(n, 0) for n in s):
+            raise TypeError(f"Only non-negative indices are allowed, got the shape {s}")
     if len(shapes) == 1 or (shapes and all(s == shapes[0] for s in shapes)):
-        return canonical_shape(shapes[0])
+        return shapes[0]
     rank = max((len(s) for s in shapes), default=0)
     out: list[Any] = []
     for i in range(rank):

@@ -9,9 +9,12 @@ import importlib.machinery
 import importlib.util
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Final
+
+import numpy as np
 
 from calque.core import foreign_parts
 from calque.machine.lazy import imported
@@ -76,10 +79,130 @@ def jaxlib() -> Jaxlib:
             f"XLA needs jaxlib {oldest} or newer, but {text} is installed: {REMEDY}"
         )
     foreign_parts.open_package("jaxlib", place)
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")  # XLA tells of its devices otherwise
     name = "_jax" if os.path.exists(os.path.join(place, "_jax.so")) else "xla_extension"
     if name != "_jax" and not os.path.exists(os.path.join(place, "xla_extension.so")):
         name = "_jax"  # the ending differs between systems
     return Jaxlib(version, imported(f"jaxlib.{name}"), imported("jaxlib.xla_client"))
+
+
+# ---------------------------------------------------------------- clients, programs, buffers
+
+
+class _Type:
+    """What jaxlib asks of the type of an array."""
+
+    __slots__ = ("dtype", "shape", "weak_type")
+
+    def __init__(self, shape: tuple[int, ...], dtype: Any) -> None:
+        self.shape, self.dtype, self.weak_type = shape, dtype, False
+
+
+def cpu_client(devices: int) -> Any:
+    """The CPU as XLA sees it, as so many devices."""
+    return jaxlib().client.make_cpu_client(num_devices=devices)
+
+
+@once
+def _sharding_class() -> Any:
+    """The class of shardings on one device: jaxlib's machine code looks for these methods."""
+    lib = jaxlib()
+
+    class OneDevice(lib.client.SingleDeviceSharding):  # type: ignore[misc, name-defined]
+        memory_kind = None
+
+        def _to_xla_hlo_sharding(self, ndim: int) -> Any:
+            return lib.client.HloSharding.replicate()
+
+    return OneDevice
+
+
+class Putter:
+    """Puts arrays of NumPy on one device. Memory that is aligned as XLA wants it is shared."""
+
+    def __init__(self, device: Any) -> None:
+        self._put, self._devices = jaxlib().client.batched_device_put, [device]
+        self._sharding = _sharding_class()(device)
+
+    def __call__(self, x: Any) -> Any:
+        kind = _Type(x.shape, x.dtype)
+        return self._put(kind, self._sharding, [x], self._devices, enable_x64=True)
+
+
+class LoadedProgram:
+    """A program that XLA compiled for one device of a client; `outs` are the shapes and dtypes of
+    its results."""
+
+    def __init__(
+        self,
+        client: Any,
+        device: Any,
+        text: str,
+        callbacks: Sequence[Any],
+        outs: Sequence[tuple[tuple[int, ...], Any]],
+    ) -> None:
+        extension = jaxlib().extension
+        options = extension.CompileOptions()
+        options.device_assignment = jaxlib().client.DeviceAssignment.create(
+            np.array([[device.id]], np.int64)
+        )
+        place = extension.DeviceList((device,))
+        if callbacks:  # those go with modules, not with text
+            module = mlir_module(text)
+            self.loaded = client.compile_and_load(
+                module, place, options, host_callbacks=list(callbacks)
+            )
+        else:
+            self.loaded = client.compile_and_load(text, place, options)
+        self.has_effects = bool(callbacks)
+        # without handlers jaxlib would import jax for the types of the results
+        self._handlers = [
+            extension.array_result_handler(
+                _Type(*out), _sharding_class()(device), committed=True, _skip_checks=True
+            )
+            for out in outs
+        ]
+
+    def run(self, buffers: list[Any]) -> list[np.ndarray]:
+        """The results, as NumPy sees them, when they are there."""
+        if not self.has_effects:
+            results = self.loaded.execute_sharded(buffers)
+            return self._arrays(results)
+        results = self.loaded.execute_sharded(buffers, with_tokens=True)
+        token = results.consume_token()
+        arrays = self._arrays(results)
+        token.block_until_ready()
+        return arrays
+
+    def _arrays(self, results: Any) -> list[np.ndarray]:
+        arrays = results.consume_with_handlers(self._handlers)
+        return list(map(np.asarray, arrays))
+
+    def hlo(self) -> str:
+        """The optimised program."""
+        return "\n\n".join(m.to_string() for m in self.loaded.hlo_modules())
+
+    def costs(self) -> dict[str, float]:
+        return dict(self.loaded.cost_analysis())
+
+    def memory(self) -> Any:
+        return self.loaded.get_compiled_memory_stats()
+
+
+def runtime_errors() -> tuple[type[Exception], ...]:
+    """What XLA raises when a program fails."""
+    extension = jaxlib().extension
+    names = ("JaxRuntimeError", "XlaRuntimeError")
+    return tuple(getattr(extension, n) for n in names if hasattr(extension, n))
+
+
+def register_lapack() -> None:
+    """The routines of linear algebra that come with jaxlib, as targets of custom calls."""
+    client = jaxlib().client
+    lapack = imported("jaxlib.lapack")
+    for platform, targets in lapack.registrations().items():
+        for name, value, version in targets:
+            client.register_custom_call_target(name, value, platform=platform, api_version=version)
 
 
 # ---------------------------------------------------------------- modules of MLIR

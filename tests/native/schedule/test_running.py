@@ -7,7 +7,7 @@ import calque
 import calque.numpy as jnp
 from calque import lax
 from calque.machine.caches import Entries
-from calque.native.emit import kernels
+from calque.native.emit import kernels, objects
 from tests.native.programs import compiled
 
 
@@ -91,7 +91,7 @@ def test_without_masks_what_is_left_of_a_vector_goes_one_by_one(
     monkeypatch.setattr(kernels, "processor", lambda: {"avx512": False, "half": True})
     monkeypatch.setattr(kernels, "_codes", Entries(1000))
     monkeypatch.setattr(
-        kernels, "version", lambda: "without masks"
+        objects, "version", lambda: "without masks"
     )  # not among the code of this machine on disk
     x = np.arange(rows * 37, dtype=np.float32).reshape(rows, 37) % 11
     for f, want in (

@@ -81,3 +81,10 @@ def test_derivatives():
 def test_shapes_that_do_not_fit(call):
     with pytest.raises((ValueError, TypeError)):
         call()
+
+
+def test_least_squares_of_nothing():
+    """Singular values that are 0 count for nothing, whatever the limit."""
+    x, _, rank, _ = jnp.linalg.lstsq(np.zeros((3, 2), np.float32), np.ones((3, 1), np.float32))
+    assert x.tolist() == [[0], [0]]
+    assert int(rank) == 0

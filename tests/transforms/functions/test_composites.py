@@ -1,6 +1,8 @@
+import numpy as np
 import pytest
 
 import calque
+import calque.numpy as jnp
 from calque import lax
 
 
@@ -13,10 +15,10 @@ def test_attributes_and_trees():
 
 def test_captured_values_are_refused():
     with pytest.raises(
-        TypeError, match=r"composite 'pair': the attribute n .* as positional arguments"
+        TypeError, match=r"composite 'pair': the attribute n .* use numpy arrays instead"
     ):
         calque.jit(lambda x: lax.composite(lambda x, *, n: x * n, "pair")(x, n=x))(1.0)
-    with pytest.raises(TypeError, match="a captured value"):
+    with pytest.raises(TypeError, match="as a constant in the decomposition"):
         calque.jit(lambda x: lax.composite(lambda y: x * y, "pair")(1.0))(1.0)
 
 
@@ -31,3 +33,11 @@ def test_platforms():
         lax.platform_dependent(2.0, cuda=double)
     with pytest.raises(TypeError, match="cuda must be a function"):
         lax.platform_dependent(2.0, cuda=1, default=double)
+
+
+def test_attributes_may_be_arrays():
+    """Outside of jit too, where programs are looked up by their parameters."""
+    scale = np.array([0.5, 0.25], np.float32)
+    scaled = lax.composite(lambda x, *, scale: x / scale, "my.scaled")
+    for f in (lambda x: scaled(x, scale=scale), calque.jit(lambda x: scaled(x, scale=scale))):
+        assert f(jnp.ones(2)).tolist() == [2, 4]

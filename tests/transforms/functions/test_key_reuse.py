@@ -9,6 +9,7 @@ import pytest
 import calque as jax
 import calque.numpy as jnp
 from calque import lax, random
+from calque.core.config import config
 from calque.core.jaxprs import Jaxpr
 from calque.errors import KeyReuseError
 from calque.experimental.key_reuse._core import (
@@ -193,3 +194,17 @@ def test_arrays_know_that_their_keys_are_used_up():
         with pytest.raises(KeyReuseError, match="Previously-consumed key passed to random_bits"):
             random.normal(key[None][0])
         jax.vmap(lambda k: random.normal(random.split(k)[0]))(random.split(again, 0))
+
+
+def test_parts_of_split_words_are_used_one_by_one():
+    """Keys as words have one dimension more than there are keys."""
+    with config.override("calque_debug_key_reuse", True):
+        key = random.PRNGKey(0)
+        for _ in range(3):
+            key, sub = random.split(key)
+            random.normal(sub, (2,))
+        parts = random.split(key, 3)
+        random.normal(parts[2], (2,))
+        random.normal(parts[0], (2,))
+        with pytest.raises(KeyReuseError):
+            random.normal(parts[2], (2,))

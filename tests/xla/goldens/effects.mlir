@@ -21,6 +21,7 @@ module @jit_effects attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas
     %c = stablehlo.constant dense<1> : tensor<i32>
     %0 = stablehlo.add %arg1, %c : tensor<i32>
     %1 = stablehlo.custom_call @xla_ffi_python_cpu_callback(%arg0, %arg2) {backend_config = "", has_side_effect = true, mhlo.backend_config = {index = 1 : ui64}, operand_layouts = [dense<> : tensor<0xindex>, dense<[1, 0]> : tensor<2xindex>], result_layouts = [dense<> : tensor<0xindex>]} : (!stablehlo.token, tensor<2x3xf32>) -> !stablehlo.token
-    return %1, %0, %arg2 : !stablehlo.token, tensor<i32>, tensor<2x3xf32>
+    %2 = stablehlo.sine %arg2 : tensor<2x3xf32>
+    return %1, %0, %2 : !stablehlo.token, tensor<i32>, tensor<2x3xf32>
   }
 }

@@ -9,10 +9,8 @@ module @jit_loop attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 
     } do {
       %c_1 = stablehlo.constant dense<1> : tensor<i32>
       %1 = stablehlo.add %iterArg, %c_1 : tensor<i32>
-      %cst = stablehlo.constant dense<2.000000e+00> : tensor<f32>
-      %2 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<2x3xf32>
-      %3 = stablehlo.multiply %iterArg_0, %2 : tensor<2x3xf32>
-      stablehlo.return %1, %3 : tensor<i32>, tensor<2x3xf32>
+      %2 = stablehlo.multiply %iterArg_0, %iterArg_0 : tensor<2x3xf32>
+      stablehlo.return %1, %2 : tensor<i32>, tensor<2x3xf32>
     }
     return %0#0, %0#1 : tensor<i32>, tensor<2x3xf32>
   }

@@ -18,35 +18,54 @@ x = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 
 def loop(x: Any) -> Any:
-    return lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] * 2), (0, x))
+    return lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, lax.mul(c[1], c[1])), (0, x))
 
 
 def scanned(x: Any) -> Any:
-    return lax.scan(lambda c, row: (c + row.sum(), {"sum": c}), jnp.float32(0), x)
+    def body(c: Any, row: Any) -> Any:
+        return lax.add(c, lax.reduce_sum(row, (0,))), {"sum": c}
+
+    return lax.scan(body, np.float32(0), x)
 
 
 def effects(x: Any) -> Any:
+    def body(i: Any, y: Any) -> Any:
+        jax.debug.print("{}", y, ordered=True)
+        return lax.sin(y)
+
     jax.debug.print("{}", x)
-    return lax.fori_loop(0, 3, lambda i, y: (jax.debug.print("{}", y, ordered=True), y)[1], x)
+    return lax.fori_loop(0, 3, body, x)
 
 
-def train(w: Any, x: Any) -> Any:
-    loss = lambda w: jnp.mean(jnp.tanh(x @ w) ** 2)  # noqa: E731
-    return w - 0.1 * jax.grad(loss)(w)
+def indexing(x: Any, i: Any) -> Any:
+    rows = lax.GatherDimensionNumbers((1,), (0,), (0,))
+    places = lax.ScatterDimensionNumbers((1,), (0,), (0,))
+    taken = lax.gather(x, i, rows, (1, 3), mode="clip")
+    filled = lax.gather(x, i, rows, (1, 3), mode="fill")
+    added = lax.scatter_add(x, i, taken, places, mode="drop")
+    return filled, added, lax.dynamic_slice(x, (i[0, 0], 0), (1, 2))
+
+
+def products(x: Any) -> Any:
+    image = lax.reshape(x, (1, 1, 2, 3))
+    return lax.dot(x, lax.transpose(x, (1, 0))), lax.conv(image, image, (1, 1), "SAME")
 
 
 PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
-    "arithmetic": (lambda x: jnp.sin(x) * 1.1 + 1 / 3, (x,)),
-    "reductions": (lambda x: (x.sum(0), jnp.argmax(x), jnp.cumsum(x), x.max()), (x,)),
+    "arithmetic": (lambda x: lax.add(lax.sin(x), np.full((2, 3), 1 / 3, np.float32)), (x,)),
+    "reductions": (
+        lambda x: (lax.reduce_sum(x, (0,)), lax.argmax(x, 1, np.int32), lax.cumsum(x, 1)),
+        (x,),
+    ),
     "while": (loop, (x,)),
     "scan": (scanned, (x,)),
-    "branches": (lambda i, x: lax.switch(i, [jnp.sin, jnp.cos, jnp.tan], x), (np.int32(1), x)),
+    "branches": (lambda i, x: lax.switch(i, [lax.sin, lax.cos, lax.tan], x), (np.int32(1), x)),
     "effects": (effects, (x,)),
-    "indexing": (lambda x, i: (x.at[i].add(1.0), x[i], x[::2]), (x, np.int32([0, 1]))),
-    "sorting": (lambda x: (jnp.sort(x), lax.top_k(x, 2)), (x,)),
-    "random": (lambda k: jax.random.normal(k, (3,)), (np.uint32([0, 1]),)),
-    "products": (lambda x: (x @ x.T, jnp.convolve(x[0], x[1]), jnp.fft.fft(x)), (x,)),
-    "training": (train, (np.ones((3, 2), np.float32), x)),
+    "indexing": (indexing, (x, np.int32([[0], [1]]))),
+    "sorting": (lambda x: (lax.sort(x), lax.top_k(x, 2)), (x,)),
+    "random": (lambda k: jax.random.bits(k, (3,)), (np.uint32([0, 1]),)),
+    "products": (products, (x,)),
+    "fourier": (lambda x: lax.fft(x, "RFFT", (3,)), (x,)),
 }
 
 

@@ -22,7 +22,7 @@ _DATA: Final = 1 << 18
 _WORD: Final = 16  # data of images begin at multiples of this, at least
 
 
-class Place(NamedTuple):
+class Allotment(NamedTuple):
     """Where an image goes, and how much of both it takes."""
 
     code: int
@@ -82,7 +82,7 @@ class Region:
         self.code, self.data = Room(code), Room(data)
         self.was_executable = 0  # bytes from the beginning on
 
-    def place(self, code: int, data: int, align: int) -> Place | None:
+    def place(self, code: int, data: int, align: int) -> Allotment | None:
         """Room for an image, if there is any: writable, and not executable."""
         code, data = _rounded(max(code, 1), _PAGE), max(data, _WORD)
         at = self.code.take(code, _PAGE)
@@ -95,12 +95,12 @@ class Region:
         if at < self.was_executable:
             _protect(self.base + at, code, mmap.PROT_READ | mmap.PROT_WRITE)
         self.was_executable = max(self.was_executable, at + code)
-        return Place(self.base + at, self.base + self.code.size + behind, code, data)
+        return Allotment(self.base + at, self.base + self.code.size + behind, code, data)
 
-    def holds(self, place: Place) -> bool:
+    def holds(self, place: Allotment) -> bool:
         return self.base <= place.data < self.base + self.code.size + self.data.size
 
-    def give(self, place: Place) -> None:
+    def give(self, place: Allotment) -> None:
         """Take an image back. Nobody runs it any more."""
         functions().madvise(place.code, place.code_bytes, mmap.MADV_DONTNEED)
         self.code.give(place.code - self.base, place.code_bytes)
@@ -121,9 +121,9 @@ class Arena:
         self.regions: tuple[Region, ...] = ()
         # What nobody has any more, until the next one who needs room looks: objects die at any
         # moment, also while this very thread holds the lock.
-        self._given_back: deque[Place] = deque()
+        self._given_back: deque[Allotment] = deque()
 
-    def place(self, code: int, data: int, align: int) -> Place:
+    def place(self, code: int, data: int, align: int) -> Allotment:
         """Room for an image that is written next; nobody else gets it."""
         with self._turns.taken():
             self._collect()
@@ -137,7 +137,7 @@ class Arena:
         assert found is not None
         return found
 
-    def give_back(self, place: Place) -> None:
+    def give_back(self, place: Allotment) -> None:
         """The image is needed no longer. Takes no lock."""
         self._given_back.append(place)
 

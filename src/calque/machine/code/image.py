@@ -58,7 +58,7 @@ class Section(NamedTuple):
     align: int
 
 
-class Place(NamedTuple):
+class Address(NamedTuple):
     """A place in an image, from the beginning of its code, or of its data."""
 
     in_data: bool
@@ -192,13 +192,13 @@ class _Layout:
     def defined(self, n: int) -> bool:
         return self.symbols[n].section != 0
 
-    def address(self, n: int) -> Place:
+    def address(self, n: int) -> Address:
         """Where a symbol of the object itself stands in the image."""
         s = self.symbols[n]
         if s.section not in self.place:
             raise Unusual
         in_data = bool(self.sections[s.section].flags & _WRITE)
-        return Place(in_data, self.place[s.section] + s.value - self.data_at * in_data)
+        return Address(in_data, self.place[s.section] + s.value - self.data_at * in_data)
 
     def resolve(self) -> None:
         for section, offset, kind, n, addend in self.relocations:
@@ -207,7 +207,7 @@ class _Layout:
                 if self.defined(n):
                     self.point(at, self.address(n), addend)
                 elif kind == _PLT32:
-                    self.point(at, Place(False, self.thunks[self.symbols[n].name]), addend)
+                    self.point(at, Address(False, self.thunks[self.symbols[n].name]), addend)
                 else:
                     raise Unusual
             elif kind in (_GOTPCREL, _GOTPCRELX, _REX_GOTPCRELX):
@@ -223,10 +223,10 @@ class _Layout:
         for name, at in self.thunks.items():
             self.point(at + 2, self.slot(name), -4)
 
-    def slot(self, name: str) -> Place:
-        return Place(True, self.slots[name] - self.data_at)
+    def slot(self, name: str) -> Address:
+        return Address(True, self.slots[name] - self.data_at)
 
-    def point(self, at: int, to: Place, addend: int) -> None:
+    def point(self, at: int, to: Address, addend: int) -> None:
         """Let the code at a place refer to another one by distance; that of data counts from where
         the code begins as if data began there, too."""
         if at >= self.data_at:

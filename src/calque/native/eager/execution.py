@@ -416,11 +416,13 @@ def of_program(p: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any
         config.exact,
         tuple((k, v) for k, v in params.items() if not isinstance(v, ClosedJaxpr)),
     )
-    cache = holder.cache if holder is not None and p.name == "jit" else {}
-    executable = cache.get(key)
+    # others are made for this call alone, and parameters that cannot be hashed are theirs
+    cache = holder.cache if holder is not None and p.name == "jit" else None
+    executable = None if cache is None else cache.get(key)
     if executable is None:
         executable = compile_program(
             trace_to_jaxpr(one_equation(p, params), avals), Options(p.name, config.exact)
         )
-        cache[key] = executable
+        if cache is not None:
+            cache[key] = executable
     return results(executable.program, p.multiple_results)

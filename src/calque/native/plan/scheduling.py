@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from calque.native.loops.tree import Body, For, Statement, Store, own_exprs, statements
 from calque.native.lower.sizes import Sizes
 from calque.native.plan.steps import Call, Nest, Step, changed
-from calque.native.schedule.nests import distributed, schedule
+from calque.native.scalars.expr import Buffer, Expr, walk
+from calque.native.schedule.nests import Schedule, distributed, schedule
+from calque.native.schedule.threads import PARALLEL_NS
 
 
 def scheduled(steps: Sequence[Step], sizes: Sizes) -> list[Step]:
@@ -17,7 +20,59 @@ def scheduled(steps: Sequence[Step], sizes: Sizes) -> list[Step]:
     def change(s: Step) -> Sequence[Step]:
         if not isinstance(s, Nest):
             return (s,)
-        made = distributed(s.body, sizes, s.slower) if s.vectors else schedule(s.body, sizes)
-        return (Call(made, s.body if s.in_order else None, s.stands_in),)
+        if s.vectors:
+            made = distributed(s.body, sizes, s.slower)
+            return (Call(made, s.body if s.in_order else None, s.stands_in),)
+        return [
+            Call(made, body if s.in_order else None, s.stands_in)
+            for body, made in pieces(s.body, sizes)
+        ]
 
     return changed(steps, change)
+
+
+def pieces(body: Body, sizes: Sizes) -> list[tuple[Body, Schedule]]:
+    """A nest as one kernel; or where one of its loops is long enough for threads, and only those
+    beside it are in the way, as several."""
+    whole = schedule(body, sizes)
+    loops = [s for s in body if isinstance(s, For)]
+    apart = len(loops) == len(body) > 1 and whole.extent is None and whole.ns > PARALLEL_NS
+    if not apart or hand_on_scalars(loops):
+        return [(body, whole)]
+    singles = [((s,), schedule((s,), sizes)) for s in loops]
+    if all(made.extent is None for _, made in singles):
+        return [(body, whole)]
+    out: list[tuple[Body, Schedule]] = []
+    waiting: tuple[Statement, ...] = ()
+    for single, made in singles:
+        if made.extent is None:
+            waiting += single
+            continue
+        if waiting:
+            out.append((waiting, schedule(waiting, sizes)))
+            waiting = ()
+        out.append((single, made))
+    return [*out, (waiting, schedule(waiting, sizes))] if waiting else out
+
+
+def hand_on_scalars(body: Sequence[For]) -> bool:
+    """Does a loop read what an earlier one folded, or a row on the stack that it wrote?"""
+    folded: set[str] = set()
+    rows: set[Buffer] = set()
+    for s in body:
+        mine: set[Buffer] = set()
+        seen: set[Expr] = set()
+        for t in statements((s,)):
+            if isinstance(t, Store) and t.buf.place == "stack":
+                mine.add(t.buf)
+            for root in own_exprs(t):
+                for e in walk(root, seen):
+                    if e.op == "ref" and e.attr[0] in folded:
+                        return True
+                    if e.op == "load" and e.attr.place == "stack":
+                        mine.add(e.attr)
+        if not rows.isdisjoint(mine):
+            return True
+        rows |= mine
+        folded.update(n for a in s.accs for n in a.names)
+    return False

@@ -32,8 +32,8 @@ class At:
     def __init__(self, array: Any):
         self.array = array
 
-    def __getitem__(self, index: Any) -> Place:
-        return Place(self.array, index)
+    def __getitem__(self, index: Any) -> Updates:
+        return Updates(self.array, index)
 
     def __repr__(self) -> str:
         return f"At({self.array!r})"
@@ -54,7 +54,7 @@ class Update(Protocol):
     ) -> Array: ...
 
 
-class Place:
+class Updates:
     """`x.at[index]`: every method gives a new array, the old one stays as it is.
 
     >>> import calque.numpy as jnp
@@ -150,7 +150,7 @@ class Place:
     def divide(self, values: Any, **options: Any) -> Any:
         """x.at[index].divide(y): x with its elements divided by y."""
         ones = ufuncs.true_divide(
-            self.array, Place(_ones_like(self.array), self.index).multiply(values, **options)
+            self.array, Updates(_ones_like(self.array), self.index).multiply(values, **options)
         )
         return (
             convert(ones, typeof(self.array).dtype)
@@ -161,7 +161,7 @@ class Place:
     def power(self, values: Any, **options: Any) -> Any:
         """x.at[index].power(y): x with its elements raised to y."""
         return ufuncs.power(
-            self.array, Place(_ones_like(self.array), self.index).multiply(values, **options)
+            self.array, Updates(_ones_like(self.array), self.index).multiply(values, **options)
         )
 
 
@@ -194,7 +194,7 @@ def _negatives_outside(index: Any, mode: Any, below: bool) -> Any:
 
 def _method(name: str, scatter: Callable[..., Any], doc: str) -> Callable[..., Any]:
     def update(
-        self: Place,
+        self: Updates,
         values: Any,
         *,
         indices_are_sorted: bool = False,
@@ -221,4 +221,4 @@ for _name, _scatter, _doc in (
     ("min", lax_scatter.scatter_min, "x with the smaller of element and value at the places."),
     ("max", lax_scatter.scatter_max, "x with the larger of element and value at the places."),
 ):
-    setattr(Place, _name, _method(_name, _scatter, _doc))
+    setattr(Updates, _name, _method(_name, _scatter, _doc))

@@ -112,7 +112,7 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Any:
     a = matrices("qr", a)
     if mode == "raw":
         return QRResult(*_reflections(a))
-    if mode not in ("reduced", "complete", "r"):
+    if mode not in ("reduced", "complete", "r", "full"):  # "full" is an old name of "reduced"
         raise ValueError(
             f"Unsupported QR decomposition mode '{mode}': it must be 'reduced', 'complete', 'r' or"
             " 'raw'"

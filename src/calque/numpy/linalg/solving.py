@@ -357,7 +357,7 @@ def lstsq(
             else rcond
         )
         u, s, vh = svd(a, full_matrices=False)
-        there = s >= convert(asarray(limit), real) * s[0]
+        there = (s > 0) & (s >= convert(asarray(limit), real) * s[0])
         rank = reductions.sum(there, dtype=np.int32)
         safe = where(there, s, np.ones((), real))
         weights = convert(where(there, 1 / safe, np.zeros((), real)), a.dtype)[:, None]

@@ -41,8 +41,9 @@ def check_dtype(name: str, *avals: ShapedArray) -> None:
             half = (
                 is_inexact(x.dtype) and x.dtype.itemsize < 4
             )  # LAPACK has no such routines; the type itself is no mistake
+            dtype = getattr(x.dtype, "name", x.dtype)
             raise (NotImplementedError if half else TypeError)(
-                f"{name} does not accept dtype {getattr(x.dtype, 'name', x.dtype)}: it needs"
+                f"{name} does not accept dtype {dtype}. Unsupported dtype {dtype}: it needs"
                 " float32, float64, complex64 or complex128"
             )
         if x.dtype != avals[0].dtype:

@@ -200,6 +200,8 @@ def _conv_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) ->
 
 def _conv_transpose_rule(ct: Any, x: Any, w: Any, **params: Any) -> list[Any]:
     linear = x if type(x) is UndefinedPrimal else w
+    if type(ct) is not Zero:  # of the type preferred for the result; the operands may be narrower
+        x, w = (_as_dtype(v, typeof(ct).dtype) for v in (x, w))
     if type(ct) is Zero:
         back: Any = Zero(linear.aval)
     elif linear is x:
@@ -209,6 +211,12 @@ def _conv_transpose_rule(ct: Any, x: Any, w: Any, **params: Any) -> list[Any]:
     if type(back) is not Zero and typeof(back).dtype != linear.aval.dtype:
         back = do.convert_element_type(back, new_dtype=linear.aval.dtype)
     return [back, None] if linear is x else [None, back]
+
+
+def _as_dtype(x: Any, dtype: Any) -> Any:
+    if type(x) is UndefinedPrimal or typeof(x).dtype == dtype:
+        return x
+    return do.convert_element_type(x, new_dtype=dtype)
 
 
 def _extents(

@@ -48,7 +48,7 @@ def minimize(
     >>> minimize(lambda x: jnp.sum((x - 2) ** 2), jnp.zeros(2), method="BFGS").x
     Array([2., 2.], dtype=float32)"""
     if not isinstance(args, tuple):
-        raise TypeError(f"minimize: args must be a tuple, got {args!r}")
+        raise TypeError(f"minimize: args argument must be a tuple, got {args!r}")
     name = method.lower()
     if name not in ("bfgs", _LIMITED):
         raise ValueError(f"minimize: method {method!r} not recognized; it must be 'BFGS'")

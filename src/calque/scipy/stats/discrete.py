@@ -136,7 +136,8 @@ def _multinomial_logpmf(x: Any, n: Any, p: Any) -> Any:
     check_arraylike("multinomial.logpmf", x, n, p)
     (p,) = promote_inexact(p)
     x = convert(as_operand(x), typeof(p).dtype)  # whole numbers, in any dtype
-    total = do.lgamma(convert(as_operand(n), typeof(p).dtype) + 1)
+    n = convert(as_operand(n), typeof(p).dtype)
+    total = do.lgamma(n + 1)
     value = total + jnp.sum(sp.xlogy(x, p) - do.lgamma(jnp.asarray(x) + 1), axis=-1)
     return jnp.where(jnp.equal(jnp.sum(x, axis=-1), n), value, -np.inf)
 

@@ -17,7 +17,7 @@ from calque.core.arrays import (
     to_array,
     to_numpy,
 )
-from calque.core.devices import Device, Space, all_devices
+from calque.core.devices import DEFAULT_DEVICE, Device, Space, all_devices
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.machine.state import Hook, process
@@ -88,7 +88,9 @@ def placed(x: Any, sharding: Sharding | None) -> Any:
     if names_no_device(sharding):
         return x
     if isinstance(sharding, SingleDeviceSharding) and len(all_devices()) == 1:
-        sharding = None  # there is no other place: arrays without a sharding take the quickest ways
+        if sharding.device_order[0].engine == DEFAULT_DEVICE.engine:
+            # there is no other place: arrays without a sharding take the quickest ways
+            sharding = None
     if x._extra is sharding:
         return x
     aval = x.aval.without_place()

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from calque.core import pytrees, trace_state
+from calque.core import backends, pytrees, trace_state
 from calque.core.arrays import ArrayImpl, to_array
 from calque.core.devices import Device
 from calque.core.jaxprs import ClosedJaxpr, subjaxprs
@@ -248,10 +248,8 @@ def has_constraints(closed: ClosedJaxpr) -> bool:
 def jit_shardings(ins: Any, outs: Any, device: Any, backend: str | None) -> JitShardings | None:
     """What `in_shardings`, `out_shardings`, `device` and `backend` ask for; with a device the
     results live there."""
-    if backend not in (None, "cpu"):
-        raise RuntimeError(
-            f"jit: unknown backend {backend!r}: the native engine has the platform 'cpu' only"
-        )
+    if backend not in (None, "cpu") and device is None:
+        device, backend = backends.known.devices_of(backend)[0], None
     if device is None:
         return None if ins is None and outs is None else JitShardings(ins, outs)
     if backend is not None:

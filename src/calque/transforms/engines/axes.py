@@ -30,13 +30,13 @@ class Axis(NamedTuple):
     mesh: Any = None  # of an axis of a `shard_map`: the mesh inside, of which it is a manual axis
 
 
-class Frame(NamedTuple):
+class BoundAxis(NamedTuple):
     axis: Axis
     trace: trace_state.Trace | None
 
 
 class _Scope(PerThread, name="axes in scope"):
-    frames: tuple[Frame, ...] = ()
+    frames: tuple[BoundAxis, ...] = ()
 
 
 _scope = _Scope()
@@ -45,7 +45,7 @@ _scope = _Scope()
 def bound(axes: Sequence[Axis], trace: trace_state.Trace | None = None) -> Inside[_Scope]:
     """These axes can be named inside; `trace` is the one that maps over them, if they are mapped by
     a trace."""
-    named = tuple([Frame(a, trace) for a in axes if a.name is not None or a.spmd])
+    named = tuple([BoundAxis(a, trace) for a in axes if a.name is not None or a.spmd])
     return _scope.inside(frames=_scope.frames + named)
 
 
@@ -54,7 +54,7 @@ def in_scope() -> tuple[Axis, ...]:
     return tuple([f.axis for f in _scope.frames])
 
 
-def find(name: Hashable, what: str = "the collective") -> Frame:
+def find(name: Hashable, what: str = "the collective") -> BoundAxis:
     for f in reversed(_scope.frames):
         if f.axis.name == name:
             return f

@@ -71,7 +71,7 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
     ... def f(x):
     ...     return x**2, lambda g: (g * x,)
     >>> calque.grad(f)(3.0)
-    Array(3., dtype=float32)"""
+    Array(3., dtype=float32, weak_type=True)"""
 
     @functools.wraps(fun)
     def wrapped_fun(*args: Any, **kwargs: Any) -> Any:

@@ -23,7 +23,7 @@ from calque.transforms.functions.custom_arguments import (
     nondiff_positions,
     of_wrapped,
 )
-from calque.transforms.primitives.custom_vjp import Forward, custom_vjp_call_p
+from calque.transforms.primitives.custom_vjp import ForwardResult, custom_vjp_call_p
 from calque.transforms.primitives.flow import convert, joined_type, type_text
 from calque.transforms.primitives.refs_arguments import without_refs
 
@@ -142,7 +142,7 @@ class _ForwardRule:
         self.given, self.fwd, self.bwd, self.symbolic_zeros = given, fwd, bwd, symbolic_zeros
         self.__name__ = name_of(fwd)
 
-    def __call__(self, primals: Sequence[Any], active: Sequence[bool]) -> Forward:
+    def __call__(self, primals: Sequence[Any], active: Sequence[bool]) -> ForwardResult:
         given = self.given
         values = [handed(x) for x in primals]
         seen = (
@@ -173,7 +173,7 @@ class _ForwardRule:
         leaves, res_tree = pytrees.flatten(kept)
         values, plain = _parted(leaves)
         avals = [typeof(x) for x in primals]
-        return Forward(
+        return ForwardResult(
             check_results(outs, pair[0], self.fwd),
             values,
             _BackwardRule(

@@ -280,9 +280,10 @@ def check_key_reuse(fun: Callable[..., Any], /, *args: Any) -> None:
     """An error if the function uses a key twice; it is traced, not run.
 
     >>> import calque
+    >>> from calque.experimental.key_reuse import _core
     >>> def twice(key):
     ...     return calque.random.bits(key) + calque.random.bits(key)
-    >>> check_key_reuse(twice, calque.random.key(0))
+    >>> _core.check_key_reuse(twice, calque.random.key(0))
     Traceback (most recent call last):
     KeyReuseError: In random_bits, argument 0 is already consumed. ..."""
     function_type_signature(fun, *args)

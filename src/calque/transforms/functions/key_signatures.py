@@ -71,6 +71,7 @@ class Forward(NamedTuple):
 class KeyReuseSignature:
     """Sinks, sources and forwards, in any order.
 
+    >>> from calque.experimental.key_reuse._core import KeyReuseSignature, Sink, Source
     >>> KeyReuseSignature(Source(0), Sink(1), Sink(0))
     KeyReuseSignature(Sink(0), Sink(1), Source(0))"""
 
@@ -154,7 +155,8 @@ def _slice(ins: Sequence[Any], outs: Sequence[Any], params: dict[str, Any]) -> A
     mask = np.zeros(shape, bool)
     steps = params["strides"] or (1,) * len(shape)
     mask[tuple(map(slice, starts, params["limit_indices"], steps))] = True
-    return KeyReuseSignature(Sink(0, mask), Source(0))
+    keys = mask if is_key(ins[0]) else mask.any(-1)  # whose words these are
+    return KeyReuseSignature(Sink(0, keys), Source(0))
 
 
 def _select(ins: Sequence[Any], outs: Sequence[Any], params: dict[str, Any]) -> Any:

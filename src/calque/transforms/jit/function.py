@@ -324,14 +324,14 @@ class JittedFunction:
             )
         if traced.keys is not NOTHING:
             key_reuse.consume_arguments(traced.keys, [*leaves, *traced.closed.consts], self.name)
-        executable = traced.compiled()
         if self.options.shardings is not None:
             self.options.shardings.check(
                 leaves, *self.placeable(*self.split(arguments.args, arguments.kwargs)[:2])
             )
         out, is_somewhere = traced.run(leaves)
         if not is_somewhere and not traced.ambient:
-            self.learn(arguments, traced, executable)
+            if traced.executable is not None:  # kept for this configuration
+                self.learn(arguments, traced, traced.executable)
         return pytrees.unflatten(traced.out_tree, out)
 
     def stage(self, traced: Traced, leaves: Sequence[Any]) -> list[Any]:

@@ -141,7 +141,7 @@ class Compiled(Stage):
 
     def __init__(self, program: Program, shown: Shown, placements: Sequence[Sharding | None]):
         super().__init__(program, shown, placements)
-        self._executable = program.compiled()
+        self._executable = program.compiled(program.own_place())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves, tree = pytrees.flatten((args, kwargs))

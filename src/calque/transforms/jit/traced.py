@@ -9,10 +9,12 @@ from calque.core import backends, pytrees
 from calque.core.arrays import share, to_array
 from calque.core.avals import ShapedArray
 from calque.core.config import config
+from calque.core.devices import DEFAULT_DEVICE, Device
 from calque.core.jaxprs import ClosedJaxpr, found_symbols
 from calque.core.lazy import LazyModule
 from calque.core.pause import no_collection
-from calque.transforms.devices.sharding_arrays import placed
+from calque.transforms.devices.sharding import Sharding
+from calque.transforms.devices.sharding_arrays import placed, sharding_of
 from calque.transforms.devices.sharding_constraint import has_constraints
 from calque.transforms.devices.sharding_propagation import is_placed, result_shardings
 from calque.transforms.functions import debug_nans
@@ -30,6 +32,7 @@ class Traced:
         "captures",
         "closed",
         "donated",
+        "elsewhere",
         "executable",
         "finds",
         "hoisted",
@@ -57,6 +60,7 @@ class Traced:
         self.closed, self.hoisted = closed, hoisted
         self.in_tree, self.out_tree, self.name = in_tree, out_tree, name
         self.executable: backends.Executable | None = None
+        self.elsewhere: dict[Device, backends.Executable] = {}  # for devices of other engines
         self.keys = NOTHING  # which arguments are random keys and are used up
         self.captures = captures.NOTHING  # what the function read that is no argument
         self.is_taught = False  # to machine code
@@ -74,26 +78,54 @@ class Traced:
         self.donated: tuple[int, ...] = ()  # flat inputs whose memory the program may take
         self.unusable: list[ShapedArray] = []
 
-    def compiled(self) -> backends.Executable:
-        if self.executable is not None:
-            return self.executable
+    def compiled(self, place: Device | None = None) -> backends.Executable:
+        """The program for a device of another engine; without one for what compiles here."""
+        known = self.executable if place is None else self.elsewhere.get(place)
+        if known is not None:
+            return known
         donation.warn_unusable(self.unusable, self.name)
         changes = config.changes_elsewhere()
-        options = backends.Options(self.name, config.exact, self.donated)
+        index, engine = (0, None) if place is None else (place.id, place.engine)
+        options = backends.Options(self.name, config.exact, self.donated, index)
         with no_collection():
             closed = self.closed
             if debug_nans.active():
                 closed = nan_checks.checked(closed, self.name)
-            made = backends.compile_program(closed, options)
+            made = backends.compile_program(closed, options, engine)
         log(f"Finished compiling {self.name}")
         # one for another configuration is for this call alone
         if self.settings == config.trace_key() and changes == config.changes_elsewhere():
-            self.executable = made
+            if place is None:
+                self.executable = made
+            else:
+                self.elsewhere[place] = made
         return made
+
+    def place_of(self, arrays: Sequence[Any], where: Sequence[Sharding | None]) -> Device | None:
+        """The device of another engine that the program runs on: that of its arguments, or of its
+        results."""
+        of_arguments = [sharding_of(x) for x in arrays if x._extra is not None]
+        devices = [d for s in (*of_arguments, *where) if s is not None for d in s.device_order]
+        others = {d for d in devices if d.engine != DEFAULT_DEVICE.engine}
+        if not others:
+            return None
+        if len(set(devices)) > 1:
+            raise ValueError(
+                f"{self.name}: the arguments and results of a program are on one device of an"
+                f" engine, but these are on {', '.join(sorted(map(str, set(devices))))}. Bring"
+                " them together with device_put"
+            )
+        return others.pop()
+
+    def own_place(self) -> Device | None:
+        """The device of another engine that the function says its results are on."""
+        if not has_constraints(self.closed):
+            return None
+        nowhere = [None] * len(self.closed.in_avals)
+        return self.place_of((), result_shardings(self.closed, nowhere, self.name))
 
     def run(self, leaves: Sequence[Any]) -> tuple[list[Any], bool]:
         """The results for these arguments, and whether anything says where they live."""
-        executable = self.compiled()
         arrays = [to_array(x) for x in leaves]
         if self.typed or is_placed(leaves):
             arrays = [
@@ -101,6 +133,7 @@ class Traced:
             ]
         is_somewhere = is_placed(leaves) or has_constraints(self.closed) or self.typed
         where = result_shardings(self.closed, leaves, self.name) if is_somewhere else []
+        executable = self.compiled(self.place_of(arrays, where) if is_somewhere else None)
         out = executable.call(arrays)
         if executable.program is None:
             donation.delete_donated(arrays, self.donated)

@@ -42,7 +42,7 @@ from calque.transforms.primitives.custom_calls import (
 from calque.transforms.primitives.flow import split
 
 
-class Forward(NamedTuple):
+class ForwardResult(NamedTuple):
     """What a forward rule gives: results, residuals, and the backward rule (residuals, cotangents)
     -> cotangents of arguments."""
 
@@ -173,7 +173,7 @@ def _jvp(
     refuse_closures(name, tangents[:num_consts], "custom_vjp")
     primals, tangents = primals[num_consts:], tangents[num_consts:]
     active = nonzero(tangents)
-    forward: Forward = fwd(primals, active)
+    forward: ForwardResult = fwd(primals, active)
     out_avals = tuple([typeof(o) for o in forward.outs])
     found = iter(
         custom_lin_p.bind(
@@ -223,8 +223,8 @@ class _BatchedForward:
         self.axis, self.rule, self.dims = axis, rule, dims
         self.__name__ = name_of(rule)
 
-    def __call__(self, primals: Sequence[Any], active: Sequence[bool]) -> Forward:
-        inner: list[Forward] = []
+    def __call__(self, primals: Sequence[Any], active: Sequence[bool]) -> ForwardResult:
+        inner: list[ForwardResult] = []
 
         def flat(*args: Any) -> list[Any]:
             found = self.rule(args, active)
@@ -235,7 +235,7 @@ class _BatchedForward:
         n = len(inner[0].outs)
         outs = [front(o, d, self.axis.size) for o, d in zip(found[:n], dims)]
         backward = _BatchedBackward(self.axis, inner[0].backward, tuple(dims[n:]), self.dims)
-        return Forward(outs, found[n:], backward)
+        return ForwardResult(outs, found[n:], backward)
 
 
 class _BatchedBackward:

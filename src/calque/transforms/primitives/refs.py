@@ -53,7 +53,7 @@ class AbstractRef:
         return f"Ref{{{getattr(self.dtype, 'name', self.dtype)}[{dims}]}}"
 
 
-class _Place(NamedTuple):
+class _Level(NamedTuple):
     """Where a value of a Ref lives: the trace that records there, and how deep transformations are
     nested."""
 
@@ -61,8 +61,8 @@ class _Place(NamedTuple):
     depth: int
 
 
-def _here() -> _Place:
-    return _Place(trace_state.dynamic_trace(), trace_state.depth())
+def _here() -> _Level:
+    return _Level(trace_state.dynamic_trace(), trace_state.depth())
 
 
 class RefTouched(ValueError):
@@ -74,7 +74,7 @@ class _Trials(PerThread, name="trials of functions with Refs"):
     they held."""
 
     def __init__(self) -> None:
-        self.stack: list[dict[Ref, tuple[Any, _Place]]] = []
+        self.stack: list[dict[Ref, tuple[Any, _Level]]] = []
 
 
 _trials = _Trials()

@@ -21,15 +21,31 @@ class HostFunction:
     """The meaning of an equation as a function of NumPy arrays, with results of exactly the types
     that the program expects."""
 
-    def __init__(self, e: Eqn, outs: Sequence[Tensor]) -> None:
+    def __init__(self, e: Eqn, outs: Sequence[Tensor], *, ordered: bool = False) -> None:
         self.primitive, self.params, self.outs = e.primitive, e.params, tuple(outs)
         self.records = tuple(
             v.aval.dtype.storage if isinstance(v.aval.dtype, ExtendedDType) else None
             for v in e.invars
         )
         self.source = e.source
+        self.ordered = ordered
+        self._errors: list[Exception] = []
 
-    def __call__(self, *args: Any) -> tuple[np.ndarray, ...]:
+    def __call__(self, *args: Any) -> tuple[Any, ...]:
+        """With a token first, of arguments and results, where effects keep their order."""
+        try:
+            if self.ordered:
+                return (args[0], *self.results(args[1:]))
+            return self.results(args)
+        except Exception as e:
+            self._errors.append(e)
+            raise
+
+    def take_error(self) -> Exception | None:
+        """What was raised here since this was asked last: XLA hands on its text alone."""
+        return self._errors.pop() if self._errors else None
+
+    def results(self, args: Sequence[Any]) -> tuple[np.ndarray, ...]:
         xs = [
             np.asarray(x) if record is None else _as_records(np.asarray(x), record)
             for x, record in zip(args, self.records, strict=True)
@@ -55,9 +71,8 @@ def _as_tensor(x: np.ndarray, t: Tensor) -> np.ndarray:
 def host_call(b: Builder, e: Eqn, outs: Sequence[Tensor], args: Sequence[Value]) -> list[Value]:
     """An equation whose meaning runs in Python, on the host."""
     ordered = bool(e.params.get("ordered")) or e.params.get("effect") == "OrderedDebug"
-    return call_host(
-        b, HostFunction(e, outs), outs, args, effect=e.primitive.effect, ordered=ordered
-    )
+    function = HostFunction(e, outs, ordered=ordered)
+    return call_host(b, function, outs, args, effect=e.primitive.effect, ordered=ordered)
 
 
 def call_host(

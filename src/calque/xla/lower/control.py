@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -190,8 +191,11 @@ def lower_cond(b: Builder, e: Eqn, outs: Sequence[Tensor], args: list[Value]) ->
     branches = e.params["branches"]
     orders = any(ordered_inside(c.jaxpr) for c in branches)
     token = b.ordered() if orders else None
-    if index.dtype == np.dtype(bool) or index.dtype != np.dtype("int32"):
-        index = b.convert(index, np.dtype("int32"))
+    is_number = index.dtype != np.dtype(bool)
+    index = b.convert(index, np.dtype("int32"))
+    if is_number and not _is_clamped(b, index):
+        first, last = b.scalar(0, index.dtype), b.scalar(len(branches) - 1, index.dtype)
+        index = b.same("stablehlo.clamp", index.tensor, first, index, last)
     regions = []
     for closed in branches:
         inner = b.within(Region())
@@ -204,6 +208,12 @@ def lower_cond(b: Builder, e: Eqn, outs: Sequence[Tensor], args: list[Value]) ->
     if orders:
         b.token = results.pop(0)
     return results
+
+
+def _is_clamped(b: Builder, index: Value) -> bool:
+    """Whether a clamp has just made this number."""
+    maker = next((op for op in reversed(b.region.ops) if index in op.results), None)
+    return maker is not None and maker.parts[0] == "stablehlo.clamp "
 
 
 # ---------------------------------------------------------------- calls
@@ -276,6 +286,8 @@ def lower_solve(b: Builder, e: Eqn, outs: Sequence[Tensor], args: list[Value]) -
 def lower_composite(b: Builder, e: Eqn, outs: Sequence[Tensor], args: list[Value]) -> list[Value]:
     """An operation under a name, with a function of what it means."""
     p = e.params
+    if not _OPERATION_NAME.fullmatch(p["name"]):  # MLIR has no operation of such a name
+        return call_function(b, symbol(p["name"]), p["jaxpr"], args)
     attributes = [f"{k} = {_attribute(leaves, tree)}" for k, leaves, tree in p["attributes"]]
     meaning = function_of(b, symbol(p["name"]), p["jaxpr"])
     inside = [f"composite_attributes = {{{', '.join(attributes)}}}"] if attributes else []
@@ -284,6 +296,9 @@ def lower_composite(b: Builder, e: Eqn, outs: Sequence[Tensor], args: list[Value
         inside.append(f"version = {p['version']} : i32")
     ending = f" {{{', '.join(inside)}}} : {signature([x.type for x in args], outs)}"
     return b.emit(outs, f'stablehlo.composite "{p["name"]}" ', *listed(args), ending)
+
+
+_OPERATION_NAME: Final = re.compile(r"[a-zA-Z]\w*(\.[\w$]+)+", re.ASCII)
 
 
 def _attribute(leaves: Sequence[Any], tree: Any) -> str:

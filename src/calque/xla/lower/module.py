@@ -6,9 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import ml_dtypes
+import numpy as np
+
 from calque.core.jaxprs import ClosedJaxpr, Jaxpr, Var
 from calque.xla.lower.control import symbol
 from calque.xla.lower.programs import constant_of, lower_program
+from calque.xla.lower.reductions import as_bytes
 from calque.xla.lower.rules import Builder, State
 from calque.xla.lower.table import MODULES
 from calque.xla.text.printing import printed
@@ -24,7 +28,9 @@ class Request:
 
     `donated` are the inputs whose memory the results may take; inputs that the program does not
     read are left out unless `keep_unused`. `results` and `arguments` name what goes in and out.
-    With `constants_as_arguments` large constants are further arguments, ahead of the others."""
+    With `constants_as_arguments` large constants are further arguments, ahead of the others; with
+    `plain_results` results of types that NumPy lacks are given as unsigned integers of their bits,
+    integers of fewer than eight bits as such of eight."""
 
     name: str = "main"
     donated: tuple[int, ...] = ()
@@ -33,6 +39,7 @@ class Request:
     results: Sequence[str] = ()
     platform: str = "cpu"
     constants_as_arguments: bool = False
+    plain_results: bool = False
 
 
 @dataclass(frozen=True)
@@ -107,12 +114,27 @@ def lower_module(closed: ClosedJaxpr, request: Request) -> LoweredModule:
     consts = [
         next(waiting) if any(c is h for h in hoisted) else constant_of(b, c) for c in closed.consts
     ]
-    b.returns(*lower_program(b, closed, [every[i] for i in range(len(ins))], consts))
+    found = lower_program(b, closed, [every[i] for i in range(len(ins))], consts)
+    if request.plain_results:
+        found = [as_plain(b, x) for x in found]
+        main.results = [x.type for x in found]
+    b.returns(*found)
     module.attributes = (
         f"mhlo.num_partitions = {state.partitions} : i32",
         "mhlo.num_replicas = 1 : i32",
     )
     return LoweredModule(module, tuple(kept), tuple(state.callbacks), tuple(hoisted))
+
+
+def as_plain(b: Builder, x: Value) -> Value:
+    """A result as an array of a type that NumPy itself has."""
+    name = x.dtype.name
+    if name.startswith("float4"):
+        bits = b.bitcast(x, x.tensor.with_dtype(ml_dtypes.uint4))
+        return b.convert(bits, np.dtype("uint8"))
+    if name == "bfloat16" or name.startswith("float8"):
+        return b.bitcast(x, x.tensor.with_dtype(f"uint{8 * x.dtype.itemsize}"))
+    return as_bytes(b, x)
 
 
 def is_large(c: Any) -> bool:

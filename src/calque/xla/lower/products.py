@@ -14,6 +14,7 @@ from calque.ops.dimension_numbers import (
     DotAlgorithmPreset,
     Precision,
 )
+from calque.xla.lower.reductions import BYTES, as_bytes
 from calque.xla.lower.rules import Builder, boolean, rule
 from calque.xla.text.tree import Value
 from calque.xla.text.types import Tensor, element_name, signature
@@ -90,6 +91,8 @@ def dot_general(
     (left, right), (left_batch, right_batch) = dimension_numbers
     if lhs.dtype != rhs.dtype and not _both_float8(lhs, rhs):
         lhs, rhs = b.convert(lhs, out.dtype), b.convert(rhs, out.dtype)
+    lhs, rhs = as_bytes(b, lhs), as_bytes(b, rhs)
+    found = as_bytes_type(out)
     dims = [
         f", {name} = [{', '.join(map(str, x))}] x [{', '.join(map(str, y))}]"
         for name, x, y in (
@@ -100,8 +103,14 @@ def dot_general(
     ]
     of_operands = ", ".join(precisions(precision))
     text = f"{''.join(dims)}, precision = [{of_operands}]{algorithm(precision)}"
-    types = signature([lhs.type, rhs.type], [out])
-    return b.one(out, "stablehlo.dot_general ", lhs, ", ", rhs, f"{text} : {types}")  # type: ignore[no-any-return]
+    types = signature([lhs.type, rhs.type], [found])
+    product = b.one(found, "stablehlo.dot_general ", lhs, ", ", rhs, f"{text} : {types}")
+    return b.convert(product, out.dtype)
+
+
+def as_bytes_type(out: Tensor) -> Tensor:
+    """The type of a result of `as_bytes` operands."""
+    return out.with_dtype(BYTES.get(out.dtype.name, out.dtype))
 
 
 def _both_float8(lhs: Value, rhs: Value) -> bool:

@@ -71,7 +71,7 @@ def lower_function(
 
 
 def literal(b: Builder, a: Literal) -> Value:
-    return b.scalar(a.val, type_of(a.aval).dtype)
+    return b.constant(host_data(a.val).astype(type_of(a.aval).dtype))
 
 
 def constant_of(b: Builder, x: Any) -> Value:
@@ -84,7 +84,7 @@ def host_data(x: Any) -> np.ndarray:
     data = to_numpy(x) if hasattr(x, "aval") else np.asarray(x)
     names = data.dtype.names
     if names and names[0] != "float0":  # records of words
-        return np.asarray(np.ascontiguousarray(data)[names[0]])
+        return np.asarray(data[names[0]])
     return data
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from calque.core.dtypes import finfo, iinfo, is_complex, is_float, is_integer
 from calque.xla.lower.elementwise import lexicographic
-from calque.xla.lower.rules import RULES, Builder, Rule, array_i64, rule
+from calque.xla.lower.rules import RULES, Builder, Rule, array_i64
 from calque.xla.text.tree import Part, Region, Value
 from calque.xla.text.types import Tensor, signature
 
@@ -160,6 +160,7 @@ RULES.update({f"reduce_{kind}": _reduction(kind) for kind in MONOIDS})
 def _position(direction: str) -> Rule:
     def lower(b: Builder, out: Tensor, x: Value, *, axes: Sequence[int], index_dtype: Any) -> Value:
         (axis,) = axes
+        x = as_bytes(b, x)
         places = b.iota(index_dtype, x.shape, axis)
         limit = least(x.dtype) if direction == "GT" else greatest(x.dtype)
         starts = [b.scalar(limit, x.dtype), b.scalar(0, index_dtype)]
@@ -167,6 +168,15 @@ def _position(direction: str) -> Rule:
         return _reduce(b, [x, places], starts, axes, outs, _better(direction))[1]
 
     return lower
+
+
+BYTES: Final = {"int2": "int8", "int4": "int8", "uint2": "uint8", "uint4": "uint8"}
+
+
+def as_bytes(b: Builder, x: Value) -> Value:
+    """Integers of fewer than eight bits, which XLA keeps packed, as ones of eight."""
+    wider = BYTES.get(x.dtype.name)
+    return x if wider is None else b.convert(x, np.dtype(wider))
 
 
 def _better(direction: str) -> Callable[[Builder, list[Value]], Sequence[Value]]:
@@ -188,14 +198,13 @@ RULES.update(argmax=_position("GT"), argmin=_position("LT"))
 # ---------------------------------------------------------------- cumulative
 
 
-def _cumulative(kind: str) -> Rule:
+def _cumulative(combine: Combine, identity: Callable[[Any], Any]) -> Rule:
     """A window over all that comes before (after, in reverse)."""
 
     def lower(b: Builder, out: Tensor, x: Value, *, axis: int, reverse: bool) -> Value:
         n = x.shape[axis]
         if n == 0:
             return x
-        combine, identity = MONOIDS[kind]
         window = [n if d == axis else 1 for d in range(x.ndim)]
         pads = [(0, 0)] * x.ndim
         pads[axis] = (0, n - 1) if reverse else (n - 1, 0)
@@ -209,12 +218,7 @@ def _cumulative(kind: str) -> Rule:
     return lower
 
 
-RULES.update(
-    cumsum=_cumulative("sum"),
-    cumprod=_cumulative("prod"),
-    cummax=_cumulative("max"),
-    cummin=_cumulative("min"),
-)
+RULES.update({f"cum{kind}": _cumulative(*MONOIDS[kind]) for kind in ("sum", "prod", "max", "min")})
 
 
 def window_attributes(
@@ -250,29 +254,17 @@ def pairs(pads: Sequence[tuple[int, int]]) -> str:
 rule_of_reduce = _reduce
 
 
-@rule("cumlogsumexp")
-def cumlogsumexp(b: Builder, out: Tensor, x: Value, *, axis: int, reverse: bool) -> Value:
-    """Doubling steps: after step k each element holds the sum over the last 2**k elements."""
-    n = x.shape[axis]
-    step = 1
-    while step < n:
-        kept = b.along(x, axis, step, n) if reverse else b.along(x, axis, 0, n - step)
-        zeros = [n if d != axis else step for d, n in enumerate(x.shape)]
-        fill = b.filled(-np.inf, x.tensor.with_shape(zeros))
-        moved = b.concatenate([kept, fill] if reverse else [fill, kept], axis)
-        x = _logaddexp(b, x, moved)
-        step *= 2
-    return x
+# ---------------------------------------------------------------- logarithms of sums
 
 
 def _logaddexp(b: Builder, x: Value, y: Value) -> Value:
-    if is_complex(x.dtype):
-        raise NotImplementedError("cumlogsumexp of complex numbers has no form on XLA yet")
-    most, zero = b.binary("maximum", x, y), b.filled(0, x.tensor)
-    difference = b.binary("subtract", x, y)
-    away = b.same("stablehlo.negate", x.tensor, b.same("stablehlo.abs", x.tensor, difference))
-    exponential = b.same("stablehlo.exponential", x.tensor, away)
-    total = b.binary("add", most, b.same("stablehlo.log_plus_one", x.tensor, exponential))
-    same = b.compare("EQ", x, y)  # of infinities the difference is no number
-    doubled = b.binary("add", most, b.binary("add", zero, b.filled(np.log(2), x.tensor)))
-    return b.select(same, doubled, total)
+    """log(exp(x) + exp(y)); the sum of both where their difference is no number."""
+    t = x.tensor
+    gap = b.binary("subtract", x, y)
+    away = b.same("stablehlo.negate", t, b.same("stablehlo.abs", t, gap))
+    more = b.same("stablehlo.log_plus_one", t, b.same("stablehlo.exponential", t, away))
+    usual = b.binary("add", b.binary("maximum", x, y), more)
+    return b.select(b.compare("NE", gap, gap), b.binary("add", x, y), usual)
+
+
+RULES["cumlogsumexp"] = _cumulative(_logaddexp, least)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from calque.core.dtypes import is_complex, is_float
+from calque.xla.lower.reductions import BYTES, as_bytes
 from calque.xla.lower.rules import Builder, boolean, rule
 from calque.xla.text.tree import Value
 from calque.xla.text.types import Tensor
@@ -17,7 +18,8 @@ from calque.xla.text.types import Tensor
 def sort(
     b: Builder, outs: list[Tensor], *xs: Value, dimension: int, is_stable: bool, num_keys: int
 ) -> list[Value]:
-    types = [x.tensor.with_shape(()) for x in xs for _ in range(2)]
+    wide = [as_bytes(b, x) for x in xs]
+    types = [x.tensor.with_shape(()) for x in wide for _ in range(2)]
     inner, args = b.inside(types)
     keys = [
         (left, right)
@@ -26,7 +28,9 @@ def sort(
     ]
     inner.returns(_before(inner, keys))
     attributes = {"dimension": f"{dimension} : i64", "is_stable": boolean(is_stable)}
-    return b.generic("stablehlo.sort", outs, xs, attributes, inner.region)
+    kinds = [x.tensor for x in wide]
+    found = b.generic("stablehlo.sort", kinds, wide, attributes, inner.region)
+    return [b.convert(x, out.dtype) for x, out in zip(found, outs)]
 
 
 def _before(b: Builder, keys: Sequence[tuple[Value, Value]]) -> Value:
@@ -55,6 +59,8 @@ def ordered_parts(b: Builder, x: Value) -> list[Value]:
 
 
 def canonical(b: Builder, x: Value) -> Value:
+    if x.dtype.itemsize == 1:  # some of these have NaN where the sign of others is
+        x = b.convert(x, np.dtype("float32"))
     zero = b.filled(0, x.tensor)
     plain = b.select(b.compare("EQ", x, zero), b.filled(0, x.tensor), x)
     return b.select(b.compare("NE", x, x), b.filled(np.nan, x.tensor), plain)
@@ -84,14 +90,19 @@ def largest(
     b: Builder, outs: list[Tensor], x: Value, k: int, axis: int, *, descending: bool
 ) -> list[Value]:
     """The first k of a stable sort, values and places."""
+    if x.dtype.name in BYTES:
+        wide = as_bytes(b, x)
+        kinds = [outs[0].with_dtype(wide.dtype), outs[1]]
+        found = largest(b, kinds, wide, k, axis, descending=descending)
+        return [b.convert(found[0], x.dtype), found[1]]
     last = axis == x.ndim - 1
     if descending and last and outs[1].dtype == np.dtype("int32"):
         types = f"{x.type} -> ({outs[0]}, {outs[1]})"
         names = ["values", "indices"]
         return b.emit(outs, "chlo.top_k(", x, f", k = {k}) : {types}", hints=names)
     places = b.iota(outs[1].dtype, x.shape, axis)
-    kinds = [v.tensor.with_shape(()) for v in (x, places) for _ in range(2)]
-    inner, args = b.inside(kinds)
+    scalars = [v.tensor.with_shape(()) for v in (x, places) for _ in range(2)]
+    inner, args = b.inside(scalars)
     kind = "TOTALORDER" if is_float(x.dtype) else None
     inner.returns(inner.compare("GT" if descending else "LT", args[0], args[1], kind))
     attributes = {"dimension": f"{axis} : i64", "is_stable": "true"}

@@ -1,0 +1,59 @@
+"""The devices of XLA as places for arrays and programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from calque.core.devices import Device, all_devices
+from calque.machine.once import once
+from calque.xla import jaxlib
+
+
+class XlaDevice(Device):
+    """A device of a client of XLA."""
+
+    __slots__ = ("xla",)
+
+    engine = "xla_cpu"
+    device_kind = "cpu"
+
+    def __init__(self, platform: str, index: int, xla: Any) -> None:
+        super().__init__(index)
+        self.platform, self.xla = platform, xla
+
+    @property
+    def client(self) -> Any:  # type: ignore[override]
+        return self.xla.client
+
+    def memory_stats(self) -> Any:
+        """Statistics of the memory, where the device keeps them."""
+        return self.xla.memory_stats()
+
+    def __repr__(self) -> str:
+        return f"XlaCpuDevice(id={self.id})"
+
+    def __str__(self) -> str:
+        return f"{self.platform}:{self.id}"
+
+    def __reduce__(self) -> Any:
+        return device_of, (self.id,)
+
+
+@once
+def cpu_client() -> Any:
+    """The CPU under XLA, with as many devices as this process has virtual ones."""
+    return jaxlib.cpu_client(len(all_devices()))
+
+
+@once
+def cpu_devices() -> tuple[XlaDevice, ...]:
+    """The CPU under XLA, as devices."""
+    return tuple(XlaDevice("xla_cpu", i, device) for i, device in enumerate(cpu_client().devices()))
+
+
+def device_of(index: int) -> XlaDevice:
+    """The device with this number."""
+    devices = cpu_devices()
+    if not 0 <= index < len(devices):
+        raise ValueError(f"there is no device xla_cpu:{index}: there are {len(devices)}")
+    return devices[index]

@@ -1,0 +1,55 @@
+"""Uniform values: bounds, dtypes, and that they fill their range evenly."""
+
+import numpy as np
+import pytest
+
+import calque
+import calque.numpy as jnp
+from calque import random
+
+KEY = random.key(0)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_floats_stay_in_their_range(dtype):
+    x = random.uniform(KEY, (20_000,), dtype, -2.0, 3.0)
+    v = np.asarray(x.astype(jnp.float32))
+    assert x.dtype == jnp.dtype(dtype) and v.min() >= -2 and v.max() <= 3
+    counts, _ = np.histogram(v, 10, (-2, 3))
+    assert abs(counts / 20_000 - 0.1).max() < 0.02
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint32"])
+def test_integers_take_every_value(dtype):
+    x = np.asarray(random.randint(KEY, (2000,), 3, 11, dtype))
+    assert x.dtype == np.dtype(dtype) and sorted(set(x.tolist())) == list(range(3, 11))
+    assert (
+        np.asarray(random.randint(KEY, (50,), 5, 5, dtype)).tolist() == [5] * 50
+    )  # an empty range
+
+
+def test_bounds_broadcast():
+    low, high = jnp.array([[0.0], [10.0]]), jnp.array([1.0, 2.0, 3.0])
+    x = np.asarray(random.uniform(KEY, (2, 3), minval=low, maxval=low + high))
+    assert (x >= np.asarray(low)).all() and (x < np.asarray(low + high)).all()
+    n = np.asarray(random.randint(KEY, (2, 3), jnp.array([[0], [100]]), jnp.array([1, 2, 3]) + 100))
+    assert (n[1] >= 100).all()
+
+
+def test_the_same_key_gives_the_same_values():
+    a, b = random.uniform(KEY, (5,)), calque.jit(lambda k: random.uniform(k, (5,)))(KEY)
+    assert a.tolist() == b.tolist() != random.uniform(random.key(1), (5,)).tolist()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: random.uniform(KEY, (2,), "int32"),
+        lambda: random.randint(KEY, (2,), 0, 5, "float32"),
+        lambda: random.uniform(KEY, (2,), minval=jnp.zeros(3)),
+        lambda: random.uniform(3.0, (2,)),
+    ],
+)
+def test_bad_arguments(call):
+    with pytest.raises((TypeError, ValueError)):
+        call()

@@ -1,0 +1,212 @@
+"""Programs on XLA's CPU: how they are asked for, where their results are, what they raise."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import calque as jax
+import calque.numpy as jnp
+from calque import lax
+from calque.core import backends
+from calque.core.config import config
+from tests.xla.mlir import needs_jaxlib
+
+pytestmark = needs_jaxlib
+x = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+@pytest.fixture
+def on_xla() -> Iterator[None]:
+    with config.override("calque_platforms", "xla_cpu"):
+        yield
+
+
+def engine(f: Any, *args: Any) -> str:
+    """The module of the class that runs a program."""
+    return type(jax.jit(f).lower(*args).compile().runtime_executable()).__module__
+
+
+def test_the_platform_chooses_the_engine(on_xla: None) -> None:
+    assert engine(jnp.sin, x) == "calque.xla.engine"
+    np.testing.assert_allclose(jax.jit(jnp.sin)(x), np.sin(x), rtol=1e-6)
+    with config.override("calque_platforms", "cpu"):
+        assert engine(jnp.sin, x).startswith("calque.native.")
+    with config.override("calque_platforms", "xla_cpu,cpu"):
+        assert engine(jnp.sin, x) == "calque.xla.engine"
+
+
+def test_the_environment_chooses_it() -> None:
+    script = (
+        "import calque, sys, calque.numpy as jnp; calque.jit(jnp.sin)(1.0);"
+        "print('jaxlib' in sys.modules, 'jax' in sys.modules)"
+    )
+    for platform, expected in (("xla_cpu", "True False"), ("cpu", "False False")):
+        environment = {**os.environ, "CALQUE_PLATFORMS": platform}
+        done = subprocess.run(
+            [sys.executable, "-c", script], env=environment, check=True, capture_output=True
+        )
+        assert done.stdout.decode().strip() == expected
+
+
+def test_unknown_platforms_name_the_known_ones() -> None:
+    with (
+        config.override("calque_platforms", "cuda"),
+        pytest.raises(RuntimeError, match=r"Unable to initialize backend 'cuda'.*cpu, xla_cpu"),
+    ):
+        jax.jit(jnp.sin)(x)
+    with pytest.raises(RuntimeError, match="Unknown backend tpu"):
+        jax.devices("tpu")
+
+
+def test_a_function_may_ask_for_the_engine() -> None:
+    f = jax.jit(jnp.sin, backend="xla_cpu")
+    out = f(x)
+    assert out.devices() == {jax.devices("xla_cpu")[0]}
+    assert type(f.lower(x).compile().runtime_executable()).__module__ == "calque.xla.engine"
+    g = jax.jit(jnp.sin, device=jax.devices("xla_cpu")[0])
+    np.testing.assert_array_equal(g(x), out)
+
+
+def test_programs_run_where_their_arguments_are() -> None:
+    there = jax.device_put(x, jax.devices("xla_cpu")[0])
+    assert there.devices() == {jax.devices("xla_cpu")[0]}
+    out = jax.jit(lambda v: v * 2)(there)
+    assert out.devices() == there.devices() and out.sharding == there.sharding
+    back = jax.device_put(out, jax.devices()[0])
+    assert back.devices() == {jax.devices()[0]}
+    np.testing.assert_array_equal(back, 2 * x)
+
+
+def test_arguments_on_two_engines_are_refused() -> None:
+    script = (
+        "import calque as jax, calque.numpy as jnp\n"
+        "here, there = jax.devices()[0], jax.devices('xla_cpu')[1]\n"
+        "a, b = jax.device_put(jnp.ones(2), here), jax.device_put(jnp.ones(2), there)\n"
+        "assert jax.jit(jnp.sin)(b).devices() == {there}\n"
+        "try:\n    jax.jit(jnp.add)(a, b)\n"
+        "except ValueError as e:\n    assert 'device' in str(e), e\n"
+        "else:\n    raise AssertionError('accepted')\n"
+    )
+    environment = {**os.environ, "CALQUE_NUM_CPU_DEVICES": "2"}
+    subprocess.run([sys.executable, "-c", script], env=environment, check=True)
+
+
+def test_the_stages_of_a_compiled_program(on_xla: None) -> None:
+    compiled = jax.jit(lambda v: jnp.sin(v) @ v.T).lower(x).compile()
+    assert compiled.as_text().startswith("HloModule")
+    assert "stablehlo.sine" in compiled.as_text("stablehlo") and "sin" in compiled.as_text("jaxpr")
+    assert compiled.cost_analysis()["flops"] > 0
+    assert compiled.memory_analysis().argument_size_in_bytes == x.nbytes
+    with pytest.raises(ValueError, match="hlo, stablehlo and jaxpr"):
+        compiled.as_text("loops")
+
+
+def test_callbacks_and_their_errors(on_xla: None, capfd: pytest.CaptureFixture[str]) -> None:
+    def shown(v: Any) -> Any:
+        jax.debug.print("first {}", v[0, 0], ordered=True)
+        jax.debug.print("second {}", v[0, 1], ordered=True)
+        return jax.pure_callback(lambda a: np.asarray(a) * 2, v, v)
+
+    np.testing.assert_array_equal(jax.jit(shown)(x), 2 * x)
+    assert capfd.readouterr().out == "first 0.0\nsecond 1.0\n"
+
+    def fails(a: Any) -> Any:
+        raise ZeroDivisionError("no such number")
+
+    with pytest.raises(ZeroDivisionError, match="no such number"):
+        jax.jit(lambda v: jax.pure_callback(fails, v, v))(x)
+
+
+def test_ordered_effects_in_loops(on_xla: None, capfd: pytest.CaptureFixture[str]) -> None:
+    def body(i: Any, v: Any) -> Any:
+        lax.cond(
+            i > 0,
+            lambda: jax.debug.print("later {}", i, ordered=True),
+            lambda: jax.debug.print("zero {}", i, ordered=True),
+        )
+        return v + 1
+
+    jax.jit(lambda v: lax.fori_loop(0, 3, body, v))(0.0)
+    assert capfd.readouterr().out == "zero 0\nlater 1\nlater 2\n"
+
+
+def test_random_numbers_are_the_same_on_both_engines() -> None:
+    for implementation in ("threefry2x32", "rbg", "unsafe_rbg"):
+        key = jax.random.key(7, impl=implementation)
+
+        def draws(k: Any) -> Any:
+            a, b = jax.random.split(k)
+            folded = jax.random.fold_in(a, 3)
+            bits = [jax.random.bits(b, (5,), f"uint{n}") for n in (8, 16, 32)]
+            return bits, jax.random.key_data(folded), jax.random.permutation(a, 9)
+
+        here = jax.jit(draws)(key)
+        there = jax.jit(draws, backend="xla_cpu")(key)
+        jax.tree_util.tree_map(np.testing.assert_array_equal, here, there)
+
+
+def test_constants_large_and_small_and_keys(on_xla: None) -> None:
+    table, key = np.arange(1000.0, dtype=np.float32), jax.random.key(1)
+
+    def f(i: Any) -> Any:
+        whole = jnp.asarray(table)
+        return whole[i], whole.sum(), jax.random.uniform(key)
+
+    value, total, number = jax.jit(f)(3)
+    assert (float(value), float(total)) == (3.0, 499500.0)
+    assert float(number) == float(jax.random.uniform(key))
+
+
+def test_found_sizes_are_refused_with_the_remedy(on_xla: None) -> None:
+    with pytest.raises((NotImplementedError, TypeError), match="size="):
+        jax.jit(lambda v: v[v > 0])(x)
+    out = jax.jit(lambda v: jnp.nonzero(v > 0, size=6))(x)
+    assert out[0].shape == (6,)
+
+
+def test_derivatives_vmap_and_scans(on_xla: None) -> None:
+    def loss(w: Any, rows: Any) -> Any:
+        return lax.scan(lambda c, row: (jnp.tanh(c * w + row.sum()), c), 0.0, rows)[0]
+
+    g = jax.jit(jax.vmap(jax.grad(loss), (None, 0)))(0.5, np.stack([x, 2 * x]))
+    with config.override("calque_platforms", "cpu"):
+        want = jax.jit(jax.vmap(jax.grad(loss), (None, 0)))(0.5, np.stack([x, 2 * x]))
+    np.testing.assert_allclose(g, want, rtol=1e-5)
+
+
+def test_donated_arguments_are_gone(on_xla: None) -> None:
+    f = jax.jit(lambda v: v + 1, donate_argnums=0)
+    v = jnp.asarray(x) + 0
+    np.testing.assert_array_equal(f(v), x + 1)
+    assert v.is_deleted()
+
+
+def test_results_and_arguments_outlive_each_other(on_xla: None) -> None:
+    f = jax.jit(lambda v: (v + 1, v))
+    outs = [f(jnp.full((1000,), float(i))) for i in range(50)]
+    for i, (a, b) in enumerate(outs):
+        assert float(a[0]) == i + 1 and float(b[-1]) == i
+
+
+def test_wrong_types_are_refused(on_xla: None) -> None:
+    compiled = jax.jit(jnp.sin).lower(x).compile()
+    with pytest.raises(TypeError, match="expects"):
+        compiled(x[0])
+
+
+def test_without_jaxlib_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> str:
+        raise backends_error
+
+    from calque.xla import jaxlib
+
+    backends_error = jaxlib.XlaUnavailable(f"XLA needs jaxlib: {jaxlib.REMEDY}")
+    monkeypatch.setattr(jaxlib, "folder", missing)
+    with pytest.raises(RuntimeError, match="pip install"):
+        jaxlib.jaxlib.__wrapped__()
+    assert "xla_cpu" in backends.known.devices
