@@ -199,6 +199,18 @@ class Typing:
         """A value where a type says that it is."""
         return x
 
+    def batched(self, aval: ShapedArray, dim: int | None, axis: Any) -> ShapedArray:
+        """The type of all values of a type along an axis, in a further dimension if they differ."""
+        return aval
+
+    def row(self, aval: ShapedArray) -> ShapedArray:
+        """The type of an element along the first dimension."""
+        return ShapedArray(aval.shape[1:], aval.dtype, aval.weak_type)
+
+    def stacked(self, aval: ShapedArray, length: Any) -> ShapedArray:
+        """The type of so many values in a new first dimension."""
+        return ShapedArray((length, *aval.shape), aval.dtype, aval.weak_type)
+
     def casts(self, a: Any, b: Any) -> tuple[Any, ...]:
         """The axes along which values of type `b` vary and those of type `a` do not."""
         return ()
