@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import calque
-
 from tests.numpy.expressions import ARRAYS, check_jax, check_jit, check_numpy, lines
 
 DATA = ARRAYS | {
@@ -92,5 +91,5 @@ def test_any_character_may_name_an_index() -> None:
     a = np.arange(6.0).reshape(2, 3)
     for spec in ("a1,1b->ab", "_@,@#->_#", "aé,éb->ab"):
         np.testing.assert_allclose(calque.numpy.einsum(spec, a, a.T), a @ a.T)
-    with pytest.raises(ValueError, match="Character '.'"):
+    with pytest.raises(ValueError, match=r"Character '\.'"):
         calque.numpy.einsum("a.,.b->ab", a, a.T)
