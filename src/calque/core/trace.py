@@ -91,7 +91,7 @@ def _python_int(x: int) -> ShapedArray:
     limit = 1 << (8 * dtype.itemsize - 1)
     if not -limit <= x < limit:
         raise OverflowError(
-            f"Python int too large to convert to {dtype.name}: {x}; give it a wider dtype"
+            f"Python int {x} too large to convert to {dtype.name}; give it a wider dtype"
             + (
                 ""
                 if dtype.itemsize == 8
