@@ -49,7 +49,7 @@ class FlatCallback:
             try:
                 out = self.callback(*args, **kwargs)
             except Exception as error:
-                if isinstance(self.callback, Fail):  # what the program checks raises as it says
+                if isinstance(self.callback, Fail):  # it is there to raise
                     raise
                 raise of_callback(error) from error.__cause__
             if self.out_tree is None:
