@@ -14,6 +14,7 @@ from calque.xla.lower import (
     fourier,
     indexing,
     layout,
+    linalg,
     placing,
     products,
     random,
@@ -31,6 +32,7 @@ MODULES: Final = (
     fourier,
     indexing,
     layout,
+    linalg,
     placing,
     products,
     random,
@@ -77,10 +79,8 @@ REFUSED: Final = {
 ON_HOST: Final = frozenset(
     (
         "bessel_i0e",
-        "cholesky",
         "cholesky_update",
         "eig",
-        "eigh",
         "hessenberg",
         "householder_product",
         "igamma",
@@ -94,9 +94,7 @@ ON_HOST: Final = frozenset(
         "random_gamma_grad",
         "regularized_incomplete_beta",
         "schur",
-        "svd",
         "symmetric_product",
-        "triangular_solve",
         "tridiagonal",
         "tridiagonal_solve",
     )
