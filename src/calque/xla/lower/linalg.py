@@ -11,6 +11,8 @@ import numpy as np
 from calque.core.dtypes import is_complex
 from calque.core.jaxprs import Eqn
 from calque.xla.lower.callbacks import custom_call, host_call, layouts
+from calque.xla.lower.control import while_loop
+from calque.xla.lower.reductions import fold
 from calque.xla.lower.rules import Builder, equation_rule
 from calque.xla.text.tree import Value
 from calque.xla.text.types import Tensor
@@ -140,3 +142,86 @@ def svd(b: Builder, e: Eqn, outs: Sequence[Tensor], args: list[Value]) -> list[V
     _, s, u, vt, info = routine(b, "gesdd", [x], types, {"mode": letter(mode)})
     found = [s, u, vt] if p["compute_uv"] else [s]
     return [where_done(b, info, v) for v in found]
+
+
+@equation_rule("lu")
+def lu(b: Builder, e: Eqn, outs: Sequence[Tensor], args: list[Value]) -> list[Value]:
+    (x,) = args
+    if not has_routine(b, x):
+        return host_call(b, e, outs, args)
+    factors, pivots, _ = routine(b, "getrf", [x], [x.tensor, outs[1], info_of(x)], {})
+    pivots = b.binary("subtract", pivots, b.filled(1, pivots.tensor))
+    return [factors, pivots, permutation(b, pivots, x.shape[-2])]
+
+
+@equation_rule("lu_pivots_to_permutation")
+def lu_pivots(b: Builder, e: Eqn, outs: Sequence[Tensor], args: list[Value]) -> list[Value]:
+    if 0 in args[0].shape or not outs[0].shape[-1]:
+        return host_call(b, e, outs, args)
+    return [permutation(b, args[0], outs[0].shape[-1])]
+
+
+def permutation(b: Builder, pivots: Value, size: int) -> Value:
+    """The order of rows that exchanging row i with row pivots[i], for each i in turn, leads to."""
+    lead, kind = pivots.shape[:-1], pivots.dtype
+    axis = len(lead)
+    start = [b.scalar(0, INT), b.iota(kind, (*lead, size), axis)]
+
+    def condition(inner: Builder, carry: list[Value]) -> list[Value]:
+        return [inner.compare("LT", carry[0], inner.scalar(pivots.shape[-1], INT))]
+
+    def body(inner: Builder, carry: list[Value]) -> list[Value]:
+        i, order = carry
+        zero = inner.scalar(0, INT)
+        row = inner.dynamic_slice(pivots, [*[zero] * axis, i], (*lead, 1))
+        row = inner.broadcast(inner.reshape(row, lead), order.tensor, range(axis))
+        places = inner.iota(kind, order.shape, axis)
+        here = inner.compare("EQ", places, inner.convert(i, kind))
+        there = inner.compare("EQ", places, row)
+        first, second = [_picked(inner, mask, order, axis) for mask in (here, there)]
+        moved = inner.select(here, second, inner.select(there, first, order))
+        inside = _spread(inner, fold(inner, "or", there, (axis,)), order, axis)
+        return [inner.binary("add", i, inner.scalar(1, INT)), inner.select(inside, moved, order)]
+
+    return while_loop(b, start, condition, body)[1]
+
+
+def _picked(b: Builder, mask: Value, x: Value, axis: int) -> Value:
+    """The one element of each row that the mask is true at, as a whole row."""
+    chosen = b.select(mask, x, b.filled(0, x.tensor))
+    return _spread(b, fold(b, "sum", chosen, (axis,)), x, axis)
+
+
+def _spread(b: Builder, x: Value, like: Value, axis: int) -> Value:
+    return b.broadcast(x, Tensor(like.shape, x.dtype), range(axis))
+
+
+@equation_rule("householder_product")
+def householder(b: Builder, e: Eqn, outs: Sequence[Tensor], args: list[Value]) -> list[Value]:
+    a, taus = args
+    if not has_routine(b, a) or 0 in taus.shape:
+        return host_call(b, e, outs, args)
+    name = "ungqr" if is_complex(a.dtype) else "orgqr"
+    return routine(b, name, [a, taus], [a.tensor], {})
+
+
+@equation_rule("qr")
+def qr(b: Builder, e: Eqn, outs: Sequence[Tensor], args: list[Value]) -> list[Value]:
+    """The reflections, whose product is Q; R is the upper triangle."""
+    (x,) = args
+    if not has_routine(b, x) or e.params["pivoting"]:
+        return host_call(b, e, outs, args)
+    (m, n), lead = x.shape[-2:], x.shape[:-2]
+    k = min(m, n)
+    packed, taus = routine(b, "geqrf", [x], [x.tensor, x.tensor.with_shape((*lead, k))], {})
+    rows, columns = outs[0].shape[-1], x.ndim - 1
+    if rows > n:  # Q is square: its further columns begin as zeros
+        more = b.filled(0, x.tensor.with_shape((*lead, m, rows - n)))
+        square = b.concatenate([packed, more], columns)
+    else:
+        square = b.along(packed, columns, 0, rows)
+    name = "ungqr" if is_complex(x.dtype) else "orgqr"
+    (q,) = routine(b, name, [square, taus], [square.tensor], {})
+    r = b.along(packed, x.ndim - 2, 0, outs[1].shape[-2])
+    down, right = b.iota(INT, r.shape, r.ndim - 2), b.iota(INT, r.shape, r.ndim - 1)
+    return [q, b.select(b.compare("LE", down, right), r, b.filled(0, r.tensor))]
