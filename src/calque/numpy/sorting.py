@@ -234,7 +234,8 @@ def _nonzero_of_size(a: Any, size: int, fill_value: Any, dtype: Any) -> Any:
     )
     total = indexing.getitem(rank, n - 1)
     order = do.iota(dtype=dtype, shape=(size,), dimension=0)
-    flat = do.min(_bisect(rank, do.add(order, np.ones((), dtype)), "left"), as_number(n - 1, dtype))
+    found = convert(_bisect(rank, do.add(order, np.ones((), dtype)), "left"), dtype)
+    flat = do.min(found, as_number(n - 1, dtype))
     valid = do.lt(order, total)
     out = []
     stride = n

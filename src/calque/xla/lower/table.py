@@ -69,6 +69,7 @@ REFUSED: Final = {
             "all_gather_reduced",
             "ragged_all_to_all",
             "reduce_scatter",
+            "shard_map",
             "variance_of",
         ),
         _ONE_DEVICE,
