@@ -290,7 +290,7 @@ def _propagate(
         env[v] = _where(c)
     for e in closed.eqns:
         ins = tuple([None if isinstance(a, Literal) else env.get(a) for a in e.invars])
-        if e.primitive.name in ("jit", "closed_call"):
+        if e.primitive.name in ("jit", "closed_call", "call"):
             found = propagate(e.params["jaxpr"], ins, name)
         elif e.primitive.name == "shard_map":
             found = _of_map(e, ins)

@@ -167,7 +167,7 @@ def _rerun_scan(
 
 _RERUNS: Final[dict[str, Any]] = {
     **dict.fromkeys(
-        ("jit", "closed_call", "remat2", "custom_jvp_call", "custom_vjp_call"), _rerun_call
+        ("jit", "closed_call", "call", "remat2", "custom_jvp_call", "custom_vjp_call"), _rerun_call
     ),
     "cond": _rerun_cond,
     "while": _rerun_while,
