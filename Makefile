@@ -31,7 +31,9 @@ peer: $(VENV)/ready
 xla: $(VENV)/ready
 	$(RUN) -m pip install --quiet -e '.[dev,xla]'
 	$(RUN) -m pytest -n 2 tests/xla
-	CALQUE_PLATFORMS=xla_cpu $(RUN) -m pytest -n 2 tests/transforms/primitives tests/lax tests/random
+	CALQUE_PLATFORMS=xla_cpu $(RUN) -m pytest -n 2 tests/transforms/primitives \
+		tests/transforms/functions tests/transforms/engines tests/control_flow \
+		tests/compositions tests/lax tests/random
 
 # Random programs of the whole interface, by the hour: make fuzz MINUTES=60 SEED=1
 MINUTES ?= 60

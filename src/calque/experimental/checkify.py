@@ -542,7 +542,7 @@ _RULES: Final[dict[str, Callable[..., Result]]] = {
     "scan": _scan,
     "while": _while,
     **dict.fromkeys(
-        ("closed_call", "remat2", "custom_jvp_call", "custom_vjp_call", "custom_vmap_call"),
+        ("closed_call", "call", "remat2", "custom_jvp_call", "custom_vjp_call", "custom_vmap_call"),
         _inlined,
     ),
 }

@@ -234,7 +234,15 @@ def _of_while(ins: Sequence[Any], outs: Sequence[Any], params: dict[str, Any]) -
 
 _PROGRAMS: Final[dict[str, Callable[..., Any]]] = {
     **dict.fromkeys(
-        ("jit", "closed_call", "core_call", "composite", "custom_jvp_call", "custom_vjp_call"),
+        (
+            "jit",
+            "closed_call",
+            "call",
+            "core_call",
+            "composite",
+            "custom_jvp_call",
+            "custom_vjp_call",
+        ),
         _of_call,
     ),
     **dict.fromkeys(("custom_vmap_call", "custom_lin"), _of_call),
@@ -277,7 +285,7 @@ def check_key_reuse(fun: Callable[..., Any], /, *args: Any) -> None:
     ...     return calque.random.bits(key) + calque.random.bits(key)
     >>> _core.check_key_reuse(twice, calque.random.key(0))
     Traceback (most recent call last):
-    KeyReuseError: In random_bits, argument 0 is already consumed. ..."""
+    calque.core.errors.KeyReuseError: In random_bits, argument 0 is already consumed. ..."""
     function_type_signature(fun, *args)
 
 

@@ -49,6 +49,8 @@ class FlatCallback:
             try:
                 out = self.callback(*args, **kwargs)
             except Exception as error:
+                if isinstance(self.callback, Fail):  # it is there to raise
+                    raise
                 raise of_callback(error) from error.__cause__
             if self.out_tree is None:
                 return []
