@@ -31,13 +31,19 @@ peer: $(VENV)/ready
 xla: $(VENV)/ready
 	$(RUN) -m pip install --quiet -e '.[dev,xla]'
 	$(RUN) -m pytest -n 2 tests/xla
-	CALQUE_PLATFORMS=xla_cpu $(RUN) -m pytest -n 2 tests/transforms/primitives tests/lax tests/random
+	CALQUE_PLATFORMS=xla_cpu $(RUN) -m pytest -n 2 tests/transforms/primitives \
+		tests/transforms/functions tests/transforms/engines tests/control_flow \
+		tests/compositions tests/lax tests/random
 
 # Random programs of the whole interface, by the hour: make fuzz MINUTES=60 SEED=1
 MINUTES ?= 60
 SEED ?= $(shell date +%s)
 fuzz: $(VENV)/ready
 	$(RUN) -m tests.fuzz --programs 1000000 --minutes $(MINUTES) --seed $(SEED)
+
+# Memory stays flat and processes end well, by the thousand.
+soak: $(VENV)/ready
+	$(RUN) -m tests.soak
 
 # Tests of JAX and of the libraries built on it, by a kit that is no part of calque: CONFORMANCE_KIT=dir
 conformance:

@@ -64,6 +64,7 @@ def test_the_lattice_is_that_of_jax(x64):
         (np.dtype(t), True) for t in ("int64", "float64", "complex128")
     ]
     kinds = [k for k in kinds if "2" not in k[0].name[-2:] or k[0].itemsize > 1]
+    kinds = [k for k in kinds if not k[0].name.startswith("float6")]  # XLA has no such arrays
     python = {"int64": 1, "float64": 1.0, "complex128": 1j}
     jax.config.update("jax_enable_x64", x64)
     try:

@@ -19,12 +19,17 @@ print("fine")
 
 
 def run(
-    code: str, *, before: str = "", environment: Mapping[str, str] | None = None, timeout: int = 300
+    code: str,
+    *,
+    before: str = "",
+    after: str = NEXT,
+    environment: Mapping[str, str] | None = None,
+    timeout: int = 300,
 ) -> subprocess.CompletedProcess[str]:
     """Run a piece of Python and then one call more; `before` are commands of the shell."""
     paths = [str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH", "")]
     given = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in paths if p)}
-    command = [sys.executable, "-X", "faulthandler", "-c", textwrap.dedent(code) + NEXT]
+    command = [sys.executable, "-X", "faulthandler", "-c", textwrap.dedent(code) + after]
     if before:
         command = ["sh", "-c", f'{before}; exec "$@"', "sh", *command]
     return subprocess.run(

@@ -119,7 +119,7 @@ def test_what_is_refused():
         ck.check(jnp.array([True]), "a")
     with pytest.raises(IndexError):
         ck.check(True, "a {}")
-    with pytest.raises(TypeError, match="not an array"):
+    with pytest.raises(TypeError, match="Formatting arguments"):
         ck.check(True, "a {}", "text")
     with pytest.raises(ValueError, match="union of the sets"):
         ck.checkify(f, errors=frozenset({"all"}))
@@ -193,3 +193,26 @@ def test_a_failed_check_is_a_value_error():
         assert isinstance(caught.value, (ck.JaxRuntimeError, calque.errors.CalqueRuntimeError))
     with pytest.raises(ValueError, match=r"not with Array.*key<fry>"):
         ck.checkify(g)(jnp.float32(-1.0), key)[0].throw()
+
+
+def test_the_first_failure_in_time_is_told():
+    def going(state):
+        i, _ = state
+        ck.check(i < 0, "the test failed")
+        return i < 2
+
+    def step(state):
+        i, x = state
+        ck.check(x < 0, "the body failed")
+        return i + 1, x + 1
+
+    checked = ck.checkify(lambda i, x: lax.while_loop(going, step, (i, x)))
+    assert checked(0, 1)[0].get().startswith("the test failed")
+    assert checked(-1, 0)[0].get().startswith("the body failed")
+    assert checked(-2, -1)[0].get().startswith("the body failed")
+
+
+def test_what_is_no_array_is_handed_to_the_function():
+    error, text = ck.checkify(lambda name, flag: 1 if flag else len(name))("four", False)
+    assert error.get() is None and int(text) == 4
+    assert calque.jit(ck.checkify(lambda flag: 1 if flag else 2), static_argnums=0)(True)[1] == 1

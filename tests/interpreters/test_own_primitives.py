@@ -289,3 +289,16 @@ def test_rules_get_arrays_and_tuples() -> None:
     assert seen[0][:2] == (tuple, tuple) and seen[-1] == (tuple, tuple)
     assert all(isinstance(k, type) and k not in (int, float, np.ndarray) for s in seen for k in s)
     assert p.get_bind_params({"a": 1}) == ([], {"a": 1})
+
+
+def test_the_call_that_libraries_bind() -> None:
+    """`call_p` runs a program, in every transformation, as `closed_call_p` does."""
+    program = calque.make_jaxpr(lambda x: jnp.sin(x) * 2)(1.0)
+    for p in (core.primitives.call_p, core.primitives.closed_call_p):
+
+        def f(x, p=p):
+            return p.bind(x, jaxpr=program)[0]
+
+        assert float(f(1.0)) == float(calque.jit(f)(1.0)) == float(2 * jnp.sin(1.0))
+        assert float(calque.grad(f)(0.0)) == 2.0
+        assert calque.vmap(f)(jnp.zeros(3)).tolist() == [0.0] * 3

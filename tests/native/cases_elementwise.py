@@ -118,7 +118,9 @@ def plain_case(p: Primitive, *args: Any, **params: Any) -> Case:
     if dtype.kind == "c":
         return Case(p, args, params, COMPLEX_ULPS.get(p.name, 16))
     if p.name in ROUNDED:
-        return Case(p, args, params, 0 if dtype.name == "float4_e2m1fn" else None)  # it has no NaN
+        return Case(
+            p, args, params, 0 if dtype.name.startswith(("float4", "float6")) else None
+        )  # no NaN
     return Case(
         p,
         args,

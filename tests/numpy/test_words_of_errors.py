@@ -37,6 +37,13 @@ ERRORS = {
     "integer correlation": (lambda: jnp.corrcoef(X, dtype=int), ValueError, "corrcoef: dtype"),
     "where of ints": (lambda: jnp.mean(X, where=np.ones(3, int)), ValueError,
                       "jnp.mean: where must be"),
+    "where of ints, without nans": (
+        lambda: jnp.nanstd(X, where=np.ones(3, int)),
+        ValueError,
+        "jnp.nanstd: where must be",
+    ),
+    "variance of complex numbers": (lambda: jnp.var(C, dtype=np.float32), ValueError, "complex"),
+    "integer too long": (lambda: jnp.array([2**70]), OverflowError, "Python int too large"),
     "vector as initial": (lambda: jnp.max(X, initial=np.ones(3)), ValueError, "must be a scalar"),
     "in of a matrix": (lambda: 1 in jnp.ones((2, 2)), ValueError, "must be one-dimensional"),
     "vector in": (lambda: np.ones(2) in jnp.ones(2), ValueError, "must be a scalar"),

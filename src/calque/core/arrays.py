@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from calque.core.adopting import adopted, from_numpy, from_storage
-from calque.core.avals import ShapedArray
+from calque.core.avals import ShapedArray, nbytes
 from calque.core.dtypes import PYTHON_SCALARS, storage
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
@@ -76,7 +76,7 @@ def scalar(x: Any, dtype: Any, weak_type: bool = False) -> Any:
 def repeated(x: Any, aval: ShapedArray) -> Any:
     """An Array of this aval with the only element of `x`, an Array, everywhere."""
     size = storage(aval.dtype).itemsize
-    return filled(aval, aval.size * size, x, size)
+    return filled(aval, nbytes(aval), x, size)
 
 
 def to_array(x: Any) -> Any:

@@ -16,6 +16,7 @@ from calque.machine.once import Turns
 from calque.machine.state import Hook, process
 
 _LIMIT: Final = 100_000
+ADDRESSABLE: Final = 1 << 47  # bytes of a process
 _Kind = tuple[Any, ...]
 _kinds: Final[Interned[_Kind, _Kind]] = Interned(
     "ranks and dtypes", "ranks and dtypes that there are"
@@ -208,5 +209,11 @@ def _trim() -> None:
 
 
 def nbytes(aval: ShapedArray) -> int:
-    """Bytes of the elements; of a symbolic shape those of its hints."""
-    return getattr(aval.size, "hint", aval.size) * int(aval.dtype.itemsize)
+    """Bytes of the elements; of a symbolic shape those of its hints. MemoryError where no process
+    can address so many."""
+    n: int = getattr(aval.size, "hint", aval.size) * int(aval.dtype.itemsize)
+    if n > ADDRESSABLE:
+        raise MemoryError(
+            f"an array of type {aval.str_short()} has {n} bytes, more than a process can address"
+        )
+    return n

@@ -26,6 +26,8 @@ FLOAT8 = tuple(
         "float8_e5m2",
         "float8_e5m2fnuz",
         "float8_e8m0fnu",
+        "float6_e2m3fn",
+        "float6_e3m2fn",
         "float4_e2m1fn",
     )
     if hasattr(ml_dtypes, name)

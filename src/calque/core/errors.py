@@ -76,6 +76,10 @@ def of_callback(error: Exception) -> Exception:
     return made.with_traceback(error.__traceback__)
 
 
+class InvalidValueError(CalqueRuntimeError, FloatingPointError):
+    """A nan or an infinity that `calque_debug_nans` or `calque_debug_infs` forbids."""
+
+
 class StaleCaptureError(RuntimeError):
     """A captured value changed after tracing, and `on_stale` is "error"."""
 

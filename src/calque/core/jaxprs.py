@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from calque.core.avals import ShapedArray
-from calque.core.primitives import Primitive
+from calque.core.primitives import REGISTRY, Primitive
 from calque.core.source import Source
 from calque.core.symbols import Symbols
 from calque.machine.state import Hook, process
@@ -205,6 +205,12 @@ def subjaxprs(params: dict[str, Any]) -> Iterator[Jaxpr]:
                 yield v
 
 
+# primitive name -> an equation as a program of ordinary ones: compiled code has that in its place
+expansions: Final[dict[str, Callable[[Eqn], ClosedJaxpr]]] = process.container(
+    "expansions of equations", {}
+)
+
+
 def without_places(closed: ClosedJaxpr) -> ClosedJaxpr:
     """The program whose types say nothing of where values are, as it is compiled."""
     if "without places" not in closed.cache:
@@ -225,6 +231,8 @@ def _has_places(jaxpr: Jaxpr) -> bool:
             if getattr(v.aval, "place", None) is not None:
                 return True
         for e in j.eqns:
+            if e.primitive.name in expansions:
+                return True
             todo += subjaxprs(e.params)
     return False
 
@@ -252,14 +260,16 @@ def _without_places(jaxpr: Jaxpr) -> Jaxpr:
             return type(value)(inner(v) for v in value)
         return value
 
-    eqns = [
-        e.replace(
-            invars=[plain(a) for a in e.invars],
-            outvars=[plain(v) for v in e.outvars],
-            params={k: inner(v) for k, v in e.params.items()},
-        )
-        for e in jaxpr.eqns
-    ]
+    eqns = []
+    for e in jaxpr.eqns:
+        ins, outs = [plain(a) for a in e.invars], [plain(v) for v in e.outvars]
+        expand = expansions.get(e.primitive.name)
+        if expand is None:
+            params = {k: inner(v) for k, v in e.params.items()}
+            eqns.append(e.replace(invars=ins, outvars=outs, params=params))
+        else:
+            call = {"jaxpr": expand(e), "name": e.primitive.name}
+            eqns.append(e.replace(primitive=REGISTRY["jit"], invars=ins, outvars=outs, params=call))
     return jaxpr.replace(
         constvars=[plain(v) for v in jaxpr.constvars],
         invars=[plain(v) for v in jaxpr.invars],
@@ -307,6 +317,8 @@ def check_jaxpr(jaxpr: Jaxpr) -> None:
         defined.add(v)
     for e in jaxpr.eqns:
         _check_eqn(e, defined)
+        if e.primitive.name in expansions:  # checked where its axes could be named
+            continue
         for sub in subjaxprs(e.params):
             check_jaxpr(sub)
     for a in jaxpr.outvars:

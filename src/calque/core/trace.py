@@ -91,7 +91,7 @@ def _python_int(x: int) -> ShapedArray:
     limit = 1 << (8 * dtype.itemsize - 1)
     if not -limit <= x < limit:
         raise OverflowError(
-            f"Python int too large to convert to {dtype.name}: {x}; give it a wider dtype"
+            f"Python int {x} too large to convert to {dtype.name}; give it a wider dtype"
             + (
                 ""
                 if dtype.itemsize == 8
@@ -198,6 +198,18 @@ class Typing:
     def retyped(self, x: Any, aval: ShapedArray) -> Any:
         """A value where a type says that it is."""
         return x
+
+    def batched(self, aval: ShapedArray, dim: int | None, axis: Any) -> ShapedArray:
+        """The type of all values of a type along an axis, in a further dimension if they differ."""
+        return aval
+
+    def row(self, aval: ShapedArray) -> ShapedArray:
+        """The type of an element along the first dimension."""
+        return ShapedArray(aval.shape[1:], aval.dtype, aval.weak_type)
+
+    def stacked(self, aval: ShapedArray, length: Any) -> ShapedArray:
+        """The type of so many values in a new first dimension."""
+        return ShapedArray((length, *aval.shape), aval.dtype, aval.weak_type)
 
     def casts(self, a: Any, b: Any) -> tuple[Any, ...]:
         """The axes along which values of type `b` vary and those of type `a` do not."""

@@ -22,10 +22,12 @@ from calque.core.jaxprs import ClosedJaxpr, Eqn, Jaxpr, Var, subjaxprs
 from calque.core.primitives import Primitive
 from calque.core.source import at as source_at
 from calque.core.trace import literal_value, trace_to_jaxpr, typeof
+from calque.core.trace_state import Tracer
 from calque.ops.common import front
 from calque.ops.random.keys import keys_of_records
 from calque.transforms.engines.axes import Axis, AxisPrimitive
-from calque.transforms.engines.trees import FlatFunction, arrays, name_of
+from calque.transforms.engines.trees import FlatFunction, name_of
+from calque.transforms.functions.callbacks import is_value
 from calque.transforms.primitives.flow import split
 
 
@@ -117,6 +119,11 @@ class Error:
                 )
         return "\n".join(lines) if lines else None
 
+    @property
+    def _metadata(self) -> dict[int, Site]:
+        """What the checks say, by their numbers."""
+        return {i: f.site for i, f in enumerate(self._found)}
+
     def throw(self) -> None:
         """Raise the error if there is one."""
         check_error(self)
@@ -199,16 +206,15 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
     >>> checkify.check(x > 0, "x must be positive, got {x}", x=x)"""
     aval = typeof(pred)
     if aval.shape != () or aval.dtype != np.dtype(bool):
-        raise TypeError(f"checkify.check takes a scalar pred as argument, got {aval.str_short()}")
+        name = "debug_check" if debug else "check"
+        raise TypeError(f"{name} takes a scalar pred as argument, got {aval.str_short()}")
     leaves, tree = pytrees.flatten((fmt_args, fmt_kwargs))
-    payload = arrays(
-        leaves,
-        "checkify.check",
-        check,
-        (pred, msg, *fmt_args),
-        fmt_kwargs,
-        lambda i: f"{i} of the format",
-    )
+    try:
+        payload = [to_array(x) if not isinstance(x, Tracer) else x for x in leaves]
+    except TypeError as e:
+        raise TypeError(
+            f"Formatting arguments to checkify.check need to be arrays or trees of arrays: {e}"
+        ) from None
     _Formats().vformat(msg, fmt_args, fmt_kwargs)  # a format without its values is refused now
     check_p.bind(
         to_array(pred) if isinstance(pred, (bool, np.generic)) else pred,
@@ -432,11 +438,12 @@ def _run(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
     return _interpret(closed.jaxpr, closed.consts, args, frozenset())[0]
 
 
-def _first_round(inner: _Staged, old: Sequence[Any], new: Sequence[Any]) -> list[Any]:
+def _any_failed(found: Sequence[Outcome]) -> Any:
+    return functools.reduce(jnp.logical_or, [f.failed for f in found], jnp.zeros((), bool))
+
+
+def _unless(before: Any, old: Sequence[Any], new: Sequence[Any]) -> list[Any]:
     """Flags of a loop: those of the first round in which anything failed."""
-    before = functools.reduce(
-        jnp.logical_or, [f.failed for f in inner.found(old)], jnp.zeros((), bool)
-    )
     return [jnp.where(before, a, b) for a, b in zip(old, new, strict=True)]
 
 
@@ -459,7 +466,7 @@ def _scan(
         carry, ys, new = split(
             _run(inner.closed, [*consts, *carry, *row]), num_carry, inner.outs - num_carry
         )
-        return [*carry, *_first_round(inner, old, new), *ys]
+        return [*carry, *_unless(_any_failed(inner.found(old)), old, new), *ys]
 
     a_consts, a_carry, a_rows = split(jaxpr.in_avals, num_consts, num_carry)
     closed = trace_to_jaxpr(body, [*a_consts, *a_carry, *inner.avals(), *a_rows], "checkify")
@@ -509,12 +516,10 @@ def _while(
         )
         carry, new = split(_run(inner.closed, [*consts, *carry]), len(init))
         going, new_test = split(_run(test.closed, [*tests, *carry]), 1)
-        return [
-            *going,
-            *carry,
-            *_first_round(inner, old, new),
-            *_first_round(test, old_test, new_test),
-        ]
+        before = _any_failed([*inner.found(old), *test.found(old_test)])
+        kept = _unless(before, old, new)
+        before = before | _any_failed(inner.found(kept))
+        return [*going, *carry, *kept, *_unless(before, old_test, new_test)]
 
     first = _run(test.closed, [*cond_consts, *init])
     state = [first[0], *init, *flags, *first[1:]]
@@ -537,7 +542,7 @@ _RULES: Final[dict[str, Callable[..., Result]]] = {
     "scan": _scan,
     "while": _while,
     **dict.fromkeys(
-        ("closed_call", "remat2", "custom_jvp_call", "custom_vjp_call", "custom_vmap_call"),
+        ("closed_call", "call", "remat2", "custom_jvp_call", "custom_vjp_call", "custom_vmap_call"),
         _inlined,
     ),
 }
@@ -567,8 +572,17 @@ def checkify(
 
     def checked(*args: Any, **kwargs: Any) -> tuple[Error, Any]:
         leaves, tree = pytrees.flatten((args, kwargs))
-        values = arrays(leaves, "checkify", f, args, kwargs)
-        flat = FlatFunction(f, tree, "checkify")
+        # truth values and what is no array are handed to the function as they are
+        fixed = {i: x for i, x in enumerate(leaves) if isinstance(x, bool) or not is_value(x)}
+        rest = [i for i in range(len(leaves)) if i not in fixed]
+
+        def call(*given: Any) -> Any:
+            full = fixed | dict(zip(rest, given))
+            inner_args, inner_kwargs = pytrees.unflatten(tree, [full[i] for i in sorted(full)])
+            return f(*inner_args, **inner_kwargs)
+
+        values = [to_array(leaves[i]) for i in rest]
+        flat = FlatFunction(call, pytrees.structure((tuple(rest), {})), "checkify")
         closed = trace_to_jaxpr(flat, [typeof(x) for x in values], name_of(f))
         outs, found = _interpret(closed.jaxpr, closed.consts, values, kinds)
         return Error(found), pytrees.unflatten(flat.out_tree, outs)

@@ -426,7 +426,11 @@ def _from_sequence(x: Sequence[Any], dtype: Any) -> Any:
     if not leaves:
         return adopted(np.array(x, dtype if dtype is not None else canonicalize(float)))
     if dtype is None:
-        dtype, _ = promote(tuple([(a.dtype, a.weak_type) for a in map(typeof, leaves)]))
+        try:
+            avals = list(map(typeof, leaves))
+        except OverflowError as error:
+            raise OverflowError(f"Python int too large for an array: {error}") from None
+        dtype, _ = promote(tuple([(a.dtype, a.weak_type) for a in avals]))
     if is_extended(dtype) or any(isinstance(v, Tracer) for v in leaves):
         return _stacked(x, dtype)
     with np.errstate(all="ignore"):

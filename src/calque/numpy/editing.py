@@ -183,7 +183,7 @@ def insert(
         values = ravel(values)
     n = a.shape[k]
     if isinstance(obj, slice):
-        obj = np.arange(n, dtype=np.int32)[obj]
+        obj = np.arange(n, dtype=canonicalize(int))[obj]
     index = array_of("insert", obj)
     if index.ndim > 1:
         raise ValueError(

@@ -54,6 +54,7 @@ def _extreme(
     ) -> Array:
         refuse_out(name, out)
         a = array_of(name, a)
+        where = None if where is None else reductions.where_mask(name, where)
         if not is_inexact(a.dtype):
             return fold(a, axis, keepdims=keepdims, initial=initial, where=where)
         result = fold(
@@ -118,6 +119,7 @@ def _sum_like(name: str, fold: Callable[..., Any], neutral: int, doc: str) -> Na
     ) -> Array:
         refuse_out(name, out)
         a = array_of(name, a)
+        where = None if where is None else reductions.where_mask(name, where)
         return fold(
             without_nan(a, neutral), axis, dtype, keepdims=keepdims, initial=initial, where=where
         )
@@ -168,6 +170,7 @@ def nanmean(
     Array(2., dtype=float32)"""
     refuse_out("nanmean", out)
     a = array_of("nanmean", a)
+    where = None if where is None else reductions.where_mask("nanmean", where)
     if not is_inexact(a.dtype):
         return reductions.mean(a, axis, dtype, keepdims=keepdims, where=where)
     target = result_dtype(dtype, a.dtype)
@@ -191,9 +194,10 @@ def nanvar(
     """The variance over axes of the values that are not nan; nan where too few are left."""
     refuse_out("nanvar", out)
     a = array_of("nanvar", a)
+    where = None if where is None else reductions.where_mask("nanvar", where)
     (x,) = promote_inexact(a)
     target = result_dtype(dtype, real_part(typeof(x).dtype))
-    if dtype is not None and is_complex(typeof(x).dtype) and not is_inexact(target):
+    if dtype is not None and is_complex(typeof(x).dtype) and not is_complex(target):
         raise ValueError(f"nanvar: a complex array has no variance of dtype {target.name}")
     if is_float(target) and not is_complex(typeof(x).dtype):
         work = np.dtype("float32") if target.itemsize < 4 else target
@@ -206,7 +210,9 @@ def nanvar(
     )
     centered = where_(there, ufuncs.subtract(x, center), np.zeros((), typeof(x).dtype))
     squares = squared_magnitude(centered)
-    count = reductions.sum(convert(there, np.dtype("int32")), axis=axis, keepdims=keepdims)
+    count = reductions.sum(
+        convert(there, np.dtype("int32")), axis=axis, keepdims=keepdims, promote_integers=False
+    )
     left = count - np.asarray(ddof, np.int32)
     enough = left > np.int32(0)
     total = reductions.sum(squares, axis=canonical_axes(axis, typeof(x).ndim), keepdims=keepdims)
@@ -227,4 +233,5 @@ def nanstd(
 ) -> Array:
     """The standard deviation over axes of the values that are not nan."""
     refuse_out("nanstd", out)
+    where = None if where is None else reductions.where_mask("nanstd", where)
     return do.sqrt(nanvar(a, axis, dtype, None, ddof, keepdims, where, mean))

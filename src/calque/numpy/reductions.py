@@ -371,12 +371,7 @@ def var(
         ddof = correction  # type: ignore[assignment]
     (x,) = promote_inexact(as_operand(a))
     target = result_dtype(dtype, real_part(typeof(x).dtype))
-    if (
-        is_complex(typeof(x).dtype)
-        and dtype is not None
-        and not is_complex(target)
-        and not is_float(target)
-    ):
+    if is_complex(typeof(x).dtype) and dtype is not None and not is_complex(target):
         raise ValueError(f"var: a complex array has no variance of dtype {target.name}")
     if target == np.dtype(bool):
         raise TypeError("var: a variance cannot have dtype bool")

@@ -92,11 +92,9 @@ def scalar_type(dtype: Any) -> ScalarType:
     )
 
 
-# names of the standard floats that arrays cannot have yet: calling them says so
+# names of standard types that arrays cannot have yet: calling them says so
 _NAMED_ONLY = tuple(
-    np.dtype(getattr(ml_dtypes, n))
-    for n in ("float6_e2m3fn", "float6_e3m2fn", "int1", "uint1")
-    if hasattr(ml_dtypes, n)
+    np.dtype(getattr(ml_dtypes, n)) for n in ("int1", "uint1") if hasattr(ml_dtypes, n)
 )
 SCALAR_TYPES: Final = {d.name: scalar_type(d) for d in (*dtypes.ALL, *_NAMED_ONLY)}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any
 
@@ -234,7 +235,8 @@ def _nonzero_of_size(a: Any, size: int, fill_value: Any, dtype: Any) -> Any:
     )
     total = indexing.getitem(rank, n - 1)
     order = do.iota(dtype=dtype, shape=(size,), dimension=0)
-    flat = do.min(_bisect(rank, do.add(order, np.ones((), dtype)), "left"), as_number(n - 1, dtype))
+    found = convert(_bisect(rank, do.add(order, np.ones((), dtype)), "left"), dtype)
+    flat = do.min(found, as_number(n - 1, dtype))
     valid = do.lt(order, total)
     out = []
     stride = n
@@ -374,6 +376,11 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     if decimals == 0:
         return do.round(a, rounding_method=1)
     work = np.dtype("float32") if dtype.itemsize < 4 else dtype
+    most = np.finfo(work).maxexp * math.log10(2)
+    if decimals > most:  # there are no such digits
+        return to_array(a)
+    if decimals < -most:
+        return do.mul(a, np.zeros((), dtype))
     factor = np.asarray(10.0 ** abs(decimals)).astype(work)
     x = convert(a, work)
     if decimals > 0:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import calque
 from tests.numpy.expressions import ARRAYS, check_jax, check_jit, check_numpy, lines
 
 DATA = ARRAYS | {
@@ -84,3 +85,11 @@ def test_under_jit(case):
 @pytest.mark.parametrize("case", CASES)
 def test_as_jax(case):
     check_jax(case, DATA, tol=0.0001)
+
+
+def test_any_character_may_name_an_index() -> None:
+    a = np.arange(6.0).reshape(2, 3)
+    for spec in ("a1,1b->ab", "_@,@#->_#", "aé,éb->ab"):
+        np.testing.assert_allclose(calque.numpy.einsum(spec, a, a.T), a @ a.T)
+    with pytest.raises(ValueError, match=r"Character '\.'"):
+        calque.numpy.einsum("a.,.b->ab", a, a.T)

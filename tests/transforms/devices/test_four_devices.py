@@ -24,6 +24,7 @@ FILES = [
             "tiles",
             "casts",
             "type_constraints",
+            "shard_map_equation",
         )
     ],
     ROOT / "tests" / "test_devices.py",

@@ -46,4 +46,7 @@ def test_a_value_with_its_batch_dimension_elsewhere():
     assert np.asarray(placed(X, 0, 1, 3)).tolist() == X.T.tolist()
     assert np.asarray(placed(X[0], None, 1, 3)).tolist() == np.stack([X[0]] * 3, 1).tolist()
     aval = ShapedArray((4,), np.dtype("float32"))
-    assert batched_aval(aval, 1, 3).shape == (4, 3) and batched_aval(aval, None, 3) is aval
+    assert (
+        batched_aval(aval, 1, Axis(None, 3)).shape == (4, 3)
+        and batched_aval(aval, None, Axis(None, 3)) is aval
+    )

@@ -1,6 +1,10 @@
 import numpy as np
 import pytest
 
+import calque
+import calque.core
+import calque.experimental
+import calque.numpy as jnp
 from calque.transforms.functions.autodiff import grad
 from calque.transforms.functions.callbacks import (
     VMAP_METHODS,
@@ -125,3 +129,24 @@ def test_the_facade():
     from calque import experimental
 
     assert experimental.io_callback is io_callback
+
+
+@pytest.mark.parametrize("call", [calque.pure_callback, calque.experimental.io_callback])
+def test_results_need_not_be_numpy_arrays_of_the_same_tree(call, caplog):
+    class Foreign:
+        def __array__(self, dtype=None, copy=None):
+            return np.array(42.0, np.float32)
+
+    shape = calque.ShapeDtypeStruct((), np.float32)
+    assert float(calque.jit(lambda x: call(lambda x: Foreign(), shape, x))(1.0)) == 42.0
+    out = calque.jit(lambda x: call(lambda x: {"y": [x]}, {"y": [shape]}, [x]))(jnp.float32(2.0))
+    assert float(out["y"][0]) == 2.0
+    with pytest.raises(ValueError, match="result_shape_dtypes cannot specify 64-bit types"):
+        call(lambda: 1.0, calque.core.ShapedArray((), np.dtype("float64")))
+
+    def fail(x):
+        raise KeyError("lost")
+
+    with pytest.raises(Exception, match="lost"):
+        calque.jit(lambda x: call(fail, shape, x))(1.0)
+    assert "_callback failed" in caplog.text and "Traceback" in caplog.text

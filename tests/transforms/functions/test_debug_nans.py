@@ -137,3 +137,12 @@ def test_a_rule_that_gives_nan():
     f.defvjp(lambda x: (x, None), lambda _, ct: (ct * float("nan"),))
     with calque.debug_nans(), pytest.raises(FloatingPointError, match=r"invalid value \(nan\)"):
         calque.grad(f)(1.0)
+
+
+def test_what_no_operation_made_is_said():
+    with config.override("calque_debug_nans", True):
+        f = calque.jit(lambda x: x * 3.0)
+        with pytest.raises(FloatingPointError, match=r"de-optimized function did not .* input"):
+            f(jnp.float32(np.nan))
+        with pytest.raises(FloatingPointError, match=r"de-optimized function did not .* literal"):
+            calque.jit(lambda x: (jnp.nan, x))(1.0)

@@ -125,6 +125,7 @@ def test_placed_values_are_split_over_the_mesh_axes_given(names):
 def test_functions_are_objects_of_any_kind():
     class Scaled:
         __name__ = 3  # a parameter, say
+        __annotations__ = property(lambda self: 3)
         scale = 2.0
 
         def __call__(self, x):

@@ -11,5 +11,8 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     from calque.lax import (
         with_sharding_constraint,
     )
+    from calque.transforms.primitives.call import (
+        jit_p,
+    )
 
 __getattr__, __dir__ = _lazy.facade(__name__, __file__)

@@ -137,7 +137,7 @@ unit = Unit("interp")
 _save_thread = unit.extern("PyEval_SaveThread", ptr)
 _restore_thread = unit.extern("PyEval_RestoreThread", None, ptr)
 _check_signals = unit.extern("PyErr_CheckSignals", i32)
-_no_memory = unit.extern("PyErr_NoMemory", ptr)
+_format_error = unit.extern("PyErr_Format", ptr, ptr, ptr, vararg=True)
 _set_error = unit.extern("PyErr_SetString", None, ptr, ptr)
 _error_occurred = unit.extern("PyErr_Occurred", ptr)
 _tuple_new = unit.extern("PyTuple_New", ptr, i64)
@@ -148,6 +148,7 @@ _call_object = unit.extern("PyObject_CallObject", ptr, ptr, ptr)
 _decref = unit.extern("Py_DecRef", None, ptr)
 _pthread_self = unit.extern("pthread_self", i64)
 _clock_gettime = unit.extern("clock_gettime", i32, i32, ptr)
+_memory_error: Any = unit.cell("interp_memory_error", ptr, id(MemoryError))
 _overflow_error: Any = unit.cell("interp_overflow_error", ptr, id(OverflowError))
 _zero_division_error: Any = unit.cell("interp_zero_division_error", ptr, id(ZeroDivisionError))
 _kernel_type = signature(None, ptr, i64, i64)
@@ -516,12 +517,17 @@ def clear_given(program: ptr, outputs: ptr, release: i1) -> None:
 
 
 @unit.helper
-def report(status: i64) -> i32:
+def report(program: ptr, status: i64) -> i32:
     """Set the Python exception of a status, unless it is set already."""
     if likely(status == OK):
         return 0
     if status == NO_MEMORY:
-        _no_memory()
+        _format_error(
+            _memory_error,
+            "no memory for what a program computes in between: %zd bytes, and arrays of sizes that"
+            " it finds",
+            Header(program).arena_bytes,
+        )
     elif status == TOO_LARGE:
         _set_error(_overflow_error, "a size computed while the program ran does not fit in 64 bits")
     elif status == DIVIDED_BY_ZERO:
@@ -580,4 +586,4 @@ def calque_run(program: ptr, inputs: ptr, outputs: ptr) -> i32:
         calque_free(frame)
     if far_arena:
         calque_free(arena)
-    return report(status)
+    return report(program, status)

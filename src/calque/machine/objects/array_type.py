@@ -49,6 +49,7 @@ from calque.machine.objects.pyapi import (
     NdArray,
     PyArray_NewFromDescr,
     PyArray_SetBaseObject,
+    PyErr_Format,
     PyErr_NoMemory,
     PyErr_Occurred,
     PyErr_SetString,
@@ -59,6 +60,7 @@ from calque.machine.objects.pyapi import (
     incref,
     make_builtin,
     make_type,
+    memory_error,
     new_reference,
     none,
     type_error,
@@ -195,7 +197,9 @@ def fresh_array(aval: ptr, nbytes: i64) -> ptr:
     """A new Array with a block of its own; NULL with MemoryError set."""
     block = calque_alloc(max(nbytes, 1)) if nbytes < LARGEST_BLOCK else NULL
     if unlikely(block == NULL):
-        return PyErr_NoMemory()
+        return PyErr_Format(
+            memory_error, "no memory for an array of type %R: %zd bytes", aval, nbytes
+        )
     array = array_object(aval, block, block, NULL)
     if unlikely(array == NULL):
         calque_free(block)

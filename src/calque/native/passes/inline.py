@@ -13,6 +13,7 @@ CALLS: Final = {
     "jit": "jaxpr",
     "pjit": "jaxpr",
     "closed_call": "jaxpr",
+    "call": "jaxpr",
     "composite": "jaxpr",
     "core_call": "call_jaxpr",
     "custom_jvp_call": "call_jaxpr",

@@ -9,6 +9,7 @@ from typing import Any, Final, Self
 import numpy as np
 
 from calque.core.arrays import to_numpy
+from calque.core.avals import ADDRESSABLE
 from calque.core.config import config
 from calque.core.lazy import LazyModule
 from calque.native.lower.graph import Node, kind_of
@@ -159,6 +160,11 @@ class Planner(Lower):
         self.count += 1
         b = buffer_of(f"{name}{self.count}", tuple(self.sizes.dim(d) for d in n.shape), n.dtype)
         self.measure(b)
+        if self.bytes[b] > ADDRESSABLE:
+            raise MemoryError(
+                f"{n.op} makes an array of type {n.aval.str_short()}: {self.bytes[b]} bytes are"
+                f" more than a process can address (at {n.source})"
+            )
         return b
 
     def measure(self, b: Buffer) -> None:

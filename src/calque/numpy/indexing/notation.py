@@ -75,11 +75,9 @@ def parse(subscripts: Any, operands: Sequence[Any]) -> tuple[list[str], str, lis
         )
     for term in [*inputs, *([right] if arrow else [])]:
         bare = term.replace("...", "", 1)
-        bad = [c for c in bare if not c.isalpha()]
-        if bad:
+        if "." in bare:  # any other character may name an index
             raise ValueError(
-                f"Character {bad[0]!r} is not a valid symbol in the einsum subscripts"
-                f" {subscripts!r}."
+                f"Character '.' is not a valid symbol in the einsum subscripts {subscripts!r}."
             )
     shapes = [x.shape for x in values]
     inputs, extra = _without_ellipses(inputs, shapes, subscripts, spec)

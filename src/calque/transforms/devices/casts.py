@@ -141,7 +141,7 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
     given = [n for n in names_of(axis_name) if n not in axes.names_in_scope()]
     if given and all(of_size_one.get(n) == 1 for n in given):
         return x  # along a mesh axis of one member there is nothing to tell
-    if given and all(n in of_size_one for n in given):
+    if given and all(n in of_size_one for n in given) and not ambient_mesh().manual_axes:
         raise ValueError(
             f"pvary should be called under jax.shard_map: nothing varies along {given} here"
         )

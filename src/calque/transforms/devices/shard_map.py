@@ -12,18 +12,16 @@ taken inside in replicated values are summed over the mesh.
 """
 
 import functools
-import math
 from collections.abc import Callable, Hashable, Sequence, Set
 from typing import Any
 
-from calque.core import pytrees
+from calque.core import pytrees, trace_state
 from calque.core.arrays import ArrayImpl
 from calque.core.avals import ShapedArray
 from calque.core.primitives import do
-from calque.core.trace import placed_typeof, trace_to_jaxpr, typeof
+from calque.core.trace import JaxprTrace, placed_typeof, trace_to_jaxpr, typeof
 from calque.core.trace_state import Tracer
 from calque.core.tracebacks import boundary
-from calque.ops.common import repeated, scalar_of
 from calque.transforms.devices.mesh import (
     AbstractMesh,
     AxisType,
@@ -45,6 +43,13 @@ from calque.transforms.devices.shard_map_checks import (
     own_spec,
     refuse_varying,
 )
+from calque.transforms.devices.shard_map_equation import (
+    call,
+    mapped_axes,
+    part_aval,
+    region,
+)
+from calque.transforms.devices.shard_map_parts import of_parts, whole
 from calque.transforms.devices.sharding import NamedSharding
 from calque.transforms.devices.sharding_arrays import placed, sharding_of
 from calque.transforms.devices.sharding_constraint import constrained
@@ -56,8 +61,6 @@ from calque.transforms.devices.typed_values import (
 )
 from calque.transforms.devices.types import ManualAxisType, Place, lenient, mat_of
 from calque.transforms.engines import axes
-from calque.transforms.engines.axes import Axis
-from calque.transforms.engines.batching import batch
 from calque.transforms.engines.signatures import check_callable
 from calque.transforms.engines.trees import FlatFunction, argument_name, arrays, name_of, wrapping
 
@@ -134,8 +137,8 @@ class _Mapping:
 
     def manual(self, mesh: Any) -> tuple[Hashable, ...]:
         """The mesh axes that are mapped, in the order of the mesh."""
-        known = [n for n in mesh.axis_names if not axes.splits(n)]
-        split = [n for n in mesh.axis_names if n not in known]
+        known = mesh.axis_names
+        split = [n for n in known if axes.splits(n)]
         check_not_split(self.in_specs, self.out_specs, split)
         if not self.axis_names <= set(known):
             raise ValueError(
@@ -165,6 +168,8 @@ class _Mapping:
                 f"The context mesh {here} should match the mesh passed to shard_map {mesh}"
             )
         call = _Call(self, mesh, self.manual(mesh), args)
+        if isinstance(trace_state.dynamic_trace(), JaxprTrace):
+            return call.recorded()
         return call.typed() if call.needs_types else call.run(call.values)
 
 
@@ -201,6 +206,12 @@ class _Call:
         for i, aval, s in zip(kept, self.avals, self.specs):
             check_input(self.f, mesh, args, i, aval, s)
             check_types(mesh, names, aval, s)
+        self.params = {
+            "mesh": mesh,
+            "check_vma": self.check,
+            "newly_manual_axes": frozenset(names),
+        }
+        self.mapped = mapped_axes(self.params)
         self.inside = mesh.abstract_mesh.update_axis_types(dict.fromkeys(names, AxisType.Manual))
         self.devices = self.mesh_of_devices()
         self.needs_types = bool(set(mesh.explicit_axes) - set(names)) and is_evaluating_all(
@@ -227,22 +238,60 @@ class _Call:
         outs = [x if s is None else placed(x, s) for x, s in zip(outs, where)]
         return pytrees.unflatten(self.flat.out_tree, outs)
 
-    def body(self, *parts: Any) -> list[Any]:
-        """The flat results of the function for its part of the arguments."""
+    def recorded(self) -> Any:
+        """The results, as an equation of the program that is recorded."""
+        specs: list[PartitionSpec] = []
+
+        def body(*parts: Any) -> list[Any]:
+            outs = self.flat(*self.filled(parts))
+            tree = pytrees.unflatten(self.flat.out_tree, outs)
+            found = flat_specs("out_specs", self.mapping.out_specs, tree, self.f)
+            specs[:] = [PartitionSpec() if s is None else s for s in found]
+            for i, (x, s) in enumerate(zip(outs, specs, strict=True)):
+                aval = typeof(x)
+                check_output(self.flat, self.mesh, s, aval.shape, i)
+                self.check_relation(mat_of(aval), s)
+            return outs
+
+        avals = [part_aval(a, s, self.params) for a, s in zip(self.avals, self.specs)]
+        with region(self.params):
+            closed = trace_to_jaxpr(body, avals, name_of(self.f))
+        outs = call(closed, self.values, tuple(self.specs), tuple(specs), self.params)
+        return pytrees.unflatten(self.flat.out_tree, outs)
+
+    def filled(self, parts: Sequence[Any]) -> list[Any]:
+        """The flat arguments: parts, and what is no array."""
         rest = iter(parts)
         n = len(parts) + len(self.fixed)
+        return [self.fixed[i] if i in self.fixed else next(rest) for i in range(n)]
+
+    def check_relation(self, mat: ManualAxisType, spec: PartitionSpec) -> None:
+        """A result relates to the axes as its spec says."""
+        if not self.check:
+            return
+        allowed = names_of_spec(spec) | spec.unreduced
+        extra = [n for n in self.names if n in mat.varying and n not in allowed]
+        if extra:
+            refuse_varying(self.f, self.mesh, spec, extra, list(mat.varying))
+        check_sums_of_output(mat, spec)
+
+    def body(self, *parts: Any) -> list[Any]:
+        """The flat results of the function for its part of the arguments."""
         with manual_region(self.inside, self.check):
-            return self.flat(*[self.fixed[i] if i in self.fixed else next(rest) for i in range(n)])
+            return self.flat(*self.filled(parts))
 
     def run(self, values: Sequence[Any]) -> Any:
-        sizes = self.mesh.shape
+        if self.devices is None and is_evaluating_all(values):
+            raise ValueError(
+                "Please pass `jax.Array`s with a `NamedSharding` as input to `shard_map` when"
+                " passing `AbstractMesh` to the mesh argument, or make a mesh the current one"
+            )
         with lenient():
-            parts = [
-                _split(self.cut(unplaced(x, a, self.names), a, s), s, self.names, sizes)
+            cut = [
+                self.cut(unplaced(x, a, self.names), a, s)
                 for x, a, s in zip(values, self.avals, self.specs)
             ]
-        mapped = [Axis(n, sizes[n], self.check, devices=True, mesh=self.inside) for n in self.names]
-        outs, varying, mats = _nested(self.body, mapped, parts, self.specs)
+        outs, varying, mats = of_parts(self.body, cut, self.specs, self.mapped)
         tree = pytrees.unflatten(self.flat.out_tree, outs)
         out_specs = [
             PartitionSpec() if s is None else s
@@ -269,28 +318,9 @@ class _Call:
         `varying`."""
         mesh, ndim = self.mesh, typeof(x).ndim - len(varying)
         check_output(self.flat, mesh, spec, typeof(x).shape[len(varying) :], i)
-        used = names_of_spec(spec)
-        if self.check:
-            extra = [
-                n
-                for n in self.names
-                if n in mat.varying and n not in used and n not in spec.unreduced
-            ]
-            if extra:
-                refuse_varying(self.f, mesh, spec, extra, list(mat.varying))
-            check_sums_of_output(mat, spec)
-        for n in spec.unreduced:  # it is kept as the sum
-            x = _summed(x, varying.index(n) if n in varying else None, mesh.shape[n])
-            varying = [v for v in varying if v != n]
-        for n in [v for v in varying if v not in used]:  # unchecked: what the first member has
-            x = _first(x, varying.index(n))
-            varying = [v for v in varying if v != n]
-        for n in self.names:
-            if n in used and n not in varying:
-                x = repeated(x, mesh.shape[n])
-                varying = [n, *varying]
+        self.check_relation(mat, spec)
         inner = _inner_entries(x, len(varying))
-        whole = _joined(x, varying, spec, ndim)
+        joined = whole(x, varying, spec, self.mapped)
         outer = PartitionSpec(
             *[
                 (*names_in(a), *names_in(b))
@@ -301,8 +331,8 @@ class _Call:
         )
         target = self.devices or mesh
         if isinstance(target, AbstractMesh) and target.are_all_axes_auto:
-            return whole
-        return constrained(whole, NamedSharding(target, outer))
+            return joined
+        return constrained(joined, NamedSharding(target, outer))
 
 
 def _sizes(mesh: Any) -> Any:
@@ -314,118 +344,3 @@ def _inner_entries(x: Any, lead: int) -> list[Any]:
     place = typeof(x).place
     entries = place.spec.partitions if isinstance(place, Place) else (None,) * typeof(x).ndim
     return list(entries[lead:])
-
-
-def _summed(x: Any, dim: int | None, size: int) -> Any:
-    """The sum over the members, which have a dimension if they differ."""
-    if dim is None:
-        return do.mul(x, scalar_of(typeof(x).dtype, size))
-    return do.reduce_sum(x, axes=(dim,))
-
-
-def _reshaped(x: Any, shape: Sequence[int]) -> Any:
-    if typeof(x).shape == tuple(shape):
-        return x
-    return do.reshape(x, new_sizes=tuple(shape))
-
-
-def _transposed(x: Any, order: Sequence[int]) -> Any:
-    return (
-        x if list(order) == list(range(len(order))) else do.transpose(x, permutation=tuple(order))
-    )
-
-
-def _split(x: Any, spec: PartitionSpec, names: Sequence[Hashable], sizes: Any) -> Any:
-    """The array with a leading dimension for each mesh axis in its spec, in the order of the
-    mesh."""
-    shape: list[int] = []
-    where: dict[Hashable, int] = {}
-    local = []
-    for n in spec.unreduced:
-        x = _alone(x, sizes[n])
-    ahead = len(spec.unreduced)
-    for k, n in enumerate(reversed([*spec.unreduced])):
-        where[n] = len(shape)
-        shape.append(typeof(x).shape[k])
-    spec = spec.update(partitions=(None,) * ahead + spec.partitions)
-    entries = spec.padded(typeof(x).ndim)
-    for d, entry in list(zip(typeof(x).shape, entries))[ahead:]:
-        for n in names_in(entry):
-            where[n] = len(shape)
-            shape.append(sizes[n])
-        local.append(len(shape))
-        shape.append(d // math.prod(sizes[n] for n in names_in(entry)))
-    return _transposed(_reshaped(x, shape), [where[n] for n in names if n in where] + local)
-
-
-def _alone(x: Any, size: int) -> Any:
-    """Summands of a value, one for each member: the first has it, the others zeros."""
-    aval = typeof(x)
-    zero = scalar_of(aval.dtype, 0)
-    row = do.reshape(x, new_sizes=(1, *aval.shape))
-    return do.pad(row, zero, padding_config=((0, size - 1, 0), *[(0, 0, 0)] * aval.ndim))
-
-
-def _joined(x: Any, varying: Sequence[Hashable], spec: PartitionSpec, ndim: int) -> Any:
-    """The inverse of `_split`."""
-    shape, order, out = typeof(x).shape, [], []
-    for k in range(ndim):
-        own = [
-            varying.index(n) for n in (names_in(spec.partitions[k]) if k < len(spec) else ())
-        ] + [len(varying) + k]
-        order += own
-        out.append(math.prod(shape[i] for i in own))
-    return _reshaped(_transposed(x, order), out)
-
-
-def _first(x: Any, dim: int) -> Any:
-    shape = typeof(x).shape
-    stop = tuple(1 if k == dim else n for k, n in enumerate(shape))
-    row = do.slice(x, start_indices=(0,) * len(shape), limit_indices=stop)
-    return do.squeeze(row, dimensions=(dim,))
-
-
-def _nested(
-    body: Callable[..., list[Any]],
-    mapped: Sequence[Axis],
-    parts: Sequence[Any],
-    specs: Sequence[PartitionSpec],
-) -> tuple[list[Any], list[list[Hashable]], list[ManualAxisType]]:
-    """Results of the function batched over every axis, the first outermost, the axes each has a
-    leading dimension for, and how each relates to the axes."""
-    used = [names_of_spec(s) | s.unreduced for s in specs]
-    varying: list[list[Hashable]] = []
-    mats: list[ManualAxisType] = []
-
-    def level(k: int, values: Sequence[Any]) -> list[Any]:
-        if k == len(mapped):
-            outs = body(*values)
-            varying.extend([] for _ in outs)
-            mats.extend(mat_of(typeof(x)) for x in outs)
-            return outs
-        axis = mapped[k]
-        dims = [0 if axis.name in u else None for u in used]
-        kinds = [_kind(s, axis.name) for s in specs]
-        outs, found = batch(lambda *inner: level(k + 1, inner), axis, values, dims, kinds)
-        for i, d in enumerate(found):
-            if d is not None:
-                varying[i].insert(0, axis.name)
-                outs[i] = (
-                    outs[i] if d == 0 else _transposed(outs[i], _to_front(typeof(outs[i]).ndim, d))
-                )
-        return outs
-
-    return level(0, parts), varying, mats
-
-
-def _kind(spec: PartitionSpec, name: Hashable) -> str | None:
-    """How an argument that is cut in this way relates to an axis."""
-    if name in spec.unreduced:
-        return "unreduced"
-    if name in spec.reduced:
-        return "reduced"
-    return "varying" if name in names_of_spec(spec) else None
-
-
-def _to_front(ndim: int, d: int) -> list[int]:
-    return [d, *[k for k in range(ndim) if k != d]]

@@ -239,7 +239,7 @@ def has_constraints(closed: ClosedJaxpr) -> bool:
         todo, found = [closed.jaxpr], False
         while todo and not found:
             for e in todo.pop().eqns:
-                found = found or e.primitive is sharding_constraint_p
+                found = found or e.primitive.name in ("sharding_constraint", "shard_map")
                 todo += subjaxprs(e.params)
         closed.cache["constraints"] = found
     return bool(found)

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from calque.core.arrays import ArrayImpl, is_deleted
 from calque.core.avals import ShapedArray
-from calque.core.jaxprs import ClosedJaxpr, Literal
+from calque.core.jaxprs import ClosedJaxpr, Eqn, Literal
 from calque.core.primitives import Primitive
 from calque.core.trace import typing
 from calque.transforms.devices.mesh import Mesh, current_mesh, devices_of
@@ -290,14 +290,27 @@ def _propagate(
         env[v] = _where(c)
     for e in closed.eqns:
         ins = tuple([None if isinstance(a, Literal) else env.get(a) for a in e.invars])
-        if e.primitive.name in ("jit", "closed_call"):
+        if e.primitive.name in ("jit", "closed_call", "call"):
             found = propagate(e.params["jaxpr"], ins, name)
+        elif e.primitive.name == "shard_map":
+            found = _of_map(e, ins)
         else:
             found = follow(
                 e.primitive, ins, [a.aval for a in e.invars], [v.aval for v in e.outvars], e.params
             )
         env.update(zip(e.outvars, found))
     return [None if isinstance(a, Literal) else env.get(a) for a in closed.jaxpr.outvars]
+
+
+def _of_map(e: Eqn, ins: Sequence[Sharding | None]) -> list[Sharding | None]:
+    """The results of a `shard_map` are where its `out_specs` say."""
+    mesh = e.params["mesh"]
+    return [_with_devices(NamedSharding(mesh, _known(s, mesh)), ins) for s in e.params["out_specs"]]
+
+
+def _known(spec: PartitionSpec, mesh: Any) -> PartitionSpec:
+    explicit = frozenset(mesh.explicit_axes)
+    return spec.update(unreduced=spec.unreduced & explicit, reduced=spec.reduced & explicit)
 
 
 def result_shardings(

@@ -15,6 +15,7 @@ from typing import Any, Final
 from calque.core.arrays import ArrayImpl
 from calque.core.avals import ShapedArray
 from calque.core.config import config
+from calque.core.dims import Dim
 from calque.core.dtypes import PYTHON_SCALARS
 from calque.core.jaxprs import subjaxprs
 from calque.core.primitives import Primitive, do
@@ -30,7 +31,6 @@ from calque.transforms.devices.specs import DuplicateSpecError, PartitionSpec, n
 from calque.transforms.devices.type_sums import joined_kind, sums
 from calque.transforms.devices.types import (
     EMPTY_MANUAL,
-    NO_AXES,
     Axes,
     ManualAxisType,
     Place,
@@ -59,6 +59,8 @@ def _mesh_of(avals: Avals, mesh: AbstractMesh) -> AbstractMesh:
     found: AbstractMesh | None = None
     for a in avals:
         if isinstance(a.place, Place):
+            if mesh.manual_axes and a.place.mesh.axis_names == mesh.axis_names:
+                return mesh  # values from around a `shard_map`, of another kind of axes
             if found is not None and a.place.mesh != found:
                 raise ValueError(
                     f"Mesh for all inputs should be equal. Got one mesh: {found} and another mesh:"
@@ -417,6 +419,29 @@ class _Typing(Typing):
     def retyped(self, x: Any, aval: ShapedArray) -> Any:
         return retyped(x, aval)
 
+    def batched(self, aval: ShapedArray, dim: int | None, axis: Any) -> ShapedArray:
+        shape, place = aval.shape, aval.place
+        if isinstance(place, Place):
+            if axis.checked:  # the members are all there: nothing varies any more
+                kinds = ("varying", "unreduced", "reduced")
+                rest = {k: getattr(place.mat, k) - {axis.name} for k in kinds}
+                place = place.updated(mat=place.mat.update(**rest))
+            if dim is not None:
+                entries = place.spec.partitions
+                place = place.with_entries((*entries[:dim], None, *entries[dim:]))
+        if dim is not None:
+            shape = (*shape[:dim], axis.size, *shape[dim:])
+        return ShapedArray(shape, aval.dtype, aval.weak_type, place)
+
+    def row(self, aval: ShapedArray) -> ShapedArray:
+        return self.without(aval, 0)
+
+    def stacked(self, aval: ShapedArray, length: Any) -> ShapedArray:
+        place = aval.place
+        if isinstance(place, Place):
+            place = place.with_entries((None, *place.spec.partitions))
+        return ShapedArray((length, *aval.shape), aval.dtype, aval.weak_type, place)
+
     def casts(self, a: Any, b: Any) -> tuple[Any, ...]:
         if getattr(b, "place", None) is None:
             return ()
@@ -466,7 +491,7 @@ class _Typing(Typing):
         if primitive.name == "cond" and out:
             return _joined_branches(out, params["branches"])
         if any(True for _ in subjaxprs(params)):
-            return out
+            return _of_programs(out, avals, mesh) if primitive.multiple_results else out
         known = [a for a in avals if isinstance(a, ShapedArray)]
         mesh = _mesh_of(known, mesh)
         if mesh.are_all_axes_auto:
@@ -496,25 +521,42 @@ def retyped(x: Any, aval: ShapedArray) -> Any:
 
 def agreeing(primitive: Primitive, args: Sequence[Any]) -> list[Any]:
     """The operands, all varying along the axes that one of them varies along."""
-    mats = [None if _is_constant(a) else mat_of(a.aval) for a in args]
-    joined = frozenset[Hashable]().union(*[m.varying for m in mats if m is not None])
-    if not joined or all(m is None or m.varying == joined for m in mats):
+    mats = [EMPTY_MANUAL if _is_constant(a) else mat_of(a.aval) for a in args]
+    joined = frozenset[Hashable]().union(*[m.varying for m in mats])
+    if not joined or all(m.varying == joined for m in mats):
         return list(args)
     if not config.auto_pcast:
         raise ValueError(
             f"Primitive {primitive.name} requires varying manual axes to match, but got"
-            f" {[set(m.varying) for m in mats if m is not None]}. Please cast with `jax.lax.pcast`"
+            f" {[set(m.varying) for m in mats]}. Please cast with `jax.lax.pcast`"
             " where that is needed, or set calque_auto_pcast"
         )
     out = []
     for a, m in zip(args, mats):
-        missing = NO_AXES if m is None else joined - m.varying
-        if m is not None and missing:
+        missing = joined - m.varying
+        if missing and type(a) is not Dim:
             names = in_mesh_order(ambient_mesh(), missing)
             cast = "reduced_vary_cast" if m.reduced == missing else "pvary"
             a = do[cast](a, axes=names)
         out.append(a)
     return out
+
+
+def _of_programs(out: Sequence[Any], avals: Avals, mesh: AbstractMesh) -> list[Any]:
+    """The types of what programs give. Where they do not say what varies, everything may that one
+    of the operands does."""
+    if not mesh.manual_axes:
+        return list(out)
+    varying = frozenset[Hashable]().union(
+        *[mat_of(a).varying for a in avals if isinstance(a, ShapedArray)]
+    )
+    mat = ManualAxisType(varying=varying)
+    return [
+        o.update(place=place_of(mesh, PartitionSpec(*[None] * o.ndim), mat))
+        if varying and type(o) is ShapedArray and o.place is None
+        else o
+        for o in out
+    ]
 
 
 def _joined_branches(out: Sequence[Any], branches: Sequence[Any]) -> list[Any]:

@@ -182,9 +182,10 @@ def variance(x: Any) -> frozenset[Hashable] | None:
             x = x.val
         elif type(x) is JVPTracer:
             x = x.primal
+        elif getattr(x._trace, "mesh", None) is not None:  # its types say it
+            return found | mat_of(x.aval).varying
         elif x._trace.level > lowest:
-            # a value of a program that is recorded inside the map
-            return None if x.aval.place is None else found | mat_of(x.aval).varying
+            return None  # a value of a program that is recorded inside the map
         else:
             break
     return found

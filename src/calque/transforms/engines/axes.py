@@ -74,7 +74,7 @@ def names_in_scope() -> set[Hashable]:
 
 def splits(name: Hashable) -> bool:
     """Whether a vmap around splits its dimension over this mesh axis: it is used up inside."""
-    return any(name in f.axis.spmd and f.axis.devices is False for f in _scope.frames)
+    return any(name in f.axis.spmd and not f.axis.devices for f in _scope.frames)
 
 
 def checked_below(level: int) -> tuple[Hashable, ...]:
@@ -89,10 +89,10 @@ def checked_below(level: int) -> tuple[Hashable, ...]:
 
 
 def lowest_checked() -> int:
-    """The level of the outermost trace that maps over a checked axis; very high if there is
-    none."""
+    """The level of the outermost trace that maps over a checked axis, 0 where a program is recorded
+    for one; very high if there is none."""
     return min(
-        [f.trace.level for f in _scope.frames if f.axis.checked and f.trace is not None],
+        [0 if f.trace is None else f.trace.level for f in _scope.frames if f.axis.checked],
         default=1 << 30,
     )
 

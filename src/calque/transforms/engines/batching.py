@@ -198,10 +198,14 @@ def placed(x: Any, dim: Dim, target: int, size: int) -> Any:
 # ---------------------------------------------------------------- programs
 
 
-def batched_aval(aval: ShapedArray, dim: Dim, size: int) -> ShapedArray:
+def batched_aval(aval: ShapedArray, dim: Dim, axis: Axis) -> ShapedArray:
+    """The type of the whole batch of values of a type."""
+    if aval.place is not None:
+        return typing.value.batched(aval, dim, axis)
     if dim is None:
         return aval
-    return ShapedArray(aval.shape[:dim] + (size,) + aval.shape[dim:], aval.dtype, aval.weak_type)
+    shape = aval.shape[:dim] + (axis.size,) + aval.shape[dim:]
+    return ShapedArray(shape, aval.dtype, aval.weak_type)
 
 
 def batch_jaxpr(
@@ -234,5 +238,5 @@ def _batch_jaxpr(
         out_dims = tuple(0 if w else d for d, w in zip(found, wanted))
         return outs
 
-    avals = [batched_aval(a, d, axis.size) for a, d in zip(closed.in_avals, dims, strict=True)]
+    avals = [batched_aval(a, d, axis) for a, d in zip(closed.in_avals, dims, strict=True)]
     return trace_to_jaxpr(batched, avals, "vmap", lenient=True), out_dims

@@ -32,7 +32,8 @@ def wrapping(made: Any, fun: Any) -> Any:
     may use these attributes for something else."""
     made.__name__ = name_of(fun)
     texts = [n for n in _TEXTS if isinstance(getattr(fun, n, None), str)]
-    return functools.update_wrapper(made, fun, (*texts, "__doc__", "__annotations__"))
+    types = ["__annotations__"] if isinstance(getattr(fun, "__annotations__", None), dict) else []
+    return functools.update_wrapper(made, fun, (*texts, *types, "__doc__"))
 
 
 _TEXTS = ("__module__", "__name__", "__qualname__")

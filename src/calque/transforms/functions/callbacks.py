@@ -4,8 +4,11 @@ import string
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from calque.core import pytrees
 from calque.core.avals import ShapedArray
+from calque.core.dtypes import canonicalize
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.transforms.engines.trees import arrays
@@ -22,6 +25,14 @@ from calque.transforms.primitives.callbacks import (
 
 def _results(result_shape_dtypes: Any) -> tuple[tuple[ShapedArray, ...], pytrees.PyTreeDef]:
     leaves, tree = pytrees.flatten(result_shape_dtypes)
+    for x in leaves:
+        dtype = getattr(x, "dtype", None)
+        if isinstance(dtype, np.dtype) and canonicalize(dtype) != dtype:
+            raise ValueError(
+                "result_shape_dtypes cannot specify 64-bit types when they are not enabled, got"
+                f" {dtype}: use calque.config.update('calque_enable_x64', True) or"
+                f" {canonicalize(dtype)}"
+            )
     return tuple([aval_of(x).strip_weak_type() for x in leaves]), tree
 
 
@@ -126,7 +137,7 @@ def debug_print(
     x = 2"""
     _Formatter().format(fmt, *args, **kwargs)
     leaves, in_tree = pytrees.flatten((args, kwargs))
-    static = [not _is_value(x) for x in leaves]
+    static = [not is_value(x) for x in leaves]
     debug_print_p.bind(
         *[x for x, s in zip(leaves, static) if not s],
         fmt=fmt,
@@ -139,7 +150,8 @@ def debug_print(
     )
 
 
-def _is_value(x: Any) -> bool:
+def is_value(x: Any) -> bool:
+    """Whether it may be a value of a program: an array, a tracer, a number."""
     if isinstance(x, Tracer):
         return True
     try:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from calque.core import backends
+from calque.core import backends, errors
 from calque.core.arrays import from_numpy, to_array, to_numpy
 from calque.core.config import config
 from calque.core.dtypes import is_inexact
@@ -22,6 +22,7 @@ from calque.core.primitives import Primitive
 from calque.core.source import here
 from calque.core.trace import Evaluator, eval_jaxpr, evaluator, typeof
 from calque.core.trace_state import Tracer
+from calque.transforms.engines import axes
 from calque.transforms.primitives.flow import split
 
 
@@ -58,14 +59,22 @@ def _first_bad(outs: Sequence[Any]) -> str | None:
 
 def _refuse(kind: str, name: str) -> FloatingPointError:
     place = here()
-    return FloatingPointError(
-        f"invalid value ({kind}) encountered in {name}" + (f" at {place}" if place else "")
-    )
+    text = f"invalid value ({kind}) encountered in {name}" + (f" at {place}" if place else "")
+    if any(a.devices for a in axes.in_scope()):
+        text = f"Invalid value ({kind}) encountered in sharded computation. {text}"
+    return errors.InvalidValueError(text)
 
 
 def explain(closed: ClosedJaxpr, args: Sequence[Any], name: str) -> None:
     """A result of a jitted program holds what a flag forbids: raise, naming the equation that made
     it."""
+    given = _first_bad(args)
+    if given is not None:
+        raise _refuse(
+            given,
+            f"the jitted function {name}: the de-optimized function did not make it, it is in an"
+            " input,",
+        )
     eval_jaxpr(closed.jaxpr, closed.consts, *args)  # every operation is checked
     blame(name)
 
@@ -75,7 +84,8 @@ def blame(name: str) -> None:
     kind = "nan" if config.debug_nans else "inf"
     raise _refuse(
         kind,
-        f"the jitted function {name}, though in none of its operations when they run one by one",
+        f"the jitted function {name}: the de-optimized function did not make it in any of its"
+        " operations when they run one by one, so it is a literal or a constant of the program,",
     )
 
 
@@ -157,7 +167,7 @@ def _rerun_scan(
 
 _RERUNS: Final[dict[str, Any]] = {
     **dict.fromkeys(
-        ("jit", "closed_call", "remat2", "custom_jvp_call", "custom_vjp_call"), _rerun_call
+        ("jit", "closed_call", "call", "remat2", "custom_jvp_call", "custom_vjp_call"), _rerun_call
     ),
     "cond": _rerun_cond,
     "while": _rerun_while,

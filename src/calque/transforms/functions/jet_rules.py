@@ -357,6 +357,7 @@ program_rules.update(
     {
         "jit": _call,
         "closed_call": _call,
+        "call": _call,
         "remat2": _call,
         "cond": _cond,
         "scan": _scan,

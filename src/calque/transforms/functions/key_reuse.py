@@ -234,7 +234,15 @@ def _of_while(ins: Sequence[Any], outs: Sequence[Any], params: dict[str, Any]) -
 
 _PROGRAMS: Final[dict[str, Callable[..., Any]]] = {
     **dict.fromkeys(
-        ("jit", "closed_call", "core_call", "composite", "custom_jvp_call", "custom_vjp_call"),
+        (
+            "jit",
+            "closed_call",
+            "call",
+            "core_call",
+            "composite",
+            "custom_jvp_call",
+            "custom_vjp_call",
+        ),
         _of_call,
     ),
     **dict.fromkeys(("custom_vmap_call", "custom_lin"), _of_call),

@@ -11,7 +11,7 @@ from calque.core.dims import Dim
 from calque.core.dtypes import bool_, is_float, is_integer
 from calque.core.jaxprs import ClosedJaxpr, Var
 from calque.core.primitives import do
-from calque.core.trace import typeof
+from calque.core.trace import typeof, typing
 from calque.core.trace_state import Tracer
 from calque.core.tracebacks import boundary
 from calque.ops.common import scalar_of
@@ -86,7 +86,7 @@ def scan(
         return _python_scan(f, init, xs_leaves, xs_tree, n, reverse)
     init_leaves, init_tree = pytrees.flatten(init)
     init_leaves = arrays(init_leaves, "scan", f, (init,), {})
-    x_avals = [ShapedArray(a.shape[1:], a.dtype, a.weak_type) for a in map(typeof, xs_leaves)]
+    x_avals = [typing.value.row(a) for a in map(typeof, xs_leaves)]
     unroll = _checked_unroll(unroll, n)
     while True:
         avals = [*map(typeof, init_leaves), *x_avals]

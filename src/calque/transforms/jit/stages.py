@@ -16,6 +16,8 @@ from calque.core.arrays import ArrayImpl
 from calque.core.avals import ShapedArray
 from calque.core.jaxprs import ClosedJaxpr
 from calque.core.trace import typeof
+from calque.core.trace_state import Tracer
+from calque.transforms.devices.layouts import row_major
 from calque.transforms.devices.sharding import DEFAULT, Sharding
 from calque.transforms.devices.sharding_propagation import shardings_of_results
 from calque.transforms.functions.shapes import struct
@@ -23,6 +25,7 @@ from calque.transforms.jit.arguments import CallArguments
 from calque.transforms.jit.compiler_options import check_options
 from calque.transforms.jit.function import function_of
 from calque.transforms.jit.traced import Traced as Program
+from calque.transforms.primitives.flow import type_text
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,12 @@ class ArgInfo:
     @property
     def dtype(self) -> Any:
         return self._aval.dtype
+
+
+class Constants(NamedTuple):
+    """Captured arrays that a program takes as further arguments: none, they are part of it."""
+
+    const_args: tuple[Any, ...] = ()
 
 
 class Shown(NamedTuple):
@@ -78,6 +87,21 @@ class Stage:
         donated = set(self._program.donated)
         infos = [ArgInfo(a, i in donated) for i, a in enumerate(self._program.closed.in_avals)]
         return pytrees.unflatten(self.in_tree, infos)
+
+    @property
+    def donate_argnums(self) -> tuple[int, ...]:
+        """Which flat arguments are given away."""
+        return self._program.donated
+
+    @property
+    def out_avals(self) -> Any:
+        return pytrees.unflatten(self.out_tree, self._program.closed.out_avals)
+
+    @property
+    def _params(self) -> "Constants":
+        return Constants()
+
+    _lowering = _params
 
     @property
     def out_info(self) -> Any:
@@ -147,16 +171,29 @@ class Compiled(Stage):
         leaves, tree = pytrees.flatten((args, kwargs))
         if tree != self.in_tree:
             raise TypeError(
-                f"Function {self.fun_name} was compiled for arguments of the structure"
-                f" {self.in_tree}, but called with {tree}"
+                "Function compiled with input pytree does not match the input pytree it was called"
+                f" with: {self.fun_name} takes {self.in_tree}, got {tree}"
             )
-        for leaf, aval in zip(leaves, self._program.closed.in_avals):
-            got = typeof(leaf)
-            if got.shape != aval.shape or got.dtype != aval.dtype:
-                raise TypeError(
-                    "Argument types differ from the types for which this computation was compiled:"
-                    f" {self.fun_name} expects {aval.str_short()}, got {got.str_short()}"
-                )
+        traced = next((x for x in leaves if isinstance(x, Tracer)), None)
+        if traced is not None:
+            raise TypeError(
+                "Cannot apply JAX transformations to a function lowered and compiled for a"
+                f" particular signature. Detected argument of Tracer type {type(traced)} in a call"
+                f" of {self.fun_name}. Call the jitted function itself."
+            )
+        pairs = list(zip(map(typeof, leaves), self._program.closed.in_avals))
+        wrong = [i for i, (a, b) in enumerate(pairs) if (a.shape, a.dtype) != (b.shape, b.dtype)]
+        if wrong:
+            names = self._shown.names or [f"number {i}" for i in range(len(leaves))]
+            listed = "\n".join(
+                f"Argument {names[i]!r} compiled with {type_text(pairs[i][1])} and called with"
+                f" {type_text(pairs[i][0])}"
+                for i in wrong
+            )
+            raise TypeError(
+                "Argument types differ from the types for which this computation was compiled."
+                f" The mismatches are:\n{listed}\nThe function is {self.fun_name}."
+            )
         out, _ = self._program.run(leaves)
         return pytrees.unflatten(self.out_tree, out)
 
@@ -176,6 +213,16 @@ class Compiled(Stage):
         where = [DEFAULT if s is None else s for s in found]
         return pytrees.unflatten(self.out_tree, where)
 
+    @property
+    def input_formats(self) -> tuple[Any, dict[str, Any]]:
+        """How the arguments lie in memory and where, as (positional, by name)."""
+        return _formats(self.in_avals, self.input_shardings)
+
+    @property
+    def output_formats(self) -> Any:
+        """How the results lie in memory and where."""
+        return _formats(self.out_avals, self.output_shardings)
+
     def as_text(self, stage: str | None = None) -> str:
         """The compiled program at a stage: "jaxpr", "loops", "llvm" or "asm"."""
         return self._executable.as_text(stage)
@@ -190,6 +237,29 @@ class Compiled(Stage):
 
     def runtime_executable(self) -> Any:
         return self._executable
+
+    def serializable(self) -> ClosedJaxpr:
+        """The program without calls of Python rules, which have done their work."""
+        simplified: ClosedJaxpr = getattr(self._executable, "simplified", self._program.closed)
+        return simplified
+
+
+def _formats(avals: Any, shardings: Any) -> Any:
+    return pytrees.tree_map(lambda a, s: row_major(a.ndim, s), avals, shardings)
+
+
+def loaded(
+    closed: ClosedJaxpr,
+    in_tree: pytrees.PyTreeDef,
+    out_tree: pytrees.PyTreeDef,
+    name: str,
+    donated: tuple[int, ...],
+) -> Compiled:
+    """A program that was written by another process, compiled for this one."""
+    args, kwargs = pytrees.unflatten(in_tree, range(in_tree.num_leaves))
+    program = Program(closed, [], pytrees.structure((list(args), kwargs)), out_tree, name)
+    program.donated = donated
+    return Compiled(program, Shown(), [None] * len(closed.in_avals))
 
 
 def _known_dialect(method: str, dialect: str | None) -> str:

@@ -126,17 +126,17 @@ class Traced:
 
     def run(self, leaves: Sequence[Any]) -> tuple[list[Any], bool]:
         """The results for these arguments, and whether anything says where they live."""
-        arrays = [to_array(x) for x in leaves]
+        given = arrays = [to_array(x) for x in leaves]
         if self.typed or is_placed(leaves):
             arrays = [
-                x if x.aval.place is None else share(x, x.aval.without_place()) for x in arrays
+                x if x.aval.place is None else share(x, x.aval.without_place()) for x in given
             ]
         is_somewhere = is_placed(leaves) or has_constraints(self.closed) or self.typed
         where = result_shardings(self.closed, leaves, self.name) if is_somewhere else []
         executable = self.compiled(self.place_of(arrays, where) if is_somewhere else None)
         out = executable.call(arrays)
-        if executable.program is None:
-            donation.delete_donated(arrays, self.donated)
+        if executable.program is None or arrays is not given:
+            donation.delete_donated(given, self.donated)
         return (
             [placed(x, s) for x, s in zip(out, where, strict=True)] if is_somewhere else out
         ), is_somewhere

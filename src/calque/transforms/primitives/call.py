@@ -171,8 +171,9 @@ def _not_donated(params: dict[str, Any]) -> dict[str, Any]:
 
 jit_p = CallPrimitive("jit", adapt=_not_donated, hidden=_jit_hidden)
 closed_call_p = CallPrimitive("closed_call")
+call_p = CallPrimitive("call")  # which libraries bind, and calque does not
 
-for _name in ("jit", "closed_call"):
+for _name in ("jit", "closed_call", "call"):
     dead_code_rules[_name] = dead_code_of_call
     dependence_rules[_name] = lambda e, unknown: dependent_results(
         e.params["jaxpr"], tuple(unknown)

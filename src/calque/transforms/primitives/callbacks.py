@@ -1,6 +1,7 @@
 """Python called from inside programs: the primitives `pure_callback`, `io_callback`,
 `debug_callback` and `debug_print` with all their rules."""
 
+import logging
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from calque.core import pytrees, trace_state
-from calque.core.arrays import from_numpy, to_numpy
+from calque.core.arrays import ArrayImpl, from_numpy, to_numpy
 from calque.core.avals import ShapedArray
 from calque.core.errors import of_callback
 from calque.core.primitives import NotApplicable, Zero
@@ -48,16 +49,18 @@ class FlatCallback:
             try:
                 out = self.callback(*args, **kwargs)
             except Exception as error:
+                if isinstance(self.callback, Fail):  # it is there to raise
+                    raise
                 raise of_callback(error) from error.__cause__
             if self.out_tree is None:
                 return []
             found, tree = pytrees.flatten(out)
-            if tree != self.out_tree:
+            if tree.num_leaves != self.out_tree.num_leaves:
                 raise RuntimeError(
                     f"the callback {name_of(self.callback)} returned a value of structure {tree},"
                     f" but its result_shape_dtypes have structure {self.out_tree}"
                 )
-            return [np.asarray(to_numpy(x)) for x in found]
+            return [np.asarray(to_numpy(x) if isinstance(x, ArrayImpl) else x) for x in found]
 
     def __repr__(self) -> str:
         return f"_FlatCallback(callback_func={name_of(self.callback)}, in_tree={self.in_tree})"
@@ -90,10 +93,19 @@ def _checked(
     return [np.asarray(x).astype(a.dtype) for x, a in zip(out, avals)]
 
 
-def _call(
-    *args: np.ndarray, callback: FlatCallback, result_avals: Sequence[ShapedArray], **_: Any
-) -> list[np.ndarray]:
-    return _checked(callback(*args), result_avals, callback)
+def _meaning(name: str) -> Callable[..., list[np.ndarray]]:
+    """The call from compiled code. A failure is logged, for it may be far from who can see it."""
+
+    def call(
+        *args: np.ndarray, callback: FlatCallback, result_avals: Sequence[ShapedArray], **_: Any
+    ) -> list[np.ndarray]:
+        try:
+            return _checked(callback(*args), result_avals, callback)
+        except Exception:
+            logging.getLogger("calque").exception("calque.%s failed", name)
+            raise
+
+    return call
 
 
 def _call_shape(
@@ -167,7 +179,7 @@ def _written_out(
 
 pure_callback_p = AxisPrimitive(
     "pure_callback",
-    meaning=_call,
+    meaning=_meaning("pure_callback"),
     shape=_call_shape,
     jvp=_pure_jvp,
     transpose=NotApplicable(
@@ -187,7 +199,7 @@ together_rules["pure_callback"] = lambda params: (
 def _io_batch(
     axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, ordered: bool, **params: Any
 ) -> Any:
-    if ordered:
+    if ordered and not axis.devices:  # of devices each has an order of its own
         raise ValueError("Cannot `vmap` ordered IO callbacks.")
     return one_by_one(io_callback_p, axis, args, dims, {"ordered": ordered, **params})
 
@@ -202,14 +214,16 @@ def _io_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> A
     return outs, [zero_like(o) for o in outs]
 
 
+def _io_transpose(cts: Sequence[Any], *args: Any, **params: Any) -> Any:
+    raise ValueError("IO callbacks do not support transpose. Give the function a custom_vjp.")
+
+
 io_callback_p = AxisPrimitive(
     "io_callback",
-    meaning=_call,
+    meaning=_meaning("io_callback"),
     shape=_call_shape,
     jvp=_io_jvp,
-    transpose=NotApplicable(
-        "IO callbacks do not support transpose: give the function a custom_vjp"
-    ),
+    transpose=_io_transpose,
     batch=_io_batch,
     multiple_results=True,
     effect=True,

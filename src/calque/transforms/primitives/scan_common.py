@@ -11,6 +11,7 @@ import numpy as np
 from calque.core.avals import ShapedArray
 from calque.core.jaxprs import ClosedJaxpr
 from calque.core.primitives import do
+from calque.core.trace import typing
 from calque.transforms.engines.zeros import instantiate
 from calque.transforms.primitives.flow import with_inputs
 
@@ -88,6 +89,8 @@ def result_avals(
 
 
 def stacked_aval(aval: ShapedArray, length: int) -> ShapedArray:
+    if aval.place is not None:
+        return typing.value.stacked(aval, length)
     return ShapedArray((length, *aval.shape), aval.dtype, aval.weak_type)
 
 

@@ -234,7 +234,7 @@ def symbol(name: str) -> str:
     return "".join(c if c.isalnum() or c in "_.$" else "_" for c in name) or "_"
 
 
-@equation_rule("closed_call")
+@equation_rule("closed_call", "call")
 def lower_closed_call(b: Builder, e: Eqn, outs: Sequence[Tensor], args: list[Value]) -> list[Value]:
     return call_function(b, "closed_call", e.params["jaxpr"], args)
 

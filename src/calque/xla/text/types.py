@@ -27,6 +27,8 @@ _NAMES: Final = {
     "float8_e5m2": "f8E5M2",
     "float8_e5m2fnuz": "f8E5M2FNUZ",
     "float8_e8m0fnu": "f8E8M0FNU",
+    "float6_e2m3fn": "f6E2M3FN",
+    "float6_e3m2fn": "f6E3M2FN",
     "float4_e2m1fn": "f4E2M1FN",
 }
 

@@ -26,7 +26,6 @@ from calque.native.scalars.vmath.base import (
     less_equal,
     mul,
     neg,
-    no_less,
     pattern,
     sqrt,
     sub,
@@ -89,7 +88,8 @@ def log1p(x: Expr) -> Expr:
 
 def log(x: Expr) -> Expr:
     """log(x) for 0 <= x <= 1."""
-    whole = bits(no_less(x, number(0x00800000)))
+    least = number(0x00800000)  # the smallest normal number
+    whole = bits(where(less(x, least), least, x))
     exponent = add(cast(iop("sub", iop("lshr", whole, 23), 127), "f32"), 1.0)
     part = from_bits(iop("or", iop("and", whole, 0x007FFFFF), 0x3F000000), "f32")
     low = less(part, number(_ROOT_OF_HALF))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from calque.native.scalars.expr import Expr, cast
@@ -150,10 +149,9 @@ def erfc(x: Expr) -> Expr:
     return where(less(x, 0.0), sub(2.0, y), y)
 
 
-def closing_poly(t: Expr, coefficients: Sequence[float]) -> Expr:
+def closing_poly(t: Expr, coefficients: tuple[float, ...]) -> Expr:
     """A polynomial whose last step is in f64, so that it rounds nothing."""
-    first, *rest = coefficients
-    return fma(cast(t, "f64"), cast(poly(t, rest), "f64"), first)
+    return fma(cast(t, "f64"), cast(poly(t, coefficients[1:]), "f64"), coefficients[0])
 
 
 def erf_inv(x: Expr) -> Expr:

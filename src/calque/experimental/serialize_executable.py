@@ -1,0 +1,71 @@
+"""Compiled functions as bytes, for other processes of the same version.
+
+The bytes hold the program, not machine code: that is found in the cache on disk or made again.
+They are a pickle: load only what you trust."""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections.abc import Sequence
+from typing import Any
+
+from calque.core.devices import DEFAULT_DEVICE
+from calque.core.jaxprs import ClosedJaxpr
+from calque.core.pytrees import PyTreeDef
+from calque.core.source import Source
+from calque.transforms.jit.stages import Compiled, loaded
+from calque.transforms.primitives.refs import Ref
+
+
+class _Pickler(pickle.Pickler):
+    """Programs without the places in the user's code, and without what was derived from them."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, Source):
+            return type(None), ()
+        if isinstance(obj, ClosedJaxpr):
+            return ClosedJaxpr, (obj.jaxpr, obj.consts)
+        return NotImplemented
+
+
+def serialize(compiled: Compiled) -> tuple[bytes, PyTreeDef, PyTreeDef]:
+    """(bytes, structure of the arguments, structure of the results) of a compiled function."""
+    closed = compiled.serializable()
+    if any(isinstance(c, Ref) for c in closed.consts):
+        raise ValueError(
+            f"can't serialize with a closed-over Ref: {compiled.fun_name} captures one"
+        )
+    out = io.BytesIO()
+    try:
+        _Pickler(out).dump((closed, compiled.fun_name, compiled.donate_argnums))
+    except (pickle.PicklingError, TypeError, AttributeError) as e:
+        raise ValueError(
+            f"{compiled.fun_name} cannot be written: it holds something that has no pickle, such as"
+            f" a callback. {e}"
+        ) from e
+    return out.getvalue(), compiled.in_tree, compiled.out_tree
+
+
+def deserialize_and_load(
+    serialized: bytes,
+    in_tree: PyTreeDef,
+    out_tree: PyTreeDef,
+    backend: Any = None,
+    execution_devices: Sequence[Any] | None = None,
+) -> Compiled:
+    """The compiled function that `serialize` wrote.
+
+    >>> import calque
+    >>> from calque.experimental.serialize_executable import deserialize_and_load, serialize
+    >>> compiled = calque.jit(lambda x: 2 * x).lower(1.0).compile()
+    >>> deserialize_and_load(*serialize(compiled))(4.0)
+    Array(8., dtype=float32, weak_type=True)"""
+    if getattr(backend, "platform", backend) not in (None, "cpu"):
+        raise ValueError(f"deserialize_and_load: the backend is 'cpu', got {backend!r}")
+    if execution_devices is not None and list(execution_devices) != [DEFAULT_DEVICE]:
+        raise ValueError(
+            f"deserialize_and_load: programs run on {DEFAULT_DEVICE}, got {execution_devices}"
+        )
+    closed, name, donated = pickle.loads(serialized)
+    return loaded(closed, in_tree, out_tree, name, donated)
