@@ -126,3 +126,21 @@ def test_wide_types_meet_no_narrow_ones():
         assert jnp.argwhere(x, size=2).tolist() == [[0, 1], [1, 0]]
         assert jnp.insert(jnp.asarray(x), slice(0, 1), x[0], axis=0).shape == (3, 3)
         assert jnp.nanvar(x.astype(np.float32)).dtype == np.float32
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_digits_that_no_number_has_are_kept(dtype):
+    x = jnp.array([1.25, -3.5], dtype)
+    for decimals in (60, 400):
+        assert jnp.round(x, decimals).tolist() == [1.25, -3.5]
+        assert jnp.round(x, -decimals).tolist() == [0, 0]
+
+
+def test_one_point_has_no_step():
+    a = np.zeros(2, np.float32)
+    for num in (0, 1):
+        want = np.linspace(a, a + 1, num, retstep=True)
+        got = jnp.linspace(a, a + 1, num, retstep=True)
+        assert got[0].shape == want[0].shape
+        assert got[1].shape == np.shape(want[1])
+        assert np.isnan(got[1])

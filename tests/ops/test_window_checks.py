@@ -76,3 +76,9 @@ def test_dimension_numbers(name):
         return
     with pytest.raises(TypeError, match=words):
         fun()
+
+
+def test_where_nothing_is_taken_slices_may_be_larger():
+    numbers = lax.GatherDimensionNumbers((), (0,), (0,))
+    out = lax.gather(np.zeros(0, np.float32), np.zeros((0, 1), np.int32), numbers, (1,))
+    assert out.shape == (0,)

@@ -181,7 +181,7 @@ def linspace(
     step = (
         do.div(do.sub(b, a), as_number(divisions, compute))
         if is_found(divisions) or divisions > 0  # 0 / 0 is what it has to be
-        else do.mul(a, np.asarray(np.nan).astype(compute))
+        else adopted(np.asarray(np.nan).astype(compute))  # one for all
     )
     line = (num,) + (1,) * len(shape)
     t = do.reshape(

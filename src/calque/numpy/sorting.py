@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any
 
@@ -375,6 +376,11 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     if decimals == 0:
         return do.round(a, rounding_method=1)
     work = np.dtype("float32") if dtype.itemsize < 4 else dtype
+    most = np.finfo(work).maxexp * math.log10(2)
+    if decimals > most:  # there are no such digits
+        return to_array(a)
+    if decimals < -most:
+        return do.mul(a, np.zeros((), dtype))
     factor = np.asarray(10.0 ** abs(decimals)).astype(work)
     x = convert(a, work)
     if decimals > 0:

@@ -118,7 +118,7 @@ def _gather_shape(
     ndim = indices.ndim - 1 + len(offset)
     _check_numbers(x, indices, dimension_numbers, ndim)
     dropped = (*collapsed, *batching)
-    _check_slices(x, slice_sizes, offset, collapsed, batching)
+    _check_slices(x, slice_sizes, offset, collapsed, batching, bool(indices.size))
     batch, window = (
         iter(indices.shape[:-1]),
         iter([n for d, n in enumerate(slice_sizes) if d not in dropped]),
@@ -152,8 +152,14 @@ def _check_numbers(
 
 
 def _check_slices(
-    x: ShapedArray, sizes: Shape, offset: Shape, collapsed: Shape, batching: Shape
+    x: ShapedArray,
+    sizes: Shape,
+    offset: Shape,
+    collapsed: Shape,
+    batching: Shape,
+    within: bool,
 ) -> None:
+    """What is taken at each place; it lies `within` the operand unless there are no places."""
     if len(sizes) != x.ndim:
         raise TypeError(
             "Gather op must have one slice size for every input dimension; got slice_sizes"
@@ -166,7 +172,7 @@ def _check_slices(
             f" collapsed_slice_dims {collapsed}, operand_batching_dims {batching}."
         )
     for k, (n, size) in enumerate(zip(sizes, x.shape)):
-        if n < 0 or surely_less(size, n):
+        if n < 0 or (within and surely_less(size, n)):
             raise TypeError(
                 f"Slice size at index {k} in gather op is out of range, must be within [0,"
                 f" {size} + 1), got {n}."

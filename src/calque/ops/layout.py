@@ -487,13 +487,13 @@ def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
     >>> lax.broadcast_shapes((2, 1), (3,))
     (2, 3)
     """
-    shapes = tuple([canonical_shape(s) for s in shapes])
-    for s in shapes:
+    canonical = [canonical_shape(s) for s in shapes]
+    for s in canonical:
         if any(surely_less(n, 0) for n in s):
             raise TypeError(f"Only non-negative indices are allowed, got the shape {s}")
-    if len(shapes) == 1 or (shapes and all(s == shapes[0] for s in shapes)):
-        return shapes[0]
-    rank = max((len(s) for s in shapes), default=0)
+    if len(canonical) == 1 or (canonical and all(s == canonical[0] for s in canonical)):
+        return canonical[0]
+    rank = max((len(s) for s in canonical), default=0)
     out: list[Any] = []
     for i in range(rank):
         sizes = [as_size(s[i - rank + len(s)]) for s in shapes if i - rank + len(s) >= 0]

@@ -84,6 +84,7 @@ def test_ragged(x, y, numbers):
         ),
         (lambda x, y, s: R.ragged_dot_general(x, y, s, DN(FREE[0], (0, 1), ())), "exactly one"),
         (lambda x, y, s: R.ragged_dot_general(x, y, s, DN(FREE[0], (0,), (1,))), "be distinct"),
+        (lambda x, y, s: R.ragged_dot_general(x, y, s, DN(FREE[0], (5,), (0,))), "less than the"),
     ],
 )
 def test_errors(fun, words):

@@ -168,3 +168,17 @@ def test_loops_and_branches_keep_what_varies():
     f = calque.shard_map(swapping, mesh=line(), in_specs=(P("x"), P()), out_specs=P("x"))
     with pytest.raises(TypeError, match=r"pcast\(..., \('x',\).* to the initial"):
         f(jnp.arange(8.0), jnp.arange(2.0))
+
+
+@four_devices
+def test_maps_say_what_they_miss():
+    x = put((4,), P("x"), line())
+    spec = P(unreduced={"x"})
+    f = calque.shard_map(lambda v: lax.psum(v, "x"), mesh=line(), in_specs=P("x"), out_specs=spec)
+    for g in (f, calque.jit(f)):
+        with pytest.raises(ValueError, match="is a Varying->Unreduced collective"):
+            g(x)
+    abstract = AbstractMesh((4,), ("x",))
+    h = calque.shard_map(lambda v: v, mesh=abstract, in_specs=P("x"), out_specs=P("x"))
+    with pytest.raises(ValueError, match="with a `NamedSharding` as input"):
+        h(jnp.arange(4.0))

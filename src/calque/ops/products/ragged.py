@@ -296,6 +296,12 @@ def ragged_dot_general(
             "ragged_dot_general expects exactly one lhs ragged dimension, got"
             f" {given.lhs_ragged_dimensions}"
         )
+    if not 0 <= given.lhs_ragged_dimensions[0] < typeof(lhs).ndim:
+        raise TypeError(
+            "ragged_dot_general requires lhs ragged dimension numbers to be nonnegative and less"
+            f" than the number of axes of the lhs, got {given.lhs_ragged_dimensions} for"
+            f" {typeof(lhs).str_short()}"
+        )
     dot = canonical_numbers(given.dot_dimension_numbers, typeof(lhs), typeof(rhs))
     numbers = RaggedDotDimensionNumbers(
         dot, tuple(given.lhs_ragged_dimensions), tuple(given.rhs_group_dimensions)

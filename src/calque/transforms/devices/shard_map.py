@@ -281,6 +281,11 @@ class _Call:
             return self.flat(*self.filled(parts))
 
     def run(self, values: Sequence[Any]) -> Any:
+        if self.devices is None and is_evaluating_all(values):
+            raise ValueError(
+                "Please pass `jax.Array`s with a `NamedSharding` as input to `shard_map` when"
+                " passing `AbstractMesh` to the mesh argument, or make a mesh the current one"
+            )
         with lenient():
             cut = [
                 self.cut(unplaced(x, a, self.names), a, s)

@@ -115,6 +115,13 @@ def check_types(
 
 def check_sums_of_output(mat: ManualAxisType, spec: PartitionSpec) -> None:
     """What has still to be added is what the out_specs say."""
+    same = spec.unreduced - mat.unreduced - mat.varying
+    if same:
+        raise ValueError(
+            "vary_unreduced_cast is a Varying->Unreduced collective: the out_specs"
+            f" {spec} call a result unreduced over {sorted(map(str, same))}, along which it does"
+            f" not vary; it has {mat}"
+        )
     for what, own, said in (
         ("unreduced", mat.unreduced, spec.unreduced),
         ("reduced", mat.reduced, spec.reduced),

@@ -285,7 +285,7 @@ def check_key_reuse(fun: Callable[..., Any], /, *args: Any) -> None:
     ...     return calque.random.bits(key) + calque.random.bits(key)
     >>> _core.check_key_reuse(twice, calque.random.key(0))
     Traceback (most recent call last):
-    KeyReuseError: In random_bits, argument 0 is already consumed. ..."""
+    calque.core.errors.KeyReuseError: In random_bits, argument 0 is already consumed. ..."""
     function_type_signature(fun, *args)
 
 
