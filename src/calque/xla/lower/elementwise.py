@@ -279,7 +279,7 @@ def bitcast(b: Builder, out: Tensor, x: Value, **_: Any) -> Value:
     if x.dtype == out.dtype:
         return x
     for dtype in (x.dtype, out.dtype):
-        if dtype.name.startswith("float6"):  # six bits in MLIR, a byte here
+        if dtype.name.startswith("float6_"):  # six bits in MLIR, a byte here
             raise NotImplementedError(
                 f"bitcast_convert_type on XLA: {dtype.name} has no whole byte"
             )
