@@ -41,6 +41,10 @@ SEED ?= $(shell date +%s)
 fuzz: $(VENV)/ready
 	$(RUN) -m tests.fuzz --programs 1000000 --minutes $(MINUTES) --seed $(SEED)
 
+# Memory stays flat and processes end well, by the thousand.
+soak: $(VENV)/ready
+	$(RUN) -m tests.soak
+
 # Tests of JAX and of the libraries built on it, by a kit that is no part of calque: CONFORMANCE_KIT=dir
 conformance:
 	$(PYTHON) tools/conformance.py

@@ -1,0 +1,112 @@
+"""Memory stays flat and processes end well: python -m tests.soak [--functions N] [--endings N]
+
+Each round does one kind of thing many times, twice over: what the second half adds to the memory
+of the process is leaked. Caches must be full after the first half, so take no fewer than 1,200."""
+
+import argparse
+import gc
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import calque
+import calque.numpy as jnp
+from tests.machine.test_daemons import PROGRAMS, leave
+
+ALLOWED = 512  # bytes for each turn of the second half: memory is taken by pages and regions
+
+
+def resident() -> int:
+    """The bytes of memory that this process has."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
+def dropped_function(n: int) -> None:
+    def f(x: Any) -> Any:
+        for b in range(12):
+            x = jnp.sin(x) + 1 if n >> b & 1 else x * 2 - jnp.abs(x)
+        return x
+
+    calque.jit(f)(jnp.arange(10.0))
+
+
+def new_shape(n: int) -> None:
+    x = jnp.ones((n % 331 + 1, n // 331 + 1))
+    jnp.sin(x) + x * 2
+
+
+def gradient(n: int) -> None:
+    scale = float(n)
+    calque.jit(calque.grad(lambda x: (x * scale).sum()))(jnp.ones(5))
+
+
+def failure(n: int) -> None:
+    try:
+        calque.jit(lambda x: x @ jnp.ones(n % 7 + 4))(jnp.ones(3))
+    except TypeError:
+        return
+    raise AssertionError("nothing was raised")
+
+
+def cycle(n: int) -> None:
+    loop: list[Any] = [jnp.ones(100) * n]
+    loop.append(loop)
+
+
+STATIC = calque.jit(lambda x, n: x + n, static_argnums=1)
+
+
+def static_value(n: int) -> None:
+    STATIC(1.0, n)
+
+
+def watch(name: str, once: Callable[[int], None], count: int) -> bool:
+    """Run so many, as many again with other values, and say what the second half has added."""
+    for n in range(count):
+        once(n)
+    gc.collect()
+    before = resident()
+    for n in range(count, 2 * count):
+        once(n)
+    gc.collect()
+    slope = (resident() - before) / count
+    code = calque.stats()["bytes_of_code"]
+    print(f"{name}: {slope:.0f} bytes a turn over {count}, {code} bytes of code", flush=True)
+    return slope <= ALLOWED
+
+
+def endings(count: int) -> bool:
+    """Processes that end while daemon threads work."""
+    bad = 0
+    for _ in range(count):
+        for kind, program in PROGRAMS.items():
+            done = leave(program, **({"CALQUE_CACHE": "off"} if kind == "LLVM" else {}))
+            if (done.returncode, done.stdout, done.stderr) != (0, "", ""):
+                bad += 1
+                print(f"{kind}: {done.returncode} {done.stderr}", flush=True)
+    print(f"endings: {bad} bad of {count * len(PROGRAMS)}", flush=True)
+    return bad == 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--functions", type=int, default=2000)
+    parser.add_argument("--endings", type=int, default=20)
+    given = parser.parse_args()
+    n = given.functions
+    kinds = (
+        (dropped_function, n),
+        (gradient, n),
+        (static_value, n),
+        (failure, 5 * n),
+        (new_shape, 10 * n),
+        (cycle, 10 * n),
+    )
+    fine = [watch(once.__name__, once, count) for once, count in kinds]
+    fine.append(endings(given.endings))
+    return 0 if all(fine) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
