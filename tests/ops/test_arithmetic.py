@@ -233,9 +233,7 @@ def test_derivatives_at_kinks():
     assert derivative(A.max_p, ones, y) == [0.5, 1, 0]
     assert derivative(A.min_p, ones, y, moved=1) == [0.5, 1, 0]
     zero = np.zeros(2, np.float32)
-    slopes = derivative(A.pow_p, zero, np.array([0.0, 2.0], np.float32))
-    assert np.isnan(slopes[0])  # 0 times infinity
-    assert slopes[1] == 0
+    assert derivative(A.pow_p, zero, np.array([0.0, 2.0], np.float32)) == [0, 0]
     assert derivative(A.pow_p, zero, np.array([0, 2], np.int32)) == [0, 0]
     assert derivative(A.pow_p, zero, np.array([0.0, 2.0], np.float32), moved=1) == [0, 0]
 

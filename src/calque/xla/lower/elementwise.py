@@ -275,7 +275,19 @@ def convert(b: Builder, out: Tensor, x: Value, **_: Any) -> Value:
 
 @rule("bitcast_convert_type")
 def bitcast(b: Builder, out: Tensor, x: Value, **_: Any) -> Value:
-    return b.bitcast(x, out)
+    """A truth value is a byte here, a bit in MLIR."""
+    if x.dtype == out.dtype:
+        return x
+    for dtype in (x.dtype, out.dtype):
+        if dtype.name.startswith("float6_"):  # six bits in MLIR, a byte here
+            raise NotImplementedError(
+                f"bitcast_convert_type on XLA: {dtype.name} has no whole byte"
+            )
+    if x.dtype.kind == "b":
+        x = b.convert(x, np.dtype("uint8"))
+    bits = out.with_dtype("uint8") if out.dtype.kind == "b" else out
+    found = x if x.type == bits else b.bitcast(x, bits)
+    return found if bits is out else b.compare("NE", found, b.filled(0, bits))
 
 
 @rule("reduce_precision")
