@@ -25,11 +25,14 @@ WITHOUT_CASES: dict[str, str] = {
         ("all_gather", "all_to_all", "axis_index", "pmax", "pmin", "ppermute", "psum",
         "psum_invariant", "psum_like", "pvary",
          "pvary_like", "pbroadcast", "ragged_all_to_all", "reduce_scatter", "variance_of",
-         "sharding_constraint"),
+         "sharding_constraint", "preduced", "all_gather_invariant", "unreduced_reduce_scatter",
+         "reduced_vary_cast", "vary_unreduced_cast", "all_gather_reduced", "unreduced_psum"),
         COLLECTIVE,
     ),
     **dict.fromkeys(("debug_callback", "debug_print", "io_callback"), PYTHON),
     "closed_call": "the same lowering as jit; only made by transformations",
+    "call": "the same lowering as jit: tests/transforms/primitives",
+    "random_gamma": "its program is compiled: tests/random",
     "custom_lin": "never evaluated: linearize removes it",
     "linear_call": "the same lowering as jit: tests/transforms/primitives/test_custom_more.py",
     "custom_linear_solve": "as linear_call",
@@ -89,6 +92,9 @@ def test_the_table_is_complete() -> None:
         "custom_vmap_call",
         "linear_call",
         "composite",
+        "shard_map",
+        "consume",
+        "assert_consumed_value",
     }  # defined where their modules are imported
     ours = {
         n for n, p in REGISTRY.items() if type(p) is not OwnPrimitive

@@ -42,7 +42,7 @@ def test_results_live_where_asked():
         place.set(1.0, out_sharding=s),
         place.apply(jnp.sin, out_sharding=s),
     ):
-        assert out.sharding == s
+        assert out.sharding.is_equivalent_to(s, out.ndim)
     with pytest.raises((TypeError, ValueError)):
         place.get(out_sharding="nowhere")
     with pytest.raises(TypeError):

@@ -1,5 +1,6 @@
 """Donated arguments: their memory becomes that of results, and they are gone afterwards."""
 
+import logging
 import threading
 import warnings
 from collections.abc import Callable
@@ -210,7 +211,10 @@ def test_a_run_of_another_thread_keeps_its_argument() -> None:
     assert out == [1000.0] and float(y[0]) == 5 and float(z[0]) == 9 and x.is_deleted()
 
 
-def test_an_exception_in_the_program_leaves_no_mess() -> None:
+def test_an_exception_in_the_program_leaves_no_mess(monkeypatch: pytest.MonkeyPatch) -> None:
+    # records of what failed, which pytest keeps, keep its frames
+    monkeypatch.setattr(logging.getLogger("calque"), "disabled", True)
+
     def fail(x: Any) -> Any:
         raise KeyError("on purpose")
 

@@ -20,5 +20,5 @@ def test_compiled_functions_are_called_without_their_static_arguments():
     compiled = f.lower(3, jnp.float32(2.0), power=2, scale=1.0).compile()
     assert float(compiled(jnp.float32(2.0), scale=1.0)) == 12.0
     assert compiled.in_tree == calque.tree.structure(((0,), {"scale": 0}))
-    with pytest.raises(TypeError, match="compiled for arguments of the structure"):
+    with pytest.raises(TypeError, match="does not match the input pytree it was called with"):
         compiled(3, jnp.float32(2.0), scale=1.0)

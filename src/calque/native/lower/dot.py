@@ -13,7 +13,8 @@ import numpy as np
 
 from calque.core import dims
 from calque.core.avals import ShapedArray
-from calque.native.lower.graph import EXPANSIONS, GraphBuilder, Node, kind_of
+from calque.core.dtypes import is_float
+from calque.native.lower.graph import EXPANSIONS, GraphBuilder, Node
 from calque.native.lower.reductions import F32, combine, convert, reshape, started, with_shape
 from calque.native.lower.rules import RULES, ElementSteps, Index, Lower, Request, Value
 from calque.native.scalars.expr import const
@@ -50,7 +51,7 @@ def expand_dot(
 def accumulator_dtype(dtype: Any) -> Any:
     """Halves and smaller floats are multiplied and added in float32, small integers and bools as
     they are."""
-    if kind_of(dtype) in ("f16", "bf16") or "float8" in dtype.name or "float4" in dtype.name:
+    if is_float(dtype) and dtype.itemsize < 4:
         return F32
     return (
         np.dtype("int32")
