@@ -301,7 +301,8 @@ def test_functions_that_cannot_be_converted():
         (leaves_finally, f"line {leaves_finally.__code__.co_firstlineno + 6} leaves a `finally`"),
         (len, "no Python function"),
     ]:
-        with pytest.raises(ControlFlowError, match=text):
+        # a generator is refused by jit itself
+        with pytest.raises(TypeError if f is generator else ControlFlowError, match=text):
             converted(f)
         with pytest.raises(ControlFlowError, match=text):
             jax.convert(f)
