@@ -37,7 +37,7 @@ def test_jit_can_be_disabled():
     with calque.disable_jit():
         f(jnp.ones(2))
     f(jnp.ones(2))
-    assert seen[0] == "Array" and seen[1].endswith("Tracer")
+    assert seen[0] in ("Array", "ArrayImpl") and seen[1].endswith("Tracer")
 
 
 def test_keys_of_both_kinds():
@@ -136,10 +136,8 @@ def test_devices_and_transfers():
         ("transfer_guard", "never", ValueError, "must be one of None, 'allow'"),
         ("numpy_rank_promotion", "maybe", ValueError, "must be one of 'allow', 'warn', 'raise'"),
         ("enable_x64", 3, ValueError, "must be a bool"),
-        ("auto_pcast", False, NotImplementedError, "always made varying"),
         ("array_garbage_collection_guard", "log", NotImplementedError, "not reported"),
         ("jax2tf_associative_scan_reductions", True, NotImplementedError, "TensorFlow"),
-        ("remove_size_one_mesh_axis_from_type", True, NotImplementedError, "mesh axes"),
     ],
 )
 def test_bad_values(name, value, error, text):

@@ -77,7 +77,6 @@ def test_memory_spaces():
             lambda: calque.export.register_namedtuple_serialization(tuple, serialized_name="t"),
             "XLA engine",
         ),
-        (lambda: calque.jit(jnp.sin, compiler_options={"fast": True}), "no options"),
     ],
 )
 def test_what_belongs_to_others_names_the_remedy(call, remedy):

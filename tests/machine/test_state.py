@@ -21,11 +21,11 @@ def test_hooks_have_a_default_and_can_be_replaced():
 
 def test_a_hook_can_be_intercepted_whatever_is_installed():
     hook = process.hook("test of interceptions", lambda x: x + 1)
-    hook.intercept(lambda function, x: -function(x))
+    hook.intercept("a test", lambda function, x: -function(x))
     assert hook.call(1) == -2
     hook.install(lambda x: x * 10)
     assert hook.call(1) == -10
-    hook.intercept(None)
+    hook.intercept("a test", None)
     assert hook.call(1) == 10
 
 

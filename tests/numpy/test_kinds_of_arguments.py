@@ -101,7 +101,7 @@ def test_objects_that_are_not_mapped():
     assert calque.vmap(lambda t: t["x"], in_axes=({"x": 0, "f": None},))(
         {"x": xs, "f": max}
     ).tolist() == [0, 1, 2]
-    with pytest.raises(TypeError, match="not an array"):
+    with pytest.raises(TypeError, match="is not a valid JAX type"):
         calque.vmap(f)(xs, "name")
 
 

@@ -87,7 +87,7 @@ def test_starts_of_narrow_types(dtype):
         if np.dtype(dtype).kind == "i":
             assert f(np.asarray(-3, dtype)).tolist() == [297, 298]
         both = calque.jit(lambda i, j: lax.dynamic_slice(x.reshape(1, -1), (j, i), (1, 2)))
-        assert both(np.asarray(100, dtype), np.int8(0)).tolist() == [[100, 101]]
+        assert both(np.asarray(100, dtype), np.asarray(0, dtype)).tolist() == [[100, 101]]
 
 
 @pytest.mark.parametrize("k", (0, 1, -1, 2, 5, -5, *FAR, *(-f for f in FAR), 2**70))

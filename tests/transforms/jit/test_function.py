@@ -256,7 +256,7 @@ def test_stages():
     assert compiled.memory_analysis().argument_size_in_bytes == 16
     with pytest.raises(TypeError, match="differ from the types"):
         compiled(jnp.arange(4.0), 1)
-    with pytest.raises(TypeError, match="structure"):
+    with pytest.raises(TypeError, match="does not match the input pytree"):
         compiled(x)
     assert f.eval_shape(calque.ShapeDtypeStruct((5,), np.float32), 1)["y"].shape == (5,)
     assert f.lower(calque.ShapeDtypeStruct((5,), np.float32), 1).out_info["y"].shape == (5,)
