@@ -374,7 +374,7 @@ def test_bad_descriptions_are_refused() -> None:
     deep: Any = ("none",)
     for _ in range(1200):
         deep = ("tuple", [deep])
-    with pytest.raises((ValueError, RecursionError), match="deep|depth"):
+    with pytest.raises((ValueError, RecursionError), match=r"deep|depth"):
         Entry([*ARRAYS, deep], (), program, ("out", 0), 7)
     with pytest.raises(TypeError):
         add_entry(Jitted(missing), "no entry")
