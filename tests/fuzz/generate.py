@@ -123,16 +123,20 @@ class configured:
     """64-bit types on or off in calque and its peer, and warnings off."""
 
     def __init__(self, x64: bool, peer: Any = None):
-        if peer is not None:
-            peer.config.update("jax_enable_x64", x64)
+        self._peer, self._wide = peer, x64
         self._x64 = config.override("calque_enable_x64", x64)
         self._quiet = warnings.catch_warnings()
 
     def __enter__(self) -> None:
         self._x64.__enter__()
+        if self._peer is not None:
+            self._before = self._peer.config.jax_enable_x64
+            self._peer.config.update("jax_enable_x64", self._wide)
         self._quiet.__enter__()
         warnings.simplefilter("ignore")
 
     def __exit__(self, *error: Any) -> None:
         self._quiet.__exit__(*error)
+        if self._peer is not None:
+            self._peer.config.update("jax_enable_x64", self._before)
         self._x64.__exit__(*error)
