@@ -34,6 +34,14 @@ def test_bound_as_python_says(body):
     if body == "del a":
         want = {"a"}
     statements = ast.parse(text).body[0].body
+    # From 3.12 on the tables list what an inlined comprehension binds; it stays inside it still.
+    want -= {
+        name.id
+        for node in ast.walk(ast.Module(statements, []))
+        if isinstance(node, ast.comprehension)
+        for name in ast.walk(node.target)
+        if isinstance(name, ast.Name)
+    }
     found = names.assigned(statements)
     assert found - {"x"} == {n for n in want if not n.startswith(".")} - {"x"}
 

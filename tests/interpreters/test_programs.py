@@ -85,6 +85,17 @@ def test_types_and_values() -> None:
     assert core.mapped_aval(3, None, aval) is aval is core.unmapped_aval(3, None, aval)
     with pytest.raises(ValueError, match="size 5"):
         core.mapped_aval(5, 0, aval)
+    with pytest.raises(ValueError, match="is on no mesh that has an axis 'y'"):
+        core.unmapped_aval(2, 0, aval, "y")
+    mesh = calque.sharding.AbstractMesh(
+        (3, 2), ("x", "y"), axis_types=(calque.sharding.AxisType.Explicit,) * 2
+    )
+    spec = calque.sharding.PartitionSpec("x", None)
+    placed = aval.update(sharding=calque.sharding.NamedSharding(mesh, spec))
+    more = core.unmapped_aval(2, 1, placed, "y")
+    assert (more.shape, tuple(more.sharding.spec)) == ((3, 2, 4), ("x", "y", None))
+    assert core.mapped_aval(2, 1, more) is placed
+    assert tuple(core.mapped_aval(3, 0, placed).sharding.spec) == (None,)
     assert (
         core.valid_jaxtype(1.0)
         and core.valid_jaxtype(jnp.ones(2))

@@ -125,18 +125,41 @@ def mapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray:
         raise ValueError(
             f"mapped_aval: dimension {axis} of {aval.str_short()} has not the size {size}"
         )
-    return aval.update(shape=aval.shape[:axis] + aval.shape[axis + 1 :])
+    shape, spec = list(aval.shape), _spec(aval)
+    del shape[axis], spec[axis]
+    return _of_dimensions(aval, shape, spec)
 
 
 def unmapped_aval(
     size: int, axis: int | None, aval: ShapedArray, explicit_mesh_axis: Any = None
 ) -> ShapedArray:
-    """The type with one more dimension: `unmapped_aval(3, 0, f32[4])` is `f32[3,4]`."""
-    if explicit_mesh_axis is not None:
-        raise NotImplementedError("unmapped_aval: explicit_mesh_axis: types do not carry mesh axes")
+    """The type with one more dimension: `unmapped_aval(3, 0, f32[4])` is `f32[3,4]`. Of a type that
+    says where values are the dimension lies along `explicit_mesh_axis`."""
     if axis is None:
         return aval
-    return aval.update(shape=aval.shape[:axis] + (size,) + aval.shape[axis:])
+    if explicit_mesh_axis is not None and aval.place is None:
+        raise ValueError(
+            f"unmapped_aval: {aval.str_short()} is on no mesh that has an axis"
+            f" {explicit_mesh_axis!r}: give the type a sharding, or leave out explicit_mesh_axis"
+        )
+    shape, spec = list(aval.shape), _spec(aval)
+    shape.insert(axis, size)
+    spec.insert(axis, explicit_mesh_axis)
+    return _of_dimensions(aval, shape, spec)
+
+
+def _spec(aval: ShapedArray) -> list[Any]:
+    """Along which axes of a mesh each dimension lies."""
+    given = () if aval.place is None else tuple(aval.sharding.spec)
+    return [*given, *[None] * (aval.ndim - len(given))]
+
+
+def _of_dimensions(aval: ShapedArray, shape: Sequence[int], spec: Sequence[Any]) -> ShapedArray:
+    """The type with other dimensions, which lie along these axes."""
+    if aval.place is None:
+        return aval.update(shape=tuple(shape))
+    sharding = aval.sharding.update(spec=type(aval.sharding.spec)(*spec))
+    return aval.update(shape=tuple(shape), sharding=sharding)
 
 
 def primal_dtype_to_tangent_dtype(primal_dtype: Any) -> Any:

@@ -133,7 +133,8 @@ def _on_values(name: str, linear: bool) -> Rule:
 def _integer_pow(x: BCOO, *, y: int) -> BCOO:
     if y <= 0:
         raise NotImplementedError(
-            f"sparse rule for {'integer_pow'} with non-positive exponent {y} is not implemented."
+            f"integer_pow of a sparse array with exponent {y}: zeros that are not stored would be"
+            " raised to it; convert with todense() first"
         )
     return _on_values("integer_pow", False)(x, y=y)
 
