@@ -74,8 +74,8 @@ Array([[1., 1.],
 _ENTRIES: Final = entries(_TABLE)
 
 _NORM: Final = """\
-norm: "forward" divides the transform by the number of points, "backward" the inverse, "ortho" both
-    by its square root. None is "backward"."""
+norm: "forward" divides the transform by the number of points, "backward" the inverse, "ortho"
+    both by its square root. None is "backward"."""
 _ONE: Final = """\
 a: an array of {}.
 n: the number of points: values are cut off at the end, or zeros appended. None is
@@ -92,7 +92,7 @@ axes: the axes to transform, no axis twice. By default {}.
 
 def of_transform(name: str) -> str:
     """The help of a transform over one axis, two or any."""
-    does, returns, differs, example = _ENTRIES[name]
+    does, returns, _, example = _ENTRIES[name]
     values = "real values" if name.startswith("rfft") else "values, real or complex"
     halved = name.startswith("irfft")
     if name.endswith(("2", "n")):
