@@ -90,17 +90,37 @@ transfer_guard_host_to_device = _flag("transfer_guard_host_to_device", "The same
 
 
 def disable_jit(disable: bool = True) -> contextlib.AbstractContextManager[None]:
-    """Functions under `jit` run as plain Python inside, and loops and branches too.
+    """A `with` block in which functions under `jit`, loops and branches run as plain Python.
 
-    >>> with calque.disable_jit():
-    ...     calque.jit(jnp.cos)(0.0)
+    Args:
+        disable: Whether to disable it.
+
+    Returns:
+        A context manager.
+
+    >>> with jax.disable_jit():
+    ...     jax.jit(jnp.cos)(0.0)
     Array(1., dtype=float32, weak_type=True)"""
     return config.override("calque_disable_jit", bool(disable))
 
 
 def default_device(new_val: Any = _REQUIRED) -> contextlib.AbstractContextManager[None]:
-    """The device of new arrays. They are made on the first one; `device_put` places them on
-    others."""
+    """A `with` block that says where new arrays are made.
+
+    They are made on the first device; `device_put` places them on others.
+
+    Args:
+        new_val: The first of `devices()`, "cpu" or None.
+
+    Returns:
+        A context manager.
+
+    Differs from JAX:
+        Another device than the first is refused.
+
+    >>> with jax.default_device(jax.devices()[0]):
+    ...     jnp.ones(2).device
+    CpuDevice(id=0)"""
     if new_val is _REQUIRED:
         raise TypeError(
             "Context manager for default_device config option requires an argument representing the"
@@ -121,12 +141,16 @@ def default_device(new_val: Any = _REQUIRED) -> contextlib.AbstractContextManage
 
 @contextlib.contextmanager
 def ensure_compile_time_eval() -> Iterator[None]:
-    """Operations on plain arrays inside run at once, also while a function is traced: their results
-    are constants of it.
+    """A `with` block in which operations on plain arrays run at once, also while tracing.
 
-    >>> @calque.jit
+    Their results are constants of the program.
+
+    Returns:
+        A context manager.
+
+    >>> @jax.jit
     ... def f(x):
-    ...     with calque.ensure_compile_time_eval():
+    ...     with jax.ensure_compile_time_eval():
     ...         n = int(jnp.sum(jnp.arange(3)))  # a number, not a traced value
     ...     return x * n
     >>> f(2.0)
@@ -160,11 +184,18 @@ class UserContext:
 
 
 def make_user_context(default_value: Hashable = None) -> UserContext:
-    """A context whose value is part of what `jit` looks at: `with my_context(1): f(x)` traces f for
-    the value 1.
+    """Makes a context of your own whose value is part of what `jit` looks at.
 
-    >>> scale = calque.make_user_context(default_value=1)
-    >>> f = calque.jit(lambda x: x * scale.value)
+    `with context(1): f(x)` traces `f` for the value 1; `context.value` is the value that holds.
+
+    Args:
+        default_value: The value outside of all blocks; it must be hashable.
+
+    Returns:
+        A callable that takes a value and gives a context manager.
+
+    >>> scale = jax.make_user_context(default_value=1)
+    >>> f = jax.jit(lambda x: x * scale.value)
     >>> with scale(3):
     ...     f(2.0)
     Array(6., dtype=float32, weak_type=True)"""

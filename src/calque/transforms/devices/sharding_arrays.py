@@ -35,7 +35,17 @@ from calque.transforms.devices.types import typed
 
 
 class Shard:
-    """The part of an array that one device holds."""
+    """The part of an array that one device holds, as `array.addressable_shards` lists them.
+
+    Args:
+        device: Where it is.
+        index: Which part of the whole it is: a slice for each dimension.
+        replica_id: Which of several equal copies it is, counted from 0.
+        array: The whole array.
+
+    >>> shard = jnp.arange(3).addressable_shards[0]
+    >>> shard.device, shard.index, shard.data
+    (CpuDevice(id=0), (slice(None, None, None),), Array([0, 1, 2], dtype=int32))"""
 
     __slots__ = ("_array", "_data", "device", "index", "replica_id")
 
@@ -260,11 +270,22 @@ def check_shape(what: str, sharding: Sharding, shape: Sequence[int]) -> None:
 def device_put(
     x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None
 ) -> Any:
-    """The leaves of a tree as arrays on a device or with a sharding; `device` may be a tree that
-    `x` begins with, and so may `donate` and `may_alias`. Memory is shared, unless `may_alias` is
-    False. A donated array may be kept, as it is here.
+    """Puts the leaves of a tree on a device, or lays them out with a sharding.
 
-    >>> calque.device_put({"a": 1.0, "b": [2, 3]}, calque.devices()[0])["b"]
+    Args:
+        x: A tree of arrays, NumPy arrays and numbers.
+        device: A device, a sharding or a layout, or a tree of these that `x` begins with. None
+            makes arrays of the leaves and leaves them where they are.
+        src: Where they come from; it need not be said.
+        donate: Whether the memory of `x` may be taken over: one bool, or a tree of them. The array
+            is kept here all the same.
+        may_alias: Whether the result may share the memory of `x`; None and True allow it, False
+            makes a copy.
+
+    Returns:
+        The tree with an array in place of each leaf.
+
+    >>> jax.device_put({"a": 1.0, "b": [2, 3]}, jax.devices()[0])["b"]
     [Array(2, dtype=int32, weak_type=True), Array(3, dtype=int32, weak_type=True)]"""
     _check_targets(device)
     if donate is not False or may_alias is not None:

@@ -82,10 +82,15 @@ _alive: Final[weakref.WeakSet[Ref]] = process.container("Refs that live", weakre
 
 
 class Ref:
-    """A mutable array, made by `new_ref`: `ref[i]` reads, `ref[i] = x` writes a value of the same
-    dtype.
+    """A mutable array, made by `new_ref`.
 
-    >>> r = calque.ref.new_ref(jnp.zeros(3))
+    `ref[i]` reads and `ref[i] = x` writes a value of the same dtype.
+
+    Args:
+        aval: Its type.
+        refs: What it holds.
+
+    >>> r = jax.new_ref(jnp.zeros(3))
     >>> r[1] = 5.0
     >>> r[...]
     Array([0., 5., 0.], dtype=float32)"""
