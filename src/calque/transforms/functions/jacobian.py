@@ -17,12 +17,12 @@ from calque.transforms.engines.axes import Axis
 from calque.transforms.engines.batching import batch
 from calque.transforms.engines.trees import FlatFunction, arrays, name_of
 from calque.transforms.engines.zeros import has_tangent, nonzero, only_nonzero, with_zeros
-from calque.transforms.functions.autodiff import (
+from calque.transforms.functions.autodiff import vjp_of
+from calque.transforms.functions.differentiated import (
     check_argnums,
     check_output_dtype,
     diff_name,
     partial_function,
-    vjp_of,
     wraps,
 )
 

@@ -111,6 +111,11 @@ def vmap(
         ]
         return pytrees.unflatten(flat.out_tree, results)
 
+    return _presented(mapped, fun)
+
+
+def _presented(mapped: Callable[..., Any], fun: Callable[..., Any]) -> Callable[..., Any]:
+    """The mapped function with the name of the one it was made from, and its documentation."""
     try:
         wrapping(mapped, fun)
     except AttributeError:

@@ -106,12 +106,7 @@ def jit(
     fun = converted(fun, control_flow)
     static, static_names = resolve(fun, static_argnums, static_argnames, "static")
     donate, donate_names = resolve(fun, donate_argnums, donate_argnames, "donate")
-    if set(static) & set(donate) or set(static_names) & set(donate_names):
-        raise ValueError(
-            "static_argnums and donate_argnums, static_argnames and donate_argnames cannot"
-            f" intersect: a static value has no memory. Static are {static} {static_names}, donated"
-            f" {donate} {donate_names}."
-        )
+    _check_distinct((static, static_names), (donate, donate_names))
     shardings = jit_shardings(in_shardings, out_shardings, device, backend)
     options = Options(
         static,
@@ -125,6 +120,15 @@ def jit(
         captures.checked_policy(on_stale),
     )
     return wrapped(fun, options)
+
+
+def _check_distinct(static: tuple[Any, Any], donated: tuple[Any, Any]) -> None:
+    if any(set(s) & set(d) for s, d in zip(static, donated)):
+        raise ValueError(
+            "static_argnums and donate_argnums, static_argnames and donate_argnames cannot"
+            f" intersect: a static value has no memory. Static are {static[0]} {static[1]}, donated"
+            f" {donated[0]} {donated[1]}."
+        )
 
 
 def clear_cache(jitted: Any) -> None:

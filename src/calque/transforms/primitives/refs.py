@@ -126,7 +126,16 @@ class Ref:
         return (self[i] for i in range(len(self)))
 
     def addupdate(self, x: Any, idx: Any = ()) -> None:
-        """Add to the elements at an index."""
+        """Adds to a part: `ref[idx] += x`.
+
+        Args:
+            x: An array that broadcasts to the shape of the part.
+            idx: An index as for arrays; `...` is all of it.
+
+        >>> r = jax.new_ref(jnp.zeros(2))
+        >>> r.addupdate(3.0, 1)
+        >>> r[...]
+        Array([0., 3.], dtype=float32)"""
         add(self, idx, x)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
