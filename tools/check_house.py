@@ -105,7 +105,8 @@ FLOORS = {
         "creation indexing joining matrices ranges reductions shaping",
         "buffers contractions elementwise fft nans packing predicates queries scalars sharing"
         " sorting vectorizing",
-        "arranging averages choosing calculus diagonals editing grids linalg methods namespace sets"
+        "arranging attributes averages choosing calculus concrete_methods diagonals editing grids"
+        " linalg methods namespace operator_methods sets"
         " ufunc_objects windows",
         "histograms padding polynomials",
         "segments",
