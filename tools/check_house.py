@@ -100,7 +100,7 @@ FLOORS = {
     ],
     "calque.xla": ["jaxlib text", "devices lower", "engine stages"],
     "calque.numpy": [
-        "promotion signatures traced_methods",
+        "descriptions promotion signatures traced_methods",
         "calls ufuncs",
         "creation indexing joining matrices ranges reductions shaping",
         "buffers contractions elementwise fft nans packing predicates queries scalars sharing"

@@ -7,11 +7,12 @@ from calque.core import pytrees
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import canonicalize
 from calque.core.jaxprs import ClosedJaxpr
-from calque.core.trace import drop_unused, trace_to_jaxpr, typeof, typing
+from calque.core.trace import HIGH_TYPES, drop_unused, trace_to_jaxpr, typeof, typing
 from calque.core.tracebacks import boundary
 from calque.transforms.engines import axes
 from calque.transforms.engines.signatures import ArgumentNames, as_tuple, check_callable
 from calque.transforms.engines.trees import FlatFunction, argument_name, name_of
+from calque.transforms.primitives.high_values import Opening
 from calque.transforms.primitives.refs import values_of
 from calque.transforms.primitives.refs_arguments import fresh, with_values
 
@@ -161,6 +162,15 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     >>> a, x = jax.ShapeDtypeStruct((2, 3), "float32"), jax.ShapeDtypeStruct((3,), "float32")
     >>> jax.eval_shape(jnp.dot, a, x)
     ShapeDtypeStruct(shape=(2,), dtype=float32)"""
+    leaves, in_tree = pytrees.flatten((args, kwargs))
+    if HIGH_TYPES:
+        opening = Opening(in_tree, leaves, name_of(fun))
+        opened = opening.function(fun)
+        return opening.close(_shapes(opened, opening.args, opening.kwargs), write=False)
+    return _shapes(fun, args, kwargs)
+
+
+def _shapes(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     leaves, in_tree = pytrees.flatten((args, kwargs))
     flat = FlatFunction(fun, in_tree, "eval_shape")
     closed = trace_to_jaxpr(flat, _avals(leaves, "eval_shape", fun, args, kwargs), name_of(fun))
