@@ -102,7 +102,7 @@ FLOORS = {
     "calque.numpy": [
         "descriptions promotion signatures traced_methods",
         "calls ufuncs",
-        "creation indexing joining matrices ranges reductions shaping",
+        "conversions creation indexing joining matrices moving ranges reductions shaping",
         "buffers contractions elementwise fft nans packing predicates queries scalars sharing"
         " sorting vectorizing",
         "arranging attributes averages choosing calculus concrete_methods diagonals editing grids"

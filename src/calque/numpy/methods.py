@@ -18,7 +18,7 @@ from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.machine.state import Value, process
-from calque.numpy import contractions, reductions, shaping, sorting, ufuncs
+from calque.numpy import contractions, moving, reductions, shaping, sorting, ufuncs
 from calque.numpy.attributes import ATTRIBUTES
 from calque.numpy.calls.cached import cached, with_call_path
 from calque.numpy.calls.marks import python_only
@@ -391,7 +391,7 @@ _from: Final = {
     "dot": contractions.dot, "trace": contractions.trace, "diagonal": contractions.diagonal,
     "swapaxes": shaping.swapaxes,
     "squeeze": shaping.squeeze, "ravel": shaping.ravel, "flatten": shaping.ravel,
-    "repeat": shaping.repeat, "clip": shaping.clip,
+    "repeat": moving.repeat, "clip": shaping.clip,
     "round": sorting.round, "conj": ufuncs.conjugate, "conjugate": ufuncs.conjugate,
     "take": sorting.take,
     "argsort": sorting.argsort, "sort": sorting.sort, "searchsorted": sorting.searchsorted,

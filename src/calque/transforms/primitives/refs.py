@@ -2,7 +2,7 @@
 
 Where operations run, or are recorded, at the level at which a Ref was made, that is all. A function
 that is staged (by jit or as a body of control flow) and touches a Ref from outside is rewritten to
-take the value as one more argument and to give it back as one more result (`refs_jit` for jit,
+take the value as one more argument and to give it back as one more result (`jit/refs.py` for jit,
 `discharged_scan` and its kin here for control flow). A trial finds which Refs it touches.
 """
 
