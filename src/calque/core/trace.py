@@ -87,8 +87,16 @@ def typeof(x: Any) -> ShapedArray:
 
 
 def placed_typeof(x: Any) -> ShapedArray:
-    """As `typeof`; the type of an array on a mesh says how it is split along explicit axes, and
-    what is no operand but has a type (a mutable reference) says its own."""
+    """Gives the type of a value: shape, dtype, weak type and, on a mesh, how it is split.
+
+    Args:
+        x: An array, traced or not, a number, or a Ref.
+
+    Returns:
+        A ShapedArray, or the type that a Ref or an object of an extension says it has.
+
+    >>> jax.typeof(jnp.ones((2, 3)))
+    ShapedArray(float32[2,3])"""
     if type(x) is ArrayImpl and x._extra is not None:
         return typing.value.placed(x.aval, x._extra)
     own = getattr(type(x), "__typeof__", None)

@@ -15,7 +15,8 @@ from calque.core.trace import typeof
 from calque.core.types import ArrayLike, Axes, DTypeLike
 from calque.numpy import reductions, ufuncs
 from calque.numpy.contractions import dot
-from calque.numpy.creation import asarray, placed
+from calque.numpy.conversions import asarray
+from calque.numpy.creation import placed
 from calque.numpy.descriptions.folds import of_fold
 from calque.numpy.joining import concatenate
 from calque.numpy.promotion import (

@@ -12,10 +12,12 @@ from calque.core.dims import as_size, surely_less
 from calque.core.dtypes import canonicalize, complex_of, is_complex, real_part
 from calque.core.types import ArrayLike, Axes, DTypeLike
 from calque.numpy import ufuncs
-from calque.numpy.creation import asarray, placed, zeros
+from calque.numpy.conversions import asarray
+from calque.numpy.creation import placed, zeros
 from calque.numpy.descriptions.transforms import of_transform
 from calque.numpy.indexing.found_sizes import refuse_empty
 from calque.numpy.joining import concatenate
+from calque.numpy.moving import roll, section
 from calque.numpy.promotion import (
     array_of,
     canonical_axes,
@@ -24,7 +26,7 @@ from calque.numpy.promotion import (
     promote_inexact,
     result_dtype,
 )
-from calque.numpy.shaping import moveaxis, roll, section, where
+from calque.numpy.shaping import moveaxis, where
 from calque.numpy.signatures import Placement
 from calque.ops import fft as lax_fft
 from calque.ops.sizes import as_number, places
