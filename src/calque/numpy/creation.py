@@ -25,6 +25,7 @@ from calque.core.dtypes import (
     PYTHON_SCALARS,
     as_dtype,
     canonicalize,
+    float0,
     is_complex,
     is_extended,
     is_integer,
@@ -103,6 +104,8 @@ def full_of(shape: Any, value: Any) -> Any:
 def _filled(shape: Any, n: int, dtype: Any) -> Any:
     if is_extended(dtype):
         return _keys_of_bits(shape, n, dtype)
+    if dtype == float0:  # tangents of integers: nothing that an operation makes
+        return np.zeros(canonical_shape(shape), float0)
     return full_of(shape, number(n, dtype))
 
 

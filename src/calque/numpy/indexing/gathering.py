@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from calque.core.arrays import is_concrete, to_array, to_numpy
+from calque.core.arrays import is_concrete, to_numpy
 from calque.core.config import config
 from calque.core.dims import Dim, is_found, surely_equal, surely_same
 from calque.core.dtypes import (
