@@ -2,7 +2,7 @@
 
 import contextlib
 import itertools
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Hashable, Iterator
 from typing import Any, Final
 
 from calque.core import trace_state
@@ -10,83 +10,101 @@ from calque.core.config import config
 from calque.core.devices import DEFAULT_DEVICE, Device
 from calque.machine.state import process
 
-Context = Callable[..., contextlib.AbstractContextManager[None]]
 _REQUIRED = object()
 
 
-def _flag(name: str, doc: str, default: Any = _REQUIRED) -> Context:
+class Context:
     """The context manager of a flag; `default` is what it sets without an argument."""
 
-    def context(new_val: Any = default) -> contextlib.AbstractContextManager[None]:
-        if new_val is _REQUIRED:
+    def __init__(self, flag: str, doc: str, default: Any = _REQUIRED):
+        self.__name__ = self.__qualname__ = flag
+        self.__doc__ = f"""{doc} Inside `with calque.{flag}(value):`."""
+        self._flag, self._default = f"calque_{flag}", default
+
+    def __call__(self, new_val: Any = _REQUIRED) -> contextlib.AbstractContextManager[None]:
+        value = self._default if new_val is _REQUIRED else new_val
+        if value is _REQUIRED:
             raise TypeError(
-                f"Context manager for {name} config option requires an argument representing the"
-                " new value for the config option."
+                f"Context manager for {self.__name__} config option requires an argument"
+                " representing the new value for the config option."
             )
-        return config.override(f"calque_{name}", new_val)
+        return config.override(self._flag, value)
 
-    context.__name__ = context.__qualname__ = name
-    context.__doc__ = f"""{doc} Inside `with calque.{name}(value):`."""
-    return context
+    @property
+    def value(self) -> Any:
+        """The value that holds here."""
+        return config.read(self._flag)
+
+    def get_global(self) -> Any:
+        """The value that holds. It is one for the whole process."""
+        return config.read(self._flag)
+
+    def set_global(self, value: Any) -> None:
+        """As `config.update`: the value from now on."""
+        config.update(self._flag, value)
 
 
-allow_f16_reductions = _flag(
+allow_f16_reductions = Context(
     "allow_f16_reductions", "Whether `lax.reduce_sum` takes float16 and bfloat16.", True
 )
-array_garbage_collection_guard = _flag(
+array_garbage_collection_guard = Context(
     "array_garbage_collection_guard", "What happens to arrays in reference cycles."
 )
-auto_pcast = _flag(
+auto_pcast = Context(
     "auto_pcast", "Whether values are made varying inside `shard_map` where that is needed.", True
 )
-check_tracer_leaks = _flag(
+check_tracer_leaks = Context(
     "check_tracer_leaks", "Whether traced values that outlive their trace are an error.", True
 )
 checking_leaks = check_tracer_leaks  # both names are in use
-debug_infs = _flag("debug_infs", "Whether an infinite result is an error.", True)
-debug_key_reuse = _flag("debug_key_reuse", "Whether using a random key twice is an error.", True)
-debug_nans = _flag("debug_nans", "Whether a NaN result is an error.", True)
-default_matmul_precision = _flag(
+debug_infs = Context("debug_infs", "Whether an infinite result is an error.", True)
+debug_key_reuse = Context("debug_key_reuse", "Whether using a random key twice is an error.", True)
+debug_nans = Context("debug_nans", "Whether a NaN result is an error.", True)
+default_matmul_precision = Context(
     "default_matmul_precision", "The precision of products that say nothing of theirs."
 )
-default_prng_impl = _flag("default_prng_impl", "The algorithm of random keys.")
-enable_checks = _flag(
+default_prng_impl = Context("default_prng_impl", "The algorithm of random keys.")
+enable_checks = Context(
     "enable_checks", "Whether each program is verified when it has been recorded.", True
 )
-enable_custom_prng = _flag("enable_custom_prng", "Whether `random.PRNGKey` gives typed keys.", True)
-enable_x64 = _flag("enable_x64", "Whether there are 64-bit types.", True)
-explain_cache_misses = _flag(
+enable_custom_prng = Context(
+    "enable_custom_prng", "Whether `random.PRNGKey` gives typed keys.", True
+)
+enable_x64 = Context("enable_x64", "Whether there are 64-bit types.", True)
+explain_cache_misses = Context(
     "explain_cache_misses", "Whether each trace is logged with the types it is made for.", True
 )
-jax2tf_associative_scan_reductions = _flag(
+jax2tf_associative_scan_reductions = Context(
     "jax2tf_associative_scan_reductions", "Belongs to TensorFlow.", True
 )
-legacy_prng_key = _flag("legacy_prng_key", "What happens to random keys that are plain integers.")
-log_compiles = _flag("log_compiles", "Whether each compilation is logged.", True)
-no_execution = _flag("no_execution", "Whether running compiled functions is an error.", True)
-no_tracing = _flag("no_tracing", "Whether tracing a function for `jit` is an error.", True)
-numpy_dtype_promotion = _flag("numpy_dtype_promotion", "How different dtypes are brought together.")
-numpy_rank_promotion = _flag(
+legacy_prng_key = Context("legacy_prng_key", "What happens to random keys that are plain integers.")
+log_compiles = Context("log_compiles", "Whether each compilation is logged.", True)
+no_execution = Context("no_execution", "Whether running compiled functions is an error.", True)
+no_tracing = Context("no_tracing", "Whether tracing a function for `jit` is an error.", True)
+numpy_dtype_promotion = Context(
+    "numpy_dtype_promotion", "How different dtypes are brought together."
+)
+numpy_rank_promotion = Context(
     "numpy_rank_promotion", "What happens when arrays of different ranks are broadcast."
 )
-remove_size_one_mesh_axis_from_type = _flag(
+remove_size_one_mesh_axis_from_type = Context(
     "remove_size_one_mesh_axis_from_type", "Whether types leave out mesh axes of size 1.", True
 )
-softmax_custom_jvp = _flag(
+softmax_custom_jvp = Context(
     "softmax_custom_jvp", "Whether softmax has a derivative of its own.", True
 )
-thread_guard = _flag(
+thread_guard = Context(
     "thread_guard", "Whether operations of several processes belong to one thread.", True
 )
-threefry_partitionable = _flag(
+threefry_partitionable = Context(
     "threefry_partitionable", "Which of the two layouts random bits have.", True
 )
-transfer_guard = _flag("transfer_guard", "What happens to copies between host and devices.")
-transfer_guard_device_to_device = _flag(
+transfer_guard = Context("transfer_guard", "What happens to copies between host and devices.")
+transfer_guard_device_to_device = Context(
     "transfer_guard_device_to_device", "The same, between devices."
 )
-transfer_guard_device_to_host = _flag("transfer_guard_device_to_host", "The same, to the host.")
-transfer_guard_host_to_device = _flag("transfer_guard_host_to_device", "The same, from the host.")
+transfer_guard_device_to_host = Context("transfer_guard_device_to_host", "The same, to the host.")
+transfer_guard_host_to_device = Context("transfer_guard_host_to_device", "The same, from the host.")
 
 
 def disable_jit(disable: bool = True) -> contextlib.AbstractContextManager[None]:
@@ -153,6 +171,15 @@ class UserContext:
     def value(self) -> Any:
         """The value that holds here."""
         return config.read(f"calque_{self._name}")
+
+    def get_global(self) -> Any:
+        """The value that holds. It is one for the whole process."""
+        return self.value
+
+    def set_global(self, value: Hashable) -> None:
+        """The value from now on."""
+        hash(value)
+        config.update(f"calque_{self._name}", value)
 
     def __call__(self, new_val: Hashable) -> contextlib.AbstractContextManager[None]:
         hash(new_val)

@@ -266,13 +266,6 @@ def _delitem(self: Any, index: Any) -> None:
     raise TypeError("calque arrays are immutable and do not support item deletion. Use jnp.delete.")
 
 
-def _hash(self: Any) -> int:
-    raise TypeError(
-        f"unhashable type: {type(self).__name__!r}; arrays are compared elementwise. Use id(x), or"
-        " x.tobytes() as a key."
-    )
-
-
 _namespace: Final[Value[Any]] = process.value("module of array functions", None)
 
 
@@ -325,7 +318,7 @@ METHODS: Final[dict[str, Any]] = {
     "__contains__": _contains,
     "__setitem__": _setitem,
     "__delitem__": _delitem,
-    "__hash__": _hash,
+    "__hash__": None,  # arrays are compared elementwise; x.tobytes() can be a key
     "__array_namespace__": _array_namespace,
     "__getitem__": lambda self, index: indexing.getitem(self, index),
     "__round__": lambda self, ndigits=None: sorting.round(self, ndigits or 0),
