@@ -98,7 +98,7 @@ FLOORS = {
         "symbolic",
         "eager",
     ],
-    "calque.xla": ["jaxlib text", "devices lower", "engine stages"],
+    "calque.xla": ["jaxlib text", "devices lower", "buffers", "engine stages"],
     "calque.numpy": [
         "promotion signatures traced_methods",
         "calls ufuncs",

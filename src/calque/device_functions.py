@@ -81,8 +81,12 @@ def _on_host(a: Any) -> Any:
 
 
 def block_until_ready(x: _T) -> _T:
-    """Wait for arrays that are being computed. The native backend computes before it returns, so
-    there is nothing to wait for."""
+    """Wait for arrays that are being computed; what went wrong is raised here. The native backend
+    computes before it returns, so there is nothing to wait for; XLA may not have finished."""
+    for leaf in pytrees.leaves(x):
+        wait = getattr(leaf, "block_until_ready", None)
+        if wait is not None:
+            wait()
     return x
 
 

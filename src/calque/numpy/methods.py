@@ -11,11 +11,13 @@ import numpy as np
 from calque.core.arrays import (
     ArrayImpl,
     adopted,
-    delete_array,
+    delete,
     from_storage,
     is_deleted,
+    is_pending,
     share,
     to_numpy,
+    wait_for,
 )
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import as_dtype, canonicalize, is_complex, is_extended, is_integer
@@ -477,8 +479,24 @@ def _alive(self: Any) -> Any:
     return self
 
 
+def _awaited(self: Any) -> Any:
+    """The array itself, once it has been computed."""
+    wait_for(_alive(self))
+    return self
+
+
+def _is_ready(self: Any) -> bool:
+    return not is_pending(_alive(self)) or bool(self._owner.is_ready())
+
+
 def _begin_copy(self: Any) -> None:
     _alive(self)  # there is nowhere to copy to: the memory is the host's
+
+
+def _pointer(self: Any) -> int:
+    if is_pending(_alive(self)):
+        to_numpy(self)  # waits for the memory
+    return int(self._ptr)
 
 
 def _dlpack(
@@ -536,12 +554,12 @@ CONCRETE: Final[dict[str, Any]] = {
     "item": _item,
     "tolist": lambda self: to_numpy(self).tolist(),
     "tobytes": lambda self, order="C": to_numpy(self).tobytes(order),
-    "block_until_ready": _alive,
+    "block_until_ready": _awaited,
     "copy_to_host_async": _begin_copy,
-    "delete": lambda self: delete_array(self),
+    "delete": delete,
     "is_deleted": is_deleted,
-    "is_ready": lambda self: _alive(self) is self,
-    "unsafe_buffer_pointer": lambda self: _alive(self)._ptr,
+    "is_ready": _is_ready,
+    "unsafe_buffer_pointer": _pointer,
     "on_device_size_in_bytes": lambda self: self.aval.size * self.aval.dtype.itemsize,
 }
 
