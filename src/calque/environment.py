@@ -11,9 +11,15 @@ from calque.core.devices import DEFAULT_DEVICE, all_devices
 
 
 def print_environment_info(return_string: bool = False) -> str | None:
-    """Print the versions and the machine, for a report; or return the text.
+    """Prints the versions and the machine, for a report of a defect.
 
-    >>> "calque:" in calque.print_environment_info(return_string=True)
+    Args:
+        return_string: Whether to return the text instead of printing it.
+
+    Returns:
+        The text with `return_string`, else None.
+
+    >>> "calque:" in jax.print_environment_info(return_string=True)
     True"""
     package, count = sys.modules[__name__.partition(".")[0]], len(all_devices())
     lines = [
@@ -33,13 +39,33 @@ def print_environment_info(return_string: bool = False) -> str | None:
 
 
 def effects_barrier() -> None:
-    """Wait for the effects of what was called. A call returns when its callbacks are through: there
-    is nothing to wait for."""
+    """Waits for the effects of what was called.
+
+    A call returns when its callbacks are through, so there is nothing to wait for.
+
+    Returns:
+        None.
+
+    >>> jax.effects_barrier()"""
 
 
 def live_arrays(platform: str | None = None) -> list[Array]:
-    """All arrays of this process. Arrays are not entered in any list, which is a reason why making
-    one costs so little."""
+    """Would list all arrays of this process, and raises NotImplementedError.
+
+    Arrays are not entered in any list, which is a reason why making one costs so little.
+
+    Args:
+        platform: The platform whose arrays are asked for.
+
+    Returns:
+        Nothing: it raises.
+
+    Differs from JAX:
+        There is no such list.
+
+    >>> jax.live_arrays()
+    Traceback (most recent call last):
+    NotImplementedError: live_arrays: arrays are not kept in a list..."""
     raise NotImplementedError(
         "live_arrays: arrays are not kept in a list. To see what holds memory, use tracemalloc or"
         " sys.getrefcount"

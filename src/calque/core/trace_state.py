@@ -68,6 +68,11 @@ def set_base(trace: Trace) -> None:
     _State.dynamic = trace
 
 
+def base_trace() -> Trace:
+    """The trace at the bottom: evaluation."""
+    return _State.dynamic
+
+
 def top_trace(args: Sequence[Any]) -> Trace:
     top = _state.dynamic
     for a in args:

@@ -29,8 +29,15 @@ from calque.transforms.primitives.refs_arguments import without_refs
 
 
 class CustomVJPPrimal:
-    """An argument as a forward rule with `symbolic_zeros=True` sees it: its value, and whether it
-    is differentiated."""
+    """An argument as a forward rule with `symbolic_zeros=True` sees it.
+
+    Args:
+        value: The value of the argument.
+        perturbed: Whether it is differentiated.
+
+    Attributes:
+        value: The value of the argument.
+        perturbed: Whether it is differentiated."""
 
     __slots__ = ("perturbed", "value")
 
@@ -42,7 +49,17 @@ class CustomVJPPrimal:
 
 
 def custom_vjp_primal_tree_values(tree: Any) -> Any:
-    """The values of a tree of CustomVJPPrimal."""
+    """Takes the values out of a tree of `CustomVJPPrimal`.
+
+    Args:
+        tree: What a forward rule with `symbolic_zeros=True` got as an argument.
+
+    Returns:
+        The same tree with plain values.
+
+    >>> seen = [jax.custom_derivatives.CustomVJPPrimal(2.0, True)]
+    >>> jax.custom_derivatives.custom_vjp_primal_tree_values(seen)
+    [2.0]"""
     return pytrees.tree_map(
         lambda leaf: leaf.value, tree, is_leaf=lambda x: isinstance(x, CustomVJPPrimal)
     )
@@ -51,17 +68,22 @@ def custom_vjp_primal_tree_values(tree: Any) -> Any:
 class custom_vjp:
     """A function whose reverse-mode derivative is given by two rules.
 
-    >>> @calque.custom_vjp
-    ... def f(x, y):
-    ...     return jnp.sin(x) * y
-    >>> def f_fwd(x, y):
-    ...     return f(x, y), (jnp.cos(x), jnp.sin(x), y)
-    >>> def f_bwd(res, ct):
-    ...     cos_x, sin_x, y = res
-    ...     return (cos_x * ct * y, sin_x * ct)
-    >>> f.defvjp(f_fwd, f_bwd)
+    `f.defvjp(fwd, bwd)` sets them. Forward mode works as well when `bwd` is linear in the
+    cotangent, as it should be.
 
-    Forward mode works as well when the backward rule is linear in `ct`, as it should be."""
+    Args:
+        fun: The function, of arrays and trees of them.
+        nondiff_argnums: Positions of arguments that `bwd` takes first, as they are, and that have
+            no cotangents.
+        nondiff_argnames: Names of such arguments.
+
+    Differs from JAX:
+        Forward mode is not refused.
+
+    >>> f = jax.custom_vjp(lambda x: jnp.sin(x))
+    >>> f.defvjp(lambda x: (jnp.sin(x), x), lambda x, ct: (2 * jnp.cos(x) * ct,))
+    >>> jax.grad(f)(0.0)
+    Array(2., dtype=float32, weak_type=True)"""
 
     def __init__(
         self,
@@ -83,12 +105,24 @@ class custom_vjp:
         symbolic_zeros: bool = False,
         optimize_remat: bool = False,
     ) -> None:
-        """The rules: `fwd(*args)` gives (out, residuals), `bwd(*nondiff_args, residuals, ct)` a
-        cotangent for each other argument.
+        """Sets the rules for the derivative.
 
-        `optimize_remat` lets a compiler run `fwd` in place of the function; the results are the
-        same with and without.
-        """
+        Args:
+            fwd: Takes the arguments of the function and gives (out, residuals).
+            bwd: `bwd(*nondiff_args, residuals, ct)` gives a tuple with a cotangent for each other
+                argument.
+            symbolic_zeros: Whether `fwd` gets its arguments as `CustomVJPPrimal`, which say if they
+                are differentiated, and `bwd` cotangents that are zero as `SymbolicZero`.
+            optimize_remat: Lets a compiler run `fwd` in place of the function. Results are the same
+                with and without.
+
+        Returns:
+            None.
+
+        >>> f = jax.custom_vjp(lambda x: x)
+        >>> f.defvjp(lambda x: (x, None), lambda _, ct: (jnp.clip(ct, -1.0, 1.0),))
+        >>> jax.grad(lambda x: 10 * f(x))(1.0)
+        Array(1., dtype=float32, weak_type=True)"""
         self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
 
     @boundary

@@ -30,12 +30,26 @@ def checkpoint(
     static_argnames: str | Sequence[str] | None = None,
     concrete: bool = False,
 ) -> Callable[..., Any]:
-    """`fun`, of which the backward pass computes again what it needs; `policy` says which values
-    may be kept.
+    """Makes a function whose backward pass computes again what it needs instead of keeping it.
 
-    >>> f = calque.checkpoint(lambda x: jnp.sin(jnp.sin(x)))
-    >>> calque.grad(f)(2.0) == calque.grad(lambda x: jnp.sin(jnp.sin(x)))(2.0)
-    Array(True, dtype=bool, weak_type=True)"""
+    It spends time to save memory; values are the same. `remat` is another name for it.
+
+    Args:
+        fun: The function. Left out, a decorator with the other arguments is returned.
+        prevent_cse: Whether the second computation is kept apart from the first, so that no pass
+            unites them again.
+        policy: Says which values may be kept, one of `checkpoint_policies`; None keeps nothing but
+            the arguments.
+        static_argnums: Positions of arguments that stay Python values; they must be hashable.
+        static_argnames: Names of such arguments.
+        concrete: Must be False: make arguments static instead.
+
+    Returns:
+        A function of the same arguments and results.
+
+    >>> f = jax.checkpoint(lambda x: jnp.sin(jnp.sin(x)))
+    >>> jax.grad(f)(2.0)
+    Array(-0.2556391, dtype=float32, weak_type=True)"""
     if fun is None:
         return functools.partial(
             checkpoint,

@@ -39,6 +39,7 @@ from calque.transforms.jit.flat_calls import NOT_SERVED, FlatCalls
 from calque.transforms.jit.teaching import Inexpressible, Lesson, call_arguments, result_of, teach
 from calque.transforms.jit.traced import Ran, Traced, log, stats, warn
 from calque.transforms.primitives.call import close_over_tracers, jit_p
+from calque.transforms.primitives.high_values import HighValues
 from calque.transforms.primitives.refs import RefTouched, any_alive
 
 key_reuse: Any = LazyModule("calque.transforms.functions.key_reuse")  # used with its flag alone
@@ -290,14 +291,17 @@ class JittedFunction:
             out = refs_jit.call_with_arguments(self, args, kwargs)
             if out is not NotImplemented:
                 return out
-        arguments = CallArguments(self, args, kwargs)
-        if self.with_values is not None and arguments.key in self.with_values:
-            return refs_jit.call_closing_over(self, arguments)
         try:
-            return self.served(arguments)
-        except RefTouched as e:
-            error = e
-        return refs_jit.call_closing_over(self, arguments, error)
+            arguments = CallArguments(self, args, kwargs)
+            if self.with_values is not None and arguments.key in self.with_values:
+                return refs_jit.call_closing_over(self, arguments)
+            try:
+                return self.served(arguments)
+            except RefTouched as e:
+                error = e
+            return refs_jit.call_closing_over(self, arguments, error)
+        except HighValues:
+            return refs_jit.call_opened(self, args, kwargs)
 
     def served(self, arguments: CallArguments) -> Any:
         """The results, after tracing and compiling what has to be."""

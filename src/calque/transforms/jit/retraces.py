@@ -113,13 +113,17 @@ def record(history: deque[Event], event: Event) -> None:
 
 @contextlib.contextmanager
 def no_retrace() -> Iterator[None]:
-    """Inside the block, tracing a function a second time raises `RetraceError` with the reason.
+    """A `with` block in which tracing a function a second time raises `RetraceError`.
 
-    >>> import calque, calque.numpy as jnp
-    >>> f = calque.jit(lambda x: x + 1)
-    >>> f(jnp.ones(3)).shape
-    (3,)
-    >>> with calque.no_retrace():
+    Returns:
+        A context manager.
+
+    Differs from JAX:
+        It is calque's own.
+
+    >>> f = jax.jit(lambda x: x + 1)
+    >>> _ = f(jnp.ones(3))
+    >>> with jax.no_retrace():
     ...     f(jnp.ones(3)).shape
     (3,)"""
     _forbidding.value += 1
@@ -141,12 +145,17 @@ class Retraces(list[tuple[Seen, str]]):
 
 
 def explain_retraces() -> Retraces:
-    """What this process traced more than once, and why.
+    """Lists what this process traced more than once, and why.
 
-    >>> import calque, calque.numpy as jnp
-    >>> f = calque.jit(lambda x: x + 1)
+    Returns:
+        A list of pairs (what was traced, reason), which prints as a table.
+
+    Differs from JAX:
+        It is calque's own; JAX logs reasons with `explain_cache_misses`.
+
+    >>> f = jax.jit(lambda x: x + 1)
     >>> f(jnp.ones(3)).dtype, f(jnp.arange(3)).dtype
     (dtype('float32'), dtype('int32'))
-    >>> calque.explain_retraces()[-1][1]
+    >>> jax.explain_retraces()[-1][1]
     'argument x is int32[3], it was float32[3]'"""
     return Retraces((e, r) for e, r in _events if r != "first trace")
