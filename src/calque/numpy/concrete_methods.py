@@ -202,7 +202,7 @@ def _alive(self: Any) -> Any:
 
 
 def _awaited(self: Any) -> Any:
-    """Waits until the array is computed. Only programs on XLA return before their results are there.
+    """Waits until the array is computed. Only programs on XLA return before they are done.
 
     Returns:
         The array itself.
