@@ -18,6 +18,7 @@ from calque.core.trace_state import Tracer
 from calque.core.tracebacks import boundary
 from calque.machine.caches import Entries, Tables
 from calque.machine.call import functions as callpath
+from calque.machine.spans import span
 from calque.transforms.devices.mesh import consult_mesh, consultations
 from calque.transforms.devices.sharding_constraint import JitShardings
 from calque.transforms.engines import axes
@@ -254,7 +255,7 @@ class JittedFunction:
             )
         consulted, changes = consultations(), config.changes_elsewhere()
         watched = captures.captured(self.fun)
-        with no_collection():
+        with span("trace", self.name), no_collection():
             closed = trace_to_jaxpr(flat, avals, describe_function(self.fun, self.name), names)
         closed, hoisted = close_over_tracers(closed)
         keys = key_reuse.of_closed(closed) if config.debug_key_reuse else NOTHING
