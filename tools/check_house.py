@@ -101,12 +101,13 @@ FLOORS = {
     ],
     "calque.xla": ["jaxlib text", "devices lower", "engine stages"],
     "calque.numpy": [
-        "promotion signatures traced_methods",
+        "descriptions promotion signatures traced_methods",
         "calls ufuncs",
-        "creation indexing joining matrices ranges reductions shaping",
+        "conversions creation indexing joining matrices moving ranges reductions shaping",
         "buffers contractions elementwise fft nans packing predicates queries scalars sharing"
         " sorting vectorizing",
-        "arranging averages choosing calculus diagonals editing grids linalg methods namespace sets"
+        "arranging attributes averages choosing calculus concrete_methods diagonals editing grids"
+        " linalg methods namespace operator_methods sets"
         " ufunc_objects windows",
         "histograms padding polynomials",
         "segments",

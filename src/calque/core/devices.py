@@ -54,7 +54,14 @@ class Memory:
 
 
 class Device:
-    """A place where arrays live and programs run."""
+    """A device: this processor, or one of the parts that CALQUE_NUM_CPU_DEVICES makes of it.
+
+    Args:
+        index: Its number, from 0.
+
+    >>> d = jax.devices()[0]
+    >>> d.platform, d.id
+    ('cpu', 0)"""
 
     __slots__ = ("__weakref__", "id", "platform")
 

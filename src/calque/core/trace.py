@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from calque.core import dims, errors, leaks, trace_state
+from calque.core import dims, errors, leaks, primitives, trace_state
 from calque.core.adopting import from_numpy
 from calque.core.at_sizes import at_sizes, settled
 from calque.core.avals import ShapedArray
@@ -41,8 +41,14 @@ from calque.machine.state import Hook, Value, process
 VALUES: Final = (ArrayImpl, Tracer)
 
 
-# classes whose values are no operands, though they were registered as such -> why
-REFUSED_TYPES: Final[dict[type, str]] = process.container("types that are refused", {})
+# classes whose values have a type above arrays -> what gives it. They are opened where functions
+# begin (`transforms.primitives.high_values`) and are no operands.
+HIGH_TYPES: Final[dict[type, Callable[[Any], Any]]] = process.container("types above arrays", {})
+
+
+def high_type_of(x: Any) -> Callable[[Any], Any] | None:
+    """What gives the type of a value whose type stands above arrays; None for all others."""
+    return next((HIGH_TYPES[c] for c in type(x).__mro__ if c in HIGH_TYPES), None)
 
 
 def typeof(x: Any) -> ShapedArray:
@@ -68,9 +74,12 @@ def typeof(x: Any) -> ShapedArray:
         return next(_PYTHON_AVALS[p](x) for p in PYTHON_SCALARS if isinstance(x, p))
     if hasattr(x, "__jax_array__"):
         return typeof(x.__jax_array__())
-    for base in t.__mro__:
-        if base in REFUSED_TYPES:
-            raise NotImplementedError(REFUSED_TYPES[base])
+    if high_type_of(x) is not None:
+        raise NotImplementedError(
+            f"a value of the class {t.__name__}, whose type stands above arrays, is no operand:"
+            " functions given to jit and eval_shape may take and return it, and others may close"
+            " over it. Here use arrays, pytrees of them, or calque.Ref for values that change."
+        )
     raise TypeError(
         f"Value {x!r} with type {type(x)} is not a valid calque type: an array, a NumPy array or a"
         " Python number is needed"
@@ -78,11 +87,21 @@ def typeof(x: Any) -> ShapedArray:
 
 
 def placed_typeof(x: Any) -> ShapedArray:
-    """As `typeof`; the type of an array on a mesh says how it is split along explicit axes, and
-    what is no operand but has a type (a mutable reference) says its own."""
+    """Gives the type of a value: shape, dtype, weak type and, on a mesh, how it is split.
+
+    Args:
+        x: An array, traced or not, a number, or a Ref.
+
+    Returns:
+        A ShapedArray, or the type that a Ref or an object of an extension says it has.
+
+    >>> jax.typeof(jnp.ones((2, 3)))
+    ShapedArray(float32[2,3])"""
     if type(x) is ArrayImpl and x._extra is not None:
         return typing.value.placed(x.aval, x._extra)
     own = getattr(type(x), "__typeof__", None)
+    if own is None and HIGH_TYPES:
+        own = high_type_of(x)
     return typeof(x) if own is None else own(x)
 
 
@@ -121,6 +140,33 @@ def _no_evaluator(primitive: Primitive, args: Sequence[Any], params: dict[str, A
 
 # what runs a primitive on concrete arrays
 evaluator: Final[Hook[Evaluator]] = process.hook("evaluation of a primitive", _no_evaluator)
+
+
+def _as_it_is(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
+    return evaluator.installed(primitive, args, params)
+
+
+primitives.evaluation.install(_as_it_is)
+
+
+def _replaced(
+    evaluate: Evaluator, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
+) -> Any:
+    """What a user has put in the place of an operation; a rematerialised call runs its operations
+    one by one, so that all of them are seen."""
+    run = primitives.replacements.get(primitive.name)
+    if run is not None:
+        return run(*args, **params)
+    if primitive.name == "remat2":
+        return eval_jaxpr(params["jaxpr"].jaxpr, params["jaxpr"].consts, *args)
+    return evaluate(primitive, args, params)
+
+
+def _watch_replacements() -> None:
+    evaluator.intercept("replacements", _replaced if primitives.replacements else None)
+
+
+primitives.on_replacement.add(_watch_replacements)
 
 
 class EvalTrace(Trace):
@@ -279,6 +325,10 @@ class JaxprTrace(Trace):
             if isinstance(aval.dtype, np.dtype) and aval.dtype != float0:
                 value = np.asarray(x).astype(aval.dtype, copy=False)
                 return Literal(value, aval, written=not isinstance(x, ArrayImpl))
+        return self.constant_variable(x)
+
+    def constant_variable(self, x: Any) -> Var:
+        """The variable of a value from outside."""
         known = self.constvars.get(id(x))
         if known is None:
             self.kept.append(x)

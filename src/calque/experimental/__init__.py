@@ -9,9 +9,10 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     from calque.core.arrays import ArrayImpl as EArray
     from calque.extend.programs import primal_dtype_to_tangent_dtype as primal_tangent_dtype
     from calque.transforms.functions.callbacks import io_callback
+    from calque.transforms.primitives.high_values import cur_qdd
 
 __all__ = [
-    "EArray", "enable_x64", "io_callback", "primal_tangent_dtype",
+    "EArray", "cur_qdd", "enable_x64", "io_callback", "primal_tangent_dtype",
 ]  # fmt: skip
 
 __getattr__, __dir__ = _lazy.facade(__name__, __file__)

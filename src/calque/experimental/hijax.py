@@ -1,37 +1,32 @@
-"""Types and primitives above arrays, in JAX's names, as far as libraries name them.
+"""Types and primitives above arrays, in JAX's names.
 
-Classes can be derived and registered. Programs over values of such types are not traced here: using
-one says so."""
+A value of such a type stands for several arrays, and may change. Operations on it run at once, as
+operations on its arrays (`HiPrimitive.to_lojax`), so that programs and transformations see arrays
+alone. Functions given to `jit` and `eval_shape` take and return such values; functions that are
+staged (by jit or as bodies of control flow) may also close over those that change, and those that
+are differentiated or batched over values that do not.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 from calque.core.avals import AbstractValue, ShapedArray
 from calque.core.primitives import UndefinedPrimal, Zero
-from calque.core.trace import REFUSED_TYPES
+from calque.core.trace import HIGH_TYPES, high_type_of, placed_typeof
 from calque.extend.programs import Effect
 from calque.interpreters.ad import instantiate_zeros
+from calque.transforms.functions.custom_jvp import custom_jvp
+from calque.transforms.primitives.high_values import applied, cur_qdd
 from calque.transforms.primitives.refs import AbstractRef
 
 __all__ = [
     "AbstractRef", "AbstractValue", "AvalMutableQDD", "AvalQDD", "HiPrimitive", "HiType",
     "MutableHiType", "ShapedArray", "VJPHiPrimitive", "Zero", "aval_method", "aval_property",
-    "control_flow_allowed_effects", "instantiate_zeros", "is_undefined_primal", "register_hitype",
+    "control_flow_allowed_effects", "cur_qdd", "instantiate_zeros", "is_undefined_primal",
+    "register_hitype",
 ]  # fmt: skip
-
-
-def _why(what: str) -> str:
-    return (
-        f"{what}: programs over types above arrays (hijax) are not traced by calque. Use arrays,"
-        " pytrees of them, or calque.Ref for values that change; in flax.nnx, leave"
-        " flax_hijax_variable off, which is its default."
-    )
-
-
-def _refuse(what: str) -> NoReturn:
-    raise NotImplementedError(_why(what))
 
 
 def is_undefined_primal(x: Any) -> bool:
@@ -80,16 +75,48 @@ class MutableHiType(HiType):
 
 
 class HiPrimitive:
-    """An operation over values of such types."""
+    """An operation over values of such types: a derived class says in `to_lojax` what it does, in
+    terms of the arrays in them. A `jvp` of its own is used where operands and results are arrays;
+    elsewhere the derivative is that of what `to_lojax` does."""
 
     multiple_results = False
 
     def __init__(self, name: str) -> None:
         self.name = name
 
+    def to_lojax(self, *args: Any, **params: Any) -> Any:
+        """The results, computed from the arrays in the operands."""
+        raise NotImplementedError(f"the operation {self.name} defines no to_lojax")
+
+    def abstract_eval(self, *avals: Any, **params: Any) -> Any:
+        """The types of the results, and effects."""
+        raise NotImplementedError(f"the operation {self.name} defines no abstract_eval")
+
+    def jvp(self, primals: Any, tangents: Any, **params: Any) -> Any:
+        """The results and their tangents."""
+        raise NotImplementedError(f"the operation {self.name} defines no jvp")
+
     def bind(self, *args: Any, **params: Any) -> Any:
-        """Refused: see the module."""
-        _refuse(f"the operation {self.name}")
+        """The results of the operation."""
+        if type(self).jvp is not HiPrimitive.jvp and self._is_of_arrays(args, params):
+            return self._with_own_rule(params)(*args)
+        return applied(args, lambda: self.to_lojax(*args, **params))
+
+    def _is_of_arrays(self, args: Any, params: Any) -> bool:
+        """Whether operands and results are plain arrays."""
+        if any(high_type_of(x) is not None for x in args):
+            return False
+        out = self.abstract_eval(*map(placed_typeof, args), **params)
+        avals = out[0] if isinstance(out, tuple) and not isinstance(out, AvalQDD) else out
+        return all(
+            isinstance(a, ShapedArray)
+            for a in (avals if isinstance(avals, (list, tuple)) else [avals])
+        )
+
+    def _with_own_rule(self, params: Any) -> Any:
+        fun = custom_jvp(lambda *args: self.to_lojax(*args, **params))
+        fun.defjvp(lambda primals, tangents: self.jvp(primals, tangents, **params))
+        return fun
 
     def __repr__(self) -> str:
         return self.name
@@ -99,19 +126,34 @@ class VJPHiPrimitive:
     """An operation with a derivative of its own over values of such types."""
 
     def __call__(self, *args: Any) -> Any:
-        """Refused: see the module."""
-        _refuse(type(self).__name__)
+        """Refused."""
+        raise NotImplementedError(
+            f"{type(self).__name__}: operations of the class VJPHiPrimitive are not run by calque."
+            " Derive from HiPrimitive, or use calque.custom_vjp for functions of arrays and of"
+            " pytrees of them."
+        )
 
 
 def register_hitype(value_type: type, typeof_fn: Callable[[Any], Any]) -> None:
-    """Say which type values of a class have. A value of the class as an operand is refused with the
-    reason, see the module; as a container of arrays it can be registered in `tree_util`."""
+    """Say which type values of a class have."""
     if not isinstance(value_type, type) or not callable(typeof_fn):
         raise TypeError(
             "register_hitype takes a class and a function that gives the type of its values, got"
             f" {value_type!r} and {typeof_fn!r}"
         )
-    REFUSED_TYPES[value_type] = _why(f"a value of the class {value_type.__name__}")
+    HIGH_TYPES[value_type] = typeof_fn
+
+
+def _itself(self: Any, *given: Any) -> Any:
+    return given[0]
+
+
+# arrays and Refs as the lowest case of such types
+for _cls in (ShapedArray, AbstractRef):
+    _cls.lo_ty = lambda self: [self]
+    _cls.raise_val = _itself
+    _cls.lower_val = lambda self, value: [value]
+    _cls.normalize = lambda self: self
 
 
 class _Allowed:

@@ -15,7 +15,9 @@ from calque.core.trace import typeof
 from calque.core.types import ArrayLike, Axes, DTypeLike
 from calque.numpy import reductions, ufuncs
 from calque.numpy.contractions import dot
-from calque.numpy.creation import asarray, placed
+from calque.numpy.conversions import asarray
+from calque.numpy.creation import placed
+from calque.numpy.descriptions.folds import of_fold
 from calque.numpy.joining import concatenate
 from calque.numpy.promotion import (
     array_of,
@@ -104,7 +106,7 @@ def _aligned_weights(a: Any, weights: Any, axis: Any) -> Any:
 # ---------------------------------------------------------------- order statistics
 
 
-def _quantiles(name: str, scale: float, skip: bool, doc: str) -> Quantile:
+def _quantiles(name: str, scale: float, skip: bool) -> Quantile:
     """`scale` stands for the whole in `q`; `skip` leaves nan out."""
 
     def quantiles(
@@ -122,23 +124,12 @@ def _quantiles(name: str, scale: float, skip: bool, doc: str) -> Quantile:
             name, a, q, axis, out, overwrite_input, method, keepdims, weights, scale, skip
         )
 
-    return ufuncs.named(quantiles, name, doc)
+    return ufuncs.named(quantiles, name, of_fold(name))
 
 
-quantile = _quantiles(
-    "quantile",
-    1.0,
-    False,
-    """The value below which the fraction q of the data lies; nan if any value is nan.
-
-    >>> import calque.numpy as jnp
-    >>> jnp.quantile(jnp.arange(5), 0.5)
-    Array(2., dtype=float32)""",
-)
-nanquantile = _quantiles("nanquantile", 1.0, True, "As `quantile`, of the values that are not nan.")
-nanpercentile = _quantiles(
-    "nanpercentile", 100.0, True, "As `percentile`, of the values that are not nan."
-)
+quantile = _quantiles("quantile", 1.0, False)
+nanquantile = _quantiles("nanquantile", 1.0, True)
+nanpercentile = _quantiles("nanpercentile", 100.0, True)
 
 
 @placed
@@ -164,7 +155,7 @@ def percentile(
     )
 
 
-def _median(name: str, skip: bool, doc: str) -> Median:
+def _median(name: str, skip: bool) -> Median:
     def middle(
         a: ArrayLike,
         axis: int | tuple[int, ...] | None = None,
@@ -176,13 +167,11 @@ def _median(name: str, skip: bool, doc: str) -> Median:
             name, a, 0.5, axis, out, overwrite_input, "midpoint", keepdims, None, 1.0, skip
         )
 
-    return ufuncs.named(middle, name, doc)
+    return ufuncs.named(middle, name, of_fold(name))
 
 
-median = _median(
-    "median", False, "The middle value over axes, the mean of the middle two for an even count."
-)
-nanmedian = _median("nanmedian", True, "As `median`, of the values that are not nan.")
+median = _median("median", False)
+nanmedian = _median("nanmedian", True)
 
 
 def _quantile(

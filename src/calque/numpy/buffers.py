@@ -14,7 +14,7 @@ from calque.core.dtypes import as_dtype
 from calque.core.trace_state import Tracer
 from calque.core.types import ArrayLike, DTypeLike
 from calque.numpy.calls.marks import python_only
-from calque.numpy.creation import asarray
+from calque.numpy.conversions import asarray
 
 __all__ = [
     "array_repr", "array_str", "frombuffer", "fromfile", "fromiter", "fromstring",

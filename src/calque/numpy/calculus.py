@@ -14,9 +14,10 @@ from calque.core.dtypes import is_complex, is_inexact
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike, Axes, DTypeLike
 from calque.numpy import reductions, ufuncs
-from calque.numpy.creation import asarray
+from calque.numpy.conversions import asarray
 from calque.numpy.indexing.found_sizes import refuse_empty
 from calque.numpy.joining import concatenate
+from calque.numpy.moving import flip, section
 from calque.numpy.promotion import (
     array_of,
     arrays,
@@ -27,7 +28,7 @@ from calque.numpy.promotion import (
     promote_inexact,
     result_dtype,
 )
-from calque.numpy.shaping import flip, moveaxis, ravel, reshape, section, where
+from calque.numpy.shaping import moveaxis, ravel, reshape, where
 from calque.numpy.sorting import argsort, searchsorted
 from calque.ops.dimension_numbers import PrecisionLike
 from calque.ops.products.convolution_functions import conv_general_dilated

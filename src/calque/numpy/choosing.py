@@ -16,7 +16,8 @@ from calque.core.trace_state import Tracer
 from calque.core.types import ArrayLike, DTypeLike, ShapeLike
 from calque.numpy import ufuncs
 from calque.numpy.calls.marks import python_only
-from calque.numpy.creation import asarray, canonical_shape, zeros
+from calque.numpy.conversions import asarray
+from calque.numpy.creation import canonical_shape, zeros
 from calque.numpy.joining import concatenate
 from calque.numpy.promotion import (
     array_of,

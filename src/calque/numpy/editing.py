@@ -12,8 +12,10 @@ from calque.core.dims import is_found, is_symbolic
 from calque.core.dtypes import canonicalize, is_integer
 from calque.core.types import ArrayLike, Axes, ShapeLike
 from calque.numpy import reductions, ufuncs
-from calque.numpy.creation import asarray, canonical_shape, zeros
+from calque.numpy.conversions import asarray
+from calque.numpy.creation import canonical_shape, zeros
 from calque.numpy.joining import concatenate
+from calque.numpy.moving import flip
 from calque.numpy.promotion import (
     array_of,
     arrays,
@@ -25,7 +27,7 @@ from calque.numpy.promotion import (
     convert,
 )
 from calque.numpy.ranges import arange
-from calque.numpy.shaping import clip, flip, moveaxis, ravel, reshape, where
+from calque.numpy.shaping import clip, moveaxis, ravel, reshape, where
 from calque.numpy.sorting import argsort, nonzero, take
 
 __all__ = [

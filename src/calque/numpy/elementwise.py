@@ -91,28 +91,24 @@ def _fmin(x: Any, y: Any) -> Any:
     return where(ufuncs.logical_or(ufuncs.less(x, y), _isnan(y)), x, y)
 
 
-copysign = binary("copysign", _copysign, promote_inexact, "The size of x1 with the sign of x2.")
+copysign = binary("copysign", _copysign, promote_inexact)
 heaviside = binary(
     "heaviside",
     _heaviside,
     promote_inexact_strong,
-    "0 where x1 < 0, 1 where x1 > 0, x2 where x1 is 0.",
 )
 hypot = binary(
     "hypot",
     _hypot,
     promote_inexact_strong,
-    "The length of the hypotenuse, without overflow.\n\n    >>> import calque.numpy as jnp\n    >>>"
-    " jnp.hypot(3.0, 4.0)\n    Array(5., dtype=float32, weak_type=True)",
 )
-fmax = binary("fmax", _fmax, promote_dtypes, "The larger value; the other one where one is nan.")
-fmin = binary("fmin", _fmin, promote_dtypes, "The smaller value; the other one where one is nan.")
+fmax = binary("fmax", _fmax, promote_dtypes)
+fmin = binary("fmin", _fmin, promote_dtypes)
 float_power = python_only(
     binary(
         "float_power",
         lambda x, y: do.pow(x, y),
         promote_inexact,
-        "x raised to y, in floating point.",
         ("x", "y"),
     )
 )
@@ -239,7 +235,6 @@ spacing = unary(
     "spacing",
     _spacing,
     promote_inexact,
-    "The distance from x to the next float away from zero; of a float16, to the next above it.",
 )
 
 
@@ -261,7 +256,7 @@ def _sinc(x: Any) -> Any:
     return where(zero, series, ufuncs.true_divide(do.sin(safe), safe))
 
 
-sinc = unary("sinc", _sinc, promote_inexact, "sin(pi x) / (pi x), 1 at 0; smooth everywhere.")
+sinc = unary("sinc", _sinc, promote_inexact)
 
 
 @custom_jvp
@@ -285,7 +280,6 @@ i0 = unary(
     "i0",
     _i0_checked,
     promote_inexact,
-    "The modified Bessel function of the first kind, of order 0.",
 )
 
 
@@ -357,13 +351,11 @@ logaddexp = binary(
     "logaddexp",
     _full(_log_sum("e", "logaddexp")),
     promote_inexact,
-    "log(exp(x1) + exp(x2)), without overflow.",
 )
 logaddexp2 = binary(
     "logaddexp2",
     _full(_log_sum("2", "logaddexp2")),
     promote_inexact,
-    "log2(2**x1 + 2**x2), without overflow.",
 )
 
 
@@ -393,12 +385,11 @@ def _iscomplex(x: Any) -> Any:
     )
 
 
-iscomplex = unary("iscomplex", _iscomplex, promote_dtypes, "Has x an imaginary part other than 0?")
+iscomplex = unary("iscomplex", _iscomplex, promote_dtypes)
 isreal = unary(
     "isreal",
     lambda x: do.not_(_iscomplex(x)),
     promote_dtypes,
-    "Is the imaginary part of x 0?",
 )
 
 

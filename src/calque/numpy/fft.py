@@ -12,9 +12,12 @@ from calque.core.dims import as_size, surely_less
 from calque.core.dtypes import canonicalize, complex_of, is_complex, real_part
 from calque.core.types import ArrayLike, Axes, DTypeLike
 from calque.numpy import ufuncs
-from calque.numpy.creation import asarray, placed, zeros
+from calque.numpy.conversions import asarray
+from calque.numpy.creation import placed, zeros
+from calque.numpy.descriptions.transforms import of_transform
 from calque.numpy.indexing.found_sizes import refuse_empty
 from calque.numpy.joining import concatenate
+from calque.numpy.moving import roll, section
 from calque.numpy.promotion import (
     array_of,
     canonical_axes,
@@ -23,7 +26,7 @@ from calque.numpy.promotion import (
     promote_inexact,
     result_dtype,
 )
-from calque.numpy.shaping import moveaxis, roll, section, where
+from calque.numpy.shaping import moveaxis, where
 from calque.numpy.signatures import Placement
 from calque.ops import fft as lax_fft
 from calque.ops.sizes import as_number, places
@@ -146,7 +149,7 @@ def _one_axis(kind: str, axis: int, n: int) -> Callable[[Any], Any]:
     return lambda x: moveaxis(lax_fft.fft(moveaxis(x, axis, -1), kind, (n,)), -1, axis)
 
 
-def _one(name: str, kind: str, doc: str) -> Any:
+def _one(name: str, kind: str) -> Any:
     def transform(
         a: Any, n: int | None = None, axis: int | None = -1, norm: str | None = None
     ) -> Any:
@@ -159,7 +162,7 @@ def _one(name: str, kind: str, doc: str) -> Any:
             name, kind, a, None if n is None else (n,), (-1 if axis is None else axis,), norm
         )
 
-    return ufuncs.named(transform, name, doc, "calque.numpy.fft")
+    return ufuncs.named(transform, name, of_transform(name), "calque.numpy.fft")
 
 
 def _check_axis(name: str, axis: Any) -> None:
@@ -170,7 +173,7 @@ def _check_axis(name: str, axis: Any) -> None:
         )
 
 
-def _two(name: str, kind: str, doc: str) -> Any:
+def _two(name: str, kind: str) -> Any:
     def transform(
         a: Any, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
     ) -> Any:
@@ -178,42 +181,30 @@ def _two(name: str, kind: str, doc: str) -> Any:
             raise ValueError(f"calque.numpy.fft.{name} only supports 2 axes. Got axes = {axes}.")
         return _transform(name, kind, a, s, axes, norm)
 
-    return ufuncs.named(transform, name, doc, "calque.numpy.fft")
+    return ufuncs.named(transform, name, of_transform(name), "calque.numpy.fft")
 
 
-def _many(name: str, kind: str, doc: str) -> Any:
+def _many(name: str, kind: str) -> Any:
     def transform(
         a: Any, s: Any = None, axes: Sequence[int] | None = None, norm: str | None = None
     ) -> Any:
         return _transform(name, kind, a, s, axes, norm)
 
-    return ufuncs.named(transform, name, doc, "calque.numpy.fft")
+    return ufuncs.named(transform, name, of_transform(name), "calque.numpy.fft")
 
 
-_EXAMPLE = (
-    "\n\n    >>> import calque.numpy as jnp\n    >>> jnp.fft.fft(jnp.ones(4))\n    Array([4.+0.j,"
-    " 0.+0.j, 0.+0.j, 0.+0.j], dtype=complex64)"
-)
-fft = _one(
-    "fft",
-    "FFT",
-    "The discrete Fourier transform along an axis, cut or filled to n points." + _EXAMPLE,
-)
-ifft = _one("ifft", "IFFT", "The inverse Fourier transform along an axis.")
-rfft = _one("rfft", "RFFT", "The Fourier transform of real values: its first n // 2 + 1 points.")
-irfft = _one(
-    "irfft", "IRFFT", "The real inverse of `rfft`, with n points (an even number by default)."
-)
-fft2 = _two("fft2", "FFT", "The Fourier transform over two axes.")
-ifft2 = _two("ifft2", "IFFT", "The inverse Fourier transform over two axes.")
-rfft2 = _two("rfft2", "RFFT", "The Fourier transform of real values over two axes.")
-irfft2 = _two("irfft2", "IRFFT", "The real inverse of `rfft2`.")
-fftn = _many("fftn", "FFT", "The Fourier transform over several axes, all by default.")
-ifftn = _many("ifftn", "IFFT", "The inverse Fourier transform over several axes, all by default.")
-rfftn = _many(
-    "rfftn", "RFFT", "The Fourier transform of real values over several axes, all by default."
-)
-irfftn = _many("irfftn", "IRFFT", "The real inverse of `rfftn`.")
+fft = _one("fft", "FFT")
+ifft = _one("ifft", "IFFT")
+rfft = _one("rfft", "RFFT")
+irfft = _one("irfft", "IRFFT")
+fft2 = _two("fft2", "FFT")
+ifft2 = _two("ifft2", "IFFT")
+rfft2 = _two("rfft2", "RFFT")
+irfft2 = _two("irfft2", "IRFFT")
+fftn = _many("fftn", "FFT")
+ifftn = _many("ifftn", "IFFT")
+rfftn = _many("rfftn", "RFFT")
+irfftn = _many("irfftn", "IRFFT")
 
 _OTHER: Final = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
 

@@ -17,7 +17,8 @@ from calque.core.trace import origin, typeof
 from calque.core.types import ArrayLike, DTypeLike, ShapeLike
 from calque.numpy import ufuncs
 from calque.numpy.calls.marks import python_only
-from calque.numpy.creation import array, asarray, canonical_shape
+from calque.numpy.conversions import array, asarray
+from calque.numpy.creation import canonical_shape
 from calque.numpy.joining import concatenate, stack
 from calque.numpy.promotion import arrays, check_arraylike, convert, promote_inexact, result_dtype
 from calque.numpy.ranges import arange, linspace

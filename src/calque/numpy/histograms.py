@@ -16,7 +16,8 @@ from calque.core.trace import typeof
 from calque.core.types import ArrayLike
 from calque.numpy import reductions, ufuncs
 from calque.numpy.calculus import diff
-from calque.numpy.creation import asarray, placed, zeros
+from calque.numpy.conversions import asarray
+from calque.numpy.creation import placed, zeros
 from calque.numpy.promotion import array_of, arrays, check_arraylike, convert, promote_inexact
 from calque.numpy.ranges import linspace
 from calque.numpy.shaping import clip, ravel, reshape, where

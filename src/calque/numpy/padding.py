@@ -15,10 +15,11 @@ from calque.core.trace import typeof
 from calque.core.types import ArrayLike
 from calque.numpy import reductions
 from calque.numpy.averages import median
-from calque.numpy.creation import asarray
+from calque.numpy.conversions import asarray
 from calque.numpy.joining import concatenate
+from calque.numpy.moving import flip, section
 from calque.numpy.promotion import array_of, broadcast_to, check_arraylike, convert
-from calque.numpy.shaping import flip, moveaxis, section, where
+from calque.numpy.shaping import moveaxis, where
 from calque.ops.sizes import places
 
 __all__ = ["pad"]

@@ -13,12 +13,14 @@ from calque.core.primitives import do
 from calque.core.types import ArrayLike
 from calque.numpy import reductions, ufuncs
 from calque.numpy.calculus import convolve
-from calque.numpy.creation import asarray, ones, zeros
+from calque.numpy.conversions import asarray
+from calque.numpy.creation import ones, zeros
 from calque.numpy.editing import trim_zeros
 from calque.numpy.joining import concatenate
 from calque.numpy.linalg.factors import eigvals
 from calque.numpy.linalg.solving import inv, lstsq
 from calque.numpy.matrices import eye
+from calque.numpy.moving import roll
 from calque.numpy.promotion import (
     array_of,
     arrays,
@@ -28,7 +30,7 @@ from calque.numpy.promotion import (
     promote_dtypes,
     promote_inexact,
 )
-from calque.numpy.shaping import atleast_1d, roll, where
+from calque.numpy.shaping import atleast_1d, where
 from calque.numpy.sorting import argsort
 from calque.transforms.functions.loops import scan
 

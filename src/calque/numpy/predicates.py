@@ -12,7 +12,7 @@ from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike
 from calque.numpy import reductions, ufuncs
-from calque.numpy.creation import asarray
+from calque.numpy.conversions import asarray
 from calque.numpy.promotion import arrays, broadcast_shapes, convert, promote_dtypes, promote_shapes
 
 __all__ = ["allclose", "array_equal", "array_equiv", "isclose"]

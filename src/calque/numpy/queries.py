@@ -27,7 +27,8 @@ from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.core.types import ArrayLike, Axes, DType, DTypeLike
 from calque.numpy.calls.marks import python_only
-from calque.numpy.creation import asarray, placed
+from calque.numpy.conversions import asarray
+from calque.numpy.creation import placed
 from calque.numpy.promotion import array_of, canonical_axes, check_arraylike, convert
 from calque.numpy.signatures import Placement
 from calque.ops.random.keys import extended

@@ -9,7 +9,7 @@ import numpy as np
 
 from calque.core import dtypes
 from calque.core.arrays import Array
-from calque.numpy.creation import asarray
+from calque.numpy.conversions import asarray
 
 __all__ = [
     "bfloat16",

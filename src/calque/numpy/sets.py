@@ -14,7 +14,8 @@ from calque.core.primitives import do
 from calque.core.types import ArrayLike
 from calque.numpy import reductions, ufuncs
 from calque.numpy.calls.marks import python_only
-from calque.numpy.creation import asarray, ones, zeros
+from calque.numpy.conversions import asarray
+from calque.numpy.creation import ones, zeros
 from calque.numpy.joining import concatenate
 from calque.numpy.promotion import (
     array_of,

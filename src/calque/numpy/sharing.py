@@ -11,7 +11,8 @@ from calque.core.arrays import Array, ArrayImpl, adopted, from_numpy, to_numpy
 from calque.core.dtypes import as_dtype, bfloat16
 from calque.core.trace_state import Tracer
 from calque.numpy.calls.marks import python_only
-from calque.numpy.creation import asarray, placed
+from calque.numpy.conversions import asarray
+from calque.numpy.creation import placed
 from calque.numpy.signatures import Placement
 
 __all__ = ["export", "from_dlpack"]

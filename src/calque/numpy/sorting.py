@@ -20,6 +20,7 @@ from calque.numpy import ufuncs
 from calque.numpy.calls.marks import python_only
 from calque.numpy.indexing import gathering as indexing
 from calque.numpy.indexing.found_sizes import places_found
+from calque.numpy.moving import flip
 from calque.numpy.promotion import (
     as_operand,
     broadcast_to,
@@ -30,7 +31,7 @@ from calque.numpy.promotion import (
     refuse_out,
     result_dtype,
 )
-from calque.numpy.shaping import flip, ravel, reshape, where
+from calque.numpy.shaping import ravel, reshape, where
 from calque.ops.common import index_operand
 from calque.ops.sizes import as_number, index_dtype, places
 

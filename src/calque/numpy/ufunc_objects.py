@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import inspect
 import operator
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from calque.core.trace import typeof
 from calque.core.types import ArrayLike
 from calque.numpy import elementwise, reductions, ufuncs
 from calque.numpy.calls.marks import python_only
+from calque.numpy.descriptions import universal
 from calque.numpy.joining import concatenate
 from calque.numpy.promotion import (
     array_of,
@@ -68,6 +70,7 @@ class ufunc(metaclass=_UfuncMeta):
         reduceat: Callable[..., Any] | None = None,
     ):
         self.__doc__ = func.__doc__
+        self.__signature__: inspect.Signature
         self.__name__ = name or str(getattr(func, "__name__", repr(func)))
         self.__qualname__ = self.__name__
         self._counts = (operator.index(nin), operator.index(nout))
@@ -370,7 +373,15 @@ def _updating(method: str) -> Callable[..., Any]:
 
 
 def _object(f: Callable[..., Any], nin: int = 2, **options: Any) -> Any:
-    return ufunc(f, nin, 1, name=f.__name__, call=f, **options)
+    made = ufunc(f, nin, 1, name=f.__name__, call=f, **options)
+    made.__doc__ = universal.of_object(f.__doc__ or "")
+    operands = inspect.signature(f).parameters.values()
+    named = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=None) for n in _OPTIONS]
+    made.__signature__ = inspect.Signature([*operands, *named])
+    return made
+
+
+_OPTIONS = ("out", "where")
 
 
 if TYPE_CHECKING:

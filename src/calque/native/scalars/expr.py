@@ -103,7 +103,7 @@ _FOLD: Final[dict[str, Callable[[int, int], int]]] = {
 
 def ex(op: str, *args: Expr) -> Expr:
     """An operation, simplified where that changes no bit. Names outside the table (``exp``,
-    ``sin``, ...) are math functions, expanded by ``native.vmath`` when code is emitted."""
+    ``sin``, ...) are math functions, expanded by ``vmath`` when code is emitted."""
     a = args[0]
     n = ARITY.get(op)
     if n is not None:

@@ -47,8 +47,7 @@ _NP_BITS: Final[dict[str, Any]] = {
     "f64": np.uint64,
 }
 
-# Element types that live in memory only: an expression sees their bytes (native.elements converts
-# them).
+# Element types that live in memory only: an expression sees their bytes (`elements` converts them).
 STORED_AS_U8: Final = ("float8_", "float6_", "float4_", "uint4", "uint2")
 STORED_AS_I8: Final = ("int4", "int2")
 

@@ -16,7 +16,8 @@ from calque.core.trace import typeof
 from calque.core.types import DTypeLike
 from calque.numpy import reductions
 from calque.numpy.calls.marks import python_only
-from calque.numpy.creation import asarray, placed
+from calque.numpy.conversions import asarray
+from calque.numpy.creation import placed
 from calque.numpy.promotion import arrays, convert, promote_dtypes, refuse_out, result_dtype
 from calque.numpy.shaping import transpose
 from calque.numpy.signatures import OutSharding

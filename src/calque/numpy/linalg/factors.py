@@ -11,7 +11,8 @@ from calque.core.dtypes import is_complex
 from calque.core.primitives import do
 from calque.core.types import ArrayLike
 from calque.numpy import reductions, ufuncs
-from calque.numpy.creation import asarray, zeros
+from calque.numpy.conversions import asarray
+from calque.numpy.creation import zeros
 from calque.numpy.promotion import array_of, broadcast_to, convert, promote_inexact
 from calque.numpy.shaping import matrix_transpose, where
 from calque.numpy.sorting import argsort, take_along_axis

@@ -12,7 +12,7 @@ from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike, Axes
 from calque.numpy import reductions, ufuncs
-from calque.numpy.creation import asarray
+from calque.numpy.conversions import asarray
 from calque.numpy.linalg.factors import matrices, svd, svdvals
 from calque.numpy.linalg.solving import inv
 from calque.numpy.promotion import array_of, canonical_axes, convert, promote_inexact

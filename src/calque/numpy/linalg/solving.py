@@ -13,7 +13,7 @@ from calque.core.trace import typeof
 from calque.core.types import ArrayLike, Axes
 from calque.numpy import reductions, ufuncs
 from calque.numpy.contractions import matmul
-from calque.numpy.creation import asarray
+from calque.numpy.conversions import asarray
 from calque.numpy.joining import concatenate
 from calque.numpy.linalg.factors import adjoint, matrices, svd
 from calque.numpy.matrices import eye

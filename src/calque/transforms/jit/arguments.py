@@ -12,11 +12,12 @@ from calque.core.arrays import ArrayImpl
 from calque.core.avals import ShapedArray
 from calque.core.config import config
 from calque.core.dtypes import PYTHON_SCALARS
-from calque.core.trace import placed_typeof, typeof
+from calque.core.trace import HIGH_TYPES, placed_typeof, typeof
 from calque.core.trace_state import Tracer
 from calque.transforms.devices.mesh import meshes_here
 from calque.transforms.engines import axes
 from calque.transforms.engines.signatures import ArgumentNames, describe_function
+from calque.transforms.primitives.high_values import HighValues, any_among
 
 
 class Called(Protocol):
@@ -51,6 +52,8 @@ class CallArguments:
         self.args, self.kwargs = args, kwargs
         self.dynamic, self.named, self.statics = function.split(args, kwargs)
         self.leaves, self.in_tree = pytrees.flatten((self.dynamic, self.named))
+        if HIGH_TYPES and any_among(self.leaves):
+            raise HighValues
         self.avals = tuple([leaf_aval(x, function, self.dynamic, self.named) for x in self.leaves])
         self.settings = config.trace_key()
         self.rest = (
@@ -94,6 +97,8 @@ def leaf_aval(
 
 
 def check_result(x: Any, name: str) -> None:
+    if HIGH_TYPES and any_among([x]):
+        raise HighValues
     if isinstance(x, (ArrayImpl, Tracer, np.ndarray, np.generic, *PYTHON_SCALARS)) or hasattr(
         x, "aval"
     ):

@@ -1,11 +1,12 @@
-"""Jitted functions that touch Refs, given as arguments or closed over: their values go in, and come
-back changed."""
+"""Jitted functions that touch Refs or values above arrays, given as arguments or closed over: their
+arrays go in, and come back changed."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from calque.core import pytrees
+from calque.transforms.primitives.high_values import Opening
 from calque.transforms.primitives.refs import (
     RefTouched,
     refs_among,
@@ -58,3 +59,15 @@ def call_closing_over(function: Any, arguments: Any, error: RefTouched | None = 
     values, out = inner(values_of(refs), *arguments.args, **arguments.kwargs)
     store_all(refs, values)
     return out
+
+
+def call_opened(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The result of a call with values above arrays among its arguments."""
+    leaves, tree = pytrees.flatten((args, kwargs))
+    opening = Opening(tree, leaves, function.name)
+    table = function.values_table()
+    inner = table.find(opening.key)
+    if inner is None:
+        fun = opening.function(function.fun)
+        inner = table[opening.key] = function.of_values(fun, function.options.static_argnums)
+    return opening.close(inner(*opening.args, **opening.kwargs))

@@ -2,7 +2,7 @@
 
 Where operations run, or are recorded, at the level at which a Ref was made, that is all. A function
 that is staged (by jit or as a body of control flow) and touches a Ref from outside is rewritten to
-take the value as one more argument and to give it back as one more result (`refs_jit` for jit,
+take the value as one more argument and to give it back as one more result (`jit/refs.py` for jit,
 `discharged_scan` and its kin here for control flow). A trial finds which Refs it touches.
 """
 
@@ -53,7 +53,7 @@ class AbstractRef:
         return f"Ref{{{getattr(self.dtype, 'name', self.dtype)}[{dims}]}}"
 
 
-class _Level(NamedTuple):
+class Level(NamedTuple):
     """Where a value of a Ref lives: the trace that records there, and how deep transformations are
     nested."""
 
@@ -61,8 +61,14 @@ class _Level(NamedTuple):
     depth: int
 
 
-def _here() -> _Level:
-    return _Level(trace_state.dynamic_trace(), trace_state.depth())
+def here() -> Level:
+    """The level at which operations run now."""
+    return Level(trace_state.dynamic_trace(), trace_state.depth())
+
+
+def outermost() -> Level:
+    """The level at which operations on arrays run at once."""
+    return Level(trace_state.base_trace(), 0)
 
 
 class RefTouched(ValueError):
@@ -74,7 +80,7 @@ class _Trials(PerThread, name="trials of functions with Refs"):
     they held."""
 
     def __init__(self) -> None:
-        self.stack: list[dict[Ref, tuple[Any, _Level]]] = []
+        self.stack: list[dict[Ref, tuple[Any, Level]]] = []
 
 
 _trials = _Trials()
@@ -82,10 +88,15 @@ _alive: Final[weakref.WeakSet[Ref]] = process.container("Refs that live", weakre
 
 
 class Ref:
-    """A mutable array, made by `new_ref`: `ref[i]` reads, `ref[i] = x` writes a value of the same
-    dtype.
+    """A mutable array, made by `new_ref`.
 
-    >>> r = calque.ref.new_ref(jnp.zeros(3))
+    `ref[i]` reads and `ref[i] = x` writes a value of the same dtype.
+
+    Args:
+        aval: Its type.
+        refs: What it holds.
+
+    >>> r = jax.new_ref(jnp.zeros(3))
     >>> r[1] = 5.0
     >>> r[...]
     Array([0., 5., 0.], dtype=float32)"""
@@ -94,7 +105,7 @@ class Ref:
 
     def __init__(self, aval: AbstractRef, refs: Any):
         self._aval, self._value, self._freed = aval, refs, False
-        self._place = _here()
+        self._place = here()
         _alive.add(self)
 
     shape = property(lambda self: self._aval.shape)
@@ -121,7 +132,16 @@ class Ref:
         return (self[i] for i in range(len(self)))
 
     def addupdate(self, x: Any, idx: Any = ()) -> None:
-        """Add to the elements at an index."""
+        """Adds to a part: `ref[idx] += x`.
+
+        Args:
+            x: An array that broadcasts to the shape of the part.
+            idx: An index as for arrays; `...` is all of it.
+
+        >>> r = jax.new_ref(jnp.zeros(2))
+        >>> r.addupdate(3.0, 1)
+        >>> r[...]
+        Array([0., 3.], dtype=float32)"""
         add(self, idx, x)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
@@ -134,6 +154,14 @@ class Ref:
         return "Ref" + text[text.index("(") :] if text.startswith("Array(") else f"Ref({text})"
 
 
+def made_at(level: Level, value: Any) -> Ref:
+    """A Ref of a value that lives at another level."""
+    value = to_array(value)
+    ref = Ref(AbstractRef(typeof(value).strip_weak_type()), value)
+    ref._place = level
+    return ref
+
+
 def value_of(ref: Ref) -> Any:
     """What a Ref holds, if operations here may touch it."""
     _touch(ref)
@@ -143,8 +171,8 @@ def value_of(ref: Ref) -> Any:
 def _touch(ref: Ref) -> None:
     if ref._freed:
         raise ValueError("this Ref was freed by free_ref and holds nothing")
-    here = _here()
-    if ref._place.trace is here.trace:
+    now = here()
+    if ref._place.trace is now.trace:
         return
     if not _trials.stack:
         raise RefTouched(
@@ -161,7 +189,7 @@ def _touch(ref: Ref) -> None:
         ref._value = zeros(
             ref._aval.inner_aval
         )  # what a function left that was staged within the trial
-    ref._place = here
+    ref._place = now
 
 
 def store(ref: Ref, value: Any, what: str = "swap") -> None:
@@ -278,7 +306,7 @@ def _holding(refs: Sequence[Ref], values: Sequence[Any]) -> Iterator[None]:
     """Inside, the Refs hold these values, which live here."""
     saved = [(r._value, r._place) for r in refs]
     for r, v in zip(refs, values, strict=True):
-        r._value, r._place = v, _here()
+        r._value, r._place = v, here()
     try:
         yield
     finally:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from calque.native.scalars.elements.conversions import convert
-from calque.native.scalars.elements.formats import FORMATS, SMALL_FLOATS, SMALL_INTS, decode, encode
+from calque.native.scalars.elements.formats import SMALL_INTS
 from calque.native.scalars.elements.values import Cx
 from tests.native.evaluate import Array, apply, compiled, numpy_type
 
@@ -57,27 +57,6 @@ def equal(got: Array, want: Array) -> None:
     with np.errstate(all="ignore"):
         nan = (got != got) & (want != want)
     assert ((got.view(raw) == want.view(raw)) | nan).all()
-
-
-@pytest.mark.parametrize("dtype", sorted(SMALL_FLOATS))
-def test_narrow_floats(dtype: str) -> None:
-    """All codes decoded; encoded are random numbers, all values, their neighbours and the points
-    halfway between."""
-    bits = FORMATS[dtype].bits if dtype in FORMATS else 8
-    codes = np.arange(1 << bits, dtype=np.uint8)
-    exact = cast(codes.view(numpy_type(dtype)), "f32")
-    equal(apply(lambda v: decode(v, dtype), codes, dtypes=[dtype], out="f32"), exact)
-    up, down = np.nextafter(exact, np.float32(np.inf)), np.nextafter(exact, np.float32(-np.inf))
-    with np.errstate(all="ignore"):
-        between = ((exact[:-1].astype(np.float64) + exact[1:]) / 2).astype(np.float32)
-    x = np.concatenate([values(), exact, up, down, between])
-    got = apply(lambda v: encode(v, dtype), x, dtypes=["f32"], out=dtype).view(np.uint8)
-    assert (got == cast(x, dtype).view(np.uint8)).all()
-    for source in ("f16", "bf16", "f64", "i32", "u8"):
-        y = cast(np.nan_to_num(x) if source in INTS else x, source)
-        want = cast(cast(y, "f32"), dtype).view(np.uint8)
-        assert (run(y, source, dtype).view(np.uint8) == want).all(), source
-    assert (run(codes.view(numpy_type(dtype)), dtype, "i1") == (exact != 0)).all()
 
 
 @pytest.mark.parametrize("source", FLOATS)

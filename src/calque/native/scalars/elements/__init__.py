@@ -5,4 +5,4 @@ from __future__ import annotations
 from calque.native.scalars.elements.rules import ELEMENT, Application, lower, supports
 from calque.native.scalars.elements.values import Cx, Value
 
-__all__ = ["ELEMENT", "Call", "Cx", "Value", "lower", "supports"]
+__all__ = ["ELEMENT", "Application", "Cx", "Value", "lower", "supports"]
