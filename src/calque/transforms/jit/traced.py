@@ -15,6 +15,7 @@ from calque.core.devices import DEFAULT_DEVICE
 from calque.core.jaxprs import ClosedJaxpr, found_symbols
 from calque.core.lazy import LazyModule
 from calque.core.pause import no_collection
+from calque.machine.spans import span
 from calque.transforms.devices.sharding import NamedSharding, Sharding
 from calque.transforms.devices.sharding_arrays import placed
 from calque.transforms.devices.sharding_constraint import has_constraints
@@ -96,7 +97,7 @@ class Traced:
         log(f"Compiling jit({self.name}) for {', '.join(map(str, self.closed.in_avals))}")
         engine = None if place is None else place.devices[0].engine
         options = backends.Options(self.name, config.exact, self.donated, place)
-        with no_collection():
+        with span("compile", self.name), no_collection():
             closed = self.closed
             if debug_nans.active():
                 closed = nan_checks.checked(closed, self.name)
