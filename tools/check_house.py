@@ -31,6 +31,7 @@ FLOORS = {
         "transforms",
         "native",
         "xla",
+        "profiling",
         "contexts device_functions environment errors memory sharding stages tree tree_util typing",
         "ad_checkpoint control_flow custom_batching custom_derivatives distributed export ffi lax"
         " monitoring profiler",
@@ -47,7 +48,7 @@ FLOORS = {
         "lazy",
         "once",
         "state",
-        "daemons syntax",
+        "daemons spans syntax",
         "code",
         "lang",
         "integers",
@@ -105,7 +106,8 @@ FLOORS = {
         "conversions creation indexing joining matrices moving ranges reductions shaping",
         "buffers contractions elementwise fft nans packing predicates queries scalars sharing"
         " sorting vectorizing",
-        "arranging averages choosing calculus diagonals editing grids linalg methods namespace sets"
+        "arranging attributes averages choosing calculus concrete_methods diagonals editing grids"
+        " linalg methods namespace operator_methods sets"
         " ufunc_objects windows",
         "histograms padding polynomials",
         "segments",

@@ -341,9 +341,14 @@ _SHORT_FLOATS = (np.dtype("float16"), bfloat16)
 def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Any:
     """The sum over `axes`, 0 where there is nothing: `reduce_sum(jnp.ones((2, 3)), (1,)) == [3.,
     3.]`"""
-    if not config.allow_f16_reductions and typeof(operand).dtype in _SHORT_FLOATS:
+    aval = typeof(operand)
+    if (
+        not config.allow_f16_reductions
+        and aval.dtype in _SHORT_FLOATS
+        and any(aval.shape[a] != 1 for a in axes)
+    ):
         raise ValueError(
-            f"reduce_sum on operand {typeof(operand).str_short()} is not allowed when"
+            f"reduce_sum on operand {aval.str_short()} is not allowed when"
             " calque_allow_f16_reductions=False."
         )
     return _apply(reduce_sum_p, operand, axes, out_sharding=out_sharding)

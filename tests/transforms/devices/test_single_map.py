@@ -9,8 +9,6 @@ from calque.sharding import (
     ManualAxisType,
     Mesh,
     PartitionSpec,
-    auto_axes,
-    explicit_axes,
 )
 from tests.transforms.devices.four_devices import four_devices
 
@@ -46,19 +44,6 @@ def test_on_one_device():
         calque.smap(lambda v: v, in_axes=-1, out_axes=0, axis_name="x")
     with pytest.raises(TypeError, match="a single axis"):
         calque.smap(lambda v: v, in_axes=0, out_axes=0, axis_name=("x", "y"))
-
-
-def test_shardings_at_the_border():
-    with calque.set_mesh(mesh()):
-        f = auto_axes(lambda x: x + 1, axes="x", out_sharding=P("x"))
-        assert f(jnp.zeros(2)).sharding.spec == P("x")
-        assert auto_axes(lambda x: x + 1)(jnp.zeros(2), out_sharding=P()).tolist() == [1, 1]
-        seen = explicit_axes(lambda x: x, in_sharding=P("x"))(jnp.zeros(2))
-        assert seen.sharding.spec == P("x")
-        with pytest.raises(TypeError, match="Missing required keyword argument: 'out_sharding'"):
-            auto_axes(lambda x: x)(jnp.zeros(2))
-        with pytest.raises(ValueError, match=r"\['y'\] are not axes of the current mesh"):
-            auto_axes(lambda x: x, axes="y", out_sharding=P())(jnp.zeros(2))
 
 
 def test_descriptions():
