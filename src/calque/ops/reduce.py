@@ -278,6 +278,11 @@ def reduce(
             " two arguments only."
         )
     name = _known(program) if len(xs) == 1 else None
+    if out_sharding is not None and name != "add":
+        raise NotImplementedError(
+            f"reduce: out_sharding is for sums, got {out_sharding!r} and another computation; use"
+            " lax.with_sharding_constraint on the result"
+        )
     if name is not None:
         return tree.unflatten([_by_name(name, xs[0], inits[0], axes, out_sharding)])
     return tree.unflatten(reduce_p.bind(*xs, *inits, jaxpr=program, dimensions=axes))
