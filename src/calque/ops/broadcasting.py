@@ -25,11 +25,18 @@ from calque.ops.layout import (
 
 
 def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -> Any:
-    """Repeat `operand` along new leading dimensions of these sizes.
+    """Repeats an array along new leading dimensions.
+
+    Args:
+        operand: An array.
+        sizes: The sizes of the new dimensions.
+        out_sharding: How the result is laid out over devices; None leaves it open.
+
+    Returns:
+        An array of shape (*sizes, *operand.shape).
 
     >>> lax.broadcast(jnp.zeros(3), (2,)).shape
-    (2, 3)
-    """
+    (2, 3)"""
     sizes = canonical_shape(sizes, "sizes")
     aval = typeof(operand)
     dims = tuple(range(len(sizes), len(sizes) + aval.ndim))
@@ -37,31 +44,51 @@ def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -
 
 
 def broadcast_to_rank(x: Any, rank: int) -> Any:
-    """`x` with leading dimensions of size 1 until it has this rank.
+    """Adds leading dimensions of size 1 until an array has so many dimensions.
+
+    Args:
+        x: An array.
+        rank: How many.
+
+    Returns:
+        An array.
 
     >>> lax.broadcast_to_rank(jnp.zeros(3), 3).shape
-    (1, 1, 3)
-    """
+    (1, 1, 3)"""
     ndim = typeof(x).ndim
     return x if ndim == rank else expand_dims(x, range(rank - ndim))
 
 
 def broadcast_like(arr: Any, like_arr: Any) -> Any:
-    """`arr` broadcast, by NumPy's rules, to the shape of `like_arr`.
+    """Repeats an array, by NumPy's rules, so that it has the shape of another one.
+
+    Args:
+        arr: An array.
+        like_arr: The other array.
+
+    Returns:
+        An array.
 
     >>> lax.broadcast_like(jnp.zeros(3), jnp.zeros((2, 3))).shape
-    (2, 3)
-    """
+    (2, 3)"""
     shape, ndim = typeof(like_arr).shape, typeof(arr).ndim
     return broadcast_in_dim(arr, shape, tuple(range(len(shape) - ndim, len(shape))))
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
-    """The shape to which arrays of these shapes broadcast together.
+    """Gives the shape to which arrays of these shapes broadcast together.
+
+    Args:
+        *shapes: Shapes.
+
+    Returns:
+        A shape.
+
+    Raises:
+        ValueError: They do not fit together.
 
     >>> lax.broadcast_shapes((2, 1), (3,))
-    (2, 3)
-    """
+    (2, 3)"""
     canonical = [canonical_shape(s) for s in shapes]
     for s in canonical:
         if any(surely_less(n, 0) for n in s):
@@ -82,12 +109,18 @@ def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
 
 
 def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Any:
-    """`operand` with the dimensions from `start_dimension` up to, without, `stop_dimension` merged
-    into one.
+    """Merges neighbouring dimensions into one.
+
+    Args:
+        operand: An array.
+        start_dimension: The first of them.
+        stop_dimension: The one after the last; None means that all that follow are merged.
+
+    Returns:
+        An array.
 
     >>> lax.collapse(jnp.zeros((2, 3, 4)), 0, 2).shape
-    (6, 4)
-    """
+    (6, 4)"""
     shape = typeof(operand).shape
     first, last, _ = slice(start_dimension, stop_dimension).indices(len(shape))
     if last < first:
@@ -99,11 +132,16 @@ def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = No
 
 
 def shape_as_value(shape: Sequence[int]) -> Any:
-    """A shape as an array of integers.
+    """Gives a shape as an array of integers.
+
+    Args:
+        shape: A shape.
+
+    Returns:
+        An array with one axis.
 
     >>> lax.shape_as_value((2, 3))
-    Array([2, 3], dtype=int32)
-    """
+    Array([2, 3], dtype=int32)"""
     if len(shape) == 0:
         return common.filled((0,), np.zeros((), canonicalize(int)))
     parts = [common.filled((1,), np.asarray(operator.index(d), canonicalize(int))) for d in shape]

@@ -194,13 +194,21 @@ def broadcast_in_dim(
     *,
     out_sharding: Any = None,
 ) -> Any:
-    """Repeat `operand` so that it has `shape`; its dimension `i` becomes dimension
-    `broadcast_dimensions[i]` of the result.
+    """Repeats an array so that it has a shape.
 
-    >>> lax.broadcast_in_dim(jnp.array([1., 2.]), (2, 3), (0,))
+    Args:
+        operand: An array.
+        shape: The shape of the result.
+        broadcast_dimensions: For each dimension of `operand` the one of the result that it becomes,
+            in ascending order. Its size is that of the result, or 1.
+        out_sharding: How the result is laid out over devices; None leaves it open.
+
+    Returns:
+        An array of this shape.
+
+    >>> lax.broadcast_in_dim(jnp.array([1.0, 2.0]), (2, 3), (0,))
     Array([[1., 1., 1.],
-           [2., 2., 2.]], dtype=float32)
-    """
+           [2., 2., 2.]], dtype=float32)"""
     shape = canonical_shape(shape)
     dims = canonical_shape(broadcast_dimensions, "broadcast_dimensions")
     operand = as_operand(operand)
@@ -307,14 +315,22 @@ def reshape(
     *,
     out_sharding: Any = None,
 ) -> Any:
-    """The elements of `operand`, in row-major order, in a new shape. `dimensions` is the order in
-    which to read its dimensions.
+    """Gives the elements, in row-major order, in a new shape.
+
+    Args:
+        operand: An array.
+        new_sizes: The shape of the result; no size may be -1.
+        dimensions: The order in which to read the dimensions of `operand`; None reads them as they
+            are.
+        out_sharding: How the result is laid out over devices; None leaves it open.
+
+    Returns:
+        An array of this shape.
 
     >>> lax.reshape(jnp.arange(6), (3, 2))
     Array([[0, 1],
            [2, 3],
-           [4, 5]], dtype=int32)
-    """
+           [4, 5]], dtype=int32)"""
     shape = canonical_shape(new_sizes, "new_sizes")
     if any(d < 0 for d in shape):
         raise TypeError(f"reshape new_sizes must all be positive, got {shape}.")
@@ -361,12 +377,17 @@ transpose_p = Primitive(
 
 
 def transpose(operand: Any, permutation: Sequence[int]) -> Any:
-    """`operand` with its dimensions in another order: dimension `i` of the result is dimension
-    `permutation[i]` of `operand`.
+    """Gives the array with its dimensions in another order.
 
-    >>> lax.transpose(jnp.zeros((2, 3)), (1, 0)).shape
-    (3, 2)
-    """
+    Args:
+        operand: An array.
+        permutation: For each dimension of the result the one of `operand` that it is.
+
+    Returns:
+        An array.
+
+    >>> lax.transpose(jnp.zeros((2, 3, 4)), (2, 0, 1)).shape
+    (4, 2, 3)"""
     operand, order = as_operand(operand), canonical_shape(permutation, "permutation")
     if order == tuple(range(typeof(operand).ndim)) and _is_array(operand):
         return operand
@@ -412,11 +433,17 @@ squeeze_p = Primitive(
 
 
 def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
-    """`array` without these dimensions, which must have size 1.
+    """Takes dimensions of size 1 away.
+
+    Args:
+        array: An array.
+        dimensions: The dimensions; negative ones count from the end.
+
+    Returns:
+        An array.
 
     >>> lax.squeeze(jnp.zeros((1, 3)), (0,)).shape
-    (3,)
-    """
+    (3,)"""
     array = as_operand(array)
     ndim = typeof(array).ndim
     dims = tuple(sorted(canonical_axis(d, ndim) for d in dimensions))
@@ -424,11 +451,17 @@ def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
 
 
 def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
-    """`array` with new dimensions of size 1 at these places of the result.
+    """Adds dimensions of size 1.
+
+    Args:
+        array: An array.
+        dimensions: Where the new dimensions stand in the result; negative ones count from the end.
+
+    Returns:
+        An array.
 
     >>> lax.expand_dims(jnp.zeros(3), (0, 2)).shape
-    (1, 3, 1)
-    """
+    (1, 3, 1)"""
     array = as_operand(array)
     shape = typeof(array).shape
     ndim = len(shape) + len(dimensions)

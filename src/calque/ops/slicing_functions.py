@@ -31,12 +31,19 @@ def slice(
     limit_indices: Sequence[int],
     strides: Sequence[int] | None = None,
 ) -> Any:
-    """The part of `operand` from `start_indices` up to, without, `limit_indices`, in steps of
-    `strides`.
+    """Gives the part of an array between positions that are known.
+
+    Args:
+        operand: An array.
+        start_indices: The first position, for each dimension.
+        limit_indices: The position after the last, for each dimension; it lies within the array.
+        strides: The steps, for each dimension; None means 1.
+
+    Returns:
+        An array.
 
     >>> lax.slice(jnp.arange(6), (1,), (6,), (2,))
-    Array([1, 3, 5], dtype=int32)
-    """
+    Array([1, 3, 5], dtype=int32)"""
     steps = None if strides is None else canonical_shape(strides, "strides")
     starts, limits = (
         canonical_shape(start_indices, "start_indices"),
@@ -48,11 +55,21 @@ def slice(
 def slice_in_dim(
     operand: Any, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0
 ) -> Any:
-    """`slice` along one axis; None and negative positions mean what they mean in `x[start:limit]`.
+    """Gives the part of an array between positions along one axis.
+
+    Args:
+        operand: An array.
+        start_index: The first position; None means 0, negative ones count from the end.
+        limit_index: The position after the last; None means the end, negative ones count from
+            there.
+        stride: The step.
+        axis: The axis.
+
+    Returns:
+        An array.
 
     >>> lax.slice_in_dim(jnp.arange(5), 1, -1)
-    Array([1, 2, 3], dtype=int32)
-    """
+    Array([1, 2, 3], dtype=int32)"""
     operand = as_operand(operand)
     shape = typeof(operand).shape
     axis = canonical_axis(axis, len(shape))
@@ -67,11 +84,19 @@ def slice_in_dim(
 
 
 def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Any:
-    """The slice of size 1 at a position of an axis; without that axis if `keepdims=False`.
+    """Gives the slice at a position of an axis.
+
+    Args:
+        operand: An array.
+        index: The position; negative ones count from the end. Outside it is an error.
+        axis: The axis.
+        keepdims: Whether the axis stays, with size 1.
+
+    Returns:
+        An array.
 
     >>> lax.index_in_dim(jnp.arange(5), 2, keepdims=False)
-    Array(2, dtype=int32)
-    """
+    Array(2, dtype=int32)"""
     operand = as_operand(operand)
     shape = typeof(operand).shape
     axis, index = canonical_axis(axis, len(shape)), int(index)
@@ -182,12 +207,21 @@ def dynamic_slice(
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Any:
-    """A window of `operand` of static size at a position known only while running, moved inside
-    where it does not fit.
+    """Gives a window of an array, of fixed size, at a position found while running.
+
+    Args:
+        operand: An array.
+        start_indices: The first position: an integer for each dimension, or an array of them. A
+            window that does not fit is moved inside.
+        slice_sizes: The size of the window, for each dimension.
+        allow_negative_indices: Whether negative positions count from the end, for all dimensions or
+            for each; otherwise they are moved to 0.
+
+    Returns:
+        An array of shape `slice_sizes`.
 
     >>> lax.dynamic_slice(jnp.arange(5), (4,), (2,))
-    Array([3, 4], dtype=int32)
-    """
+    Array([3, 4], dtype=int32)"""
     operand = as_operand(operand)
     indices = _start_indices("dynamic_slice", operand, start_indices, allow_negative_indices)
     return do.dynamic_slice(
@@ -203,11 +237,21 @@ def dynamic_slice_in_dim(
     *,
     allow_negative_indices: bool = True,
 ) -> Any:
-    """`dynamic_slice` along one axis.
+    """Gives a window along one axis, of fixed size, at a position found while running.
+
+    Args:
+        operand: An array.
+        start_index: The first position. A window that does not fit is moved inside.
+        slice_size: The size of the window.
+        axis: The axis.
+        allow_negative_indices: Whether negative positions count from the end, for all dimensions or
+            for each; otherwise they are moved to 0.
+
+    Returns:
+        An array.
 
     >>> lax.dynamic_slice_in_dim(jnp.arange(5), 1, 2)
-    Array([1, 2], dtype=int32)
-    """
+    Array([1, 2], dtype=int32)"""
     operand = as_operand(operand)
     sizes = list(typeof(operand).shape)
     axis = canonical_axis(axis, len(sizes))
@@ -224,11 +268,21 @@ def dynamic_index_in_dim(
     *,
     allow_negative_indices: bool = True,
 ) -> Any:
-    """The slice of size 1 at a position of an axis known only while running.
+    """Gives the slice at a position of an axis that is found while running.
+
+    Args:
+        operand: An array.
+        index: The position; outside it is moved inside.
+        axis: The axis.
+        keepdims: Whether the axis stays, with size 1.
+        allow_negative_indices: Whether negative positions count from the end, for all dimensions or
+            for each; otherwise they are moved to 0.
+
+    Returns:
+        An array.
 
     >>> lax.dynamic_index_in_dim(jnp.arange(5), 2, keepdims=False)
-    Array(2, dtype=int32)
-    """
+    Array(2, dtype=int32)"""
     axis = canonical_axis(axis, typeof(operand).ndim)
     out = dynamic_slice_in_dim(
         operand, index, 1, axis, allow_negative_indices=allow_negative_indices
@@ -243,12 +297,21 @@ def dynamic_update_slice(
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Any:
-    """`operand` with the window at `start_indices` replaced by `update`. The window is moved inside
-    where it does not fit.
+    """Gives an array with a window replaced, at a position found while running.
+
+    Args:
+        operand: An array.
+        update: What is written, of the dtype of `operand` and no larger in any dimension.
+        start_indices: The first position: an integer for each dimension, or an array of them. A
+            window that does not fit is moved inside.
+        allow_negative_indices: Whether negative positions count from the end, for all dimensions or
+            for each; otherwise they are moved to 0.
+
+    Returns:
+        An array of the shape of `operand`.
 
     >>> lax.dynamic_update_slice(jnp.zeros(4), jnp.ones(2), (1,))
-    Array([0., 1., 1., 0.], dtype=float32)
-    """
+    Array([0., 1., 1., 0.], dtype=float32)"""
     operand, update = common.same_dtypes(
         "dynamic_update_slice", [as_operand(operand), as_operand(update)]
     )
@@ -262,11 +325,21 @@ def dynamic_update_slice(
 def dynamic_update_slice_in_dim(
     operand: Any, update: Any, start_index: Any, axis: int, *, allow_negative_indices: bool = True
 ) -> Any:
-    """`dynamic_update_slice` along one axis.
+    """Gives an array with a window along one axis replaced, at a position found while running.
+
+    Args:
+        operand: An array.
+        update: What is written, with as many dimensions as `operand`.
+        start_index: The first position. A window that does not fit is moved inside.
+        axis: The axis.
+        allow_negative_indices: Whether negative positions count from the end, for all dimensions or
+            for each; otherwise they are moved to 0.
+
+    Returns:
+        An array of the shape of `operand`.
 
     >>> lax.dynamic_update_slice_in_dim(jnp.zeros(4), jnp.ones(2), 1, 0)
-    Array([0., 1., 1., 0.], dtype=float32)
-    """
+    Array([0., 1., 1., 0.], dtype=float32)"""
     ndim = typeof(operand).ndim
     starts: list[Any] = [0] * ndim
     starts[canonical_axis(axis, ndim)] = start_index
@@ -278,12 +351,21 @@ def dynamic_update_slice_in_dim(
 def dynamic_update_index_in_dim(
     operand: Any, update: Any, index: Any, axis: int, *, allow_negative_indices: bool = True
 ) -> Any:
-    """`operand` with the slice at `index` of an axis replaced by `update`, which may lack that
-    axis.
+    """Gives an array with the slice at a position of an axis replaced.
 
-    >>> lax.dynamic_update_index_in_dim(jnp.zeros(3), 1., 2, 0)
-    Array([0., 0., 1.], dtype=float32)
-    """
+    Args:
+        operand: An array.
+        update: What is written; it may lack the axis.
+        index: The position; outside it is moved inside.
+        axis: The axis.
+        allow_negative_indices: Whether negative positions count from the end, for all dimensions or
+            for each; otherwise they are moved to 0.
+
+    Returns:
+        An array of the shape of `operand`.
+
+    >>> lax.dynamic_update_index_in_dim(jnp.zeros(3), 1.0, 2, 0)
+    Array([0., 0., 1.], dtype=float32)"""
     operand, update = common.same_dtypes(
         "dynamic_update_index_in_dim", [as_operand(operand), as_operand(update)]
     )

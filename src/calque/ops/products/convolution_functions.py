@@ -35,14 +35,30 @@ def conv_general_dilated(
     *,
     out_sharding: Any = None,
 ) -> Any:
-    """Convolution (the kernel is not reversed) with strides, padding, dilation of input and kernel,
-    groups, and any layout.
+    """Convolves an array with a kernel, which is not reversed.
 
-    >>> x, kernel = jnp.ones((1, 8, 8, 3)), jnp.ones((3, 3, 3, 4))
-    >>> lax.conv_general_dilated(x, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO",
-    ...     "NHWC")).shape
-    (1, 8, 8, 4)
-    """
+    Args:
+        lhs: The operand, an array with batch, feature and spatial dimensions.
+        rhs: The kernel, of the same rank and dtype.
+        window_strides: The steps, for each spatial dimension.
+        padding: "SAME", "SAME_LOWER", "VALID", or (before, after) for each spatial dimension.
+        lhs_dilation: The distance of neighbouring elements of `lhs`, for each spatial dimension;
+            None means 1.
+        rhs_dilation: The distance of neighbouring elements of the kernel, likewise.
+        dimension_numbers: Three strings or a `ConvDimensionNumbers`, as of
+            `conv_dimension_numbers`; None means ("NC...", "OI...", "NC...").
+        feature_group_count: Into how many groups features are cut; each has kernels of its own.
+        batch_group_count: Into how many groups the batch is cut; each has kernels of its own.
+        precision: How exact the products are, as of `dot_general`.
+        preferred_element_type: The dtype of the result; None takes that of the operands.
+        out_sharding: How the result is laid out over devices; None leaves it open.
+
+    Returns:
+        An array.
+
+    >>> x, kernel, layout = jnp.ones((1, 8, 8, 3)), jnp.ones((3, 3, 3, 4)), ("NHWC", "HWIO", "NHWC")
+    >>> lax.conv_general_dilated(x, kernel, (1, 1), "SAME", dimension_numbers=layout).shape
+    (1, 8, 8, 4)"""
     lhs, rhs = common.same_dtypes("conv_general_dilated", [as_operand(lhs), as_operand(rhs)])
     ls, rs = typeof(lhs).shape, typeof(rhs).shape
     numbers = conv_dimension_numbers(ls, rs, dimension_numbers)
@@ -90,11 +106,21 @@ def conv(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """Convolution in the layout (batch, feature, *spatial) with kernels (out, in, *spatial).
+    """Convolves in the layout (batch, feature, *spatial), with kernels (out, in, *spatial).
+
+    Args:
+        lhs: The operand, an array with batch, feature and spatial dimensions.
+        rhs: The kernel, of the same rank and dtype.
+        window_strides: The steps, for each spatial dimension.
+        padding: "SAME", "SAME_LOWER", "VALID", or (before, after) for each spatial dimension.
+        precision: How exact the products are, as of `dot_general`.
+        preferred_element_type: The dtype of the result; None takes that of the operands.
+
+    Returns:
+        An array.
 
     >>> lax.conv(jnp.ones((1, 3, 8, 8)), jnp.ones((4, 3, 3, 3)), (1, 1), "SAME").shape
-    (1, 4, 8, 8)
-    """
+    (1, 4, 8, 8)"""
     return conv_general_dilated(
         lhs,
         rhs,
@@ -115,12 +141,25 @@ def conv_with_general_padding(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """`conv` with explicit padding and dilations.
+    """Convolves in the layout (batch, feature, *spatial), with padding and dilations.
 
-    >>> lax.conv_with_general_padding(jnp.ones((1, 3, 8)), jnp.ones((4, 3, 3)), (1,), [(0, 2)],
-    ...     None, (2,)).shape
-    (1, 4, 6)
-    """
+    Args:
+        lhs: The operand, an array with batch, feature and spatial dimensions.
+        rhs: The kernel, of the same rank and dtype.
+        window_strides: The steps, for each spatial dimension.
+        padding: "SAME", "SAME_LOWER", "VALID", or (before, after) for each spatial dimension.
+        lhs_dilation: The distance of neighbouring elements of `lhs`, for each spatial dimension;
+            None means 1.
+        rhs_dilation: The distance of neighbouring elements of the kernel, likewise.
+        precision: How exact the products are, as of `dot_general`.
+        preferred_element_type: The dtype of the result; None takes that of the operands.
+
+    Returns:
+        An array.
+
+    >>> x, kernel = jnp.ones((1, 3, 8)), jnp.ones((4, 3, 3))
+    >>> lax.conv_with_general_padding(x, kernel, (1,), [(0, 2)], None, (2,)).shape
+    (1, 4, 6)"""
     return conv_general_dilated(
         lhs,
         rhs,
@@ -156,13 +195,28 @@ def conv_transpose(
     preferred_element_type: Any = None,
     use_consistent_padding: bool = False,
 ) -> Any:
-    """Fractionally strided ("transposed") convolution: the input is dilated by the strides. With
-    `transpose_kernel` the kernel is reversed and its features exchanged, which makes this the
-    gradient of a forward convolution.
+    """Convolves with fractional strides: the operand is dilated by them.
+
+    Args:
+        lhs: The operand, an array with batch, feature and spatial dimensions.
+        rhs: The kernel, of the same rank and dtype.
+        strides: The strides, for each spatial dimension.
+        padding: "SAME", "SAME_LOWER", "VALID", or (before, after) for each spatial dimension.
+        rhs_dilation: The distance of neighbouring elements of the kernel, likewise.
+        dimension_numbers: Three strings, as of `conv_dimension_numbers`; None means ("N...C",
+            "...IO", "N...C").
+        transpose_kernel: Whether the kernel is reversed and its features exchanged, which makes
+            this the gradient of a convolution.
+        precision: How exact the products are, as of `dot_general`.
+        preferred_element_type: The dtype of the result; None takes that of the operands.
+        use_consistent_padding: Whether explicit padding is that of the convolution whose gradient
+            this is.
+
+    Returns:
+        An array.
 
     >>> lax.conv_transpose(jnp.ones((1, 4, 4, 3)), jnp.ones((3, 3, 3, 5)), (2, 2), "SAME").shape
-    (1, 8, 8, 5)
-    """
+    (1, 8, 8, 5)"""
     lhs, rhs = as_operand(lhs), as_operand(rhs)
     ndim = typeof(lhs).ndim
     if ndim != typeof(rhs).ndim or ndim < 2:
@@ -216,12 +270,26 @@ def conv_general_dilated_patches(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """The windows of a convolution as features of the result: (feature, *window) flattened, for
-    each output position.
+    """Gives the windows of a convolution as features.
+
+    Args:
+        lhs: The operand, an array with batch, feature and spatial dimensions.
+        filter_shape: The spatial shape of a window.
+        window_strides: The steps, for each spatial dimension.
+        padding: "SAME", "SAME_LOWER", "VALID", or (before, after) for each spatial dimension.
+        lhs_dilation: The distance of neighbouring elements of `lhs`, for each spatial dimension;
+            None means 1.
+        rhs_dilation: The distance of neighbouring elements of the kernel, likewise.
+        dimension_numbers: Three strings or a `ConvDimensionNumbers`, as of
+            `conv_dimension_numbers`; None means ("NC...", "OI...", "NC...").
+        precision: How exact the products are, as of `dot_general`.
+        preferred_element_type: The dtype of the result; None takes that of the operands.
+
+    Returns:
+        An array whose features are (feature, *window) in one, for each position of the result.
 
     >>> lax.conv_general_dilated_patches(jnp.ones((1, 2, 5, 5)), (3, 3), (1, 1), "VALID").shape
-    (1, 18, 3, 3)
-    """
+    (1, 18, 3, 3)"""
     lhs = as_operand(lhs)
     aval = typeof(lhs)
     numbers = conv_dimension_numbers(aval.shape, (0,) * aval.ndim, dimension_numbers)
@@ -263,13 +331,28 @@ def conv_general_dilated_local(
     dimension_numbers: Any = None,
     precision: Any = None,
 ) -> Any:
-    """Convolution with a kernel of its own for each output position: `rhs` has the output's spatial
-    dimensions, and the window flattened into its input features.
+    """Convolves with a kernel of its own for each position of the result.
 
-    >>> lax.conv_general_dilated_local(jnp.ones((1, 2, 4)), jnp.ones((5, 6, 2)), (1,), "VALID",
-    ...     (3,)).shape
-    (1, 5, 2)
-    """
+    Args:
+        lhs: The operand, an array with batch, feature and spatial dimensions.
+        rhs: The kernels: the spatial dimensions of the result, and the window in one as input
+            features.
+        window_strides: The steps, for each spatial dimension.
+        padding: "SAME", "SAME_LOWER", "VALID", or (before, after) for each spatial dimension.
+        filter_shape: The spatial shape of a window.
+        lhs_dilation: The distance of neighbouring elements of `lhs`, for each spatial dimension;
+            None means 1.
+        rhs_dilation: The distance of neighbouring elements of the kernel, likewise.
+        dimension_numbers: Three strings or a `ConvDimensionNumbers`, as of
+            `conv_dimension_numbers`; None means ("NC...", "OI...", "NC...").
+        precision: How exact the products are, as of `dot_general`.
+
+    Returns:
+        An array.
+
+    >>> x, kernels = jnp.ones((1, 2, 4)), jnp.ones((5, 6, 2))
+    >>> lax.conv_general_dilated_local(x, kernels, (1,), "VALID", (3,)).shape
+    (1, 5, 2)"""
     lhs, rhs = as_operand(lhs), as_operand(rhs)
     aval = typeof(lhs)
     numbers = conv_dimension_numbers(aval.shape, typeof(rhs).shape, dimension_numbers)

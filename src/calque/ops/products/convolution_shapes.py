@@ -18,13 +18,20 @@ from calque.ops.padding import dilated, padtype_to_pads, window_count
 def conv_dimension_numbers(
     lhs_shape: Sequence[int], rhs_shape: Sequence[int], dimension_numbers: Any
 ) -> ConvDimensionNumbers:
-    """Dimension numbers in the form that equations carry: positions of (batch, feature, *spatial),
-    for the kernel of (out feature, in feature, *spatial). Strings name batch N, feature C, kernel
-    features O and I.
+    """Gives the dimension numbers of a convolution in the form that its equations carry.
+
+    Args:
+        lhs_shape: The shape of the operand.
+        rhs_shape: The shape of the kernel.
+        dimension_numbers: Three strings that name the dimensions of operand, kernel and result: N
+            is the batch, C the feature, I and O the features of the kernel, other letters are
+            spatial. None means ("NC...", "OI...", "NC...").
+
+    Returns:
+        A ConvDimensionNumbers.
 
     >>> lax.conv_dimension_numbers((1, 8, 8, 3), (3, 3, 3, 4), ("NHWC", "HWIO", "NHWC"))
-    ConvDimensionNumbers(lhs_spec=(0, 3, 1, 2), rhs_spec=(3, 2, 0, 1), out_spec=(0, 3, 1, 2))
-    """
+    ConvDimensionNumbers(lhs_spec=(0, 3, 1, 2), rhs_spec=(3, 2, 0, 1), out_spec=(0, 3, 1, 2))"""
     if isinstance(dimension_numbers, ConvDimensionNumbers):
         return dimension_numbers
     if len(lhs_shape) != len(rhs_shape):
@@ -50,11 +57,16 @@ def conv_dimension_numbers(
 
 
 def conv_general_permutations(dimension_numbers: Sequence[str]) -> list[Shape]:
-    """The positions of batch, feature and spatial dimensions that three strings name.
+    """Gives the positions of batch, feature and spatial dimensions that three strings name.
+
+    Args:
+        dimension_numbers: The strings, as of `conv_dimension_numbers`.
+
+    Returns:
+        A list of three tuples.
 
     >>> lax.conv_general_permutations(("NHWC", "HWIO", "NHWC"))
-    [(0, 3, 1, 2), (3, 2, 0, 1), (0, 3, 1, 2)]
-    """
+    [(0, 3, 1, 2), (3, 2, 0, 1), (0, 3, 1, 2)]"""
     lhs, rhs, out = dimension_numbers
     for spec, (first, second) in ((lhs, "NC"), (rhs, "OI"), (out, "NC")):
         if spec.count(first) != 1 or spec.count(second) != 1 or len(set(spec)) != len(spec):
@@ -101,11 +113,20 @@ def conv_shape_tuple(
     pads: Any,
     batch_group_count: int = 1,
 ) -> Shape:
-    """The shape of the result of a convolution in the layout (batch, feature, *spatial).
+    """Gives the shape of the result of a convolution in the layout (batch, feature, *spatial).
+
+    Args:
+        lhs_shape: The shape of the operand.
+        rhs_shape: The shape of the kernel.
+        strides: The steps, for each spatial dimension.
+        pads: "SAME", "SAME_LOWER", "VALID", or (before, after) for each spatial dimension.
+        batch_group_count: Into how many groups the batch is cut.
+
+    Returns:
+        A shape.
 
     >>> lax.conv_shape_tuple((1, 3, 8, 8), (4, 3, 3, 3), (1, 1), "VALID")
-    (1, 4, 6, 6)
-    """
+    (1, 4, 6, 6)"""
     if isinstance(pads, str):
         pads = padtype_to_pads(lhs_shape[2:], rhs_shape[2:], strides, pads)
     if len(pads) != len(lhs_shape) - 2:
@@ -127,12 +148,21 @@ def conv_general_shape_tuple(
     padding: Any,
     dimension_numbers: Any,
 ) -> Shape:
-    """The shape of the result of a convolution in any layout.
+    """Gives the shape of the result of a convolution in any layout.
 
-    >>> lax.conv_general_shape_tuple((1, 8, 8, 3), (3, 3, 3, 4), (1, 1), "SAME", ("NHWC", "HWIO",
-    ...     "NHWC"))
-    (1, 8, 8, 4)
-    """
+    Args:
+        lhs_shape: The shape of the operand.
+        rhs_shape: The shape of the kernel.
+        window_strides: The steps, for each spatial dimension.
+        padding: "SAME", "SAME_LOWER", "VALID", or (before, after) for each spatial dimension.
+        dimension_numbers: Three strings, as of `conv_dimension_numbers`.
+
+    Returns:
+        A shape.
+
+    >>> layout = ("NHWC", "HWIO", "NHWC")
+    >>> lax.conv_general_shape_tuple((1, 8, 8, 3), (3, 3, 3, 4), (1, 1), "SAME", layout)
+    (1, 8, 8, 4)"""
     lhs_perm, rhs_perm, out_perm = conv_general_permutations(dimension_numbers)
     out = conv_shape_tuple(
         [lhs_shape[d] for d in lhs_perm], [rhs_shape[d] for d in rhs_perm], window_strides, padding
@@ -147,12 +177,21 @@ def conv_transpose_shape_tuple(
     padding: Any,
     dimension_numbers: Any,
 ) -> Shape:
-    """The shape of the result of a transposed convolution.
+    """Gives the shape of the result of a transposed convolution.
 
-    >>> lax.conv_transpose_shape_tuple((1, 4, 4, 3), (3, 3, 3, 4), (2, 2), "SAME", ("NHWC",
-    ...     "HWIO", "NHWC"))
-    (1, 8, 8, 4)
-    """
+    Args:
+        lhs_shape: The shape of the operand.
+        rhs_shape: The shape of the kernel.
+        window_strides: The strides, for each spatial dimension.
+        padding: "SAME", "VALID", or (before, after) for each spatial dimension.
+        dimension_numbers: Three strings, as of `conv_dimension_numbers`.
+
+    Returns:
+        A shape.
+
+    >>> layout = ("NHWC", "HWIO", "NHWC")
+    >>> lax.conv_transpose_shape_tuple((1, 4, 4, 3), (3, 3, 3, 4), (2, 2), "SAME", layout)
+    (1, 8, 8, 4)"""
     lhs_perm, rhs_perm, out_perm = conv_general_permutations(dimension_numbers)
     lhs, rhs = [lhs_shape[d] for d in lhs_perm], [rhs_shape[d] for d in rhs_perm]
     if isinstance(padding, str):
