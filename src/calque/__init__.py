@@ -22,6 +22,7 @@ with _importing():
     from calque.core.trace import evaluator as _evaluator
     from calque.numpy import methods as _methods  # attaches them to arrays
     from calque.transforms.devices import type_rules as _type_rules  # types know of meshes
+    from calque.transforms.engines.signatures import captured_values as _captured_values
     from calque.transforms.jit.control_flow import converter as _converter
 
 if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
@@ -198,6 +199,7 @@ _backends.register("xla_cpu", _lazy.function("calque.xla.engine", "compile_on_cp
 _backends.register_devices("xla_cpu", _lazy.function("calque.xla.engine", "cpu_devices"))
 _stablehlo_text.install(_lazy.function("calque.xla.stages", "text"))
 _stablehlo_module.install(_lazy.function("calque.xla.stages", "compiler_ir"))
+_captured_values.install(_lazy.function("calque.transforms.jit.captures", "captured"))
 _converter.install(_lazy.function("calque.control_flow", "convert"))
 _lazy.offer(
     _ops, "calque.numpy.segments", ("segment_max", "segment_min", "segment_prod", "segment_sum")

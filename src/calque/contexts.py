@@ -2,7 +2,7 @@
 
 import contextlib
 import itertools
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Hashable, Iterator
 from typing import Any, Final
 
 from calque.core import trace_state
@@ -10,25 +10,45 @@ from calque.core.config import config
 from calque.core.devices import DEFAULT_DEVICE, Device
 from calque.machine.state import process
 
-Context = Callable[..., contextlib.AbstractContextManager[None]]
 _REQUIRED = object()
+
+
+class Context:
+    """The context manager of a flag, and its value for the whole process."""
+
+    def __init__(self, flag: str, doc: str, default: Any):
+        self.__name__ = self.__qualname__ = flag
+        self.__doc__ = doc
+        self._flag, self._default = f"calque_{flag}", default
+
+    def __call__(self, new_val: Any = _REQUIRED) -> contextlib.AbstractContextManager[None]:
+        value = self._default if new_val is _REQUIRED else new_val
+        if value is _REQUIRED:
+            raise TypeError(
+                f"Context manager for {self.__name__} config option requires an argument"
+                " representing the new value for the config option."
+            )
+        return config.override(self._flag, value)
+
+    @property
+    def value(self) -> Any:
+        """The value that holds here."""
+        return config.read(self._flag)
+
+    def get_global(self) -> Any:
+        """The value that holds. It is one for the whole process."""
+        return config.read(self._flag)
+
+    def set_global(self, value: Any) -> None:
+        """As `config.update`: the value from now on."""
+        config.update(self._flag, value)
 
 
 def _flag(name: str, does: str, values: str, example: Any, default: Any = _REQUIRED) -> Context:
     """The context manager of a flag: what it does, what its values mean, and one of them that its
     example sets; `default` is what it sets without an argument."""
-
-    def context(new_val: Any = default) -> contextlib.AbstractContextManager[None]:
-        if new_val is _REQUIRED:
-            raise TypeError(
-                f"Context manager for {name} config option requires an argument representing the"
-                " new value for the config option."
-            )
-        return config.override(f"calque_{name}", new_val)
-
     without = "It must be given." if default is _REQUIRED else f"Left out, it is {default}."
-    context.__name__ = context.__qualname__ = name
-    context.__doc__ = f"""A `with` block that {does}
+    doc = f"""A `with` block that {does}
 
     Args:
         new_val: {values} {without}
@@ -39,7 +59,7 @@ def _flag(name: str, does: str, values: str, example: Any, default: Any = _REQUI
     >>> with calque.{name}({example!r}):
     ...     calque.config.{name}
     {example!r}"""
-    return context
+    return Context(name, doc, default)
 
 
 allow_f16_reductions = _flag(
@@ -320,6 +340,15 @@ class UserContext:
     def value(self) -> Any:
         """The value that holds here."""
         return config.read(f"calque_{self._name}")
+
+    def get_global(self) -> Any:
+        """The value that holds. It is one for the whole process."""
+        return self.value
+
+    def set_global(self, value: Hashable) -> None:
+        """The value from now on."""
+        hash(value)
+        config.update(f"calque_{self._name}", value)
 
     def __call__(self, new_val: Hashable) -> contextlib.AbstractContextManager[None]:
         hash(new_val)

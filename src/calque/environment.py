@@ -24,6 +24,7 @@ def print_environment_info(return_string: bool = False) -> str | None:
     package, count = sys.modules[__name__.partition(".")[0]], len(all_devices())
     lines = [
         f"calque: {package.__version__}",
+        *_served(),
         f"numpy:  {np.__version__}",
         f"python: {sys.version}",
         f"device info: {DEFAULT_DEVICE.platform}-{count}, {count} local devices",
@@ -36,6 +37,16 @@ def print_environment_info(return_string: bool = False) -> str | None:
         return text
     print(text)
     return None
+
+
+def _served() -> list[str]:
+    """The versions whose interface is served, as programs written for JAX see them."""
+    jax, jaxlib = (sys.modules.get(name) for name in ("jax", "jaxlib"))
+    return [
+        f"{name + ':':<7} {module.__version__}"
+        for name, module in (("jax", jax), ("jaxlib", jaxlib))
+        if hasattr(module, "__version__")
+    ]
 
 
 def effects_barrier() -> None:

@@ -314,7 +314,10 @@ def _promote(items: tuple[tuple[Any, bool], ...], strict: bool, x64: bool) -> tu
             " explicitly."
         )
     if float0 in kinds:
-        raise TypePromotionError("float0 values (tangents of integers) take no part in arithmetic.")
+        raise TypeError(
+            "float0s do not support any operations by design: they stand for tangents of integers,"
+            " which have no values"
+        )
     strong = {d for d, weak in items if not weak}
     if strict and len(strong) > 1:
         raise _not_strict(strong)

@@ -31,6 +31,11 @@ class Hook(Generic[F]):
         self._around: dict[str, Callable[..., Any]] = {}
         self.call = default
 
+    @property
+    def installed(self) -> F:
+        """What is called where nobody intercepts."""
+        return self._function
+
     def install(self, function: F) -> None:
         """From now on this is called."""
         self._function = function

@@ -344,13 +344,6 @@ def _delitem(self: Any, index: Any) -> None:
     raise TypeError("calque arrays are immutable and do not support item deletion. Use jnp.delete.")
 
 
-def _hash(self: Any) -> int:
-    raise TypeError(
-        f"unhashable type: {type(self).__name__!r}; arrays are compared elementwise. Use id(x), or"
-        " x.tobytes() as a key."
-    )
-
-
 # ---------------------------------------------------------------- protocols
 
 
@@ -415,7 +408,7 @@ METHODS: Final[dict[str, Any]] = {
     "__contains__": _contains,
     "__setitem__": _setitem,
     "__delitem__": _delitem,
-    "__hash__": _hash,
+    "__hash__": None,  # arrays are compared elementwise; x.tobytes() can be a key
     "__array_namespace__": _array_namespace,
     "__getitem__": _getitem,
     "__round__": _round,

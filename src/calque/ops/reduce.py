@@ -248,7 +248,7 @@ def reduce(
         init_values: The value that the function leaves others as they are with, for each array.
         computation: An associative function of two scalars, or of two trees of them.
         dimensions: The dimensions to fold; the result does not have them.
-        out_sharding: How the result is laid out over devices; for sums only.
+        out_sharding: How the result is laid out over devices; None leaves it open.
 
     Returns:
         An array, or a tree of them.
@@ -286,11 +286,6 @@ def reduce(
             " two arguments only."
         )
     name = _known(program) if len(xs) == 1 else None
-    if out_sharding is not None and name != "add":
-        raise NotImplementedError(
-            f"reduce: out_sharding is for sums, got {out_sharding!r} and another computation; use"
-            " lax.with_sharding_constraint on the result"
-        )
     if name is not None:
         return tree.unflatten([_by_name(name, xs[0], inits[0], axes, out_sharding)])
     return tree.unflatten(reduce_p.bind(*xs, *inits, jaxpr=program, dimensions=axes))

@@ -338,12 +338,6 @@ def _apply(prim: Primitive, x: Any, axes: Sequence[int], **params: Any) -> Any:
 _SHORT_FLOATS = (np.dtype("float16"), bfloat16)
 
 
-def _adds_short_floats(aval: ShapedArray, axes: Sequence[int]) -> bool:
-    return aval.dtype in _SHORT_FLOATS and any(
-        aval.shape[a] != 1 for a in axes if -aval.ndim <= a < aval.ndim
-    )
-
-
 def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Any:
     """Sums over axes; 0 where there is nothing.
 
@@ -357,9 +351,14 @@ def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -
 
     >>> lax.reduce_sum(jnp.ones((2, 3)), (1,))
     Array([3., 3.], dtype=float32)"""
-    if not config.allow_f16_reductions and _adds_short_floats(typeof(operand), axes):
+    aval = typeof(operand)
+    if (
+        not config.allow_f16_reductions
+        and aval.dtype in _SHORT_FLOATS
+        and any(aval.shape[a] != 1 for a in axes)
+    ):
         raise ValueError(
-            f"reduce_sum on operand {typeof(operand).str_short()} is not allowed when"
+            f"reduce_sum on operand {aval.str_short()} is not allowed when"
             " calque_allow_f16_reductions=False."
         )
     return _apply(reduce_sum_p, operand, axes, out_sharding=out_sharding)

@@ -400,10 +400,10 @@ def device_put(
     try:
         targets = pytrees.prefix_broadcast(device, x, is_leaf=_is_target)
     except ValueError:
-        why = pytrees.difference(device, x, _is_target, "device_put device")
+        found = list(pytrees.differences(device, x, _is_target, "device_put device"))
         raise ValueError(
             "device_put device specification must be a tree prefix of the corresponding value; \n "
-            f" Mismatch details (1 found):\n  {why}"
+            f" Mismatch details ({len(found)} found):\n  " + "\n  ".join(found)
         ) from None
     return pytrees.unflatten(tree, [_put(leaf, t) for leaf, t in zip(leaves, targets, strict=True)])
 

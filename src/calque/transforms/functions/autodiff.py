@@ -6,8 +6,7 @@ from typing import Any
 
 from calque.core import pytrees
 from calque.core.avals import ShapedArray
-from calque.core.dtypes import float0, is_inexact
-from calque.core.jaxprs import ClosedJaxpr
+from calque.core.dtypes import float0, is_inexact, is_integer
 from calque.core.primitives import UndefinedPrimal
 from calque.core.trace import trace_to_jaxpr, typeof
 from calque.core.tracebacks import boundary
@@ -26,7 +25,13 @@ from calque.transforms.functions.differentiated import (
     partial_function,
     wraps,
 )
-from calque.transforms.functions.linearized import Linearized, LinearProgram, derivative_value
+from calque.transforms.functions.linearized import (
+    Linearized,
+    LinearProgram,
+    LinearTransposed,
+    TransposedProgram,
+    derivative_value,
+)
 from calque.transforms.functions.shapes import aval_of
 from calque.transforms.functions.wanted import DontWant, NotNeeded, delivered
 from calque.transforms.primitives.refs import Ref, store_all, values_of
@@ -115,10 +120,10 @@ def _tangent(x: Any, t: Any, leaf: int, fun: Any, args: Sequence[Any]) -> Any:
         )
     if got.dtype != aval.dtype:
         raise TypeError(
-            "primal and tangent arguments to jvp do not match; dtypes must be equal, or in case of"
-            " int/bool primal dtype the tangent dtype must be float0. Got primal dtype"
-            f" {typeof(x).dtype} and so expected tangent dtype {_name(aval.dtype)}, but got tangent"
-            f" dtype {_name(got.dtype)} instead, for the argument"
+            "primal and tangent arguments to calque.jvp do not match. Their dtypes must be"
+            " equal, or in case of int/bool primal dtype the tangent dtype must be float0. Got"
+            f" primal dtype {typeof(x).dtype} and so expected tangent dtype {_name(aval.dtype)},"
+            f" but got tangent dtype {_name(got.dtype)} instead, for the argument"
             f" {argument_name(fun, args, {}, leaf)} of {name_of(fun)}."
         )
     return zero_like(x) if aval.dtype == float0 else t
@@ -403,40 +408,25 @@ def linear_transpose(
     _no_reduce_axes(reduce_axes)
     leaves, in_tree = pytrees.flatten((primals, {}))
     avals = [aval_of(x) for x in leaves]
-    for i, a in enumerate(avals):
-        if not (is_inexact(a.dtype) or a.dtype == float0):
-            raise TypeError(
-                "linear_transpose only supports [float or complex] arguments, but the argument "
-                f"{argument_name(fun, primals, {}, i)} of {name_of(fun)} has dtype {a.dtype}"
-            )
     flat = FlatFunction(fun, in_tree, "linear_transpose")
     closed = trace_to_jaxpr(flat, avals, name_of(fun))
-    out_tree, tree = flat.out_tree, pytrees.structure(primals)
-
-    @boundary
-    def transposed(cotangents: Any) -> Any:
-        """Cotangents of the result to cotangents of the arguments."""
-        cts, ct_tree = pytrees.flatten(cotangents)
-        if ct_tree != out_tree:
-            raise TypeError(
-                f"cotangent tree does not match function output, expected {out_tree} but got"
-                f" {ct_tree}, in the transpose of {name_of(fun)}"
-            )
-        for ct, a in zip(cts, closed.out_avals):
-            if typeof(ct).shape != a.shape or typeof(ct).dtype != a.dtype:
-                raise TypeError(
-                    f"cotangent type does not match function output, expected {a.str_short()} but"
-                    f" got {typeof(ct).str_short()}, in the transpose of {name_of(fun)}"
-                )
-        return pytrees.unflatten(tree, map(derivative_value, _transposed(closed, cts)))
-
-    return transposed
-
-
-def _transposed(closed: ClosedJaxpr, cts: Sequence[Any]) -> list[Any]:
-    return backward_pass(
-        closed.jaxpr, closed.consts, [UndefinedPrimal(a) for a in closed.in_avals], cts
+    if not _is_linear_kind(avals, closed.out_avals):
+        raise TypeError(
+            "linear_transpose only supports [float or complex] -> [float or complex], and integer"
+            f" -> integer functions, but {name_of(fun)} takes"
+            f" {', '.join(str(a.dtype) for a in avals)} and gives"
+            f" {', '.join(str(a.dtype) for a in closed.out_avals)}"
+        )
+    program = TransposedProgram(
+        name_of(fun), closed.jaxpr, pytrees.structure(primals), flat.out_tree
     )
+    return LinearTransposed(program, closed.consts)
+
+
+def _is_linear_kind(ins: Sequence[ShapedArray], outs: Sequence[ShapedArray]) -> bool:
+    """Whether a function between such types may be linear."""
+    dtypes = [a.dtype for a in (*ins, *outs) if a.dtype != float0]
+    return all(map(is_inexact, dtypes)) or all(map(is_integer, dtypes))
 
 
 # ---------------------------------------------------------------- grad

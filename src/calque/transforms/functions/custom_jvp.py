@@ -162,12 +162,15 @@ class _Rule:
                 f" tangent outputs with equal container (pytree) structures, but got {out_tree} and"
                 f" {ts_tree} respectively."
             )
-        if given.is_called and given.out_tree != out_tree:
+        unlike = given.unlike(found[: len(outs)], out_tree)
+        if unlike is not None:
             raise TypeError(
                 f"Custom JVP rule {self.__name__} for function {name} must produce a pair (list or"
-                " tuple of length two) where the first element represents the primal output (of"
-                f" the container structure of the output of {name}, {given.out_tree}), but its"
-                f" first element has the container structure {out_tree}."
+                " tuple of length two) where the first element represents the primal output (equal"
+                f" in value to the output of the custom_jvp-decorated function {name}, and in"
+                f" particular {unlike.same}), but instead the JVP rule output's first element had"
+                f" {unlike.what}:\n    {unlike.got}\nwhile the custom_jvp-decorated function {name}"
+                f" had output {unlike.what}:\n    {unlike.expected}."
             )
         given.out_tree = out_tree
         outs, tangents_out = split(found, len(outs))

@@ -9,6 +9,7 @@ import numpy as np
 from calque.core import errors, pytrees
 from calque.core.arrays import to_array
 from calque.core.avals import ShapedArray
+from calque.core.config import config
 from calque.core.dtypes import is_complex, is_float
 from calque.core.primitives import Zero
 from calque.core.trace import VALUES, typeof
@@ -195,12 +196,17 @@ class _ForwardRule:
                 f" {self.__name__} produced {pair}."
             )
         outs, out_tree = pytrees.flatten(pair[0])
-        if given.is_called and given.out_tree != out_tree:
+        primal = check_results(outs, pair[0], self.fwd)
+        unlike = given.unlike(primal, out_tree)
+        if unlike is not None:
             raise TypeError(
                 f"Custom VJP fwd rule {self.__name__} for function {name} must produce a pair (list"
-                " or tuple of length two) where the first element represents the primal output (of"
-                f" the container structure of the output of {name}, {given.out_tree}), but its"
-                f" first element has the container structure {out_tree}."
+                " or tuple of length two) where the first element represents the primal output"
+                f" (equal to the output of the custom_vjp-decorated function {name}) and the second"
+                " element represents residuals (i.e. values stored from the forward pass for use"
+                " on the backward pass), but instead the fwd rule output's first element had"
+                f" {unlike.what}:\n    {unlike.got}\nwhile the custom_vjp-decorated function {name}"
+                f" had output {unlike.what}:\n    {unlike.expected}"
             )
         given.out_tree = out_tree
         kept, restore = without_refs(pair[1], name)
@@ -208,7 +214,7 @@ class _ForwardRule:
         values, plain = _parted(leaves)
         avals = [typeof(x) for x in primals]
         return ForwardResult(
-            check_results(outs, pair[0], self.fwd),
+            primal,
             values,
             _BackwardRule(
                 given, self.bwd, self.symbolic_zeros, Residuals(plain, res_tree), restore, avals
@@ -295,6 +301,8 @@ class _BackwardRule:
             return convert(ct, expected)  # a number such as 1
         if got.shape == expected.shape and _same_kind(got.dtype, expected.dtype):
             return convert(ct, expected)  # of another precision, as JAX lets it pass
+        if config.disable_bwd_checks:
+            return ct
         if got.shape != expected.shape or got.dtype != expected.dtype:
             path = pytrees.flatten_with_path(
                 pytrees.unflatten(self.given.tree, range(self.given.tree.num_leaves))

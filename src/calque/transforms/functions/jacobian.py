@@ -37,7 +37,7 @@ def _basis(avals: Sequence[ShapedArray]) -> list[Any]:
         rows = do.iota(dtype=i32, shape=(total, a.size), dimension=0)
         columns = do.iota(dtype=i32, shape=(total, a.size), dimension=1)
         hit = do.eq(rows, columns if not at else do.add(columns, scalar_of(i32, at)))
-        part = do.convert_element_type(hit, new_dtype=a.dtype)
+        part = do.convert_element_type(hit, new_dtype=a.dtype, weak_type=a.weak_type)
         out.append(do.reshape(part, new_sizes=(total, *a.shape)))
         at += a.size
     return out

@@ -114,6 +114,12 @@ class _Mapped:
         self.shardings: dict[Any, NamedSharding] = {}
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if any(i >= len(args) for i in self.statics):
+            raise ValueError(
+                f"pmapped function has static_broadcasted_argnums={self.statics} but was called"
+                f" with only {len(args)} positional argument{'s' * (len(args) != 1)}. All static"
+                " broadcasted arguments must be passed positionally."
+            )
         dynamic = [a for i, a in enumerate(args) if i not in self._statics(args)]
         size = self.size(self.axes_of(args, dynamic, kwargs), dynamic, kwargs)
         if size > len(self.devices):
