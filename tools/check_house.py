@@ -31,6 +31,7 @@ FLOORS = {
         "transforms",
         "native",
         "xla",
+        "profiling",
         "contexts device_functions environment errors memory sharding stages tree tree_util typing",
         "ad_checkpoint control_flow custom_batching custom_derivatives distributed export ffi lax"
         " monitoring profiler",
@@ -47,7 +48,7 @@ FLOORS = {
         "lazy",
         "once",
         "state",
-        "daemons syntax",
+        "daemons spans syntax",
         "code",
         "lang",
         "integers",

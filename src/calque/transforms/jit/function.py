@@ -19,6 +19,7 @@ from calque.core.trace_state import Tracer
 from calque.core.tracebacks import boundary
 from calque.machine.caches import Entries, Tables
 from calque.machine.call import functions as callpath
+from calque.machine.spans import span
 from calque.transforms.devices.mesh import consult_mesh, consultations
 from calque.transforms.devices.sharding_constraint import JitShardings
 from calque.transforms.engines import axes
@@ -254,7 +255,7 @@ class JittedFunction:
         start = time.perf_counter()
         consulted, changes = consultations(), config.changes_elsewhere()
         watched = captures.captured(self.fun)
-        with no_collection():
+        with span("trace", self.name), no_collection():
             closed = trace_to_jaxpr(flat, avals, describe_function(self.fun, self.name), names)
         log(f"Finished tracing {self.name} for jit in {time.perf_counter() - start:.9f} sec")
         closed, hoisted = close_over_tracers(closed)

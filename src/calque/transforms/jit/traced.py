@@ -15,6 +15,7 @@ from calque.core.devices import DEFAULT_DEVICE, Device
 from calque.core.jaxprs import ClosedJaxpr, found_symbols
 from calque.core.lazy import LazyModule
 from calque.core.pause import no_collection
+from calque.machine.spans import span
 from calque.transforms.devices.sharding import Sharding
 from calque.transforms.devices.sharding_arrays import placed, sharding_of
 from calque.transforms.devices.sharding_constraint import has_constraints
@@ -91,7 +92,7 @@ class Traced:
         log(f"Compiling jit({self.name}) for {', '.join(map(str, self.closed.in_avals))}")
         index, engine = (0, None) if place is None else (place.id, place.engine)
         options = backends.Options(self.name, config.exact, self.donated, index)
-        with no_collection():
+        with span("compile", self.name), no_collection():
             closed = self.closed
             if debug_nans.active():
                 closed = nan_checks.checked(closed, self.name)
