@@ -78,8 +78,8 @@ FLOORS = {
         "found_sizes kinds layout scalar_programs staging",
         "arithmetic bits complexes creation fft indexing joining linalg math random rounding sizes"
         " special",
-        "compare convert cumulative products reductions scatter slicing windows",
-        "reduce scatter_functions select_windows sorting",
+        "broadcasting compare convert cumulative products reductions scatter slicing windows",
+        "reduce scatter_functions select_windows slicing_functions sorting",
     ],
     "calque.transforms": ["engines", "primitives", "functions", "devices", "jit"],
     "calque.native": [
