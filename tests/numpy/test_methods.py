@@ -1,6 +1,7 @@
 """The methods and operators of arrays and of traced values."""
 
 import copy
+import inspect
 import operator
 import pickle
 
@@ -12,6 +13,7 @@ import calque.numpy as jnp
 from calque.core.arrays import ArrayImpl
 from calque.core.trace_state import Tracer
 from calque.numpy import methods
+from tests.test_help import lacks
 
 X = np.array([[1.5, -2.0, 3.0], [0.25, 4.0, -1.0]], np.float32)
 I = np.array([[5, -3, 2], [7, 1, -4]])
@@ -92,6 +94,17 @@ def test_containers_are_refused(other):
         x + [1.0, 2.0, 3.0]
 
 
+OWN = ["astype", "reshape", "transpose", "nonzero", "view", "copy", "compress", "choose",
+       "argpartition", "byteswap"]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_own_methods_are_explained_where_help_looks(name):
+    assert not lacks(methods.METHODS[name])
+    assert inspect.getdoc(getattr(calque.Array, name)) == inspect.getdoc(methods.METHODS[name])
+    assert getattr(jnp.ones(2), name).__doc__ == methods.METHODS[name].__doc__
+
+
 def test_both_kinds_have_the_same_methods():
     for name in methods.METHODS:
         assert hasattr(ArrayImpl, name) and hasattr(Tracer, name), name
@@ -125,6 +138,9 @@ def test_both_kinds_have_the_same_methods():
         lambda x: x.real,
         lambda x: np.stack([np.asarray(r) for r in x]),
         lambda x: x.nonzero()[0],
+        lambda x: x[0].argpartition(1)[1],
+        lambda x: x[1, ::2],
+        lambda x: len(x),
     ],
 )
 def test_methods_as_numpy(f):

@@ -18,6 +18,7 @@ from calque.core.arrays import (
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import (
     canonicalize,
+    float0,
     is_extended,
     is_integer,
 )
@@ -94,6 +95,8 @@ def full_of(shape: Any, value: Any) -> Any:
 def _filled(shape: Any, n: int, dtype: Any) -> Any:
     if is_extended(dtype):
         return _keys_of_bits(shape, n, dtype)
+    if dtype == float0:  # tangents of integers: nothing that an operation makes
+        return np.zeros(canonical_shape(shape), float0)
     return full_of(shape, number(n, dtype))
 
 

@@ -19,6 +19,7 @@ from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.transforms.devices.layouts import row_major
 from calque.transforms.devices.sharding import DEFAULT, Sharding
+from calque.transforms.devices.sharding_constraint import flat_shardings
 from calque.transforms.devices.sharding_propagation import shardings_of_results
 from calque.transforms.functions.shapes import struct
 from calque.transforms.jit.arguments import CallArguments
@@ -165,7 +166,7 @@ class Compiled(Stage):
 
     def __init__(self, program: Program, shown: Shown, placements: Sequence[Sharding | None]):
         super().__init__(program, shown, placements)
-        self._executable = program.compiled(program.own_place())
+        self._executable = program.compiled(program.own_place(placements))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves, tree = pytrees.flatten((args, kwargs))
@@ -194,8 +195,7 @@ class Compiled(Stage):
                 "Argument types differ from the types for which this computation was compiled."
                 f" The mismatches are:\n{listed}\nThe function is {self.fun_name}."
             )
-        out, _ = self._program.run(leaves)
-        return pytrees.unflatten(self.out_tree, out)
+        return pytrees.unflatten(self.out_tree, self._program.run(leaves).out)
 
     @property
     def input_shardings(self) -> tuple[Any, dict[str, Any]]:
@@ -302,7 +302,16 @@ def lower(self: Any, *args: Any, **kwargs: Any) -> Lowered:
 
 def eval_shape(self: Any, *args: Any, **kwargs: Any) -> Any:
     """The shapes and dtypes of the result for these arguments."""
-    return trace(self, *args, **kwargs).out_info
+    traced = trace(self, *args, **kwargs)
+    asked = function_of(self).options.shardings
+    if asked is None or asked.outs is None:
+        return traced.out_info
+    infos, tree = pytrees.flatten(traced.out_info)
+    where = flat_shardings("pjit", "out_shardings", asked.outs, traced.out_info)
+    return pytrees.unflatten(
+        tree,
+        [i.update(sharding=s) if isinstance(s, Sharding) else i for i, s in zip(infos, where)],
+    )
 
 
 def cache_size(self: Any) -> int:

@@ -10,13 +10,14 @@ from typing import Any, NoReturn
 from calque.core import reference, trace_state
 from calque.core.avals import ShapedArray
 from calque.core.errors import UnexpectedTracerError
-from calque.core.jaxprs import ClosedJaxpr
+from calque.core.jaxprs import ClosedJaxpr, Eqn
 from calque.core.primitives import UndefinedPrimal, Zero
 from calque.core.trace import JaxprTrace, eval_jaxpr, trace_to_jaxpr, typeof
 from calque.ops.common import front
 from calque.transforms.engines.axes import Axis, AxisPrimitive
 from calque.transforms.engines.batching import BatchTracer, Dim, batch
 from calque.transforms.engines.jvp import JVPTracer
+from calque.transforms.engines.slices import without_dead_code
 from calque.transforms.engines.transpose import transpose_jaxpr
 from calque.transforms.engines.zeros import nonzero, only_nonzero
 from calque.transforms.primitives.call import close_over_tracers
@@ -112,4 +113,23 @@ def _refuse_closure(name: str, kind: str) -> NoReturn:
         f"Detected differentiation of the {kind} function {name} with respect to a closed-over"
         " value, which its rule says nothing of. Pass the value as an argument, or use"
         " closure_convert."
+    )
+
+
+def dead_code_of_custom_call(
+    e: Eqn, used: Sequence[bool], rules: dict[str, Callable[..., Any]]
+) -> Eqn | None:
+    """The call without the results that nobody uses. Its operands stay, as its rule takes them;
+    `rules` make, of each rule among the parameters, one that gives the used results alone."""
+    closed: ClosedJaxpr = e.params["call_jaxpr"]
+    if all(used):
+        return e
+    pruned = ClosedJaxpr(without_dead_code(closed.jaxpr, used), closed.consts)
+    return e.replace(
+        outvars=[v for v, u in zip(e.outvars, used) if u],
+        params={
+            **e.params,
+            "call_jaxpr": pruned,
+            **{name: made(e.params[name], tuple(used)) for name, made in rules.items()},
+        },
     )
