@@ -52,6 +52,28 @@ print(isinstance(jnp.ones(2), jax.Array), jnp.__spec__.name, jnp.__name__)
     ]
 
 
+def test_modules_that_stand_elsewhere_inside_of_jax():
+    code = """
+import jax, jax._src.lax.lax, jax._src.interpreters.batching
+import jax._src.lax.slicing as slicing
+from jax._src import interpreters, lax as private
+from jax._src.lax import lax, control_flow, parallel
+from jax._src.interpreters import ad, mlir
+from jax._src.interpreters.partial_eval import dce_jaxpr
+import calque.lax, calque.interpreters.ad
+print({m is calque.lax for m in (slicing, lax, control_flow, parallel, private.slicing)})
+print(ad is calque.interpreters.ad is jax.interpreters.ad, interpreters is jax.interpreters)
+print(lax.__name__, hasattr(calque.lax, "lax"), jax._src.lax.lax.sin_p is jax.lax.sin_p)
+print(sorted(n for n in dir(private) if not n.startswith("_")))
+"""
+    assert served(code).split("\n") == [
+        "{True}",
+        "True True",
+        "calque.lax False True",
+        "['control_flow', 'lax', 'parallel', 'slicing']",
+    ]
+
+
 def test_versions():
     code = """
 import importlib.metadata as m
@@ -186,6 +208,10 @@ def test_the_pytest_plugin(tmp_path):
     [
         ("jax", "calque"),
         ("jax._src.core", "calque.compat.private.core"),
+        ("jax._src.interpreters", "calque.interpreters"),
+        ("jax._src.interpreters.ad", "calque.interpreters.ad"),
+        ("jax._src.lax", "calque.compat.private.lax"),
+        ("jax._src.lax.slicing", "calque.lax"),
         ("jax.lib", "calque.compat.lib"),
         ("jaxlib.version", "calque.compat.jaxlib.version"),
         ("jax.experimental.sparse", "calque.experimental.sparse"),
