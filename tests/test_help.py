@@ -165,7 +165,9 @@ def lacks(f: Any) -> list[str]:
     doc = getattr(f, "__doc__", None)
     if not doc or not doc.strip():
         return ["a docstring"]
-    if isinstance(f, type) and issubclass(f, (BaseException, enum.Enum)):
+    if isinstance(f, type) and (
+        issubclass(f, (BaseException, enum.Enum)) or getattr(f, "_is_protocol", False)
+    ):
         return []
     parts = sections(doc)
     told = {
