@@ -32,7 +32,7 @@ def test_scaled_products() -> None:
 
 
 def test_other_implementations_are_refused():
-    x, numbers = jnp.ones((1, 1)), (((1,), (0,)), ((), ()))
+    x, numbers = np.ones((1, 1), np.float32), (((1,), (0,)), ((), ()))
     assert nn.scaled_dot_general(x, x, numbers, implementation="cudnn") == 1.0
     with pytest.raises(ValueError, match="Unsupported implementation option: triton"):
         nn.scaled_dot_general(x, x, numbers, implementation="triton")
