@@ -11,6 +11,13 @@ from typing import Any, Final, cast
 
 import optree
 
+from calque.core.key_paths import (
+    DictKey,
+    FlattenedIndexKey,
+    GetAttrKey,
+    KeyPath,
+    SequenceKey,
+)
 from calque.core.lazy import LazyModule
 from calque.machine.daemons import guard_at_exit
 from calque.machine.state import process
@@ -294,90 +301,7 @@ class _Aux(tuple[Any]):
         return repr(self[0])
 
 
-# ---------------------------------------------------------------- key paths, as JAX prints them
-
-
-class SequenceKey:
-    __slots__ = ("idx",)
-    __match_args__ = ("idx",)
-
-    def __init__(self, idx: int):
-        self.idx = idx
-
-    def __str__(self) -> str:
-        return f"[{self.idx!r}]"
-
-    def __repr__(self) -> str:
-        return f"SequenceKey(idx={self.idx!r})"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, SequenceKey) and self.idx == other.idx
-
-    def __hash__(self) -> int:
-        return hash(self.idx)
-
-
-class DictKey:
-    __slots__ = ("key",)
-    __match_args__ = ("key",)
-
-    def __init__(self, key: Hashable):
-        self.key = key
-
-    def __str__(self) -> str:
-        return f"[{self.key!r}]"
-
-    def __repr__(self) -> str:
-        return f"DictKey(key={self.key!r})"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, DictKey) and self.key == other.key
-
-    def __hash__(self) -> int:
-        return hash(self.key)
-
-
-class GetAttrKey:
-    __slots__ = ("name",)
-    __match_args__ = ("name",)
-
-    def __init__(self, name: str):
-        self.name = name
-
-    def __str__(self) -> str:
-        return f".{self.name}"
-
-    def __repr__(self) -> str:
-        return f"GetAttrKey(name={self.name!r})"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, GetAttrKey) and self.name == other.name
-
-    def __hash__(self) -> int:
-        return hash(self.name)
-
-
-class FlattenedIndexKey:
-    __slots__ = ("key",)
-    __match_args__ = ("key",)
-
-    def __init__(self, key: int):
-        self.key = key
-
-    def __str__(self) -> str:
-        return f"[<flat index {self.key}>]"
-
-    def __repr__(self) -> str:
-        return f"FlattenedIndexKey(key={self.key!r})"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, FlattenedIndexKey) and self.key == other.key
-
-    def __hash__(self) -> int:
-        return hash(("flat index", self.key))
-
-
-KeyPath = tuple[Any, ...]
+# ---------------------------------------------------------------- key paths
 
 
 def _child_key(kind: type, entry: Any) -> Any:
@@ -405,15 +329,6 @@ def _paths(tree: Any, is_leaf: Callable[[Any], bool] | None, path: KeyPath) -> I
         children, _, keys = one_level(tree)
         for key, child in zip(keys, children, strict=True):
             yield from _paths(child, is_leaf, (*path, key))
-
-
-def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
-    """The path as text: `['w'][0].x`."""
-    if not simple:
-        return separator.join(map(str, keys))
-    return separator.join(
-        str(next((getattr(k, f) for f in ("idx", "key", "name") if hasattr(k, f)), k)) for k in keys
-    )
 
 
 def prefix_broadcast(

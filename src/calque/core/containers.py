@@ -1,0 +1,146 @@
+"""Classes of users as containers of trees: by functions, by methods, by fields."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any, TypeVar
+
+from calque.core import pytrees
+from calque.core.key_paths import GetAttrKey
+
+T = TypeVar("T", bound=type)
+
+
+def register_pytree_node(
+    nodetype: type,
+    flatten_func: Callable[[Any], tuple[Iterable[Any], Hashable]],
+    unflatten_func: Callable[[Any, Any], Any],
+    flatten_with_keys_func: Callable[[Any], Any] | None = None,
+) -> None:
+    """Make a class a container: `flatten_func(x)` gives (children, auxiliary data),
+    `unflatten_func(aux, children)` the way back."""
+    keys = (
+        None
+        if flatten_with_keys_func is None
+        else lambda x: [k for k, _ in flatten_with_keys_func(x)[0]]
+    )
+    pytrees.register(nodetype, flatten_func, unflatten_func, keys)
+
+
+def register_pytree_node_class(cls: T) -> T:
+    """A class decorator: uses the methods `tree_flatten` and `tree_unflatten`."""
+    owner: Any = cls
+    register_pytree_node(
+        cls,
+        lambda x: x.tree_flatten(),
+        lambda aux, children: owner.tree_unflatten(aux, children),
+    )
+    return cls
+
+
+def register_pytree_with_keys(
+    nodetype: type,
+    flatten_with_keys: Callable[[Any], tuple[Iterable[tuple[Any, Any]], Hashable]],
+    unflatten_func: Callable[[Any, Any], Any],
+    flatten_func: Callable[[Any], Any] | None = None,
+) -> None:
+    """As `register_pytree_node`, with a key for each child."""
+
+    def flat(x: Any) -> Any:
+        pairs, aux = flatten_with_keys(x)
+        return [v for _, v in pairs], aux
+
+    register_pytree_node(nodetype, flatten_func or flat, unflatten_func, flatten_with_keys)
+
+
+def register_pytree_with_keys_class(cls: T) -> T:
+    """A class decorator: uses the methods `tree_flatten_with_keys` and `tree_unflatten`."""
+    owner: Any = cls
+    flat = (lambda x: x.tree_flatten()) if hasattr(cls, "tree_flatten") else None
+    register_pytree_with_keys(
+        cls,
+        lambda x: x.tree_flatten_with_keys(),
+        lambda aux, children: owner.tree_unflatten(aux, children),
+        flat,
+    )
+    return cls
+
+
+def register_static(cls: T) -> T:
+    """A class decorator: instances are part of the structure, without leaves. They must be
+    hashable."""
+    register_pytree_node(cls, lambda x: ((), x), lambda aux, children: aux)
+    return cls
+
+
+def _fields_of(
+    cls: Any, data: Sequence[str] | None, meta: Sequence[str] | None, drop: Sequence[str]
+) -> tuple[Sequence[str], Sequence[str]]:
+    """The names of children and of auxiliary data of a class; those of a dataclass are checked
+    against its fields."""
+    is_dataclass = dataclasses.is_dataclass(cls)
+    if (data is None) != (meta is None):
+        raise TypeError(
+            "register_dataclass: data_fields and meta_fields must both be specified when either is"
+            f" specified. Got data_fields={data} meta_fields={meta}."
+        )
+    if data is None or meta is None:
+        if not is_dataclass:
+            raise TypeError(
+                "register_dataclass: data_fields and meta_fields are required when nodetype is not"
+                f" a dataclass. Got nodetype={cls}."
+            )
+        fields = [f for f in dataclasses.fields(cls) if f.init]
+        data = [f.name for f in fields if not f.metadata.get("static") and f.name not in drop]
+        meta = [f.name for f in fields if f.metadata.get("static") and f.name not in drop]
+    if set(data) & set(meta):
+        raise ValueError(
+            "data_fields and meta_fields must not overlap. Overlapping fields:"
+            f" {set(data) & set(meta)}."
+        )
+    if is_dataclass:
+        init, given = {f.name for f in dataclasses.fields(cls) if f.init}, {*data, *meta, *drop}
+        head = (
+            "data_fields and meta_fields must include all dataclass fields with ``init=True`` and"
+            " only them."
+        )
+        if init - given:
+            raise ValueError(
+                f"{head} Missing fields: {init - given}. Add them to drop_fields to suppress this"
+                " error."
+            )
+        if given - init - set(drop):
+            raise ValueError(f"{head} Unexpected fields: {given - init - set(drop)}.")
+    return data, meta
+
+
+def register_dataclass(
+    nodetype: Any = None,
+    data_fields: Sequence[str] | None = None,
+    meta_fields: Sequence[str] | None = None,
+    drop_fields: Sequence[str] = (),
+) -> Any:
+    """Make a dataclass a container: `data_fields` are children, `meta_fields` part of the
+    structure."""
+    if nodetype is None:
+        return functools.partial(
+            register_dataclass,
+            data_fields=data_fields,
+            meta_fields=meta_fields,
+            drop_fields=drop_fields,
+        )
+    data_fields, meta_fields = _fields_of(nodetype, data_fields, meta_fields, drop_fields)
+    data, meta = tuple(data_fields), tuple(meta_fields)
+
+    def unflatten(aux: Any, children: Any) -> Any:
+        return nodetype(**dict(zip(data, children)), **dict(zip(meta, aux)))
+
+    pytrees.register(
+        nodetype,
+        lambda x: (tuple(getattr(x, n) for n in data), tuple(getattr(x, n) for n in meta)),
+        unflatten,
+        lambda x: [GetAttrKey(n) for n in data],
+    )
+    return nodetype
