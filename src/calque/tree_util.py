@@ -43,37 +43,83 @@ KeyEntry = TypeVar("KeyEntry")
 
 
 def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
-    """The leaves of a tree and its structure.
+    """Gives the leaves of a tree and its structure.
 
-    >>> from calque import tree_util
-    >>> tree_util.tree_flatten({"a": 1, "b": (2, 3)})
+    Args:
+        tree: A tree: tuples, lists, dicts, None and registered classes around leaves.
+        is_leaf: A function that says of a container whether it counts as a leaf; None takes none
+            for one.
+
+    Returns:
+        A pair (list of leaves, PyTreeDef).
+
+    >>> jax.tree.flatten({"a": 1, "b": (2, 3)})
     ([1, 2, 3], PyTreeDef({'a': *, 'b': (*, *)}))"""
     return pytrees.flatten(tree, is_leaf)
 
 
 def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
-    """The tree of this structure with these leaves."""
+    """Makes the tree of a structure, with new leaves.
+
+    Args:
+        treedef: The structure of a tree.
+        leaves: The leaves, in order.
+
+    Returns:
+        A tree.
+
+    >>> jax.tree.unflatten(jax.tree.structure({"a": 0, "b": [0]}), [1, 2])
+    {'a': 1, 'b': [2]}"""
     return pytrees.unflatten(treedef, leaves)
 
 
 def tree_leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
-    """The leaves of a tree, in order."""
+    """Gives the leaves of a tree, in order. Dicts are ordered by their keys; None has no leaves.
+
+    Args:
+        tree: A tree: tuples, lists, dicts, None and registered classes around leaves.
+        is_leaf: A function that says of a container whether it counts as a leaf; None takes none
+            for one.
+
+    Returns:
+        A list.
+
+    >>> jax.tree.leaves({"b": [2, 3], "a": 1, "c": None})
+    [1, 2, 3]"""
     return pytrees.leaves(tree, is_leaf)
 
 
 def tree_structure(tree: Any, is_leaf: IsLeaf = None) -> PyTreeDef:
-    """The structure of a tree."""
+    """Gives the structure of a tree.
+
+    Args:
+        tree: A tree: tuples, lists, dicts, None and registered classes around leaves.
+        is_leaf: A function that says of a container whether it counts as a leaf; None takes none
+            for one.
+
+    Returns:
+        A PyTreeDef.
+
+    >>> jax.tree.structure([1, (2, 3)])
+    PyTreeDef([*, (*, *)])"""
     return pytrees.structure(tree, is_leaf)
 
 
 def tree_flatten_with_path(
     tree: Any, is_leaf: IsPathLeaf = None, is_leaf_takes_path: bool = False
 ) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
-    """(path, leaf) pairs of a tree and its structure. With `is_leaf_takes_path`, `is_leaf` gets a
-    path and a value.
+    """Gives the leaves of a tree with their paths, and its structure.
 
-    >>> from calque import tree_util
-    >>> tree_util.tree_flatten_with_path({"a": [5]})[0]
+    Args:
+        tree: A tree: tuples, lists, dicts, None and registered classes around leaves.
+        is_leaf: A function that says of a container whether it counts as a leaf; None takes none
+            for one.
+        is_leaf_takes_path: Whether `is_leaf` is called with the path first.
+
+    Returns:
+        A pair (list of pairs (path, leaf), PyTreeDef). A path is a tuple of keys.
+
+    >>> jax.tree.flatten_with_path({"a": [5]})[0]
     [((DictKey(key='a'), SequenceKey(idx=0)), 5)]"""
     if not is_leaf_takes_path or is_leaf is None:
         return pytrees.flatten_with_path(tree, is_leaf)
@@ -107,7 +153,19 @@ def _cut_at_leaves(tree: Any, is_leaf: Callable[[KeyPath, Any], bool], path: Key
 def tree_leaves_with_path(
     tree: Any, is_leaf: IsPathLeaf = None, is_leaf_takes_path: bool = False
 ) -> list[tuple[KeyPath, Any]]:
-    """(path, leaf) pairs of a tree."""
+    """Gives the leaves of a tree with their paths.
+
+    Args:
+        tree: A tree: tuples, lists, dicts, None and registered classes around leaves.
+        is_leaf: A function that says of a container whether it counts as a leaf; None takes none
+            for one.
+        is_leaf_takes_path: Whether `is_leaf` is called with the path first.
+
+    Returns:
+        A list of pairs (path, leaf). A path is a tuple of keys.
+
+    >>> jax.tree.leaves_with_path({"a": [5]})
+    [((DictKey(key='a'), SequenceKey(idx=0)), 5)]"""
     return tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
 
 
@@ -118,7 +176,21 @@ def tree_map_with_path(
     is_leaf: IsPathLeaf = None,
     is_leaf_takes_path: bool = False,
 ) -> Any:
-    """As `tree_map`; `f` also gets the path of each leaf first."""
+    """Applies a function to the leaves of a tree, and to their paths.
+
+    Args:
+        f: The function of the path, the leaf, and what the other trees have in the same place.
+        tree: A tree: tuples, lists, dicts, None and registered classes around leaves.
+        *rest: Further trees, of which `tree` is the beginning.
+        is_leaf: A function that says of a container whether it counts as a leaf; None takes none
+            for one.
+        is_leaf_takes_path: Whether `is_leaf` is called with the path first.
+
+    Returns:
+        A tree of the results.
+
+    >>> jax.tree.map_with_path(lambda path, x: (jax.tree_util.keystr(path), x), {"a": [5]})
+    {'a': [("['a'][0]", 5)]}"""
     pairs, treedef = tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)
     try:
         others = [treedef.flatten_up_to(r) for r in rest]
@@ -132,7 +204,18 @@ def tree_map_with_path(
 
 
 def tree_all(tree: Any, *, is_leaf: IsLeaf = None) -> bool:
-    """Whether all leaves are true."""
+    """Tells whether all leaves are true.
+
+    Args:
+        tree: A tree: tuples, lists, dicts, None and registered classes around leaves.
+        is_leaf: A function that says of a container whether it counts as a leaf; None takes none
+            for one.
+
+    Returns:
+        A bool.
+
+    >>> jax.tree.all({"a": True, "b": [1, 2]})
+    True"""
     return all(tree_leaves(tree, is_leaf))
 
 
@@ -142,7 +225,20 @@ _NONE = object()
 def tree_reduce(
     function: Callable[[Any, Any], Any], tree: Any, initializer: Any = _NONE, is_leaf: IsLeaf = None
 ) -> Any:
-    """Leaves folded from the left."""
+    """Folds the leaves of a tree from the left.
+
+    Args:
+        function: A function of what was found so far and the next leaf.
+        tree: A tree: tuples, lists, dicts, None and registered classes around leaves.
+        initializer: What to begin with; left out, it is the first leaf.
+        is_leaf: A function that says of a container whether it counts as a leaf; None takes none
+            for one.
+
+    Returns:
+        What was found last.
+
+    >>> jax.tree.reduce(lambda a, b: a + b, {"a": 1, "b": (2, 3)})
+    6"""
     values = tree_leaves(tree, is_leaf)
     return (
         functools.reduce(function, values)
@@ -158,10 +254,19 @@ def tree_reduce_associative(
     identity: Any = _NONE,
     is_leaf: IsLeaf = None,
 ) -> Any:
-    """Leaves folded as a balanced binary tree.
+    """Folds the leaves of a tree as a balanced binary tree, which loses fewer digits in sums.
 
-    >>> from calque import tree_util
-    >>> tree_util.tree_reduce_associative(lambda x, y: x + y, {"a": 1, "b": (2, 3)})
+    Args:
+        operation: An associative function of two values.
+        tree: A tree: tuples, lists, dicts, None and registered classes around leaves.
+        identity: The result for a tree without leaves; left out, that is an error.
+        is_leaf: A function that says of a container whether it counts as a leaf; None takes none
+            for one.
+
+    Returns:
+        The result.
+
+    >>> jax.tree.reduce_associative(lambda a, b: a + b, {"a": 1, "b": (2, 3)})
     6"""
     values = tree_leaves(tree, is_leaf)
     if values:
@@ -181,10 +286,17 @@ def _folded(operation: Callable[[Any, Any], Any], values: Sequence[Any]) -> Any:
 def tree_transpose(
     outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: Any
 ) -> Any:
-    """A tree of trees turned inside out.
+    """Turns a tree of trees inside out.
 
-    >>> from calque import tree_util
-    >>> tree_util.tree_transpose(tree_util.tree_structure([0, 0]), None, [(1, 2), (3, 4)])
+    Args:
+        outer_treedef: The structure of the outer tree.
+        inner_treedef: The structure of each inner tree; None takes that of the first one.
+        pytree_to_transpose: The tree.
+
+    Returns:
+        A tree of the inner structure, with trees of the outer structure as leaves.
+
+    >>> jax.tree.transpose(jax.tree.structure([0, 0]), None, [(1, 2), (3, 4)])
     ([1, 3], [2, 4])"""
     values, found = tree_flatten(pytree_to_transpose)
     if inner_treedef is None:
@@ -197,60 +309,138 @@ def tree_transpose(
 
 
 def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> Any:
-    """The leaves of a prefix repeated for all leaves below them."""
+    """Repeats the leaves of a tree for all leaves that another tree has below them.
+
+    Args:
+        prefix_tree: The tree that the other one begins with.
+        full_tree: The other tree.
+        is_leaf: A function that says of a container whether it counts as a leaf; None takes none
+            for one.
+
+    Returns:
+        A tree of the structure of `full_tree`.
+
+    >>> jax.tree.broadcast({"a": 0, "b": 1}, {"a": (2, 3), "b": [4]})
+    {'a': (0, 0), 'b': [1]}"""
     return tree_structure(full_tree, is_leaf).unflatten(
         pytrees.prefix_broadcast(prefix_tree, full_tree, is_leaf)
     )
 
 
 def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf = None) -> bool:
-    """Whether every item is a leaf."""
+    """Tells whether no item is a container.
+
+    Args:
+        iterable: The items.
+        is_leaf: A function that says of a container whether it counts as a leaf; None takes none
+            for one.
+
+    Returns:
+        A bool.
+
+    >>> jax.tree_util.all_leaves([1, "x"]), jax.tree_util.all_leaves([1, [2]])
+    (True, False)"""
     return all(tree_structure(x, is_leaf).is_leaf() for x in iterable)
 
 
 def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
-    """The structures directly below."""
+    """Gives the structures directly below a structure.
+
+    Args:
+        treedef: The structure of a tree.
+
+    Returns:
+        A list of PyTreeDefs.
+
+    >>> jax.tree_util.treedef_children(jax.tree.structure([1, (2, 3)]))
+    [PyTreeDef(*), PyTreeDef((*, *))]"""
     return treedef.children()
 
 
 def treedef_is_leaf(treedef: PyTreeDef) -> bool:
-    """Whether this is the structure of a single leaf."""
+    """Tells whether a structure is that of a single leaf.
+
+    Args:
+        treedef: The structure of a tree.
+
+    Returns:
+        A bool.
+
+    >>> jax.tree_util.treedef_is_leaf(jax.tree.structure(1))
+    True"""
     return treedef.is_leaf()
 
 
 def build_tree(treedef: PyTreeDef, xs: Any) -> Any:
-    """The tree of this structure from the leaves of nested sequences."""
+    """Makes the tree of a structure from the leaves of another tree.
+
+    Args:
+        treedef: The structure of a tree.
+        xs: The other tree.
+
+    Returns:
+        A tree.
+
+    >>> jax.tree_util.build_tree(jax.tree.structure({"a": 0, "b": 0}), [[1], (2,)])
+    {'a': 1, 'b': 2}"""
     return treedef.unflatten(tree_leaves(xs))
 
 
 def is_tree_node(typ: type) -> bool:
-    """Whether instances of this class are containers."""
+    """Tells whether instances of a class are containers.
+
+    Args:
+        typ: The class.
+
+    Returns:
+        A bool.
+
+    >>> jax.tree_util.is_tree_node(list), jax.tree_util.is_tree_node(int)
+    (True, False)"""
     return pytrees.is_node_type(typ)
 
 
 def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Any]:
-    """The children of a container and its auxiliary data.
+    """Gives the children of a container, and what it holds besides.
 
-    >>> from calque import tree_util
-    >>> tree_util.flatten_one_level([1, (2, 3)])
-    ([1, (2, 3)], None)"""
+    Args:
+        tree: A container.
+
+    Returns:
+        A pair (children, auxiliary data).
+
+    >>> jax.tree_util.flatten_one_level({"a": 1, "b": (2, 3)})
+    ([1, (2, 3)], ('a', 'b'))"""
     children, aux, _ = pytrees.one_level(tree)
     return children, aux
 
 
 def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[tuple[Any, Any]], Any]:
-    """The (key, child) pairs of a container and its auxiliary data."""
+    """Gives the children of a container with their keys, and what it holds besides.
+
+    Args:
+        tree: A container.
+
+    Returns:
+        A pair (pairs of key and child, auxiliary data).
+
+    >>> jax.tree_util.flatten_one_level_with_keys([5])
+    ([(SequenceKey(idx=0), 5)], None)"""
     children, aux, keys = pytrees.one_level(tree)
     return list(zip(keys, children)), aux
 
 
 class Partial(functools.partial):
-    """functools.partial as a container: its arguments are children, its function is part of the
-    structure.
+    """`functools.partial` as a container: its arguments are leaves, its function is structure.
 
-    >>> from calque import tree_util
-    >>> tree_util.tree_leaves(tree_util.Partial(max, 1, 2))
-    [1, 2]"""
+    Args:
+        func: The function.
+        *args: The first arguments of the function.
+        **kwargs: Further arguments by name.
+
+    >>> add = jax.tree_util.Partial(lambda x, y: x + y, 1)
+    >>> jax.tree.leaves(add), add(2)
+    ([1], 3)"""
 
     def __new__(cls, func: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Partial":
         if isinstance(

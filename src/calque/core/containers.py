@@ -19,8 +19,24 @@ def register_pytree_node(
     unflatten_func: Callable[[Any, Any], Any],
     flatten_with_keys_func: Callable[[Any], Any] | None = None,
 ) -> None:
-    """Make a class a container: `flatten_func(x)` gives (children, auxiliary data),
-    `unflatten_func(aux, children)` the way back."""
+    """Makes a class a container.
+
+    Args:
+        nodetype: The class.
+        flatten_func: Gives (children, auxiliary data) of an instance. The latter is part of the
+            structure: it is compared and hashed.
+        unflatten_func: Takes the auxiliary data and children, and gives an instance. Children may
+            be any objects.
+        flatten_with_keys_func: As `flatten_func`, with pairs (key, child). None numbers the
+            children.
+
+    >>> class Pair:
+    ...     def __init__(self, x, y):
+    ...         self.x, self.y = x, y
+    >>> flatten = lambda p: ((p.x, p.y), None)
+    >>> jax.tree_util.register_pytree_node(Pair, flatten, lambda aux, children: Pair(*children))
+    >>> jax.tree.leaves(Pair(1, [2]))
+    [1, 2]"""
     keys = (
         None
         if flatten_with_keys_func is None
@@ -30,7 +46,26 @@ def register_pytree_node(
 
 
 def register_pytree_node_class(cls: T) -> T:
-    """A class decorator: uses the methods `tree_flatten` and `tree_unflatten`."""
+    """Makes a class a container by its methods; a decorator.
+
+    Args:
+        cls: The class. `tree_flatten()` gives (children, auxiliary data), the class method
+            `tree_unflatten(aux, children)` an instance.
+
+    Returns:
+        The class.
+
+    >>> @jax.tree_util.register_pytree_node_class
+    ... class Box:
+    ...     def __init__(self, x):
+    ...         self.x = x
+    ...     def tree_flatten(self):
+    ...         return (self.x,), None
+    ...     @classmethod
+    ...     def tree_unflatten(cls, aux, children):
+    ...         return cls(*children)
+    >>> jax.tree.map(lambda v: v + 1, Box(1)).x
+    2"""
     owner: Any = cls
     register_pytree_node(
         cls,
@@ -46,7 +81,22 @@ def register_pytree_with_keys(
     unflatten_func: Callable[[Any, Any], Any],
     flatten_func: Callable[[Any], Any] | None = None,
 ) -> None:
-    """As `register_pytree_node`, with a key for each child."""
+    """Makes a class a container whose children have keys.
+
+    Args:
+        nodetype: The class.
+        flatten_with_keys: Gives (pairs of key and child, auxiliary data) of an instance.
+        unflatten_func: Takes the auxiliary data and children, and gives an instance.
+        flatten_func: Gives (children, auxiliary data); None takes `flatten_with_keys` for it.
+
+    >>> class One:
+    ...     def __init__(self, x):
+    ...         self.x = x
+    >>> key = jax.tree_util.GetAttrKey("x")
+    >>> flatten = lambda o: (((key, o.x),), None)
+    >>> jax.tree_util.register_pytree_with_keys(One, flatten, lambda _, c: One(*c))
+    >>> jax.tree_util.keystr(jax.tree.leaves_with_path([One(5)])[0][0])
+    '[0].x'"""
 
     def flat(x: Any) -> Any:
         pairs, aux = flatten_with_keys(x)
@@ -56,7 +106,26 @@ def register_pytree_with_keys(
 
 
 def register_pytree_with_keys_class(cls: T) -> T:
-    """A class decorator: uses the methods `tree_flatten_with_keys` and `tree_unflatten`."""
+    """Makes a class a container whose children have keys, by its methods; a decorator.
+
+    Args:
+        cls: The class. `tree_flatten_with_keys()` gives (pairs of key and child, auxiliary data),
+            the class method `tree_unflatten(aux, children)` an instance.
+
+    Returns:
+        The class.
+
+    >>> @jax.tree_util.register_pytree_with_keys_class
+    ... class Named:
+    ...     def __init__(self, x):
+    ...         self.x = x
+    ...     def tree_flatten_with_keys(self):
+    ...         return ((jax.tree_util.GetAttrKey("x"), self.x),), None
+    ...     @classmethod
+    ...     def tree_unflatten(cls, aux, children):
+    ...         return cls(*children)
+    >>> jax.tree.leaves_with_path(Named(5))
+    [((GetAttrKey(name='x'),), 5)]"""
     owner: Any = cls
     flat = (lambda x: x.tree_flatten()) if hasattr(cls, "tree_flatten") else None
     register_pytree_with_keys(
@@ -69,8 +138,21 @@ def register_pytree_with_keys_class(cls: T) -> T:
 
 
 def register_static(cls: T) -> T:
-    """A class decorator: instances are part of the structure, without leaves. They must be
-    hashable."""
+    """Makes instances of a class part of the structure, without leaves; a decorator.
+
+    Args:
+        cls: The class; its instances are hashable.
+
+    Returns:
+        The class.
+
+    >>> import dataclasses
+    >>> @jax.tree_util.register_static
+    ... @dataclasses.dataclass(frozen=True)
+    ... class Choice:
+    ...     name: str
+    >>> jax.tree.leaves([Choice("a"), 1])
+    [1]"""
     register_pytree_node(cls, lambda x: ((), x), lambda aux, children: aux)
     return cls
 
@@ -122,8 +204,27 @@ def register_dataclass(
     meta_fields: Sequence[str] | None = None,
     drop_fields: Sequence[str] = (),
 ) -> Any:
-    """Make a dataclass a container: `data_fields` are children, `meta_fields` part of the
-    structure."""
+    """Makes a dataclass, or a class with such attributes, a container; works as a decorator.
+
+    Args:
+        nodetype: The class. Left out, a decorator with the other arguments is returned.
+        data_fields: The names of the fields that are children; None takes all fields but those
+            marked `static`.
+        meta_fields: The names of the fields that are part of the structure; None takes those marked
+            `static`.
+        drop_fields: The names of fields that are left out.
+
+    Returns:
+        The class.
+
+    >>> import dataclasses
+    >>> @jax.tree_util.register_dataclass
+    ... @dataclasses.dataclass
+    ... class Point:
+    ...     x: float
+    ...     y: float
+    >>> jax.tree.map(lambda v: v * 2, Point(1.0, 2.0))
+    Point(x=2.0, y=4.0)"""
     if nodetype is None:
         return functools.partial(
             register_dataclass,

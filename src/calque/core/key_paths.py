@@ -7,6 +7,14 @@ from typing import Any
 
 
 class SequenceKey:
+    """The key of a child of a tuple or a list.
+
+    Args:
+        idx: Its position.
+
+    >>> str(jax.tree_util.SequenceKey(0))
+    '[0]'"""
+
     __slots__ = ("idx",)
     __match_args__ = ("idx",)
 
@@ -27,6 +35,15 @@ class SequenceKey:
 
 
 class DictKey:
+    """The key of a child of a dict.
+
+    Args:
+        key: The key in the dict.
+
+    >>> str(jax.tree_util.DictKey("w"))
+    "['w']"
+    """
+
     __slots__ = ("key",)
     __match_args__ = ("key",)
 
@@ -47,6 +64,14 @@ class DictKey:
 
 
 class GetAttrKey:
+    """The key of a child that is an attribute.
+
+    Args:
+        name: The name of the attribute.
+
+    >>> str(jax.tree_util.GetAttrKey("x"))
+    '.x'"""
+
     __slots__ = ("name",)
     __match_args__ = ("name",)
 
@@ -67,6 +92,14 @@ class GetAttrKey:
 
 
 class FlattenedIndexKey:
+    """The key of a child of a container that names none.
+
+    Args:
+        key: Its position among the children.
+
+    >>> str(jax.tree_util.FlattenedIndexKey(0))
+    '[<flat index 0>]'"""
+
     __slots__ = ("key",)
     __match_args__ = ("key",)
 
@@ -90,7 +123,19 @@ KeyPath = tuple[Any, ...]
 
 
 def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
-    """The path as text: `['w'][0].x`."""
+    """Gives a path as text.
+
+    Args:
+        keys: The path, a tuple of keys.
+        simple: Whether each key is shown without brackets and quotes.
+        separator: What stands between two keys.
+
+    Returns:
+        A string.
+
+    >>> path = jax.tree.leaves_with_path({"w": [5]})[0][0]
+    >>> jax.tree_util.keystr(path), jax.tree_util.keystr(path, simple=True, separator="/")
+    ("['w'][0]", 'w/0')"""
     if not simple:
         return separator.join(map(str, keys))
     return separator.join(
