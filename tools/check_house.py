@@ -79,8 +79,8 @@ FLOORS = {
         "found_sizes kinds layout scalar_programs staging",
         "arithmetic bits complexes creation fft indexing joining linalg math random rounding sizes"
         " special",
-        "compare convert cumulative products reductions scatter slicing windows",
-        "reduce scatter_functions select_windows sorting",
+        "broadcasting compare convert cumulative products reductions scatter slicing windows",
+        "reduce scatter_functions select_windows slicing_functions sorting",
     ],
     "calque.transforms": ["engines", "primitives", "functions", "devices", "jit"],
     "calque.native": [
@@ -100,7 +100,7 @@ FLOORS = {
         "symbolic",
         "eager",
     ],
-    "calque.xla": ["jaxlib text", "devices lower", "engine stages"],
+    "calque.xla": ["jaxlib text", "devices lower", "buffers", "engine stages"],
     "calque.numpy": [
         "descriptions promotion signatures traced_methods",
         "calls ufuncs",
