@@ -12,6 +12,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import doctest
+import enum
 import importlib
 import inspect
 import io
@@ -164,7 +165,9 @@ def lacks(f: Any) -> list[str]:
     doc = getattr(f, "__doc__", None)
     if not doc or not doc.strip():
         return ["a docstring"]
-    if isinstance(f, type) and issubclass(f, BaseException):
+    if isinstance(f, type) and (
+        issubclass(f, (BaseException, enum.Enum)) or getattr(f, "_is_protocol", False)
+    ):
         return []
     parts = sections(doc)
     told = {
