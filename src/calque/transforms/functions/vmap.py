@@ -8,7 +8,7 @@ import numpy as np
 from calque.core import pytrees
 from calque.core.dtypes import PYTHON_SCALARS
 from calque.core.primitives import do
-from calque.core.trace import typeof
+from calque.core.trace import typeof, typing
 from calque.core.tracebacks import boundary
 from calque.transforms.engines.axes import Axis
 from calque.transforms.engines.batching import Dim, batch, placed
@@ -82,7 +82,8 @@ def vmap(
         dims = _canonical(values, _flat_axes(in_axes, args, kwargs), fun, args, kwargs)
         size = _size(values, dims, axis_size, fun, args, kwargs)
         flat = FlatFunction(fun, in_tree, "vmap")
-        axis = Axis(axis_name, size, spmd=spmd)
+        lanes = typing.value.lane_axes(values, dims, spmd)
+        axis = Axis(axis_name, size, spmd=lanes[0] if lanes else spmd, explicit=bool(lanes))
         outs, found = batch(flat if refs is None else refs.flat(flat), axis, values, dims)
         if refs is not None:
             outs, found = refs.stored(outs, found, dims, size)
@@ -91,6 +92,11 @@ def vmap(
             _placed(o, d, t, axis, fun, sum_match)
             for o, d, t in zip(outs, found, targets, strict=True)
         ]
+        if lanes:
+            results = [
+                o if t is None else typing.value.on_lanes(o, t % typeof(o).ndim, lanes)
+                for o, t in zip(results, targets)
+            ]
         return pytrees.unflatten(flat.out_tree, results)
 
     try:
