@@ -57,6 +57,7 @@ def test_short_floats_can_be_refused():
         assert float(jnp.sum(x)) == 2.0  # computed in float32
         with pytest.raises(ValueError, match=r"reduce_sum on operand bf16\[2\] is not allowed"):
             lax.reduce_sum(x, axes=(0,))
+        assert lax.reduce_sum(x[None], axes=(0,)).shape == (2,)  # nothing is added
 
 
 def test_tracing_and_running_can_be_forbidden(caplog):
@@ -72,10 +73,11 @@ def test_tracing_and_running_can_be_forbidden(caplog):
     assert float(f(1.0)) == 3.0
     with calque.explain_cache_misses(), caplog.at_level(logging.WARNING):
         f(jnp.ones(4))
-    assert "TRACING CACHE MISS" in caplog.text and "no program for f32[" in caplog.text
+    assert "TRACING CACHE MISS" in caplog.text and "now f32[4] and before f32[3]" in caplog.text
     with calque.log_compiles(), caplog.at_level(logging.WARNING):
         f(jnp.ones((5, 2)))
-    assert "Finished compiling" in caplog.text
+    assert "Finished tracing" in caplog.text and "Compiling jit(" in caplog.text
+    assert "Finished XLA compilation of jit(" in caplog.text and "not XLA" in caplog.text
 
 
 def test_programs_can_be_verified():
@@ -150,3 +152,17 @@ def test_a_value_is_required():
         calque.numpy_rank_promotion()
     with pytest.raises(TypeError, match="default_device config option requires an argument"):
         calque.default_device()
+
+
+def test_flags_and_contexts_are_read_and_set():
+    assert calque.numpy_rank_promotion.get_global() == calque.numpy_rank_promotion.value == "allow"
+    try:
+        calque.numpy_rank_promotion.set_global("raise")
+        assert calque.config.numpy_rank_promotion == "raise"
+    finally:
+        calque.numpy_rank_promotion.set_global("allow")
+    mine = calque.make_user_context(default_value=1)
+    f = calque.jit(lambda x: x * mine.value)
+    assert f(3.0) == 3.0
+    mine.set_global(2)
+    assert mine.get_global() == 2 and f(3.0) == 6.0

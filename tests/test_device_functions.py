@@ -30,3 +30,8 @@ def test_trees_on_the_host():
 def test_waiting_hands_the_tree_back():
     tree = {"a": jnp.arange(3), "b": "text"}
     assert calque.block_until_ready(tree) is tree and calque.copy_to_host_async(tree) is tree
+
+
+def test_all_that_is_wrong_with_a_tree_of_devices_is_told():
+    with pytest.raises(ValueError, match=r"(?s)Mismatch details \(2 found\).*\['a'\].*\['b'\]"):
+        calque.device_put({"a": 1.0, "b": 2.0}, {"a": [None, None], "b": (None, None)})

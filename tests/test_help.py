@@ -119,8 +119,13 @@ def methods(full: str, cls: type) -> Iterator[tuple[str, Any]]:
     for name, value in sorted(vars(cls).items()):
         if isinstance(value, (staticmethod, classmethod)):
             value = value.__func__
-        if not name.startswith("_") and inspect.isfunction(value):
+        if not name.startswith("_") and inspect.isfunction(value) and not is_lent(value):
             yield f"{full}.{name}", value
+
+
+def is_lent(f: Any) -> bool:
+    """Whether a method is a public function of a module, which explains itself there."""
+    return f.__qualname__ == f.__name__ and not f.__name__.startswith("_")
 
 
 def is_method(value: Any) -> bool:

@@ -198,3 +198,8 @@ def test_a_flatten_function_must_give_a_pair(made):
     tree_util.register_pytree_node(Bad, lambda x: made, lambda aux, children: Bad())
     with pytest.raises(ValueError, match=r"should return a \(children, aux_data\) tuple, got"):
         tree_util.tree_flatten(Bad())
+
+
+def test_mapping_with_paths_over_trees_that_differ():
+    with pytest.raises(ValueError, match=r"pytree structure error.*different types"):
+        tree_util.tree_map_with_path(lambda path, *x: x, {"a": [1, 2]}, {"a": None})

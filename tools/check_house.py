@@ -31,6 +31,7 @@ FLOORS = {
         "transforms",
         "native",
         "xla",
+        "profiling",
         "contexts device_functions environment errors memory sharding stages tree tree_util typing",
         "ad_checkpoint control_flow custom_batching custom_derivatives distributed export ffi lax"
         " monitoring profiler",
@@ -47,7 +48,7 @@ FLOORS = {
         "lazy",
         "once",
         "state",
-        "daemons syntax",
+        "daemons spans syntax",
         "code",
         "lang",
         "integers",
@@ -77,8 +78,8 @@ FLOORS = {
         "found_sizes kinds layout scalar_programs staging",
         "arithmetic bits complexes creation fft indexing joining linalg math random rounding sizes"
         " special",
-        "compare convert cumulative products reductions scatter slicing windows",
-        "reduce scatter_functions select_windows sorting",
+        "broadcasting compare convert cumulative products reductions scatter slicing windows",
+        "reduce scatter_functions select_windows slicing_functions sorting",
     ],
     "calque.transforms": ["engines", "primitives", "functions", "devices", "jit"],
     "calque.native": [
@@ -100,12 +101,13 @@ FLOORS = {
     ],
     "calque.xla": ["jaxlib text", "devices lower", "engine stages"],
     "calque.numpy": [
-        "promotion signatures traced_methods",
+        "descriptions promotion signatures traced_methods",
         "calls ufuncs",
-        "creation indexing joining matrices ranges reductions shaping",
+        "conversions creation indexing joining matrices moving ranges reductions shaping",
         "buffers contractions elementwise fft nans packing predicates queries scalars sharing"
         " sorting vectorizing",
-        "arranging averages choosing calculus diagonals editing grids linalg methods namespace sets"
+        "arranging attributes averages choosing calculus concrete_methods diagonals editing grids"
+        " linalg methods namespace operator_methods sets"
         " ufunc_objects windows",
         "histograms padding polynomials",
         "segments",

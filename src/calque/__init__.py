@@ -22,6 +22,7 @@ with _importing():
     from calque.core.trace import evaluator as _evaluator
     from calque.numpy import methods as _methods  # attaches them to arrays
     from calque.transforms.devices import type_rules as _type_rules  # types know of meshes
+    from calque.transforms.engines.signatures import captured_values as _captured_values
     from calque.transforms.jit.control_flow import converter as _converter
 
 if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
@@ -120,6 +121,7 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     from calque.explaining import explain, stats
     from calque.machine.threads import get_num_threads, set_num_threads
     from calque.numpy.indexing.dynamic_slices import ds
+    from calque.profiling.report import profile
     from calque.ref import Ref, empty_ref, free_ref, freeze, new_ref
     from calque.transforms.devices.assembling import (
         make_array_from_callback,
@@ -180,7 +182,8 @@ __all__ = [
     "make_mesh", "make_user_context", "memory", "monitoring", "named_call", "named_scope",
     "new_ref", "nn", "no_execution", "no_retrace", "no_tracing", "numpy",
     "numpy_dtype_promotion", "numpy_rank_promotion", "pmap", "print_environment_info",
-    "process_count", "process_index", "process_indices", "profiler", "pure_callback", "random",
+    "process_count", "process_index", "process_indices", "profile", "profiler", "pure_callback",
+    "random",
     "ref", "remat", "remove_size_one_mesh_axis_from_type", "reshard", "scipy", "set_mesh",
     "set_num_threads", "shard_map", "sharding", "smap", "softmax_custom_jvp", "stages", "stats",
     "test_util", "thread_guard", "threefry_partitionable", "transfer_guard",
@@ -198,6 +201,7 @@ _backends.register("xla_cpu", _lazy.function("calque.xla.engine", "compile_on_cp
 _backends.register_devices("xla_cpu", _lazy.function("calque.xla.engine", "cpu_devices"))
 _stablehlo_text.install(_lazy.function("calque.xla.stages", "text"))
 _stablehlo_module.install(_lazy.function("calque.xla.stages", "compiler_ir"))
+_captured_values.install(_lazy.function("calque.transforms.jit.captures", "captured"))
 _converter.install(_lazy.function("calque.control_flow", "convert"))
 _lazy.offer(
     _ops, "calque.numpy.segments", ("segment_max", "segment_min", "segment_prod", "segment_sum")

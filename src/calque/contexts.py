@@ -2,7 +2,7 @@
 
 import contextlib
 import itertools
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Hashable, Iterator
 from typing import Any, Final
 
 from calque.core import trace_state
@@ -10,97 +10,280 @@ from calque.core.config import config
 from calque.core.devices import DEFAULT_DEVICE, Device
 from calque.machine.state import process
 
-Context = Callable[..., contextlib.AbstractContextManager[None]]
 _REQUIRED = object()
 
 
-def _flag(name: str, doc: str, default: Any = _REQUIRED) -> Context:
-    """The context manager of a flag; `default` is what it sets without an argument."""
+class Context:
+    """The context manager of a flag, and its value for the whole process."""
 
-    def context(new_val: Any = default) -> contextlib.AbstractContextManager[None]:
-        if new_val is _REQUIRED:
+    def __init__(self, flag: str, doc: str, default: Any):
+        self.__name__ = self.__qualname__ = flag
+        self.__doc__ = doc
+        self._flag, self._default = f"calque_{flag}", default
+
+    def __call__(self, new_val: Any = _REQUIRED) -> contextlib.AbstractContextManager[None]:
+        value = self._default if new_val is _REQUIRED else new_val
+        if value is _REQUIRED:
             raise TypeError(
-                f"Context manager for {name} config option requires an argument representing the"
-                " new value for the config option."
+                f"Context manager for {self.__name__} config option requires an argument"
+                " representing the new value for the config option."
             )
-        return config.override(f"calque_{name}", new_val)
+        return config.override(self._flag, value)
 
-    context.__name__ = context.__qualname__ = name
-    context.__doc__ = f"""{doc} Inside `with calque.{name}(value):`."""
-    return context
+    @property
+    def value(self) -> Any:
+        """The value that holds here."""
+        return config.read(self._flag)
+
+    def get_global(self) -> Any:
+        """The value that holds. It is one for the whole process."""
+        return config.read(self._flag)
+
+    def set_global(self, value: Any) -> None:
+        """As `config.update`: the value from now on."""
+        config.update(self._flag, value)
+
+
+def _flag(name: str, does: str, values: str, example: Any, default: Any = _REQUIRED) -> Context:
+    """The context manager of a flag: what it does, what its values mean, and one of them that its
+    example sets; `default` is what it sets without an argument."""
+    without = "It must be given." if default is _REQUIRED else f"Left out, it is {default}."
+    doc = f"""A `with` block that {does}
+
+    Args:
+        new_val: {values} {without}
+
+    Returns:
+        A context manager.
+
+    >>> with calque.{name}({example!r}):
+    ...     calque.config.{name}
+    {example!r}"""
+    return Context(name, doc, default)
 
 
 allow_f16_reductions = _flag(
-    "allow_f16_reductions", "Whether `lax.reduce_sum` takes float16 and bfloat16.", True
+    "allow_f16_reductions",
+    "says whether `lax.reduce_sum` takes float16 and bfloat16.",
+    "Whether it does; outside it does. Sums of many such numbers lose digits.",
+    False,
+    True,
 )
 array_garbage_collection_guard = _flag(
-    "array_garbage_collection_guard", "What happens to arrays in reference cycles."
+    "array_garbage_collection_guard",
+    "says what happens to arrays in reference cycles.",
+    'None or "allow". "log" and "fatal" are refused: cycles are not looked for.',
+    "allow",
 )
 auto_pcast = _flag(
-    "auto_pcast", "Whether values are made varying inside `shard_map` where that is needed.", True
+    "auto_pcast",
+    "says whether values are made varying inside `shard_map` where that is needed.",
+    "Whether they are; outside they are. Otherwise `lax.pcast` must be written.",
+    False,
+    True,
 )
 check_tracer_leaks = _flag(
-    "check_tracer_leaks", "Whether traced values that outlive their trace are an error.", True
+    "check_tracer_leaks",
+    "makes traced values that outlive their trace an error.",
+    "Whether it is an error; the error names the line that made the value.",
+    True,
+    True,
 )
 checking_leaks = check_tracer_leaks  # both names are in use
-debug_infs = _flag("debug_infs", "Whether an infinite result is an error.", True)
-debug_key_reuse = _flag("debug_key_reuse", "Whether using a random key twice is an error.", True)
-debug_nans = _flag("debug_nans", "Whether a NaN result is an error.", True)
+debug_infs = _flag(
+    "debug_infs",
+    "makes an infinite result an error that names the operation and its line.",
+    "Whether it is an error.",
+    True,
+    True,
+)
+debug_key_reuse = _flag(
+    "debug_key_reuse",
+    "makes using a random key twice an error.",
+    "Whether it is an error.",
+    True,
+    True,
+)
+debug_nans = _flag(
+    "debug_nans",
+    "makes a NaN result an error that names the operation and its line.",
+    "Whether it is an error.",
+    True,
+    True,
+)
 default_matmul_precision = _flag(
-    "default_matmul_precision", "The precision of products that say nothing of theirs."
+    "default_matmul_precision",
+    "sets the precision of products that say nothing of theirs.",
+    'None, "default", "high", "highest", "bfloat16", "tensorfloat32" or "float32".',
+    "highest",
 )
-default_prng_impl = _flag("default_prng_impl", "The algorithm of random keys.")
+default_prng_impl = _flag(
+    "default_prng_impl",
+    "sets the algorithm of random keys made without `impl`.",
+    '"threefry2x32" (the default), "rbg", "unsafe_rbg", "threefry4x32", "philox2x32" or'
+    ' "philox4x32".',
+    "rbg",
+)
 enable_checks = _flag(
-    "enable_checks", "Whether each program is verified when it has been recorded.", True
+    "enable_checks",
+    "verifies each program when it has been recorded.",
+    "Whether it is verified; it costs time while tracing.",
+    True,
+    True,
 )
-enable_custom_prng = _flag("enable_custom_prng", "Whether `random.PRNGKey` gives typed keys.", True)
-enable_x64 = _flag("enable_x64", "Whether there are 64-bit types.", True)
+enable_custom_prng = _flag(
+    "enable_custom_prng",
+    "says whether `random.PRNGKey` gives typed keys.",
+    "Whether they are typed, as those of `random.key`, rather than arrays of uint32.",
+    True,
+    True,
+)
+enable_x64 = _flag(
+    "enable_x64",
+    "says whether there are 64-bit types.",
+    "Whether there are. Without them what asks for float64 or int64 gets 32 bits.",
+    True,
+    True,
+)
 explain_cache_misses = _flag(
-    "explain_cache_misses", "Whether each trace is logged with the types it is made for.", True
+    "explain_cache_misses",
+    "logs each trace of a function with the types that it is made for.",
+    "Whether traces are logged.",
+    True,
+    True,
 )
 jax2tf_associative_scan_reductions = _flag(
-    "jax2tf_associative_scan_reductions", "Belongs to TensorFlow.", True
+    "jax2tf_associative_scan_reductions",
+    "belongs to TensorFlow, which is not here.",
+    "False; True is refused.",
+    False,
+    True,
 )
-legacy_prng_key = _flag("legacy_prng_key", "What happens to random keys that are plain integers.")
-log_compiles = _flag("log_compiles", "Whether each compilation is logged.", True)
-no_execution = _flag("no_execution", "Whether running compiled functions is an error.", True)
-no_tracing = _flag("no_tracing", "Whether tracing a function for `jit` is an error.", True)
-numpy_dtype_promotion = _flag("numpy_dtype_promotion", "How different dtypes are brought together.")
+legacy_prng_key = _flag(
+    "legacy_prng_key",
+    "says what happens when random keys are arrays of uint32 rather than typed.",
+    '"allow" (the default), "warn" or "error".',
+    "error",
+)
+log_compiles = _flag(
+    "log_compiles",
+    "logs each compilation.",
+    "Whether compilations are logged.",
+    True,
+    True,
+)
+no_execution = _flag(
+    "no_execution",
+    "makes running compiled functions an error.",
+    "Whether it is an error.",
+    True,
+    True,
+)
+no_tracing = _flag(
+    "no_tracing",
+    "makes tracing a function for `jit` an error.",
+    "Whether it is an error.",
+    True,
+    True,
+)
+numpy_dtype_promotion = _flag(
+    "numpy_dtype_promotion",
+    "says how operands of different dtypes are brought together.",
+    '"standard" (the default), or "strict": only weak types give way, all else is an error.',
+    "strict",
+)
 numpy_rank_promotion = _flag(
-    "numpy_rank_promotion", "What happens when arrays of different ranks are broadcast."
+    "numpy_rank_promotion",
+    "says what happens when arrays of different ranks are broadcast.",
+    '"allow" (the default), "warn" or "raise".',
+    "raise",
 )
 remove_size_one_mesh_axis_from_type = _flag(
-    "remove_size_one_mesh_axis_from_type", "Whether types leave out mesh axes of size 1.", True
+    "remove_size_one_mesh_axis_from_type",
+    "says whether types leave out mesh axes of size 1.",
+    "Whether they do; outside they do not.",
+    True,
+    True,
 )
 softmax_custom_jvp = _flag(
-    "softmax_custom_jvp", "Whether softmax has a derivative of its own.", True
+    "softmax_custom_jvp",
+    "is accepted: the derivative of softmax is the efficient one in any case.",
+    "True or False.",
+    True,
+    True,
 )
 thread_guard = _flag(
-    "thread_guard", "Whether operations of several processes belong to one thread.", True
+    "thread_guard",
+    "is accepted: it speaks of operations of several processes, and there is one.",
+    "True or False.",
+    True,
+    True,
 )
 threefry_partitionable = _flag(
-    "threefry_partitionable", "Which of the two layouts random bits have.", True
+    "threefry_partitionable",
+    "says which of the two layouts random bits have.",
+    "True (the default) or False, the older layout. Numbers drawn differ between the two.",
+    False,
+    True,
 )
-transfer_guard = _flag("transfer_guard", "What happens to copies between host and devices.")
+transfer_guard = _flag(
+    "transfer_guard",
+    "says what happens to copies between host and devices. Here none is made.",
+    'None, "allow", "log", "disallow", "log_explicit" or "disallow_explicit".',
+    "log",
+)
 transfer_guard_device_to_device = _flag(
-    "transfer_guard_device_to_device", "The same, between devices."
+    "transfer_guard_device_to_device",
+    "says what happens to copies between devices. Here none is made.",
+    "As of `transfer_guard`.",
+    "log",
 )
-transfer_guard_device_to_host = _flag("transfer_guard_device_to_host", "The same, to the host.")
-transfer_guard_host_to_device = _flag("transfer_guard_host_to_device", "The same, from the host.")
+transfer_guard_device_to_host = _flag(
+    "transfer_guard_device_to_host",
+    "says what happens to copies from a device to the host. Here none is made.",
+    "As of `transfer_guard`.",
+    "log",
+)
+transfer_guard_host_to_device = _flag(
+    "transfer_guard_host_to_device",
+    "says what happens to copies from the host to a device. Here none is made.",
+    "As of `transfer_guard`.",
+    "log",
+)
 
 
 def disable_jit(disable: bool = True) -> contextlib.AbstractContextManager[None]:
-    """Functions under `jit` run as plain Python inside, and loops and branches too.
+    """A `with` block in which functions under `jit`, loops and branches run as plain Python.
 
-    >>> with calque.disable_jit():
-    ...     calque.jit(jnp.cos)(0.0)
+    Args:
+        disable: Whether to disable it.
+
+    Returns:
+        A context manager.
+
+    >>> with jax.disable_jit():
+    ...     jax.jit(jnp.cos)(0.0)
     Array(1., dtype=float32, weak_type=True)"""
     return config.override("calque_disable_jit", bool(disable))
 
 
 def default_device(new_val: Any = _REQUIRED) -> contextlib.AbstractContextManager[None]:
-    """The device of new arrays. They are made on the first one; `device_put` places them on
-    others."""
+    """A `with` block that says where new arrays are made.
+
+    They are made on the first device; `device_put` places them on others.
+
+    Args:
+        new_val: The first of `devices()`, "cpu" or None.
+
+    Returns:
+        A context manager.
+
+    Differs from JAX:
+        Another device than the first is refused.
+
+    >>> with jax.default_device(jax.devices()[0]):
+    ...     jnp.ones(2).device
+    CpuDevice(id=0)"""
     if new_val is _REQUIRED:
         raise TypeError(
             "Context manager for default_device config option requires an argument representing the"
@@ -121,12 +304,16 @@ def default_device(new_val: Any = _REQUIRED) -> contextlib.AbstractContextManage
 
 @contextlib.contextmanager
 def ensure_compile_time_eval() -> Iterator[None]:
-    """Operations on plain arrays inside run at once, also while a function is traced: their results
-    are constants of it.
+    """A `with` block in which operations on plain arrays run at once, also while tracing.
 
-    >>> @calque.jit
+    Their results are constants of the program.
+
+    Returns:
+        A context manager.
+
+    >>> @jax.jit
     ... def f(x):
-    ...     with calque.ensure_compile_time_eval():
+    ...     with jax.ensure_compile_time_eval():
     ...         n = int(jnp.sum(jnp.arange(3)))  # a number, not a traced value
     ...     return x * n
     >>> f(2.0)
@@ -154,17 +341,33 @@ class UserContext:
         """The value that holds here."""
         return config.read(f"calque_{self._name}")
 
+    def get_global(self) -> Any:
+        """The value that holds. It is one for the whole process."""
+        return self.value
+
+    def set_global(self, value: Hashable) -> None:
+        """The value from now on."""
+        hash(value)
+        config.update(f"calque_{self._name}", value)
+
     def __call__(self, new_val: Hashable) -> contextlib.AbstractContextManager[None]:
         hash(new_val)
         return config.override(f"calque_{self._name}", new_val)
 
 
 def make_user_context(default_value: Hashable = None) -> UserContext:
-    """A context whose value is part of what `jit` looks at: `with my_context(1): f(x)` traces f for
-    the value 1.
+    """Makes a context of your own whose value is part of what `jit` looks at.
 
-    >>> scale = calque.make_user_context(default_value=1)
-    >>> f = calque.jit(lambda x: x * scale.value)
+    `with context(1): f(x)` traces `f` for the value 1; `context.value` is the value that holds.
+
+    Args:
+        default_value: The value outside of all blocks; it must be hashable.
+
+    Returns:
+        A callable that takes a value and gives a context manager.
+
+    >>> scale = jax.make_user_context(default_value=1)
+    >>> f = jax.jit(lambda x: x * scale.value)
     >>> with scale(3):
     ...     f(2.0)
     Array(6., dtype=float32, weak_type=True)"""

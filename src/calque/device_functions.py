@@ -14,10 +14,15 @@ _T = TypeVar("_T")
 
 
 def devices(backend: str | None = None) -> list[Device]:
-    """All devices.
+    """Lists all devices.
 
-    >>> import calque
-    >>> calque.devices()
+    Args:
+        backend: "cpu" or None; the name of another platform asks that one.
+
+    Returns:
+        A list of devices; one, unless CALQUE_NUM_CPU_DEVICES says otherwise.
+
+    >>> jax.devices()
     [CpuDevice(id=0)]"""
     if backend not in (None, "cpu"):
         return list(backends.known.devices_of(backend))
@@ -27,7 +32,18 @@ def devices(backend: str | None = None) -> list[Device]:
 def local_devices(
     process_index: int | None = None, backend: str | None = None, host_id: int | None = None
 ) -> list[Device]:
-    """The devices of this process: all of them."""
+    """Lists the devices of this process, which are all of them.
+
+    Args:
+        process_index: The number of a process; None or 0.
+        backend: "cpu" or None; the name of another platform asks that one.
+        host_id: An older name for `process_index`.
+
+    Returns:
+        A list of devices.
+
+    >>> jax.local_devices()
+    [CpuDevice(id=0)]"""
     process_index = host_id if process_index is None else process_index
     if process_index not in (None, 0):
         raise ValueError(f"Unknown process_index {process_index}: the only process is 0")
@@ -35,34 +51,85 @@ def local_devices(
 
 
 def device_count(backend: str | None = None) -> int:
-    """How many devices there are."""
+    """Counts the devices.
+
+    Args:
+        backend: "cpu" or None; the name of another platform asks that one.
+
+    Returns:
+        An int.
+
+    >>> jax.device_count()
+    1"""
     return len(devices(backend))
 
 
 def local_device_count(backend: str | None = None) -> int:
-    """How many devices this process has."""
+    """Counts the devices of this process.
+
+    Args:
+        backend: "cpu" or None; the name of another platform asks that one.
+
+    Returns:
+        An int.
+
+    >>> jax.local_device_count()
+    1"""
     return len(devices(backend))
 
 
 def default_backend() -> str:
-    """The platform that programs run on: 'cpu'."""
+    """Names the platform that programs run on.
+
+    Returns:
+        "cpu".
+
+    >>> jax.default_backend()
+    'cpu'"""
     return "cpu"
 
 
 def process_index(backend: str | None = None) -> int:
-    """The number of this process: 0."""
+    """Gives the number of this process.
+
+    Args:
+        backend: "cpu" or None; the name of another platform asks that one.
+
+    Returns:
+        0: there is one process.
+
+    >>> jax.process_index()
+    0"""
     devices(backend)
     return 0
 
 
 def process_count(backend: str | None = None) -> int:
-    """How many processes take part: 1."""
+    """Counts the processes that take part.
+
+    Args:
+        backend: "cpu" or None; the name of another platform asks that one.
+
+    Returns:
+        1.
+
+    >>> jax.process_count()
+    1"""
     devices(backend)
     return 1
 
 
 def process_indices(backend: str | None = None) -> list[int]:
-    """The numbers of the processes."""
+    """Lists the numbers of the processes.
+
+    Args:
+        backend: "cpu" or None; the name of another platform asks that one.
+
+    Returns:
+        [0].
+
+    >>> jax.process_indices()
+    [0]"""
     devices(backend)
     return [0]
 
@@ -71,7 +138,16 @@ host_id, host_count, host_ids = process_index, process_count, process_indices
 
 
 def device_get(x: Any) -> Any:
-    """The leaves of a tree as NumPy arrays; random keys stay as they are, they have no values."""
+    """Gives the leaves of a tree as NumPy arrays.
+
+    Args:
+        x: A tree of arrays. Random keys stay as they are: they have no values.
+
+    Returns:
+        The tree with NumPy arrays, which share memory with the arrays where they can.
+
+    >>> jax.device_get({"a": jnp.arange(3)})
+    {'a': array([0, 1, 2], dtype=int32)}"""
     return pytrees.tree_map(_on_host, x)
 
 
@@ -81,14 +157,34 @@ def _on_host(a: Any) -> Any:
 
 
 def block_until_ready(x: _T) -> _T:
-    """Wait for arrays that are being computed. The native backend computes before it returns, so
-    there is nothing to wait for."""
+    """Waits for arrays that are being computed.
+
+    The native backend computes before it returns: there is nothing to wait for.
+
+    Args:
+        x: A tree of arrays.
+
+    Returns:
+        The same tree.
+
+    >>> jax.block_until_ready(jnp.arange(3))
+    Array([0, 1, 2], dtype=int32)"""
     return x
 
 
 def copy_to_host_async(x: _T) -> _T:
-    """Begin to copy arrays to the host: those of calque are there already, objects of others that
-    have such a method are asked."""
+    """Begins to copy arrays to the host.
+
+    Those of calque are there already; objects of others with a method of this name are asked.
+
+    Args:
+        x: A tree of arrays.
+
+    Returns:
+        The same tree.
+
+    >>> jax.copy_to_host_async(jnp.arange(3))
+    Array([0, 1, 2], dtype=int32)"""
     for leaf in pytrees.leaves(x):
         begin = getattr(leaf, "copy_to_host_async", None)
         if begin is not None:

@@ -32,9 +32,18 @@ __all__ = [
 
 
 def new_ref(init_val: ArrayLike, *, memory_space: Any = None, kind: str | None = None) -> Ref:
-    """A mutable array that begins with a copy of this value.
+    """Makes a mutable array.
 
-    >>> r = calque.ref.new_ref(jnp.arange(3.0))
+    Args:
+        init_val: What it holds at first, copied.
+        memory_space: Must be None: this processor has one memory.
+        kind: A word that is kept in its type and has no effect.
+
+    Returns:
+        A Ref. `ref[i]` reads and `ref[i] = x` writes; it may be an argument of `jit` and be closed
+        over.
+
+    >>> r = jax.new_ref(jnp.arange(3.0))
     >>> r[0] += 7.0
     >>> r
     Ref([7., 1., 2.], dtype=float32)"""
@@ -52,9 +61,16 @@ def new_ref(init_val: ArrayLike, *, memory_space: Any = None, kind: str | None =
 
 
 def empty_ref(ty: SupportsShape, memory_space: Any = None) -> Ref:
-    """A mutable array of this shape and dtype; what it holds at first is not to be relied on.
+    """Makes a mutable array whose first contents are not to be relied on.
 
-    >>> calque.ref.empty_ref(jax.ShapeDtypeStruct((2,), jnp.float32)).shape
+    Args:
+        ty: Anything with a shape and a dtype.
+        memory_space: Must be None: this processor has one memory.
+
+    Returns:
+        A Ref.
+
+    >>> jax.empty_ref(jax.ShapeDtypeStruct((2,), jnp.float32)).shape
     (2,)"""
     _check_memory("empty_ref", memory_space)
     return new_ref(zeros(ty.shape, ty.dtype))
@@ -74,37 +90,96 @@ def _ref(name: str, ref: Any) -> Ref:
 
 
 def get(ref: Ref, idx: Any = None) -> Array:
-    """ref[idx], or all of it.
+    """Reads a Ref, or a part of it.
 
-    >>> calque.ref.get(calque.ref.new_ref(jnp.arange(3.0)), 2)
+    Args:
+        ref: The Ref.
+        idx: An index as for arrays; None reads all of it.
+
+    Returns:
+        An array.
+
+    >>> jax.ref.get(jax.new_ref(jnp.arange(3.0)), 2)
     Array(2., dtype=float32)"""
     return read(_ref("get", ref), idx)
 
 
 def set(ref: Ref, idx: Any, value: ArrayLike) -> None:
-    """ref[idx] = value."""
+    """Writes to a part of a Ref: `ref[idx] = value`.
+
+    Args:
+        ref: The Ref.
+        idx: An index as for arrays: ints, slices, arrays, `...`.
+        value: An array that broadcasts to the shape of the part.
+
+    Returns:
+        None.
+
+    >>> r = jax.new_ref(jnp.zeros(3))
+    >>> jax.ref.set(r, 1, 5.0)
+    >>> r[...]
+    Array([0., 5., 0.], dtype=float32)"""
     write(_ref("ref_set", ref), idx, value, "swap")
 
 
 def swap(ref: Ref, idx: Any, value: ArrayLike, _function_name: str = "ref_swap") -> Array:
-    """ref[idx] = value; gives what was there before.
+    """Writes to a part of a Ref, and gives what was there before.
 
-    >>> r = calque.ref.new_ref(jnp.arange(3.0))
-    >>> calque.ref.swap(r, 1, 5.0), r[1]
+    Args:
+        ref: The Ref.
+        idx: An index as for arrays: ints, slices, arrays, `...`.
+        value: An array that broadcasts to the shape of the part.
+
+    Returns:
+        The part as it was.
+
+    >>> r = jax.new_ref(jnp.arange(3.0))
+    >>> jax.ref.swap(r, 1, 5.0), r[1]
     (Array(1., dtype=float32), Array(5., dtype=float32))"""
     return write(_ref(_function_name, ref), idx, value, "swap")
 
 
 def addupdate(ref: Ref, idx: Any, x: ArrayLike) -> None:
-    """ref[idx] += x."""
+    """Adds to a part of a Ref: `ref[idx] += x`.
+
+    Args:
+        ref: The Ref.
+        idx: An index as for arrays: ints, slices, arrays, `...`.
+        x: An array that broadcasts to the shape of the part.
+
+    Returns:
+        None.
+
+    >>> r = jax.new_ref(jnp.arange(3.0))
+    >>> jax.ref.addupdate(r, 0, 4.0)
+    >>> r[...]
+    Array([4., 1., 2.], dtype=float32)"""
     add(_ref("addupdate", ref), idx, x)
 
 
 def freeze(ref: Ref) -> Array:
-    """The value of a Ref that is not written to any more."""
+    """Gives the value of a Ref that is not written to any more.
+
+    Args:
+        ref: The Ref.
+
+    Returns:
+        An array.
+
+    >>> jax.freeze(jax.new_ref(jnp.arange(3.0)))
+    Array([0., 1., 2.], dtype=float32)"""
     return value_of(_ref("freeze", ref))
 
 
 def free_ref(ref: Ref) -> None:
-    """Let go of the memory of a Ref, which must not be used any more."""
+    """Lets go of the memory of a Ref, which must not be used any more.
+
+    Args:
+        ref: The Ref.
+
+    Returns:
+        None.
+
+    >>> r = jax.new_ref(jnp.arange(3.0))
+    >>> jax.free_ref(r)"""
     free(_ref("free_ref", ref))

@@ -10,7 +10,7 @@ from calque.core import pytrees
 from calque.core.arrays import to_numpy
 from calque.core.dtypes import float0, is_complex, is_inexact
 from calque.core.trace import typeof
-from calque.numpy.creation import asarray
+from calque.numpy.conversions import asarray
 from calque.transforms.functions.autodiff import jvp, vjp
 
 __all__ = ["check_grads", "check_jvp", "check_vjp"]

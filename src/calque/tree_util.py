@@ -116,7 +116,14 @@ def tree_map_with_path(
 ) -> Any:
     """As `tree_map`; `f` also gets the path of each leaf first."""
     pairs, treedef = tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)
-    others = [treedef.flatten_up_to(r) for r in rest]
+    try:
+        others = [treedef.flatten_up_to(r) for r in rest]
+    except ValueError:
+        for other in rest:
+            why = pytrees.difference(tree, other, None, "tree_map_with_path tree")
+            if why:
+                raise ValueError(why) from None
+        raise
     return treedef.unflatten(f(path, leaf, *more) for (path, leaf), *more in zip(pairs, *others))
 
 

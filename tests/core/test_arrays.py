@@ -1,5 +1,6 @@
 """Concrete arrays: exchange with NumPy and others, printing, copying, refusals."""
 
+import collections.abc
 import copy
 import pickle
 
@@ -192,3 +193,8 @@ def test_other_scalars():
             np.float32 if scalar.dtype == np.float64 else scalar.dtype
         )
         assert float(calque.jit(lambda x: x + 0)(scalar)) == float(scalar)
+
+
+def test_arrays_are_not_hashable():
+    assert not isinstance(jnp.ones(1), collections.abc.Hashable)
+    assert not calque.jit(lambda x: x * isinstance(x, collections.abc.Hashable))(1.0)

@@ -6,6 +6,9 @@ import pickle
 import numpy as np
 import pytest
 
+import calque
+import calque.numpy as jnp
+from calque import lax
 from calque.core.avals import ShapedArray
 from calque.core.primitives import REGISTRY, NotApplicable, Primitive, UndefinedPrimal, Zero, do
 
@@ -53,3 +56,22 @@ def test_every_primitive_has_its_rules():
 def test_values_that_stand_for_others():
     assert Zero(F).aval is F and "f32[2]" in repr(Zero(F)).replace("float32", "f32")
     assert UndefinedPrimal(F).aval is F and "UndefinedPrimal" in repr(UndefinedPrimal(F))
+
+
+def test_what_runs_for_arrays_can_be_watched():
+    seen = []
+    plain = lax.sin_p.impl
+    x = jnp.float32(0.5)
+    f = calque.jit(jnp.sin)
+    for _ in range(3):  # machine code has learned both
+        expected, compiled = lax.sin(x), f(x)
+    lax.sin_p.def_impl(lambda x, **params: seen.append(x) or plain(x, **params))
+    try:
+        assert lax.sin(x) == expected and len(seen) == 1
+        assert f(x) == compiled and len(seen) == 1  # a compiled program is what it is
+        again = calque.checkpoint(lambda x: lax.sin(lax.sin(x)))
+        calque.grad(again)(x)
+        assert len(seen) == 1 + 2 + 1  # the value, and once more what the derivative reads
+    finally:
+        lax.sin_p.def_impl(plain)
+    assert lax.sin(x) == expected and len(seen) == 4

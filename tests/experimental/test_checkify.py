@@ -216,3 +216,19 @@ def test_what_is_no_array_is_handed_to_the_function():
     error, text = ck.checkify(lambda name, flag: 1 if flag else len(name))("four", False)
     assert error.get() is None and int(text) == 4
     assert calque.jit(ck.checkify(lambda flag: 1 if flag else 2), static_argnums=0)(True)[1] == 1
+
+
+def test_places_outside_that_are_known_while_tracing() -> None:
+    found, value = ck.checkify(lambda x: x[5] + x[6], errors=ck.index_checks)(jnp.ones(2))
+    assert "index 5" in found.get() and "axis 0 with size 2" in found.get()
+    assert value == 2.0  # read at the end, as ever
+    found, value = ck.checkify(lambda x: x.at[-4].add(1.0), errors=ck.index_checks)(jnp.ones(2))
+    assert "index -2" in found.get()
+    assert value.tolist() == [1.0, 1.0]  # written nowhere
+
+
+def test_the_first_place_outside_is_named() -> None:
+    """Not the first one along the first axis."""
+    rows, columns = jnp.array([1, 20]), jnp.array([3, 0])
+    found, _ = ck.checkify(lambda x: x[rows, columns], errors=ck.index_checks)(jnp.ones((2, 3)))
+    assert "index 3 is out of bounds for axis 1 with size 3" in found.get()

@@ -199,3 +199,20 @@ def test_parts_of_a_step() -> None:
             tuple(want) if isinstance(want, (tuple, list)) else want,
             2e-5,
         )
+
+
+def test_gradients_of_gradients() -> None:
+    """The adjoint equation has an adjoint equation: nothing differentiates the choice of steps."""
+    times = np.linspace(0.0, 1.0, 3).astype(np.float32)
+
+    def last(y0: Any, rate: Any) -> Any:
+        return odeint(lambda y, t, r: -r * y, y0, times, rate)[-1]
+
+    def slope(y0: Any, rate: Any) -> Any:  # of y0 exp(-rate) by the rate
+        return calque.grad(last, 1)(y0, rate)
+
+    by_both = calque.grad(slope, (0, 1))(2.0, 0.5)
+    np.testing.assert_allclose(by_both[0], -np.exp(-0.5), rtol=1e-4)
+    np.testing.assert_allclose(by_both[1], 2 * np.exp(-0.5), rtol=1e-4)
+    still = calque.grad(lambda y: calque.grad(last, 0)(y, 0.0))(1.0)  # no step has any error
+    assert float(still) == 0.0

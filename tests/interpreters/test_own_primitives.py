@@ -1,6 +1,7 @@
 """Primitives of a library's own, defined as libraries for JAX define them, under every
 transformation."""
 
+import functools
 import itertools
 from typing import Any
 
@@ -12,7 +13,7 @@ import calque.numpy as jnp
 from calque import lax
 from calque.extend import core
 from calque.extend.core import Primitive
-from calque.interpreters import ad, batching, mlir
+from calque.interpreters import ad, batching, mlir, xla
 
 X = np.array([0.5, -1.0, 2.0], np.float32)
 _numbers = itertools.count()
@@ -255,7 +256,7 @@ def test_missing_rules_are_named() -> None:
     with pytest.raises(TypeError, match="callable"):
         mlir.register_lowering(p, 3)
     p.def_abstract_eval(lambda x: 3)
-    with pytest.raises(TypeError, match="ShapedArray"):
+    with pytest.raises(ValueError, match="ShapedArray"):
         calque.make_jaxpr(p.bind)(1.0)
     mlir.register_lowering(p, lambda ctx, x: [x])  # a rule for MLIR is kept
     p.def_abstract_eval(lambda x: x)
@@ -302,3 +303,38 @@ def test_the_call_that_libraries_bind() -> None:
         assert float(f(1.0)) == float(calque.jit(f)(1.0)) == float(2 * jnp.sin(1.0))
         assert float(calque.grad(f)(0.0)) == 2.0
         assert calque.vmap(f)(jnp.zeros(3)).tolist() == [0.0] * 3
+
+
+def test_what_is_missing_is_named() -> None:
+    p = Primitive(_name("half_done"))
+    p.def_abstract_eval(lambda x: x)
+    with pytest.raises(
+        NotImplementedError, match=r"Lowering rule for primitive 'half_done.* not f"
+    ):
+        calque.jit(p.bind)(1.0)
+    ad.defjvp(p, lambda t, x: p.bind(t))
+    p.def_impl(lambda x: x)
+    with pytest.raises(NotImplementedError, match=r"Transpose rule \(for reverse-mode diff"):
+        calque.grad(p.bind)(1.0)
+    p.def_impl(functools.partial(xla.apply_primitive, p))
+    with pytest.raises(NotImplementedError, match=r"Lowering rule .* not found for platform cpu"):
+        p.bind(1.0)  # which would ask itself for ever
+    mlir.register_lowering(p, mlir.lower_fun(lambda x: 3 * x, multiple_results=False))
+    assert p.bind(1.0) == 3.0
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_types_of_results_are_one_or_a_list(several: bool) -> None:
+    p = Primitive(_name("miscounted"))
+    p.multiple_results = several
+    p.def_abstract_eval((lambda x: x) if several else lambda x: [x])
+    with pytest.raises(ValueError, match="method should return a tuple or"):
+        calque.jit(p.bind)(1.0)
+
+
+def test_tokens() -> None:
+    token = lax.create_token()
+    assert isinstance(token, core.Token) and not isinstance(jnp.zeros(0, bool), int)
+    _, out = calque.jit(lambda x: (x, token))(1.0)
+    assert isinstance(out, core.Token)
+    assert not isinstance(jnp.ones(3), core.Token)

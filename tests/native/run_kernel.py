@@ -101,6 +101,7 @@ def bits(x: Any) -> Any:
     x = np.array(x)
     if x.dtype.kind in "fV" or x.dtype == ml_dtypes.bfloat16:
         raw = x.view({2: np.uint16, 4: np.uint32, 8: np.uint64}[x.dtype.itemsize]).copy()
-        raw[x != x] = 1 << (8 * x.dtype.itemsize - 2)
+        with np.errstate(invalid="ignore"):  # bfloat16 says so of its nans
+            raw[x != x] = 1 << (8 * x.dtype.itemsize - 2)
         return raw
     return x

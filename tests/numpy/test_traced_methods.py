@@ -28,3 +28,21 @@ def test_they_show_their_types():
     seen = []
     calque.jit(lambda x: seen.extend([repr(x), f"{x}", str(x)]))(np.float32([1, 2]))
     assert seen == ["JitTracer(float32[2])"] * 3
+
+
+def test_arrays_of_several_elements_have_no_value_at_all():
+    """What no array allows is told as for arrays."""
+    three, none = np.arange(3), np.arange(0)
+    with pytest.raises(ValueError, match="array with more than one element is ambiguous"):
+        calque.jit(bool)(three)
+    with pytest.raises(ValueError, match="an empty array is ambiguous"):
+        calque.jit(bool)(none)
+    for kind in (int, float, complex):
+        with pytest.raises(TypeError, match="Only scalar arrays can be converted to Python"):
+            calque.jit(kind)(three)
+
+
+def test_traced_values_are_nowhere():
+    with pytest.raises(AttributeError, match=r"calque.typeof\(x\).sharding"):
+        calque.jit(lambda x: x.sharding)(1.0)
+    assert calque.jit(lambda x: x + hasattr(x, "sharding"))(1) == 1

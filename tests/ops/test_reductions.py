@@ -4,6 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from calque.core.config import config
 from calque.core.primitives import REGISTRY
 from calque.ops import reductions as R
 from calque.ops.common import instantiate
@@ -209,3 +210,11 @@ def test_peer(dtype):
     if np.dtype(dtype).kind != "c":
         for name in ("argmax", "argmin"):
             check_peer(name, specials(dtype), axis=0, index_dtype=np.int32)
+
+
+def test_sums_of_short_floats_can_be_forbidden():
+    x = np.ones((1, 3), ml_dtypes.bfloat16)
+    with config.override("calque_allow_f16_reductions", False):
+        with pytest.raises(ValueError, match="not allowed"):
+            R.reduce_sum(x, (1,))
+        assert R.reduce_sum(x, (0,)).shape == (3,)  # of one element each

@@ -86,25 +86,6 @@ def test_carries_of_found_size():
     np.testing.assert_allclose(a, 2 * X[X < 0])
 
 
-def test_gradients_of_loops():
-    def f(x):
-        return lax.scan(lambda c, t: (c + (x[x < t] ** 2).sum(), None), 0.0, jnp.arange(2.0))[0]
-
-    np.testing.assert_allclose(
-        jax.jit(jax.grad(f))(X), np.where(X < 0, 2 * X, 0) + np.where(X < 1, 2 * X, 0), rtol=1e-6
-    )
-
-    def fixed(x):
-        return lax.fori_loop(0, 3, lambda i, c: c + total(x), 0.0)
-
-    np.testing.assert_allclose(jax.jit(jax.grad(fixed))(X), 3 * SLOPE, rtol=1e-6)
-
-    def free(x, n):
-        return lax.fori_loop(0, n, lambda i, c: c + total(x), 0.0)
-
-    np.testing.assert_allclose(jax.jit(jax.grad(free))(X, 2), 2 * SLOPE, rtol=1e-6)
-
-
 def test_branches():
     def f(x, p):
         return lax.cond(p, lambda: x[x < 0].sum(), lambda: (x[x > 0] ** 2).sum())
@@ -112,21 +93,6 @@ def test_branches():
     for p, want in ((True, X[X < 0].sum()), (False, (X[X > 0] ** 2).sum())):
         np.testing.assert_allclose(jax.jit(f)(X, p), want, rtol=1e-5)
     np.testing.assert_allclose(jax.jit(jax.grad(f))(X, False), np.where(X > 0, 2 * X, 0), rtol=1e-6)
-
-
-@pytest.mark.parametrize(
-    "f",
-    [
-        lambda x: lax.cond(x.sum() > 0, lambda: x[x < 0], lambda: x[x < 0]),
-        lambda x: lax.scan(lambda c, t: (c, x[x < t]), 0.0, jnp.arange(3.0)),
-        lambda x: lax.fori_loop(0, 3, lambda i, c: c[c < i], x),
-        lambda x: lax.while_loop(lambda c: True, lambda c: c[c < 0], x),
-    ],
-    ids=["cond", "scan", "fori", "while"],
-)
-def test_sizes_of_a_round_do_not_escape(f):
-    with pytest.raises(jax.errors.DataDependentSizeError, match="same size in every round"):
-        jax.jit(f)(X)
 
 
 def test_free_and_found_sizes():

@@ -113,18 +113,24 @@ def serving() -> bool:
 
 
 def as_jax() -> ModuleType:
-    """Serve `import jax` by calque from here on, in this process and in those it starts.
+    """Serves `import jax` by calque from here on, in this process and in those it starts.
 
     Call it before anything imports jax: as the first line of a program or a notebook. The modules
     `jax`, `jax.numpy`, ... are calque's own, and questions about versions are answered by the
     version of JAX whose interface this is. Variables of the environment such as JAX_ENABLE_X64 are
-    read, where there is none of calque's for the same flag. Returns the package.
+    read, where there is none of calque's for the same flag.
 
-    >>> import calque
+    Returns:
+        The package.
+
+    Raises:
+        RuntimeError: The real jax is imported already.
+
+    Differs from JAX:
+        It is calque's own.
+
     >>> jax = calque.as_jax()  # doctest: +SKIP
-    >>> import jax.numpy  # doctest: +SKIP
-    >>> jax.numpy is calque.numpy  # doctest: +SKIP
-    True"""
+    >>> import jax.numpy  # doctest: +SKIP"""
     package = importlib.import_module("calque")
     if serving():
         return package

@@ -63,7 +63,17 @@ class _ArrayMeta(type):
 
 
 class Array(ArrayInterface, metaclass=_ArrayMeta):
-    """The type of calque's arrays, traced ones included: `isinstance(x, calque.Array)`."""
+    """The type of calque's arrays, traced ones included: `isinstance(x, jax.Array)`.
+
+    Arrays are immutable; `x.at[i].set(y)` gives a new one. They are made by functions such as
+    `jnp.array` and `jnp.zeros`: calling the class is an error.
+
+    Args:
+        *args: Refused.
+        **kwargs: Refused.
+
+    >>> isinstance(jnp.ones(2), jax.Array)
+    True"""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Array:
         raise TypeError("Array cannot be instantiated directly: use calque.numpy.array(...)")
@@ -123,7 +133,16 @@ buffers.install(_buffer)
 
 
 def is_deleted(x: Any) -> bool:
-    """Whether the memory of this Array was given away, or back."""
+    """Tells whether the memory of this array was given away, or back.
+
+    Args:
+        x: The array.
+
+    Returns:
+        A bool.
+
+    >>> jnp.ones(2).is_deleted()
+    False"""
     return x._extra is DELETED
 
 

@@ -94,6 +94,7 @@ _FLAGS: Final[dict[str, tuple[Any, bool]]] = {
     "array_garbage_collection_guard": (None, False),
     "auto_pcast": (True, True),
     "default_device": (None, False),
+    "disable_bwd_checks": (False, True),  # cotangents of any type from rules of the user
     "enable_checks": (False, False),
     "enable_custom_prng": (False, True),
     "explain_cache_misses": (False, False),

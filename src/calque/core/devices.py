@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import enum
 import os
+from contextlib import suppress
 from typing import Any, Final
 
 from calque.core.config import config
+from calque.machine import memory
 from calque.machine.state import Value, process
 
 
@@ -52,7 +54,14 @@ class Memory:
 
 
 class Device:
-    """A place where arrays live and programs run."""
+    """A device: this processor, or one of the parts that CALQUE_NUM_CPU_DEVICES makes of it.
+
+    Args:
+        index: Its number, from 0.
+
+    >>> d = jax.devices()[0]
+    >>> d.platform, d.id
+    ('cpu', 0)"""
 
     __slots__ = ("__weakref__", "id", "platform")
 
@@ -85,8 +94,17 @@ class Device:
         return Memory(self)
 
     def memory_stats(self) -> Any:
-        """Statistics of the memory: not kept for a CPU."""
-        return None
+        """The memory of arrays in this process: bytes in use, and kept for the next ones; blocks
+        handed out; what the machine has. All devices share it."""
+        s = memory.stats()
+        out = {
+            "bytes_in_use": s.live_bytes,
+            "bytes_reserved": s.live_bytes + s.idle_bytes,
+            "num_allocs": s.allocations,
+        }
+        with suppress(ValueError, OSError, AttributeError):  # of systems that do not say
+            out["bytes_limit"] = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        return out
 
     def __repr__(self) -> str:
         return f"CpuDevice(id={self.id})"

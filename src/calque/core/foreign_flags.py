@@ -34,7 +34,6 @@ FOREIGN: Final[dict[str, Any]] = {
     "custom_vjp3": False,
     "debug_leaked_clients_on_clear_backends": False,
     "debug_log_modules": "",
-    "disable_bwd_checks": False,
     "disable_most_optimizations": False,
     "disable_vmap_shmap_error": False,
     "disallow_mesh_context_manager": False,

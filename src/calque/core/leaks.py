@@ -26,11 +26,17 @@ def check(traces: Sequence[Trace], allowed: Iterable[Any] = ()) -> None:
     for x in alive:
         if id(x._trace) in ended and id(x) not in known:
             raise errors.UnexpectedTracerError(
-                f"Leaked trace: a traced value of type {x.aval.str_short()}{_function(x._trace)} is"
+                f"Leaked trace {_kind(x._trace)}: a traced value of type"
+                f" {x.aval.str_short()}{_function(x._trace)} is"
                 " still referenced after the transformation that made it has"
                 f" ended{_holder(x, alive)}. A function under jit, grad or vmap must return its"
                 " results."
             )
+
+
+def _kind(trace: Trace) -> str:
+    """What programs written for JAX look for in the message."""
+    return {"JaxprTrace": "DynamicJaxprTrace"}.get(type(trace).__name__, type(trace).__name__)
 
 
 def _function(trace: Trace) -> str:

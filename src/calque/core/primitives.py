@@ -14,7 +14,7 @@ from typing import Any, Final
 from calque.core import pytrees, trace_state, vocabulary
 from calque.core.avals import ShapedArray
 from calque.core.vocabulary import do
-from calque.machine.state import process
+from calque.machine.state import Hook, process
 
 __all__ = ["REGISTRY", "NotApplicable", "Primitive", "UndefinedPrimal", "Zero", "do"]
 
@@ -60,6 +60,10 @@ class UndefinedPrimal:
 pytrees.register(
     UndefinedPrimal, lambda primal: ((), primal.aval), lambda aval, _: UndefinedPrimal(aval)
 )
+# what a user has put in the place of an operation on concrete arrays, by its name
+replacements: Final[dict[str, Callable[..., Any]]] = process.container("replaced operations", {})
+on_replacement: Final = process.listeners("an operation is replaced")
+evaluation: Final[Hook[Callable[..., Any]]] = process.hook("evaluation as it is", lambda *_: None)
 REGISTRY: Final[dict[str, Primitive]] = process.container("primitives", {})
 
 
@@ -137,6 +141,21 @@ class Primitive:
         """Apply to values: evaluated, or recorded by the trace that the arguments belong to."""
         return trace_state.top_trace(args).process(self, args, params)
 
+    @property
+    def impl(self) -> Callable[..., Any] | None:
+        """What the operation does with concrete arrays outside of compiled programs."""
+        return replacements.get(self.name, Evaluation(self))
+
+    def def_impl(self, impl: Callable[..., Any]) -> Callable[..., Any]:
+        """From now on this runs for concrete arrays outside of compiled programs: to count what
+        runs, or to watch it. Given back what `impl` was before, the operation is as it was."""
+        if isinstance(impl, Evaluation) and impl.primitive is self:
+            replacements.pop(self.name, None)
+        else:
+            replacements[self.name] = impl
+        on_replacement.tell()
+        return impl
+
     def get_bind_params(self, params: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """What `bind` is called with, besides operands, to make an equation of these parameters:
         they alone."""
@@ -147,6 +166,18 @@ class Primitive:
 
     def __reduce__(self) -> Any:
         return _by_name, (self.name,)
+
+
+class Evaluation:
+    """An operation on concrete arrays as it is, whatever was put in its place."""
+
+    __slots__ = ("primitive",)
+
+    def __init__(self, primitive: Primitive):
+        self.primitive = primitive
+
+    def __call__(self, *args: Any, **params: Any) -> Any:
+        return evaluation.call(self.primitive, args, params)
 
 
 def _by_name(name: str) -> Primitive:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from calque.core import dims, errors, leaks, trace_state
+from calque.core import dims, errors, leaks, primitives, trace_state
 from calque.core.adopting import from_numpy
 from calque.core.at_sizes import at_sizes, settled
 from calque.core.avals import ShapedArray
@@ -87,8 +87,16 @@ def typeof(x: Any) -> ShapedArray:
 
 
 def placed_typeof(x: Any) -> ShapedArray:
-    """As `typeof`; the type of an array on a mesh says how it is split along explicit axes, and
-    what is no operand but has a type (a mutable reference) says its own."""
+    """Gives the type of a value: shape, dtype, weak type and, on a mesh, how it is split.
+
+    Args:
+        x: An array, traced or not, a number, or a Ref.
+
+    Returns:
+        A ShapedArray, or the type that a Ref or an object of an extension says it has.
+
+    >>> jax.typeof(jnp.ones((2, 3)))
+    ShapedArray(float32[2,3])"""
     if type(x) is ArrayImpl and x._extra is not None:
         return typing.value.placed(x.aval, x._extra)
     own = getattr(type(x), "__typeof__", None)
@@ -132,6 +140,33 @@ def _no_evaluator(primitive: Primitive, args: Sequence[Any], params: dict[str, A
 
 # what runs a primitive on concrete arrays
 evaluator: Final[Hook[Evaluator]] = process.hook("evaluation of a primitive", _no_evaluator)
+
+
+def _as_it_is(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
+    return evaluator.installed(primitive, args, params)
+
+
+primitives.evaluation.install(_as_it_is)
+
+
+def _replaced(
+    evaluate: Evaluator, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
+) -> Any:
+    """What a user has put in the place of an operation; a rematerialised call runs its operations
+    one by one, so that all of them are seen."""
+    run = primitives.replacements.get(primitive.name)
+    if run is not None:
+        return run(*args, **params)
+    if primitive.name == "remat2":
+        return eval_jaxpr(params["jaxpr"].jaxpr, params["jaxpr"].consts, *args)
+    return evaluate(primitive, args, params)
+
+
+def _watch_replacements() -> None:
+    evaluator.intercept("replacements", _replaced if primitives.replacements else None)
+
+
+primitives.on_replacement.add(_watch_replacements)
 
 
 class EvalTrace(Trace):
@@ -299,6 +334,10 @@ class JaxprTrace(Trace):
             if isinstance(aval.dtype, np.dtype) and aval.dtype != float0:
                 value = np.asarray(x).astype(aval.dtype, copy=False)
                 return Literal(value, aval, written=not isinstance(x, ArrayImpl))
+        return self.constant_variable(x)
+
+    def constant_variable(self, x: Any) -> Var:
+        """The variable of a value from outside."""
         known = self.constvars.get(id(x))
         if known is None:
             self.kept.append(x)

@@ -47,6 +47,13 @@ class Tracer:
     def __deepcopy__(self, memo: Any) -> Tracer:
         return self
 
+    @property
+    def sharding(self) -> Any:
+        raise AttributeError(
+            f"{type(self).__name__} has no sharding: a traced value is nowhere yet. What its type"
+            " says of where it will be is calque.typeof(x).sharding"
+        )
+
 
 class _State(PerThread, name="trace of operations"):
     dynamic: Trace

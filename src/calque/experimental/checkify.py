@@ -249,15 +249,23 @@ def _no_payload(text: str) -> Site:
     return Site(text, pytrees.structure(((), {})))
 
 
-def _index_found(index: Any, bound: int, size: int, shape: tuple[int, ...], axis: int) -> Outcome:
-    """Whether any index is below zero or above `bound`."""
-    bad = jnp.ravel((index < 0) | (index > bound))
-    first = jnp.ravel(index)[jnp.argmax(bad)] if typeof(index).size else jnp.zeros((), jnp.int32)
+def _index_found(columns: dict[int, Any], sizes: Sequence[int], shape: tuple[int, ...]) -> Outcome:
+    """Whether any index is below zero or too large for a window of these sizes. `columns` are the
+    indices of each axis; what is said is the first one of the first place."""
+    axes = np.asarray(list(columns), np.int32)
+    places = jnp.stack(jnp.broadcast_arrays(*columns.values()), -1).reshape(-1, len(columns))
+    bounds = np.asarray([shape[a] - sizes[a] for a in columns], places.dtype)
+    bad = jnp.ravel((places < 0) | (places > bounds))
     text = (
         f"out-of-bounds indexing for array of shape {shape}: index {{}} is out of bounds for axis"
-        f" {axis} with size {size}. "
+        " {} with size {}. "
     )
-    return Outcome(Site(text, pytrees.structure(((0,), {}))), bad.any(), (first,))
+    site = Site(text, pytrees.structure(((0, 0, 0), {})))
+    if not typeof(bad).size:
+        return Outcome(site, bad.any(), (jnp.zeros((), np.int32),) * 3)
+    first = jnp.argmax(bad)
+    axis = jnp.asarray(axes)[first % len(axes)]
+    return Outcome(site, bad.any(), (places.ravel()[first], axis, jnp.asarray(shape)[axis]))
 
 
 def _index_checks(e: Eqn, args: Sequence[Any]) -> list[Outcome]:
@@ -278,7 +286,7 @@ def _index_checks(e: Eqn, args: Sequence[Any]) -> list[Outcome]:
         columns = {axis: args[1][..., k] for k, axis in enumerate(axes)}
     else:
         return []
-    return [_index_found(x, shape[a] - sizes[a], shape[a], shape, a) for a, x in columns.items()]
+    return [_index_found(columns, sizes, shape)] if columns else []
 
 
 def _window(numbers: Any, shape: tuple[int, ...], updates: tuple[int, ...]) -> list[int]:

@@ -325,12 +325,13 @@ def _adjoint(
 ) -> tuple[Any, ...]:
     """Backwards in time: y, its cotangent, and the cotangents of t and of `extra`, whose
     derivatives are products with the Jacobian."""
-    inexact, rebuild = _inexact_part(extra)
+    inexact, _ = _inexact_part(extra)
 
-    def dynamics(state: Any, s: Any) -> Any:
+    def dynamics(state: Any, s: Any, *given: Any) -> Any:
         """In s = -t."""
+        moving, rebuild = _inexact_part((given[: len(extra[0])], given[len(extra[0]) :]))
         y, y_bar = state[0], state[1]
-        value, pull = vjp(lambda y, t, e: rhs(y, t, rebuild(e)), y, -s, inexact)
+        value, pull = vjp(lambda y, t, e: rhs(y, t, rebuild(e)), y, -s, moving)
         y_dot, t_dot, e_dot = pull(y_bar)
         return -value, y_dot, t_dot, e_dot
 
@@ -340,9 +341,9 @@ def _adjoint(
         t_bar = jnp.sum((rhs(y, t, extra) * g_row).real).astype(t.dtype)
         start = (y, y_bar, t0_bar - t_bar, e_bar)
         flat, unravel = ravel_pytree(start)
-        fun = ravel_first_arg(dynamics, unravel)
-        back = jnp.stack([-t, -before])
-        final = unravel(_integrate(fun, options, flat, back)[1])
+        # by the same rule, so that its own derivative is an adjoint equation too
+        solve = _solver(dynamics, unravel, options)
+        final = unravel(solve(flat, jnp.stack([-t, -before]), *extra)[1])
         return (final[1] + g_before, final[2], final[3]), t_bar
 
     start = (g[-1], jnp.zeros((), ts.dtype), tree_map(jnp.zeros_like, inexact))

@@ -162,20 +162,25 @@ class Report:
 
 
 def explain(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Report:
-    """What calque makes of a function called with these arguments: program, passes, kernels,
-    captured values, side effects, and why it was traced again.
+    """Shows what calque makes of a function called with these arguments.
 
-    >>> import calque, calque.numpy as jnp
-    >>> report = calque.explain(lambda x: jnp.sin(x) * 2, jnp.ones(3))
+    Program, passes, kernels, captured values, side effects, and why it was traced again. `print`
+    shows all of it, and `save("report.html")` writes a page.
+
+    Args:
+        fun: The function, jitted or not.
+        *args: Positional arguments for it.
+        **kwargs: Keyword arguments for it.
+
+    Returns:
+        A Report, with attributes such as `jaxpr`, `kernels` and `signature`.
+
+    Differs from JAX:
+        It is calque's own.
+
+    >>> report = jax.explain(lambda x: jnp.sin(x) * 2, jnp.ones(3))
     >>> report.kernels, report.signature
-    (1, [('x', 'f32[3]')])
-    >>> print(report.jaxpr)
-    { lambda ; a:f32[3]. let
-        b:f32[3] = sin a
-        c:f32[3] = mul b 2.0:f32[]
-      in (c,) }
-
-    `print(report)` shows all of it; `report.save("report.html")` writes a page."""
+    (1, [('x', 'f32[3]')])"""
     if not callable(fun):
         raise TypeError(f"explain: a function is needed, got {type(fun).__name__}")
     jitted = fun if hasattr(fun, "_function") else jit(fun)

@@ -41,20 +41,20 @@ class Primitive(primitives.Primitive, metaclass=_AnyPrimitive):
     multiple_results = False
     call_primitive = False
     map_primitive = False
+    impl: Callable[..., Any] | None = None  # what `def_impl` was given
 
     def __init__(self, name: str):
-        def missing(what: str) -> NotApplicable:
-            return NotApplicable(f"{what} rule for '{name}' not implemented")
+        def missing(what: str, when: str = "") -> NotApplicable:
+            return NotApplicable(f"{what} rule{when} for '{name}' not implemented")
 
         super().__init__(
             _unused(name),
             meaning=self._meaning,
             shape=self._shape,
             jvp=missing("Differentiation"),
-            transpose=missing("Transpose"),
+            transpose=missing("Transpose", " (for reverse-mode differentiation)"),
             batch=missing("Batching"),
         )
-        self.impl: Callable[..., Any] | None = None
         self.abstract_eval: Callable[..., Any] | None = None
 
     # ---------------------------------------------------------------- definitions
@@ -108,6 +108,11 @@ class Primitive(primitives.Primitive, metaclass=_AnyPrimitive):
     def _meaning(self, *arrays: Any, **params: Any) -> Any:
         """The call that compiled code makes: arrays are copied, since their memory is used
         again."""
+        if self.program is None and self.impl is None:
+            raise NotImplementedError(
+                f"Lowering rule for primitive '{self.name}' not found: add it with"
+                " interpreters.mlir.register_lowering"
+            )
         with trace_state.evaluating():
             out = self._run([from_numpy(x) for x in arrays], params)
             return [to_numpy(x) for x in out] if self.multiple_results else to_numpy(out)
@@ -121,18 +126,24 @@ class Primitive(primitives.Primitive, metaclass=_AnyPrimitive):
         out = self.abstract_eval(*avals, **params)
         if not self.multiple_results:
             return _aval(self.name, out)
+        if not isinstance(out, (tuple, list)):
+            raise _wrong_kind(self.name, out)
         return [_aval(self.name, a) for a in out]
 
 
 def _aval(name: str, x: Any) -> ShapedArray:
     """What an abstract evaluation gave, as an aval: anything with a shape and a dtype."""
     if not hasattr(x, "shape") or not hasattr(x, "dtype"):
-        raise TypeError(
-            f"abstract evaluation of '{name}' must give ShapedArrays, got {x!r}; see"
-            " multiple_results"
-        )
+        raise _wrong_kind(name, x)
     return ShapedArray(
         tuple(x.shape), canonicalize(as_dtype(x.dtype)), bool(getattr(x, "weak_type", False))
+    )
+
+
+def _wrong_kind(name: str, x: Any) -> Exception:
+    return ValueError(
+        f"{name}.abstract_eval() method should return a tuple or a list of ShapedArrays where"
+        f" {name}.multiple_results is true, and else a ShapedArray; got {x!r}"
     )
 
 

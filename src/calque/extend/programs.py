@@ -15,6 +15,7 @@ from calque.core.jaxprs import ClosedJaxpr, Eqn, Jaxpr, Var
 from calque.core.jaxprs import subjaxprs as _subjaxprs
 from calque.core.trace import JaxprTrace, typeof
 from calque.core.trace_state import Trace
+from calque.ops.staging import TOKEN
 from calque.transforms.engines import axes
 
 __all__ = [
@@ -56,7 +57,14 @@ class AbstractToken:
     """The type of tokens."""
 
 
-class Token:
+class _IsToken(type):
+    """`isinstance(x, Token)` holds for what `lax.create_token` makes: an array of no elements."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return getattr(instance, "aval", None) is TOKEN
+
+
+class Token(metaclass=_IsToken):
     """A value that orders effects. calque orders them as the program does and needs none."""
 
 

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from calque.extend.own import Primitive
+
 __all__ = ["apply_primitive"]
 
 
@@ -12,4 +14,11 @@ def apply_primitive(prim: Any, *args: Any, **params: Any) -> Any:
     >>> from calque.interpreters.xla import apply_primitive
     >>> apply_primitive(lax.neg_p, jnp.ones(2))
     Array([-1., -1.], dtype=float32)"""
+    if type(prim) is Primitive:  # of a library: `bind` would ask its `impl`, perhaps this
+        if prim.program is None:
+            raise NotImplementedError(
+                f"Lowering rule for primitive '{prim.name}' not found for platform cpu: add it with"
+                " interpreters.mlir.register_lowering(p, mlir.lower_fun(f))"
+            )
+        return prim.program(*args, **params)
     return prim.bind(*args, **params)

@@ -31,6 +31,11 @@ class Hook(Generic[F]):
         self._around: dict[str, Callable[..., Any]] = {}
         self.call = default
 
+    @property
+    def installed(self) -> F:
+        """What is called where nobody intercepts."""
+        return self._function
+
     def install(self, function: F) -> None:
         """From now on this is called."""
         self._function = function
@@ -78,7 +83,7 @@ class Listeners(Generic[F]):
         self._all = (*self._all, listener)
 
     def remove(self, listener: F) -> None:
-        self._all = tuple([x for x in self._all if x is not listener])
+        self._all = tuple([x for x in self._all if x != listener])
 
     def tell(self, *args: Any) -> None:
         for listener in self._all:

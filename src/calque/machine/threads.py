@@ -349,13 +349,35 @@ def threads_after_fork() -> None:
 
 
 def get_num_threads() -> int:
-    """The threads that work on one kernel, the calling thread counted."""
+    """Gives the number of threads that work on one kernel, the calling thread counted.
+
+    Returns:
+        An int; at first as many as the process has cores, or what CALQUE_NUM_THREADS says.
+
+    Differs from JAX:
+        It is calque's own.
+
+    >>> jax.get_num_threads() >= 1
+    True"""
     unit.compile()
     return int(_wanted.read())
 
 
 def set_num_threads(count: int) -> None:
-    """Use exactly this many threads from the next kernel on."""
+    """Sets the number of threads that work on one kernel, from the next kernel on.
+
+    Results do not depend on it.
+
+    Args:
+        count: How many, at least 1; the calling thread counts.
+
+    Returns:
+        None.
+
+    Differs from JAX:
+        It is calque's own.
+
+    >>> jax.set_num_threads(jax.get_num_threads())"""
     if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MAX_THREADS:
         raise ValueError(
             f"the number of threads must be a whole number from 1 to {MAX_THREADS}, not {count!r}"

@@ -110,10 +110,12 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
         vecdot,
         vecmat,
     )
-    from calque.numpy.creation import (
+    from calque.numpy.conversions import (
         array,
         asarray,
         copy,
+    )
+    from calque.numpy.creation import (
         empty,
         empty_like,
         full,
@@ -209,6 +211,14 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     )
     from calque.numpy.linalg.products import cross_product as cross
     from calque.numpy.matrices import eye, identity
+    from calque.numpy.moving import (
+        flip,
+        fliplr,
+        flipud,
+        repeat,
+        roll,
+        tile,
+    )
     from calque.numpy.namespace import __array_api_version__, __array_namespace_info__
     from calque.numpy.nans import (
         nanargmax,
@@ -293,19 +303,13 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
         broadcast_to,
         clip,
         expand_dims,
-        flip,
-        fliplr,
-        flipud,
         matrix_transpose,
         moveaxis,
         permute_dims,
         ravel,
-        repeat,
         reshape,
-        roll,
         squeeze,
         swapaxes,
-        tile,
         transpose,
         where,
     )

@@ -14,8 +14,9 @@ from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike
 from calque.numpy.joining import concatenate
+from calque.numpy.moving import flip
 from calque.numpy.promotion import array_of, arrays, canonical_axis, check_arraylike, convert
-from calque.numpy.shaping import flip, moveaxis, reshape, swapaxes
+from calque.numpy.shaping import moveaxis, reshape, swapaxes
 from calque.numpy.sorting import argsort, sort
 
 __all__ = [
@@ -31,12 +32,18 @@ __all__ = [
 
 
 def block(arrays: Any) -> Array:
-    """An array of nested lists of blocks: innermost lists are joined along the last axis, outer
-    ones along those before.
+    """An array put together from nested lists of blocks.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.block([[jnp.eye(2), jnp.zeros((2, 1))]]).shape
-    (2, 3)"""
+    Args:
+        arrays: nested lists of arrays, of one depth: the innermost are joined along the last axis,
+            those around them along the one before, and so on.
+    Returns:
+        One array.
+
+    >>> jnp.block([[jnp.eye(2), jnp.zeros((2, 1))], [jnp.ones((1, 3))]])
+    Array([[1., 0., 0.],
+           [0., 1., 0.],
+           [1., 1., 1.]], dtype=float32)"""
     depth = _depth(arrays)
     rank = max(depth, _rank(arrays))
     return _joined(arrays, depth, rank)
@@ -74,9 +81,15 @@ def _joined(x: Any, depth: int, rank: int) -> Any:
 
 
 def rot90(m: ArrayLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Array:
-    """The array turned k times by 90 degrees in the plane of two axes.
+    """An array turned by right angles in a plane.
 
-    >>> import calque.numpy as jnp
+    Args:
+        m: an array with at least two axes.
+        k: how many times to turn, from the first axis of the plane towards the second.
+        axes: the two axes of the plane.
+    Returns:
+        An array with its two sizes exchanged if `k` is odd.
+
     >>> jnp.rot90(jnp.array([[1, 2], [3, 4]]))
     Array([[2, 4],
            [1, 3]], dtype=int32)"""
@@ -99,7 +112,17 @@ def rot90(m: ArrayLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Array:
 
 
 def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
-    """An axis moved to before the axis `start`; `moveaxis` is clearer."""
+    """An array with one axis moved to before another. `moveaxis` says the same more clearly.
+
+    Args:
+        a: an array.
+        axis: the axis to move.
+        start: the axis before which it comes to stand.
+    Returns:
+        The array with its axes in the new order.
+
+    >>> jnp.rollaxis(jnp.ones((2, 3, 4)), 2).shape
+    (4, 2, 3)"""
     a = array_of("rollaxis", a)
     k = canonical_axis(axis, a.ndim)
     start = operator.index(start)
@@ -110,11 +133,16 @@ def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
 
 
 def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
-    """The slices of an array along an axis, without that axis.
+    """The slices of an array along an axis.
 
-    >>> import calque.numpy as jnp
-    >>> [v.shape for v in jnp.unstack(jnp.ones((2, 3)))]
-    [(3,), (3,)]"""
+    Args:
+        x: an array with at least one axis.
+        axis: the axis, which the slices do not have.
+    Returns:
+        A tuple of arrays.
+
+    >>> jnp.unstack(jnp.array([[1, 2], [3, 4]]))
+    (Array([1, 2], dtype=int32), Array([3, 4], dtype=int32))"""
     x = array_of("unstack", x)
     if x.ndim == 0:
         raise ValueError(
@@ -128,10 +156,16 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
 
 
 def lexsort(keys: ArrayLike | Sequence[ArrayLike], axis: int = -1) -> Array:
-    """The positions that put an axis in the order of several keys, the last one deciding first.
+    """The positions that sort by several keys.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.lexsort((jnp.array([9, 4, 0]), jnp.array([1, 1, 0])))
+    Args:
+        keys: a sequence of arrays of one shape, or an array, which stands for its slices. The last
+            key decides first, the one before it among equals, and so on.
+        axis: the axis to sort along.
+    Returns:
+        An array of positions.
+
+    >>> jnp.lexsort((jnp.array([3, 1, 2]), jnp.array([1, 1, 0])))
     Array([2, 1, 0], dtype=int32)"""
     given = list(keys) if isinstance(keys, (list, tuple)) else list(array_of("lexsort", keys))
     if not given:
@@ -147,17 +181,39 @@ def lexsort(keys: ArrayLike | Sequence[ArrayLike], axis: int = -1) -> Array:
 
 
 def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
-    """The values with the kth smallest in its place, smaller ones before and larger ones after it.
+    """An array with the k-th smallest value in its place, smaller ones before it and larger ones
+    after.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.partition(jnp.array([3, 1, 2]), 1)[1]
+    Args:
+        a: an array of real numbers.
+        kth: the place.
+        axis: the axis to arrange along.
+    Returns:
+        An array of the same shape. Values on either side of the place are in no promised order.
+    Differs from NumPy:
+        `kth` is one number, and there is no `kind` and no `order`; nan comes last.
+
+    >>> jnp.partition(jnp.array([7, 1, 5, 2]), 1)[1]
     Array(2, dtype=int32)"""
     a, k = _checked("partition", a, kth, axis)
     return sort(a, k)
 
 
 def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
-    """The positions that `partition` the values."""
+    """The positions that put the k-th smallest value in its place, smaller ones before and larger
+    ones after.
+
+    Args:
+        a: an array of real numbers.
+        kth: the place.
+        axis: the axis to arrange along.
+    Returns:
+        An array of positions.
+    Differs from NumPy:
+        `kth` is one number, and there is no `kind` and no `order`; nan comes last.
+
+    >>> jnp.argpartition(jnp.array([7, 1, 5, 2]), 1)[1]
+    Array(3, dtype=int32)"""
     a, k = _checked("argpartition", a, kth, axis)
     return argsort(a, k)
 
@@ -172,6 +228,15 @@ def _checked(name: str, a: Any, kth: int, axis: int) -> tuple[Any, int]:
 
 
 def sort_complex(a: ArrayLike) -> Array:
-    """The values in order, as complex numbers."""
+    """The values sorted along the last axis, as complex numbers: by real part, then by imaginary
+    part.
+
+    Args:
+        a: an array of numbers.
+    Returns:
+        A complex array of the same shape.
+
+    >>> jnp.sort_complex(jnp.array([2.0, 1.0]))
+    Array([1.+0.j, 2.+0.j], dtype=complex64)"""
     a = sort(array_of("sort_complex", a), -1)
     return a if is_complex(a.dtype) else convert(a, canonicalize(complex_of(a.dtype)))

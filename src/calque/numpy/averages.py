@@ -15,7 +15,9 @@ from calque.core.trace import typeof
 from calque.core.types import ArrayLike, Axes, DTypeLike
 from calque.numpy import reductions, ufuncs
 from calque.numpy.contractions import dot
-from calque.numpy.creation import asarray, placed
+from calque.numpy.conversions import asarray
+from calque.numpy.creation import placed
+from calque.numpy.descriptions.folds import of_fold
 from calque.numpy.joining import concatenate
 from calque.numpy.promotion import (
     array_of,
@@ -49,7 +51,17 @@ _METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
 def count_nonzero(a: ArrayLike, axis: Axes | None = None, keepdims: bool = False) -> Array:
-    """How many values are not 0, over axes."""
+    """How many elements are not 0, over all axes or some.
+
+    Args:
+        a: an array or a number.
+        axis: the axis to fold, or a tuple of axes; None folds all.
+        keepdims: whether folded axes stay, with size 1.
+    Returns:
+        Counts, in the default integer dtype.
+
+    >>> jnp.count_nonzero(jnp.array([[0, 1], [2, 3]]), axis=1)
+    Array([1, 2], dtype=int32)"""
     a = array_of("count_nonzero", a)
     return reductions.sum(a != np.zeros((), a.dtype), axis=axis, dtype=int, keepdims=keepdims)
 
@@ -61,9 +73,20 @@ def average(
     returned: bool = False,
     keepdims: bool = False,
 ) -> Any:
-    """The weighted mean over axes, with the sum of the weights if `returned`.
+    """The weighted mean, over all axes or some.
 
-    >>> import calque.numpy as jnp
+    Args:
+        a: an array or a number.
+        axis: the axis to fold, or a tuple of axes; None folds all.
+        weights: how much each element counts: an array of the shape of `a`, or of the sizes of the
+            folded axes. None counts all as one.
+        returned: whether the sum of the weights is returned as well.
+        keepdims: whether folded axes stay, with size 1.
+    Returns:
+        The means; with `returned` a pair of the means and the sums of weights, of one shape.
+    Differs from NumPy:
+        Weights that add up to 0 give nan or infinity and no error.
+
     >>> jnp.average(jnp.array([1.0, 3.0]), weights=jnp.array([3.0, 1.0]))
     Array(1.5, dtype=float32)"""
     if weights is None:
@@ -104,7 +127,7 @@ def _aligned_weights(a: Any, weights: Any, axis: Any) -> Any:
 # ---------------------------------------------------------------- order statistics
 
 
-def _quantiles(name: str, scale: float, skip: bool, doc: str) -> Quantile:
+def _quantiles(name: str, scale: float, skip: bool) -> Quantile:
     """`scale` stands for the whole in `q`; `skip` leaves nan out."""
 
     def quantiles(
@@ -122,23 +145,12 @@ def _quantiles(name: str, scale: float, skip: bool, doc: str) -> Quantile:
             name, a, q, axis, out, overwrite_input, method, keepdims, weights, scale, skip
         )
 
-    return ufuncs.named(quantiles, name, doc)
+    return ufuncs.named(quantiles, name, of_fold(name))
 
 
-quantile = _quantiles(
-    "quantile",
-    1.0,
-    False,
-    """The value below which the fraction q of the data lies; nan if any value is nan.
-
-    >>> import calque.numpy as jnp
-    >>> jnp.quantile(jnp.arange(5), 0.5)
-    Array(2., dtype=float32)""",
-)
-nanquantile = _quantiles("nanquantile", 1.0, True, "As `quantile`, of the values that are not nan.")
-nanpercentile = _quantiles(
-    "nanpercentile", 100.0, True, "As `percentile`, of the values that are not nan."
-)
+quantile = _quantiles("quantile", 1.0, False)
+nanquantile = _quantiles("nanquantile", 1.0, True)
+nanpercentile = _quantiles("nanpercentile", 100.0, True)
 
 
 @placed
@@ -154,17 +166,33 @@ def percentile(
     weights: ArrayLike | None = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """As `quantile`, with q in percent.
+    """The value below which `q` percent of the elements lie; nan where an element is nan.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.percentile(jnp.arange(5), 25)
-    Array(1., dtype=float32)"""
+    Args:
+        a: an array or a number.
+        q: the percentages, between 0 and 100, a number or an array of one axis.
+        axis: the axis to fold, or a tuple of axes; None folds all.
+        out: must be None: arrays are immutable.
+        overwrite_input: must be false: arrays are immutable.
+        method: between two elements "linear" takes their mean by distance, "lower", "higher",
+            "midpoint" and "nearest" what they say; "inverted_cdf" is the only one with weights.
+        keepdims: whether folded axes stay, with size 1.
+        weights: how much each element counts, of the shape of `a` or of the folded axes; None is 1
+            for all.
+        out_sharding: how the result lies on a mesh with explicit axes; None leaves it open.
+    Returns:
+        An array of floats: the axis of `q`, if it has one, and then the axes of `a` that are left.
+    Differs from NumPy:
+        The other methods of NumPy are refused.
+
+    >>> jnp.percentile(jnp.arange(5), jnp.array([25, 50]))
+    Array([1., 2.], dtype=float32)"""
     return _quantile(
         "percentile", a, q, axis, out, overwrite_input, method, keepdims, weights, 100.0, False
     )
 
 
-def _median(name: str, skip: bool, doc: str) -> Median:
+def _median(name: str, skip: bool) -> Median:
     def middle(
         a: ArrayLike,
         axis: int | tuple[int, ...] | None = None,
@@ -176,13 +204,11 @@ def _median(name: str, skip: bool, doc: str) -> Median:
             name, a, 0.5, axis, out, overwrite_input, "midpoint", keepdims, None, 1.0, skip
         )
 
-    return ufuncs.named(middle, name, doc)
+    return ufuncs.named(middle, name, of_fold(name))
 
 
-median = _median(
-    "median", False, "The middle value over axes, the mean of the middle two for an even count."
-)
-nanmedian = _median("nanmedian", True, "As `median`, of the values that are not nan.")
+median = _median("median", False)
+nanmedian = _median("nanmedian", True)
 
 
 def _quantile(
@@ -347,9 +373,20 @@ def cov(
     aweights: ArrayLike | None = None,
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """The covariance matrix of variables given as rows (columns, unless `rowvar`).
+    """The covariance matrix of variables.
 
-    >>> import calque.numpy as jnp
+    Args:
+        m: observations of several variables, or of one: an array of at most two axes.
+        y: more variables, in the form of `m`.
+        rowvar: whether each row is a variable; else each column is.
+        bias: whether sums are divided by n rather than n - 1.
+        ddof: sums are divided by n less this; None follows `bias`.
+        fweights: how many times each observation counts, integers.
+        aweights: how much each observation counts.
+        dtype: of the result, a float or complex dtype; None is that of the variables.
+    Returns:
+        A square matrix with a row for each variable; a number for a single one.
+
     >>> jnp.cov(jnp.array([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]]))
     Array([[ 1., -1.],
            [-1.,  1.]], dtype=float32)"""
@@ -426,10 +463,19 @@ def _weights(x: Any, fweights: Any, aweights: Any) -> Any:
 def corrcoef(
     x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtype: DTypeLike | None = None
 ) -> Array:
-    """The correlation matrix of variables.
+    """The matrix of correlation coefficients of variables.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.corrcoef(jnp.array([1.0, 2.0, 3.0]), jnp.array([3.0, 2.0, 1.0]))
+    Args:
+        x: observations of several variables, or of one: an array of at most two axes.
+        y: more variables, in the form of `x`.
+        rowvar: whether each row is a variable; else each column is.
+        dtype: of the result, a float or complex dtype; None is that of the variables.
+    Returns:
+        A square matrix of numbers between -1 and 1; 1 for a single variable.
+    Differs from NumPy:
+        There are no deprecated arguments `bias` and `ddof`.
+
+    >>> jnp.corrcoef(jnp.array([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]]))
     Array([[ 1., -1.],
            [-1.,  1.]], dtype=float32)"""
     _check_inexact("corrcoef", dtype)

@@ -1,41 +1,33 @@
-"""Making arrays: from values, filled, in ranges."""
+"""Arrays of a shape filled with a value."""
 
 from __future__ import annotations
 
 import functools
-import warnings
-from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from calque.core import errors, pytrees, trace_state
+from calque.core import errors, trace_state
 from calque.core.arrays import (
     Array,
     ArrayImpl,
     adopted,
-    from_numpy,
     repeated,
     to_array,
-    to_numpy,
 )
 from calque.core.avals import ShapedArray
-from calque.core.dims import Dim, value_of
 from calque.core.dtypes import (
-    PYTHON_SCALARS,
-    as_dtype,
     canonicalize,
-    is_complex,
+    float0,
     is_extended,
     is_integer,
-    promote,
 )
 from calque.core.primitives import do
 from calque.core.trace import origin, typeof
 from calque.core.trace_state import Tracer
 from calque.core.types import ArrayLike, DTypeLike, ShapeLike, SupportsShape
 from calque.machine.caches import Table
-from calque.numpy.calls.marks import python_only, seldom_taught
+from calque.numpy.calls.marks import seldom_taught
 from calque.numpy.indexing.found_sizes import extent, is_traced_integer
 from calque.numpy.promotion import (
     as_operand,
@@ -103,6 +95,8 @@ def full_of(shape: Any, value: Any) -> Any:
 def _filled(shape: Any, n: int, dtype: Any) -> Any:
     if is_extended(dtype):
         return _keys_of_bits(shape, n, dtype)
+    if dtype == float0:  # tangents of integers: nothing that an operation makes
+        return np.zeros(canonical_shape(shape), float0)
     return full_of(shape, number(n, dtype))
 
 
@@ -142,11 +136,22 @@ def zeros(
     device: Placement = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """An array of zeros, float32 unless `dtype` says otherwise.
+    """An array of zeros.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.zeros(3)
-    Array([0., 0., 0.], dtype=float32)"""
+    Args:
+        shape: the size of each axis, a sequence of ints or one int. Under jit a traced int is a
+            size too.
+        dtype: of the elements; None is float32 (float64 with x64).
+        device: where the array lies: a device or a sharding. None is the default device.
+        out_sharding: how the array lies on a mesh with explicit axes; None leaves it open.
+    Returns:
+        The array.
+    Differs from NumPy:
+        There is no `order`. Without x64 a dtype of 64 bits becomes one of 32.
+
+    >>> jnp.zeros((2, 3))
+    Array([[0., 0., 0.],
+           [0., 0., 0.]], dtype=float32)"""
     return _filled(shape, 0, _dtype_of("zeros", shape, dtype))
 
 
@@ -159,11 +164,20 @@ def ones(
     device: Placement = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """An array of ones, float32 unless `dtype` says otherwise.
+    """An array of ones.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.ones((2,), int)
-    Array([1, 1], dtype=int32)"""
+    Args:
+        shape: the size of each axis, a sequence of ints or one int.
+        dtype: of the elements; None is float32 (float64 with x64).
+        device: where the array lies: a device or a sharding. None is the default device.
+        out_sharding: how the array lies on a mesh with explicit axes; None leaves it open.
+    Returns:
+        The array.
+    Differs from NumPy:
+        There is no `order`. Without x64 a dtype of 64 bits becomes one of 32.
+
+    >>> jnp.ones(3, dtype=int)
+    Array([1, 1, 1], dtype=int32)"""
     return _filled(shape, 1, _dtype_of("ones", shape, dtype))
 
 
@@ -176,7 +190,21 @@ def empty(
     device: Placement = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """As `zeros`: programs are deterministic, so nothing is left uninitialised."""
+    """An array to be overwritten. It holds zeros: programs give the same result every time, so
+    nothing is left without a value.
+
+    Args:
+        shape: the size of each axis, a sequence of ints or one int.
+        dtype: of the elements; None is float32 (float64 with x64).
+        device: where the array lies: a device or a sharding. None is the default device.
+        out_sharding: how the array lies on a mesh with explicit axes; None leaves it open.
+    Returns:
+        An array of zeros.
+    Differs from NumPy:
+        The elements are zeros, not what happened to be in memory. There is no `order`.
+
+    >>> jnp.empty(2)
+    Array([0., 0.], dtype=float32)"""
     return zeros(shape, _dtype_of("empty", shape, dtype))
 
 
@@ -190,11 +218,22 @@ def full(
     device: Placement = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """An array filled with a value, which may be an array that broadcasts.
+    """An array filled with a value.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.full((2,), 7.0)
-    Array([7., 7.], dtype=float32, weak_type=True)"""
+    Args:
+        shape: the size of each axis, a sequence of ints or one int.
+        fill_value: a number, or an array that broadcasts to `shape`.
+        dtype: of the elements; None is that of `fill_value`.
+        device: where the array lies: a device or a sharding. None is the default device.
+        out_sharding: how the array lies on a mesh with explicit axes; None leaves it open.
+    Returns:
+        The array. It is weakly typed where a Python number decides its dtype.
+    Differs from NumPy:
+        There is no `order`.
+
+    >>> jnp.full((2, 2), 7)
+    Array([[7, 7],
+           [7, 7]], dtype=int32, weak_type=True)"""
     check_arraylike("full", fill_value)
     target = result_dtype(dtype)
     if is_extended(target) and not is_extended(getattr(fill_value, "dtype", None)):
@@ -251,7 +290,21 @@ def zeros_like(
     device: Placement = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Zeros with the shape and dtype of `a`."""
+    """Zeros with the shape and dtype of an array.
+
+    Args:
+        a: an array, or anything with a `shape` and a `dtype`.
+        dtype: of the result; None is that of `a`.
+        shape: of the result; None is that of `a`.
+        device: where the array lies: a device or a sharding. None is the device of `a`.
+        out_sharding: how the array lies on a mesh with explicit axes; None leaves it open.
+    Returns:
+        The array.
+    Differs from NumPy:
+        There is no `order` and no `subok`.
+
+    >>> jnp.zeros_like(jnp.arange(3))
+    Array([0, 0, 0], dtype=int32)"""
     return _like(a, 0, dtype, shape, "zeros_like")
 
 
@@ -264,7 +317,21 @@ def ones_like(
     device: Placement = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Ones with the shape and dtype of `a`."""
+    """Ones with the shape and dtype of an array.
+
+    Args:
+        a: an array, or anything with a `shape` and a `dtype`.
+        dtype: of the result; None is that of `a`.
+        shape: of the result; None is that of `a`.
+        device: where the array lies: a device or a sharding. None is the device of `a`.
+        out_sharding: how the array lies on a mesh with explicit axes; None leaves it open.
+    Returns:
+        The array.
+    Differs from NumPy:
+        There is no `order` and no `subok`.
+
+    >>> jnp.ones_like(jnp.arange(3))
+    Array([1, 1, 1], dtype=int32)"""
     return _like(a, 1, dtype, shape, "ones_like")
 
 
@@ -276,7 +343,21 @@ def empty_like(
     *,
     device: Placement = None,
 ) -> Array:
-    """As `zeros_like`."""
+    """An array to be overwritten, with the shape and dtype of another. It holds zeros, as that of
+    `empty`.
+
+    Args:
+        prototype: an array, or anything with a `shape` and a `dtype`.
+        dtype: of the result; None is that of `prototype`.
+        shape: of the result; None is that of `prototype`.
+        device: where the array lies: a device or a sharding. None is the device of `prototype`.
+    Returns:
+        An array of zeros.
+    Differs from NumPy:
+        The elements are zeros. There is no `order` and no `subok`.
+
+    >>> jnp.empty_like(jnp.arange(3))
+    Array([0, 0, 0], dtype=int32)"""
     return _like(prototype, 0, dtype, shape, "empty_like")
 
 
@@ -290,218 +371,23 @@ def full_like(
     device: Placement = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """`fill_value` with the shape and dtype of `a`."""
+    """A value in the shape and dtype of an array.
+
+    Args:
+        a: an array, or anything with a `shape` and a `dtype`.
+        fill_value: a number, or an array that broadcasts to the shape.
+        dtype: of the result; None is that of `a`.
+        shape: of the result; None is that of `a`.
+        device: where the array lies: a device or a sharding. None is the device of `a`.
+        out_sharding: how the array lies on a mesh with explicit axes; None leaves it open.
+    Returns:
+        The array.
+    Differs from NumPy:
+        There is no `order` and no `subok`.
+
+    >>> jnp.full_like(jnp.arange(3.0), 0.5)
+    Array([0.5, 0.5, 0.5], dtype=float32)"""
     return _like(a, fill_value, dtype, shape, "full_like")
 
 
 # ---------------------------------------------------------------- from values
-
-
-@python_only
-@placed
-def array(
-    object: Any,
-    dtype: DTypeLike | None = None,
-    *args: Any,
-    copy: bool = True,
-    order: str | None = "K",
-    ndmin: int = 0,
-    device: Placement = None,
-    out_sharding: OutSharding = None,
-) -> Array:
-    """An array of numbers, nested sequences of numbers or arrays, or another array.
-
-    >>> import calque.numpy as jnp
-    >>> jnp.array([[1, 2], [3, 4]])
-    Array([[1, 2],
-           [3, 4]], dtype=int32)"""
-    if args:
-        named = _named_by_place(args, {"copy": copy, "order": order, "ndmin": ndmin})
-        return array(object, dtype, device=device, out_sharding=out_sharding, **named)
-    if order not in (None, "C", "K"):
-        raise NotImplementedError(
-            f"order must be 'K', 'C' or None: arrays are always row-major; got {order!r}"
-        )
-    dtype = None if dtype is None else canonicalize(as_dtype(dtype))
-    if hasattr(object, "__jax_array__") and not isinstance(object, (ArrayImpl, Tracer)):
-        object = object.__jax_array__()
-    out = _array(object, dtype, copy)
-    missing = ndmin - out.ndim
-    return do.reshape(out, new_sizes=(1,) * missing + tuple(out.shape)) if missing > 0 else out
-
-
-def _named_by_place(args: Sequence[Any], named: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of `array` that NumPy takes by position too, by name."""
-    if len(args) > len(named):
-        raise TypeError(f"array() takes at most 5 positional arguments, got {2 + len(args)}")
-    defaults = {"copy": True, "order": "K", "ndmin": 0}
-    for name in list(named)[: len(args)]:
-        if named[name] != defaults[name]:
-            raise TypeError(f"array() got multiple values for argument {name!r}")
-    warnings.warn(
-        "Passing the copy, order, and ndmin arguments to jnp.array by position is deprecated: name"
-        " them",
-        DeprecationWarning,
-        stacklevel=4,
-    )
-    return {**named, **dict(zip(named, args))}
-
-
-def _array(x: Any, dtype: Any, copy: bool) -> Any:
-    if type(x) is Dim:
-        x = value_of(x)
-    if isinstance(x, (ArrayImpl, Tracer)):
-        own = typeof(x)
-        if dtype is not None and dtype != own.dtype:
-            return do.convert_element_type(x, new_dtype=dtype)
-        if own.weak_type and dtype is not None:
-            return do.convert_element_type(x, new_dtype=own.dtype)
-        return do.copy(x) if copy and isinstance(x, Tracer) else _copied(x) if copy else x
-    if type(x) is Dim:
-        return _array(value_of(x), dtype, copy)
-    if isinstance(x, PYTHON_SCALARS) and not isinstance(x, np.generic):
-        target = dtype if dtype is not None else typeof(x).dtype
-        if isinstance(x, complex) and not is_complex(target):
-            raise TypeError(
-                f"array: the complex number {x} does not become {target}; take its real part"
-            )
-        return from_numpy(_np_array(x, target), weak_type=dtype is None and not isinstance(x, bool))
-    if isinstance(x, (list, tuple)):
-        return _from_sequence(x, dtype)
-    if isinstance(x, (np.ndarray, np.generic)):
-        return _of_numpy(x, dtype)
-    if hasattr(x, "__array__") or hasattr(x, "__array_interface__") or _is_buffer(x):
-        return _of_numpy(np.asarray(x), dtype)
-    if x is None:
-        raise ValueError("None is not a valid value for jnp.array")
-    raise TypeError(f"Unexpected input type for array: {type(x)}")
-
-
-def _of_numpy(x: Any, dtype: Any) -> Any:
-    """The values of a NumPy array, which its owner may change later: they are copied once."""
-    values = _np_array(x, dtype)
-    return from_numpy(values) if np.may_share_memory(values, x) else adopted(values)
-
-
-def _is_buffer(x: Any) -> bool:
-    """Whether `x` gives its memory, as `array.array` and `bytearray` do."""
-    if isinstance(x, (str, bytes)):
-        return False
-    try:
-        memoryview(x)
-    except TypeError:
-        return False
-    return True
-
-
-def _copied(x: Any) -> Any:
-    out = do.copy(x) if is_extended(x.dtype) else from_numpy(to_numpy(x), x.aval.weak_type)
-    return out if x._extra is None else device_put(out, x._extra)
-
-
-def _np_array(x: Any, dtype: Any) -> np.ndarray:
-    a = np.asarray(x)
-    if a.dtype.kind in "OSUMm" or (a.dtype.kind == "V" and dtype is None and a.dtype.names):
-        raise TypeError(
-            f"Value of dtype {a.dtype} is not a valid array type: only numeric and bool dtypes are"
-            " supported"
-        )
-    if not a.dtype.isnative:
-        a = a.astype(a.dtype.newbyteorder("="))
-    if dtype is None:
-        return a if a.flags.c_contiguous else np.ascontiguousarray(a).reshape(a.shape)
-    if a.dtype.kind in "iu" and isinstance(x, int):
-        return np.asarray(x, dtype) if np.dtype(dtype).kind in "iu" else a.astype(dtype)
-    with np.errstate(all="ignore"):
-        return a.astype(dtype, copy=False)
-
-
-def _from_sequence(x: Sequence[Any], dtype: Any) -> Any:
-    """Nested lists: of concrete leaves by NumPy at once, of tracers by stacking."""
-    leaves = pytrees.leaves(x, is_leaf=lambda v: v is None or not isinstance(v, (list, tuple)))
-    if any(v is None for v in leaves):
-        raise ValueError("None is not a valid value for jnp.array")
-    if any(_stands_for_a_value(v) for v in leaves):
-        return _from_sequence(_with_values(x), dtype)
-    if not leaves:
-        return adopted(np.array(x, dtype if dtype is not None else canonicalize(float)))
-    if dtype is None:
-        try:
-            avals = list(map(typeof, leaves))
-        except OverflowError as error:
-            raise OverflowError(f"Python int too large for an array: {error}") from None
-        dtype, _ = promote(tuple([(a.dtype, a.weak_type) for a in avals]))
-    if is_extended(dtype) or any(isinstance(v, Tracer) for v in leaves):
-        return _stacked(x, dtype)
-    with np.errstate(all="ignore"):
-        if all(type(v) in PYTHON_SCALARS for v in leaves):
-            plain = np.array(x) if dtype.kind != "f" else np.array(x, np.float64)
-            return adopted(np.asarray(x, dtype) if dtype.kind in "iu" else plain.astype(dtype))
-        return adopted(_nested(x, dtype))
-
-
-def _stands_for_a_value(x: Any) -> bool:
-    if type(x) is Dim:
-        return True
-    return hasattr(x, "__jax_array__") and not isinstance(x, (ArrayImpl, Tracer))
-
-
-def _with_values(x: Any) -> Any:
-    """A nested list with free sizes as numbers of the running program, and the values of objects
-    that hold one."""
-    if isinstance(x, (list, tuple)):
-        return [_with_values(v) for v in x]
-    if not _stands_for_a_value(x):
-        return x
-    return value_of(x) if type(x) is Dim else x.__jax_array__()
-
-
-def _nested(x: Any, dtype: Any) -> np.ndarray:
-    if isinstance(x, (list, tuple)):
-        return np.stack([_nested(v, dtype) for v in x]) if x else np.zeros((0,), dtype)
-    return np.asarray(to_numpy(x)).astype(dtype)
-
-
-def _stacked(x: Any, dtype: Any) -> Any:
-    if not isinstance(x, (list, tuple)):
-        return convert(x, dtype)
-    parts = [_stacked(v, dtype) for v in x]
-    shapes = [typeof(p).shape for p in parts]
-    if any(s != shapes[0] for s in shapes):
-        raise ValueError(
-            f"array: all parts of a nested sequence must have equal shapes, got {shapes}"
-        )
-    lifted = [
-        do.broadcast_in_dim(p, shape=(1, *s), broadcast_dimensions=tuple(range(1, len(s) + 1)))
-        for p, s in zip(parts, shapes)
-    ]
-    return lifted[0] if len(lifted) == 1 else do.concatenate(*lifted, dimension=0)
-
-
-@python_only
-@placed
-def asarray(
-    a: Any,
-    dtype: DTypeLike | None = None,
-    order: str | None = None,
-    *,
-    copy: bool | None = None,
-    device: Placement = None,
-    out_sharding: OutSharding = None,
-) -> Array:
-    """As `array`, without a copy where none is needed.
-
-    >>> import calque.numpy as jnp
-    >>> jnp.asarray(3)
-    Array(3, dtype=int32, weak_type=True)"""
-    return array(a, dtype, copy=bool(copy), order=order)
-
-
-def copy(a: ArrayLike, order: str | None = None) -> Array:
-    """A copy of an array.
-
-    >>> import calque.numpy as jnp
-    >>> jnp.copy(jnp.arange(2))
-    Array([0, 1], dtype=int32)"""
-    check_arraylike("copy", a)
-    return do.copy(asarray(a, order=order))

@@ -30,12 +30,20 @@ __all__ = [
 
 
 def diag(v: ArrayLike, k: int = 0) -> Array:
-    """The k-th diagonal of a matrix, or the matrix with this diagonal.
+    """A diagonal of a matrix, or the matrix that has a given diagonal.
 
-    >>> import calque.numpy as jnp
+    Args:
+        v: a matrix, or a vector.
+        k: the diagonal: 0 is the main one, positive ones lie above it.
+    Returns:
+        The diagonal, if `v` is a matrix; a square matrix with `v` on the diagonal and zeros
+        elsewhere, if it is a vector.
+
     >>> jnp.diag(jnp.array([1, 2]))
     Array([[1, 0],
-           [0, 2]], dtype=int32)"""
+           [0, 2]], dtype=int32)
+    >>> jnp.diag(jnp.array([[1, 2], [3, 4]]), k=1)
+    Array([2], dtype=int32)"""
     v = array_of("diag", v)
     k = operator.index(k)
     if v.ndim == 2:
@@ -63,18 +71,37 @@ def _line(n: int, axis: int) -> np.ndarray:
 
 
 def diagflat(v: ArrayLike, k: int = 0) -> Array:
-    """The matrix with the flattened values on its k-th diagonal."""
+    """The matrix that has the values of an array on a diagonal.
+
+    Args:
+        v: an array of any shape; its flattened values are used.
+        k: the diagonal: 0 is the main one, positive ones lie above it.
+    Returns:
+        A square matrix, zero off the diagonal.
+
+    >>> jnp.diagflat(jnp.array([[1, 2]]), 1)
+    Array([[0, 1, 0],
+           [0, 0, 2],
+           [0, 0, 0]], dtype=int32)"""
     return diag(ravel(array_of("diagflat", v)), k)
 
 
 @seldom_taught
 def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None) -> Array:
-    """Ones on and below the k-th diagonal.
+    """A matrix with ones on and below a diagonal and zeros above it.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.tri(2, 3)
-    Array([[1., 0., 0.],
-           [1., 1., 0.]], dtype=float32)"""
+    Args:
+        N: the number of rows.
+        M: the number of columns; None is `N`.
+        k: the diagonal: 0 is the main one, positive ones lie above it.
+        dtype: of the elements; None is float32 (float64 with x64).
+    Returns:
+        An array of shape `(N, M)`.
+
+    >>> jnp.tri(3, dtype=int)
+    Array([[1, 0, 0],
+           [1, 1, 0],
+           [1, 1, 1]], dtype=int32)"""
     (n,), (m,) = canonical_shape(N), canonical_shape(N if M is None else M)
     return convert(_below(n, m, k), result_dtype(dtype, canonicalize(float)))
 
@@ -87,19 +114,36 @@ def _below(n: int, m: int, k: Any) -> Any:
 
 
 def tril(m: ArrayLike, k: int = 0) -> Array:
-    """The lower triangle of the last two axes, zeros above the k-th diagonal.
+    """The lower triangle of matrices, with zeros above a diagonal.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.tril(jnp.ones((2, 2)))
-    Array([[1., 0.],
-           [1., 1.]], dtype=float32)"""
+    Args:
+        m: an array with at least two axes; the last two are the matrices.
+        k: the last diagonal that is kept: 0 is the main one, positive ones lie above it.
+    Returns:
+        An array of the shape of `m`.
+
+    >>> jnp.tril(jnp.ones((3, 3), int))
+    Array([[1, 0, 0],
+           [1, 1, 0],
+           [1, 1, 1]], dtype=int32)"""
     m = _matrix("tril", m)
     keep = broadcast_to(_below(m.shape[-2], m.shape[-1], k), m.shape)
     return do.select_n(keep, broadcast_to(np.zeros((), m.dtype), m.shape), m)
 
 
 def triu(m: ArrayLike, k: int = 0) -> Array:
-    """The upper triangle of the last two axes, zeros below the k-th diagonal."""
+    """The upper triangle of matrices, with zeros below a diagonal.
+
+    Args:
+        m: an array with at least two axes; the last two are the matrices.
+        k: the first diagonal that is kept: 0 is the main one, positive ones lie above it.
+    Returns:
+        An array of the shape of `m`.
+
+    >>> jnp.triu(jnp.ones((3, 3), int))
+    Array([[1, 1, 1],
+           [0, 1, 1],
+           [0, 0, 1]], dtype=int32)"""
     m = _matrix("triu", m)
     n, columns = m.shape[-2:]
     if type(k) is not int and not is_integer(typeof(k).dtype):
@@ -117,12 +161,32 @@ def _matrix(name: str, m: Any) -> Array:
 
 
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
-    """Row and column of every place of the lower triangle of an n by m matrix."""
+    """The places of the lower triangle of a matrix.
+
+    Args:
+        n: the number of rows.
+        k: the last diagonal of the triangle: 0 is the main one, positive ones lie above it.
+        m: the number of columns; None is `n`.
+    Returns:
+        Two arrays: the row and the column of every place.
+
+    >>> jnp.tril_indices(2)
+    (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))"""
     return _places(np.tril_indices, n, k, m)
 
 
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
-    """Row and column of every place of the upper triangle of an n by m matrix."""
+    """The places of the upper triangle of a matrix.
+
+    Args:
+        n: the number of rows.
+        k: the first diagonal of the triangle: 0 is the main one, positive ones lie above it.
+        m: the number of columns; None is `n`.
+    Returns:
+        Two arrays: the row and the column of every place.
+
+    >>> jnp.triu_indices(2)
+    (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))"""
     return _places(np.triu_indices, n, k, m)
 
 
@@ -134,13 +198,33 @@ def _places(f: Callable[..., Any], n: int, k: int, m: int | None) -> tuple[Any, 
 
 
 def tril_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
-    """`tril_indices` for the shape of a matrix."""
+    """The places of the lower triangle of this matrix.
+
+    Args:
+        arr: a matrix, of which only the shape matters.
+        k: the last diagonal of the triangle: 0 is the main one, positive ones lie above it.
+    Returns:
+        Two arrays: the row and the column of every place.
+
+    >>> x = jnp.array([[1, 2], [3, 4]])
+    >>> x[jnp.tril_indices_from(x)]
+    Array([1, 3, 4], dtype=int32)"""
     n, m = _sizes("tril_indices_from", arr)
     return tril_indices(n, k, m)
 
 
 def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
-    """`triu_indices` for the shape of a matrix."""
+    """The places of the upper triangle of this matrix.
+
+    Args:
+        arr: a matrix, of which only the shape matters.
+        k: the first diagonal of the triangle: 0 is the main one, positive ones lie above it.
+    Returns:
+        Two arrays: the row and the column of every place.
+
+    >>> x = jnp.array([[1, 2], [3, 4]])
+    >>> x[jnp.triu_indices_from(x)]
+    Array([1, 2, 4], dtype=int32)"""
     n, m = _sizes("triu_indices_from", arr)
     return triu_indices(n, k, m)
 
@@ -153,7 +237,16 @@ def _sizes(name: str, arr: Any) -> tuple[int, ...]:
 
 
 def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
-    """The places of the main diagonal of an array with `ndim` axes of size n."""
+    """The places of the main diagonal of an array whose axes have one size.
+
+    Args:
+        n: the size of every axis.
+        ndim: the number of axes.
+    Returns:
+        A tuple of `ndim` equal arrays.
+
+    >>> jnp.diag_indices(3)
+    (Array([0, 1, 2], dtype=int32), Array([0, 1, 2], dtype=int32))"""
     n, ndim = operator.index(n), operator.index(ndim)
     if n < 0:
         raise ValueError(f"n argument to diag_indices must be nonnegative, got {n}")
@@ -163,7 +256,15 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
 
 
 def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
-    """The places of the main diagonal of an array, whose axes have one size."""
+    """The places of the main diagonal of this array.
+
+    Args:
+        arr: an array with at least two axes, all of one size.
+    Returns:
+        A tuple of equal arrays, one for each axis.
+
+    >>> jnp.diag_indices_from(jnp.zeros((2, 2)))
+    (Array([0, 1], dtype=int32), Array([0, 1], dtype=int32))"""
     check_arraylike("diag_indices_from", arr)
     shape = typeof(arr).shape
     if len(shape) < 2:
@@ -176,7 +277,18 @@ def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
 def mask_indices(
     n: int, mask_func: Callable[..., Any], k: ArrayLike = 0, *, size: int | None = None
 ) -> tuple[Array, Array]:
-    """The places where `mask_func(ones((n, n)), k)` is not zero."""
+    """The places of a square matrix that a function such as `jnp.triu` leaves.
+
+    Args:
+        n: the number of rows and columns.
+        mask_func: called as `mask_func(ones, k)`; the places where its result is not 0 are taken.
+        k: handed to `mask_func`.
+        size: how many places to return: more are left out, fewer filled up. None returns all.
+    Returns:
+        Two arrays: the row and the column of every place.
+
+    >>> jnp.mask_indices(2, jnp.triu)
+    (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))"""
     i, j = nonzero(mask_func(np.ones((n, n), np.float32), k), size=size)
     return i, j
 
@@ -184,10 +296,19 @@ def mask_indices(
 def fill_diagonal(
     a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: bool = True
 ) -> Array:
-    """`a` with its main diagonal replaced. Needs `inplace=False`: arrays are immutable.
+    """An array with another main diagonal.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.fill_diagonal(jnp.zeros((2, 2)), 5.0, inplace=False)
+    Args:
+        a: an array with at least two axes, of one size if they are more.
+        val: a number or an array; its flattened values are repeated along the diagonal.
+        wrap: whether the diagonal of a tall matrix begins anew after it has ended.
+        inplace: must be False: arrays are immutable.
+    Returns:
+        A new array.
+    Differs from NumPy:
+        `inplace=False` has to be given, and the result used.
+
+    >>> jnp.fill_diagonal(jnp.zeros((2, 2)), 5, inplace=False)
     Array([[5., 0.],
            [0., 5.]], dtype=float32)"""
     if inplace:

@@ -12,9 +12,12 @@ from calque.core.dims import as_size, surely_less
 from calque.core.dtypes import canonicalize, complex_of, is_complex, real_part
 from calque.core.types import ArrayLike, Axes, DTypeLike
 from calque.numpy import ufuncs
-from calque.numpy.creation import asarray, placed, zeros
+from calque.numpy.conversions import asarray
+from calque.numpy.creation import placed, zeros
+from calque.numpy.descriptions.transforms import of_transform
 from calque.numpy.indexing.found_sizes import refuse_empty
 from calque.numpy.joining import concatenate
+from calque.numpy.moving import roll, section
 from calque.numpy.promotion import (
     array_of,
     canonical_axes,
@@ -23,7 +26,7 @@ from calque.numpy.promotion import (
     promote_inexact,
     result_dtype,
 )
-from calque.numpy.shaping import moveaxis, roll, section, where
+from calque.numpy.shaping import moveaxis, where
 from calque.numpy.signatures import Placement
 from calque.ops import fft as lax_fft
 from calque.ops.sizes import as_number, places
@@ -146,7 +149,7 @@ def _one_axis(kind: str, axis: int, n: int) -> Callable[[Any], Any]:
     return lambda x: moveaxis(lax_fft.fft(moveaxis(x, axis, -1), kind, (n,)), -1, axis)
 
 
-def _one(name: str, kind: str, doc: str) -> Any:
+def _one(name: str, kind: str) -> Any:
     def transform(
         a: Any, n: int | None = None, axis: int | None = -1, norm: str | None = None
     ) -> Any:
@@ -159,7 +162,7 @@ def _one(name: str, kind: str, doc: str) -> Any:
             name, kind, a, None if n is None else (n,), (-1 if axis is None else axis,), norm
         )
 
-    return ufuncs.named(transform, name, doc, "calque.numpy.fft")
+    return ufuncs.named(transform, name, of_transform(name), "calque.numpy.fft")
 
 
 def _check_axis(name: str, axis: Any) -> None:
@@ -170,7 +173,7 @@ def _check_axis(name: str, axis: Any) -> None:
         )
 
 
-def _two(name: str, kind: str, doc: str) -> Any:
+def _two(name: str, kind: str) -> Any:
     def transform(
         a: Any, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
     ) -> Any:
@@ -178,48 +181,49 @@ def _two(name: str, kind: str, doc: str) -> Any:
             raise ValueError(f"calque.numpy.fft.{name} only supports 2 axes. Got axes = {axes}.")
         return _transform(name, kind, a, s, axes, norm)
 
-    return ufuncs.named(transform, name, doc, "calque.numpy.fft")
+    return ufuncs.named(transform, name, of_transform(name), "calque.numpy.fft")
 
 
-def _many(name: str, kind: str, doc: str) -> Any:
+def _many(name: str, kind: str) -> Any:
     def transform(
         a: Any, s: Any = None, axes: Sequence[int] | None = None, norm: str | None = None
     ) -> Any:
         return _transform(name, kind, a, s, axes, norm)
 
-    return ufuncs.named(transform, name, doc, "calque.numpy.fft")
+    return ufuncs.named(transform, name, of_transform(name), "calque.numpy.fft")
 
 
-_EXAMPLE = (
-    "\n\n    >>> import calque.numpy as jnp\n    >>> jnp.fft.fft(jnp.ones(4))\n    Array([4.+0.j,"
-    " 0.+0.j, 0.+0.j, 0.+0.j], dtype=complex64)"
-)
-fft = _one(
-    "fft",
-    "FFT",
-    "The discrete Fourier transform along an axis, cut or filled to n points." + _EXAMPLE,
-)
-ifft = _one("ifft", "IFFT", "The inverse Fourier transform along an axis.")
-rfft = _one("rfft", "RFFT", "The Fourier transform of real values: its first n // 2 + 1 points.")
-irfft = _one(
-    "irfft", "IRFFT", "The real inverse of `rfft`, with n points (an even number by default)."
-)
-fft2 = _two("fft2", "FFT", "The Fourier transform over two axes.")
-ifft2 = _two("ifft2", "IFFT", "The inverse Fourier transform over two axes.")
-rfft2 = _two("rfft2", "RFFT", "The Fourier transform of real values over two axes.")
-irfft2 = _two("irfft2", "IRFFT", "The real inverse of `rfft2`.")
-fftn = _many("fftn", "FFT", "The Fourier transform over several axes, all by default.")
-ifftn = _many("ifftn", "IFFT", "The inverse Fourier transform over several axes, all by default.")
-rfftn = _many(
-    "rfftn", "RFFT", "The Fourier transform of real values over several axes, all by default."
-)
-irfftn = _many("irfftn", "IRFFT", "The real inverse of `rfftn`.")
+fft = _one("fft", "FFT")
+ifft = _one("ifft", "IFFT")
+rfft = _one("rfft", "RFFT")
+irfft = _one("irfft", "IRFFT")
+fft2 = _two("fft2", "FFT")
+ifft2 = _two("ifft2", "IFFT")
+rfft2 = _two("rfft2", "RFFT")
+irfft2 = _two("irfft2", "IRFFT")
+fftn = _many("fftn", "FFT")
+ifftn = _many("ifftn", "IFFT")
+rfftn = _many("rfftn", "RFFT")
+irfftn = _many("irfftn", "IRFFT")
 
 _OTHER: Final = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 
 def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """The Fourier transform of values with Hermitian symmetry, given by their first half: real."""
+    """The Fourier transform of values with Hermitian symmetry, which is real; the first half of the
+    values says it all.
+
+    Args:
+        a: an array of the first half, real or complex.
+        n: how many points the transform has; None is `2 * (size - 1)`.
+        axis: the axis to transform.
+        norm: "forward" divides by the number of points here, "backward" (as None) in the inverse,
+            "ortho" by its square root in both.
+    Returns:
+        Real numbers, `n` along the axis.
+
+    >>> jnp.fft.hfft(jnp.array([1.0, 0.0, 0.0]))
+    Array([1., 1., 1., 1.], dtype=float32)"""
     _check_axis("hfft", axis)
     x = ufuncs.conjugate(array_of("hfft", a))
     if norm not in _OTHER:
@@ -228,7 +232,19 @@ def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
 
 
 def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """The inverse of `hfft`."""
+    """The inverse of `hfft`: the first half of values with Hermitian symmetry.
+
+    Args:
+        a: an array of real values.
+        n: how many of the values to take; None is all.
+        axis: the axis to transform.
+        norm: "forward" divides by the number of points in `hfft`, "backward" (as None) here,
+            "ortho" by its square root in both.
+    Returns:
+        Complex numbers, `n // 2 + 1` along the axis.
+
+    >>> jnp.fft.ihfft(jnp.array([1.0, 1.0, 1.0, 1.0]))
+    Array([1.-0.j, 0.-0.j, 0.-0.j], dtype=complex64)"""
     _check_axis("ihfft", axis)
     if norm not in _OTHER:
         _scale("ihfft", norm, False, 1)
@@ -242,11 +258,18 @@ def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
 def fftfreq(
     n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: Placement = None
 ) -> Array:
-    """The frequency of each point of a transform of n values that are d apart.
+    """The frequency that each point of a transform stands for.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.fft.fftfreq(4)
-    Array([ 0.  ,  0.25, -0.5 , -0.25], dtype=float32)"""
+    Args:
+        n: how many points.
+        d: the distance between samples.
+        dtype: of the frequencies; None is float32 (float64 with x64).
+        device: where the array lies: a device or a sharding. None is the default device.
+    Returns:
+        An array of `n` frequencies, in the order of `fft`: from 0 up, then the negative ones.
+
+    >>> jnp.fft.fftfreq(4, 0.5)
+    Array([ 0. ,  0.5, -1. , -0.5], dtype=float32)"""
     n, dtype = _points("fftfreq", n), result_dtype(dtype, canonicalize(float))
     at = places(n)
     at = where(at < (n + 1) // 2, at, at - n)
@@ -257,7 +280,18 @@ def fftfreq(
 def rfftfreq(
     n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: Placement = None
 ) -> Array:
-    """The frequency of each point of a real transform of n values that are d apart."""
+    """The frequency that each point of a transform of real values stands for.
+
+    Args:
+        n: how many values.
+        d: the distance between samples.
+        dtype: of the frequencies; None is float32 (float64 with x64).
+        device: where the array lies: a device or a sharding. None is the default device.
+    Returns:
+        An array of `n // 2 + 1` frequencies, from 0 up.
+
+    >>> jnp.fft.rfftfreq(4, 0.5)
+    Array([0. , 0.5, 1. ], dtype=float32)"""
     n, dtype = _points("rfftfreq", n), result_dtype(dtype, canonicalize(float))
     return _spaced("rfftfreq", places(n // 2 + 1).astype(dtype), n, d, dtype)
 
@@ -284,18 +318,32 @@ def _spaced(name: str, places: Any, n: int, d: Any, dtype: Any) -> Any:
 
 
 def fftshift(x: ArrayLike, axes: Axes | None = None) -> Array:
-    """The zero frequency moved to the middle.
+    """A transform with the frequency 0 moved to the middle.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.fft.fftshift(jnp.arange(4))
-    Array([2, 3, 0, 1], dtype=int32)"""
+    Args:
+        x: an array in the order of `fft`.
+        axes: the axes to shift, an int or several; None is all.
+    Returns:
+        An array of the same shape.
+
+    >>> jnp.fft.fftshift(jnp.fft.fftfreq(4))
+    Array([-0.5 , -0.25,  0.  ,  0.25], dtype=float32)"""
     x = array_of("fftshift", x)
     dims = _axes(axes, x.ndim)
     return roll(x, tuple(x.shape[k] // 2 for k in dims), dims) if dims else x
 
 
 def ifftshift(x: ArrayLike, axes: Axes | None = None) -> Array:
-    """The inverse of `fftshift`."""
+    """The inverse of `fftshift`: the frequency 0 moved from the middle to the front.
+
+    Args:
+        x: an array.
+        axes: the axes to shift, an int or several; None is all.
+    Returns:
+        An array of the same shape, in the order of `fft`.
+
+    >>> jnp.fft.ifftshift(jnp.array([-2, -1, 0, 1]))
+    Array([ 0,  1, -2, -1], dtype=int32)"""
     x = array_of("ifftshift", x)
     dims = _axes(axes, x.ndim)
     return roll(x, tuple(-(x.shape[k] // 2) for k in dims), dims) if dims else x

@@ -18,6 +18,7 @@ from calque.core.primitives import do
 from calque.core.trace import origin, typeof
 from calque.core.trace_state import Tracer
 from calque.core.types import ArrayLike, DTypeLike
+from calque.numpy.moving import section
 from calque.numpy.promotion import (
     as_operand,
     canonical_axis,
@@ -28,15 +29,7 @@ from calque.numpy.promotion import (
     refuse_out,
     result_dtype,
 )
-from calque.numpy.shaping import (
-    atleast_1d,
-    atleast_2d,
-    atleast_3d,
-    expand_dims,
-    ravel,
-    section,
-    transpose,
-)
+from calque.numpy.shaping import atleast_1d, atleast_2d, atleast_3d, expand_dims, ravel, transpose
 
 # ---------------------------------------------------------------- joining and splitting
 
@@ -60,9 +53,18 @@ def parts_of(name: str, arrays: Any) -> list[Any]:
 def concatenate(
     arrays: ArrayLike | Sequence[ArrayLike], axis: int | None = 0, dtype: DTypeLike | None = None
 ) -> Array:
-    """Arrays joined along an axis that they have; along the only axis of their flat forms for None.
+    """Arrays joined along an axis that they have.
 
-    >>> import calque.numpy as jnp
+    Args:
+        arrays: a sequence of arrays with equal sizes but for the axis; an array stands for its
+            slices.
+        axis: the axis; None joins the flattened arrays.
+        dtype: of the result; None is the dtype that the arrays have together.
+    Returns:
+        One array.
+    Differs from NumPy:
+        There is no `out`, and `dtype` casts without a rule.
+
     >>> jnp.concatenate([jnp.arange(2), jnp.arange(3)])
     Array([0, 1, 0, 1, 2], dtype=int32)"""
     parts = parts_of("concatenate", arrays)
@@ -86,7 +88,18 @@ def concatenate(
 
 
 def concat(arrays: ArrayLike | Sequence[ArrayLike], /, *, axis: int | None = 0) -> Array:
-    """Arrays joined along an axis that they have."""
+    """Arrays joined along an axis that they have, as `concatenate`; this is the name in the array
+    API.
+
+    Args:
+        arrays: a sequence of arrays with equal sizes but for the axis.
+        axis: the axis; None joins the flattened arrays.
+    Returns:
+        One array.
+
+    >>> jnp.concat([jnp.ones((1, 2)), jnp.zeros((1, 2))])
+    Array([[1., 1.],
+           [0., 0.]], dtype=float32)"""
     return concatenate(arrays, axis)
 
 
@@ -96,7 +109,19 @@ def stack(
     out: None = None,
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """Arrays of one shape along a new axis."""
+    """Arrays of one shape joined along a new axis.
+
+    Args:
+        arrays: a sequence of arrays, or an array, which stands for its slices.
+        axis: where the new axis stands in the result.
+        out: must be None: arrays are immutable.
+        dtype: of the result; None is the dtype that the arrays have together.
+    Returns:
+        An array with one axis more.
+
+    >>> jnp.stack([jnp.arange(2), jnp.arange(2)], axis=1)
+    Array([[0, 0],
+           [1, 1]], dtype=int32)"""
     refuse_out("stack", out)
     parts = parts_of("stack", arrays)
     shapes = {typeof(a).shape for a in parts}
@@ -109,23 +134,61 @@ def stack(
 
 
 def vstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
-    """Arrays stacked as rows."""
+    """Arrays joined along the first axis; vectors are rows.
+
+    Args:
+        tup: a sequence of arrays, or an array, which stands for its slices.
+        dtype: of the result; None is the dtype that the arrays have together.
+    Returns:
+        An array with at least two axes.
+
+    >>> jnp.vstack([jnp.arange(2), jnp.arange(2)])
+    Array([[0, 1],
+           [0, 1]], dtype=int32)"""
     return concatenate([atleast_2d(a) for a in parts_of("vstack", tup)], axis=0, dtype=dtype)
 
 
 def hstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
-    """Arrays joined side by side."""
+    """Arrays joined side by side: along the second axis, vectors along their only one.
+
+    Args:
+        tup: a sequence of arrays, or an array, which stands for its slices.
+        dtype: of the result; None is the dtype that the arrays have together.
+    Returns:
+        One array.
+
+    >>> jnp.hstack([jnp.ones((2, 1)), jnp.zeros((2, 1))])
+    Array([[1., 0.],
+           [1., 0.]], dtype=float32)"""
     parts = [atleast_1d(a) for a in parts_of("hstack", tup)]
     return concatenate(parts, axis=0 if typeof(parts[0]).ndim == 1 else 1, dtype=dtype)
 
 
 def dstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
-    """Arrays joined along the third axis."""
+    """Arrays joined along the third axis, which arrays of fewer axes get first.
+
+    Args:
+        tup: a sequence of arrays, or an array, which stands for its slices.
+        dtype: of the result; None is the dtype that the arrays have together.
+    Returns:
+        An array with at least three axes.
+
+    >>> jnp.dstack([jnp.arange(2), jnp.arange(2)]).shape
+    (1, 2, 2)"""
     return concatenate([atleast_3d(a) for a in parts_of("dstack", tup)], axis=2, dtype=dtype)
 
 
 def column_stack(tup: ArrayLike | Sequence[ArrayLike]) -> Array:
-    """1-D arrays as the columns of a matrix."""
+    """Vectors as the columns of a matrix.
+
+    Args:
+        tup: a sequence of vectors, or of matrices, which are joined side by side.
+    Returns:
+        A matrix.
+
+    >>> jnp.column_stack([jnp.arange(2), jnp.array([5, 6])])
+    Array([[0, 5],
+           [1, 6]], dtype=int32)"""
     parts = [
         a if typeof(a).ndim >= 2 else transpose(atleast_2d(a))
         for a in parts_of("column_stack", tup)
@@ -138,7 +201,20 @@ def split(
     indices_or_sections: SupportsIndex | Sequence[SupportsIndex] | ArrayLike,
     axis: int = 0,
 ) -> list[Array]:
-    """Equal parts along an axis, or parts that end at the given positions."""
+    """An array cut into parts along an axis.
+
+    Args:
+        ary: an array.
+        indices_or_sections: the number of equal parts, which must divide the size; or the positions
+            at which to cut.
+        axis: the axis to cut along.
+    Returns:
+        A list of arrays.
+
+    >>> jnp.split(jnp.arange(6), 3)
+    [Array([0, 1], dtype=int32), Array([2, 3], dtype=int32), Array([4, 5], dtype=int32)]
+    >>> jnp.split(jnp.arange(4), [1])
+    [Array([0], dtype=int32), Array([1, 2, 3], dtype=int32)]"""
     return _split("split", ary, indices_or_sections, axis)
 
 
@@ -147,7 +223,17 @@ def array_split(
     indices_or_sections: SupportsIndex | Sequence[SupportsIndex] | ArrayLike,
     axis: int = 0,
 ) -> list[Array]:
-    """As `split`, with parts that may differ by one in size."""
+    """An array cut into parts along an axis, of sizes that may differ by one.
+
+    Args:
+        ary: an array.
+        indices_or_sections: the number of parts, or the positions at which to cut.
+        axis: the axis to cut along.
+    Returns:
+        A list of arrays, the larger ones first.
+
+    >>> jnp.array_split(jnp.arange(5), 2)
+    [Array([0, 1, 2], dtype=int32), Array([3, 4], dtype=int32)]"""
     return _split("array_split", ary, indices_or_sections, axis)
 
 
@@ -191,19 +277,46 @@ def _split(name: str, ary: Any, where: Any, axis: int) -> list[Any]:
 def vsplit(
     ary: ArrayLike, indices_or_sections: SupportsIndex | Sequence[SupportsIndex] | ArrayLike
 ) -> list[Array]:
-    """`split` along the first axis."""
+    """An array cut into parts along the first axis.
+
+    Args:
+        ary: an array with at least two axes.
+        indices_or_sections: the number of equal parts, or the positions at which to cut.
+    Returns:
+        A list of arrays.
+
+    >>> jnp.vsplit(jnp.eye(2), 2)
+    [Array([[1., 0.]], dtype=float32), Array([[0., 1.]], dtype=float32)]"""
     return split(ary, indices_or_sections, 0)
 
 
 def hsplit(
     ary: ArrayLike, indices_or_sections: SupportsIndex | Sequence[SupportsIndex] | ArrayLike
 ) -> list[Array]:
-    """`split` along the second axis, the first of 1-D arrays."""
+    """An array cut into parts along the second axis, a vector along its only one.
+
+    Args:
+        ary: an array with at least one axis.
+        indices_or_sections: the number of equal parts, or the positions at which to cut.
+    Returns:
+        A list of arrays.
+
+    >>> jnp.hsplit(jnp.arange(4), 2)
+    [Array([0, 1], dtype=int32), Array([2, 3], dtype=int32)]"""
     return split(ary, indices_or_sections, 0 if typeof(ary).ndim == 1 else 1)
 
 
 def dsplit(
     ary: ArrayLike, indices_or_sections: SupportsIndex | Sequence[SupportsIndex] | ArrayLike
 ) -> list[Array]:
-    """`split` along the third axis."""
+    """An array cut into parts along the third axis.
+
+    Args:
+        ary: an array with at least three axes.
+        indices_or_sections: the number of equal parts, or the positions at which to cut.
+    Returns:
+        A list of arrays.
+
+    >>> [x.shape for x in jnp.dsplit(jnp.ones((1, 2, 4)), 2)]
+    [(1, 2, 2), (1, 2, 2)]"""
     return split(ary, indices_or_sections, 2)

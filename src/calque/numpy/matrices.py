@@ -31,12 +31,22 @@ def eye(
     *,
     device: Placement = None,
 ) -> Array:
-    """Ones on the k-th diagonal.
+    """A matrix with ones on one diagonal and zeros elsewhere.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.eye(2)
-    Array([[1., 0.],
-           [0., 1.]], dtype=float32)"""
+    Args:
+        N: the number of rows.
+        M: the number of columns; None is `N`.
+        k: the diagonal: 0 is the main one, positive ones lie above it. It may be traced.
+        dtype: of the elements; None is float32 (float64 with x64).
+        device: where the array lies: a device or a sharding. None is the default device.
+    Returns:
+        An array of shape `(N, M)`.
+    Differs from NumPy:
+        There is no `order`.
+
+    >>> jnp.eye(2, 3, k=1)
+    Array([[0., 1., 0.],
+           [0., 0., 1.]], dtype=float32)"""
     dtype = result_dtype(dtype, canonicalize(float))
     n, m = canonical_shape((N, N if M is None else M))
     if type(k) is not int and (not is_integer(typeof(k).dtype) or typeof(k).ndim):
@@ -65,5 +75,15 @@ def diagonal_places(n: Any, m: Any, k: Any) -> tuple[Any, Any, Any]:
 
 @seldom_taught
 def identity(n: SupportsIndex, dtype: DTypeLike | None = None) -> Array:
-    """The identity matrix."""
+    """The identity matrix.
+
+    Args:
+        n: the number of rows and columns.
+        dtype: of the elements; None is float32 (float64 with x64).
+    Returns:
+        An array of shape `(n, n)`.
+
+    >>> jnp.identity(2)
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)"""
     return eye(n, dtype=dtype)

@@ -3,133 +3,52 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
 
 from calque.core.arrays import (
+    Array,
     ArrayImpl,
-    adopted,
-    delete_array,
-    from_storage,
-    is_deleted,
-    share,
-    to_numpy,
 )
-from calque.core.avals import ShapedArray
-from calque.core.dtypes import as_dtype, canonicalize, is_complex, is_extended, is_integer
+from calque.core.dtypes import as_dtype, canonicalize, is_complex
 from calque.core.lazy import LazyModule
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.machine.state import Value, process
-from calque.numpy import contractions, reductions, shaping, sorting, ufuncs
+from calque.numpy import contractions, moving, reductions, shaping, sorting, ufuncs
+from calque.numpy.attributes import ATTRIBUTES
 from calque.numpy.calls.cached import cached, with_call_path
 from calque.numpy.calls.marks import python_only
 from calque.numpy.calls.operators import operator
+from calque.numpy.concrete_methods import CONCRETE
 from calque.numpy.indexing import gathering as indexing
-from calque.numpy.indexing.at import At
+from calque.numpy.operator_methods import operators
 from calque.numpy.promotion import convert, is_arraylike
 from calque.numpy.traced_methods import TRACED
 from calque.transforms.devices.sharding_arrays import device_put
 
-sharing = LazyModule("calque.numpy.sharing")
 choosing, arranging = LazyModule("calque.numpy.choosing"), LazyModule("calque.numpy.arranging")
-
-# ---------------------------------------------------------------- operators
-
-
-def _deferring(f: Callable[[Any, Any], Any], swap: bool) -> Callable[[Any, Any], Any]:
-    """An operator that leaves operands it does not know to their own reflected methods."""
-
-    def method(self: Any, other: Any) -> Any:
-        if not isinstance(other, (ArrayImpl, Tracer)) and not is_arraylike(other):
-            # a subclass, a named tuple for one, may know what to do
-            if type(other) in _CONTAINERS or isinstance(other, np.ndarray):
-                raise _unsupported(f.__name__, *((other, self) if swap else (self, other)))
-            return NotImplemented
-        return f(other, self) if swap else f(self, other)
-
-    return method
-
-
-_CONTAINERS: Final = (list, tuple, set, dict)
-
-
-def _unsupported(name: str, left: Any, right: Any) -> TypeError:
-    """An operator met a container of Python, or an array that no dtype describes."""
-    array, other = ("left", right) if isinstance(left, (ArrayImpl, Tracer)) else ("right", left)
-    kinds = ["ArrayImpl" if isinstance(x, ArrayImpl) else type(x).__name__ for x in (left, right)]
-    kind = type(other).__name__
-    remedy = (
-        f"convert the {kind} with jnp.array first"
-        if isinstance(other, (list, tuple, np.ndarray))
-        else f"the {array} operand is an array, and a {kind} holds no array"
-    )
-    return TypeError(
-        f"unsupported operand type(s) for {name}: {kinds[0]!r} and {kinds[1]!r}; {remedy}"
-    )
-
-
-_BINARY: Final[dict[str, Callable[[Any, Any], Any]]] = {
-    "add": ufuncs.add,
-    "sub": ufuncs.subtract,
-    "mul": ufuncs.multiply,
-    "truediv": ufuncs.true_divide,
-    "floordiv": ufuncs.floor_divide,
-    "mod": ufuncs.remainder,
-    "pow": ufuncs.power,
-    "and": ufuncs.bitwise_and,
-    "or": ufuncs.bitwise_or,
-    "xor": ufuncs.bitwise_xor,
-    "lshift": ufuncs.left_shift,
-    "rshift": ufuncs.right_shift,
-}
-_COMPARE: Final = {
-    "eq": ufuncs.equal,
-    "ne": ufuncs.not_equal,
-    "lt": ufuncs.less,
-    "le": ufuncs.less_equal,
-    "gt": ufuncs.greater,
-    "ge": ufuncs.greater_equal,
-}
-_UNARY: Final = {
-    "neg": ufuncs.negative,
-    "pos": ufuncs.positive,
-    "abs": ufuncs.absolute,
-    "invert": ufuncs.bitwise_not,
-}
-
-
-def _divmod(x: Any, y: Any) -> Any:
-    return ufuncs.floor_divide(x, y), ufuncs.remainder(x, y)
-
-
-def operators() -> dict[str, Any]:
-    """The operator protocol by method name."""
-    table: dict[str, Any] = {}
-    for name, f in _BINARY.items():
-        table[f"__{name}__"] = _deferring(f, False)
-        table[f"__r{name}__"] = _deferring(f, True)
-    for name, f in (("matmul", contractions.matmul), ("divmod", _divmod)):
-        table[f"__{name}__"], table[f"__r{name}__"] = _deferring(f, False), _deferring(f, True)
-    for name, f in _COMPARE.items():
-        table[f"__{name}__"] = _deferring(f, False)
-    for name, unary in _UNARY.items():
-        table[f"__{name}__"] = _one(unary)
-    return table
-
-
-def _one(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return lambda self: f(self)
-
 
 # ------------------------------------------------------------ methods that arrays and tracers share
 
 
 def astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
-    """The values in another dtype."""
+    """Gives the values in another dtype.
+
+    Args:
+        dtype: The new dtype; None means float32 (float64 where 64-bit types are enabled). Floats
+            are truncated towards zero to integers; to bool, everything but 0 is True.
+        copy: Whether to copy where the dtype stays the same.
+        device: Where the result goes, a device or a sharding; None leaves it where it is.
+
+    Returns:
+        An array of the same shape.
+
+    >>> jnp.array([1.7, -1.7]).astype(int)
+    Array([ 1, -1], dtype=int32)"""
     if device is not None:
         return device_put(astype(self, dtype, copy), device)
     out = _as_type(self, dtype)
@@ -156,11 +75,35 @@ def _as_type(self: Any, dtype: Any) -> Any:
 def _reshape(
     self: Any, *shape: Any, order: str = "C", copy: bool | None = None, out_sharding: Any = None
 ) -> Any:
+    """Gives the same elements in another shape.
+
+    Args:
+        *shape: The new sizes, or one tuple of them; one may be -1 and follows from the others.
+        order: "C" reads and fills the last axis first, "F" the first one.
+        copy: None and False allow the result to share memory; True asks for a copy.
+        out_sharding: How the result is laid out over devices.
+
+    Returns:
+        An array of the new shape.
+
+    >>> jnp.arange(6).reshape(2, -1)
+    Array([[0, 1, 2],
+           [3, 4, 5]], dtype=int32)"""
     new = shape[0] if len(shape) == 1 else shape
     return shaping.reshape(self, new, order, copy=copy, out_sharding=out_sharding)
 
 
 def _transpose(self: Any, *axes: Any) -> Any:
+    """Gives the array with its axes in another order.
+
+    Args:
+        *axes: The old position of each new axis, or one tuple of them; none reverses all axes.
+
+    Returns:
+        An array.
+
+    >>> jnp.ones((2, 3, 4)).transpose(1, 2, 0).shape
+    (3, 4, 2)"""
     if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list))):
         axes = axes[0]  # type: ignore[assignment]
     return shaping.transpose(self, axes or None)
@@ -168,6 +111,17 @@ def _transpose(self: Any, *axes: Any) -> Any:
 
 @python_only
 def _nonzero(self: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """Finds the positions of the elements that are not zero.
+
+    Args:
+        size: How many positions to give; None gives as many as there are.
+        fill_value: What fills up to `size`; None means 0.
+
+    Returns:
+        A tuple with an array of indices for each axis.
+
+    >>> jnp.array([0, 3, 0, 4]).nonzero()
+    (Array([1, 3], dtype=int32),)"""
     return sorting.nonzero(self, size=size, fill_value=fill_value)
 
 
@@ -181,21 +135,67 @@ def _compress(
     size: int | None = None,
     fill_value: Any = 0,
 ) -> Any:
+    """Gives the slices along an axis for which a condition holds.
+
+    Args:
+        condition: Booleans, one for each slice; those beyond its end are left out.
+        axis: The axis; None flattens the array first.
+        out: Must be None.
+        size: How many slices to give; None gives as many as there are.
+        fill_value: What fills up to `size`.
+
+    Returns:
+        An array.
+
+    >>> jnp.arange(4).compress(jnp.array([True, False, True, False]))
+    Array([0, 2], dtype=int32)"""
     return choosing.compress(condition, self, axis, out=out, size=size, fill_value=fill_value)
 
 
 @python_only
 def _choose(self: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
+    """Picks each element from one of several arrays; this array says from which.
+
+    Args:
+        choices: The arrays to choose from; shapes are broadcast.
+        out: Must be None.
+        mode: What happens to numbers outside: "raise", "wrap" or "clip".
+
+    Returns:
+        An array.
+
+    >>> jnp.array([1, 0]).choose([jnp.array([10, 20]), jnp.array([30, 40])])
+    Array([30, 20], dtype=int32)"""
     return choosing.choose(self, choices, out=out, mode=mode)
 
 
 @python_only
 def _argpartition(self: Any, kth: int, axis: int = -1) -> Any:
+    """Finds positions that bring the `kth` smallest element to its place, smaller ones before it.
+
+    Args:
+        kth: The place.
+        axis: The axis.
+
+    Returns:
+        An array of integers, of the same shape.
+
+    >>> jnp.array([3.0, 1.0, 2.0]).argpartition(0)[0]
+    Array(1, dtype=int32)"""
     return arranging.argpartition(self, kth, axis)
 
 
 def _byteswap(self: Any, inplace: bool = False) -> Any:
-    """The values whose bytes stand in the opposite order."""
+    """Gives the values whose bytes stand in the opposite order.
+
+    Args:
+        inplace: Must be False: arrays are immutable.
+
+    Returns:
+        An array of the same shape and dtype.
+
+    >>> jnp.array([1, 256], "uint16").byteswap()
+    Array([256,   1], dtype=uint16)"""
     if inplace:
         raise NotImplementedError("Array.byteswap: arrays are immutable, inplace must be False")
     dtype = typeof(self).dtype
@@ -208,22 +208,44 @@ def _byteswap(self: Any, inplace: bool = False) -> Any:
     return do.bitcast_convert_type(turned, new_dtype=dtype)
 
 
-def _flat(self: Any) -> Any:
-    raise NotImplementedError("arrays have no property flat: use x.flatten() or x.ravel()")
-
-
 @python_only
 def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
+    """Gives the same bytes as elements of another dtype.
+
+    Args:
+        dtype: The new dtype; None leaves it. Of another width, the last axis becomes longer or
+            shorter.
+        type: Must be None.
+
+    Returns:
+        An array.
+
+    >>> jnp.array([1.0]).view("int32")
+    Array([1065353216], dtype=int32)"""
     if dtype is None:
         return self
     return sorting.view(self, canonicalize(as_dtype(dtype)))
 
 
 def _copy(self: Any) -> Any:
+    """Gives a copy, in memory of its own.
+
+    Returns:
+        An array.
+
+    >>> jnp.arange(3).copy()
+    Array([0, 1, 2], dtype=int32)"""
     return do.copy(self)
 
 
 def _len(self: Any) -> int:
+    """The size of the first axis.
+
+    Returns:
+        An int.
+
+    >>> len(jnp.ones((2, 3)))
+    2"""
     shape = typeof(self).shape
     if not shape:
         raise TypeError("len() of unsized object")
@@ -231,12 +253,29 @@ def _len(self: Any) -> int:
 
 
 def _iter(self: Any) -> Iterator[Any]:
+    """The slices along the first axis, one after the other.
+
+    Returns:
+        An iterator of arrays.
+
+    >>> [int(v) for v in jnp.arange(3)]
+    [0, 1, 2]"""
     if not typeof(self).shape:
         raise TypeError("iteration over a 0-d array")
     return (self[i] for i in range(typeof(self).shape[0]))
 
 
 def _contains(self: Any, value: Any) -> bool:
+    """Whether a value is among the elements of a 1-D array.
+
+    Args:
+        value: A number.
+
+    Returns:
+        A bool.
+
+    >>> 2 in jnp.arange(3)
+    True"""
     if not is_arraylike(value):
         raise TypeError(
             f"Array.__contains__: unsupported operand type {type(value)}: what is looked for is a"
@@ -255,7 +294,46 @@ def _contains(self: Any, value: Any) -> bool:
     return bool(reductions.any(ufuncs.equal(self, value)))
 
 
+def _getitem(self: Any, index: Any) -> Any:
+    """A part of the array: by ints, slices, `...`, None (a new axis), arrays, or a mask.
+
+    Args:
+        index: One of these, or a tuple of them. Positions outside give the nearest element.
+
+    Returns:
+        An array.
+
+    Differs from JAX:
+        A mask needs no fixed number of True elements under `jit`.
+
+    >>> jnp.arange(6).reshape(2, 3)[1, ::2]
+    Array([3, 5], dtype=int32)"""
+    return indexing.getitem(self, index)
+
+
+def _round(self: Any, ndigits: int | None = None) -> Any:
+    """The values rounded to so many decimals, halves to even.
+
+    Args:
+        ndigits: How many; None means 0.
+
+    Returns:
+        An array of the same dtype.
+
+    >>> round(jnp.array([1.25, 2.5]))
+    Array([1., 2.], dtype=float32)"""
+    return sorting.round(self, ndigits or 0)
+
+
 def _setitem(self: Any, index: Any, value: Any) -> None:
+    """Refused: arrays are immutable. Write `x = x.at[index].set(value)`.
+
+    Args:
+        index: The place.
+        value: What would be written.
+
+    >>> jnp.zeros(2).at[0].set(1.0)
+    Array([1., 0.], dtype=float32)"""
     raise TypeError(
         f"{type(self).__name__} objects are immutable: calque arrays do not support item"
         " assignment. Instead of x[idx] = y, use x = x.at[idx].set(y) or another .at[] method."
@@ -266,11 +344,7 @@ def _delitem(self: Any, index: Any) -> None:
     raise TypeError("calque arrays are immutable and do not support item deletion. Use jnp.delete.")
 
 
-def _hash(self: Any) -> int:
-    raise TypeError(
-        f"unhashable type: {type(self).__name__!r}; arrays are compared elementwise. Use id(x), or"
-        " x.tobytes() as a key."
-    )
+# ---------------------------------------------------------------- protocols
 
 
 _namespace: Final[Value[Any]] = process.value("module of array functions", None)
@@ -282,6 +356,16 @@ def set_namespace(module: Any) -> None:
 
 
 def _array_namespace(self: Any, *, api_version: str | None = None) -> Any:
+    """The module of functions on arrays, as the standard for array libraries asks for it.
+
+    Args:
+        api_version: The version of that standard; None takes the newest.
+
+    Returns:
+        The module `calque.numpy`.
+
+    >>> jnp.ones(2).__array_namespace__() is jnp
+    True"""
     versions = ("2021.12", "2022.12", "2023.12", "2024.12")
     if api_version is not None and api_version not in versions:
         raise ValueError(
@@ -300,7 +384,7 @@ _from: Final = {
     "dot": contractions.dot, "trace": contractions.trace, "diagonal": contractions.diagonal,
     "swapaxes": shaping.swapaxes,
     "squeeze": shaping.squeeze, "ravel": shaping.ravel, "flatten": shaping.ravel,
-    "repeat": shaping.repeat, "clip": shaping.clip,
+    "repeat": moving.repeat, "clip": shaping.clip,
     "round": sorting.round, "conj": ufuncs.conjugate, "conjugate": ufuncs.conjugate,
     "take": sorting.take,
     "argsort": sorting.argsort, "sort": sorting.sort, "searchsorted": sorting.searchsorted,
@@ -319,230 +403,17 @@ METHODS: Final[dict[str, Any]] = {
     "choose": _choose,
     "argpartition": _argpartition,
     "byteswap": _byteswap,
-    "flat": property(_flat),
     "__len__": _len,
     "__iter__": _iter,
     "__contains__": _contains,
     "__setitem__": _setitem,
     "__delitem__": _delitem,
-    "__hash__": _hash,
+    "__hash__": None,  # arrays are compared elementwise; x.tobytes() can be a key
     "__array_namespace__": _array_namespace,
-    "__getitem__": lambda self, index: indexing.getitem(self, index),
-    "__round__": lambda self, ndigits=None: sorting.round(self, ndigits or 0),
+    "__getitem__": _getitem,
+    "__round__": _round,
     "__array_priority__": 100,
-    "shape": property(lambda self: self.aval.shape),
-    "dtype": property(lambda self: self.aval.dtype),
-    "ndim": property(lambda self: self.aval.ndim),
-    "size": property(lambda self: self.aval.size),
-    "itemsize": property(lambda self: self.aval.dtype.itemsize),
-    "nbytes": property(lambda self: self.aval.size * self.aval.dtype.itemsize),
-    "weak_type": property(lambda self: self.aval.weak_type),
-    "T": property(lambda self: shaping.transpose(self)),
-    "mT": property(shaping.matrix_transpose),
-    "real": property(lambda self: ufuncs.real(self)),
-    "imag": property(lambda self: ufuncs.imag(self)),
-    "at": property(At),
-}
-
-
-# ---------------------------------------------------------------- concrete arrays
-
-
-def _keys_text(self: Any) -> str:
-    """Random keys: their shape and kind, over the bits that they are made of."""
-    return (
-        f"Array({self.aval.shape}, dtype={self.aval.dtype.name})"
-        f" overlaying:\n{to_numpy(do.random_unwrap(self))}"
-    )
-
-
-def _summands(self: Any) -> str | None:
-    """The text of an array whose parts are still to be added: its elements are nowhere."""
-    sharding = self._extra
-    if sharding is None or not getattr(getattr(sharding, "spec", None), "unreduced", None):
-        return None
-    return f"Array(shape={self.aval.shape}, dtype={self.aval.dtype}, sharding={sharding})"
-
-
-def _repr(self: Any) -> str:
-    if is_extended(self.aval.dtype):
-        return _keys_text(self)
-    summands = _summands(self)
-    if summands is not None:
-        return summands
-    x = to_numpy(self)
-    dtype = f"dtype={self.aval.dtype.name}" + (", weak_type=True" if self.aval.weak_type else "")
-    prefix = "Array("
-    if x.size == 0 and x.ndim != 1:
-        return f"{prefix}[], shape={x.shape}, {dtype})"
-    body = np.array2string(
-        x,
-        separator=", ",
-        prefix=prefix,
-        suffix=",",
-        max_line_width=np.get_printoptions()["linewidth"],
-    )
-    last = body[body.rfind("\n") + 1 :] if "\n" in body else prefix + body
-    wide = len(last) + len(dtype) + 3 > np.get_printoptions()["linewidth"]
-    return f"{prefix}{body},{chr(10) + ' ' * len(prefix) if wide else ' '}{dtype})"
-
-
-def _item(self: Any, *args: Any) -> Any:
-    return to_numpy(self).item(*args)
-
-
-def _scalar(self: Any, what: str) -> Any:
-    if self.aval.size != 1 or self.aval.ndim:
-        raise TypeError(
-            f"Only scalar arrays can be converted to Python scalars; got {self.aval.ndim=}".replace(
-                "self.aval.ndim", "arr.ndim"
-            )
-        )
-    return to_numpy(self)
-
-
-def _bool(self: Any) -> bool:
-    if self.aval.size != 1:
-        raise ValueError(
-            "The truth value of an array with more than one element is ambiguous. Use a.any() or"
-            " a.all()"
-            if self.aval.size
-            else "The truth value of an empty array is ambiguous. Use a.size > 0."
-        )
-    return bool(to_numpy(self).reshape(()))
-
-
-def _index(self: Any) -> int:
-    if not is_integer(self.aval.dtype) or self.aval.ndim:
-        raise TypeError(
-            "Only integer scalar arrays can be converted to a scalar index; got"
-            f" {self.aval.str_short()}"
-        )
-    return int(to_numpy(self))
-
-
-def _np_array(self: Any, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-    if is_extended(self.aval.dtype):
-        raise TypeError(
-            "JAX array with PRNGKey dtype cannot be converted to a NumPy array. Use"
-            f" random.key_data(keys) to get the bits of an array of dtype {self.aval.dtype.name}."
-        )
-    x = to_numpy(self)
-    if dtype is not None and np.dtype(dtype) != x.dtype:
-        if copy is False:
-            raise ValueError(f"a conversion from {x.dtype} to {dtype} needs a copy, but copy=False")
-        return x.astype(dtype)
-    return x.copy() if copy else x
-
-
-def _reduce(self: Any) -> Any:
-    values = to_numpy(self).copy()
-    if is_extended(self.aval.dtype):
-        return from_storage, (values, self.aval)
-    return _rebuild, (values, self.aval.weak_type)
-
-
-def _base_array(self: Any) -> Any:
-    """The words that random keys are made of, in the same memory. As JAX's arrays of keys have."""
-    if not is_extended(self.aval.dtype):
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute '_base_array'")
-    words = ShapedArray(self.shape + self.aval.dtype.impl.key_shape, np.dtype("uint32"))
-    return share(self, words)
-
-
-def _impl(self: Any) -> Any:
-    """The algorithm of random keys. As JAX's arrays of keys have."""
-    if not is_extended(self.aval.dtype):
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute '_impl'")
-    return self.aval.dtype.impl
-
-
-def _rebuild(x: np.ndarray, weak_type: bool) -> Any:
-    return adopted(x, weak_type)
-
-
-def _copied(self: Any) -> Any:
-    make, parts = _reduce(self)
-    return make(*parts)
-
-
-def _deeply_copied(self: Any, memo: Any) -> Any:
-    return _copied(self)
-
-
-def _alive(self: Any) -> Any:
-    """The array itself; RuntimeError when it has been deleted."""
-    if is_deleted(self):
-        to_numpy(self)
-    return self
-
-
-def _begin_copy(self: Any) -> None:
-    _alive(self)  # there is nowhere to copy to: the memory is the host's
-
-
-def _dlpack(
-    self: Any,
-    *,
-    stream: Any = None,
-    max_version: Any = None,
-    dl_device: Any = None,
-    copy: bool | None = None,
-) -> Any:
-    if stream is not None:
-        raise BufferError(f"__dlpack__: arrays on a CPU have no streams, got stream={stream!r}")
-    if dl_device is not None and tuple(dl_device) != (1, 0):
-        raise BufferError(
-            f"__dlpack__: the array is on the CPU, (1, 0), and is not copied to {dl_device=}"
-        )
-    return sharing.export(self, max_version, dl_device, copy)
-
-
-def _as_dtype(self: Any) -> np.dtype[Any]:
-    """What `np.dtype(x)` takes from an array: refused by later versions of JAX."""
-    warnings.warn(
-        "Implicit conversion of an array to a dtype is deprecated; rather than dtype=arr use"
-        " dtype=arr.dtype.",
-        DeprecationWarning,
-        stacklevel=2,
-    )
-    return np.dtype(self.aval.dtype)
-
-
-CONCRETE: Final[dict[str, Any]] = {
-    "_base_array": property(_base_array),
-    "_impl": property(_impl),
-    "__numpy_dtype__": property(_as_dtype),
-    "__repr__": _repr,
-    "__str__": lambda self: (
-        _keys_text(self) if is_extended(self.aval.dtype) else _summands(self) or str(to_numpy(self))
-    ),
-    "__format__": lambda self, spec: (
-        format(to_numpy(self)[()], spec)
-        if self.aval.ndim == 0 and not is_extended(self.aval.dtype)
-        else format(str(self), spec)
-    ),
-    "__bool__": _bool,
-    "__int__": lambda self: int(_scalar(self, "int")),
-    "__float__": lambda self: float(_scalar(self, "float")),
-    "__complex__": lambda self: complex(_scalar(self, "complex")),
-    "__index__": _index,
-    "__array__": _np_array,
-    "__reduce__": _reduce,
-    "__copy__": _copied,
-    "__deepcopy__": _deeply_copied,
-    "__dlpack__": _dlpack,
-    "__dlpack_device__": lambda self: (1, 0),
-    "item": _item,
-    "tolist": lambda self: to_numpy(self).tolist(),
-    "tobytes": lambda self, order="C": to_numpy(self).tobytes(order),
-    "block_until_ready": _alive,
-    "copy_to_host_async": _begin_copy,
-    "delete": lambda self: delete_array(self),
-    "is_deleted": is_deleted,
-    "is_ready": lambda self: _alive(self) is self,
-    "unsafe_buffer_pointer": lambda self: _alive(self)._ptr,
-    "on_device_size_in_bytes": lambda self: self.aval.size * self.aval.dtype.itemsize,
+    **ATTRIBUTES,
 }
 
 
@@ -552,12 +423,15 @@ def attach() -> None:
         if name != "__getitem__":  # of the C type
             setattr(ArrayImpl, name, with_call_path(name, value))
         setattr(Tracer, name, value)
-    ArrayImpl.T = property(cached(METHODS["T"].fget))
+        setattr(Array, name, value)  # where `help` and completion look
+    ArrayImpl.T = property(cached(METHODS["T"].fget), doc=METHODS["T"].__doc__)
     for name, method in operators().items():
         if name not in ("__divmod__", "__rdivmod__"):  # two results: Python's own
             setattr(ArrayImpl, name, operator(name, method))
     for name, value in CONCRETE.items():
         setattr(ArrayImpl, name, value)
+        if not name.startswith("_"):
+            setattr(Array, name, value)
     for name, value in TRACED.items():
         setattr(Tracer, name, value)
 

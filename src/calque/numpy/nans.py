@@ -13,6 +13,7 @@ from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike, DTypeLike
 from calque.numpy import reductions, ufuncs
+from calque.numpy.descriptions.folds import of_fold
 from calque.numpy.promotion import (
     array_of,
     canonical_axes,
@@ -41,9 +42,7 @@ def without_nan(x: Any, value: Any) -> Any:
     return where_(_isnan(x), const(x, value), x) if is_inexact(typeof(x).dtype) else x
 
 
-def _extreme(
-    name: str, fold: Callable[..., Any], neutral: Callable[[Any], Any], doc: str
-) -> Extreme:
+def _extreme(name: str, fold: Callable[..., Any], neutral: Callable[[Any], Any]) -> Extreme:
     def reduction(
         a: ArrayLike,
         axis: FoldAxes | None = None,
@@ -67,18 +66,14 @@ def _extreme(
         )  # a slice of nothing but nan has no extreme
         return where_(every, const(a, np.nan), result)
 
-    return ufuncs.named(reduction, name, doc)
+    return ufuncs.named(reduction, name, of_fold(name))
 
 
-nanmax = _extreme("nanmax", reductions.max, lowest, "The largest value that is not nan, over axes.")
-nanmin = _extreme(
-    "nanmin", reductions.min, highest, "The smallest value that is not nan, over axes."
-)
+nanmax = _extreme("nanmax", reductions.max, lowest)
+nanmin = _extreme("nanmin", reductions.min, highest)
 
 
-def _position(
-    name: str, find: Callable[..., Any], neutral: Callable[[Any], Any], doc: str
-) -> Position:
+def _position(name: str, find: Callable[..., Any], neutral: Callable[[Any], Any]) -> Position:
     def reduction(
         a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
     ) -> Array:
@@ -90,24 +85,14 @@ def _position(
         every = reductions.all(_isnan(a), axis, keepdims=bool(keepdims))
         return where_(every, const(result, -1), result)
 
-    return ufuncs.named(reduction, name, doc)
+    return ufuncs.named(reduction, name, of_fold(name))
 
 
-nanargmax = _position(
-    "nanargmax",
-    reductions.argmax,
-    lowest,
-    "The position of the largest value that is not nan; -1 if all are.",
-)
-nanargmin = _position(
-    "nanargmin",
-    reductions.argmin,
-    highest,
-    "The position of the smallest value that is not nan; -1 if all are.",
-)
+nanargmax = _position("nanargmax", reductions.argmax, lowest)
+nanargmin = _position("nanargmin", reductions.argmin, highest)
 
 
-def _sum_like(name: str, fold: Callable[..., Any], neutral: int, doc: str) -> NanSumLike:
+def _sum_like(name: str, fold: Callable[..., Any], neutral: int) -> NanSumLike:
     def reduction(
         a: ArrayLike,
         axis: FoldAxes | None = None,
@@ -124,29 +109,25 @@ def _sum_like(name: str, fold: Callable[..., Any], neutral: int, doc: str) -> Na
             without_nan(a, neutral), axis, dtype, keepdims=keepdims, initial=initial, where=where
         )
 
-    return ufuncs.named(reduction, name, doc)
+    return ufuncs.named(reduction, name, of_fold(name))
 
 
-nansum = _sum_like("nansum", reductions.sum, 0, "The sum over axes of the values that are not nan.")
-nanprod = _sum_like(
-    "nanprod", reductions.prod, 1, "The product over axes of the values that are not nan."
-)
+nansum = _sum_like("nansum", reductions.sum, 0)
+nanprod = _sum_like("nanprod", reductions.prod, 1)
 
 
-def _cumulative(name: str, scan: Callable[..., Any], neutral: int, doc: str) -> Running:
+def _cumulative(name: str, scan: Callable[..., Any], neutral: int) -> Running:
     def running(
         a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
     ) -> Array:
         refuse_out(name, out)
         return scan(without_nan(array_of(name, a), neutral), axis, dtype)
 
-    return ufuncs.named(running, name, doc)
+    return ufuncs.named(running, name, of_fold(name))
 
 
-nancumsum = _cumulative("nancumsum", reductions.cumsum, 0, "The running sum, nan counting as 0.")
-nancumprod = _cumulative(
-    "nancumprod", reductions.cumprod, 1, "The running product, nan counting as 1."
-)
+nancumsum = _cumulative("nancumsum", reductions.cumsum, 0)
+nancumprod = _cumulative("nancumprod", reductions.cumprod, 1)
 
 
 def _numbers(a: Any, where: Any) -> Any:
@@ -163,9 +144,19 @@ def nanmean(
     keepdims: bool = False,
     where: ArrayLike | None = None,
 ) -> Array:
-    """The mean over axes of the values that are not nan.
+    """The mean of the elements that are not nan, over all axes or some.
 
-    >>> import calque.numpy as jnp
+    Args:
+        a: an array or a number.
+        axis: the axis to fold, or a tuple of axes; None folds all.
+        dtype: of the elements and of the result; None is that of `a`, or float32 for integers and
+            bools.
+        out: must be None: arrays are immutable.
+        keepdims: whether folded axes stay, with size 1.
+        where: bools that broadcast to `a`, true for the elements to take; None takes all.
+    Returns:
+        The means; nan where there is nothing else.
+
     >>> jnp.nanmean(jnp.array([1.0, jnp.nan, 3.0]))
     Array(2., dtype=float32)"""
     refuse_out("nanmean", out)
@@ -191,7 +182,22 @@ def nanvar(
     where: ArrayLike | None = None,
     mean: ArrayLike | None = None,
 ) -> Array:
-    """The variance over axes of the values that are not nan; nan where too few are left."""
+    """The variance of the elements that are not nan, over all axes or some.
+
+    Args:
+        a: an array or a number.
+        axis: the axis to fold, or a tuple of axes; None folds all.
+        dtype: of the elements and of the result; None is the real float dtype of `a`.
+        out: must be None: arrays are immutable.
+        ddof: the sum of squares is divided by the number of elements less this.
+        keepdims: whether folded axes stay, with size 1.
+        where: bools that broadcast to `a`, true for the elements to take; None takes all.
+        mean: the mean, if it is known, with folded axes kept.
+    Returns:
+        The variances; nan where no more than `ddof` elements are left.
+
+    >>> jnp.nanvar(jnp.array([1.0, jnp.nan, 3.0]))
+    Array(1., dtype=float32)"""
     refuse_out("nanvar", out)
     a = array_of("nanvar", a)
     where = None if where is None else reductions.where_mask("nanvar", where)
@@ -231,7 +237,22 @@ def nanstd(
     where: ArrayLike | None = None,
     mean: ArrayLike | None = None,
 ) -> Array:
-    """The standard deviation over axes of the values that are not nan."""
+    """The standard deviation of the elements that are not nan, over all axes or some.
+
+    Args:
+        a: an array or a number.
+        axis: the axis to fold, or a tuple of axes; None folds all.
+        dtype: of the elements and of the result; None is the real float dtype of `a`.
+        out: must be None: arrays are immutable.
+        ddof: the sum of squares is divided by the number of elements less this.
+        keepdims: whether folded axes stay, with size 1.
+        where: bools that broadcast to `a`, true for the elements to take; None takes all.
+        mean: the mean, if it is known, with folded axes kept.
+    Returns:
+        The standard deviations; nan where no more than `ddof` elements are left.
+
+    >>> jnp.nanstd(jnp.array([1.0, jnp.nan, 3.0]))
+    Array(1., dtype=float32)"""
     refuse_out("nanstd", out)
     where = None if where is None else reductions.where_mask("nanstd", where)
     return do.sqrt(nanvar(a, axis, dtype, None, ddof, keepdims, where, mean))

@@ -59,11 +59,21 @@ def arange(
     device: Placement = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Evenly spaced values in [start, stop).
+    """Evenly spaced values from `start` up to `stop`, which is left out.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.arange(2, 8, 3)
-    Array([2, 5], dtype=int32)"""
+    Args:
+        start: the first value; the end, if it is the only argument, and the first value is 0.
+        stop: the end.
+        step: the distance between values, also negative; None is 1.
+        dtype: of the values; None is the dtype that the arguments have together.
+        device: where the array lies: a device or a sharding. None is the default device.
+        out_sharding: how the array lies on a mesh with explicit axes; None leaves it open.
+    Returns:
+        An array of one axis. Under jit the arguments may be traced integers: the size is found
+        while the program runs.
+
+    >>> jnp.arange(2, 10, 3)
+    Array([2, 5, 8], dtype=int32)"""
     if any(isinstance(v, Tracer) for v in (start, stop, step)):
         return _range_found(start, stop, step, dtype)
     values = [v for v in (start, stop, step) if v is not None]
@@ -163,9 +173,21 @@ def linspace(
     *,
     device: Placement = None,
 ) -> Any:
-    """`num` values from start to stop, both included unless `endpoint` is false.
+    """Evenly spaced values from `start` to `stop`.
 
-    >>> import calque.numpy as jnp
+    Args:
+        start: the first value, or an array of first values.
+        stop: the last value, or an array that broadcasts with `start`.
+        num: how many values.
+        endpoint: whether `stop` is the last value, rather than the one after the last.
+        retstep: whether the distance between values is returned as well.
+        dtype: of the values; None is the float dtype of the arguments. For integers values are
+            rounded down.
+        axis: where the new axis stands in the result.
+        device: where the array lies: a device or a sharding. None is the default device.
+    Returns:
+        The values; with `retstep` a pair of the values and their distance.
+
     >>> jnp.linspace(0, 1, 5)
     Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)"""
     check_arraylike("linspace", start, stop)

@@ -27,6 +27,7 @@ from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.core.types import ArrayLike, Axes, DTypeLike
 from calque.numpy import ufuncs
+from calque.numpy.descriptions.folds import of_fold
 from calque.numpy.indexing.found_sizes import refuse_empty
 from calque.numpy.promotion import (
     as_operand,
@@ -159,7 +160,7 @@ def fold(
 
 
 def _sum_like(
-    name: str, primitive: str, neutral: int, doc: str, combine: Binary, params: dict[str, Any]
+    name: str, primitive: str, neutral: int, combine: Binary, params: dict[str, Any]
 ) -> SumLike:
     def reduction(
         a: ArrayLike,
@@ -195,15 +196,13 @@ def _sum_like(
         )
         return convert(result, target) if work != target else result
 
-    return ufuncs.named(reduction, name, doc)
+    return ufuncs.named(reduction, name, of_fold(name))
 
 
 sum = _sum_like(
     "sum",
     "reduce_sum",
     0,
-    "The sum over axes.\n\n    >>> import calque.numpy as jnp\n    >>> jnp.sum(jnp.arange(4),"
-    " keepdims=True)\n    Array([6], dtype=int32)",
     ufuncs.add,
     {"out_sharding": None},
 )
@@ -211,16 +210,12 @@ prod = _sum_like(
     "prod",
     "reduce_prod",
     1,
-    "The product over axes.\n\n    >>> import calque.numpy as jnp\n    >>> jnp.prod(jnp.arange(1,"
-    " 5))\n    Array(24, dtype=int32)",
     ufuncs.multiply,
     {},
 )
 
 
-def _extreme(
-    name: str, primitive: str, neutral: Callable[[Any], Any], combine: Binary, doc: str
-) -> Extreme:
+def _extreme(name: str, primitive: str, neutral: Callable[[Any], Any], combine: Binary) -> Extreme:
     def reduction(
         a: ArrayLike,
         axis: FoldAxes | None = None,
@@ -258,18 +253,14 @@ def _extreme(
             {},
         )
 
-    return ufuncs.named(reduction, name, doc)
+    return ufuncs.named(reduction, name, of_fold(name))
 
 
-max = amax = _extreme(
-    "max", "reduce_max", lowest, ufuncs.maximum, "The largest value over axes; nan if any is nan."
-)
-min = amin = _extreme(
-    "min", "reduce_min", highest, ufuncs.minimum, "The smallest value over axes; nan if any is nan."
-)
+max = amax = _extreme("max", "reduce_max", lowest, ufuncs.maximum)
+min = amin = _extreme("min", "reduce_min", highest, ufuncs.minimum)
 
 
-def _logical(name: str, primitive: str, neutral: bool, doc: str) -> Truth:
+def _logical(name: str, primitive: str, neutral: bool) -> Truth:
     def reduction(
         a: ArrayLike,
         axis: FoldAxes | None = None,
@@ -285,11 +276,11 @@ def _logical(name: str, primitive: str, neutral: bool, doc: str) -> Truth:
         x = convert(x, np.dtype(bool))
         return fold(name, primitive, x, axis, keepdims, where, None, neutral, ufuncs.add, {})
 
-    return ufuncs.named(reduction, name, doc)
+    return ufuncs.named(reduction, name, of_fold(name))
 
 
-all = _logical("all", "reduce_and", True, "Are all values true, over axes?")
-any = _logical("any", "reduce_or", False, "Is any value true, over axes?")
+all = _logical("all", "reduce_and", True)
+any = _logical("any", "reduce_or", False)
 
 
 def count(shape: tuple[int, ...], axes: tuple[int, ...]) -> int:
@@ -326,11 +317,22 @@ def mean(
     *,
     where: ArrayLike | None = None,
 ) -> Array:
-    """The arithmetic mean over axes.
+    """The arithmetic mean, over all axes or some.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.mean(jnp.arange(4))
-    Array(1.5, dtype=float32)"""
+    Args:
+        a: an array or a number.
+        axis: the axis to fold, or a tuple of axes; None folds all. Names stand for mapped axes.
+        dtype: of the elements and of the result; None is that of `a`, or float32 for integers and
+            bools.
+        out: must be None: arrays are immutable.
+        keepdims: whether folded axes stay, with size 1.
+        where: bools that broadcast to `a`, true for the elements to take; None takes all.
+    Returns:
+        The means; nan for no elements. Means of float16 and bfloat16 are made in float32 and
+        rounded once.
+
+    >>> jnp.mean(jnp.array([[1, 2], [3, 6]]), axis=0)
+    Array([2., 4.], dtype=float32)"""
     check_arraylike("mean", a)
     refuse_out("mean", out)
     where = None if where is None else where_mask("mean", where)
@@ -357,11 +359,24 @@ def var(
     mean: ArrayLike | None = None,
     correction: int | float | None = None,
 ) -> Array:
-    """The variance over axes, divided by n - ddof.
+    """The variance, over all axes or some: the mean of the squared distances from the mean.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.var(jnp.arange(4))
-    Array(1.25, dtype=float32)"""
+    Args:
+        a: an array or a number.
+        axis: the axis to fold, or a tuple of axes; None folds all. Names stand for mapped axes.
+        dtype: of the elements and of the result; None is the real float dtype of `a`.
+        out: must be None: arrays are immutable.
+        ddof: the sum of squares is divided by the number of elements less this.
+        keepdims: whether folded axes stay, with size 1.
+        where: bools that broadcast to `a`, true for the elements to take; None takes all.
+        mean: the mean, if it is known, with folded axes kept.
+        correction: another name for `ddof`; only one of the two is given.
+    Returns:
+        The variances, real also for complex numbers; nan where there are no more than `ddof`
+        elements.
+
+    >>> jnp.var(jnp.array([1.0, 2.0, 3.0, 4.0]), ddof=1)
+    Array(1.6666666, dtype=float32)"""
     check_arraylike("var", a)
     refuse_out("var", out)
     where = None if where is None else where_mask("var", where)
@@ -415,7 +430,24 @@ def std(
     mean: ArrayLike | None = None,
     correction: int | float | None = None,
 ) -> Array:
-    """The standard deviation over axes: the square root of `var`."""
+    """The standard deviation, over all axes or some: the square root of `var`.
+
+    Args:
+        a: an array or a number.
+        axis: the axis to fold, or a tuple of axes; None folds all. Names stand for mapped axes.
+        dtype: of the elements and of the result, a float or complex dtype; None is the real float
+            dtype of `a`.
+        out: must be None: arrays are immutable.
+        ddof: the sum of squares is divided by the number of elements less this.
+        keepdims: whether folded axes stay, with size 1.
+        where: bools that broadcast to `a`, true for the elements to take; None takes all.
+        mean: the mean, if it is known, with folded axes kept.
+        correction: another name for `ddof`; only one of the two is given.
+    Returns:
+        The standard deviations, real also for complex numbers.
+
+    >>> jnp.std(jnp.array([1.0, 3.0]))
+    Array(1., dtype=float32)"""
     check_arraylike("std", a)
     refuse_out("std", out)
     where = None if where is None else where_mask("std", where)
@@ -429,7 +461,7 @@ def std(
 # ---------------------------------------------------------------- positions
 
 
-def _position(name: str, primitive: str, doc: str) -> Position:
+def _position(name: str, primitive: str) -> Position:
     def reduction(
         a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
     ) -> Array:
@@ -450,21 +482,17 @@ def _position(name: str, primitive: str, doc: str) -> Position:
             return result
         return keep(result, aval.shape, tuple(range(aval.ndim)) if flat else (k,), True)
 
-    return ufuncs.named(reduction, name, doc)
+    return ufuncs.named(reduction, name, of_fold(name))
 
 
-argmax = _position(
-    "argmax", "argmax", "The position of the largest value; of the first nan if there is one."
-)
-argmin = _position(
-    "argmin", "argmin", "The position of the smallest value; of the first nan if there is one."
-)
+argmax = _position("argmax", "argmax")
+argmin = _position("argmin", "argmin")
 
 
 # ---------------------------------------------------------------- running
 
 
-def _cumulative(name: str, primitive: str, doc: str) -> Running:
+def _cumulative(name: str, primitive: str) -> Running:
     def scan(
         a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
     ) -> Array:
@@ -483,19 +511,26 @@ def _cumulative(name: str, primitive: str, doc: str) -> Running:
             return convert(do[primitive](x, axis=k, reverse=False), target)
         return do[primitive](convert(a, target), axis=k, reverse=False)
 
-    return ufuncs.named(scan, name, doc)
+    return ufuncs.named(scan, name, of_fold(name))
 
 
-cumsum = _cumulative(
-    "cumsum", "cumsum", "The running sum along an axis, of the flattened array for None."
-)
-cumprod = _cumulative(
-    "cumprod", "cumprod", "The running product along an axis, of the flattened array for None."
-)
+cumsum = _cumulative("cumsum", "cumsum")
+cumprod = _cumulative("cumprod", "cumprod")
 
 
 def ptp(a: ArrayLike, axis: Axes | None = None, out: None = None, keepdims: bool = False) -> Array:
-    """The range of values, max - min, over axes."""
+    """The distance from the smallest to the largest element, over all axes or some.
+
+    Args:
+        a: an array or a number.
+        axis: the axis to fold, or a tuple of axes; None folds all.
+        out: must be None: arrays are immutable.
+        keepdims: whether folded axes stay, with size 1.
+    Returns:
+        An array of the dtype of `a`.
+
+    >>> jnp.ptp(jnp.array([3, 9, 5]))
+    Array(6, dtype=int32)"""
     check_arraylike("ptp", a)
     refuse_out("ptp", out)
     return max(a, axis, keepdims=keepdims) - min(a, axis, keepdims=keepdims)

@@ -1,41 +1,35 @@
-"""Changing shapes: reshape, transpose, roll, repeat."""
+"""Other shapes for the same elements, and other axes; where and clip."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, SupportsIndex, overload
+from typing import Any, overload
 
 import numpy as np
 
-from calque.core.arrays import Array, is_concrete
-from calque.core.dims import as_size, is_found, surely_same
-from calque.core.dtypes import canonicalize, is_complex, is_integer
-from calque.core.extents import larger
+from calque.core.arrays import Array
+from calque.core.dims import as_size, surely_same
+from calque.core.dtypes import is_complex
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike, Axes, ShapeLike
 from calque.numpy.creation import canonical_shape, placed
-from calque.numpy.indexing.found_sizes import extent, is_traced_integer, known_extent
+from calque.numpy.indexing.found_sizes import is_traced_integer, known_extent
 from calque.numpy.promotion import (
     as_operand,
     broadcast_shapes,
     canonical_axes,
     canonical_axis,
     check_arraylike,
-    convert,
     ensure,
     promote_dtypes,
     promote_shapes,
-    shape_of,
 )
 from calque.numpy.promotion import (
     broadcast_to as _broadcast_to,
 )
 from calque.numpy.signatures import OutSharding
-from calque.ops.found_sizes import found_size
-from calque.ops.sizes import as_number, index_dtype
-from calque.transforms.functions.checks import raise_if
 
 
 @placed
@@ -47,11 +41,24 @@ def reshape(
     copy: bool | None = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """The same values in another shape; one size may be -1.
+    """The elements of an array in another shape.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.arange(6).reshape(2, -1).shape
-    (2, 3)"""
+    Args:
+        a: an array.
+        shape: the new sizes, a sequence or one int; one of them may be -1 and follows from the
+            others.
+        order: "C" reads and writes the last axis fastest, "F" the first one.
+        copy: True copies. False and None leave it to the compiler: an array is immutable, so
+            nobody can tell.
+        out_sharding: how the result lies on a mesh with explicit axes; None leaves it open.
+    Returns:
+        An array of that shape. It is a value, not a view to write through.
+    Differs from NumPy:
+        Order "A" is refused.
+
+    >>> jnp.reshape(jnp.arange(6), (2, -1))
+    Array([[0, 1, 2],
+           [3, 4, 5]], dtype=int32)"""
     check_arraylike("reshape", a)
     a = as_operand(a)
     old, new = typeof(a).shape, _wanted(typeof(a).shape, shape)
@@ -111,7 +118,19 @@ def _wanted(old: tuple[Any, ...], shape: Any) -> tuple[Any, ...]:
 
 @placed
 def ravel(a: ArrayLike, order: str = "C", *, out_sharding: OutSharding = None) -> Array:
-    """All values in one axis."""
+    """All elements of an array along one axis.
+
+    Args:
+        a: an array.
+        order: "C" reads the last axis fastest, "F" the first one.
+        out_sharding: how the result lies on a mesh with explicit axes; None leaves it open.
+    Returns:
+        An array of one axis.
+    Differs from NumPy:
+        Orders "A" and "K" are refused.
+
+    >>> jnp.ravel(jnp.array([[1, 2], [3, 4]]))
+    Array([1, 2, 3, 4], dtype=int32)"""
     if order == "K":
         raise NotImplementedError(
             "ravel with order='K' is not implemented: arrays have no order of their own, use"
@@ -121,7 +140,16 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: OutSharding = None) -
 
 
 def transpose(a: ArrayLike, axes: Axes | None = None) -> Array:
-    """The axes in another order, reversed for None."""
+    """An array with its axes in another order.
+
+    Args:
+        a: an array.
+        axes: which axis of `a` each axis of the result is; None reverses the order.
+    Returns:
+        An array with `shape[i] == a.shape[axes[i]]`.
+
+    >>> jnp.transpose(jnp.ones((2, 3, 4)), (1, 0, 2)).shape
+    (3, 2, 4)"""
     check_arraylike("transpose", a)
     a = as_operand(a)
     n = typeof(a).ndim
@@ -136,12 +164,29 @@ def transpose(a: ArrayLike, axes: Axes | None = None) -> Array:
 
 
 def permute_dims(a: ArrayLike, /, axes: Sequence[int]) -> Array:
-    """The axes in another order."""
+    """An array with its axes in another order, as `transpose`; this is the name in the array API.
+
+    Args:
+        a: an array.
+        axes: which axis of `a` each axis of the result is.
+    Returns:
+        An array with `shape[i] == a.shape[axes[i]]`.
+
+    >>> jnp.permute_dims(jnp.ones((2, 3)), (1, 0)).shape
+    (3, 2)"""
     return transpose(a, axes)
 
 
 def matrix_transpose(x: ArrayLike, /) -> Array:
-    """The last two axes exchanged."""
+    """Matrices with rows and columns exchanged.
+
+    Args:
+        x: an array with at least two axes; the last two are the matrices.
+    Returns:
+        An array with its last two axes exchanged.
+
+    >>> jnp.matrix_transpose(jnp.ones((5, 2, 3))).shape
+    (5, 3, 2)"""
     check_arraylike("matrix_transpose", x)
     if typeof(x).ndim < 2:
         raise ValueError(
@@ -151,7 +196,16 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
 
 
 def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
-    """Two axes exchanged."""
+    """An array with two axes exchanged.
+
+    Args:
+        a: an array.
+        axis1, axis2: the axes.
+    Returns:
+        An array with the two sizes exchanged.
+
+    >>> jnp.swapaxes(jnp.ones((2, 3, 4)), 0, 2).shape
+    (4, 3, 2)"""
     check_arraylike("swapaxes", a)
     n = typeof(a).ndim
     order = list(range(n))
@@ -161,7 +215,17 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
 
 
 def moveaxis(a: ArrayLike, source: Axes, destination: Axes) -> Array:
-    """Axes moved to other positions, the others in order."""
+    """An array with axes moved to other positions; the others keep their order.
+
+    Args:
+        a: an array.
+        source: an axis, or a sequence of axes.
+        destination: where they stand in the result, as many as `source`.
+    Returns:
+        The array with its axes in the new order.
+
+    >>> jnp.moveaxis(jnp.ones((2, 3, 4)), 0, -1).shape
+    (3, 4, 2)"""
     check_arraylike("moveaxis", a)
     n = typeof(a).ndim
     sources = source if isinstance(source, (tuple, list)) else (source,)
@@ -180,7 +244,16 @@ def moveaxis(a: ArrayLike, source: Axes, destination: Axes) -> Array:
 
 
 def expand_dims(a: ArrayLike, axis: Axes = 0) -> Array:
-    """New axes of size 1, at positions in the result."""
+    """An array with new axes of size 1.
+
+    Args:
+        a: an array.
+        axis: where the new axes stand in the result, an int or several.
+    Returns:
+        An array with the same elements.
+
+    >>> jnp.expand_dims(jnp.arange(3), 0).shape
+    (1, 3)"""
     check_arraylike("expand_dims", a)
     a = as_operand(a)
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
@@ -194,7 +267,16 @@ def expand_dims(a: ArrayLike, axis: Axes = 0) -> Array:
 
 
 def squeeze(a: ArrayLike, axis: Axes | None = None) -> Array:
-    """Axes of size 1 removed: all of them, or those given."""
+    """An array without axes of size 1.
+
+    Args:
+        a: an array.
+        axis: the axes to remove, whose sizes must be 1; None removes all of size 1.
+    Returns:
+        An array with the same elements.
+
+    >>> jnp.squeeze(jnp.ones((1, 3, 1))).shape
+    (3,)"""
     check_arraylike("squeeze", a)
     a = as_operand(a)
     shape = typeof(a).shape
@@ -213,7 +295,18 @@ def squeeze(a: ArrayLike, axis: Axes | None = None) -> Array:
 
 @placed
 def broadcast_to(array: ArrayLike, shape: ShapeLike, *, out_sharding: OutSharding = None) -> Array:
-    """The array repeated to a shape."""
+    """An array repeated to a shape, by the rules of broadcasting.
+
+    Args:
+        array: an array; axes of size 1 are repeated, missing axes come first.
+        shape: the shape of the result.
+        out_sharding: how the result lies on a mesh with explicit axes; None leaves it open.
+    Returns:
+        An array of that shape.
+
+    >>> jnp.broadcast_to(jnp.arange(2), (2, 2))
+    Array([[0, 1],
+           [0, 1]], dtype=int32)"""
     check_arraylike("broadcast_to", array)
     array, shape = as_operand(array), canonical_shape(shape)
     own = typeof(array).shape
@@ -227,7 +320,15 @@ def broadcast_to(array: ArrayLike, shape: ShapeLike, *, out_sharding: OutShardin
 
 
 def broadcast_arrays(*args: ArrayLike) -> list[Array]:
-    """All arrays with their common shape."""
+    """Several arrays, all with the shape that they broadcast to.
+
+    Args:
+        *args: arrays.
+    Returns:
+        A list of arrays, each with its own dtype.
+
+    >>> [x.shape for x in jnp.broadcast_arrays(jnp.ones(3), jnp.ones((2, 1)))]
+    [(2, 3), (2, 3)]"""
     check_arraylike("broadcast_arrays", *args)
     args = tuple(map(as_operand, args))
     shape = broadcast_shapes("broadcast_arrays", *[typeof(a).shape for a in args])
@@ -239,7 +340,15 @@ def atleast_1d(a: ArrayLike, /) -> Array: ...
 @overload
 def atleast_1d(*arys: ArrayLike) -> list[Array]: ...
 def atleast_1d(*arys: ArrayLike) -> Any:
-    """Arrays with at least one axis."""
+    """Arrays with at least one axis.
+
+    Args:
+        *arys: arrays or numbers.
+    Returns:
+        The array, or a list if several were given.
+
+    >>> jnp.atleast_1d(3.0)
+    Array([3.], dtype=float32, weak_type=True)"""
     return _atleast("atleast_1d", 1, arys)
 
 
@@ -248,7 +357,15 @@ def atleast_2d(a: ArrayLike, /) -> Array: ...
 @overload
 def atleast_2d(*arys: ArrayLike) -> list[Array]: ...
 def atleast_2d(*arys: ArrayLike) -> Any:
-    """Arrays with at least two axes; new ones come first."""
+    """Arrays with at least two axes. A vector becomes a row.
+
+    Args:
+        *arys: arrays or numbers.
+    Returns:
+        The array, or a list if several were given.
+
+    >>> jnp.atleast_2d(jnp.arange(3))
+    Array([[0, 1, 2]], dtype=int32)"""
     return _atleast("atleast_2d", 2, arys)
 
 
@@ -257,7 +374,16 @@ def atleast_3d(a: ArrayLike, /) -> Array: ...
 @overload
 def atleast_3d(*arys: ArrayLike) -> list[Array]: ...
 def atleast_3d(*arys: ArrayLike) -> Any:
-    """Arrays with at least three axes."""
+    """Arrays with at least three axes. A vector of n elements gets the shape (1, n, 1), an m by n
+    matrix (m, n, 1).
+
+    Args:
+        *arys: arrays or numbers.
+    Returns:
+        The array, or a list if several were given.
+
+    >>> jnp.atleast_3d(jnp.arange(3)).shape
+    (1, 3, 1)"""
     return _atleast("atleast_3d", 3, arys)
 
 
@@ -274,170 +400,6 @@ def _atleast(name: str, n: int, arys: tuple[Any, ...]) -> Any:
 
     out = [lift(as_operand(a)) for a in arys]
     return out[0] if len(out) == 1 else out
-
-
-def section(x: Any, axis: int, start: int, stop: int) -> Any:
-    """x[..., start:stop, ...] along one axis."""
-    shape = typeof(x).shape
-    if is_found(shape[axis]):
-        return x[(slice(None),) * axis + (slice(larger(start, 0), larger(stop, 0)),)]
-    starts = tuple(start if i == axis else 0 for i in range(len(shape)))
-    limits = tuple(stop if i == axis else d for i, d in enumerate(shape))
-    return do.slice(x, start_indices=starts, limit_indices=limits)
-
-
-def flip(m: ArrayLike, axis: Axes | None = None) -> Array:
-    """The order of elements along axes reversed."""
-    check_arraylike("flip", m)
-    m = as_operand(m)
-    n = typeof(m).ndim
-    axes = (
-        canonical_axes(axis, n)
-        if not isinstance(axis, (tuple, list))
-        else tuple([canonical_axis(i, n) for i in axis])
-    )
-    if len(set(axes)) != len(axes):
-        raise TypeError(f"duplicate value in 'axis': {axis}")
-    return do.rev(m, dimensions=axes)
-
-
-def fliplr(m: ArrayLike) -> Array:
-    """Columns in reverse order."""
-    return flip(m, 1)
-
-
-def flipud(m: ArrayLike) -> Array:
-    """Rows in reverse order."""
-    return flip(m, 0)
-
-
-def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: Axes | None = None) -> Array:
-    """Elements moved along axes, those that leave come back at the other end. Shifts may be
-    traced."""
-    check_arraylike("roll", a)
-    a = as_operand(a)
-    shape = typeof(a).shape
-    if axis is None:
-        return reshape(roll(ravel(a), shift, 0), shape)
-    axes = [
-        canonical_axis(i, len(shape))
-        for i in (axis if isinstance(axis, (tuple, list)) else (axis,))
-    ]
-    rank = len(shape_of(shift))
-    if rank > 1:
-        raise ValueError(
-            f"roll: shift must be a number or of one dimension, got shape {shape_of(shift)}"
-        )
-    several: Any = shift if rank or isinstance(shift, (tuple, list)) else [shift] * len(axes)
-    shifts = list(several)
-    if len(shifts) == 1 and len(axes) > 1:
-        shifts = shifts * len(axes)
-    if len(axes) == 1 and len(shifts) > 1:
-        axes = axes * len(shifts)
-    if len(shifts) != len(axes):
-        raise ValueError(
-            f"Mismatched lengths between shift ({len(shifts)}) and axis ({len(axes)}) for jnp.roll."
-        )
-    for s, k in zip(shifts, axes):
-        a = _roll_one(a, s, k, shape[k])
-    return ensure(a)
-
-
-def _roll_one(a: Any, shift: Any, axis: int, size: int) -> Any:
-    if size == 0:
-        return a
-    try:
-        s = as_size(shift) % size if not is_found(size) else None
-    except TypeError:
-        s = None
-    if s is None:
-        dtype = index_dtype(*typeof(a).shape)
-        own = typeof(shift).dtype
-        n, zero = as_number(size, dtype), as_number(0, dtype)
-        wide = own if own.itemsize > dtype.itemsize else dtype
-        r = convert(do.rem(convert(shift, wide), as_number(size, wide)), dtype)
-        start = do.rem(do.sub(n, do.select_n(do.lt(r, zero), r, do.add(r, n))), n)
-        starts = [start if i == axis else zero for i in range(typeof(a).ndim)]
-        return do.dynamic_slice(
-            do.concatenate(a, a, dimension=axis), *starts, slice_sizes=typeof(a).shape
-        )
-    if s == 0:
-        return a
-    return do.concatenate(
-        section(a, axis, size - s, size), section(a, axis, 0, size - s), dimension=axis
-    )
-
-
-@placed
-def repeat(
-    a: ArrayLike,
-    repeats: ArrayLike | Sequence[int],
-    axis: int | None = None,
-    *,
-    total_repeat_length: int | None = None,
-    out_sharding: OutSharding = None,
-) -> Array:
-    """Each element several times in a row."""
-    check_arraylike("repeat", a)
-    a = as_operand(a)
-    if axis is None:
-        a, axis = ravel(a), 0
-    k = canonical_axis(axis, typeof(a).ndim)
-    if isinstance(repeats, int) and repeats < 0:
-        raise TypeError(f"repeat: repeats must not be negative, got {repeats}")
-    if total_repeat_length is None and isinstance(repeats, int):
-        shape = typeof(a).shape
-        wide = expand_dims(a, k + 1)
-        full = (*shape[: k + 1], repeats, *shape[k + 1 :])
-        return reshape(_broadcast_to(wide, full), (*shape[:k], shape[k] * repeats, *shape[k + 1 :]))
-    return _repeat_by_counts(a, repeats, k, total_repeat_length)
-
-
-def _total(repeats: Any, n: Any) -> Any:
-    """The size that traced counts make."""
-    dtype = typeof(repeats).dtype
-    if not is_integer(dtype) or typeof(repeats).ndim > 1:
-        raise TypeError(
-            "repeat: repeats must be integers, a scalar or a vector, got"
-            f" {typeof(repeats).str_short()}"
-        )
-    c = broadcast_to(convert(repeats, canonicalize(int)), (n,))
-    negative = do.reduce_or(do.lt(c, np.zeros((), canonicalize(int))), axes=(0,))
-    raise_if(negative, lambda: ValueError("repeat: repeats may not contain negative values"))
-    return found_size(do.reduce_sum(c, axes=(0,)), "jnp.repeat")
-
-
-def _repeat_by_counts(a: Any, repeats: Any, axis: int, total: int | None) -> Any:
-    n = typeof(a).shape[axis]
-    if total is None and not is_concrete(repeats):
-        total = _total(repeats, n)
-    counts = np.broadcast_to(np.asarray(repeats), (n,)) if total is None else None
-    if counts is not None:
-        where = np.repeat(np.arange(n, dtype=np.int32), counts)
-        return a[(slice(None),) * axis + (where,)]
-    c = broadcast_to(convert(repeats, canonicalize(int)), (n,))
-    ends = do.cumsum(c, axis=0, reverse=False)
-    nothing = do.broadcast_in_dim(
-        np.zeros((), canonicalize(int)), shape=(total,), broadcast_dimensions=()
-    )
-    passed = nothing.at[ends].add(1, mode="drop")  # how many elements end at each place
-    where_ = do.cumsum(passed, axis=0, reverse=False)
-    return a[(slice(None),) * axis + (do.min(where_, as_number(n - 1, canonicalize(int))),)]
-
-
-def tile(A: ArrayLike, reps: SupportsIndex | Sequence[SupportsIndex]) -> Array:
-    """The array repeated as a whole along its axes."""
-    check_arraylike("tile", A)
-    A = as_operand(A)
-    given = tuple(reps) if isinstance(reps, (tuple, list)) else (reps,)
-    counts = tuple(extent(r, "jnp.tile") for r in given)
-    shape = typeof(A).shape
-    rank = max(len(shape), len(counts))
-    shape, counts = (1,) * (rank - len(shape)) + shape, (1,) * (rank - len(counts)) + counts
-    A = reshape(A, shape)
-    pairs = tuple(x for pair in zip(counts, shape) for x in pair)
-    wide = do.broadcast_in_dim(A, shape=pairs, broadcast_dimensions=tuple(range(1, 2 * rank, 2)))
-    return reshape(wide, tuple(c * d for c, d in zip(counts, shape)))
 
 
 @overload
@@ -459,11 +421,22 @@ def where(
     size: int | None = None,
     fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None,
 ) -> Any:
-    """x where the condition holds, y elsewhere; with one argument, the places where it holds.
+    """Elements of one array where a condition holds, of another elsewhere. With the condition
+    alone, the places where it holds, as `nonzero`.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.where(jnp.array([True, False]), 1, 2)
-    Array([1, 2], dtype=int32, weak_type=True)"""
+    Args:
+        condition: bools; numbers count as true unless they are 0.
+        x: values for where it holds. Both or none of `x` and `y` are given.
+        y: values for elsewhere. All three broadcast.
+        size: with the condition alone, how many places to return: more are left out, fewer filled
+            up. None returns all.
+        fill_value: what fills the places up: a number, or one for each axis; None is 0.
+    Returns:
+        An array of the common shape and dtype; with the condition alone, a tuple of an array for
+        each axis.
+
+    >>> jnp.where(jnp.array([True, False, True]), jnp.arange(3), -1)
+    Array([ 0, -1,  2], dtype=int32)"""
     if x is None and y is None:
         check_arraylike("where", condition)
         return ensure(as_operand(condition)).nonzero(size=size, fill_value=fill_value)
@@ -490,11 +463,19 @@ def where(
 def clip(
     arr: ArrayLike | None = None, /, min: ArrayLike | None = None, max: ArrayLike | None = None
 ) -> Array:
-    """Values limited to [min, max].
+    """Values brought into an interval.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.clip(jnp.arange(4), 1, 2)
-    Array([1, 1, 2, 2], dtype=int32)"""
+    Args:
+        arr: an array of real numbers.
+        min: the lower limit, a number or an array that broadcasts; None is no limit.
+        max: the upper limit, which wins where `min` is larger; None is no limit.
+    Returns:
+        An array of the dtype that the arguments have together.
+    Differs from NumPy:
+        Complex numbers are refused. There is no `out`.
+
+    >>> jnp.clip(jnp.array([-1, 2, 9]), 0, 5)
+    Array([0, 2, 5], dtype=int32)"""
     if arr is None:
         raise ValueError("No input was provided to the clip function.")
     check_arraylike("clip", arr, *(v for v in (min, max) if v is not None))

@@ -16,6 +16,12 @@ _NUMBERS: Final = ("int", "float", "complex")
 
 
 def _no_bool(self: Any) -> bool:
+    if self.aval.shape and self.aval.size != 1:
+        how = "an empty array" if self.aval.size == 0 else "an array with more than one element"
+        raise ValueError(
+            f"The truth value of {how} is ambiguous. Use any() or all(), or compare shapes. Got a"
+            f" traced array of type {self.aval.str_short()}.{origin(self)}"
+        )
     raise errors.TracerBoolConversionError(
         f"Attempted boolean conversion of traced array with shape {self.aval.str_short()}. Its"
         f" value is not known while tracing.{origin(self)}\nUse lax.cond(pred, true_fun, false_fun,"
@@ -29,6 +35,11 @@ def _concretize(kind: str) -> Callable[..., Any]:
     instead = f"Try using `x.astype({kind})` instead, keep" if kind in _NUMBERS else "Keep"
 
     def method(self: Any, *args: Any) -> Any:
+        if kind in _NUMBERS and self.aval.shape:
+            raise TypeError(
+                "Only scalar arrays can be converted to Python scalars. Got a traced array of type"
+                f" {self.aval.str_short()}.{origin(self)}"
+            )
         raise errors.ConcretizationTypeError(
             "Abstract tracer value encountered where concrete value is expected. The"
             f" {kind}() method was called on traced array of type {self.aval.str_short()}, whose"

@@ -25,6 +25,7 @@ from calque.core.trace import VALUES, typeof
 from calque.core.trace_state import Tracer
 from calque.core.types import ArrayLike
 from calque.numpy.calls.marks import python_only
+from calque.numpy.descriptions.universal import of_ufunc
 from calque.numpy.promotion import (
     as_operand,
     check_arraylike,
@@ -73,11 +74,12 @@ def _parameters(f: AnyFunction, *names: str) -> AnyFunction:
 
 
 def unary(
-    name: str, apply: Callable[[Any], Any], promotion: Promotion, doc: str, parameter: str = "x"
+    name: str, apply: Callable[[Any], Any], promotion: Promotion, parameter: str = "x"
 ) -> Unary:
     def ufunc(x: ArrayLike, /) -> Array:
         return to_array(apply(operands(name, promotion, x)[0]))
 
+    doc = of_ufunc(name, promotion.__name__, (parameter,))
     return _parameters(named(ufunc, name, doc), parameter)
 
 
@@ -85,7 +87,6 @@ def binary(
     name: str,
     apply: Callable[[Any, Any], Any],
     promotion: Promotion,
-    doc: str,
     parameters: tuple[str, str] = ("x1", "x2"),
 ) -> Binary:
     def ufunc(x: ArrayLike, y: ArrayLike, /) -> Array:
@@ -101,18 +102,19 @@ def binary(
         x, y = operands(name, promotion, x, y)
         return apply(x, y)
 
+    doc = of_ufunc(name, promotion.__name__, parameters)
     return _parameters(named(ufunc, name, doc), *parameters)
 
 
-def _with_out(name: str, apply: Callable[[Any], Any], doc: str) -> UnaryWithOut:
+def _with_out(name: str, apply: Callable[[Any], Any]) -> UnaryWithOut:
     """`isposinf(x, out=None)`: the predicates that JAX gives an `out`, which must stay None."""
-    f = unary(name, apply, _EXACT, doc)
+    f = unary(name, apply, _EXACT)
 
     def ufunc(x: ArrayLike, /, out: None = None) -> Array:
         refuse_out(name, out)
         return f(x)
 
-    return named(ufunc, name, doc)
+    return named(ufunc, name, of_ufunc(name, _EXACT.__name__, ("x",), with_out=True))
 
 
 _EXACT, _INEXACT, _NUMERIC = promote_dtypes, promote_inexact, promote_numeric
@@ -266,12 +268,6 @@ def _integer_power(x: Any, y: Any) -> Any:
 
 @python_only
 def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """x1 raised to x2, elementwise. An exponent that is a Python int becomes repeated
-    multiplication.
-
-    >>> import calque.numpy as jnp
-    >>> jnp.power(jnp.arange(3.0), 2)
-    Array([0., 1., 4.], dtype=float32)"""
     check_arraylike("power", x1, x2)
     x1, x2 = as_operand(x1), as_operand(x2)
     if type(x2) is int and not (is_integer(typeof(x1).dtype) and x2 < 0):
@@ -295,7 +291,8 @@ def _known_integer(x: Any) -> int | None:
     return int(to_numpy(x))
 
 
-binary_power = binary("power", _power, _EXACT, "x1 raised to x2.")
+binary_power = binary("power", _power, _EXACT)
+power.__doc__ = binary_power.__doc__
 
 
 def _abs(x: Any) -> Any:
@@ -457,85 +454,81 @@ def _ordered(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 # ---------------------------------------------------------------- functions of one operand
 
-negative = unary("negative", _negative, _EXACT, "-x.")
-positive = unary("positive", _positive, _EXACT, "+x.")
-absolute = abs = unary(
-    "absolute", _abs, _EXACT, "The absolute value; the modulus of complex numbers."
-)
-fabs = unary("fabs", _fabs, _INEXACT, "The absolute value, in floating point.")
-sign = unary("sign", do.sign, _EXACT, "-1, 0 or 1; x / |x| for complex numbers.")
-floor = unary("floor", _rounding(do.floor), _EXACT, "The largest integer not above x.")
-ceil = unary("ceil", _rounding(do.ceil), _EXACT, "The smallest integer not below x.")
-rint = unary("rint", _rint, _EXACT, "The nearest integer, halves to even.")
-trunc = unary("trunc", _trunc, _EXACT, "x without its fraction.")
-exp = unary("exp", do.exp, _INEXACT, "e to the power x.")
-exp2 = unary("exp2", do.exp2, _INEXACT, "2 to the power x.")
-expm1 = unary("expm1", do.expm1, _INEXACT, "exp(x) - 1, precise near 0.")
-log = unary("log", do.log, _INEXACT, "The natural logarithm.")
-log1p = unary("log1p", do.log1p, _INEXACT, "log(1 + x), precise near 0.")
-log2 = unary("log2", _log_base(2), _INEXACT, "The logarithm to base 2.")
-log10 = unary("log10", _log_base(10), _INEXACT, "The logarithm to base 10.")
-sin = unary("sin", do.sin, _INEXACT, "The sine.")
-cos = unary("cos", do.cos, _INEXACT, "The cosine.")
-tan = unary("tan", do.tan, _INEXACT, "The tangent.")
-sinh = unary("sinh", do.sinh, _INEXACT, "The hyperbolic sine.")
-cosh = unary("cosh", do.cosh, _INEXACT, "The hyperbolic cosine.")
-tanh = unary("tanh", do.tanh, _INEXACT, "The hyperbolic tangent.")
-arcsin = asin = unary("arcsin", do.asin, _INEXACT, "The inverse sine.")
-arccos = acos = unary("arccos", do.acos, _INEXACT, "The inverse cosine.")
-arctan = atan = unary("arctan", do.atan, _INEXACT, "The inverse tangent.")
-arcsinh = asinh = unary("arcsinh", do.asinh, _INEXACT, "The inverse hyperbolic sine.")
-arccosh = acosh = unary("arccosh", do.acosh, _INEXACT, "The inverse hyperbolic cosine.")
-arctanh = atanh = unary("arctanh", do.atanh, _INEXACT, "The inverse hyperbolic tangent.")
-sqrt = unary("sqrt", do.sqrt, _INEXACT, "The square root; nan below 0.")
-cbrt = unary("cbrt", do.cbrt, _INEXACT, "The cube root.")
-square = unary("square", _square, _EXACT, "x * x.")
-reciprocal = unary("reciprocal", _reciprocal, _INEXACT, "1 / x.")
-deg2rad = radians = unary("deg2rad", _scale(np.pi / 180), _INEXACT, "Degrees to radians.")
-rad2deg = degrees = unary("rad2deg", _scale(180 / np.pi), _INEXACT, "Radians to degrees.")
-conjugate = conj = unary("conjugate", _conjugate, _EXACT, "The complex conjugate.")
-real = unary("real", _real, _EXACT, "The real part.", "val")
-imag = unary("imag", _imag, _EXACT, "The imaginary part.", "val")
-isnan = unary("isnan", _isnan, _EXACT, "Is x not a number?")
-isinf = unary("isinf", _isinf, _EXACT, "Is x infinite?")
-isfinite = unary("isfinite", _isfinite, _EXACT, "Is x neither infinite nor nan?")
-isposinf = _with_out("isposinf", _sign_infinite(np.inf), "Is x positive infinity?")
-isneginf = _with_out("isneginf", _sign_infinite(-np.inf), "Is x negative infinity?")
-signbit = unary("signbit", _signbit, _EXACT, "Is the sign bit of x set?")
-logical_not = unary("logical_not", _NOT, _bools, "Is x zero?")
-bitwise_not = invert = bitwise_invert = unary(
-    "bitwise_not", _NOT, _integers, "The bits of x inverted."
-)
-bitwise_count = unary("bitwise_count", _bitwise_count, _integers, "The number of set bits of |x|.")
+negative = unary("negative", _negative, _EXACT)
+positive = unary("positive", _positive, _EXACT)
+absolute = abs = unary("absolute", _abs, _EXACT)
+fabs = unary("fabs", _fabs, _INEXACT)
+sign = unary("sign", do.sign, _EXACT)
+floor = unary("floor", _rounding(do.floor), _EXACT)
+ceil = unary("ceil", _rounding(do.ceil), _EXACT)
+rint = unary("rint", _rint, _EXACT)
+trunc = unary("trunc", _trunc, _EXACT)
+exp = unary("exp", do.exp, _INEXACT)
+exp2 = unary("exp2", do.exp2, _INEXACT)
+expm1 = unary("expm1", do.expm1, _INEXACT)
+log = unary("log", do.log, _INEXACT)
+log1p = unary("log1p", do.log1p, _INEXACT)
+log2 = unary("log2", _log_base(2), _INEXACT)
+log10 = unary("log10", _log_base(10), _INEXACT)
+sin = unary("sin", do.sin, _INEXACT)
+cos = unary("cos", do.cos, _INEXACT)
+tan = unary("tan", do.tan, _INEXACT)
+sinh = unary("sinh", do.sinh, _INEXACT)
+cosh = unary("cosh", do.cosh, _INEXACT)
+tanh = unary("tanh", do.tanh, _INEXACT)
+arcsin = asin = unary("arcsin", do.asin, _INEXACT)
+arccos = acos = unary("arccos", do.acos, _INEXACT)
+arctan = atan = unary("arctan", do.atan, _INEXACT)
+arcsinh = asinh = unary("arcsinh", do.asinh, _INEXACT)
+arccosh = acosh = unary("arccosh", do.acosh, _INEXACT)
+arctanh = atanh = unary("arctanh", do.atanh, _INEXACT)
+sqrt = unary("sqrt", do.sqrt, _INEXACT)
+cbrt = unary("cbrt", do.cbrt, _INEXACT)
+square = unary("square", _square, _EXACT)
+reciprocal = unary("reciprocal", _reciprocal, _INEXACT)
+deg2rad = radians = unary("deg2rad", _scale(np.pi / 180), _INEXACT)
+rad2deg = degrees = unary("rad2deg", _scale(180 / np.pi), _INEXACT)
+conjugate = conj = unary("conjugate", _conjugate, _EXACT)
+real = unary("real", _real, _EXACT, "val")
+imag = unary("imag", _imag, _EXACT, "val")
+isnan = unary("isnan", _isnan, _EXACT)
+isinf = unary("isinf", _isinf, _EXACT)
+isfinite = unary("isfinite", _isfinite, _EXACT)
+isposinf = _with_out("isposinf", _sign_infinite(np.inf))
+isneginf = _with_out("isneginf", _sign_infinite(-np.inf))
+signbit = unary("signbit", _signbit, _EXACT)
+logical_not = unary("logical_not", _NOT, _bools)
+bitwise_not = invert = bitwise_invert = unary("bitwise_not", _NOT, _integers)
+bitwise_count = unary("bitwise_count", _bitwise_count, _integers)
 
 # ---------------------------------------------------------------- functions of two operands
 
 _XY = ("x", "y")  # the names of the parameters; else x1 and x2
 
-add = binary("add", _add, _EXACT, "x + y.")
-subtract = binary("subtract", _subtract, _EXACT, "x - y.")
-multiply = binary("multiply", _multiply, _EXACT, "x * y.")
-true_divide = divide = binary("true_divide", do.div, _INEXACT, "x / y.")
-floor_divide = binary("floor_divide", _floor_divide, _NUMERIC, "x // y.")
-remainder = mod = binary("remainder", _remainder, _NUMERIC, "x % y, with the sign of y.")
-fmod = binary("fmod", _fmod, _NUMERIC, "The remainder with the sign of x.")
+add = binary("add", _add, _EXACT)
+subtract = binary("subtract", _subtract, _EXACT)
+multiply = binary("multiply", _multiply, _EXACT)
+true_divide = divide = binary("true_divide", do.div, _INEXACT)
+floor_divide = binary("floor_divide", _floor_divide, _NUMERIC)
+remainder = mod = binary("remainder", _remainder, _NUMERIC)
+fmod = binary("fmod", _fmod, _NUMERIC)
 pow = power
-maximum = binary("maximum", do.max, _EXACT, "The larger value; nan if either is.")
-minimum = binary("minimum", do.min, _EXACT, "The smaller value; nan if either is.")
-arctan2 = atan2 = binary("arctan2", do.atan2, _INEXACT, "The angle of the point (y, x).")
-nextafter = binary("nextafter", do.nextafter, _INEXACT, "The next float after x towards y.", _XY)
-bitwise_and = binary("bitwise_and", _AND, _integers, "x & y.")
-bitwise_or = binary("bitwise_or", _OR, _integers, "x | y.")
-bitwise_xor = binary("bitwise_xor", do.xor, _integers, "x ^ y.")
-left_shift = binary("left_shift", do.shift_left, _shifted, "x << y.", _XY)
-bitwise_left_shift = binary("bitwise_left_shift", do.shift_left, _shifted, "x << y.", _XY)
-right_shift = bitwise_right_shift = binary("right_shift", _right_shift, _shifted, "x >> y.")
-logical_and = binary("logical_and", _AND, _bools, "Are both true?")
-logical_or = binary("logical_or", _OR, _bools, "Is either true?")
-logical_xor = binary("logical_xor", do.xor, _bools, "Is exactly one true?")
-equal = binary("equal", do.eq, _EXACT, "x == y.", _XY)
-not_equal = binary("not_equal", do.ne, _EXACT, "x != y.", _XY)
-less = binary("less", _ordered(do.lt), _EXACT, "x < y.", _XY)
-less_equal = binary("less_equal", _ordered(do.le), _EXACT, "x <= y.", _XY)
-greater = binary("greater", _ordered(do.gt), _EXACT, "x > y.", _XY)
-greater_equal = binary("greater_equal", _ordered(do.ge), _EXACT, "x >= y.", _XY)
+maximum = binary("maximum", do.max, _EXACT)
+minimum = binary("minimum", do.min, _EXACT)
+arctan2 = atan2 = binary("arctan2", do.atan2, _INEXACT)
+nextafter = binary("nextafter", do.nextafter, _INEXACT, _XY)
+bitwise_and = binary("bitwise_and", _AND, _integers)
+bitwise_or = binary("bitwise_or", _OR, _integers)
+bitwise_xor = binary("bitwise_xor", do.xor, _integers)
+left_shift = binary("left_shift", do.shift_left, _shifted, _XY)
+bitwise_left_shift = binary("bitwise_left_shift", do.shift_left, _shifted, _XY)
+right_shift = bitwise_right_shift = binary("right_shift", _right_shift, _shifted)
+logical_and = binary("logical_and", _AND, _bools)
+logical_or = binary("logical_or", _OR, _bools)
+logical_xor = binary("logical_xor", do.xor, _bools)
+equal = binary("equal", do.eq, _EXACT, _XY)
+not_equal = binary("not_equal", do.ne, _EXACT, _XY)
+less = binary("less", _ordered(do.lt), _EXACT, _XY)
+less_equal = binary("less_equal", _ordered(do.le), _EXACT, _XY)
+greater = binary("greater", _ordered(do.gt), _EXACT, _XY)
+greater_equal = binary("greater_equal", _ordered(do.ge), _EXACT, _XY)

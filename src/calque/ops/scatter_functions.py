@@ -163,13 +163,25 @@ def scatter_apply(
     unique_indices: bool = False,
     mode: str | GatherScatterMode | None = None,
 ) -> Any:
-    """`operand` with a function of scalars applied to elements of it, once for each time that they
-    are named.
+    """Applies a function to elements of an array, once for each time that they are named.
+
+    Args:
+        operand: An array.
+        scatter_indices: Integers; the last dimension holds the position of one window.
+        func: A function from a scalar to a scalar of the same dtype.
+        dimension_numbers: How the dimensions of operand, indices and windows belong together.
+        update_shape: The shape that updates would have.
+        indices_are_sorted: A promise that the positions come in order.
+        unique_indices: A promise that no element comes twice.
+        mode: What happens to windows that are not inside: "clip" moves them, "drop", which None
+            means, leaves them out, and "promise_in_bounds" says that there are none.
+
+    Returns:
+        An array of the shape and dtype of `operand`.
 
     >>> rows = lax.ScatterDimensionNumbers((), (0,), (0,))
     >>> lax.scatter_apply(jnp.ones(3), jnp.array([[1]]), lambda x: x + 1, rows, update_shape=(1,))
-    Array([1., 2., 1.], dtype=float32)
-    """
+    Array([1., 2., 1.], dtype=float32)"""
     x = as_operand(operand)
     scalar = ShapedArray((), typeof(x).dtype)
     closed = trace_to_jaxpr(

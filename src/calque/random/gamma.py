@@ -23,10 +23,10 @@ from calque.core.types import ArrayLike, DTypeLike, ShapeLike
 from calque.numpy.creation import canonical_shape, placed
 from calque.numpy.promotion import check_arraylike, convert
 from calque.numpy.signatures import OutSharding
+from calque.ops.broadcasting import broadcast
 from calque.ops.common import move
 from calque.ops.convert import stop_gradient
 from calque.ops.kinds import not_linear
-from calque.ops.layout import broadcast
 from calque.ops.random.keys import impl_of, need_key
 from calque.ops.special import random_gamma_grad
 from calque.random.distributions import exponential, real_normal

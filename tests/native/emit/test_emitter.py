@@ -163,12 +163,6 @@ def test_text_of_a_shared_math_function():
     check("exp2", emitter.write_math_function(f, emitter.CodeOptions(exact=True, tag="_o2")))
 
 
-def test_calls_of_math_functions_are_reported():
-    f = written(math(), outline=True, tag="_o2")
-    assert set(f.math) == {"vm_exp2_f32_8_o2"}
-    assert f.math["vm_exp2_f32_8_o2"] == MathFunction("exp2", ("f32",), "f32", 8)
-
-
 def test_writing_twice_gives_the_same_text():
     for make_body in KERNELS.values():
         body = make_body()

@@ -14,11 +14,10 @@ from calque.machine.caches import Entries
 from calque.machine.code import diskcache
 from calque.native.emit import emitter, kernels, objects
 from calque.native.emit.kernels import compile_kernels
-from calque.native.emit.math_functions import definition
 from calque.native.loops.canonical import canonical
 from calque.native.loops.tree import Acc, For, Recurrence, State, Store
-from calque.native.scalars.expr import Buffer, const, ex, load, make, param, ref, var, walk
-from tests.native.run_kernel import array, call, run, run_plain, words
+from calque.native.scalars.expr import Buffer, const, ex, load, make, param, ref, var
+from tests.native.run_kernel import call, words
 
 GOLDENS = pathlib.Path(__file__).parent / "goldens"
 c, f32 = const, lambda v: const(v, "f32")
@@ -48,51 +47,6 @@ def rows(names="xynm", inner=None):
             ),
         ),
     )
-
-
-def test_names_stand_in_no_key():
-    assert canonical(scaled()).key == canonical(scaled("abcd")).key
-    assert canonical(rows()).key == canonical(rows("yxmn")).key
-    assert canonical(rows()).key != canonical(scaled()).key
-
-
-def test_what_matters_stands_in_the_key():
-    keys = {
-        canonical(scaled(extra=v, factor=f)).key
-        for v in (1.0, 2.0)
-        for f in (None, f32(3.0), f32(-0.0), f32(0.0))
-    }
-    assert len(keys) == 8
-    assert (
-        canonical(rows()).key != canonical(rows(inner=c(5))).key != canonical(rows(inner=c(6))).key
-    )
-
-
-def test_leading_extents_stand_in_no_key():
-    def first(extent):
-        i, x = var("i", var("n")), Buffer("x", (extent, 4), "f32")
-        return (For(i, (Store(x, (i, c(0)), f32(1.0)),)),)
-
-    assert (
-        canonical(first(c(10))).key == canonical(first(c(20))).key == canonical(first(var("q"))).key
-    )
-
-
-def test_order_of_arguments():
-    o = canonical(rows("abkl"))
-    assert (
-        [b.name for b in o.buffers] == ["a", "b"] and set(o.sizes) == {"k", "l"} and o.params == []
-    )
-    assert [p.attr[0] for p in canonical(scaled("qrst")).params] == ["qp"]
-
-
-def test_keys_of_deep_and_shared_expressions_are_linear():
-    n = var("n")
-    i, x = var("i", n), Buffer("x", (n,), "f32")
-    e = load(x, (i,))
-    for _ in range(20_000):
-        e = ex("add", e, e)
-    assert len(canonical((For(i, (Store(x, (i,), e),)),)).key) < 1_000_000
 
 
 def test_equal_kernels_compile_once():
@@ -223,80 +177,6 @@ def test_texts():
     )
     with pytest.raises(ValueError, match="no text"):
         k.text("wasm")
-
-
-def test_math_functions_are_strict_in_line_and_shared():
-    """The same bits in line, called, as vectors, as scalars and in tails."""
-    assert all(
-        e.attr == "strict"
-        for e in walk(definition("exp", ("f32",), "f32"), set())
-        if e.op in ("add", "sub", "mul") and e.dtype == "f32"
-    )
-    n = var("n")
-    i, x, y = var("i", n), array("x", "f32", n), array("y", "f32", n)
-    a = np.linspace(-20, 20, 77).astype("f4")
-    results = []
-    for name in ("exp", "sin", "tanh"):
-        e = make(name, (load(x, (i,)),), "f32")
-        for kind, width in (("serial", 1), ("vector", 16), ("vector", 32)):
-            out = np.zeros(77, "f4")
-            run((For(i, (Store(y, (i,), e),), (), kind, width),), {x: a, y: out, "n": 77})
-            results.append(out)
-            out = np.zeros(77, "f4")
-            run(
-                (
-                    For(
-                        i,
-                        (
-                            Store(
-                                y,
-                                (i,),
-                                ex(
-                                    "add",
-                                    make("exp", (e,), "f32"),
-                                    ex("sub", make("log", (e,), "f32"), e),
-                                ),
-                            ),
-                        ),
-                        (),
-                        kind,
-                        width,
-                    ),
-                ),
-                {x: a, y: out, "n": 77},
-            )
-        for r in results[1:]:
-            np.testing.assert_array_equal(results[0], r)
-        results.clear()
-
-
-def test_what_is_rare():
-    n = var("n")
-    i, x, y = var("i", n), array("x", "f32", n), array("y", "f32", n)
-    v = load(x, (i,))
-    e = make("rare", (ex("gt", v, f32(10.0)), v, ex("neg", ex("sqrt", v))), "f32")
-    for kind, width in (("serial", 1), ("vector", 32)):
-        for a in (np.arange(50, dtype="f4"), np.zeros(50, "f4")):
-            out = np.zeros(50, "f4")
-            text = run_plain(
-                (For(i, (Store(y, (i,), e),), (), kind, width),), {x: a, y: out, "n": 50}
-            )
-            np.testing.assert_array_equal(out, np.where(a > 10, -np.sqrt(a), a))
-            assert "label %r" in text
-
-
-@pytest.mark.parametrize("dtype", ["f16", "bf16"])
-def test_math_of_narrow_floats(dtype):
-    from tests.native.run_kernel import NP
-
-    n = var("n")
-    i, x, y = var("i", n), array("x", dtype, n), array("y", dtype, n)
-    a, out = np.linspace(-3, 3, 45).astype(NP[dtype]), np.zeros(45, NP[dtype])
-    run(
-        (For(i, (Store(y, (i,), make("exp", (load(x, (i,)),), dtype)),), (), "vector", 32),),
-        {x: a, y: out, "n": 45},
-    )
-    np.testing.assert_array_equal(out, np.exp(a.astype("f8")).astype("f4").astype(NP[dtype]))
 
 
 def collatz():

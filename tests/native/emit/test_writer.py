@@ -4,7 +4,7 @@ from calque.native.emit.emitter import SUBJECTS
 from calque.native.emit.lanes import SCALAR, Lanes
 from calque.native.emit.values import OPERATIONS, operand, value
 from calque.native.emit.writer import CodeOptions, Writer
-from calque.native.scalars.expr import const, ex, load, param, ref, var
+from calque.native.scalars.expr import const, ex, load, param, var
 from tests.native.run_kernel import array
 
 n = var("n")
@@ -81,17 +81,6 @@ def test_a_uniform_value_is_spread_where_it_is_made():
     assert operand(w, p, lanes) == v and lines(w) == [2, 0, 0]
     assert operand(w, const(2.0, "f32"), lanes) == "splat (float 0x4000000000000000)"
     assert value(w, j, lanes) != "%j" and value(w, j, SCALAR) == "%j"
-
-
-def test_lanes_are_handed_on_and_never_changed():
-    lanes = Lanes(8, "i", frozenset({"i", "s"}), "%mask", None)
-    part = lanes.only("%some")
-    assert (lanes.active, part.active) == ("%mask", "%some")
-    assert part.vary(ref("s", "f32")) and not part.vary(n)
-    assert lanes.holding("s") is lanes and lanes.holding("t") is SCALAR
-    inside = lanes.seeing(["l", "r"])
-    assert inside.vary(ref("l", "f32")) and not inside.vary(i) and inside.exist == "%mask"
-    assert not SCALAR.seeing(["l"]).varying and lanes.parts(4) == Lanes(4)
 
 
 def test_every_subject_fills_the_tables():

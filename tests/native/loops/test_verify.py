@@ -2,12 +2,12 @@
 
 import pytest
 
-from calque.native.loops.tree import Acc, Fold, For, Store
+from calque.native.loops.tree import Acc, Fold, For, Recurrence, State, Store, statements
 from calque.native.loops.verify import MalformedKernel, verify
 from calque.native.scalars.expr import Buffer, const, ex, load, ref, var
 
-n = var("n")
-i = var("i", n)
+n, m = var("n"), var("m")
+i, j = var("i", n), var("j", m)
 X, Y, TOTAL = Buffer("x", (n,), "f32"), Buffer("y", (n,), "f32"), Buffer("total", (), "f32")
 
 
@@ -65,3 +65,50 @@ def test_folds_in_rounds_are_two_loops_in_the_end() -> None:
     verify(body, chosen="vectors")
     with pytest.raises(MalformedKernel, match=r"goes in rounds of ., which is one loop"):
         verify(body)
+
+
+def broken():
+    x, y = Buffer("x", (n, m), "f32"), Buffer("y", (n,), "f32")
+    s = Store(y, (i,), const(0.0, "f32"))
+    yield "is used outside", (For(i, (s,)), s)
+    yield "is not known", (For(i, (Store(y, (i,), ref("z", "f32")),)),)
+    yield "f32 wanted", (For(i, (Store(y, (i,), const(1, "i32")),)),)
+    yield "is an input", (For(i, (For(j, (Store(x, (i, j), const(0.0, "f32")),)),)),)
+    yield "not the outermost", (For(i, (s,), (), "parallel"), For(i, (s,)))
+    yield (
+        "stands in that",
+        (
+            For(
+                i,
+                (For(j, (Store(x, (i, j), const(0.0, "f32")),), (), "vector", 4),),
+                (),
+                "vector",
+                4,
+            ),
+        ),
+    )
+    yield "no power of two", (For(i, (s,), (), "vector", 12),)
+    yield "is its order", (For(i, (), (Acc("a", "sum", load(y, (i,))),), "vector", 32),)
+    yield "is its order", (For(i, (), (Acc("a", "scan", load(y, (i,))),), "vector", 32),)
+    yield "all lanes store", (For(i, (Store(y, (const(0),), load(y, (i,))),), (), "vector", 4),)
+    yield "bound where", (For(i, (For(i, (s,)),)),)
+    yield "no fold", (For(i, (), (Acc("a", "mean", load(y, (i,))),)),)
+    yield "indices given", (For(i, (Store(y, (i, i), const(0.0, "f32")),)),)
+    yield "without count", (Recurrence((), ()),)
+    yield (
+        "changes from",
+        (
+            Recurrence(
+                (State("a", const(0), const(0.0, "f32")),),
+                (),
+                cond=ex("lt", ref("a", "i64"), const(5)),
+            ),
+        ),
+    )
+
+
+@pytest.mark.parametrize("message, body", list(broken()))
+def test_the_verifier_refuses(message, body):
+    x = next((s.buf for s in statements(body) if isinstance(s, Store) and s.buf.name == "x"), None)
+    with pytest.raises(MalformedKernel, match=message):
+        verify(body, [x] if x is not None and message == "is an input" else [])

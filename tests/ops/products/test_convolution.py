@@ -15,7 +15,6 @@ from tests.ops.helpers import (
     check_meaning,
     check_transpose,
     run,
-    same,
     values,
 )
 
@@ -346,20 +345,3 @@ def test_holes_meet_no_weight(bad, dtype):
         close = 2e-2 if dtype == "float16" else 1e-4
         ok = np.isfinite(want) if dtype == "complex64" else ...
         np.testing.assert_allclose(got[ok], want[ok], rtol=close, atol=close)
-
-
-@pytest.mark.peer
-def test_shape_tuples_beside_jax():
-    jax = pytest.importorskip("jax")
-    layout = ("NHWC", "HWIO", "NHWC")
-    for name, args in [
-        ("conv_shape_tuple", ((1, 3, 8, 9), (4, 3, 3, 2), (2, 1), [(0, 1), (1, 1)])),
-        ("conv_general_shape_tuple", ((1, 8, 9, 3), (3, 2, 3, 4), (2, 1), "SAME", layout)),
-        ("conv_transpose_shape_tuple", ((1, 8, 9, 3), (3, 2, 3, 4), (2, 1), "SAME", layout)),
-        ("conv_transpose_shape_tuple", ((1, 8, 9, 3), (3, 2, 3, 4), (2, 1), "VALID", layout)),
-    ]:
-        assert getattr(F, name)(*args) == tuple(getattr(jax.lax, name)(*args))
-    same(
-        np.array(F.conv_general_permutations(layout)),
-        np.array(jax.lax.conv_general_permutations(layout)),
-    )

@@ -117,24 +117,3 @@ def test_refusals():
             lambda x: over(lambda v: lax.pmax(v, ("i", "j"), axis_index_groups=[[0], [1]]), x),
             axis_name="j",
         )(np.ones((1, 2)))
-
-
-def test_groups_of_positions_counted_through_two_axes():
-    x = np.arange(12.0).reshape(2, 2, 3)
-    groups = [[0, 3], [2, 1]]
-
-    def f(v):
-        return (
-            lax.all_gather(v, ("i", "j"), axis_index_groups=groups),
-            lax.psum(v, ("i", "j"), axis_index_groups=groups),
-            lax.psum_scatter(v[:2], ("i", "j"), axis_index_groups=groups),
-        )
-
-    everyone, total, part = calque.vmap(calque.vmap(f, axis_name="j"), axis_name="i")(x)
-    rows = x.reshape(4, 3)
-    mates = {0: (0, 3), 3: (0, 3), 2: (2, 1), 1: (2, 1)}
-    for i in range(4):
-        own = rows[list(mates[i])]
-        np.testing.assert_array_equal(everyone.reshape(4, 2, 3)[i], own)
-        np.testing.assert_array_equal(total.reshape(4, 3)[i], own.sum(0))
-        assert part.reshape(4)[i] == own.sum(0)[mates[i].index(i)]

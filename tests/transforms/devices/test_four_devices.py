@@ -25,6 +25,12 @@ FILES = [
             "casts",
             "type_constraints",
             "shard_map_equation",
+            "sharding_arrays",
+            "sharding_constraint",
+            "sharding_propagation",
+            "type_rules",
+            "typed_values",
+            "variance",
         )
     ],
     ROOT / "tests" / "test_devices.py",

@@ -8,7 +8,6 @@ import pytest
 import calque
 import calque.numpy as jnp
 from calque import lax
-from calque.experimental import checkify
 from calque.sharding import (
     AbstractMesh,
     AxisType,
@@ -24,26 +23,6 @@ P = PartitionSpec
 
 def square():
     return Mesh(np.array(calque.devices()[:4]).reshape(2, 2), ("x", "y"))
-
-
-def test_partition_specs():
-    assert [repr(s) for s in (P(), P("x"), P("x", ("x", "y"), None), P(("x",)), P(("x", "y")))] == [
-        "P()", "P('x',)", "P('x', ('x', 'y'), None)", "P('x',)", "P(('x', 'y'),)",
-    ]  # fmt: skip
-    assert (
-        repr(P("x", unreduced={"y"})) == "P('x', unreduced={'y'})"
-        and repr(P(P.UNCONSTRAINED)) == "P(UNCONSTRAINED,)"
-    )
-    assert (
-        P("x") == P(("x",)) != P("x", None) and P("x") != ("x",) and hash(P("x")) == hash(P(("x",)))
-    )
-    assert (
-        len(P("x", None)) == 2
-        and P("x", "y")[1] == "y"
-        and tuple(P("x")) == ("x",)
-        and P("x") + P("y") == P("x", "y")
-    )
-    assert P("x", "y").index("y") == 1 and pickle.loads(pickle.dumps(P("x", None))) == P("x", None)
 
 
 def test_meshes_of_one_device():
@@ -148,156 +127,6 @@ def test_named_shardings():
         ValueError, match="array axis 0 is partitioned 2 times, but the dimension size is 3"
     ):
         s.shard_shape((3, 4))
-
-
-@four_devices
-def test_arrays_know_their_parts():
-    s = NamedSharding(square(), P("x", None))
-    x = calque.device_put(jnp.arange(16.0).reshape(4, 4), s)
-    assert (
-        x.sharding is s
-        and x.device is s
-        and len(x.devices()) == 4
-        and x.committed
-        and not x.is_fully_replicated
-    )
-    assert [(p.device.id, p.replica_id) for p in x.addressable_shards] == [
-        (0, 0),
-        (1, 1),
-        (2, 0),
-        (3, 1),
-    ]
-    part = x.global_shards[2]
-    np.testing.assert_array_equal(part.data, np.arange(16.0).reshape(4, 4)[2:])
-    assert part.data.device.id == 2
-    assert repr(part).startswith(
-        "Shard(device=CpuDevice(id=2), index=(slice(2, 4, None), slice(None, None, None)),"
-        " replica_id=0, data=[["
-    )
-    np.testing.assert_array_equal(x.addressable_data(0), np.arange(8.0).reshape(2, 4))
-    keys = calque.device_put(
-        calque.random.split(calque.random.key(0), 4), NamedSharding(square(), P("x"))
-    )
-    assert keys.addressable_shards[2].data.shape == (2,)
-    with pytest.raises(
-        ValueError,
-        match="valid for values of rank at least 2, but was applied to a value of rank 1",
-    ):
-        calque.device_put(jnp.ones(4), s)
-
-
-@four_devices
-def test_shardings_follow_values():
-    x = calque.device_put(jnp.arange(16.0).reshape(4, 4), NamedSharding(square(), P("x", None)))
-    f = calque.jit(lambda v: (jnp.sin(v) + 1, v.sum(0), v.T))
-    cases = [
-        (jnp.sin(x), P("x", None)), (x.sum(), P()), (x.sum(1), P("x")), (x @ x.T, P("x", None)),
-        (x.T, P(None, "x")), (x[0], P()),
-        (x.reshape(16), P("x")), (x.reshape(2, 2, 4), P("x")), (x + 1, P("x", None)),
-        (x * x, P("x", None)),
-        (x[:, 1:], P("x", None)), (jnp.where(x > 1, x, 0.0), P("x", None)), (jnp.sort(x, 0), P()),
-        (x[:, None], P("x")),
-        (f(x)[0], P("x", None)), (f(x)[1], P()), (f(x)[2], P(None, "x")), (x.astype(int), P("x",
-        None)),
-    ]  # fmt: skip
-    for i, (y, want) in enumerate(cases):
-        assert y.sharding.spec == want, (i, y.sharding)
-    assert f(jnp.ones((4, 4)))[0].sharding == SingleDeviceSharding(calque.devices()[0])
-    compiled = f.lower(x).compile()
-    assert compiled(x)[0].sharding.spec == P("x", None)
-
-
-@four_devices
-def test_jit_with_shardings():
-    s, r = NamedSharding(square(), P("x")), NamedSharding(square(), P())
-    f = calque.jit(
-        lambda a, b: (a + b, {"t": a.sum()}), in_shardings=(s, r), out_shardings=(s, None)
-    )
-    for _ in range(2):
-        u, v = f(jnp.arange(4.0), jnp.ones(4))
-        np.testing.assert_array_equal(u, [1, 2, 3, 4])
-        assert u.sharding == s and v["t"].sharding.spec == P()
-    np.testing.assert_array_equal(
-        calque.grad(lambda a: f(a, jnp.ones(4))[0].sum())(jnp.ones(4)), [1] * 4
-    )
-    np.testing.assert_array_equal(
-        calque.vmap(f, (None, 0))(jnp.ones(4), jnp.ones((3, 4)))[0], 2 * np.ones((3, 4))
-    )
-    g = calque.jit(lambda a, n: a * n, static_argnums=1, in_shardings=(s,), out_shardings=r)
-    assert g(jnp.ones(4), 3).sharding == r
-    with calque.set_mesh(square()):
-        assert calque.jit(lambda a: a, out_shardings=P("y"))(jnp.ones(4)).sharding.spec == P("y")
-
-
-@four_devices
-def test_jit_with_shardings_refuses():
-    s = NamedSharding(square(), P("x"))
-
-    def same(a):
-        return a
-
-    with pytest.raises(ValueError, match="dimension size is 3"):
-        calque.jit(same, in_shardings=s)(jnp.ones(3))
-    with pytest.raises(
-        ValueError,
-        match=(
-            r"pytree key path a is incompatible .* rank 0. For scalars the PartitionSpec should be"
-            r" P\(\)"
-        ),
-    ):
-        calque.jit(same, in_shardings=s)(1.0)
-    with pytest.raises(ValueError, match="dimension size is 3"):
-        calque.jit(same, out_shardings=s)(jnp.ones(3))
-    with pytest.raises(
-        ValueError,
-        match="wrong length: got a tuple or list of length 2 for an args tuple of length 1",
-    ):
-        calque.jit(same, in_shardings=(s, s))(jnp.ones(4))
-    with pytest.raises(ValueError, match="pjit out_shardings"):
-        calque.jit(same, out_shardings=(s, s))(jnp.ones(4))
-    with pytest.raises(ValueError, match="does not support kwargs"):
-        calque.jit(same, in_shardings=s)(a=jnp.ones(4))
-    with pytest.raises(
-        ValueError, match=r"does not match the sharding on the respective arg(.|\n)*P\('y',\)"
-    ):
-        calque.jit(same, in_shardings=s)(
-            calque.device_put(jnp.ones(4), NamedSharding(square(), P("y")))
-        )
-    with pytest.raises(RuntimeError, match="requires a non-empty mesh"):
-        calque.jit(same, in_shardings=P("x"))(jnp.ones(4))
-
-
-@four_devices
-def test_constraints():
-    s = NamedSharding(square(), P("x"))
-    f = calque.jit(lambda a: lax.with_sharding_constraint({"v": a * 2}, {"v": s})["v"] + 1)
-    for _ in range(2):
-        assert f(jnp.ones(4)).sharding.spec == P("x")
-    text = str(calque.make_jaxpr(lambda a: lax.with_sharding_constraint(a, s))(jnp.ones(4)))
-    assert "sharding_constraint[" in text and "sharding=NamedSharding(mesh=Mesh('x': 2" in text
-    batched = calque.vmap(lambda a: lax.with_sharding_constraint(a, s))(jnp.ones((3, 4)))
-    assert batched.sharding.spec == P(None, "x")
-    np.testing.assert_array_equal(calque.grad(lambda a: f(a).sum())(jnp.ones(4)), [2] * 4)
-
-
-def test_the_sharding_of_a_type_without_a_mesh_places_nothing():
-    def f(x):
-        kept = calque.typeof(x).sharding
-        return x + calque.random.normal(calque.random.key(0), x.shape, out_sharding=kept)
-
-    x = jnp.ones(3)
-    for made in (f(x), calque.jit(f)(x)):
-        assert made.sharding == x.sharding and made.devices() == x.devices()
-    primitives = [e.primitive.name for e in calque.make_jaxpr(f)(x).eqns]
-    assert "sharding_constraint" not in primitives
-
-
-@four_devices
-def test_placed_values_may_be_looked_at_by_what_has_no_results():
-    x = calque.device_put(jnp.arange(4.0), NamedSharding(square(), P("x")))
-    checkify.check(x[0] == 0, "the first is {}", x)  # its payload is placed
-    with pytest.raises(ValueError, match="the first is"):
-        checkify.check(x[0] == 1, "the first is {}", x)
 
 
 @four_devices

@@ -1,4 +1,4 @@
-"""Shardings asked for by programs and by functions on arrays at hand."""
+"""Values with given shardings inside programs, and the shardings that jit is given."""
 
 import numpy as np
 import pytest
@@ -6,14 +6,176 @@ import pytest
 import calque
 import calque.numpy as jnp
 from calque import lax
-from calque.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+from calque.sharding import AxisType, Mesh, NamedSharding, SingleDeviceSharding
+from calque.sharding import PartitionSpec as P
+from calque.transforms.devices.sharding_constraint import (
+    JitShardings,
+    flat_shardings,
+    has_constraints,
+    jit_shardings,
+)
 from tests.transforms.devices.four_devices import four_devices
-
-P = PartitionSpec
 
 
 def square(kind=AxisType.Auto):
     return Mesh(np.array(calque.devices()[:4]).reshape(2, 2), ("x", "y"), (kind,) * 2)
+
+
+def one():
+    return NamedSharding(Mesh(np.array(calque.devices()[:1]), ("x",)), P("x"))
+
+
+@four_devices
+def test_jit_with_shardings():
+    s, r = NamedSharding(square(), P("x")), NamedSharding(square(), P())
+    f = calque.jit(
+        lambda a, b: (a + b, {"t": a.sum()}), in_shardings=(s, r), out_shardings=(s, None)
+    )
+    for _ in range(2):
+        u, v = f(jnp.arange(4.0), jnp.ones(4))
+        np.testing.assert_array_equal(u, [1, 2, 3, 4])
+        assert u.sharding == s and v["t"].sharding.spec == P()
+    np.testing.assert_array_equal(
+        calque.grad(lambda a: f(a, jnp.ones(4))[0].sum())(jnp.ones(4)), [1] * 4
+    )
+    np.testing.assert_array_equal(
+        calque.vmap(f, (None, 0))(jnp.ones(4), jnp.ones((3, 4)))[0], 2 * np.ones((3, 4))
+    )
+    g = calque.jit(lambda a, n: a * n, static_argnums=1, in_shardings=(s,), out_shardings=r)
+    assert g(jnp.ones(4), 3).sharding == r
+    with calque.set_mesh(square()):
+        assert calque.jit(lambda a: a, out_shardings=P("y"))(jnp.ones(4)).sharding.spec == P("y")
+
+
+@four_devices
+def test_jit_with_shardings_refuses():
+    s = NamedSharding(square(), P("x"))
+
+    def same(a):
+        return a
+
+    with pytest.raises(ValueError, match="dimension size is 3"):
+        calque.jit(same, in_shardings=s)(jnp.ones(3))
+    with pytest.raises(
+        ValueError,
+        match=(
+            r"pytree key path a is incompatible .* rank 0. For scalars the PartitionSpec should be"
+            r" P\(\)"
+        ),
+    ):
+        calque.jit(same, in_shardings=s)(1.0)
+    with pytest.raises(ValueError, match="dimension size is 3"):
+        calque.jit(same, out_shardings=s)(jnp.ones(3))
+    with pytest.raises(
+        ValueError,
+        match="wrong length: got a tuple or list of length 2 for an args tuple of length 1",
+    ):
+        calque.jit(same, in_shardings=(s, s))(jnp.ones(4))
+    with pytest.raises(ValueError, match="pjit out_shardings"):
+        calque.jit(same, out_shardings=(s, s))(jnp.ones(4))
+    with pytest.raises(ValueError, match="does not support kwargs"):
+        calque.jit(same, in_shardings=s)(a=jnp.ones(4))
+    with pytest.raises(
+        ValueError, match=r"does not match the sharding on the respective arg(.|\n)*P\('y',\)"
+    ):
+        calque.jit(same, in_shardings=s)(
+            calque.device_put(jnp.ones(4), NamedSharding(square(), P("y")))
+        )
+    with pytest.raises(RuntimeError, match="requires a non-empty mesh"):
+        calque.jit(same, in_shardings=P("x"))(jnp.ones(4))
+
+
+@four_devices
+def test_constraints():
+    s = NamedSharding(square(), P("x"))
+    f = calque.jit(lambda a: lax.with_sharding_constraint({"v": a * 2}, {"v": s})["v"] + 1)
+    for _ in range(2):
+        assert f(jnp.ones(4)).sharding.spec == P("x")
+    text = str(calque.make_jaxpr(lambda a: lax.with_sharding_constraint(a, s))(jnp.ones(4)))
+    assert "sharding_constraint[" in text and "sharding=NamedSharding(mesh=Mesh('x': 2" in text
+    batched = calque.vmap(lambda a: lax.with_sharding_constraint(a, s))(jnp.ones((3, 4)))
+    assert batched.sharding.spec == P(None, "x")
+    np.testing.assert_array_equal(calque.grad(lambda a: f(a).sum())(jnp.ones(4)), [2] * 4)
+
+
+def test_the_sharding_of_a_type_without_a_mesh_places_nothing():
+    def f(x):
+        kept = calque.typeof(x).sharding
+        return x + calque.random.normal(calque.random.key(0), x.shape, out_sharding=kept)
+
+    x = jnp.ones(3)
+    for made in (f(x), calque.jit(f)(x)):
+        assert made.sharding == x.sharding and made.devices() == x.devices()
+    primitives = [e.primitive.name for e in calque.make_jaxpr(f)(x).eqns]
+    assert "sharding_constraint" not in primitives
+
+
+def test_trees_of_shardings_are_laid_over_trees_of_values():
+    s = one()
+    tree = {"a": 1, "b": (2, 3)}
+    assert flat_shardings("f", "where", {"a": None, "b": s}, tree) == [None, s, s]
+    assert flat_shardings("f", "where", s, tree) == [s] * 3
+    with calque.set_mesh(s.mesh):
+        assert flat_shardings("f", "where", (P("x"), None), (1, 2)) == [s, None]
+    with pytest.raises(TypeError, match=r"f where must be None, a Sharding.*got 'x' of type"):
+        flat_shardings("f", "where", "x", tree)
+    with pytest.raises(ValueError, match="Mismatch details"):
+        flat_shardings("f", "where", {"a": s}, tree)
+
+
+def test_options_of_jit():
+    d = calque.devices()[0]
+    assert jit_shardings(None, None, None, None) is None
+    asked = jit_shardings(None, None, d, None)
+    assert asked == JitShardings(None, SingleDeviceSharding(d)) != JitShardings(one(), None)
+    assert hash(asked) == hash(JitShardings(None, SingleDeviceSharding(d)))
+    assert jit_shardings((one(),), None, None, "cpu") == JitShardings((one(),), None)
+    with pytest.raises(ValueError, match="both a device and a backend"):
+        jit_shardings(None, None, d, "cpu")
+    with pytest.raises(ValueError, match="cannot be given together"):
+        jit_shardings(one(), None, d, None)
+    with pytest.raises(TypeError, match=r"must be one of calque.devices"):
+        jit_shardings(None, None, "cpu:0", None)
+
+
+def test_programs_that_say_where_values_are():
+    def inner(x):
+        return lax.with_sharding_constraint(x, one())
+
+    def looped(x):
+        return lax.fori_loop(0, 2, lambda i, v: calque.jit(inner)(v), x)
+
+    x = jnp.ones(2)
+    assert has_constraints(calque.make_jaxpr(inner)(x))
+    assert has_constraints(calque.make_jaxpr(looped)(x))
+    assert not has_constraints(
+        calque.make_jaxpr(lambda v: lax.fori_loop(0, 2, lambda i, v: v, v))(x)
+    )
+
+
+@four_devices
+def test_axes_that_a_map_maps_place_nothing_inside():
+    inner = NamedSharding(square(), P("x"))
+
+    def f(v):
+        return lax.with_sharding_constraint(v, inner)
+
+    with pytest.raises(ValueError, match=r"manual axes \['x'\].*inside shard_map"):
+        calque.shard_map(f, mesh=square(), in_specs=P("x"), out_specs=P("x"))(jnp.ones(8))
+
+
+@four_devices
+def test_batches_are_split_where_spmd_axis_name_says():
+    s = NamedSharding(square(), P("x"))
+
+    def f(v):
+        return lax.with_sharding_constraint(v, s)
+
+    x = jnp.ones((4, 6))
+    assert calque.vmap(f, spmd_axis_name="y")(x).sharding.spec == P("y", "x")
+    assert calque.vmap(f, in_axes=1, out_axes=1)(x).sharding.spec == P("x", None)
+    with pytest.raises(ValueError, match="axis 0 is partitioned 2 times"):
+        calque.vmap(f, spmd_axis_name="y")(jnp.ones((3, 4)))
 
 
 @four_devices

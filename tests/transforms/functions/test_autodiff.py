@@ -185,3 +185,28 @@ def test_residuals_that_are_arguments_may_be_taken_out_and_put_back():
     after = calque.jit(lambda pull: pull(jnp.ones(4)))(pull)
     np.testing.assert_allclose(after[1]["a"], 2 * before[1]["a"])
     np.testing.assert_allclose(after[0], before[0])
+
+
+def test_transposes_of_integers():
+    (out,) = linear_transpose(lambda x: 2 * x, 1)(3)
+    assert out == 6 and out.dtype == np.int32
+    with pytest.raises(TypeError, match="linear_transpose only supports"):
+        linear_transpose(lambda x: 2.0 * x, 1)
+
+
+def test_transposes_leave_and_enter_programs():
+    made = calque.jit(lambda y: linear_transpose(lambda x: x * y, 1.0))(4.0)
+    assert calque.jit(lambda f, ct: f(ct))(made, 2.0) == (8.0,)
+
+
+def test_numbers_that_were_computed_are_residuals():
+    """The programs of derivatives at several points are one program."""
+    _, first = vjp(jnp.sin, 3.0)
+    _, second = vjp(jnp.sin, 4.0)
+    assert len(first.opaque_residuals) == 1
+    assert first(1.0)[0] == jnp.cos(3.0)
+
+
+def test_words_of_mismatched_tangents():
+    with pytest.raises(TypeError, match=r"arguments to calque.jvp do not match\."):
+        jvp(lambda x: -x, (np.float16(2),), (np.float32(4),))

@@ -152,3 +152,21 @@ def test_like_jax():
     )
     for a, b in zip(ours, theirs, strict=True):
         close(a, jax.tree.map(np.asarray, b), 1e-5, 1e-6)
+
+
+def test_rules_of_operands_that_are_not_batched():
+    """Where every tangent is batched and no primal, the rule sees what it always sees."""
+    seen = []
+    f = custom_vmap(lambda x: jnp.sin(x))
+
+    @f.def_vmap
+    def rule(axis_size, in_batched, x):
+        seen.append(in_batched)
+        return jnp.cos(x), in_batched[0]
+
+    out, tangents = vmap(lambda t: jvp(f, (0.5,), (t,)), out_axes=(None, 0))(X)
+    assert seen == [[False]]
+    close(out, np.cos(0.5))
+    close(tangents, -np.sin(0.5) * X)
+    _, tangents = vmap(lambda x: jvp(f, (x,), (2.0,)))(X)
+    close(tangents, -np.sin(X) * 2)

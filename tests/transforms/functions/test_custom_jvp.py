@@ -6,9 +6,15 @@ import numpy as np
 import pytest
 
 import calque.numpy as jnp
-from calque.transforms.functions.autodiff import grad
-from calque.transforms.functions.custom_arguments import SymbolicZero
+from calque.core.dtypes import float0
+from calque.core.jaxprs import ClosedJaxpr
+from calque.core.trace import jaxpr_as_fun
+from calque.transforms.engines.slices import without_dead_code
+from calque.transforms.functions.autodiff import grad, jvp
+from calque.transforms.functions.custom_arguments import SymbolicZero, zero_from_primal
 from calque.transforms.functions.custom_jvp import custom_jvp
+from calque.transforms.functions.loops import scan
+from calque.transforms.functions.shapes import make_jaxpr
 from calque.transforms.functions.vmap import vmap
 from tests.transforms.programs import check, close, reference_backend, verified  # noqa: F401
 
@@ -75,3 +81,46 @@ def test_bad_rules(rule, error, text):
         g.defjvp(rule)
     with pytest.raises(error, match="(?s)" + text):
         grad(g)(1.0)
+
+
+def scanned(f):
+    """`f` called while a program is recorded: then its own results are known."""
+    return lambda x: scan(lambda c, _: (f(c), None), x, None, length=1)[0]
+
+
+def test_rules_give_the_results_of_the_function():
+    f = custom_jvp(lambda x: x)
+    f.defjvp(lambda p, t: ((p[0], p[0]), (t[0], t[0])))
+    with pytest.raises(
+        TypeError, match=r"(?s)same container.*\(float32\[\], float32\[\]\).* float32\["
+    ):
+        jvp(scanned(f), (jnp.float32(1),), (jnp.float32(1),))
+    f.defjvp(lambda p, t: (jnp.zeros(3), t[0]))
+    with pytest.raises(TypeError, match=r"(?s)same shape/dtype.*float32\[3\]\nwhile.*float32\[\]"):
+        jvp(scanned(f), (jnp.float32(1),), (jnp.float32(1),))
+
+
+def test_unused_results_are_not_computed():
+    f = custom_jvp(lambda x: (jnp.sin(x), jnp.cos(x)))
+    f.defjvp(lambda p, t: (f(*p), (2 * t[0], 3 * t[0])))
+    closed = make_jaxpr(lambda x: f(x)[1])(1.0)
+    pruned = without_dead_code(closed.jaxpr)
+    (call,) = [e for e in pruned.eqns if e.primitive.name == "custom_jvp_call"]
+    assert [e.primitive.name for e in call.params["call_jaxpr"].eqns] == ["cos"]
+    assert jvp(lambda x: jaxpr_as_fun(ClosedJaxpr(pruned, []))(x)[0], (1.0,), (1.0,))[1] == 3.0
+
+
+def test_keyword_arguments_without_a_position_are_refused():
+    f = custom_jvp(lambda x, *, scale=1.0: x * scale)
+    f.defjvp(lambda p, t: (f(*p), t[0]))
+    with pytest.raises(TypeError, match=r"custom_jvp-decorated function(?s:.*)positions: scale"):
+        f(1.0, scale=2.0)
+
+
+def test_tangents_of_integers():
+    nothing = jnp.zeros((), float0)
+    assert nothing.dtype == float0
+    f = custom_jvp(lambda x, n: (x, n))
+    f.defjvp(lambda p, t: (p, (5 * t[0], zero_from_primal(p[1]))))
+    out, tangents = jvp(f, (2.0, 3), (1.0, nothing))
+    assert out == (2.0, 3) and tangents[0] == 5.0 and tangents[1].dtype == float0

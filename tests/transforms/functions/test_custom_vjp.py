@@ -6,6 +6,10 @@ import numpy as np
 import pytest
 
 import calque.numpy as jnp
+from calque.core.config import config
+from calque.core.jaxprs import ClosedJaxpr
+from calque.core.trace import jaxpr_as_fun
+from calque.transforms.engines.slices import without_dead_code
 from calque.transforms.functions.autodiff import grad
 from calque.transforms.functions.custom_arguments import SymbolicZero
 from calque.transforms.functions.custom_vjp import (
@@ -13,6 +17,8 @@ from calque.transforms.functions.custom_vjp import (
     custom_vjp,
     custom_vjp_primal_tree_values,
 )
+from calque.transforms.functions.loops import scan
+from calque.transforms.functions.shapes import make_jaxpr
 from tests.transforms.programs import check, close, reference_backend, verified  # noqa: F401
 
 pytestmark = pytest.mark.usefixtures("reference_backend")
@@ -94,3 +100,28 @@ def test_cotangents_that_are_numbers():
         TypeError, match=r"returned a value of type <class 'str'> at output component \[0\]"
     ):
         grad(f)(3.0)
+
+
+def test_forward_rules_give_the_results_of_the_function():
+    f = custom_vjp(lambda x: x)
+    f.defvjp(lambda x: (jnp.zeros(3), None), lambda _, ct: (ct.sum(),))
+    with pytest.raises(TypeError, match=r"(?s)rule <lambda>.*float32\[3\]\nwhile.*float32\[\]"):
+        grad(lambda x: scan(lambda c, _: (f(c), None), x, None, length=1)[0])(jnp.float32(1))
+
+
+def test_unused_results_are_not_computed():
+    f = custom_vjp(lambda x: (jnp.sin(x), jnp.cos(x)))
+    f.defvjp(lambda x: (f(x), x), lambda x, cts: (2 * cts[0] + 3 * cts[1],))
+    pruned = without_dead_code(make_jaxpr(lambda x: f(x)[1])(1.0).jaxpr)
+    (call,) = [e for e in pruned.eqns if e.primitive.name == "custom_vjp_call"]
+    assert [e.primitive.name for e in call.params["call_jaxpr"].eqns] == ["cos"]
+    assert grad(lambda x: jaxpr_as_fun(ClosedJaxpr(pruned, []))(x)[0])(1.0) == 3.0
+
+
+def test_checks_of_cotangents_can_be_left_out():
+    f = custom_vjp(lambda x, y: x)
+    f.defvjp(lambda x, y: (x, None), lambda _, ct: (ct, jnp.zeros(3)))
+    with pytest.raises(ValueError, match="the shapes do not match"):
+        grad(lambda y: f(1.0, y))(jnp.ones(4))
+    with config.override("calque_disable_bwd_checks", True):
+        assert grad(lambda y: f(1.0, y))(jnp.ones(4)).shape == (3,)

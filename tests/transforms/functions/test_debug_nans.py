@@ -8,7 +8,6 @@ import calque.numpy as jnp
 from calque import lax
 from calque.core import trace
 from calque.core.config import config
-from calque.machine.call import functions as callpath
 
 
 @pytest.fixture
@@ -106,30 +105,6 @@ def test_long_loops_are_explained_by_the_round(nans):
         lambda x: lax.while_loop(lambda c: c[1] < 9000, lambda c: (c[0] - 0.001, c[1] + 1), (x, 0))
     )
     assert float(counted(1.0)[0]) < 0
-
-
-def test_programs_look_at_themselves(nans):
-    """Calls are served by machine code, and sizes may be free."""
-    f = calque.jit(lambda x: jnp.log(x) * 2)
-    for _ in range(4):
-        f(jnp.ones(3))
-    assert callpath.entry_count(f) == 1
-    refused(f, jnp.array([1.0, -1.0, 2.0]), name="log")
-    for n in (5, 6, 7, 8):
-        assert f(jnp.ones(n)).shape == (n,)
-        refused(f, -jnp.ones(n), name="log")
-    complexes = calque.jit(lambda x: jnp.log(x - 1) * 0)
-    refused(complexes, jnp.ones(2, "complex64"), name="mul")
-    keyed = calque.jit(lambda key, x: (calque.random.split(key), jnp.log(x)))
-    with pytest.raises(FloatingPointError, match="the jitted function <lambda>"):
-        keyed(calque.random.key(0), -1.0)
-    assert callpath.entry_count(calque.jit(lambda x: x + 1)) == 0
-
-
-def test_donated_arguments_are_kept(nans):
-    x = jnp.full(3, -1.0)
-    refused(calque.jit(lambda x: jnp.log(x), donate_argnums=0), x, name="log")
-    assert np.asarray(x).tolist() == [-1.0] * 3
 
 
 def test_a_rule_that_gives_nan():

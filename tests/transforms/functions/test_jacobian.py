@@ -60,3 +60,9 @@ def test_complex():
 def test_bad_arguments(call, text):
     with pytest.raises(TypeError, match=text):
         call()
+
+
+@pytest.mark.parametrize("transform", [jacfwd, jacrev])
+def test_derivatives_at_python_numbers_are_weakly_typed(transform):
+    assert transform(lambda x: x)(1.0).weak_type
+    assert not transform(lambda x: x)(np.float32(1)).weak_type

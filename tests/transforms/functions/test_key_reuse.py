@@ -10,7 +10,6 @@ import calque as jax
 import calque.numpy as jnp
 from calque import lax, random
 from calque.core.config import config
-from calque.core.jaxprs import Jaxpr
 from calque.errors import KeyReuseError
 from calque.experimental.key_reuse._core import (
     Forward,
@@ -22,8 +21,6 @@ from calque.experimental.key_reuse._core import (
     check_key_reuse,
     consume,
     function_type_signature,
-    jaxpr_type_signature,
-    key_reuse_signatures,
 )
 
 KEY = random.key(0)
@@ -111,30 +108,6 @@ def test_one_round_may_use_what_every_round_may_not():
     check_key_reuse(lambda key: once(key, 1), KEY)
     with pytest.raises(KeyReuseError, match="scan body function leads to key reuse"):
         check_key_reuse(lambda key: once(key, 2), KEY)
-
-
-def test_signatures_are_values():
-    mask = np.array([True, False])
-    assert Sink(0, mask) == Sink(0, mask) != Sink(0) == Sink(0, np.ones(2, bool))
-    assert Sink(0) != Source(0) and hash(Sink(0, True)) == hash(Sink(0))
-    mask[1] = True
-    assert Sink(0) == Sink(0, mask)
-    with pytest.raises(ValueError, match="cannot be changed"):
-        Sink(0).idx = 1
-    both = KeyReuseSignature(Source(0), Sink(1), Sink(0), Forward(0, 1))
-    assert repr(both) == "KeyReuseSignature(Sink(0), Sink(1), Source(0), Forward(0, 1))"
-    assert both == KeyReuseSignature(*reversed(both.parts)) and hash(both) == hash(
-        KeyReuseSignature(*reversed(both.parts))
-    )
-    with pytest.raises(ValueError, match="made of Sink"):
-        KeyReuseSignature(1)
-
-
-def test_tables_and_programs_agree():
-    jaxpr = jax.make_jaxpr(random.split)(KEY).jaxpr
-    assert isinstance(jaxpr, Jaxpr)
-    (eqn,) = jaxpr.eqns
-    assert jaxpr_type_signature(jaxpr) == key_reuse_signatures[eqn.primitive]
 
 
 PLAIN = {"PRNGKey", "clone", "fold_in", "key", "key_data", "key_dtype", "key_impl"}

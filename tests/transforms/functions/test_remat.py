@@ -63,3 +63,22 @@ def test_bad_arguments():
         checkpoint(lambda x: x, concrete=True)
     with pytest.raises(TypeError, match="Expected a callable"):
         checkpoint(3)
+
+
+def test_functions_are_staged_once():
+    """Also where each derivative asks for them, as long as what they captured is the same."""
+    traces, scale = [], 2.0
+
+    @checkpoint
+    def f(x, n=1):
+        traces.append(n)
+        return jnp.sin(x) * scale
+
+    for _ in range(3):
+        value, slope = f(0.5), grad(f)(0.5)
+    assert len(traces) == 1
+    close(slope, 2 * np.cos(0.5))
+    scale = 3.0
+    assert f(0.5) == value * 1.5 and len(traces) == 2
+    close(jnp.stack([f(x) for x in jnp.arange(2.0)]), 3 * np.sin(np.arange(2)))
+    assert len(traces) == 3  # of another type

@@ -329,3 +329,17 @@ def test_how_a_jitted_function_shows_itself():
     assert repr(f).startswith("<PjitFunction of <function ") and "PjitFunction" in str(type(f))
     for follow in (True, False):
         assert str(inspect.signature(f, follow_wrapped=follow)) == "(x, *, scale=2)"
+
+
+def test_static_arguments_that_cannot_be_compared():
+    class Unequal:
+        def __hash__(self):
+            return 1
+
+        def __eq__(self, other):
+            raise NotImplementedError("never equal")
+
+    f = calque.jit(lambda x, s: x, static_argnums=1)
+    with pytest.raises(ValueError, match=r"should be comparable using __eq__.*never equal"):
+        f(1, Unequal())
+        f(1, Unequal())

@@ -153,3 +153,9 @@ def test_one_trace():
     assert len(count) == 1
     f(jnp.ones((2, 2)))
     assert len(count) == 2
+
+
+def test_static_arguments_are_positional():
+    f = calque.pmap(lambda x, k: x * k, static_broadcasted_argnums=(1,))
+    with pytest.raises(ValueError, match=r"only 1 positional argument. All static"):
+        f(jnp.ones((1, 2)), k=3)

@@ -58,3 +58,34 @@ def test_the_table_is_text():
     f(1)
     text = str(calque.explain_retraces())
     assert "<lambda>" in text and len(text.splitlines()) >= 1
+
+
+def test_misses_are_explained_in_the_log(caplog):
+    f = calque.jit(lambda x, y=None: x + 1)
+    with calque.explain_cache_misses(), caplog.at_level("WARNING"):
+
+        def said(*args):
+            caplog.clear()
+            f(*args)
+            return caplog.text
+
+        assert "never seen function" in said(np.float32(1))
+        weak = said(1.0)
+        assert "now f32[]{weak_type=True} and before f32[]{weak_type=False}" in weak
+        assert "type_promotion.html#weak-types" in weak
+        f(np.float32(1), np.float32(2))
+        assert "at y, now i32[] and before f32[]" in said(np.float32(1), np.int32(1))
+        assert "different input pytree" in said(np.float32(1), ())
+        with calque.numpy_rank_promotion("warn"):
+            assert "different tracing context:\n    * now warn and before allow" in said(1.0)
+        f(np.ones(2, np.float32))
+        assert "at x, now f32[3] and before f32[2]" in said(np.ones(3, np.float32))
+
+
+def test_stages_of_compiling_are_told_in_detail(caplog):
+    with caplog.at_level("DEBUG", logger="calque"):
+        calque.jit(lambda x: x * 3 - 1)(1.5)
+    assert [r.message.split()[0] for r in caplog.records] == ["Finished", "Compiling", "Finished"]
+    caplog.clear()
+    calque.jit(lambda x: x * 3 - 2)(1.5)
+    assert not caplog.records

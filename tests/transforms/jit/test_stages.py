@@ -22,3 +22,9 @@ def test_compiled_functions_are_called_without_their_static_arguments():
     assert compiled.in_tree == calque.tree.structure(((0,), {"scale": 0}))
     with pytest.raises(TypeError, match="does not match the input pytree it was called with"):
         compiled(3, jnp.float32(2.0), scale=1.0)
+
+
+def test_types_of_results_say_where_they_are_asked_to_be():
+    where = calque.sharding.SingleDeviceSharding(calque.devices()[0])
+    out = calque.jit(lambda x: (x, x + 1), out_shardings=(None, where)).eval_shape(jnp.ones(3))
+    assert out[0].sharding is None and out[1].sharding == where and out[1].shape == (3,)

@@ -1,8 +1,6 @@
 """Refs given to vmap, checkpoint, branches, scan, jvp, make_jaxpr and custom rules; cotangents that
 are added to Refs."""
 
-import functools
-
 import numpy as np
 import pytest
 
@@ -157,24 +155,3 @@ def test_programs_of_functions_of_refs():
         a.shape for a in closed.out_avals
     ] == [(), (2,)]
     assert r[...].tolist() == [1, 1]
-
-
-def test_cotangents_are_added_to_refs():
-    ad = calque.ad
-    _, f_vjp = calque.vjp(lambda x, p: x * p["a"], 2.0, {"a": 3.0})
-    total = new_ref(jnp.array(10.0))
-    found = f_vjp.with_refs(total, {"a": ad.DontWant()})(2.0)
-    assert found == (ad.GradRef(), {"a": ad.DidntWant()}) and float(total[...]) == 16
-    dx, dp = f_vjp.with_refs(ad.GradValue(), {"a": total})(1.0)
-    assert (float(dx), dp, float(total[...])) == (3, {"a": ad.GradRef()}, 18)
-    with pytest.raises(ValueError, match="one entry for each argument"):
-        f_vjp.with_refs(total)
-
-    @functools.partial(calque.jit)
-    def accumulated(xs, r):
-        for i in range(3):
-            calque.vjp(lambda x: x * x, xs[i])[1].with_refs(r)(1.0)
-
-    sums = new_ref(jnp.array(0.0))
-    accumulated(jnp.arange(3.0), sums)
-    assert float(sums[...]) == 6

@@ -55,14 +55,17 @@ class Update(Protocol):
 
 
 class Updates:
-    """`x.at[index]`: every method gives a new array, the old one stays as it is.
+    """What `x.at[index]` gives: every method makes a new array, and the old one stays as it is.
 
-    >>> import calque.numpy as jnp
+    Places outside of the array are left out by updates and read as the nearest ones, unless `mode`
+    says otherwise.
+
+    Args:
+        array: The array.
+        index: An index as in `x[index]`.
+
     >>> jnp.zeros(3).at[1].set(5.0)
-    Array([0., 5., 0.], dtype=float32)
-
-    Updates outside the array are dropped, reads clamped, unless `mode` ("clip", "drop", "fill",
-    "wrap", "promise_in_bounds") says otherwise."""
+    Array([0., 5., 0.], dtype=float32)"""
 
     __slots__ = ("array", "index")
 
@@ -83,7 +86,24 @@ class Updates:
         out_sharding: Any = None,
         wrap_negative_indices: bool = True,
     ) -> Any:
-        """x[index], with a choice of what places outside give."""
+        """Gives `x[index]`, with a choice of what places outside give.
+
+        Args:
+            indices_are_sorted: A promise that the places come in order; it changes nothing here.
+            unique_indices: A promise that no place comes twice.
+            mode: None and "clip" take the nearest place, "fill" and "drop" give `fill_value`,
+                "wrap" counts on from the other end, and "promise_in_bounds" says that there are
+                none outside.
+            fill_value: What places outside give with "fill"; None means NaN for floats, the least
+                signed and the largest unsigned integer, and True.
+            out_sharding: How the result is laid out over devices; None leaves it as it is.
+            wrap_negative_indices: Whether negative positions count from the end.
+
+        Returns:
+            An array of the shape of `x[index]`.
+
+        >>> jnp.arange(3.0).at[jnp.array([1, 7])].get(mode="fill", fill_value=-1)
+        Array([ 1., -1.], dtype=float32)"""
         index = self.index
         if not wrap_negative_indices:
             index = _negatives_outside(
@@ -126,7 +146,21 @@ class Updates:
         out_sharding: Any = None,
         wrap_negative_indices: bool = True,
     ) -> Any:
-        """The elements replaced by a function of them."""
+        """Gives the array with a function applied to the places, as often as these are named.
+
+        Args:
+            func: An elementwise function of one array.
+            indices_are_sorted: A promise that the places come in order; it changes nothing here.
+            unique_indices: A promise that no place comes twice.
+            mode: What happens to places outside of the array, as of `set`.
+            out_sharding: How the result is laid out over devices; None leaves it as it is.
+            wrap_negative_indices: Whether negative positions count from the end.
+
+        Returns:
+            An array of the shape and dtype of `x`.
+
+        >>> jnp.arange(3.0).at[1:].apply(jnp.square)
+        Array([0., 1., 4.], dtype=float32)"""
 
         def scatter(x: Any, indices: Any, updates: Any, dnums: Any, **options: Any) -> Any:
             return lax_scatter.scatter_apply(
@@ -148,7 +182,17 @@ class Updates:
         max: Update
 
     def divide(self, values: Any, **options: Any) -> Any:
-        """x.at[index].divide(y): x with its elements divided by y."""
+        """Gives the array with the places divided by values.
+
+        Args:
+            values: An array or a number; it broadcasts to the shape of `x[index]`.
+            **options: As of `set`.
+
+        Returns:
+            An array of the shape and dtype of `x`.
+
+        >>> jnp.arange(3.0).at[2].divide(4.0)
+        Array([0. , 1. , 0.5], dtype=float32)"""
         ones = ufuncs.true_divide(
             self.array, Updates(_ones_like(self.array), self.index).multiply(values, **options)
         )
@@ -159,7 +203,17 @@ class Updates:
         )
 
     def power(self, values: Any, **options: Any) -> Any:
-        """x.at[index].power(y): x with its elements raised to y."""
+        """Gives the array with the places raised to a power.
+
+        Args:
+            values: The exponents; they broadcast to the shape of `x[index]`.
+            **options: As of `set`.
+
+        Returns:
+            An array of the shape of `x`.
+
+        >>> jnp.arange(3.0).at[2].power(3)
+        Array([0., 1., 8.], dtype=float32)"""
         return ufuncs.power(
             self.array, Updates(_ones_like(self.array), self.index).multiply(values, **options)
         )
@@ -192,7 +246,9 @@ def _negatives_outside(index: Any, mode: Any, below: bool) -> Any:
     return tuple(map(part, parts_of(index)))
 
 
-def _method(name: str, scatter: Callable[..., Any], doc: str) -> Callable[..., Any]:
+def _method(name: str, scatter: Callable[..., Any], does: str, example: str) -> Callable[..., Any]:
+    """A method of `x.at[index]` that scatters: what it does, and what its example gives."""
+
     def update(
         self: Updates,
         values: Any,
@@ -208,17 +264,48 @@ def _method(name: str, scatter: Callable[..., Any], doc: str) -> Callable[..., A
         )
 
     update.__name__ = name
-    update.__doc__ = doc
+    update.__doc__ = f"""Gives the array with {does}; the array itself stays as it is.
+
+        Args:
+            values: An array or a number; it broadcasts to the shape of `x[index]`.
+            indices_are_sorted: A promise that the places come in order; it changes nothing here.
+            unique_indices: A promise that no place comes twice.
+            mode: What happens to places outside of the array: None and "drop" leave them out,
+                "clip" takes the nearest one, "wrap" counts on from the other end, and
+                "promise_in_bounds" says that there are none.
+            out_sharding: How the result is laid out over devices; None leaves it as it is.
+            wrap_negative_indices: Whether negative positions count from the end.
+
+        Returns:
+            An array of the shape and dtype of `x`.
+
+        >>> jnp.array([1.0, 2.0, 3.0]).at[1].{name}(5.0)
+        {example}"""
     return placed(update)
 
 
-for _name, _scatter, _doc in (
-    ("set", lax_scatter.scatter, "x with values written to the places."),
-    ("add", lax_scatter.scatter_add, "x with values added at the places; repeated places add up."),
-    ("subtract", lax_scatter.scatter_sub, "x with values subtracted at the places."),
-    ("multiply", lax_scatter.scatter_mul, "x with the places multiplied by values."),
-    ("mul", lax_scatter.scatter_mul, "As `multiply`."),
-    ("min", lax_scatter.scatter_min, "x with the smaller of element and value at the places."),
-    ("max", lax_scatter.scatter_max, "x with the larger of element and value at the places."),
+for _name, _scatter, _does, _example in (
+    ("set", lax_scatter.scatter, "values written to the places", "[1., 5., 3.]"),
+    (
+        "add",
+        lax_scatter.scatter_add,
+        "values added at the places, as often as these are named",
+        "[1., 7., 3.]",
+    ),
+    ("subtract", lax_scatter.scatter_sub, "values subtracted at the places", "[ 1., -3.,  3.]"),
+    ("multiply", lax_scatter.scatter_mul, "the places multiplied by values", "[ 1., 10.,  3.]"),
+    ("mul", lax_scatter.scatter_mul, "the places multiplied by values", "[ 1., 10.,  3.]"),
+    (
+        "min",
+        lax_scatter.scatter_min,
+        "the smaller of element and value at the places",
+        "[1., 2., 3.]",
+    ),
+    (
+        "max",
+        lax_scatter.scatter_max,
+        "the larger of element and value at the places",
+        "[1., 5., 3.]",
+    ),
 ):
-    setattr(Updates, _name, _method(_name, _scatter, _doc))
+    setattr(Updates, _name, _method(_name, _scatter, _does, f"Array({_example}, dtype=float32)"))

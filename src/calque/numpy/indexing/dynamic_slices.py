@@ -23,10 +23,18 @@ class Slice:
 
 
 def ds(start: Any, size: Any = None, stride: int | None = None) -> Any:
-    """The part of an index that selects `size` elements from `start`, which may be traced. `ds(n)`
-    are the first n.
+    """Selects, in an index, a fixed number of elements from a start that may be traced.
 
-    >>> calque.jit(lambda x, i: x[calque.ds(i, 2)])(jnp.arange(5), 2)
+    Args:
+        start: The position of the first element; None means 0. Given alone, it is the size, and the
+            start is 0.
+        size: How many elements, known when the program is made.
+        stride: The step from each to the next, at least 1; None means 1.
+
+    Returns:
+        An object for `x[...]`, `x.at[...]` and the indices of Refs.
+
+    >>> jax.jit(lambda x, i: x[jax.ds(i, 2)])(jnp.arange(5), 2)
     Array([2, 3], dtype=int32)"""
     if size is None:
         if stride is not None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from calque.core.arrays import is_concrete, to_array, to_numpy
+from calque.core.arrays import is_concrete, to_numpy
 from calque.core.config import config
 from calque.core.dims import Dim, is_found, surely_equal, surely_same
 from calque.core.dtypes import (
@@ -62,12 +62,10 @@ def getitem(
         check_bounds(plan.shape, plan.arrays, expand(index, plan.shape))
     if config.check_static_indices and mode in (None, "promise_in_bounds"):
         check_static(plan.shape, expand(index, plan.shape))
+    if not plan.arrays and outside(plan, index):
+        plan = parse(with_places_outside(plan, index), x.shape)
     if plan.arrays:
         return gather(x, plan, mode_of(mode), fill_value, unique, ordered)
-    if mode in ("fill", "drop", GatherScatterMode.FILL_OR_DROP) and _has_int_outside(
-        index, x.shape
-    ):
-        return filled(x, plan, fill_value)
     return basic(x, plan)
 
 
@@ -124,16 +122,6 @@ def windows_as_places(index: Any, shape: tuple[int, ...]) -> Any:
 def _place(p: int) -> int:
     """An index on an axis of a size that the program finds, which is below 2**31."""
     return min(max(p, -(2**31)), 2**31 - 1)
-
-
-def _has_int_outside(index: Any, shape: tuple[int, ...]) -> bool:
-    parts = [p for p in expand(index, shape) if p is not None]
-    return any(isinstance(p, int) and not -n <= p < n for p, n in zip(parts, shape))
-
-
-def filled(x: Any, plan: Plan, fill_value: Any) -> Any:
-    shape = tuple(1 if r == "new" else plan.slices[r[1]][1] for r in plan.result)
-    return do.broadcast_in_dim(fill_scalar(x, fill_value), shape=shape, broadcast_dimensions=())
 
 
 def fill_scalar(x: Any, fill_value: Any) -> Any:
@@ -341,8 +329,8 @@ def update(
     values = cast_update(values, x)
     broadcast_shapes_into("x.at[...] update", typeof(values).shape, shape)
     mode = mode_of(mode)
-    if outside(plan, index) and mode not in (GatherScatterMode.CLIP, "wrap"):
-        return to_array(x)
+    if mode not in (GatherScatterMode.CLIP, "wrap") and outside(plan, index):
+        plan = parse(with_places_outside(plan, index), x.shape)
     plan, values = ints_as_slices(plan, broadcast_to(values, shape), index, mode == "wrap")
     return scatter_plan(x, plan, values, scatter, mode, unique, ordered)
 
@@ -369,9 +357,24 @@ def ints_as_slices(plan: Plan, values: Any, index: Any, wrap: bool) -> tuple[Pla
 
 
 def outside(plan: Plan, index: Any) -> bool:
-    """Whether a static int lies outside of its axis. Then there is nothing to write."""
+    """Whether a static int lies outside of its axis."""
     parts = [p for p in expand(index, plan.shape) if p is not None]
     return any(isinstance(p, int) and not -n <= p < n for p, n in zip(parts, plan.shape))
+
+
+def with_places_outside(plan: Plan, index: Any) -> tuple[Any, ...]:
+    """The index whose static ints outside of their axes are arrays: the equation that reads or
+    writes there says where, so that `checkify` sees it."""
+    sizes = iter(plan.shape)
+
+    def part(p: Any) -> Any:
+        if p is None:
+            return p
+        n = next(sizes)
+        is_outside = isinstance(p, int) and not -n <= p < n
+        return np.asarray(_place(p), np.int32) if is_outside else p
+
+    return tuple([part(p) for p in expand(index, plan.shape)])
 
 
 def result_shape(plan: Plan) -> tuple[int, ...]:

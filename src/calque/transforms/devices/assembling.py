@@ -53,11 +53,20 @@ def make_array_from_callback(
     data_callback: Callable[[Index], Any],
     dtype: Any = None,
 ) -> Any:
-    """An array whose part on each device is `data_callback(index)`, where `index` is a tuple of
-    slices of the whole.
+    """Makes an array whose part on each device is what a function gives for that part.
 
-    >>> s = calque.sharding.SingleDeviceSharding(calque.devices()[0])
-    >>> calque.make_array_from_callback((3,), s, lambda index: np.arange(3.0)[index])
+    Args:
+        shape: The shape of the whole array.
+        sharding: How it is laid out over devices.
+        data_callback: Takes a tuple of slices of the whole and gives the data of that part; it is
+            called once for each part.
+        dtype: The dtype; None takes that of the parts.
+
+    Returns:
+        An array of this shape and sharding.
+
+    >>> s = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+    >>> jax.make_array_from_callback((3,), s, lambda index: np.arange(3.0)[index])
     Array([0., 1., 2.], dtype=float32)"""
     whole = tuple(map(int, shape))
     if not isinstance(sharding, Sharding):
@@ -89,7 +98,21 @@ def _one_part(part: Any, dtype: Any) -> Any:
 def make_array_from_single_device_arrays(
     shape: Sequence[int], sharding: Sharding, arrays: Sequence[Any], *, dtype: Any = None
 ) -> Any:
-    """An array whose parts are the given arrays, each on the device that holds that part."""
+    """Makes an array of parts, each of which lies on the device that holds it.
+
+    Args:
+        shape: The shape of the whole array.
+        sharding: How it is laid out over devices.
+        arrays: A list with one array for each device of the sharding, in any order.
+        dtype: The dtype; it must be that of the parts. Needed only if there are none.
+
+    Returns:
+        An array of this shape and sharding.
+
+    >>> s = jax.NamedSharding(jax.make_mesh((1,), ("x",)), jax.P("x"))
+    >>> part = jax.device_put(jnp.ones(2), jax.devices()[0])
+    >>> jax.make_array_from_single_device_arrays((2,), s, [part])
+    Array([1., 1.], dtype=float32)"""
     name = "jax.make_array_from_single_device_arrays"
     if not isinstance(arrays, (list, tuple)):
         raise TypeError(f"{name} `arrays` argument must be a list or tuple, but got {type(arrays)}")
@@ -163,9 +186,22 @@ def _check_places(found: list[int], wanted: set[int]) -> None:
 def make_array_from_process_local_data(
     sharding: Any, local_data: Any, global_shape: Any = None
 ) -> Any:
-    """An array, or a tree of them, from the data of this process. There is one process: its data is
-    the whole array. `sharding` may be a tree that `local_data` begins with, of shardings, devices
-    and, under a current mesh, PartitionSpecs."""
+    """Makes an array, or a tree of them, from the data of this process.
+
+    There is one process: its data is the whole array.
+
+    Args:
+        sharding: Shardings, devices and, under a current mesh, PartitionSpecs: one, or a tree of
+            them that `local_data` begins with.
+        local_data: A tree of NumPy arrays.
+        global_shape: The shape of the whole; None, or that of the data.
+
+    Returns:
+        The tree with an array in place of each leaf.
+
+    >>> s = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+    >>> jax.make_array_from_process_local_data(s, np.arange(3))
+    Array([0, 1, 2], dtype=int32)"""
     leaves, tree = pytrees.flatten(local_data)
     targets = pytrees.prefix_broadcast(sharding, local_data)
     shapes = pytrees.prefix_broadcast(

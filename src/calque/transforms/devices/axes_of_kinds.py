@@ -16,7 +16,7 @@ from calque.transforms.devices.mesh import (
 )
 from calque.transforms.devices.sharding import NamedSharding
 from calque.transforms.devices.sharding_arrays import constraint, placed, sharding_of
-from calque.transforms.devices.sharding_constraint import reshard
+from calque.transforms.devices.sharding_constraint import reshard, with_sharding_constraint
 from calque.transforms.devices.specs import PartitionSpec, names_in
 from calque.transforms.engines.signatures import check_callable
 from calque.transforms.engines.trees import name_of
@@ -106,7 +106,7 @@ def auto_axes(
             )
         outer, inner = _meshes("auto_axes", f, axes, AxisType.Auto, target)
         if inner == outer:
-            return f(*args, **kwargs)
+            return with_sharding_constraint(f(*args, **kwargs), target)
         with use_abstract_mesh(inner):
             out = f(*_on_mesh(args, inner), **_on_mesh(kwargs, inner))
         with use_abstract_mesh(outer):
@@ -137,7 +137,7 @@ def explicit_axes(
             )
         outer, inner = _meshes("explicit_axes", f, axes, AxisType.Explicit, source)
         if inner == outer:
-            return f(*args, **kwargs)
+            return f(*reshard(args, source), **kwargs)
         with use_abstract_mesh(inner):
             out = f(*reshard(_on_mesh(args, inner), source), **_on_mesh(kwargs, inner))
         return _on_mesh(out, outer)

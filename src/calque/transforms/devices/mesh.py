@@ -19,8 +19,10 @@ from calque.machine.state import PerThread, Value, process
 
 
 class AxisType(enum.Enum):
-    """Who places values along a mesh axis. The name is kept and printed; values mean the same under
-    each."""
+    """Who places values along a mesh axis.
+
+    Along `Auto` axes the compiler does, along `Explicit` ones the types of values say it, and along
+    `Manual` ones each device computes with its part, as inside `shard_map`."""
 
     Auto = "auto"
     Explicit = "explicit"
@@ -109,7 +111,12 @@ class _AnyMesh:
 class AbstractMesh(_AnyMesh):
     """A mesh of names and sizes, without devices.
 
-    >>> calque.sharding.AbstractMesh((2, 2), ("x", "y"))
+    Args:
+        axis_sizes: The size of each axis.
+        axis_names: The name of each axis: a tuple, or one name.
+        axis_types: The AxisType of each axis; None makes all Auto.
+
+    >>> print(jax.sharding.AbstractMesh((2, 2), ("x", "y")))
     AbstractMesh('x': 2, 'y': 2, axis_types=(Auto, Auto))"""
 
     __slots__ = ("_hash", "concrete")
@@ -161,12 +168,18 @@ def _key(mesh: _AnyMesh) -> tuple[Any, ...]:
 
 
 class Mesh(_AnyMesh, contextlib.ContextDecorator):
-    """Devices in a grid whose axes have names. As a context manager, it is the mesh that bare
-    PartitionSpecs refer to.
+    """Devices in a grid whose axes have names.
 
-    >>> mesh = calque.sharding.Mesh(np.array(calque.devices()[:1]).reshape(1, 1), ("x", "y"))
-    >>> print(mesh, dict(mesh.shape))
-    Mesh('x': 1, 'y': 1, axis_types=(Auto, Auto)) {'x': 1, 'y': 1}"""
+    As a context manager, it is the mesh that bare PartitionSpecs refer to.
+
+    Args:
+        devices: An array of devices with one dimension for each name, or a nested list of them.
+        axis_names: The name of each axis: a tuple, or one name.
+        axis_types: The AxisType of each axis; None makes all Auto.
+
+    >>> mesh = jax.sharding.Mesh(np.array(jax.devices()).reshape(1, 1), ("x", "y"))
+    >>> mesh.axis_names, dict(mesh.shape)
+    (('x', 'y'), {'x': 1, 'y': 1})"""
 
     __slots__ = ("_abstract", "_hash", "devices")
 
@@ -237,7 +250,19 @@ class Mesh(_AnyMesh, contextlib.ContextDecorator):
         return False
 
     def update(self, devices: Any = None, axis_names: Any = None, axis_types: Any = None) -> Mesh:
-        """The mesh with some of its attributes replaced."""
+        """Gives the mesh with some of its attributes replaced.
+
+        Args:
+            devices: A new grid of devices; None keeps the old one.
+            axis_names: New names; None keeps the old ones.
+            axis_types: New types; None keeps the old ones.
+
+        Returns:
+            A new Mesh.
+
+        >>> mesh = jax.make_mesh((1,), ("x",))
+        >>> mesh.update(axis_names=("y",)).axis_names
+        ('y',)"""
         return Mesh(
             self.devices if devices is None else devices,
             self.axis_names if axis_names is None else axis_names,
@@ -307,9 +332,19 @@ def make_mesh(
     *,
     devices: Sequence[Device] | None = None,
 ) -> Mesh:
-    """A mesh of these sizes over the first devices, row by row.
+    """Makes a mesh of the first devices, row by row.
 
-    >>> print(calque.make_mesh((1,), ("data",)))
+    Args:
+        axis_shapes: The size of each axis. Their product is at most the number of devices.
+        axis_names: The name of each axis.
+        axis_types: The AxisType of each axis; None makes all Explicit.
+        devices: The devices to use, exactly as many as positions; None takes the first of
+            `devices()`.
+
+    Returns:
+        A Mesh.
+
+    >>> print(jax.make_mesh((1,), ("data",)))
     Mesh('data': 1, axis_types=(Explicit,))"""
     shape = tuple(map(int, axis_shapes))
     names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
@@ -358,10 +393,13 @@ def _entered(mesh: Mesh, sets: bool) -> Iterator[Mesh]:
 
 
 class set_mesh:
-    """Make a mesh the current one: for the whole process when called, or inside a `with` block.
+    """Makes a mesh the current one: for the whole process when called, or inside a `with` block.
 
-    >>> with calque.set_mesh(calque.make_mesh((1,), ("x",))):
-    ...     print(calque.sharding.get_mesh())
+    Args:
+        mesh: The mesh, or None for none.
+
+    >>> with jax.set_mesh(jax.make_mesh((1,), ("x",))):
+    ...     print(jax.sharding.get_mesh())
     Mesh('x': 1, axis_types=(Explicit,))"""
 
     def __init__(self, mesh: Mesh | None):
@@ -385,13 +423,33 @@ class set_mesh:
 
 
 def use_mesh(mesh: Mesh) -> Any:
-    """A `with` block in which `mesh` is the current one."""
+    """A `with` block in which a mesh is the current one.
+
+    Args:
+        mesh: The mesh.
+
+    Returns:
+        A context manager that gives the mesh.
+
+    >>> with jax.sharding.use_mesh(jax.make_mesh((1,), ("x",))):
+    ...     print(jax.sharding.get_mesh())
+    Mesh('x': 1, axis_types=(Explicit,))"""
     return _entered(mesh, sets=True)
 
 
 @contextlib.contextmanager
 def use_abstract_mesh(mesh: AbstractMesh) -> Iterator[AbstractMesh]:
-    """A `with` block in which `get_abstract_mesh()` gives `mesh`."""
+    """A `with` block in which `get_abstract_mesh()` gives this mesh.
+
+    Args:
+        mesh: An AbstractMesh.
+
+    Returns:
+        A context manager that gives the mesh.
+
+    >>> with jax.sharding.use_abstract_mesh(jax.sharding.AbstractMesh((2,), ("x",))):
+    ...     print(jax.sharding.get_abstract_mesh())
+    AbstractMesh('x': 2, axis_types=(Auto,))"""
     with _current.inside(abstract=(*_current.abstract, mesh)):
         yield mesh
 
@@ -417,7 +475,13 @@ def current_mesh() -> Mesh:
 
 
 def get_mesh() -> Mesh:
-    """The mesh that `set_mesh` or `use_mesh` made current; the empty mesh if there is none."""
+    """Gives the current mesh of devices.
+
+    Returns:
+        The mesh of the innermost `set_mesh` or `use_mesh`; the empty mesh if there is none.
+
+    >>> jax.sharding.get_mesh().empty
+    True"""
     consult_mesh()
     for mesh, sets in reversed(_current.meshes):
         if sets:
@@ -426,8 +490,15 @@ def get_mesh() -> Mesh:
 
 
 def get_abstract_mesh() -> AbstractMesh:
-    """The names, sizes and types of the axes of the current mesh; inside `shard_map` the axes that
-    it maps are Manual."""
+    """Gives the names, sizes and types of the axes of the current mesh.
+
+    Inside `shard_map` the axes that it maps are Manual.
+
+    Returns:
+        An AbstractMesh, empty if there is no current mesh.
+
+    >>> jax.sharding.get_abstract_mesh().empty
+    True"""
     return _current.abstract[-1] if _current.abstract else get_mesh().abstract_mesh
 
 

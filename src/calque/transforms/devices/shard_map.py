@@ -83,15 +83,29 @@ def shard_map(
     axis_names: Set[Hashable] = frozenset(),
     check_vma: bool = True,
 ) -> Any:
-    """`f` of the parts that each device holds: `in_specs` say how arguments are cut, `out_specs`
-    how results are joined.
+    """Makes a function that runs `f` on the part of its arguments that each device holds.
 
-    `axis_names` are the mesh axes that are mapped (all by default). `check_vma` checks that results
-    which `out_specs` calls the same on all devices are known to be so.
+    Inside, the arrays are the parts, and collectives such as `lax.psum` speak of the mesh axes by
+    their names.
 
-    >>> mesh, P = calque.make_mesh((1,), ("x",)), calque.sharding.PartitionSpec
-    >>> total = calque.shard_map(lambda v: lax.psum(v.sum(), "x"), mesh=mesh, in_specs=P("x"),
-    ...     out_specs=P())
+    Args:
+        f: The function of one device's parts. Left out, a decorator with the other arguments is
+            returned.
+        out_specs: How the parts of the results are joined: a PartitionSpec, or a tree of them that
+            the results begin with.
+        in_specs: How the arguments are cut: a PartitionSpec, or a tree of them that the tuple of
+            arguments begins with. Left out, the types of the arguments say it.
+        mesh: The mesh; None takes that of `set_mesh`.
+        axis_names: The mesh axes that are mapped; the empty set means all.
+        check_vma: Whether to check that results which `out_specs` calls the same on all devices are
+            known to be so.
+
+    Returns:
+        A function of whole arrays.
+
+    >>> mesh = jax.make_mesh((1,), ("x",))
+    >>> total = jax.shard_map(lambda v: lax.psum(v.sum(), "x"), mesh=mesh, in_specs=jax.P("x"),
+    ...     out_specs=jax.P())
     >>> total(jnp.arange(4.0))
     Array(6., dtype=float32)"""
     if f is None:

@@ -165,11 +165,15 @@ class SingleDeviceSharding(Sharding):
 
 
 class NamedSharding(Sharding):
-    """An array over the devices of a mesh: `spec` names the mesh axes that each dimension is split
-    along.
+    """Lays an array out over the devices of a mesh.
 
-    >>> P, mesh = calque.sharding.PartitionSpec, calque.make_mesh((1,), ("x",))
-    >>> calque.sharding.NamedSharding(mesh, P("x", None)).shard_shape((4, 3))
+    Args:
+        mesh: The mesh, with devices or abstract.
+        spec: A PartitionSpec: for each dimension the mesh axes that it is split along.
+        memory_kind: The kind of memory; "device" or None. An abstract mesh keeps what is given.
+
+    >>> s = jax.NamedSharding(jax.make_mesh((1,), ("x",)), jax.P("x", None))
+    >>> s.shard_shape((4, 3))
     (4, 3)"""
 
     __slots__ = ("_places", "mesh", "spec")

@@ -10,6 +10,7 @@ import numpy as np
 
 from calque.core import lazy, pytrees, trace_state
 from calque.core.arrays import (
+    Array,
     ArrayImpl,
     from_storage,
     is_deleted,
@@ -46,7 +47,17 @@ from calque.transforms.devices.types import typed
 
 
 class Shard:
-    """The part of an array that one device holds."""
+    """The part of an array that one device holds, as `array.addressable_shards` lists them.
+
+    Args:
+        device: Where it is.
+        index: Which part of the whole it is: a slice for each dimension.
+        replica_id: Which of several equal copies it is, counted from 0.
+        array: The whole array.
+
+    >>> shard = jnp.arange(3).addressable_shards[0]
+    >>> shard.device, shard.index, shard.data
+    (CpuDevice(id=0), (slice(None, None, None),), Array([0, 1, 2], dtype=int32))"""
 
     __slots__ = ("_array", "_data", "device", "index", "replica_id")
 
@@ -125,8 +136,17 @@ def _with_devices(sharding: NamedSharding, own: Sharding | None) -> NamedShardin
 
 
 def sharding_of(x: Any) -> Sharding:
-    """How an array is laid out; arrays that were never placed live on the first device, or on all
-    those of the mesh that is set."""
+    """How an array is laid out over devices; one that was never placed lives on the first device,
+    or on all those of the mesh that is set.
+
+    Args:
+        x: The array.
+
+    Returns:
+        A Sharding.
+
+    >>> jnp.ones(2).sharding
+    SingleDeviceSharding(device=CpuDevice(id=0), memory_kind=device)"""
     found = x._extra
     if found is not None and not is_deleted(x):
         return found
@@ -138,13 +158,32 @@ def sharding_of(x: Any) -> Sharding:
 
 
 def _device(x: Any) -> Any:
+    """The device of the array, or its sharding if it lives on several.
+
+    Args:
+        x: The array.
+
+    Returns:
+        A Device or a Sharding.
+
+    >>> jnp.ones(2).device
+    CpuDevice(id=0)"""
     s = sharding_of(x)
     order = s.device_order
     return order[0] if len(order) == 1 else s
 
 
 def shards(x: Any) -> list[Shard]:
-    """The parts of an array, one for each device of its sharding."""
+    """The parts of an array, one for each device of its sharding.
+
+    Args:
+        x: The array.
+
+    Returns:
+        A list of Shards, in the order of the devices.
+
+    >>> [s.data.shape for s in jnp.ones(2).addressable_shards]
+    [(2,)]"""
     s = sharding_of(x)
     seen: dict[Any, int] = {}
     out = []
@@ -165,7 +204,18 @@ def _fully_replicated(x: Any) -> Any:
 
 
 def _to_device(x: Any, device: Any, *, stream: Any = None) -> Any:
-    """The array on a device, or with a sharding."""
+    """Gives the array on a device, or with a sharding.
+
+    Args:
+        x: The array.
+        device: A device or a sharding.
+        stream: Must be None: a CPU has no streams.
+
+    Returns:
+        An array.
+
+    >>> jnp.ones(2).to_device(jax.devices()[0])
+    Array([1., 1.], dtype=float32)"""
     if stream is not None:
         raise NotImplementedError("to_device with a stream: the CPU devices have none")
     return device_put(x, device)
@@ -177,25 +227,89 @@ def _check_if_deleted(self: Any) -> None:
         raise RuntimeError(f"Array has been deleted with shape={self.aval.str_short()}.")
 
 
-for _name, _value in {
-    "sharding": property(sharding_of, doc="How the array is laid out over devices."),
-    "device": property(_device, doc="The device, or the sharding of an array on several."),
-    "devices": lambda self: sharding_of(self).device_set,
-    "addressable_shards": property(shards, doc="The parts of the array, one for each device."),
-    "global_shards": property(shards, doc="The parts of the array, one for each device."),
-    "is_fully_replicated": property(lambda self: sharding_of(self).is_fully_replicated),
-    "is_fully_addressable": property(lambda self: True),
-    "committed": property(lambda self: self._extra is not None and not is_deleted(self)),
-    "_committed": property(lambda self: self._extra is not None and not is_deleted(self)),
+def _devices(self: Any) -> Any:
+    """The set of devices that the array lives on.
+
+    Returns:
+        A set.
+
+    >>> jnp.ones(2).devices()
+    {CpuDevice(id=0)}"""
+    return sharding_of(self).device_set
+
+
+def _addressable_data(self: Any, index: int) -> Any:
+    """Gives the part of the array that one device holds.
+
+    Args:
+        index: The number of the part.
+
+    Returns:
+        An array.
+
+    >>> jnp.ones(2).addressable_data(0)
+    Array([1., 1.], dtype=float32)"""
+    return shards(self)[index].data
+
+
+def _is_fully_replicated(self: Any) -> bool:
+    """Whether every device holds the whole array.
+
+    Returns:
+        A bool.
+
+    >>> jnp.ones(2).is_fully_replicated
+    True"""
+    return sharding_of(self).is_fully_replicated
+
+
+def _is_fully_addressable(self: Any) -> bool:
+    """Whether this process sees all devices of the array. There is one process: True.
+
+    Returns:
+        A bool.
+
+    >>> jnp.ones(2).is_fully_addressable
+    True"""
+    return True
+
+
+def _is_committed(self: Any) -> bool:
+    """Whether the array was placed where it is, so that what is computed from it stays there.
+
+    Returns:
+        A bool.
+
+    >>> jnp.ones(2).committed
+    False"""
+    return self._extra is not None and not is_deleted(self)
+
+
+_PUBLIC: Final[dict[str, Any]] = {
+    "sharding": property(sharding_of),
+    "device": property(_device),
+    "devices": _devices,
+    "addressable_shards": property(shards),
+    "global_shards": property(shards),
+    "is_fully_replicated": property(_is_fully_replicated),
+    "is_fully_addressable": property(_is_fully_addressable),
+    "committed": property(_is_committed),
+    "addressable_data": _addressable_data,
+    "to_device": _to_device,
+}
+_ASKED_FOR_BY_LIBRARIES: Final[dict[str, Any]] = {
+    "_committed": property(_is_committed),
     "_arrays": property(_per_device, doc="The parts, as libraries ask for them."),
     "_npy_value": property(lambda self: None, doc="A copy kept on the host: there is none."),
     "_fully_replicated_shard": _fully_replicated,
     "_value": property(to_numpy, doc="The elements as a NumPy array."),
     "_sharding": property(sharding_of, doc="The name under which libraries ask for `sharding`."),
     "_check_if_deleted": _check_if_deleted,
-    "addressable_data": lambda self, index: shards(self)[index].data,
-    "to_device": _to_device,
-}.items():
+}
+for _name, _value in _PUBLIC.items():
+    setattr(ArrayImpl, _name, _value)
+    setattr(Array, _name, _value)  # where `help` and completion look
+for _name, _value in _ASKED_FOR_BY_LIBRARIES.items():
     setattr(ArrayImpl, _name, _value)
 ArrayImpl.__new__ = staticmethod(lazy.function("calque.transforms.devices.assembling", "new"))
 
@@ -313,11 +427,22 @@ def check_shape(what: str, sharding: Sharding, shape: Sequence[int]) -> None:
 def device_put(
     x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None
 ) -> Any:
-    """The leaves of a tree as arrays on a device or with a sharding; `device` may be a tree that
-    `x` begins with, and so may `donate` and `may_alias`. Memory is shared, unless `may_alias` is
-    False. A donated array may be kept, as it is here.
+    """Puts the leaves of a tree on a device, or lays them out with a sharding.
 
-    >>> calque.device_put({"a": 1.0, "b": [2, 3]}, calque.devices()[0])["b"]
+    Args:
+        x: A tree of arrays, NumPy arrays and numbers.
+        device: A device, a sharding or a layout, or a tree of these that `x` begins with. None
+            makes arrays of the leaves and leaves them where they are.
+        src: Where they come from; it need not be said.
+        donate: Whether the memory of `x` may be taken over: one bool, or a tree of them. The array
+            is kept here all the same.
+        may_alias: Whether the result may share the memory of `x`; None and True allow it, False
+            makes a copy.
+
+    Returns:
+        The tree with an array in place of each leaf.
+
+    >>> jax.device_put({"a": 1.0, "b": [2, 3]}, jax.devices()[0])["b"]
     [Array(2, dtype=int32, weak_type=True), Array(3, dtype=int32, weak_type=True)]"""
     _check_targets(device)
     if donate is not False or may_alias is not None:
@@ -328,10 +453,10 @@ def device_put(
     try:
         targets = pytrees.prefix_broadcast(device, x, is_leaf=_is_target)
     except ValueError:
-        why = pytrees.difference(device, x, _is_target, "device_put device")
+        found = list(pytrees.differences(device, x, _is_target, "device_put device"))
         raise ValueError(
             "device_put device specification must be a tree prefix of the corresponding value; \n "
-            f" Mismatch details (1 found):\n  {why}"
+            f" Mismatch details ({len(found)} found):\n  " + "\n  ".join(found)
         ) from None
     return pytrees.unflatten(tree, [_put(leaf, t) for leaf, t in zip(leaves, targets, strict=True)])
 

@@ -148,12 +148,18 @@ def _is_sharding(x: Any) -> bool:
 
 
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:
-    """`x`, any tree of arrays, with these shardings, also inside `jit`. PartitionSpecs refer to the
-    current mesh.
+    """Says how values are laid out over devices, also inside `jit`.
 
-    >>> s = calque.sharding.NamedSharding(calque.make_mesh((1,), ("x",)),
-    ...     calque.sharding.PartitionSpec("x"))
-    >>> calque.jit(lambda v: lax.with_sharding_constraint(v * 2, s))(jnp.ones(2)).sharding.spec
+    Args:
+        x: A tree of arrays.
+        shardings: A sharding, or a tree of them that `x` begins with; None where nothing is said.
+            PartitionSpecs refer to the current mesh.
+
+    Returns:
+        The same values with these shardings.
+
+    >>> s = jax.NamedSharding(jax.make_mesh((1,), ("x",)), jax.P("x"))
+    >>> jax.jit(lambda v: lax.with_sharding_constraint(v * 2, s))(jnp.ones(2)).sharding.spec
     P('x',)"""
     leaves, tree = pytrees.flatten(x)
     found = flat_shardings("with_sharding_constraint", "shardings", shardings, x)
@@ -184,7 +190,19 @@ def refuse_manual(sharding: Sharding) -> None:
 
 
 def reshard(xs: Any, out_shardings: Any) -> Any:
-    """The arrays of a tree with other shardings, along axes of which types speak."""
+    """Lays the arrays of a tree out in another way, along axes of which types speak.
+
+    Args:
+        xs: A tree of arrays.
+        out_shardings: A sharding, or a tree of them that `xs` begins with. PartitionSpecs refer to
+            the current mesh.
+
+    Returns:
+        The same values with these shardings.
+
+    >>> s = jax.NamedSharding(jax.make_mesh((1,), ("x",)), jax.P("x"))
+    >>> jax.sharding.reshard(jnp.ones(2), s).sharding.spec
+    P('x',)"""
     leaves, tree = pytrees.flatten(xs)
     out = []
     for leaf, s in zip(leaves, flat_shardings("reshard", "out_shardings", out_shardings, xs)):

@@ -17,12 +17,24 @@ def smap(
     out_axes: Any,
     axis_name: Hashable,
 ) -> Any:
-    """`f` of the parts of arrays along the mesh axis `axis_name`: `in_axes` say which dimension of
-    each argument is cut (None: none), `out_axes` along which one results are joined. The mesh is
-    that of `calque.set_mesh`.
+    """Makes a function that runs `f` on the parts along one mesh axis, with axes in place of specs.
 
-    >>> with calque.set_mesh(calque.make_mesh((1,), ("x",))):
-    ...     calque.smap(lambda v: v * 2, in_axes=0, out_axes=0, axis_name="x")(jnp.arange(3.0))
+    The mesh is that of `set_mesh`.
+
+    Args:
+        f: The function of one device's parts. Left out, a decorator with the other arguments is
+            returned.
+        in_axes: Which dimension of each argument is cut: an int, None for none, or a tree of these.
+            Left out, the types of the arguments say it.
+        out_axes: Along which dimension the parts of the results are joined, likewise; None for
+            results that are the same everywhere.
+        axis_name: The mesh axis.
+
+    Returns:
+        A function of whole arrays.
+
+    >>> with jax.set_mesh(jax.make_mesh((1,), ("x",))):
+    ...     jax.smap(lambda v: v * 2, in_axes=0, out_axes=0, axis_name="x")(jnp.arange(3.0))
     Array([0., 2., 4.], dtype=float32)"""
     if f is None:
         return functools.partial(smap, in_axes=in_axes, out_axes=out_axes, axis_name=axis_name)

@@ -52,11 +52,17 @@ def _axes(option: str, given: Any) -> frozenset[Hashable]:
 
 
 class PartitionSpec:
-    """For each dimension the mesh axis that it is split along: a name, several names in a tuple, or
-    None. Over `unreduced` axes the parts are still to be added; over `reduced` ones, those of the
-    cotangent are. There is one object for equal specs.
+    """Says for each dimension of an array which mesh axes it is split along. `P` is a shorter name.
 
-    >>> calque.sharding.PartitionSpec("x", None, ("y", "z"))
+    There is one object for equal specs.
+
+    Args:
+        *entries: For each dimension the name of a mesh axis, a tuple of several names, or None for
+            none.
+        unreduced: Names of axes over which the parts are still to be added.
+        reduced: Names of axes over which the parts of the cotangent are still to be added.
+
+    >>> jax.P("x", None, ("y", "z"))
     P('x', None, ('y', 'z'))"""
 
     __slots__ = ("__weakref__", "partitions", "reduced", "unreduced")
@@ -158,7 +164,18 @@ class PartitionSpec:
         unreduced: Any = None,
         reduced: Any = None,
     ) -> PartitionSpec:
-        """The spec with other `partitions`, `unreduced` or `reduced`."""
+        """Gives the spec with some of its attributes replaced.
+
+        Args:
+            partitions: New entries; None keeps the old ones.
+            unreduced: New names; None keeps the old ones.
+            reduced: New names; None keeps the old ones.
+
+        Returns:
+            A PartitionSpec.
+
+        >>> jax.P("x").update(partitions=("x", "y"))
+        P('x', 'y')"""
         return PartitionSpec(
             *(self.partitions if partitions is None else partitions),
             unreduced=self.unreduced if unreduced is None else unreduced,

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from calque.core import leaks, trace_state
+from calque.core.arrays import ArrayImpl
 from calque.core.avals import ShapedArray
 from calque.core.jaxprs import ClosedJaxpr, Literal, Var
 from calque.core.primitives import REGISTRY, Primitive, Zero
@@ -31,6 +32,13 @@ class Tape(JaxprTrace):
     """Records what happens to tangents."""
 
     lenient = True
+
+    def atom(self, x: Any) -> Var | Literal:
+        """A number that was computed is a residual too, not part of the program: the programs at
+        other points are the same."""
+        if type(x) is ArrayImpl and not x.aval.shape:
+            return self.constant_variable(x)
+        return super().atom(x)
 
     def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Results of a call over values and tangents that depend on values alone are known now:

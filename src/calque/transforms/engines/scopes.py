@@ -12,13 +12,17 @@ from calque.transforms.engines.trees import name_of
 
 
 class named_scope(contextlib.ContextDecorator):
-    """`with named_scope("attention"): ...`, or as a decorator of a function: equations made inside
-    are named by it.
+    """Names a part of a program: a context manager, or a decorator of a function.
+
+    Equations made inside carry the name in `source_info.name_stack`; names nest.
+
+    Args:
+        name: The name.
 
     >>> def f(x):
-    ...     with calque.named_scope("outer"):
+    ...     with jax.named_scope("outer"):
     ...         return jnp.sin(x)
-    >>> calque.make_jaxpr(f)(1.0).eqns[0].source_info.name_stack
+    >>> jax.make_jaxpr(f)(1.0).eqns[0].source_info.name_stack
     'outer'"""
 
     def __init__(self, name: str):
@@ -37,10 +41,17 @@ class named_scope(contextlib.ContextDecorator):
 
 
 def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[..., Any]:
-    """`fun`, whose equations are named by `name` or by the name of the function.
+    """Makes a function whose equations carry a name.
 
-    >>> f = calque.named_call(jnp.sin, name="wave")
-    >>> calque.make_jaxpr(f)(1.0).eqns[0].source_info.name_stack
+    Args:
+        fun: The function.
+        name: The name; None takes that of the function.
+
+    Returns:
+        A function of the same arguments and results.
+
+    >>> f = jax.named_call(jnp.sin, name="wave")
+    >>> jax.make_jaxpr(f)(1.0).eqns[0].source_info.name_stack
     'wave'"""
     check_callable(fun, "named_call")
     if name is not None and not isinstance(name, str):

@@ -5,9 +5,13 @@ from __future__ import annotations
 import inspect
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from calque.core import pytrees
+from calque.machine.state import Hook, process
+
+# what a function reads besides its arguments, with the values of now (`transforms/jit/captures.py`)
+captured_values: Final[Hook[Callable[..., Any]]] = process.hook("captured values", lambda _: None)
 
 
 def signature_of(fun: Callable[..., Any]) -> inspect.Signature | None:

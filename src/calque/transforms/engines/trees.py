@@ -14,7 +14,7 @@ from calque.core.dims import Dim
 from calque.core.dtypes import PYTHON_SCALARS, float0
 from calque.core.trace import VALUES, has_type_alone
 from calque.core.trace_state import Tracer
-from calque.transforms.engines.signatures import ArgumentNames
+from calque.transforms.engines.signatures import ArgumentNames, describe_function
 
 _NUMBERS = (np.ndarray, np.generic, *PYTHON_SCALARS)
 
@@ -102,8 +102,9 @@ def _result(x: Any, out: Any, fun: Any) -> Any:
     except TypeError:
         path = next(p for p, v in pytrees.flatten_with_path(out)[0] if v is x)
         at = f" at output component {pytrees.keystr(path)}" if path else ""
+        described = describe_function(fun, name_of(fun))
         raise TypeError(
-            f"function {name_of(fun)} returned a value of type {type(x)}{at}, which is not"
+            f"function {described} returned a value of type {type(x)}{at}, which is not"
             " a valid JAX type: return arrays, numbers, and containers of them."
         ) from None
 

@@ -2,12 +2,11 @@
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any
 
 from calque.core import pytrees
 from calque.core.avals import ShapedArray
-from calque.core.dtypes import float0, is_complex, is_extended, is_float, is_inexact
-from calque.core.jaxprs import ClosedJaxpr
+from calque.core.dtypes import float0, is_inexact, is_integer
 from calque.core.primitives import UndefinedPrimal
 from calque.core.trace import trace_to_jaxpr, typeof
 from calque.core.tracebacks import boundary
@@ -18,7 +17,21 @@ from calque.transforms.engines.signatures import check_callable
 from calque.transforms.engines.transpose import backward_pass
 from calque.transforms.engines.trees import FlatFunction, argument_name, arrays, name_of
 from calque.transforms.engines.zeros import has_tangent, tangent_aval, with_zeros, zero_like
-from calque.transforms.functions.linearized import Linearized, LinearProgram, derivative_value
+from calque.transforms.functions.differentiated import (
+    check_argnums,
+    check_grad_input,
+    check_grad_output,
+    diff_name,
+    partial_function,
+    wraps,
+)
+from calque.transforms.functions.linearized import (
+    Linearized,
+    LinearProgram,
+    LinearTransposed,
+    TransposedProgram,
+    derivative_value,
+)
 from calque.transforms.functions.shapes import aval_of
 from calque.transforms.functions.wanted import DontWant, NotNeeded, delivered
 from calque.transforms.primitives.refs import Ref, store_all, values_of
@@ -29,10 +42,19 @@ from calque.transforms.primitives.refs_arguments import fresh, with_values
 
 @boundary
 def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = False) -> Any:
-    """The value of `fun` at `primals` and its derivative along `tangents`: (out, tangent_out), or
-    with `has_aux` also aux.
+    """Gives the value of a function and its derivative along a direction, by forward mode.
 
-    >>> calque.jvp(lambda x: x * x, (3.0,), (1.0,))
+    Args:
+        fun: The function, of arrays and trees of them.
+        primals: The point: a tuple or list of arguments.
+        tangents: The direction: a tangent for each argument, of the same tree, shapes and dtypes.
+            Those of integers are of dtype float0; that of a Ref is a Ref.
+        has_aux: Whether `fun` returns a pair of which the second part is not differentiated.
+
+    Returns:
+        A pair (value, tangent of the value); with `has_aux` the auxiliary output follows.
+
+    >>> jax.jvp(lambda x: x * x, (3.0,), (1.0,))
     (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))"""
     check_callable(fun)
     primals, refs, places = with_values(primals, "jvp")
@@ -98,10 +120,10 @@ def _tangent(x: Any, t: Any, leaf: int, fun: Any, args: Sequence[Any]) -> Any:
         )
     if got.dtype != aval.dtype:
         raise TypeError(
-            "primal and tangent arguments to jvp do not match; dtypes must be equal, or in case of"
-            " int/bool primal dtype the tangent dtype must be float0. Got primal dtype"
-            f" {typeof(x).dtype} and so expected tangent dtype {_name(aval.dtype)}, but got tangent"
-            f" dtype {_name(got.dtype)} instead, for the argument"
+            "primal and tangent arguments to calque.jvp do not match. Their dtypes must be"
+            " equal, or in case of int/bool primal dtype the tangent dtype must be float0. Got"
+            f" primal dtype {typeof(x).dtype} and so expected tangent dtype {_name(aval.dtype)},"
+            f" but got tangent dtype {_name(got.dtype)} instead, for the argument"
             f" {argument_name(fun, args, {}, leaf)} of {name_of(fun)}."
         )
     return zero_like(x) if aval.dtype == float0 else t
@@ -116,10 +138,20 @@ def _name(dtype: Any) -> str:
 
 @boundary
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
-    """The value of `fun` at `primals` and the linear function that is its derivative there: (out,
-    f_jvp[, aux]).
+    """Gives the value of a function and, as a function, its derivative at that point.
 
-    >>> y, f_jvp = calque.linearize(jnp.sin, 0.0)
+    The derivative may be called many times without computing `fun` again.
+
+    Args:
+        fun: The function, of arrays and trees of them.
+        *primals: The point: the arguments of `fun`.
+        has_aux: Whether `fun` returns a pair of which the second part is not differentiated.
+
+    Returns:
+        A pair (value, f_jvp), where `f_jvp(*tangents)` gives the tangent of the value; with
+        `has_aux` the auxiliary output follows.
+
+    >>> y, f_jvp = jax.linearize(jnp.sin, 0.0)
     >>> f_jvp(2.0)
     Array(2., dtype=float32, weak_type=True)"""
     check_callable(fun)
@@ -224,9 +256,19 @@ class VJP:
         return pytrees.unflatten(self._tree, map(derivative_value, self._found(cotangents[0])))
 
     def with_refs(self, *wanted: Any) -> Callable[[Any], Any]:
-        """The same function with a place for each cotangent of its result: it is added to a Ref,
-        left out for `calque.ad.DontWant()`, and given as a value for anything else, such as
-        True."""
+        """Makes the same function with a place for each cotangent.
+
+        Args:
+            *wanted: For each argument, in its tree: a Ref that the cotangent is added to,
+                `jax.ad.DontWant()` to leave it out, anything else (such as True) to get it as a
+                value.
+
+        Returns:
+            A function of the cotangent of the result.
+
+        >>> f_vjp = jax.vjp(lambda x, y: x * y, 2.0, 3.0)[1]
+        >>> f_vjp.with_refs(True, jax.ad.DontWant())(1.0)
+        (Array(3., dtype=float32, weak_type=True), DidntWant())"""
         places, tree = pytrees.flatten(wanted)
         if tree != self._tree:
             raise ValueError(
@@ -312,10 +354,20 @@ def vjp_of(
 def vjp(
     fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Sequence[Any] = ()
 ) -> Any:
-    """The value of `fun` at `primals` and the function from cotangents of it to cotangents of the
-    primals.
+    """Gives the value of a function and, as a function, its backward pass at that point.
 
-    >>> y, f_vjp = calque.vjp(lambda x, y: x * y, 2.0, 3.0)
+    Args:
+        fun: The function, of arrays and trees of them.
+        *primals: The point: the arguments of `fun`.
+        has_aux: Whether `fun` returns a pair of which the second part is not differentiated.
+        reduce_axes: Must be empty: apply `lax.psum` to the result instead.
+
+    Returns:
+        A pair (value, f_vjp), where `f_vjp(cotangent)` takes a cotangent of the value, of its tree,
+        shapes and dtypes, and gives a tuple with a cotangent for each argument; with `has_aux` the
+        auxiliary output follows.
+
+    >>> y, f_vjp = jax.vjp(lambda x, y: x * y, 2.0, 3.0)
     >>> f_vjp(1.0)
     (Array(3., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))"""
     check_callable(fun)
@@ -339,49 +391,42 @@ def _no_reduce_axes(reduce_axes: Sequence[Any]) -> None:
 def linear_transpose(
     fun: Callable[..., Any], *primals: Any, reduce_axes: Sequence[Any] = ()
 ) -> Callable[..., Any]:
-    """The transpose of a function that is linear. Only shapes and dtypes of `primals` matter.
+    """Makes the transpose of a function that is linear.
 
-    >>> f_transpose = calque.linear_transpose(lambda x: 3 * x, 1.0)
+    Args:
+        fun: The function, of arrays and trees of them.
+        *primals: Arguments, or ShapeDtypeStructs: only their shapes and dtypes matter.
+        reduce_axes: Must be empty: apply `lax.psum` to the result instead.
+
+    Returns:
+        A function from a cotangent of the result to a tuple of cotangents of the arguments.
+
+    >>> f_transpose = jax.linear_transpose(lambda x: 3 * x, 1.0)
     >>> f_transpose(2.0)
     (Array(6., dtype=float32, weak_type=True),)"""
     check_callable(fun)
     _no_reduce_axes(reduce_axes)
     leaves, in_tree = pytrees.flatten((primals, {}))
     avals = [aval_of(x) for x in leaves]
-    for i, a in enumerate(avals):
-        if not (is_inexact(a.dtype) or a.dtype == float0):
-            raise TypeError(
-                "linear_transpose only supports [float or complex] arguments, but the argument "
-                f"{argument_name(fun, primals, {}, i)} of {name_of(fun)} has dtype {a.dtype}"
-            )
     flat = FlatFunction(fun, in_tree, "linear_transpose")
     closed = trace_to_jaxpr(flat, avals, name_of(fun))
-    out_tree, tree = flat.out_tree, pytrees.structure(primals)
-
-    @boundary
-    def transposed(cotangents: Any) -> Any:
-        """Cotangents of the result to cotangents of the arguments."""
-        cts, ct_tree = pytrees.flatten(cotangents)
-        if ct_tree != out_tree:
-            raise TypeError(
-                f"cotangent tree does not match function output, expected {out_tree} but got"
-                f" {ct_tree}, in the transpose of {name_of(fun)}"
-            )
-        for ct, a in zip(cts, closed.out_avals):
-            if typeof(ct).shape != a.shape or typeof(ct).dtype != a.dtype:
-                raise TypeError(
-                    f"cotangent type does not match function output, expected {a.str_short()} but"
-                    f" got {typeof(ct).str_short()}, in the transpose of {name_of(fun)}"
-                )
-        return pytrees.unflatten(tree, map(derivative_value, _transposed(closed, cts)))
-
-    return transposed
-
-
-def _transposed(closed: ClosedJaxpr, cts: Sequence[Any]) -> list[Any]:
-    return backward_pass(
-        closed.jaxpr, closed.consts, [UndefinedPrimal(a) for a in closed.in_avals], cts
+    if not _is_linear_kind(avals, closed.out_avals):
+        raise TypeError(
+            "linear_transpose only supports [float or complex] -> [float or complex], and integer"
+            f" -> integer functions, but {name_of(fun)} takes"
+            f" {', '.join(str(a.dtype) for a in avals)} and gives"
+            f" {', '.join(str(a.dtype) for a in closed.out_avals)}"
+        )
+    program = TransposedProgram(
+        name_of(fun), closed.jaxpr, pytrees.structure(primals), flat.out_tree
     )
+    return LinearTransposed(program, closed.consts)
+
+
+def _is_linear_kind(ins: Sequence[ShapedArray], outs: Sequence[ShapedArray]) -> bool:
+    """Whether a function between such types may be linear."""
+    dtypes = [a.dtype for a in (*ins, *outs) if a.dtype != float0]
+    return all(map(is_inexact, dtypes)) or all(map(is_integer, dtypes))
 
 
 # ---------------------------------------------------------------- grad
@@ -395,11 +440,24 @@ def value_and_grad(
     allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
 ) -> Callable[..., Any]:
-    """A function that gives both the value of `fun`, a scalar, and its gradient in the arguments
-    `argnums`.
+    """Makes a function that gives both the value of a scalar function and its gradient.
 
-    >>> calque.value_and_grad(lambda x: 2 * x)(5.0)
-    (Array(10., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))"""
+    Args:
+        fun: The function; it returns a number, or with `has_aux` a pair of which the first part is
+            one.
+        argnums: The position, or positions, of the arguments to differentiate in.
+        has_aux: Whether `fun` returns a pair of which the second part is not differentiated.
+        holomorphic: Whether `fun` is a holomorphic function of complex numbers.
+        allow_int: Whether integers may be differentiated in; their gradients are of dtype float0.
+        reduce_axes: Must be empty: apply `lax.psum` to the result instead.
+
+    Returns:
+        A function of the same arguments. It returns (value, gradient), with `has_aux` ((value,
+        aux), gradient). The gradient has the tree, shapes and dtypes of the argument; for several
+        `argnums` it is a tuple.
+
+    >>> jax.value_and_grad(lambda x: x * x)(5.0)
+    (Array(25., dtype=float32, weak_type=True), Array(10., dtype=float32, weak_type=True))"""
     check_callable(fun)
     _no_reduce_axes(reduce_axes)
     chosen = check_argnums(argnums)
@@ -417,12 +475,12 @@ def value_and_grad(
             leaves, "grad", fun, diff_args, {}, lambda i: diff_name(fun, args, kwargs, wanted, i)
         )
         for i, x in enumerate(values):
-            _check_grad_input(
+            check_grad_input(
                 x, holomorphic, allow_int, lambda: diff_name(fun, args, kwargs, wanted, i)
             )
         flat = FlatFunction(partial, in_tree, "value_and_grad", has_aux)
         outs, f_vjp = vjp_of(flat, values, in_tree)
-        _check_grad_output(outs, flat.out_tree, holomorphic, fun)
+        check_grad_output(outs, flat.out_tree, holomorphic, fun)
         found = pytrees.unflatten(in_tree, map(derivative_value, f_vjp.flat([const(outs[0], 1)])))[
             0
         ][0]
@@ -441,11 +499,26 @@ def grad(
     allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
 ) -> Callable[..., Any]:
-    """A function that gives the gradient of `fun`, a scalar, in the arguments `argnums`; with
-    `has_aux`, (gradient, aux).
+    """Makes a function that gives the gradient of a scalar function.
 
-    >>> calque.grad(lambda x: 2 * x)(5.0)
-    Array(2., dtype=float32, weak_type=True)"""
+    Args:
+        fun: The function; it returns a number, or with `has_aux` a pair of which the first part is
+            one.
+        argnums: The position, or positions, of the arguments to differentiate in.
+        has_aux: Whether `fun` returns a pair of which the second part is not differentiated.
+        holomorphic: Whether `fun` is a holomorphic function of complex numbers.
+        allow_int: Whether integers may be differentiated in; their gradients are of dtype float0.
+        reduce_axes: Must be empty: apply `lax.psum` to the result instead.
+
+    Returns:
+        A function of the same arguments. It returns the gradient, with `has_aux` (gradient, aux).
+        The gradient has the tree, shapes and dtypes of the argument; for several `argnums` it is a
+        tuple.
+
+    >>> jax.grad(lambda x: x * x)(5.0)
+    Array(10., dtype=float32, weak_type=True)
+    >>> jax.grad(lambda x, y: x * y, argnums=(0, 1))(2.0, 3.0)
+    (Array(3., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))"""
     both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
     doc = f"Gradient of {name_of(fun)}: takes the same arguments."
 
@@ -456,132 +529,3 @@ def grad(
         return (gradient, value[1]) if has_aux else gradient
 
     return grad_f
-
-
-_LONG_NAME: Final = 500
-_LONG_DOC: Final = 50_000
-
-
-def wraps(fun: Any, name: str, doc: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Give a transformed function the look of the one it was made from."""
-
-    def decorate(wrapper: Callable[..., Any]) -> Callable[..., Any]:
-        functools.update_wrapper(
-            wrapper, fun, assigned=("__module__", "__annotations__"), updated=()
-        )
-        # of functions of functions of functions: each would say all that those inside say
-        said = name if len(name) <= _LONG_NAME else f"{name[:_LONG_NAME]}..."
-        wrapper.__name__ = wrapper.__qualname__ = said
-        original = getattr(fun, "__doc__", None) or ""
-        wrapper.__doc__ = f"{doc}\n\n{original}" if 0 < len(original) <= _LONG_DOC else doc
-        return wrapper
-
-    return decorate
-
-
-def check_argnums(argnums: Any) -> int | tuple[int, ...]:
-    """argnums as an int or a tuple of ints."""
-    if isinstance(argnums, int) or hasattr(argnums, "__index__"):
-        return int(argnums)
-    try:
-        return tuple(int(i) for i in argnums)
-    except (TypeError, ValueError):
-        raise TypeError(f"argnums must be an int or a sequence of ints; got {argnums!r}") from None
-
-
-def partial_function(
-    fun: Callable[..., Any],
-    argnums: int | tuple[int, ...],
-    args: Sequence[Any],
-    kwargs: dict[str, Any],
-    what: str,
-) -> tuple[tuple[int, ...], Callable[..., Any], tuple[Any, ...]]:
-    """`fun` of the arguments in `argnums` alone (positions counted from the front), and these
-    arguments."""
-    nums = (argnums,) if isinstance(argnums, int) else argnums
-    for n in nums:
-        if not -len(args) <= n < len(args):
-            raise TypeError(
-                f"differentiating with respect to argnums={argnums} requires at least"
-                f" {n + 1 if n >= 0 else -n} positional arguments to be passed by the caller, but"
-                f" got only {len(args)} positional arguments. The function is {name_of(fun)}."
-            )
-    wanted = tuple(n % len(args) for n in nums)
-
-    def partial(values: Sequence[Any]) -> Any:
-        full = list(args)
-        for n, v in zip(wanted, values):
-            full[n] = v
-        return fun(*full, **kwargs)
-
-    partial.__name__ = name_of(fun)
-    return wanted, partial, (tuple(args[n] for n in wanted),)
-
-
-def diff_name(
-    fun: Any, args: Sequence[Any], kwargs: dict[str, Any], wanted: Sequence[int], leaf: int
-) -> str:
-    """What the flat differentiated argument `leaf` is called."""
-    for n in wanted:
-        count = len(pytrees.leaves(args[n]))
-        if leaf < count:
-            return argument_name(
-                fun, args, kwargs, sum(len(pytrees.leaves(a)) for a in args[:n]) + leaf
-            )
-        leaf -= count
-    raise AssertionError("no such leaf")
-
-
-def _check_grad_input(x: Any, holomorphic: bool, allow_int: bool, name: Callable[[], str]) -> None:
-    dtype = typeof(x).dtype
-    if holomorphic:
-        if not is_complex(dtype):
-            raise TypeError(
-                "grad with holomorphic=True requires inputs with complex dtype, but got"
-                f" {dtype.name} for the argument {name()}."
-            )
-    elif is_extended(dtype) or not (allow_int or is_inexact(dtype)):
-        raise TypeError(
-            "grad requires real- or complex-valued inputs (input dtype that is a sub-dtype of"
-            f" np.inexact), but got {dtype.name} for the argument {name()}. If you want to use"
-            " Boolean- or integer-valued inputs, use vjp or set allow_int to True."
-        )
-
-
-def _check_grad_output(
-    outs: Sequence[Any], tree: pytrees.PyTreeDef, holomorphic: bool, fun: Any
-) -> None:
-    if not tree.is_leaf():
-        raise TypeError(
-            f"Gradient only defined for scalar-output functions. Output of {name_of(fun)} was a"
-            f" container: {tree}. Return one number, and other results with has_aux=True."
-        )
-    aval = typeof(outs[0])
-    if aval.shape:
-        raise TypeError(
-            f"Gradient only defined for scalar-output functions. Output of {name_of(fun)} had"
-            f" shape: {aval.shape}."
-        )
-    check_output_dtype("grad", aval, holomorphic)
-
-
-def check_output_dtype(what: str, aval: ShapedArray, holomorphic: bool) -> None:
-    if holomorphic:
-        if not is_complex(aval.dtype):
-            raise TypeError(
-                f"{what} with holomorphic=True requires outputs with complex dtype, but got"
-                f" {aval.dtype.name}."
-            )
-    elif is_complex(aval.dtype):
-        raise TypeError(
-            f"{what} requires real-valued outputs (output dtype that is a sub-dtype of"
-            f" np.floating), but got {aval.dtype.name}. For holomorphic differentiation, pass"
-            " holomorphic=True. For differentiation of non-holomorphic functions involving complex"
-            " outputs, use calque.vjp directly."
-        )
-    elif not is_float(aval.dtype):
-        raise TypeError(
-            f"{what} requires real-valued outputs (output dtype that is a sub-dtype of"
-            f" np.floating), but got {getattr(aval.dtype, 'name', aval.dtype)}. For differentiation"
-            " of functions with integer outputs, use calque.vjp directly."
-        )

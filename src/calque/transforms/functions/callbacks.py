@@ -44,11 +44,26 @@ def pure_callback(
     vmap_method: str | None = None,
     **kwargs: Any,
 ) -> Any:
-    """The result of a Python function without side effects, called while the program runs. It must
-    have the shapes and dtypes of `result_shape_dtypes`; `vmap_method` says how it is called for a
-    batch.
+    """Gives the result of a Python function without side effects, called while the program runs.
 
-    >>> calque.pure_callback(np.sin, calque.ShapeDtypeStruct((), np.float32), 0.0)
+    A program may leave out a call whose result is not used, or call again.
+
+    Args:
+        callback: The Python function. It gets NumPy-like arrays, in the trees that were given.
+        result_shape_dtypes: What it returns, with anything that has a shape and a dtype in place of
+            each array.
+        *args: Positional arguments for it: arrays and trees of them.
+        sharding: Where JAX would run the callback. It runs once, with whole arrays.
+        vmap_method: How it is called for a batch: "sequential" calls it for each example,
+            "expand_dims" and "broadcast_all" once with a leading axis for the batch (of size 1
+            where an argument is not mapped, or the full size), and "sequential_unrolled" as
+            "sequential" without a loop. None refuses a batch.
+        **kwargs: Keyword arguments for it, likewise.
+
+    Returns:
+        Arrays of the types in `result_shape_dtypes`.
+
+    >>> jax.pure_callback(np.sin, jax.ShapeDtypeStruct((), np.float32), 0.0)
     Array(0., dtype=float32)"""
     if vmap_method is not None and vmap_method not in VMAP_METHODS:
         raise ValueError(
@@ -74,8 +89,25 @@ def io_callback(
     ordered: bool = False,
     **kwargs: Any,
 ) -> Any:
-    """Call a Python function with side effects while the program runs, once for each time that the
-    program gets there."""
+    """Calls a Python function with side effects, once for each time that the program gets there.
+
+    Args:
+        callback: The Python function. It gets NumPy-like arrays, in the trees that were given.
+        result_shape_dtypes: What it returns, with anything that has a shape and a dtype in place of
+            each array.
+        *args: Positional arguments for it: arrays and trees of them.
+        sharding: Where JAX would run the callback. It runs once, with whole arrays.
+        ordered: Whether such calls keep the order in which they stand in the program.
+        **kwargs: Keyword arguments for it, likewise.
+
+    Returns:
+        Arrays of the types in `result_shape_dtypes`.
+
+    >>> from calque.experimental import io_callback
+    >>> seen = []
+    >>> io_callback(lambda x: seen.append(int(x)), None, 3)
+    >>> seen
+    [3]"""
     leaves, in_tree = pytrees.flatten((args, kwargs))
     avals, out_tree = _results(result_shape_dtypes)
     outs = io_callback_p.bind(
@@ -95,9 +127,19 @@ def debug_callback(
     partitioned: bool = False,
     **kwargs: Any,
 ) -> None:
-    """Call a Python function on values of the program; what it returns is ignored.
+    """Calls a Python function on values of the running program; what it returns is ignored.
 
-    >>> calque.debug.callback(lambda x: print("x is", x), 3)
+    Args:
+        callback: The Python function. It gets NumPy-like arrays, in the trees that were given.
+        *args: Positional arguments for it: arrays and trees of them.
+        ordered: Whether such calls keep the order in which they stand in the program.
+        partitioned: Whether each device of a split program calls it with its own part.
+        **kwargs: Keyword arguments for it, likewise.
+
+    Returns:
+        None.
+
+    >>> jax.debug.callback(lambda x: print("x is", x), 3)
     x is 3"""
     if not callable(callback):
         raise TypeError(f"callback must be callable, got {callback!r}")

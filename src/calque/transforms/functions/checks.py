@@ -22,21 +22,32 @@ branches: Any = LazyModule("calque.transforms.functions.branches")
 def check(
     condition: Any, message: str, *, error: type[Exception] = ValueError, **values: Any
 ) -> None:
-    """Raise an exception unless the condition holds everywhere, also out of compiled code.
+    """Raises an exception unless the condition holds everywhere, also out of compiled code.
 
-    >>> import calque, calque.numpy as jnp
-    >>> @calque.jit
+    Args:
+        condition: Booleans: an array of any shape, or one of Python's.
+        message: A format string for the values that are given by keyword.
+        error: The class of the exception.
+        **values: Arrays and numbers that the message shows.
+
+    Returns:
+        None.
+
+    Raises:
+        error: Where the condition is false; the exception notes the line of the check.
+
+    Differs from JAX:
+        It is calque's own. JAX has `experimental.checkify`, which needs the function to be
+        transformed.
+
+    >>> @jax.jit
     ... def root(x):
-    ...     calque.check(x >= 0, "no root of {x}", x=x)
+    ...     jax.check(x >= 0, "no root of {x}", x=x)
     ...     return jnp.sqrt(x)
-    >>> root(4.0)
-    Array(2., dtype=float32, weak_type=True)
     >>> root(-1.0)
     Traceback (most recent call last):
     ValueError: no root of -1.0
-    checked at ...
-
-    `message` is a format string for the keyword arguments; `error` is the exception's class."""
+    checked at ..."""
     if not isinstance(message, str):
         raise TypeError(f"check: the message must be a string, got {type(message).__name__}")
     aval = typeof(condition)

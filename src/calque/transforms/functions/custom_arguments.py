@@ -1,9 +1,11 @@
 """What functions with rules of the user are called with: arguments by position, and tangents and
 cotangents as rules see them."""
 
+from __future__ import annotations
+
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from calque.core import pytrees
 from calque.core.avals import ShapedArray
@@ -11,12 +13,15 @@ from calque.core.primitives import Zero
 from calque.core.trace import typeof
 from calque.transforms.engines.trees import arrays, check_results, handed, name_of
 from calque.transforms.engines.zeros import instantiate, tangent_aval
+from calque.transforms.primitives.flow import type_text
 from calque.transforms.primitives.refs_arguments import without_refs
 
 
 class SymbolicZero:
-    """A tangent or cotangent that is known to be zero, as a custom rule with `symbolic_zeros=True`
-    sees it."""
+    """A tangent or cotangent that is known to be zero, as rules with `symbolic_zeros=True` see it.
+
+    Args:
+        aval: Its type."""
 
     __slots__ = ("aval",)
 
@@ -33,8 +38,17 @@ class SymbolicZero:
 
 
 def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
-    """The zero tangent of a value, as rules with `symbolic_zeros` see it or as an array:
-    `zero_from_primal(2.0) == 0.0`"""
+    """Gives the zero tangent of a value.
+
+    Args:
+        val: An array or a number.
+        symbolic_zeros: Whether to give a `SymbolicZero` rather than an array of zeros.
+
+    Returns:
+        Zeros of the shape and the tangent dtype of `val`; of integers they are of dtype float0.
+
+    >>> jax.custom_derivatives.zero_from_primal(2.0)
+    array(0., dtype=float32)"""
     aval = tangent_aval(typeof(val))
     return SymbolicZero(aval) if symbolic_zeros else instantiate(Zero(aval))
 
@@ -64,19 +78,20 @@ def positional(
                 f"{name_of(fun)} has no signature: call it with positional arguments only"
             ) from None
         return tuple(args)
+    head = (
+        f"The input arguments to the {kind}-decorated function {name_of(fun)}{signature} could not"
+        " be resolved to positional-only arguments. Binding failed with the error:\n"
+    )
     try:
         bound = signature.bind(*args, **kwargs)
     except TypeError as e:
-        raise TypeError(
-            f"The input arguments to the {kind}-decorated function {name_of(fun)}{signature} could"
-            f" not be resolved to positional-only arguments. Binding failed with the error:\n{e}"
-        ) from None
+        raise TypeError(f"{head}{e}") from None
     bound.apply_defaults()
     named = [k for k in bound.kwargs if k in kwargs]  # others keep the values they have
     if named:
         raise TypeError(
-            "The following keyword arguments could not be resolved to positions:"
-            f" {', '.join(named)}, in a call of {name_of(fun)}"
+            f"{head}The following keyword arguments could not be resolved to positions:"
+            f" {', '.join(named)}"
         )
     return bound.args
 
@@ -123,7 +138,8 @@ class Arguments:
         leaves, self.tree = pytrees.flatten(dynamic)
         self._leaves = arrays(leaves, f"the custom function {name_of(fun)}", fun, dynamic, {})
         self.out_tree = pytrees.LEAF
-        self.is_called = False  # is the structure of the result known from the function itself?
+        # the types of the results, where they are known from the function itself
+        self.out_avals: list[ShapedArray] | None = None
 
     def taken(self) -> list[Any]:
         """The leaves, for the call. They are not kept: rules live as long as programs do."""
@@ -139,5 +155,39 @@ class Arguments:
         """The function itself, of leaves."""
         out = self.fun(*self.merged(pytrees.unflatten(self.tree, leaves)))
         flat, self.out_tree = pytrees.flatten(out)
-        self.is_called = True
-        return check_results(flat, out, self.fun)
+        found = check_results(flat, out, self.fun)
+        self.out_avals = [typeof(x) for x in found]
+        return found
+
+    def unlike(self, outs: Sequence[Any], tree: pytrees.PyTreeDef) -> Unlike | None:
+        """In what the results of a rule differ from those of the function, if these are known."""
+        if self.out_avals is None:
+            return None
+        got = [typeof(x) for x in outs]
+        both = _shown(tree, got), _shown(self.out_tree, self.out_avals)
+        if tree != self.out_tree:
+            what = "container/pytree structure"
+            return Unlike(f"of the same {what}", what, *both)
+        if any(a.shape != b.shape or a.dtype != b.dtype for a, b in zip(got, self.out_avals)):
+            return Unlike("with leaves of the same shape/dtype", "shapes/dtypes of", *both)
+        return None
+
+
+class Unlike(NamedTuple):
+    """What should be the same and is not, and what each side has."""
+
+    same: str
+    what: str
+    got: str
+    expected: str
+
+
+def _shown(tree: pytrees.PyTreeDef, avals: Sequence[ShapedArray]) -> str:
+    return str(pytrees.unflatten(tree, [_Text(type_text(a)) for a in avals]))
+
+
+class _Text(str):
+    """Text that prints as it is, also inside a container."""
+
+    __slots__ = ()
+    __repr__ = str.__str__

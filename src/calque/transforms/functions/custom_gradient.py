@@ -19,10 +19,20 @@ from calque.transforms.primitives.flow import staged
 def closure_convert(
     fun: Callable[..., Any], *example_args: Any
 ) -> tuple[Callable[..., Any], list[Any]]:
-    """`fun` with the traced values that it closes over as further arguments: (converted, these
-    values).
+    """Makes the traced values that a function closes over further arguments of it.
 
-    >>> converted, consts = calque.closure_convert(lambda x: x * 2, 1.0)
+    Functions that take functions and have rules of their own for derivatives need this: what is an
+    argument can be differentiated.
+
+    Args:
+        fun: The function.
+        *example_args: Arguments of the types that it will be called with.
+
+    Returns:
+        A pair: the function with the captured values as last arguments, and the list of these
+        values.
+
+    >>> converted, consts = jax.closure_convert(lambda x: x * 2, 1.0)
     >>> converted(3.0, *consts)
     Array(6., dtype=float32, weak_type=True)"""
     leaves, in_tree = pytrees.flatten((example_args, {}))
@@ -65,13 +75,18 @@ pytrees.register(
 
 
 def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that returns its value and, as a function of the cotangent, its gradient.
+    """Makes a differentiable function from one that returns its value and its gradient.
 
-    >>> @calque.custom_gradient
-    ... def f(x):
-    ...     return x**2, lambda g: (g * x,)
-    >>> calque.grad(f)(3.0)
-    Array(3., dtype=float32, weak_type=True)"""
+    Args:
+        fun: A function that returns a pair: its value, and a function that takes the cotangent of
+            the value and returns a tuple with a cotangent for each argument (or a single one).
+
+    Returns:
+        A function of the value alone, whose reverse-mode derivative is the one given.
+
+    >>> f = jax.custom_gradient(lambda x: (x**2, lambda g: (g * x,)))
+    >>> f(3.0), jax.grad(f)(3.0)
+    (Array(9., dtype=float32, weak_type=True), Array(3., dtype=float32, weak_type=True))"""
 
     @functools.wraps(fun)
     def wrapped_fun(*args: Any, **kwargs: Any) -> Any:

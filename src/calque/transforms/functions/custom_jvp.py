@@ -24,15 +24,19 @@ from calque.transforms.primitives.flow import split, type_text
 class custom_jvp:
     """A function whose derivative is given by a rule.
 
-    >>> @calque.custom_jvp
-    ... def f(x):
-    ...     return jnp.sin(x)
-    >>> @f.defjvp
-    ... def f_jvp(primals, tangents):
-    ...     (x,), (t,) = primals, tangents
-    ...     return f(x), jnp.cos(x) * t
+    `f.defjvp(rule)` or `f.defjvps(...)` sets it. Reverse mode follows from the rule, which must be
+    linear in the tangents.
 
-    Reverse mode follows from the rule, which must be linear in the tangents."""
+    Args:
+        fun: The function, of arrays and trees of them.
+        nondiff_argnums: Positions of arguments that the rule takes first, as they are, and that
+            have no tangents.
+        nondiff_argnames: Names of such arguments.
+
+    >>> f = jax.custom_jvp(lambda x: jnp.sin(x))
+    >>> f.defjvps(lambda t, out, x: 2 * jnp.cos(x) * t)
+    >>> jax.grad(f)(0.0)
+    Array(2., dtype=float32, weak_type=True)"""
 
     def __init__(
         self,
@@ -47,13 +51,39 @@ class custom_jvp:
         self.symbolic_zeros = False
 
     def defjvp(self, jvp: Callable[..., Any], symbolic_zeros: bool = False) -> Callable[..., Any]:
-        """The rule: `jvp(*nondiff_args, primals, tangents)` gives (out, tangent_out)."""
+        """Sets the rule for the derivative; works as a decorator.
+
+        Args:
+            jvp: `jvp(*nondiff_args, primals, tangents)` gives (out, tangent_out).
+            symbolic_zeros: Whether tangents that are known to be zero come as `SymbolicZero`
+                objects rather than arrays of zeros.
+
+        Returns:
+            The rule, as it was given.
+
+        >>> f = jax.custom_jvp(jnp.sin)
+        >>> @f.defjvp
+        ... def rule(primals, tangents):
+        ...     return f(*primals), 2 * jnp.cos(primals[0]) * tangents[0]
+        >>> jax.jvp(f, (0.0,), (1.0,))[1]
+        Array(2., dtype=float32, weak_type=True)"""
         self.jvp, self.symbolic_zeros = jvp, symbolic_zeros
         return jvp
 
     def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
-        """One rule for each argument: `jvps[i](t, out, *primals)` is the part of the tangent that
-        comes from argument i."""
+        """Sets a rule for each argument; the tangent of the result is the sum of their parts.
+
+        Args:
+            *jvps: `jvps[i](t, out, *primals)` gives the part that comes from argument i; None where
+                it gives none.
+
+        Returns:
+            None.
+
+        >>> f = jax.custom_jvp(lambda x, y: x * y)
+        >>> f.defjvps(lambda t, out, x, y: t * y, None)
+        >>> jax.grad(f, argnums=(0, 1))(2.0, 3.0)
+        (Array(3., dtype=float32, weak_type=True), Array(0., dtype=float32))"""
         if self.nondiff_argnums:
             raise TypeError("Can't use ``defjvps`` with ``nondiff_argnums``.")
 
@@ -132,12 +162,15 @@ class _Rule:
                 f" tangent outputs with equal container (pytree) structures, but got {out_tree} and"
                 f" {ts_tree} respectively."
             )
-        if given.is_called and given.out_tree != out_tree:
+        unlike = given.unlike(found[: len(outs)], out_tree)
+        if unlike is not None:
             raise TypeError(
                 f"Custom JVP rule {self.__name__} for function {name} must produce a pair (list or"
-                " tuple of length two) where the first element represents the primal output (of"
-                f" the container structure of the output of {name}, {given.out_tree}), but its"
-                f" first element has the container structure {out_tree}."
+                " tuple of length two) where the first element represents the primal output (equal"
+                f" in value to the output of the custom_jvp-decorated function {name}, and in"
+                f" particular {unlike.same}), but instead the JVP rule output's first element had"
+                f" {unlike.what}:\n    {unlike.got}\nwhile the custom_jvp-decorated function {name}"
+                f" had output {unlike.what}:\n    {unlike.expected}."
             )
         given.out_tree = out_tree
         outs, tangents_out = split(found, len(outs))

@@ -17,12 +17,12 @@ from calque.transforms.engines.axes import Axis
 from calque.transforms.engines.batching import batch
 from calque.transforms.engines.trees import FlatFunction, arrays, name_of
 from calque.transforms.engines.zeros import has_tangent, nonzero, only_nonzero, with_zeros
-from calque.transforms.functions.autodiff import (
+from calque.transforms.functions.autodiff import vjp_of
+from calque.transforms.functions.differentiated import (
     check_argnums,
     check_output_dtype,
     diff_name,
     partial_function,
-    vjp_of,
     wraps,
 )
 
@@ -37,7 +37,7 @@ def _basis(avals: Sequence[ShapedArray]) -> list[Any]:
         rows = do.iota(dtype=i32, shape=(total, a.size), dimension=0)
         columns = do.iota(dtype=i32, shape=(total, a.size), dimension=1)
         hit = do.eq(rows, columns if not at else do.add(columns, scalar_of(i32, at)))
-        part = do.convert_element_type(hit, new_dtype=a.dtype)
+        part = do.convert_element_type(hit, new_dtype=a.dtype, weak_type=a.weak_type)
         out.append(do.reshape(part, new_sizes=(total, *a.shape)))
         at += a.size
     return out
@@ -128,9 +128,23 @@ def jacfwd(
     has_aux: bool = False,
     holomorphic: bool = False,
 ) -> Callable[..., Any]:
-    """The Jacobian of `fun`, column by column, in forward mode.
+    """Makes a function that gives the Jacobian of `fun`, by forward mode.
 
-    >>> calque.jacfwd(lambda x: x * x)(jnp.array([1.0, 2.0]))
+    All columns are computed at once, one for each element of the arguments: good where there are
+    fewer of these than of results.
+
+    Args:
+        fun: The function; the arguments in question and its results are arrays or trees of them.
+        argnums: The position, or positions, of the arguments to differentiate in.
+        has_aux: Whether `fun` returns a pair of which the second part is not differentiated.
+        holomorphic: Whether `fun` is a holomorphic function of complex numbers.
+
+    Returns:
+        A function of the same arguments. Its result has the tree of the results of `fun`, with the
+        trees of the arguments inside; each leaf has the shape of the result followed by that of the
+        argument. With `has_aux` it is (jacobian, aux).
+
+    >>> jax.jacfwd(lambda x: x * x)(jnp.array([1.0, 2.0]))
     Array([[2., 0.],
            [0., 4.]], dtype=float32)"""
     chosen = check_argnums(argnums)
@@ -189,9 +203,24 @@ def jacrev(
     holomorphic: bool = False,
     allow_int: bool = False,
 ) -> Callable[..., Any]:
-    """The Jacobian of `fun`, row by row, in reverse mode.
+    """Makes a function that gives the Jacobian of `fun`, by reverse mode.
 
-    >>> calque.jacrev(lambda x: x * x)(jnp.array([1.0, 2.0]))
+    All rows are computed at once, one for each element of the results: good where there are fewer
+    of these than of arguments.
+
+    Args:
+        fun: The function; the arguments in question and its results are arrays or trees of them.
+        argnums: The position, or positions, of the arguments to differentiate in.
+        has_aux: Whether `fun` returns a pair of which the second part is not differentiated.
+        holomorphic: Whether `fun` is a holomorphic function of complex numbers.
+        allow_int: Whether integers may be differentiated in; their derivatives are of dtype float0.
+
+    Returns:
+        A function of the same arguments. Its result has the tree of the results of `fun`, with the
+        trees of the arguments inside; each leaf has the shape of the result followed by that of the
+        argument. With `has_aux` it is (jacobian, aux).
+
+    >>> jax.jacrev(lambda x: x * x)(jnp.array([1.0, 2.0]))
     Array([[2., 0.],
            [0., 4.]], dtype=float32)"""
     chosen = check_argnums(argnums)
@@ -238,9 +267,19 @@ def hessian(
     has_aux: bool = False,
     holomorphic: bool = False,
 ) -> Callable[..., Any]:
-    """The Hessian of `fun`: forward mode over reverse mode.
+    """Makes a function that gives the second derivatives of `fun`: forward mode over reverse mode.
 
-    >>> calque.hessian(lambda x: (x**3).sum())(jnp.array([1.0, 2.0]))
+    Args:
+        fun: The function; the arguments in question and its results are arrays or trees of them.
+        argnums: The position, or positions, of the arguments to differentiate in.
+        has_aux: Whether `fun` returns a pair of which the second part is not differentiated.
+        holomorphic: Whether `fun` is a holomorphic function of complex numbers.
+
+    Returns:
+        A function of the same arguments. For an argument of shape s and a scalar result, a leaf has
+        the shape s + s. With `has_aux` the result is (hessian, aux).
+
+    >>> jax.hessian(lambda x: (x**3).sum())(jnp.array([1.0, 2.0]))
     Array([[ 6.,  0.],
            [ 0., 12.]], dtype=float32)"""
     return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)

@@ -8,8 +8,10 @@ from calque.core import pytrees
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import PYTHON_SCALARS
 from calque.core.jaxprs import Jaxpr
+from calque.core.primitives import UndefinedPrimal
 from calque.core.trace import eval_jaxpr, typeof
 from calque.core.tracebacks import boundary
+from calque.transforms.engines.transpose import backward_pass
 from calque.transforms.engines.trees import handed
 from calque.transforms.engines.zeros import instantiate, tangent_aval, with_zeros
 from calque.transforms.functions import debug_nans
@@ -93,6 +95,57 @@ class Linearized:
         return tuple(self._residuals)
 
 
+class TransposedProgram(NamedTuple):
+    """A linear function turned round, but for the values that it captured."""
+
+    name: str
+    jaxpr: Jaxpr
+    in_tree: pytrees.PyTreeDef
+    out_tree: pytrees.PyTreeDef
+
+    def __call__(self, consts: Sequence[Any], cotangents: Any) -> Any:
+        cts, tree = pytrees.flatten(cotangents)
+        if tree != self.out_tree:
+            raise TypeError(
+                f"cotangent tree does not match function output, expected {self.out_tree} but got"
+                f" {tree}, in the transpose of {self.name}"
+            )
+        for ct, v in zip(cts, self.jaxpr.outvars):
+            if typeof(ct).shape != v.aval.shape or typeof(ct).dtype != v.aval.dtype:
+                raise TypeError(
+                    "cotangent type does not match function output, expected"
+                    f" {v.aval.str_short()} but got {typeof(ct).str_short()}, in the transpose of"
+                    f" {self.name}"
+                )
+        unknown = [UndefinedPrimal(v.aval) for v in self.jaxpr.invars]
+        found = backward_pass(self.jaxpr, consts, unknown, cts)
+        return pytrees.unflatten(self.in_tree, map(derivative_value, found))
+
+
+class LinearTransposed:
+    """What `linear_transpose` returns: cotangents of the result to cotangents of the arguments. A
+    container of what the function captured, so that it can leave jit and be an argument."""
+
+    __slots__ = ("_consts", "_program")
+
+    def __init__(self, program: TransposedProgram, consts: Sequence[Any]):
+        self._program, self._consts = program, consts
+
+    @boundary
+    def __call__(self, cotangents: Any) -> Any:
+        """Cotangents of the result to cotangents of the arguments."""
+        return self._program(self._consts, cotangents)
+
+    @property
+    def __name__(self) -> str:
+        return f"transpose of {self._program.name}"
+
+
+pytrees.register(
+    LinearTransposed,
+    lambda f: (f._consts, f._program),
+    lambda program, consts: LinearTransposed(program, list(consts)),
+)
 pytrees.register(
     Linearized,
     lambda f: (f._residuals, f._program),

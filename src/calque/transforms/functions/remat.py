@@ -1,24 +1,69 @@
 """Functions of which the backward pass computes again what it needs, for users: `checkpoint`, names
 that policies speak of, and what is kept (`saved_residuals`)."""
 
+from __future__ import annotations
+
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from calque.core import pytrees
+from calque.core.avals import ShapedArray
+from calque.core.config import config
 from calque.core.jaxprs import ClosedJaxpr, Eqn
 from calque.core.source import Source
-from calque.core.trace import JaxprTrace, JaxprTracer, trace_to_jaxpr, typeof
-from calque.core.trace_state import recording
+from calque.core.trace import JaxprTrace, JaxprTracer, trace_to_jaxpr, typeof, typing
+from calque.core.trace_state import is_evaluating, recording
 from calque.core.tracebacks import boundary
+from calque.machine.caches import Entries, Tables
+from calque.transforms.engines import axes
 from calque.transforms.engines.linear import linearize
-from calque.transforms.engines.signatures import ArgumentNames, check_callable, resolve
+from calque.transforms.engines.signatures import (
+    ArgumentNames,
+    captured_values,
+    check_callable,
+    resolve,
+)
 from calque.transforms.engines.trees import FlatFunction, arrays, name_of
 from calque.transforms.engines.zeros import has_tangent
 from calque.transforms.primitives.call import close_over_tracers
 from calque.transforms.primitives.refs_arguments import discharged_call
 from calque.transforms.primitives.remat import name_p, remat_p
 from calque.transforms.primitives.remat_policies import Policy
+
+
+class _Staged(NamedTuple):
+    """A function as a program, and what it read besides its arguments."""
+
+    closed: ClosedJaxpr
+    out_tree: pytrees.PyTreeDef
+    captured: Any
+
+
+_KEPT: Final[Tables[Any, _Staged]] = Tables("rematerialised functions", 64, programs=True)
+
+
+class _User(NamedTuple):
+    """The function of the user, of which some arguments are fixed, and its programs."""
+
+    fun: Callable[..., Any]
+    fixed: dict[int, Any]
+    named: dict[str, Any]
+    kept: Entries[Any, _Staged]
+
+    def key(self, in_tree: pytrees.PyTreeDef, avals: Sequence[ShapedArray]) -> Any:
+        """What the program depends on; None inside a program that is being recorded, which asks
+        for it once."""
+        if not is_evaluating():
+            return None
+        statics = [(k, type(x), x) for k, x in (*self.fixed.items(), *self.named.items())]
+        around = (config.trace_key(), axes.in_scope(), typing.value.ambient())
+        key = (in_tree, *avals, *statics, around)
+        try:
+            hash(key)
+        except TypeError:
+            return None
+        return key
 
 
 def checkpoint(
@@ -30,12 +75,26 @@ def checkpoint(
     static_argnames: str | Sequence[str] | None = None,
     concrete: bool = False,
 ) -> Callable[..., Any]:
-    """`fun`, of which the backward pass computes again what it needs; `policy` says which values
-    may be kept.
+    """Makes a function whose backward pass computes again what it needs instead of keeping it.
 
-    >>> f = calque.checkpoint(lambda x: jnp.sin(jnp.sin(x)))
-    >>> calque.grad(f)(2.0) == calque.grad(lambda x: jnp.sin(jnp.sin(x)))(2.0)
-    Array(True, dtype=bool, weak_type=True)"""
+    It spends time to save memory; values are the same. `remat` is another name for it.
+
+    Args:
+        fun: The function. Left out, a decorator with the other arguments is returned.
+        prevent_cse: Whether the second computation is kept apart from the first, so that no pass
+            unites them again.
+        policy: Says which values may be kept, one of `checkpoint_policies`; None keeps nothing but
+            the arguments.
+        static_argnums: Positions of arguments that stay Python values; they must be hashable.
+        static_argnames: Names of such arguments.
+        concrete: Must be False: make arguments static instead.
+
+    Returns:
+        A function of the same arguments and results.
+
+    >>> f = jax.checkpoint(lambda x: jnp.sin(jnp.sin(x)))
+    >>> jax.grad(f)(2.0)
+    Array(-0.2556391, dtype=float32, weak_type=True)"""
     if fun is None:
         return functools.partial(
             checkpoint,
@@ -52,6 +111,8 @@ def checkpoint(
     check_callable(fun)
     nums, names = resolve(fun, static_argnums or None, static_argnames, "static")
 
+    kept = _KEPT.new()
+
     @functools.wraps(fun)
     @boundary
     def fun_remat(*args: Any, **kwargs: Any) -> Any:
@@ -64,7 +125,8 @@ def checkpoint(
             return fun(*[fixed.get(i, v) for i, v in enumerate(values)], **others, **named)
 
         call.__name__ = name_of(fun)
-        return _checkpointed(call, dynamic, rest, (fun, fixed), policy, prevent_cse)
+        user = _User(fun, fixed, named, kept)
+        return _checkpointed(call, dynamic, rest, user, policy, prevent_cse)
 
     return fun_remat
 
@@ -74,24 +136,37 @@ def _checkpointed(
     call: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
-    user: tuple[Callable[..., Any], dict[int, Any]],
+    user: _User,
     policy: Policy | None,
     prevent_cse: bool,
 ) -> Any:
-    """Stage a function and bind `remat2`; messages speak of the function of the user, of which some
-    arguments are fixed."""
-    fun, fixed = user
+    """Stage a function and bind `remat2`; messages speak of the function of the user."""
     leaves, in_tree = pytrees.flatten((args, kwargs))
-    leaves = arrays(leaves, "checkpoint", fun, args, kwargs)
-    flat = FlatFunction(call, in_tree, "checkpoint")
-    traced = trace_to_jaxpr(
-        flat, [typeof(x) for x in leaves], name_of(fun), ArgumentNames(fun, args, kwargs, fixed)
-    )
-    closed, consts = close_over_tracers(traced)
+    leaves = arrays(leaves, "checkpoint", user.fun, args, kwargs)
+    avals = [typeof(x) for x in leaves]
+    key = user.key(in_tree, avals)
+    known = None if key is None else user.kept.find(key)
+    consts: list[Any] = []
+    if known is None or (known.captured is not None and known.captured.changed()):
+        captured = None if key is None else captured_values.call(user.fun)
+        flat = FlatFunction(call, in_tree, "checkpoint")
+        traced = trace_to_jaxpr(
+            flat, avals, name_of(user.fun), ArgumentNames(user.fun, args, kwargs, user.fixed)
+        )
+        closed, consts = close_over_tracers(traced)
+        known = _Staged(closed, flat.out_tree, captured)
+        if key is not None and captured is not None and not consts:
+            captured.settle()
+            user.kept[key] = known
     outs = remat_p.bind(
-        *consts, *leaves, jaxpr=closed, policy=policy, prevent_cse=prevent_cse, differentiated=False
+        *consts,
+        *leaves,
+        jaxpr=known.closed,
+        policy=policy,
+        prevent_cse=prevent_cse,
+        differentiated=False,
     )
-    return pytrees.unflatten(flat.out_tree, outs)
+    return pytrees.unflatten(known.out_tree, outs)
 
 
 remat = checkpoint

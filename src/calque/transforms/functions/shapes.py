@@ -18,9 +18,17 @@ from calque.transforms.primitives.refs_arguments import fresh, with_values
 
 
 class ShapeDtypeStruct:
-    """A container for the shape, dtype, and other static attributes of an array.
+    """The type of an array without its data: shape, dtype and where it lives.
 
-    >>> calque.ShapeDtypeStruct((2, 3), "float32")
+    Args:
+        shape: The size of each dimension.
+        dtype: The dtype; 64-bit ones become 32-bit ones unless they are enabled.
+        sharding: How the array is laid out over devices, or None.
+        weak_type: Whether the dtype gives way to that of another operand, as a Python number's
+            does.
+        **_: Other keyword arguments of JAX's, which are accepted and not kept.
+
+    >>> jax.ShapeDtypeStruct((2, 3), "float32")
     ShapeDtypeStruct(shape=(2, 3), dtype=float32)"""
 
     __slots__ = ("aval", "sharding")
@@ -60,9 +68,15 @@ class ShapeDtypeStruct:
 
     @classmethod
     def like(cls, x: Any) -> "ShapeDtypeStruct":
-        """The type of an array, and where it lives if it was put there.
+        """Gives the type of an array, and where it lives if it was put there.
 
-        >>> calque.ShapeDtypeStruct.like(jnp.ones((2, 3)))
+        Args:
+            x: An array, traced or not, or a number.
+
+        Returns:
+            A ShapeDtypeStruct.
+
+        >>> jax.ShapeDtypeStruct.like(jnp.ones((2, 3)))
         ShapeDtypeStruct(shape=(2, 3), dtype=float32)"""
         aval = typeof(x)
         traced = aval.place is not None  # the type of a traced value says it
@@ -71,7 +85,16 @@ class ShapeDtypeStruct:
         return cls(aval.shape, aval.dtype, sharding=sharding, weak_type=aval.weak_type)
 
     def update(self, **changes: Any) -> "ShapeDtypeStruct":
-        """The same with other attributes: `s.update(shape=(4,))`."""
+        """Gives the same type with other attributes.
+
+        Args:
+            **changes: New values by name: `shape`, `dtype`, `sharding`, `weak_type`.
+
+        Returns:
+            A new ShapeDtypeStruct.
+
+        >>> jax.ShapeDtypeStruct((2, 3), "float32").update(shape=(4,))
+        ShapeDtypeStruct(shape=(4,), dtype=float32)"""
         new = {
             "shape": self.shape,
             "dtype": self.dtype,
@@ -132,10 +155,18 @@ def _avals(
 
 @boundary
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Shapes and dtypes of the result of `fun`, which does no arithmetic.
+    """Gives the shapes and dtypes of what `fun` would return, without any arithmetic.
 
-    >>> calque.eval_shape(lambda a, b: a @ b, calque.ShapeDtypeStruct((2, 3), "float32"),
-    ...     calque.ShapeDtypeStruct((3,), "float32"))
+    Args:
+        fun: The function; it is traced.
+        *args: Its positional arguments: arrays, or ShapeDtypeStructs in place of them.
+        **kwargs: Its keyword arguments, likewise.
+
+    Returns:
+        The result of `fun` with a ShapeDtypeStruct in place of each array.
+
+    >>> a, x = jax.ShapeDtypeStruct((2, 3), "float32"), jax.ShapeDtypeStruct((3,), "float32")
+    >>> jax.eval_shape(jnp.dot, a, x)
     ShapeDtypeStruct(shape=(2,), dtype=float32)"""
     leaves, in_tree = pytrees.flatten((args, kwargs))
     if HIGH_TYPES:
@@ -165,10 +196,22 @@ def make_jaxpr(
     return_shape: bool = False,
     abstracted_axes: Any = None,
 ) -> Callable[..., Any]:
-    """A function that gives the program that `fun` records for arguments of such types. Of a Ref it
-    takes the value, and gives what it holds at last after the other results.
+    """Makes a function that gives the program which `fun` records for such arguments.
 
-    >>> calque.make_jaxpr(lambda x: 2 * x + 1)(3.0)
+    Of a Ref the program takes the value, and gives what it holds at last after the other results.
+
+    Args:
+        fun: The function to trace.
+        static_argnums: Positions of arguments that stay Python values.
+        axis_env: Pairs (name, size) of axes that collectives inside may speak of.
+        return_shape: Whether to return the types of the results as well.
+        abstracted_axes: Must be None: sizes become free by themselves under `jit`.
+
+    Returns:
+        A function of the arguments of `fun`, arrays or ShapeDtypeStructs. It returns a ClosedJaxpr,
+        with `return_shape` a pair of it and the results as ShapeDtypeStructs.
+
+    >>> jax.make_jaxpr(lambda x: 2 * x + 1)(3.0)
     { lambda ; a:f32[]. let
         b:f32[] = mul 2.0:f32[] a
         c:f32[] = add b 1.0:f32[]

@@ -26,13 +26,31 @@ def vmap(
     spmd_axis_name: Hashable = None,
     sum_match: bool = False,
 ) -> Callable[..., Any]:
-    """`fun` over whole batches: `in_axes` says which dimension of each argument is mapped (None:
-    not mapped), `out_axes` where the mapped dimension of the results goes. Values placed on a mesh
-    have the mapped dimension split over the mesh axes `spmd_axis_name`. With `sum_match`, mapped
-    results for which `out_axes` is None are summed.
+    """Makes a function of whole batches from a function of one example.
 
-    >>> calque.vmap(lambda w, x: w @ x, in_axes=(None, 0))(jnp.ones((2, 3)), jnp.ones((5, 3))).shape
-    (5, 2)"""
+    It is no loop: every operation of `fun` is carried out for all examples at once.
+
+    Args:
+        fun: The function of one example. Its arguments are arrays and trees of them.
+        in_axes: Which axis of each argument is mapped: an int for all, or a tuple with an int, None
+            (not mapped) or a tree of these for each positional argument. Keyword arguments are
+            mapped along axis 0.
+        out_axes: Where the mapped axis stands in the results: an int, None (results must not be
+            mapped), or a tree of these that the results begin with.
+        axis_name: A name by which collectives such as `lax.psum` speak of the mapped axis.
+        axis_size: The size of the mapped axis; None takes it from the arguments.
+        spmd_axis_name: Mesh axes, a name or a tuple, along which the mapped axis of values placed
+            on a mesh is split.
+        sum_match: Whether mapped results for which `out_axes` is None are summed rather than
+            refused.
+
+    Returns:
+        A function of the same arguments with one more axis each.
+
+    >>> matvec = jax.vmap(jnp.dot, in_axes=(None, 0))
+    >>> matvec(jnp.eye(2), jnp.array([[1.0, 2.0], [3.0, 4.0]]))
+    Array([[1., 2.],
+           [3., 4.]], dtype=float32)"""
     check_callable(fun)
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
@@ -93,12 +111,14 @@ def vmap(
             for o, d, t in zip(outs, found, targets, strict=True)
         ]
         if lanes:
-            results = [
-                o if t is None else typing.value.on_lanes(o, t % typeof(o).ndim, lanes)
-                for o, t in zip(results, targets)
-            ]
+            results = [_on_lanes(o, t, lanes) for o, t in zip(results, targets)]
         return pytrees.unflatten(flat.out_tree, results)
 
+    return _presented(mapped, fun)
+
+
+def _presented(mapped: Callable[..., Any], fun: Callable[..., Any]) -> Callable[..., Any]:
+    """The mapped function with the name of the one it was made from, and its documentation."""
     try:
         wrapping(mapped, fun)
     except AttributeError:
@@ -109,6 +129,10 @@ def vmap(
             f" out_axes say.\n\nOriginal documentation:\n\n{fun.__doc__}"
         )
     return mapped
+
+
+def _on_lanes(x: Any, target: Dim, lanes: Any) -> Any:
+    return x if target is None else typing.value.on_lanes(x, target % typeof(x).ndim, lanes)
 
 
 def _objects(leaves: Sequence[Any], axes: Callable[[], list[Dim]]) -> dict[int, Any]:

@@ -42,28 +42,48 @@ def jit(
     on_stale: str | None = None,
     control_flow: str | None = None,
 ) -> Any:
-    """Compile a function: it is traced on its first call with arguments of new types, and runs as
-    machine code from then on.
+    """Compiles a function: traced when types of arguments are new, it runs as machine code then.
 
-    >>> import calque, calque.numpy as jnp
-    >>> f = calque.jit(lambda x: 2 * x + 1)
+    A second size of a dimension makes one program for every size. What the function reads besides
+    its arguments is a constant of the program; when it has changed, a call warns.
+
+    Args:
+        fun: The function, of arrays and trees of them. Left out, a decorator with the other
+            arguments is returned.
+        in_shardings: A sharding for each argument, or a tree of them that the arguments begin with;
+            None leaves an argument where it is.
+        out_shardings: The same for the results; None leaves the choice to the compiler.
+        static_argnums: Positions of arguments that are Python values while tracing. They must be
+            hashable; each value has its own program.
+        static_argnames: Names of such arguments. Where only one of the two is given, the other
+            follows from the signature.
+        donate_argnums: Positions of arguments that are given away: results take their memory where
+            they fit, and the arrays are deleted.
+        donate_argnames: Names of such arguments.
+        keep_unused: Whether arguments that the program does not read are handed to it all the same.
+        device: One of `devices()`, where the results live; None for the default one.
+        backend: "cpu" or None; the name of another platform takes its first device.
+        inline: Whether calls inside another program become equations of that program, with no call
+            left.
+        compiler_options: Options by name, for XLA. They are checked, and change nothing here.
+        dynamic: Which sizes are free from the first call on, as `{"x": 0}` or `{0: (0, 1)}`
+            (argument: axes); "auto" frees a size when it changes, "never" keeps all fixed.
+        on_stale: What a call does when a captured value has changed: None warns, "retrace" traces
+            again, "error" raises, "ignore" does nothing.
+        control_flow: "convert" lets `if`, `while`, `for` and their kin work on traced values, as
+            `convert` describes; None leaves Python as it is.
+
+    Returns:
+        A callable with the signature of `fun`. It has `lower`, `trace`, `eval_shape` and
+        `clear_cache`.
+
+    Differs from JAX:
+        `dynamic`, `on_stale` and `control_flow` are calque's own. A new size of an axis needs no
+        new compilation. Values that were captured and have changed are noticed.
+
+    >>> f = jax.jit(lambda x: 2 * x + 1)
     >>> f(jnp.arange(3.0))
-    Array([1., 3., 5.], dtype=float32)
-
-    `static_argnums` and `static_argnames` name arguments that are Python values while tracing: each
-    value has its own program.
-
-    Arrays of `donate_argnums` and `donate_argnames` are given away: results take their memory where
-    they fit, and the arrays are deleted. `inline` leaves no call in an enclosing program.
-
-    A second size of a dimension makes one program for every size. `dynamic` says so at once (`{"x":
-    0}` or `{0: (0, 1)}`: argument, axes) or forbids it ("never"). What the function reads besides
-    its arguments is a constant of the program; when it has changed, a call warns, and with
-    `on_stale` "retrace" traces again, "error" raises, "ignore" does nothing.
-
-    With `control_flow="convert"`, `if`, `while`, `for` and their kin work on traced values, as
-    `convert` describes.
-    """
+    Array([1., 3., 5.], dtype=float32)"""
     check_options(compiler_options)
     if fun is None:
         return functools.partial(
@@ -86,12 +106,7 @@ def jit(
     fun = converted(fun, control_flow)
     static, static_names = resolve(fun, static_argnums, static_argnames, "static")
     donate, donate_names = resolve(fun, donate_argnums, donate_argnames, "donate")
-    if set(static) & set(donate) or set(static_names) & set(donate_names):
-        raise ValueError(
-            "static_argnums and donate_argnums, static_argnames and donate_argnames cannot"
-            f" intersect: a static value has no memory. Static are {static} {static_names}, donated"
-            f" {donate} {donate_names}."
-        )
+    _check_distinct((static, static_names), (donate, donate_names))
     shardings = jit_shardings(in_shardings, out_shardings, device, backend)
     options = Options(
         static,
@@ -105,6 +120,15 @@ def jit(
         captures.checked_policy(on_stale),
     )
     return wrapped(fun, options)
+
+
+def _check_distinct(static: tuple[Any, Any], donated: tuple[Any, Any]) -> None:
+    if any(set(s) & set(d) for s, d in zip(static, donated)):
+        raise ValueError(
+            "static_argnums and donate_argnums, static_argnames and donate_argnames cannot"
+            f" intersect: a static value has no memory. Static are {static[0]} {static[1]}, donated"
+            f" {donated[0]} {donated[1]}."
+        )
 
 
 def clear_cache(jitted: Any) -> None:
@@ -126,8 +150,15 @@ copyreg.pickle(callpath.Jitted, lambda jitted: jitted.__qualname__)
 
 
 def clear_caches() -> None:
-    """Forget every traced and compiled program of this process; the next call of each function
-    traces again."""
+    """Forgets every traced and compiled program of this process.
+
+    The next call of each function traces again. Kernels on disk stay, so that compiling again is
+    quick.
+
+    Returns:
+        None.
+
+    >>> jax.clear_caches()"""
     identity.clear()
     process.caches.clear_programs()
     epochs.renew()

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any, Final
 
-from calque.core import trace_state
+from calque.core import primitives, trace_state
 from calque.core.config import config
 from calque.core.lazy import LazyModule
 from calque.machine.call import functions as callpath
@@ -36,6 +36,7 @@ def checks() -> bool:
         config.debug_index
         or config.check_static_indices
         or config.debug_key_reuse
+        or bool(primitives.replacements)
         or debug_nans.active()
     )
 
@@ -70,6 +71,7 @@ def watch_keys() -> None:
 
 
 config.on_change(refresh)
+primitives.on_replacement.add(refresh)
 config.on_change(watch_keys)
 watch_keys()
 trace_state.on_tracing(lambda _: refresh())

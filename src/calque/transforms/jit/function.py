@@ -4,6 +4,7 @@ teaches."""
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ from calque.core.trace_state import Tracer
 from calque.core.tracebacks import boundary
 from calque.machine.caches import Entries, Tables
 from calque.machine.call import functions as callpath
+from calque.machine.spans import span
 from calque.transforms.devices.mesh import consult_mesh, consultations
 from calque.transforms.devices.sharding_constraint import JitShardings
 from calque.transforms.engines import axes
@@ -242,21 +244,20 @@ class JittedFunction:
         stats.traces += 1
         event = retraces.Event(self.name, avals, arguments.rest, names)
         event.captured, self.changed = self.changed, []
+        if config.explain_cache_misses:
+            warn(f"TRACING CACHE MISS {event.explanation(list(self.cache.history))}")
         retraces.record(self.cache.history, event)
         if config.no_tracing:
             raise RuntimeError(
                 f"re-tracing function {describe_function(self.fun, self.name)} for `jit`, but"
                 " 'no_tracing' is set"
             )
-        if config.explain_cache_misses:
-            warn(
-                f"TRACING CACHE MISS of {self.name}: no program for"
-                f" {', '.join(a.str_short() for a in avals)}"
-            )
+        start = time.perf_counter()
         consulted, changes = consultations(), config.changes_elsewhere()
         watched = captures.captured(self.fun)
-        with no_collection():
+        with span("trace", self.name), no_collection():
             closed = trace_to_jaxpr(flat, avals, describe_function(self.fun, self.name), names)
+        log(f"Finished tracing {self.name} for jit in {time.perf_counter() - start:.9f} sec")
         closed, hoisted = close_over_tracers(closed)
         keys = key_reuse.of_closed(closed) if config.debug_key_reuse else NOTHING
         closed = ClosedJaxpr(drop_unused(closed.jaxpr), closed.consts)
@@ -303,9 +304,23 @@ class JittedFunction:
         except HighValues:
             return refs_jit.call_opened(self, args, kwargs)
 
+    def is_known(self, arguments: CallArguments) -> bool:
+        """Whether there is a program for these arguments."""
+        try:
+            return arguments.key in self.cache.programs
+        except Exception as e:
+            if not arguments.statics:
+                raise
+            kinds = ", ".join(sorted({t.__name__ for _, (t, _) in arguments.statics}))
+            raise ValueError(
+                "static arguments should be comparable using __eq__: an error was raised when a"
+                f" static argument of {self.name} was compared with that of an earlier call (the"
+                f" types are {kinds}): {type(e).__name__}: {e}"
+            ) from e
+
     def served(self, arguments: CallArguments) -> Any:
         """The results, after tracing and compiling what has to be."""
-        if arguments.key not in self.cache.programs and dynamic_sizes.allowed(self, arguments):
+        if not self.is_known(arguments) and dynamic_sizes.allowed(self, arguments):
             out = dynamic_sizes.call(self, arguments)
             if out is not NotImplemented:
                 return out

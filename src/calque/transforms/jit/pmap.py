@@ -42,10 +42,26 @@ def pmap(
     axis_size: int | None = None,
     donate_argnums: int | Iterable[int] = (),
 ) -> Callable[..., Any]:
-    """`fun` on one device for each element of the mapped axes, compiled; collectives speak of the
-    axis by `axis_name`.
+    """Makes a compiled function that runs `fun` on one device for each element of the mapped axis.
 
-    >>> calque.pmap(lambda x: lax.psum(x, "i") + x, axis_name="i")(jnp.array([[1.0, 2.0]]))
+    `jit` with shardings, or `shard_map`, does the same with fewer restrictions.
+
+    Args:
+        fun: The function of one device's part.
+        axis_name: A name by which collectives such as `lax.psum` speak of the devices.
+        in_axes: Which axis of each argument is spread over the devices: an int, None (each device
+            gets the whole), or a tuple of these with one entry for each positional argument.
+        out_axes: Where that axis stands in the results.
+        static_broadcasted_argnums: Positions of arguments that are Python values while tracing.
+        devices: The devices to use, in order; None takes the first of `devices()`.
+        backend: "cpu" or None.
+        axis_size: The size of the mapped axis; None takes it from the arguments.
+        donate_argnums: Positions of arguments whose memory is given away.
+
+    Returns:
+        A function of the same arguments with one more axis each, spread over the devices.
+
+    >>> jax.pmap(lambda x: lax.psum(x, "i") + x, axis_name="i")(jnp.array([[1.0, 2.0]]))
     Array([[2., 4.]], dtype=float32)"""
     check_callable(fun)
     if backend not in (None, "cpu"):
@@ -98,6 +114,12 @@ class _Mapped:
         self.shardings: dict[Any, NamedSharding] = {}
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if any(i >= len(args) for i in self.statics):
+            raise ValueError(
+                f"pmapped function has static_broadcasted_argnums={self.statics} but was called"
+                f" with only {len(args)} positional argument{'s' * (len(args) != 1)}. All static"
+                " broadcasted arguments must be passed positionally."
+            )
         dynamic = [a for i, a in enumerate(args) if i not in self._statics(args)]
         size = self.size(self.axes_of(args, dynamic, kwargs), dynamic, kwargs)
         if size > len(self.devices):

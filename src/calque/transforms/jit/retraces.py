@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from calque.core import pytrees
 from calque.core.avals import ShapedArray
-from calque.core.dims import is_symbolic
+from calque.core.dims import hint_of, is_symbolic
 from calque.core.source import here
 from calque.machine.state import Value, process
 
@@ -74,6 +74,41 @@ class Event(Seen):
         out += [f"the captured value {name} has changed" for name in self.captured]
         return out
 
+    def explanation(self, earlier: Sequence[Event]) -> str:
+        """Which call this trace is for, and how it differs from the nearest earlier one; in the
+        words of JAX, which programs look for."""
+        head = f"at {self.where} ({self.function}) because:\n  "
+        if not earlier:
+            return f"{head}never seen function: {self.function}"
+        nearest = min(reversed(earlier), key=lambda e: len(self.differences(e)))
+        return head + "\n  ".join(self._parts(nearest) or ["its earlier program was given up"])
+
+    def _parts(self, other: Event) -> list[str]:
+        in_tree, statics, settings, axes, mesh = self.rest
+        before_tree, before_statics, before_settings, before_axes, before_mesh = other.rest
+        out = []
+        if in_tree != before_tree:
+            out.append(f"different input pytree: now {in_tree} and before {before_tree}")
+        else:
+            pairs = list(zip(self.names, self.avals, other.avals))
+            found = [f"  * at {n}, {_now(a, b)}" for n, a, b in pairs if _now(a, b)]
+            out += ["key with different input types:", *found] if found else []
+            if any(a.weak_type != b.weak_type for _, a, b in pairs):
+                out.append(_WEAK_TYPES)
+        if statics != before_statics:
+            now, before = ([f"{k}: {x!r}" for k, (_, x) in s] for s in (statics, before_statics))
+            out.append(
+                f"different value of static args: now {', '.join(now)} and before"
+                f" {', '.join(before)}"
+            )
+        if settings != before_settings:
+            out.append("different tracing context:")
+            changed = [(a, b) for a, b in zip(settings, before_settings) if a != b]
+            out += [f"  * now {a} and before {b}" for a, b in changed]
+        if axes != before_axes or mesh != before_mesh:
+            out.append("different mesh or named axes around the call")
+        return out + [f"the captured value {name} has changed" for name in self.captured]
+
     def reason(self, earlier: Sequence[Event]) -> str:
         """Why this trace was needed, given those before it."""
         if not earlier:
@@ -82,6 +117,23 @@ class Event(Seen):
             [self.differences(e) for e in reversed(earlier)], key=lambda found: len(found)
         )
         return "; ".join(nearest) or "its earlier program was given up"
+
+
+_WEAK_TYPES: Final = (
+    "where a type is weak (of a Python number): see"
+    " https://docs.jax.dev/en/latest/type_promotion.html#weak-types"
+)
+
+
+def _now(aval: ShapedArray, before: ShapedArray) -> str:
+    weak = aval.weak_type != before.weak_type
+
+    def text(a: ShapedArray) -> str:
+        shape = tuple(map(hint_of, a.shape))
+        return a.update(shape=shape).str_short() + f"{{weak_type={a.weak_type}}}" * weak
+
+    now, then = text(aval), text(before)
+    return f"now {now} and before {then}" if now != then else ""
 
 
 def described(aval: ShapedArray, other: ShapedArray) -> str:
@@ -113,13 +165,17 @@ def record(history: deque[Event], event: Event) -> None:
 
 @contextlib.contextmanager
 def no_retrace() -> Iterator[None]:
-    """Inside the block, tracing a function a second time raises `RetraceError` with the reason.
+    """A `with` block in which tracing a function a second time raises `RetraceError`.
 
-    >>> import calque, calque.numpy as jnp
-    >>> f = calque.jit(lambda x: x + 1)
-    >>> f(jnp.ones(3)).shape
-    (3,)
-    >>> with calque.no_retrace():
+    Returns:
+        A context manager.
+
+    Differs from JAX:
+        It is calque's own.
+
+    >>> f = jax.jit(lambda x: x + 1)
+    >>> _ = f(jnp.ones(3))
+    >>> with jax.no_retrace():
     ...     f(jnp.ones(3)).shape
     (3,)"""
     _forbidding.value += 1
@@ -141,12 +197,17 @@ class Retraces(list[tuple[Seen, str]]):
 
 
 def explain_retraces() -> Retraces:
-    """What this process traced more than once, and why.
+    """Lists what this process traced more than once, and why.
 
-    >>> import calque, calque.numpy as jnp
-    >>> f = calque.jit(lambda x: x + 1)
+    Returns:
+        A list of pairs (what was traced, reason), which prints as a table.
+
+    Differs from JAX:
+        It is calque's own; JAX logs reasons with `explain_cache_misses`.
+
+    >>> f = jax.jit(lambda x: x + 1)
     >>> f(jnp.ones(3)).dtype, f(jnp.arange(3)).dtype
     (dtype('float32'), dtype('int32'))
-    >>> calque.explain_retraces()[-1][1]
+    >>> jax.explain_retraces()[-1][1]
     'argument x is int32[3], it was float32[3]'"""
     return Retraces((e, r) for e, r in _events if r != "first trace")

@@ -19,6 +19,7 @@ from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.transforms.devices.layouts import row_major
 from calque.transforms.devices.sharding import DEFAULT, Sharding
+from calque.transforms.devices.sharding_constraint import flat_shardings
 from calque.transforms.devices.sharding_propagation import shardings_of_results
 from calque.transforms.functions.shapes import struct
 from calque.transforms.jit.arguments import CallArguments
@@ -302,7 +303,16 @@ def lower(self: Any, *args: Any, **kwargs: Any) -> Lowered:
 
 def eval_shape(self: Any, *args: Any, **kwargs: Any) -> Any:
     """The shapes and dtypes of the result for these arguments."""
-    return trace(self, *args, **kwargs).out_info
+    traced = trace(self, *args, **kwargs)
+    asked = function_of(self).options.shardings
+    if asked is None or asked.outs is None:
+        return traced.out_info
+    infos, tree = pytrees.flatten(traced.out_info)
+    where = flat_shardings("pjit", "out_shardings", asked.outs, traced.out_info)
+    return pytrees.unflatten(
+        tree,
+        [i.update(sharding=s) if isinstance(s, Sharding) else i for i, s in zip(infos, where)],
+    )
 
 
 def cache_size(self: Any) -> int:

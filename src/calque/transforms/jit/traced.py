@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,6 +15,7 @@ from calque.core.devices import DEFAULT_DEVICE, Device
 from calque.core.jaxprs import ClosedJaxpr, found_symbols
 from calque.core.lazy import LazyModule
 from calque.core.pause import no_collection
+from calque.machine.spans import span
 from calque.transforms.devices.sharding import Sharding
 from calque.transforms.devices.sharding_arrays import placed, sharding_of
 from calque.transforms.devices.sharding_constraint import has_constraints
@@ -85,14 +88,20 @@ class Traced:
             return known
         donation.warn_unusable(self.unusable, self.name)
         changes = config.changes_elsewhere()
+        start = time.perf_counter()
+        log(f"Compiling jit({self.name}) for {', '.join(map(str, self.closed.in_avals))}")
         index, engine = (0, None) if place is None else (place.id, place.engine)
         options = backends.Options(self.name, config.exact, self.donated, index)
-        with no_collection():
+        with span("compile", self.name), no_collection():
             closed = self.closed
             if debug_nans.active():
                 closed = nan_checks.checked(closed, self.name)
             made = backends.compile_program(closed, options, engine)
-        log(f"Finished compiling {self.name}")
+        # in JAX's words, which programs look for
+        log(
+            f"Finished XLA compilation of jit({self.name}) in {time.perf_counter() - start:.9f} sec"
+            f" ({'by calque, not XLA' if engine is None else engine})"
+        )
         # one for another configuration is for this call alone
         if self.settings == config.trace_key() and changes == config.changes_elsewhere():
             if place is None:
@@ -152,9 +161,11 @@ stats = Stats()
 
 
 def log(message: str) -> None:
-    """Say it where `calque_log_compiles` asks for that."""
+    """Say it where `calque_log_compiles` asks for that; else to who listens to every detail."""
     if config.log_compiles:
         warn(message)
+    elif "logging" in sys.modules:
+        sys.modules["logging"].getLogger("calque").debug(message)
 
 
 def warn(message: str) -> None:

@@ -15,11 +15,20 @@ def fwd_and_bwd(
     has_aux: bool = False,
     jitted: bool = True,
 ) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """(fwd, bwd): `fwd(*args)` gives the result, what the backward pass needs and, with `has_aux`,
-    the auxiliary output; `bwd(residuals, cotangent)` gives the cotangents of the arguments in
-    `argnums`. Both are compiled once.
+    """Makes two compiled functions of the two passes of a derivative.
 
-    >>> fwd, bwd = calque.fwd_and_bwd(lambda x, y: x * y, argnums=(0, 1))
+    Args:
+        fun: The function.
+        argnums: The position, or positions, of the arguments to differentiate in.
+        has_aux: Whether `fun` returns a pair of which the second part is not differentiated.
+        jitted: Whether the two functions are compiled.
+
+    Returns:
+        A pair (fwd, bwd). `fwd(*args)` gives the result, what the backward pass needs and, with
+        `has_aux`, the auxiliary output; `bwd(residuals, cotangent)` gives the cotangents of the
+        chosen arguments.
+
+    >>> fwd, bwd = jax.fwd_and_bwd(lambda x, y: x * y, argnums=(0, 1))
     >>> out, residuals = fwd(2.0, 3.0)
     >>> bwd(residuals, 1.0)
     (Array(3., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))"""

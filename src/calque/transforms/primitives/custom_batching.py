@@ -15,7 +15,7 @@ from calque.core.jaxprs import ClosedJaxpr
 from calque.core.trace import eval_jaxpr, typeof
 from calque.ops.common import front
 from calque.transforms.engines.axes import Axis, AxisPrimitive
-from calque.transforms.engines.batching import Dim
+from calque.transforms.engines.batching import Dim, batch
 from calque.transforms.engines.jvp import jvp, jvp_jaxpr
 from calque.transforms.engines.linear import linearize_jaxpr
 from calque.transforms.engines.trees import name_of
@@ -120,8 +120,11 @@ def _linearize(
 
 
 class _JvpRule:
-    """The derivative of a batching rule. A primal and its tangent are both batched, or neither
-    is."""
+    """The derivative of a batching rule.
+
+    Where a primal is batched and its tangent is not, or the other way round, in all operands, the
+    rule is asked for operands that are not batched, once for all lanes. Where only some are so,
+    they are repeated: a primal and its tangent are both batched then, or neither is."""
 
     def __init__(self, rule: FlatRule, mask: tuple[bool, ...]):
         self.rule, self.mask = rule, mask
@@ -131,32 +134,53 @@ class _JvpRule:
         self, size: int, batched: Sequence[bool], args: Sequence[Any]
     ) -> tuple[list[Any], list[bool]]:
         n = len(self.mask)
-        given = iter(zip(args[n:], batched[n:]))
-        primals, tangents, flags = [], [], list[bool]()
-        for x, b, m in zip(args[:n], batched[:n], self.mask):
-            t, tb = next(given) if m else (None, False)
-            flag = b or tb
-            primals.append(front(x, None, size) if flag and not b else x)
-            tangents.append(
-                front(t, None, size)
-                if flag and m and not tb
-                else t
-                if m
-                else zero_like(primals[-1])
-            )
-            flags.append(flag)
+        given = iter(batched[n:])
+        pairs = [(b, next(given) if m else b) for b, m in zip(batched, self.mask)]
+        if any(b != t for b, t in pairs) and not any(b and t for b, t in pairs):
+            return self.by_lanes(size, batched, args)
+        flags = [b or t for b, t in pairs]
+        own = [*flags, *(f for f, m in zip(flags, self.mask) if m)]
+        rows = [front(x, None, size) if f and not b else x for x, f, b in zip(args, own, batched)]
+        outs, out_flags = self.derivative(size, flags, rows)
+        k = len(out_flags)
+        return outs, [*out_flags, *(f for o, f in zip(outs[:k], out_flags) if value_has_tangent(o))]
+
+    def by_lanes(
+        self, size: int, batched: Sequence[bool], args: Sequence[Any]
+    ) -> tuple[list[Any], list[bool]]:
+        """The rule asked in a lane, for operands that are not batched."""
+
+        def lane(*xs: Any) -> list[Any]:
+            outs, out_flags = self.derivative(size, [False] * len(self.mask), xs)
+            if any(out_flags):
+                raise ValueError(
+                    f"the batching rule {self.__name__} says that results are batched where no"
+                    " operand is"
+                )
+            return outs
+
+        axis = Axis(None, size)
+        outs, dims = batch(lane, axis, args, [0 if b else None for b in batched])
+        return [front(o, d, size) if d is not None else o for o, d in zip(outs, dims)], [
+            d is not None for d in dims
+        ]
+
+    def derivative(
+        self, size: int, flags: Sequence[bool], args: Sequence[Any]
+    ) -> tuple[list[Any], list[bool]]:
+        """Results of the rule and the tangents of those that have one, and which of the results are
+        batched."""
+        n, given = len(self.mask), iter(args[len(self.mask) :])
+        tangents = [next(given) if m else zero_like(x) for x, m in zip(args, self.mask)]
         out_flags: list[bool] = []
 
         def flat(*xs: Any) -> list[Any]:
             outs, out_flags[:] = self.rule(size, flags, xs)
             return outs
 
-        outs, out_tangents = jvp(flat, primals, tangents)
-        kept = [i for i, o in enumerate(outs) if value_has_tangent(o)]
-        return [*outs, *(instantiate(out_tangents[i]) for i in kept)], [
-            *out_flags,
-            *(out_flags[i] for i in kept),
-        ]
+        outs, found = jvp(flat, args[:n], tangents)
+        kept = [instantiate(t) for o, t in zip(outs, found) if value_has_tangent(o)]
+        return [*outs, *kept], out_flags
 
 
 custom_vmap_call_p = _CustomVmapPrimitive(

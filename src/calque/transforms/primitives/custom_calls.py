@@ -5,16 +5,19 @@ rule. Otherwise the function (or its rule) is simply called, so that Python cont
 values works inside it."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from calque.core import reference, trace_state
 from calque.core.avals import ShapedArray
-from calque.core.jaxprs import ClosedJaxpr
+from calque.core.errors import UnexpectedTracerError
+from calque.core.jaxprs import ClosedJaxpr, Eqn
 from calque.core.primitives import UndefinedPrimal, Zero
 from calque.core.trace import JaxprTrace, eval_jaxpr, trace_to_jaxpr, typeof
 from calque.ops.common import front
 from calque.transforms.engines.axes import Axis, AxisPrimitive
-from calque.transforms.engines.batching import Dim, batch
+from calque.transforms.engines.batching import BatchTracer, Dim, batch
+from calque.transforms.engines.jvp import JVPTracer
+from calque.transforms.engines.slices import without_dead_code
 from calque.transforms.engines.transpose import transpose_jaxpr
 from calque.transforms.engines.zeros import nonzero, only_nonzero
 from calque.transforms.primitives.call import close_over_tracers
@@ -30,15 +33,20 @@ class CustomCallPrimitive(AxisPrimitive):
 
     def bind(self, *args: Any, call_jaxpr: ClosedJaxpr | FlatCall, **params: Any) -> Any:
         trace = trace_state.top_trace(args)
-        if trace.level == 0:
-            return run_call(call_jaxpr, args)
         if isinstance(trace, JaxprTrace) and not isinstance(call_jaxpr, ClosedJaxpr):
-            closed, consts = close_over_tracers(
+            call_jaxpr, consts = close_over_tracers(
                 trace_to_jaxpr(call_jaxpr, [typeof(a) for a in args], params["name"])
             )
             params = {**params, "num_consts": params["num_consts"] + len(consts)}
-            return trace.process(self, [*consts, *args], {"call_jaxpr": closed, **params})
-        return trace.process(self, args, {"call_jaxpr": call_jaxpr, **params})
+            args = (*consts, *args)
+            trace = trace_state.top_trace(args)  # what it captured may be of a higher level
+        if trace.level == 0:
+            outs = run_call(call_jaxpr, args)
+        else:
+            outs = trace.process(self, args, {"call_jaxpr": call_jaxpr, **params})
+        if any(_differentiates_captured(o, trace.level) for o in outs):
+            _refuse_closure(params["name"], self.name.removesuffix("_call"))
+        return outs
 
 
 def run_call(call: ClosedJaxpr | FlatCall, args: Sequence[Any]) -> list[Any]:
@@ -84,10 +92,44 @@ def batched_call(axis: Axis, call: ClosedJaxpr | FlatCall, dims: Sequence[Dim]) 
     return batched
 
 
+def _differentiates_captured(x: Any, level: int) -> bool:
+    """Whether a result of a call at this level has a tangent that comes from no operand."""
+    while type(x) is BatchTracer and x._trace.level > level:
+        x = x.val
+    if type(x) is not JVPTracer or x._trace.level < level:
+        return False
+    return x._trace.level > level or any(
+        type(part) is JVPTracer and part._trace is x._trace for part in (x.primal, x.tangent)
+    )
+
+
 def refuse_closures(name: str, tangents: Sequence[Any], kind: str) -> None:
     if any(type(t) is not Zero for t in tangents):
-        raise TypeError(
-            f"Detected differentiation of the {kind} function {name} with respect to a closed-over"
-            " value, which its rule says nothing of. Pass the value as an argument, or use"
-            " closure_convert."
-        )
+        _refuse_closure(name, kind)
+
+
+def _refuse_closure(name: str, kind: str) -> NoReturn:
+    raise UnexpectedTracerError(
+        f"Detected differentiation of the {kind} function {name} with respect to a closed-over"
+        " value, which its rule says nothing of. Pass the value as an argument, or use"
+        " closure_convert."
+    )
+
+
+def dead_code_of_custom_call(
+    e: Eqn, used: Sequence[bool], rules: dict[str, Callable[..., Any]]
+) -> Eqn | None:
+    """The call without the results that nobody uses. Its operands stay, as its rule takes them;
+    `rules` make, of each rule among the parameters, one that gives the used results alone."""
+    closed: ClosedJaxpr = e.params["call_jaxpr"]
+    if all(used):
+        return e
+    pruned = ClosedJaxpr(without_dead_code(closed.jaxpr, used), closed.consts)
+    return e.replace(
+        outvars=[v for v, u in zip(e.outvars, used) if u],
+        params={
+            **e.params,
+            "call_jaxpr": pruned,
+            **{name: made(e.params[name], tuple(used)) for name, made in rules.items()},
+        },
+    )

@@ -7,6 +7,7 @@ from calque.core.primitives import Zero
 from calque.ops.common import front
 from calque.transforms.engines.axes import Axis
 from calque.transforms.engines.batching import Dim, batch
+from calque.transforms.engines.slices import dead_code_rules
 from calque.transforms.engines.trees import name_of
 from calque.transforms.engines.zeros import nonzero, only_nonzero, zero_like
 from calque.transforms.primitives.custom_calls import (
@@ -15,6 +16,7 @@ from calque.transforms.primitives.custom_calls import (
     call_meaning,
     call_shape,
     call_transpose,
+    dead_code_of_custom_call,
     refuse_closures,
 )
 from calque.transforms.primitives.flow import split
@@ -94,6 +96,21 @@ class _BatchedRule:
         return outs, [zero_like(o) if z else next(ts) for o, z in zip(outs, zeros)]
 
 
+class _UsedRule:
+    """A jvp rule that gives the used results alone."""
+
+    def __init__(self, rule: Any, used: tuple[bool, ...]):
+        self.rule, self.used = rule, used
+        self.__name__ = name_of(rule)
+
+    def __call__(
+        self, primals: Sequence[Any], tangents: Sequence[Any]
+    ) -> tuple[list[Any], list[Any]]:
+        outs, found = self.rule(primals, tangents)
+        kept = [(o, t) for o, t, u in zip(outs, found, self.used, strict=True) if u]
+        return [o for o, _ in kept], [t for _, t in kept]
+
+
 custom_jvp_call_p = CustomCallPrimitive(
     "custom_jvp_call",
     meaning=call_meaning,
@@ -103,4 +120,7 @@ custom_jvp_call_p = CustomCallPrimitive(
     batch=_batch,
     multiple_results=True,
     hidden=("num_consts",),
+)
+dead_code_rules["custom_jvp_call"] = lambda e, used: dead_code_of_custom_call(
+    e, used, {"jvp": _UsedRule}
 )

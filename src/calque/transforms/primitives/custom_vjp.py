@@ -20,6 +20,7 @@ from calque.ops.common import front, instantiate
 from calque.transforms.engines.axes import Axis
 from calque.transforms.engines.batching import Dim, batch, placed
 from calque.transforms.engines.linear import Tape
+from calque.transforms.engines.slices import dead_code_rules
 from calque.transforms.engines.transpose import backward_pass
 from calque.transforms.engines.trees import name_of
 from calque.transforms.engines.zeros import (
@@ -37,6 +38,7 @@ from calque.transforms.primitives.custom_calls import (
     call_meaning,
     call_shape,
     call_transpose,
+    dead_code_of_custom_call,
     refuse_closures,
 )
 from calque.transforms.primitives.flow import split
@@ -277,6 +279,26 @@ class _BatchedBackward:
         return do.reduce_sum(front(x, d, size), axes=(0,))
 
 
+class _UsedForward:
+    """A forward rule that gives the used results alone."""
+
+    def __init__(self, rule: Any, used: tuple[bool, ...]):
+        self.rule, self.used = rule, used
+        self.__name__ = name_of(rule)
+
+    def __call__(self, primals: Sequence[Any], active: Sequence[bool]) -> ForwardResult:
+        found: ForwardResult = self.rule(primals, active)
+        unused = [tangent_aval(typeof(o)) for o in found.outs]
+
+        def backward(residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+            given = iter(cts)
+            full = [next(given) if u else Zero(a) for u, a in zip(self.used, unused)]
+            return found.backward(residuals, full)
+
+        outs = [o for o, u in zip(found.outs, self.used, strict=True) if u]
+        return ForwardResult(outs, found.residuals, backward)
+
+
 custom_vjp_call_p = CustomCallPrimitive(
     "custom_vjp_call",
     meaning=call_meaning,
@@ -286,4 +308,7 @@ custom_vjp_call_p = CustomCallPrimitive(
     batch=_batch,
     multiple_results=True,
     hidden=("num_consts",),
+)
+dead_code_rules["custom_vjp_call"] = lambda e, used: dead_code_of_custom_call(
+    e, used, {"fwd": _UsedForward}
 )

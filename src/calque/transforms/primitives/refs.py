@@ -2,7 +2,7 @@
 
 Where operations run, or are recorded, at the level at which a Ref was made, that is all. A function
 that is staged (by jit or as a body of control flow) and touches a Ref from outside is rewritten to
-take the value as one more argument and to give it back as one more result (`refs_jit` for jit,
+take the value as one more argument and to give it back as one more result (`jit/refs.py` for jit,
 `discharged_scan` and its kin here for control flow). A trial finds which Refs it touches.
 """
 
@@ -88,10 +88,15 @@ _alive: Final[weakref.WeakSet[Ref]] = process.container("Refs that live", weakre
 
 
 class Ref:
-    """A mutable array, made by `new_ref`: `ref[i]` reads, `ref[i] = x` writes a value of the same
-    dtype.
+    """A mutable array, made by `new_ref`.
 
-    >>> r = calque.ref.new_ref(jnp.zeros(3))
+    `ref[i]` reads and `ref[i] = x` writes a value of the same dtype.
+
+    Args:
+        aval: Its type.
+        refs: What it holds.
+
+    >>> r = jax.new_ref(jnp.zeros(3))
     >>> r[1] = 5.0
     >>> r[...]
     Array([0., 5., 0.], dtype=float32)"""
@@ -127,7 +132,16 @@ class Ref:
         return (self[i] for i in range(len(self)))
 
     def addupdate(self, x: Any, idx: Any = ()) -> None:
-        """Add to the elements at an index."""
+        """Adds to a part: `ref[idx] += x`.
+
+        Args:
+            x: An array that broadcasts to the shape of the part.
+            idx: An index as for arrays; `...` is all of it.
+
+        >>> r = jax.new_ref(jnp.zeros(2))
+        >>> r.addupdate(3.0, 1)
+        >>> r[...]
+        Array([0., 3.], dtype=float32)"""
         add(self, idx, x)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:

@@ -1,0 +1,1 @@
+"""The help of functions that factories make, written in tables."""

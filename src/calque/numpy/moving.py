@@ -1,0 +1,259 @@
+"""Elements moved and repeated: flip, roll, repeat, tile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, SupportsIndex
+
+import numpy as np
+
+from calque.core.arrays import Array, is_concrete
+from calque.core.dims import as_size, is_found
+from calque.core.dtypes import canonicalize, is_integer
+from calque.core.extents import larger
+from calque.core.primitives import do
+from calque.core.trace import typeof
+from calque.core.types import ArrayLike, Axes
+from calque.numpy.creation import placed
+from calque.numpy.indexing.found_sizes import extent
+from calque.numpy.promotion import (
+    as_operand,
+    canonical_axes,
+    canonical_axis,
+    check_arraylike,
+    convert,
+    ensure,
+    shape_of,
+)
+from calque.numpy.promotion import (
+    broadcast_to as _broadcast_to,
+)
+from calque.numpy.shaping import broadcast_to, expand_dims, ravel, reshape
+from calque.numpy.signatures import OutSharding
+from calque.ops.found_sizes import found_size
+from calque.ops.sizes import as_number, index_dtype
+from calque.transforms.functions.checks import raise_if
+
+
+def section(x: Any, axis: int, start: int, stop: int) -> Any:
+    """x[..., start:stop, ...] along one axis."""
+    shape = typeof(x).shape
+    if is_found(shape[axis]):
+        return x[(slice(None),) * axis + (slice(larger(start, 0), larger(stop, 0)),)]
+    starts = tuple(start if i == axis else 0 for i in range(len(shape)))
+    limits = tuple(stop if i == axis else d for i, d in enumerate(shape))
+    return do.slice(x, start_indices=starts, limit_indices=limits)
+
+
+def flip(m: ArrayLike, axis: Axes | None = None) -> Array:
+    """An array with the order of its elements reversed.
+
+    Args:
+        m: an array.
+        axis: the axes to reverse, an int or several; None reverses all.
+    Returns:
+        An array of the same shape.
+
+    >>> jnp.flip(jnp.arange(3))
+    Array([2, 1, 0], dtype=int32)"""
+    check_arraylike("flip", m)
+    m = as_operand(m)
+    n = typeof(m).ndim
+    axes = (
+        canonical_axes(axis, n)
+        if not isinstance(axis, (tuple, list))
+        else tuple([canonical_axis(i, n) for i in axis])
+    )
+    if len(set(axes)) != len(axes):
+        raise TypeError(f"duplicate value in 'axis': {axis}")
+    return do.rev(m, dimensions=axes)
+
+
+def fliplr(m: ArrayLike) -> Array:
+    """A matrix with its columns in reverse order.
+
+    Args:
+        m: an array with at least two axes.
+    Returns:
+        An array of the same shape.
+
+    >>> jnp.fliplr(jnp.array([[1, 2], [3, 4]]))
+    Array([[2, 1],
+           [4, 3]], dtype=int32)"""
+    return flip(m, 1)
+
+
+def flipud(m: ArrayLike) -> Array:
+    """A matrix with its rows in reverse order.
+
+    Args:
+        m: an array with at least one axis.
+    Returns:
+        An array of the same shape.
+
+    >>> jnp.flipud(jnp.array([[1, 2], [3, 4]]))
+    Array([[3, 4],
+           [1, 2]], dtype=int32)"""
+    return flip(m, 0)
+
+
+def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: Axes | None = None) -> Array:
+    """Elements moved along axes; those that leave at one end come back at the other.
+
+    Args:
+        a: an array.
+        shift: how many places to move, towards higher positions; one number or one for each axis.
+            It may be traced.
+        axis: the axes to move along, an int or several; None moves through the flattened array.
+    Returns:
+        An array of the same shape.
+
+    >>> jnp.roll(jnp.arange(5), 2)
+    Array([3, 4, 0, 1, 2], dtype=int32)"""
+    check_arraylike("roll", a)
+    a = as_operand(a)
+    shape = typeof(a).shape
+    if axis is None:
+        return reshape(roll(ravel(a), shift, 0), shape)
+    axes = [
+        canonical_axis(i, len(shape))
+        for i in (axis if isinstance(axis, (tuple, list)) else (axis,))
+    ]
+    rank = len(shape_of(shift))
+    if rank > 1:
+        raise ValueError(
+            f"roll: shift must be a number or of one dimension, got shape {shape_of(shift)}"
+        )
+    several: Any = shift if rank or isinstance(shift, (tuple, list)) else [shift] * len(axes)
+    shifts = list(several)
+    if len(shifts) == 1 and len(axes) > 1:
+        shifts = shifts * len(axes)
+    if len(axes) == 1 and len(shifts) > 1:
+        axes = axes * len(shifts)
+    if len(shifts) != len(axes):
+        raise ValueError(
+            f"Mismatched lengths between shift ({len(shifts)}) and axis ({len(axes)}) for jnp.roll."
+        )
+    for s, k in zip(shifts, axes):
+        a = _roll_one(a, s, k, shape[k])
+    return ensure(a)
+
+
+def _roll_one(a: Any, shift: Any, axis: int, size: int) -> Any:
+    if size == 0:
+        return a
+    try:
+        s = as_size(shift) % size if not is_found(size) else None
+    except TypeError:
+        s = None
+    if s is None:
+        dtype = index_dtype(*typeof(a).shape)
+        own = typeof(shift).dtype
+        n, zero = as_number(size, dtype), as_number(0, dtype)
+        wide = own if own.itemsize > dtype.itemsize else dtype
+        r = convert(do.rem(convert(shift, wide), as_number(size, wide)), dtype)
+        start = do.rem(do.sub(n, do.select_n(do.lt(r, zero), r, do.add(r, n))), n)
+        starts = [start if i == axis else zero for i in range(typeof(a).ndim)]
+        return do.dynamic_slice(
+            do.concatenate(a, a, dimension=axis), *starts, slice_sizes=typeof(a).shape
+        )
+    if s == 0:
+        return a
+    return do.concatenate(
+        section(a, axis, size - s, size), section(a, axis, 0, size - s), dimension=axis
+    )
+
+
+@placed
+def repeat(
+    a: ArrayLike,
+    repeats: ArrayLike | Sequence[int],
+    axis: int | None = None,
+    *,
+    total_repeat_length: int | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
+    """Each element several times in a row.
+
+    Args:
+        a: an array.
+        repeats: how often: one number, or one for each place along the axis.
+        axis: the axis to repeat along; None flattens first.
+        total_repeat_length: the size of the result along the axis: it is cut there, or the last
+            element repeated further. None is the sum of `repeats`, which is found while the program
+            runs if they are traced.
+        out_sharding: how the result lies on a mesh with explicit axes; None leaves it open.
+    Returns:
+        An array that is longer along the axis.
+
+    >>> jnp.repeat(jnp.array([1, 2]), jnp.array([2, 3]))
+    Array([1, 1, 2, 2, 2], dtype=int32)"""
+    check_arraylike("repeat", a)
+    a = as_operand(a)
+    if axis is None:
+        a, axis = ravel(a), 0
+    k = canonical_axis(axis, typeof(a).ndim)
+    if isinstance(repeats, int) and repeats < 0:
+        raise TypeError(f"repeat: repeats must not be negative, got {repeats}")
+    if total_repeat_length is None and isinstance(repeats, int):
+        shape = typeof(a).shape
+        wide = expand_dims(a, k + 1)
+        full = (*shape[: k + 1], repeats, *shape[k + 1 :])
+        return reshape(_broadcast_to(wide, full), (*shape[:k], shape[k] * repeats, *shape[k + 1 :]))
+    return _repeat_by_counts(a, repeats, k, total_repeat_length)
+
+
+def _total(repeats: Any, n: Any) -> Any:
+    """The size that traced counts make."""
+    dtype = typeof(repeats).dtype
+    if not is_integer(dtype) or typeof(repeats).ndim > 1:
+        raise TypeError(
+            "repeat: repeats must be integers, a scalar or a vector, got"
+            f" {typeof(repeats).str_short()}"
+        )
+    c = broadcast_to(convert(repeats, canonicalize(int)), (n,))
+    negative = do.reduce_or(do.lt(c, np.zeros((), canonicalize(int))), axes=(0,))
+    raise_if(negative, lambda: ValueError("repeat: repeats may not contain negative values"))
+    return found_size(do.reduce_sum(c, axes=(0,)), "jnp.repeat")
+
+
+def _repeat_by_counts(a: Any, repeats: Any, axis: int, total: int | None) -> Any:
+    n = typeof(a).shape[axis]
+    if total is None and not is_concrete(repeats):
+        total = _total(repeats, n)
+    counts = np.broadcast_to(np.asarray(repeats), (n,)) if total is None else None
+    if counts is not None:
+        where = np.repeat(np.arange(n, dtype=np.int32), counts)
+        return a[(slice(None),) * axis + (where,)]
+    c = broadcast_to(convert(repeats, canonicalize(int)), (n,))
+    ends = do.cumsum(c, axis=0, reverse=False)
+    nothing = do.broadcast_in_dim(
+        np.zeros((), canonicalize(int)), shape=(total,), broadcast_dimensions=()
+    )
+    passed = nothing.at[ends].add(1, mode="drop")  # how many elements end at each place
+    where_ = do.cumsum(passed, axis=0, reverse=False)
+    return a[(slice(None),) * axis + (do.min(where_, as_number(n - 1, canonicalize(int))),)]
+
+
+def tile(A: ArrayLike, reps: SupportsIndex | Sequence[SupportsIndex]) -> Array:
+    """An array repeated as a whole.
+
+    Args:
+        A: an array.
+        reps: how often along each axis; axes that one of the two lacks are new first axes.
+    Returns:
+        An array whose sizes are multiplied.
+
+    >>> jnp.tile(jnp.array([1, 2]), 3)
+    Array([1, 2, 1, 2, 1, 2], dtype=int32)"""
+    check_arraylike("tile", A)
+    A = as_operand(A)
+    given = tuple(reps) if isinstance(reps, (tuple, list)) else (reps,)
+    counts = tuple(extent(r, "jnp.tile") for r in given)
+    shape = typeof(A).shape
+    rank = max(len(shape), len(counts))
+    shape, counts = (1,) * (rank - len(shape)) + shape, (1,) * (rank - len(counts)) + counts
+    A = reshape(A, shape)
+    pairs = tuple(x for pair in zip(counts, shape) for x in pair)
+    wide = do.broadcast_in_dim(A, shape=pairs, broadcast_dimensions=tuple(range(1, 2 * rank, 2)))
+    return reshape(wide, tuple(c * d for c, d in zip(counts, shape)))

@@ -1,0 +1,52 @@
+"""Elements moved and repeated, held against NumPy."""
+
+import numpy as np
+import pytest
+
+import calque
+import calque.numpy as jnp
+
+X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+CALLS = [
+    ("flip", (X, (0, -1))),
+    ("flip", (X,)),
+    ("fliplr", (X,)),
+    ("flipud", (X,)),
+    ("roll", (X, 2)),
+    ("roll", (X, (1, -1), (0, 2))),
+    ("roll", (X, -9, 1)),
+    ("repeat", (X, 2, 1)),
+    ("repeat", (X, np.array([2, 0]), 0)),
+    ("tile", (X, (2, 1, 3, 1))),
+]
+
+
+@pytest.mark.parametrize("name, args", CALLS)
+def test_as_numpy(name, args):
+    want = getattr(np, name)(*args)
+    got = getattr(jnp, name)(*args)
+    assert got.dtype == want.dtype
+    np.testing.assert_array_equal(got, want)
+    under_jit = calque.jit(lambda x: getattr(jnp, name)(x, *args[1:]))(args[0])
+    np.testing.assert_array_equal(under_jit, want)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: jnp.flip(X, (0, 0)),
+        lambda: jnp.roll(X, (1, 2, 3), (0, 1)),
+        lambda: jnp.roll(X, np.zeros((1, 1), int), 0),
+        lambda: jnp.repeat(X, -1, 0),
+        lambda: jnp.repeat(X, 0.5, 0),
+    ],
+)
+def test_what_does_not_fit(call):
+    with pytest.raises((ValueError, TypeError)):
+        call()
+
+
+def test_a_given_length_cuts_and_fills():
+    x = jnp.array([1, 2])
+    assert jnp.repeat(x, jnp.array([2, 2]), total_repeat_length=3).tolist() == [1, 1, 2]
+    assert jnp.repeat(x, jnp.array([1, 1]), total_repeat_length=4).tolist() == [1, 2, 2, 2]

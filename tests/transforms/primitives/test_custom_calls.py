@@ -1,0 +1,96 @@
+"""Calls with rules of the user: what custom_jvp and custom_vjp have in common."""
+
+import numpy as np
+import pytest
+
+import calque
+import calque.numpy as jnp
+from calque.core.primitives import Zero
+from calque.transforms.functions.autodiff import grad, jvp, linear_transpose
+from calque.transforms.functions.vmap import vmap
+from calque.transforms.jit.decorator import jit
+from calque.transforms.primitives.custom_calls import refuse_closures
+from tests.transforms.programs import check, close, primitives_of, reference_backend, verified  # noqa: F401
+
+pytestmark = pytest.mark.usefixtures("reference_backend")
+
+X = np.array([0.3, -0.8, 1.4], np.float32)
+
+
+def with_jvp(f):
+    g = calque.custom_jvp(f)
+    g.defjvp(lambda p, t: (g(*p), 3 * t[0]))
+    return g
+
+
+def with_vjp(f):
+    g = calque.custom_vjp(f)
+    g.defvjp(lambda *a: (f(*a), None), lambda _, ct: (3 * ct,))
+    return g
+
+
+@pytest.mark.parametrize("custom", [with_jvp, with_vjp])
+def test_concrete_values_inside_may_be_looked_at(custom):
+    """The function is called, not traced, as long as nothing records it."""
+    seen = []
+
+    def f(x):
+        seen.append(float(x))
+        return x * 2 if x > 1 else x
+
+    g = custom(f)
+    assert float(g(2.0)) == 4 and float(g(0.5)) == 0.5 and seen == [2.0, 0.5]
+    with pytest.raises(calque.errors.ConcretizationTypeError):
+        jit(g)(2.0)
+
+
+@pytest.mark.parametrize(
+    "custom, name", [(with_jvp, "custom_jvp_call"), (with_vjp, "custom_vjp_call")]
+)
+def test_recorded_calls_hold_their_program_and_take_what_it_captures(custom, name):
+    def outer(x, w):
+        return custom(lambda v: jnp.sin(v) * w)(x)
+
+    closed = verified(outer, 0.5, 2.0)
+    (e,) = [e for e in closed.eqns if e.primitive.name == name]
+    assert e.params["num_consts"] == 1 and len(e.invars) == 2
+    assert primitives_of(e.params["call_jaxpr"]) == ["sin", "mul"]
+    close(jit(outer)(0.5, 2.0), np.float32(np.sin(0.5) * 2), 1e-6)
+    close(jit(grad(outer))(0.5, 2.0), np.float32(3))
+
+
+@pytest.mark.parametrize("custom", [with_jvp, with_vjp])
+def test_a_rule_says_nothing_of_captured_values(custom):
+    """At once or recorded, with and without a tangent of the operand."""
+
+    def alone(w):
+        return custom(lambda v: v * w)(1.0)
+
+    def both(w):
+        return custom(lambda v: v * w)(w)
+
+    for f in (alone, both, jit(alone), jit(both), vmap(alone, in_axes=None, axis_size=2)):
+        for g in (grad(lambda w, f=f: f(w).sum()), lambda w, f=f: jvp(f, (w,), (1.0,))):
+            for h in (g, jit(g)):
+                with pytest.raises(TypeError, match="with respect to a closed-over value"):
+                    h(2.0)
+    for f in (vmap(alone), jit(vmap(alone)), vmap(jit(alone))):  # values it may be
+        close(f(X), X)
+    refuse_closures("f", [Zero(calque.typeof(1.0))], "custom_jvp")
+    with pytest.raises(TypeError, match="custom_jvp function f with respect to a closed-over"):
+        refuse_closures("f", [1.0], "custom_jvp")
+
+
+@pytest.mark.parametrize("custom", [with_jvp, with_vjp])
+def test_the_transpose_is_that_of_the_program(custom):
+    f = custom(lambda x: 2 * x)
+    close(linear_transpose(jit(f), np.float32(0))(np.float32(1)), (np.float32(2),))
+
+
+@pytest.mark.parametrize("custom", [with_jvp, with_vjp])
+def test_batches(custom):
+    f = custom(jnp.sin)
+    close(vmap(f)(X), np.sin(X), 1e-6)
+    close([vmap(grad(f))(X), grad(lambda x: vmap(f)(x).sum())(X)], [np.full(3, 3, "f")] * 2)
+    nested = vmap(vmap(jit(f), 1, 1))(np.stack([X, X]).reshape(1, 2, 3))
+    close(nested, np.sin(np.stack([X, X]).reshape(1, 2, 3)), 1e-6)
