@@ -99,7 +99,7 @@ FLOORS = {
         "symbolic",
         "eager",
     ],
-    "calque.xla": ["jaxlib text", "devices lower", "engine stages"],
+    "calque.xla": ["jaxlib text", "devices lower", "buffers", "engine stages"],
     "calque.numpy": [
         "descriptions promotion signatures traced_methods",
         "calls ufuncs",

@@ -21,6 +21,7 @@ from calque.core.arrays import (
 from calque.core.devices import DEFAULT_DEVICE, Device, Space, all_devices
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
+from calque.machine.caches import Table
 from calque.machine.state import Hook, process
 from calque.transforms.devices.mesh import (
     AbstractMesh,
@@ -88,6 +89,9 @@ class Shard:
         )
 
 
+_INTERNED: Final[Table[Sharding, Sharding]] = Table("shardings on other engines", 1024)
+
+
 def names_no_device(sharding: Sharding | None) -> bool:
     """Whether this is the sharding of a type that was made without a mesh, which leaves everything
     where it is."""
@@ -117,6 +121,8 @@ def placed(x: Any, sharding: Sharding | None) -> Any:
         sharding = _with_devices(sharding, x._extra)
     if x._extra is sharding:
         return x
+    if sharding is not None and sharding.device_order[0].engine != DEFAULT_DEVICE.engine:
+        sharding = _INTERNED.setdefault(sharding, sharding)  # calls are told apart by identity
     aval = x.aval.without_place()
     out = share(x, aval if sharding is None else typed(aval, sharding))
     out._extra = sharding
