@@ -41,6 +41,7 @@ FLOORS = {
         "experimental nn",
         "api_util example_libraries scipy",
         "compat",
+        "command_line",
         "__main__",
     ],
     "calque.machine": [
