@@ -54,3 +54,19 @@ def test_an_error_of_the_program_is_its_own(tmp_path):
     script.write_text("import jax\nraise KeyError('mine')")
     out = run("-m", "calque", str(script), code=1)
     assert out.endswith("KeyError: 'mine'") and str(script) in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["-m"], "-m needs an argument"),
+        (["-c"], "-c needs an argument"),
+        (["-x"], "unknown option -x"),
+        (["no_such_file.py"], "there is no file 'no_such_file.py'"),
+        ([__file__], ""),
+        (["-m", "json"], ""),
+        (["-c", "3"], ""),
+    ],
+)
+def test_problems(arguments, problem):
+    assert running.problem_of(arguments) == problem
