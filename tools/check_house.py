@@ -59,8 +59,8 @@ FLOORS = {
         "routines",
     ],
     "calque.core": [
-        "absl_flags config errors foreign_flags foreign_parts lazy pause polynomials pytrees source"
-        " vocabulary",
+        "absl_flags config errors foreign_flags foreign_parts foreign_values lazy pause polynomials"
+        " pytrees source vocabulary",
         "devices dims dtypes key_use symbols tracebacks",
         "adopting avals extents",
         "trace_state",

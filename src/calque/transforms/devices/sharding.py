@@ -61,6 +61,8 @@ class Sharding:
         """The name under which libraries ask for the order of the devices."""
         return self.device_order
 
+    _addressable_device_assignment = _device_assignment
+
     @property
     def num_devices(self) -> int:
         return len(self.device_order)

@@ -22,6 +22,7 @@ from calque.core.devices import DEFAULT_DEVICE, Device, Space, all_devices
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.machine.state import Hook, process
+from calque.transforms.devices.layouts import Format, row_major
 from calque.transforms.devices.mesh import AbstractMesh, ambient_mesh, consult_mesh
 from calque.transforms.devices.sharding import (
     DEFAULT,
@@ -315,7 +316,7 @@ def put_as_asked(x: Any, target: Any) -> Any:
 
 
 def _is_target(x: Any) -> bool:
-    return x is None or isinstance(x, (Sharding, Device, PartitionSpec, Space))
+    return x is None or isinstance(x, (Sharding, Device, PartitionSpec, Space, Format))
 
 
 def _check_targets(tree: Any) -> None:
@@ -338,7 +339,13 @@ constraint: Final[Hook[Callable[[Any, Sharding], Any]]] = process.hook(
 
 
 def _put(x: Any, target: Any) -> Any:
-    value = x if isinstance(x, (ArrayImpl, Tracer)) else to_array(x)
+    value = to_array(x)
+    if isinstance(target, Format):
+        if target.layout not in (None, row_major(value.ndim, target.sharding).layout):
+            raise NotImplementedError(
+                f"device_put: arrays lie in memory row by row, and cannot be put in {target.layout}"
+            )
+        target = target.sharding
     if target is None or isinstance(target, Space):  # there is one memory
         return value
     mesh = consult_mesh()
