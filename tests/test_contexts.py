@@ -57,6 +57,7 @@ def test_short_floats_can_be_refused():
         assert float(jnp.sum(x)) == 2.0  # computed in float32
         with pytest.raises(ValueError, match=r"reduce_sum on operand bf16\[2\] is not allowed"):
             lax.reduce_sum(x, axes=(0,))
+        assert lax.reduce_sum(x[None], axes=(0,)).shape == (2,)  # nothing is added
 
 
 def test_tracing_and_running_can_be_forbidden(caplog):

@@ -31,6 +31,7 @@ FLOORS = {
         "transforms",
         "native",
         "xla",
+        "profiling",
         "contexts device_functions environment errors memory sharding stages tree tree_util typing",
         "ad_checkpoint control_flow custom_batching custom_derivatives distributed export ffi lax"
         " monitoring profiler",
@@ -40,6 +41,7 @@ FLOORS = {
         "experimental nn",
         "api_util example_libraries scipy",
         "compat",
+        "command_line",
         "__main__",
     ],
     "calque.machine": [
@@ -47,7 +49,7 @@ FLOORS = {
         "lazy",
         "once",
         "state",
-        "daemons syntax",
+        "daemons spans syntax",
         "code",
         "lang",
         "integers",
@@ -59,8 +61,8 @@ FLOORS = {
         "routines",
     ],
     "calque.core": [
-        "absl_flags config errors foreign_flags foreign_parts foreign_values lazy pause polynomials"
-        " pytrees source vocabulary",
+        "absl_flags config containers errors foreign_flags foreign_parts foreign_values key_paths"
+        " lazy pause polynomials pytrees source vocabulary",
         "devices dims dtypes key_use symbols tracebacks",
         "adopting avals extents",
         "trace_state",
@@ -77,8 +79,8 @@ FLOORS = {
         "found_sizes kinds layout scalar_programs staging",
         "arithmetic bits complexes creation fft indexing joining linalg math random rounding sizes"
         " special",
-        "compare convert cumulative products reductions scatter slicing windows",
-        "reduce scatter_functions select_windows sorting",
+        "broadcasting compare convert cumulative products reductions scatter slicing windows",
+        "reduce scatter_functions select_windows slicing_functions sorting",
     ],
     "calque.transforms": ["engines", "primitives", "functions", "devices", "jit"],
     "calque.native": [
@@ -98,7 +100,7 @@ FLOORS = {
         "symbolic",
         "eager",
     ],
-    "calque.xla": ["jaxlib text", "devices lower", "engine stages"],
+    "calque.xla": ["jaxlib text", "devices lower", "buffers", "engine stages"],
     "calque.numpy": [
         "descriptions promotion signatures traced_methods",
         "calls ufuncs",

@@ -121,6 +121,7 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     from calque.explaining import explain, stats
     from calque.machine.threads import get_num_threads, set_num_threads
     from calque.numpy.indexing.dynamic_slices import ds
+    from calque.profiling.report import profile
     from calque.ref import Ref, empty_ref, free_ref, freeze, new_ref
     from calque.transforms.devices.assembling import (
         make_array_from_callback,
@@ -181,7 +182,8 @@ __all__ = [
     "make_mesh", "make_user_context", "memory", "monitoring", "named_call", "named_scope",
     "new_ref", "nn", "no_execution", "no_retrace", "no_tracing", "numpy",
     "numpy_dtype_promotion", "numpy_rank_promotion", "pmap", "print_environment_info",
-    "process_count", "process_index", "process_indices", "profiler", "pure_callback", "random",
+    "process_count", "process_index", "process_indices", "profile", "profiler", "pure_callback",
+    "random",
     "ref", "remat", "remove_size_one_mesh_axis_from_type", "reshard", "scipy", "set_mesh",
     "set_num_threads", "shard_map", "sharding", "smap", "softmax_custom_jvp", "stages", "stats",
     "test_util", "thread_guard", "threefry_partitionable", "transfer_guard",

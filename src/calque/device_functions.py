@@ -159,7 +159,8 @@ def _on_host(a: Any) -> Any:
 def block_until_ready(x: _T) -> _T:
     """Waits for arrays that are being computed.
 
-    The native backend computes before it returns: there is nothing to wait for.
+    The native backend computes before it returns: there is nothing to wait for. Programs on XLA
+    may go on meanwhile; what goes wrong there is raised here.
 
     Args:
         x: A tree of arrays.
@@ -169,6 +170,10 @@ def block_until_ready(x: _T) -> _T:
 
     >>> jax.block_until_ready(jnp.arange(3))
     Array([0, 1, 2], dtype=int32)"""
+    for leaf in pytrees.leaves(x):
+        wait = getattr(leaf, "block_until_ready", None)
+        if wait is not None:
+            wait()
     return x
 
 

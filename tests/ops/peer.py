@@ -17,12 +17,14 @@ NAMES = [
     "arithmetic",
     "associative",
     "bits",
+    "broadcasting",
     "compare",
     "complexes",
     "products.convolution",
     "convert",
     "creation",
     "products.convolution_functions",
+    "products.convolution_shapes",
     "dimension_numbers",
     "products.dot",
     "fft",
@@ -42,6 +44,7 @@ NAMES = [
     "scatter_functions",
     "select_windows",
     "slicing",
+    "slicing_functions",
     "windows",
 ]
 

@@ -9,6 +9,7 @@ from calque.core.avals import ShapedArray
 from calque.core.trace import trace_to_jaxpr
 from calque.ops import creation
 from calque.ops import layout as L
+from calque.ops.broadcasting import broadcast
 from tests.ops import peer
 from tests.ops.helpers import (
     call,
@@ -137,11 +138,9 @@ def test_iota(dtype):
         (lambda x: L.transpose(x, (0,)), "isn't a permutation"),
         (lambda x: L.squeeze(x, (0,)), "size not equal to one"),
         (lambda x: L.expand_dims(x, (0, 0)), "repeated axis"),
-        (lambda x: L.collapse(x, 1, 0), "Invalid dimension range"),
         (lambda x: creation.full((2,), np.ones(2)), "scalar fill_value"),
         (lambda x: creation.full((2.5,), 0.0), "1D sequences of concrete values"),
         (lambda x: creation.broadcasted_iota("float32", (2,), 1), "out of bounds"),
-        (lambda x: L.broadcast_shapes((2,), (3,)), "Incompatible shapes"),
     ],
 )
 def test_errors(fun, words):
@@ -154,11 +153,6 @@ def test_errors(fun, words):
 
 def test_functions():
     x = X.astype("float32")
-    same(run(lambda x: L.broadcast(x, (4,)), x)[0], np.broadcast_to(x, (4, 2, 3)))
-    same(run(lambda x: L.broadcast_to_rank(x, 3), x)[0], x[None])
-    same(run(lambda x, y: L.broadcast_like(x, y), x[0], x)[0], np.stack([x[0]] * 2))
-    same(run(lambda x: L.collapse(x, 0, 2), x)[0], x.ravel())
-    same(run(lambda x: L.collapse(x, 0), x)[0], x.ravel())
     same(run(lambda x: L.expand_dims(x, (0, -1)), x)[0], x[None, :, :, None])
     same(run(lambda x: L.squeeze(x, (-1,)), x[:, :1])[0], x[:, 0])
     same(run(lambda x: creation.full_like(x, 2), x)[0], np.full((2, 3), 2, "float32"))
@@ -167,10 +161,6 @@ def test_functions():
     )
     same(run(lambda: creation.full((2,), 1.5, "bfloat16"))[0], np.full(2, 1.5, ml_dtypes.bfloat16))
     same(run(lambda: creation.iota("int8", 3))[0], np.arange(3, dtype="int8"))
-    same(run(lambda: L.shape_as_value((2, 3)))[0], np.array([2, 3], "int32"))
-    same(run(lambda: L.shape_as_value(()))[0], np.array([], "int32"))
-    assert L.broadcast_shapes((2, 1, 4), (3, 1)) == (2, 3, 4)
-    assert L.broadcast_shapes((0,), (1,)) == (0,)
 
 
 def test_no_operation_when_nothing_changes():
@@ -201,7 +191,7 @@ def test_printed_form():
     aval = ShapedArray((3, 4), np.dtype("float32"))
     text = str(
         trace_to_jaxpr(
-            lambda x: [L.broadcast(x, (2,)), creation.full((2,), 2.0), L.reshape(x, (12,))], [aval]
+            lambda x: [broadcast(x, (2,)), creation.full((2,), 2.0), L.reshape(x, (12,))], [aval]
         )
     )
     assert "b:f32[2,3,4] = broadcast_in_dim[broadcast_dimensions=(1, 2)] a" in text

@@ -5,6 +5,7 @@ memory. Its methods and operators are attached by the library, to it and to trac
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -31,18 +32,21 @@ __all__ = [
     "Array",
     "ArrayImpl",
     "adopted",
+    "delete",
     "delete_array",
     "filled",
     "from_numpy",
     "from_storage",
     "is_concrete",
     "is_deleted",
+    "is_pending",
     "new_array",
     "repeated",
     "scalar",
     "share",
     "to_array",
     "to_numpy",
+    "wait_for",
 ]
 
 
@@ -114,6 +118,7 @@ def to_numpy(x: Any) -> np.ndarray:
     return np.asarray(x).astype(aval.dtype)
 
 
+_OWN_REFERENCES: Final = 3  # of an owner that one Array alone has: its own, ours, and the call's
 _WITH_FORMAT: Final = frozenset(np.dtype(c) for c in "?bhilqBHILQefdFD")
 # what the buffer protocol has no format for, as XLA calls it
 _FORMATLESS: Final = {"bfloat16": "BF16", "int2": "S2", "uint2": "U2", "int4": "S4", "uint4": "U4"}
@@ -146,6 +151,26 @@ def is_deleted(x: Any) -> bool:
     >>> jnp.ones(2).is_deleted()
     False"""
     return x._extra is DELETED
+
+
+def is_pending(x: Any) -> bool:
+    """Whether another engine has the elements of this Array, or is computing them."""
+    return x._ptr == 0 and x._owner is not None and not is_deleted(x)
+
+
+def wait_for(x: Any) -> None:
+    """Wait until an Array has been computed; what went wrong is raised here."""
+    if is_pending(x):
+        x._owner.block_until_ready()
+
+
+def delete(x: Any) -> None:
+    """Give the memory of an Array back, also that of another engine; using it raises from now
+    on."""
+    owner = x._owner
+    if is_pending(x) and sys.getrefcount(owner) <= _OWN_REFERENCES:
+        owner.delete()
+    delete_array(x)
 
 
 def is_concrete(x: Any) -> bool:

@@ -18,13 +18,23 @@ from calque.machine.state import Hook, process
 
 
 @dataclass(frozen=True)
+class Places:
+    """Where a program of another engine runs: its devices, and on several the shardings of its
+    arguments and results, None where nothing is said."""
+
+    devices: tuple[Any, ...]
+    ins: tuple[Any, ...] = ()
+    outs: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True)
 class Options:
     """What a program is compiled with."""
 
     name: str = "main"
     exact: bool = False
     donated: tuple[int, ...] = ()
-    device: int = 0  # of an engine with several: the number of the device that it is for
+    places: Places | None = None  # for another engine: the first device, if nothing is said
 
 
 class Executable(Protocol):

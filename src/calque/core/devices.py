@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import enum
 import os
+from contextlib import suppress
 from typing import Any, Final
 
 from calque.core.config import config
+from calque.machine import memory
 from calque.machine.state import Value, process
 
 
@@ -133,8 +135,23 @@ class Device:
         return Memory(self)
 
     def memory_stats(self) -> Any:
-        """Statistics of the memory: not kept for a CPU."""
-        return None
+        """The memory of arrays in this process, which all devices share.
+
+        Returns:
+            A dict: `bytes_in_use`; `bytes_reserved`, those kept for the next arrays among them;
+            `num_allocs`, blocks handed out so far; `bytes_limit`, what the machine has.
+
+        >>> jax.devices()[0].memory_stats()["bytes_in_use"] >= 0
+        True"""
+        s = memory.stats()
+        out = {
+            "bytes_in_use": s.live_bytes,
+            "bytes_reserved": s.live_bytes + s.idle_bytes,
+            "num_allocs": s.allocations,
+        }
+        with suppress(ValueError, OSError, AttributeError):  # of systems that do not say
+            out["bytes_limit"] = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        return out
 
     def __repr__(self) -> str:
         return f"CpuDevice(id={self.id})"

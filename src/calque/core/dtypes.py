@@ -205,12 +205,29 @@ def tangent_dtype(dtype: Any) -> Any:
 
 
 def finfo(dtype: Any) -> Any:
-    """As numpy.finfo, also for bfloat16 and the 8-bit floats."""
+    """What a dtype of floats can hold.
+
+    Args:
+        dtype: a dtype of floats or complex numbers, bfloat16 and the floats of 8 bits and fewer
+            too.
+    Returns:
+        An object with `bits`, `eps`, `max`, `min`, `smallest_normal` and more, as that of NumPy.
+
+    >>> float(jnp.finfo(jnp.float32).eps)
+    1.1920928955078125e-07"""
     return ml_dtypes.finfo(as_dtype(dtype))
 
 
 def iinfo(dtype: Any) -> Any:
-    """As numpy.iinfo, also for the 4-bit integers."""
+    """What a dtype of integers can hold.
+
+    Args:
+        dtype: a dtype of integers, those of 2 and 4 bits too.
+    Returns:
+        An object with `bits`, `max` and `min`, as that of NumPy.
+
+    >>> jnp.iinfo(jnp.int4).max
+    7"""
     return ml_dtypes.iinfo(as_dtype(dtype))
 
 

@@ -55,6 +55,14 @@ from calque.ops.bits import (
     shift_right_logical_p,
     xor_p,
 )
+from calque.ops.broadcasting import (
+    broadcast,
+    broadcast_like,
+    broadcast_shapes,
+    broadcast_to_rank,
+    collapse,
+    shape_as_value,
+)
 from calque.ops.compare import (
     clamp,
     clamp_p,
@@ -133,17 +141,11 @@ from calque.ops.joining import (
     unstack_p,
 )
 from calque.ops.layout import (
-    broadcast,
     broadcast_in_dim,
     broadcast_in_dim_p,
-    broadcast_like,
-    broadcast_shapes,
-    broadcast_to_rank,
-    collapse,
     expand_dims,
     reshape,
     reshape_p,
-    shape_as_value,
     squeeze,
     squeeze_p,
     transpose,
@@ -201,16 +203,18 @@ from calque.ops.padding import padtype_to_pads
 from calque.ops.products.convolution import conv_general_dilated_p
 from calque.ops.products.convolution_functions import (
     conv,
-    conv_dimension_numbers,
     conv_general_dilated,
     conv_general_dilated_local,
     conv_general_dilated_patches,
+    conv_transpose,
+    conv_with_general_padding,
+)
+from calque.ops.products.convolution_shapes import (
+    conv_dimension_numbers,
     conv_general_permutations,
     conv_general_shape_tuple,
     conv_shape_tuple,
-    conv_transpose,
     conv_transpose_shape_tuple,
-    conv_with_general_padding,
 )
 from calque.ops.products.dot import batch_matmul, dot, dot_general, dot_general_p
 from calque.ops.products.ragged import ragged_dot, ragged_dot_general
@@ -279,18 +283,20 @@ from calque.ops.select_windows import (
     select_and_scatter_p,
 )
 from calque.ops.slicing import (
+    dynamic_slice_p,
+    dynamic_update_slice_p,
+    slice_p,
+)
+from calque.ops.slicing_functions import (
     dynamic_index_in_dim,
     dynamic_slice,
     dynamic_slice_in_dim,
-    dynamic_slice_p,
     dynamic_update_index_in_dim,
     dynamic_update_slice,
     dynamic_update_slice_in_dim,
-    dynamic_update_slice_p,
     index_in_dim,
     slice,
     slice_in_dim,
-    slice_p,
 )
 from calque.ops.sorting import (
     approx_max_k,

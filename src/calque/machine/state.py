@@ -83,7 +83,7 @@ class Listeners(Generic[F]):
         self._all = (*self._all, listener)
 
     def remove(self, listener: F) -> None:
-        self._all = tuple([x for x in self._all if x is not listener])
+        self._all = tuple([x for x in self._all if x != listener])
 
     def tell(self, *args: Any) -> None:
         for listener in self._all:

@@ -12,7 +12,7 @@ from calque.core.jaxprs import ClosedJaxpr
 from calque.core.lazy import LazyModule
 from calque.machine.driver.program import Program
 from calque.native import stored
-from calque.native.calls import call_program, memory_of
+from calque.native.calls import call_program, compiled, memory_of
 from calque.native.passes.pipeline import run as run_passes
 
 if TYPE_CHECKING:
@@ -69,6 +69,7 @@ def compile(closed: ClosedJaxpr, options: Options | None = None) -> Executable |
     program = stored.find(key, simplified, closed.out_avals, lambda: made[0].planned.program.text())
     if program is not None:
         made.append(Found(closed, options, program))
+        compiled.tell(made[0])
         return made[0]
     made_here = planned(closed, options)
     if len(made_here.planner.consts) == len(simplified.consts):

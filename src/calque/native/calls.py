@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from calque.core.arrays import to_array
 from calque.core.avals import ShapedArray, nbytes
 from calque.core.backends import MemoryStats
 from calque.machine.call.functions import run_program
 from calque.machine.driver.program import Program
+from calque.machine.state import process
+
+# Told of every program that is compiled, or found compiled: whoever profiles wants its plan.
+compiled: Final = process.listeners("programs compiled")
 
 
 class Callable(Protocol):

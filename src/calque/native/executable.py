@@ -11,7 +11,8 @@ from calque.core.config import config
 from calque.core.jaxprs import ClosedJaxpr
 from calque.core.lazy import LazyModule
 from calque.machine.driver.program import Program
-from calque.native.calls import call_program, memory_of
+from calque.machine.spans import span
+from calque.native.calls import call_program, compiled, memory_of
 from calque.native.control.emitters import EMITTERS
 from calque.native.emit import kernels
 from calque.native.lower.graph import graph_of
@@ -55,6 +56,17 @@ class Planned:
         self.in_avals: Sequence[ShapedArray] = closed.in_avals
         self.out_avals: Sequence[ShapedArray] = closed.out_avals
         self.simplified = run_passes(closed)
+        with span("plan", options.name):
+            self.plan(sizes)
+        schedules = list(dict.fromkeys(c.schedule for c in self.calls))
+        with span("kernels", options.name):
+            self.kernels = kernels.compile_kernels([s.body for s in schedules], exact=options.exact)
+        self.code = dict(zip(schedules, self.kernels))
+        self.host_calls = list(self.planner.host_calls)
+        compiled.tell(self)
+
+    def plan(self, sizes: Sizes) -> None:
+        """The steps, and where everything is."""
         lowered = self.lowered(sizes)
         self.planner = lowered.planner
         self.inputs, self.outputs = lowered.inputs, lowered.outputs
@@ -64,10 +76,6 @@ class Planned:
             self.share_memory()
         self.calls = [s for s in walk(self.steps) if isinstance(s, Call)]
         self.routines = [s for s in walk(self.steps) if isinstance(s, Routine)]
-        schedules = list(dict.fromkeys(c.schedule for c in self.calls))
-        self.kernels = kernels.compile_kernels([s.body for s in schedules], exact=options.exact)
-        self.code = dict(zip(schedules, self.kernels))
-        self.host_calls = list(self.planner.host_calls)
 
     def lowered(self, sizes: Sizes) -> Lowered:
         """Homes for what comes in and goes out, and the stages between."""

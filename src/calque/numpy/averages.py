@@ -51,7 +51,17 @@ _METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
 def count_nonzero(a: ArrayLike, axis: Axes | None = None, keepdims: bool = False) -> Array:
-    """How many values are not 0, over axes."""
+    """How many elements are not 0, over all axes or some.
+
+    Args:
+        a: an array or a number.
+        axis: the axis to fold, or a tuple of axes; None folds all.
+        keepdims: whether folded axes stay, with size 1.
+    Returns:
+        Counts, in the default integer dtype.
+
+    >>> jnp.count_nonzero(jnp.array([[0, 1], [2, 3]]), axis=1)
+    Array([1, 2], dtype=int32)"""
     a = array_of("count_nonzero", a)
     return reductions.sum(a != np.zeros((), a.dtype), axis=axis, dtype=int, keepdims=keepdims)
 
@@ -63,9 +73,20 @@ def average(
     returned: bool = False,
     keepdims: bool = False,
 ) -> Any:
-    """The weighted mean over axes, with the sum of the weights if `returned`.
+    """The weighted mean, over all axes or some.
 
-    >>> import calque.numpy as jnp
+    Args:
+        a: an array or a number.
+        axis: the axis to fold, or a tuple of axes; None folds all.
+        weights: how much each element counts: an array of the shape of `a`, or of the sizes of the
+            folded axes. None counts all as one.
+        returned: whether the sum of the weights is returned as well.
+        keepdims: whether folded axes stay, with size 1.
+    Returns:
+        The means; with `returned` a pair of the means and the sums of weights, of one shape.
+    Differs from NumPy:
+        Weights that add up to 0 give nan or infinity and no error.
+
     >>> jnp.average(jnp.array([1.0, 3.0]), weights=jnp.array([3.0, 1.0]))
     Array(1.5, dtype=float32)"""
     if weights is None:
@@ -145,11 +166,27 @@ def percentile(
     weights: ArrayLike | None = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """As `quantile`, with q in percent.
+    """The value below which `q` percent of the elements lie; nan where an element is nan.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.percentile(jnp.arange(5), 25)
-    Array(1., dtype=float32)"""
+    Args:
+        a: an array or a number.
+        q: the percentages, between 0 and 100, a number or an array of one axis.
+        axis: the axis to fold, or a tuple of axes; None folds all.
+        out: must be None: arrays are immutable.
+        overwrite_input: must be false: arrays are immutable.
+        method: between two elements "linear" takes their mean by distance, "lower", "higher",
+            "midpoint" and "nearest" what they say; "inverted_cdf" is the only one with weights.
+        keepdims: whether folded axes stay, with size 1.
+        weights: how much each element counts, of the shape of `a` or of the folded axes; None is 1
+            for all.
+        out_sharding: how the result lies on a mesh with explicit axes; None leaves it open.
+    Returns:
+        An array of floats: the axis of `q`, if it has one, and then the axes of `a` that are left.
+    Differs from NumPy:
+        The other methods of NumPy are refused.
+
+    >>> jnp.percentile(jnp.arange(5), jnp.array([25, 50]))
+    Array([1., 2.], dtype=float32)"""
     return _quantile(
         "percentile", a, q, axis, out, overwrite_input, method, keepdims, weights, 100.0, False
     )
@@ -336,9 +373,20 @@ def cov(
     aweights: ArrayLike | None = None,
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """The covariance matrix of variables given as rows (columns, unless `rowvar`).
+    """The covariance matrix of variables.
 
-    >>> import calque.numpy as jnp
+    Args:
+        m: observations of several variables, or of one: an array of at most two axes.
+        y: more variables, in the form of `m`.
+        rowvar: whether each row is a variable; else each column is.
+        bias: whether sums are divided by n rather than n - 1.
+        ddof: sums are divided by n less this; None follows `bias`.
+        fweights: how many times each observation counts, integers.
+        aweights: how much each observation counts.
+        dtype: of the result, a float or complex dtype; None is that of the variables.
+    Returns:
+        A square matrix with a row for each variable; a number for a single one.
+
     >>> jnp.cov(jnp.array([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]]))
     Array([[ 1., -1.],
            [-1.,  1.]], dtype=float32)"""
@@ -415,10 +463,19 @@ def _weights(x: Any, fweights: Any, aweights: Any) -> Any:
 def corrcoef(
     x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtype: DTypeLike | None = None
 ) -> Array:
-    """The correlation matrix of variables.
+    """The matrix of correlation coefficients of variables.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.corrcoef(jnp.array([1.0, 2.0, 3.0]), jnp.array([3.0, 2.0, 1.0]))
+    Args:
+        x: observations of several variables, or of one: an array of at most two axes.
+        y: more variables, in the form of `x`.
+        rowvar: whether each row is a variable; else each column is.
+        dtype: of the result, a float or complex dtype; None is that of the variables.
+    Returns:
+        A square matrix of numbers between -1 and 1; 1 for a single variable.
+    Differs from NumPy:
+        There are no deprecated arguments `bias` and `ddof`.
+
+    >>> jnp.corrcoef(jnp.array([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]]))
     Array([[ 1., -1.],
            [-1.,  1.]], dtype=float32)"""
     _check_inexact("corrcoef", dtype)

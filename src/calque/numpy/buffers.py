@@ -25,10 +25,19 @@ __all__ = [
 
 @python_only
 def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: int = 0) -> Array:
-    """A 1-D array of the bytes of a buffer.
+    r"""An array of what stands in memory.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.frombuffer(b"\\x01\\x02", dtype=jnp.uint8)
+    Args:
+        buffer: bytes, or an object with the buffer protocol.
+        dtype: of the elements.
+        count: how many elements; -1 is all.
+        offset: at which byte to begin.
+    Returns:
+        A copy, of one axis.
+    Differs from NumPy:
+        Without x64 a dtype of 64 bits is read as such and becomes one of 32.
+
+    >>> jnp.frombuffer(b"\x01\x02", dtype=jnp.uint8)
     Array([1, 2], dtype=uint8)"""
     if isinstance(buffer, (ArrayImpl, Tracer)):
         raise TypeError(f"a bytes-like object is required by frombuffer, not {type(buffer)}")
@@ -39,7 +48,17 @@ def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: i
 
 @python_only
 def fromfile(*args: Any, **kwargs: Any) -> NoReturn:
-    """Not offered: reading a file is a side effect that cannot be traced."""
+    """Refused: reading a file is a side effect, which a program cannot have.
+    `jnp.asarray(np.fromfile(...))` reads one.
+
+    Args:
+        *args, **kwargs: anything.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryFile() as file:
+    ...     _ = file.write(bytes([1, 2])), file.seek(0)
+    ...     print(jnp.asarray(np.fromfile(file, np.uint8)))
+    [1 2]"""
     raise NotImplementedError(
         "jnp.fromfile() is not implemented because it has side effects: use"
         " jnp.asarray(np.fromfile(...))"
@@ -48,7 +67,14 @@ def fromfile(*args: Any, **kwargs: Any) -> NoReturn:
 
 @python_only
 def fromiter(*args: Any, **kwargs: Any) -> NoReturn:
-    """Not offered: an iterator cannot be traced."""
+    """Refused: an iterator is used up, which a program cannot do. `jnp.asarray(np.fromiter(...))`
+    reads one.
+
+    Args:
+        *args, **kwargs: anything.
+
+    >>> jnp.asarray(np.fromiter(range(3), int))
+    Array([0, 1, 2], dtype=int32)"""
     raise NotImplementedError(
         "jnp.fromiter() is not implemented because it consumes an iterator: use"
         " jnp.asarray(np.fromiter(...))"
@@ -57,9 +83,18 @@ def fromiter(*args: Any, **kwargs: Any) -> NoReturn:
 
 @python_only
 def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str) -> Array:
-    """A 1-D array of the numbers in a text.
+    """An array of the numbers in a text.
 
-    >>> import calque.numpy as jnp
+    Args:
+        string: the text.
+        dtype: of the elements.
+        count: how many numbers; -1 is all.
+        sep: what stands between them.
+    Returns:
+        An array of one axis.
+    Differs from NumPy:
+        `sep` has to be given: bytes are read by `frombuffer`.
+
     >>> jnp.fromstring("1 2 3", dtype=int, sep=" ")
     Array([1, 2, 3], dtype=int32)"""
     return asarray(np.fromstring(string, as_dtype(dtype), operator.index(count), sep=sep))
@@ -67,13 +102,38 @@ def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: s
 
 @python_only
 def save(file: Any, arr: ArrayLike, allow_pickle: bool = True) -> None:
-    """An array as a .npy file. Dtypes that NumPy does not know are kept by name."""
+    """Writes an array to a .npy file.
+
+    Args:
+        file: a path, or an open file.
+        arr: an array.
+        allow_pickle: whether objects may be pickled.
+
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> jnp.save(file, jnp.arange(3))
+    >>> _ = file.seek(0)
+    >>> jnp.load(file)
+    Array([0, 1, 2], dtype=int32)"""
     np.save(file, np.asarray(arr), allow_pickle=allow_pickle)
 
 
 @python_only
 def savez(file: Any, *args: ArrayLike, allow_pickle: bool = True, **kwds: Any) -> None:
-    """Several arrays as a .npz file."""
+    """Writes several arrays to a .npz file.
+
+    Args:
+        file: a path, or an open file.
+        *args: arrays, which are named "arr_0", "arr_1" and so on.
+        allow_pickle: whether objects may be pickled.
+        **kwds: arrays by name.
+
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> jnp.savez(file, a=jnp.arange(3))
+    >>> _ = file.seek(0)
+    >>> jnp.load(file)["a"]
+    array([0, 1, 2], dtype=int32)"""
     np.savez(
         file,
         *map(np.asarray, args),
@@ -84,7 +144,20 @@ def savez(file: Any, *args: ArrayLike, allow_pickle: bool = True, **kwds: Any) -
 
 @python_only
 def load(file: Any, *args: Any, **kwargs: Any) -> Array:
-    """The array of a .npy file, or the arrays of a .npz file."""
+    """Reads a .npy file, or opens a .npz file.
+
+    Args:
+        file: a path, or an open file.
+        *args, **kwargs: handed to `numpy.load`.
+    Returns:
+        An array; NumPy's arrays by name for a .npz file.
+
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> jnp.save(file, jnp.arange(3, dtype=jnp.bfloat16))
+    >>> _ = file.seek(0)
+    >>> jnp.load(file)
+    Array([0, 1, 2], dtype=bfloat16)"""
     if isinstance(file, os.PathLike):
         file = os.fspath(file)
     out = np.load(file, *args, **kwargs)
@@ -102,7 +175,18 @@ def array_repr(
     precision: int | None = None,
     suppress_small: bool | None = None,
 ) -> str:
-    """The text of an array as `repr` gives it, with other limits."""
+    """The text of an array as `repr` gives it, with other limits.
+
+    Args:
+        arr: an array.
+        max_line_width: how long a line may be; None is as set by `set_printoptions`.
+        precision: how many digits after the point; None is as set.
+        suppress_small: whether numbers near 0 are shown as 0; None is as set.
+    Returns:
+        A text.
+
+    >>> jnp.array_repr(jnp.array([1.23456]), precision=2)
+    'Array([1.23], dtype=float32)'"""
     if isinstance(arr, Tracer):
         return repr(arr)
     options: dict[str, Any] = {
@@ -121,5 +205,16 @@ def array_str(
     precision: int | None = None,
     suppress_small: bool | None = None,
 ) -> str:
-    """The elements of an array as text."""
+    """The elements of an array as text.
+
+    Args:
+        a: an array.
+        max_line_width: how long a line may be; None is as set by `set_printoptions`.
+        precision: how many digits after the point; None is as set.
+        suppress_small: whether numbers near 0 are shown as 0; None is as set.
+    Returns:
+        A text.
+
+    >>> jnp.array_str(jnp.array([1.23456]), precision=2)
+    '[1.23]'"""
     return np.array_str(to_numpy(asarray(a)), max_line_width, precision, suppress_small)

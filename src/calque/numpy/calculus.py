@@ -46,11 +46,19 @@ def diff(
     prepend: ArrayLike | None = None,
     append: ArrayLike | None = None,
 ) -> Array:
-    """The n-th difference along an axis.
+    """The differences between neighbours along an axis.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.diff(jnp.array([1, 4, 9]))
-    Array([3, 5], dtype=int32)"""
+    Args:
+        a: an array with at least one axis.
+        n: how many times to take differences.
+        axis: the axis.
+        prepend: values put before the array first; a number stands for a slice of it.
+        append: values put after it.
+    Returns:
+        An array that is shorter by `n` along the axis. For bools, whether neighbours differ.
+
+    >>> jnp.diff(jnp.array([1, 4, 9, 16]))
+    Array([3, 5, 7], dtype=int32)"""
     a = array_of("diff", a)
     n = operator.index(n)
     if n < 0:
@@ -83,11 +91,19 @@ def diff(
 def ediff1d(
     ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None
 ) -> Array:
-    """The differences of the flattened values, with values before and after them.
+    """The differences between neighbours in the flattened array, with values at both ends.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.ediff1d(jnp.array([1, 4, 9]))
-    Array([3, 5], dtype=int32)"""
+    Args:
+        ary: an array.
+        to_end: values put after the differences.
+        to_begin: values put before them.
+    Returns:
+        An array of one axis.
+    Differs from NumPy:
+        `to_end` and `to_begin` are cast to the dtype of `ary` without a question.
+
+    >>> jnp.ediff1d(jnp.array([1, 4, 9]), to_begin=0)
+    Array([0, 3, 5], dtype=int32)"""
     a = ravel(array_of("ediff1d", ary))
     out = a[1:] - a[:-1]
     parts = [
@@ -104,11 +120,22 @@ def gradient(
     axis: Axes | None = None,
     edge_order: int | None = None,
 ) -> Any:
-    """Central differences along axes, one-sided at the ends; spacings are numbers or coordinates.
+    """The slope at each element: half the difference between its neighbours, and at the ends the
+    difference to the one neighbour.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.gradient(jnp.array([1.0, 4.0, 9.0]))
-    Array([3., 4., 5.], dtype=float32)"""
+    Args:
+        f: an array of samples.
+        *varargs: the spacing: nothing (1), one number for all axes, or for each axis a number or
+            the coordinates of its samples.
+        axis: the axis or axes; None is all.
+        edge_order: must be None or 1.
+    Returns:
+        An array of the shape of `f`; a list of one for each axis, if they are several.
+    Differs from NumPy:
+        `edge_order=2` is refused.
+
+    >>> jnp.gradient(jnp.array([1.0, 4.0, 9.0, 16.0]))
+    Array([3., 4., 6., 7.], dtype=float32)"""
     f, *steps = arrays("gradient", f, *varargs)
     if edge_order not in (None, 1):
         raise NotImplementedError(
@@ -167,11 +194,19 @@ def _gradient_along(f: Any, k: int, h: Any) -> Any:
 def trapezoid(
     y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1
 ) -> Array:
-    """The integral along an axis by the trapezoidal rule.
+    """The integral along an axis, by the trapezoidal rule.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.trapezoid(jnp.array([1.0, 2.0, 3.0]))
-    Array(4., dtype=float32)"""
+    Args:
+        y: samples of the function.
+        x: where they were taken: an array of one axis, or of the shape of `y`. None means `dx`
+            apart.
+        dx: the distance between samples, where `x` is None.
+        axis: the axis to integrate along.
+    Returns:
+        The integrals, an array without the axis.
+
+    >>> jnp.trapezoid(jnp.array([0.0, 1.0, 2.0]), dx=0.5)
+    Array(1., dtype=float32)"""
     if x is None:
         (y,) = promote_inexact(array_of("trapezoid", y))
         width: Any = array_of("trapezoid", dx)
@@ -228,10 +263,17 @@ def cumulative_sum(
     dtype: DTypeLike | None = None,
     include_initial: bool = False,
 ) -> Array:
-    """The running sum along an axis, beginning with 0 if `include_initial`.
+    """The running sum along an axis; `cumsum` in the array API.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.cumulative_sum(jnp.arange(1, 4), include_initial=True)
+    Args:
+        x: an array with at least one axis.
+        axis: the axis; None is allowed for one axis only.
+        dtype: of the result; None is that of `x`, the default integer dtype for bools.
+        include_initial: whether the sum of nothing, 0, comes first.
+    Returns:
+        An array, longer by one along the axis with `include_initial`.
+
+    >>> jnp.cumulative_sum(jnp.array([1, 2, 3]), include_initial=True)
     Array([0, 1, 3, 6], dtype=int32)"""
     return _cumulative("cumulative_sum", reductions.cumsum, 0, x, axis, dtype, include_initial)
 
@@ -244,7 +286,18 @@ def cumulative_prod(
     dtype: DTypeLike | None = None,
     include_initial: bool = False,
 ) -> Array:
-    """The running product along an axis, beginning with 1 if `include_initial`."""
+    """The running product along an axis; `cumprod` in the array API.
+
+    Args:
+        x: an array with at least one axis.
+        axis: the axis; None is allowed for one axis only.
+        dtype: of the result; None is that of `x`, the default integer dtype for bools.
+        include_initial: whether the product of nothing, 1, comes first.
+    Returns:
+        An array, longer by one along the axis with `include_initial`.
+
+    >>> jnp.cumulative_prod(jnp.array([1, 2, 3]), include_initial=True)
+    Array([1, 1, 2, 6], dtype=int32)"""
     return _cumulative("cumulative_prod", reductions.cumprod, 1, x, axis, dtype, include_initial)
 
 
@@ -259,12 +312,24 @@ def interp(
     right: ArrayLike | str | None = None,
     period: ArrayLike | None = None,
 ) -> Array:
-    """Linear interpolation between points (xp, fp), where xp increases. Beyond the ends: the end
-    values, `left` and `right`, or "extrapolate".
+    """Values between known points, on the straight lines that join them.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.interp(2.5, jnp.array([1, 2, 3]), jnp.array([3, 2, 0]))
-    Array(1., dtype=float32)"""
+    Args:
+        x: where to interpolate.
+        xp: the coordinates of the points, rising, unless there is a period.
+        fp: the values at the points.
+        left: for what lies before the first point: a number, or "extrapolate" for the first line.
+            None is the first value.
+        right: for what lies after the last point: a number, or "extrapolate" for the last line.
+            None is the last value.
+        period: if it is given, coordinates are taken modulo it, and sorted.
+    Returns:
+        Values in the shape of `x`.
+    Differs from NumPy:
+        "extrapolate" is not in NumPy.
+
+    >>> jnp.interp(jnp.array([0.5, 2.0]), jnp.array([0.0, 1.0]), jnp.array([10.0, 20.0]))
+    Array([15., 20.], dtype=float32)"""
     x, xp, fp = arrays("interp", x, xp, fp)
     if xp.shape != fp.shape or xp.ndim != 1:
         raise ValueError("xp and fp must be one-dimensional arrays of equal size")
@@ -326,12 +391,20 @@ def unwrap(
     axis: int = -1,
     period: Any = 2 * np.pi,
 ) -> Array:
-    """Jumps of more than half a period between neighbours removed by adding multiples of the
-    period.
+    """Angles without jumps: where neighbours differ by more than `discont`, multiples of the period
+    are added.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.unwrap(jnp.array([0.0, 3.0, 5.5, 2.0]), period=6.0)
-    Array([0. , 3. , 5.5, 8. ], dtype=float32)"""
+    Args:
+        p: an array of angles.
+        discont: the largest difference that is left as it is; None is half a period, and less
+            counts as that.
+        axis: the axis to follow.
+        period: after how much angles repeat.
+    Returns:
+        An array of the shape of `p`.
+
+    >>> jnp.unwrap(jnp.array([0.0, 3.0, 6.0, 9.0 - 2 * jnp.pi]))
+    Array([0., 3., 6., 9.], dtype=float32)"""
     p = array_of("unwrap", p)
     if is_complex(p.dtype):
         raise ValueError("jnp.unwrap does not support complex inputs.")
@@ -368,11 +441,21 @@ def convolve(
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """The discrete convolution of two 1-D arrays.
+    """The discrete convolution of two sequences.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.convolve(jnp.array([1.0, 2.0]), jnp.array([1.0, 3.0]))
-    Array([1., 5., 6.], dtype=float32)"""
+    Args:
+        a: an array of one axis.
+        v: another.
+        mode: "full" is every overlap, "same" as many as the longer has, "valid" only full overlaps.
+        precision: of the products, see `lax.Precision`; None is the default.
+        preferred_element_type: the dtype to add in; None is that of the result.
+    Returns:
+        An array of one axis.
+    Differs from NumPy:
+        Integers are computed in floating point.
+
+    >>> jnp.convolve(jnp.array([1, 2, 3]), jnp.array([1, 1]))
+    Array([1., 3., 5., 3.], dtype=float32)"""
     a, v = arrays("convolve", a, v)
     return _convolution("convolve", a, v, mode, precision, preferred_element_type)
 
@@ -385,10 +468,20 @@ def correlate(
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """The cross-correlation of two 1-D arrays: the second is conjugated and not reversed.
+    """The cross-correlation of two sequences: sums of products at every shift, with `v` conjugated.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.correlate(jnp.array([1.0, 2.0, 3.0]), jnp.array([0.0, 1.0]))
+    Args:
+        a: an array of one axis.
+        v: another.
+        mode: "valid" is only full overlaps, "same" as many as the longer has, "full" every overlap.
+        precision: of the products, see `lax.Precision`; None is the default.
+        preferred_element_type: the dtype to add in; None is that of the result.
+    Returns:
+        An array of one axis.
+    Differs from NumPy:
+        Integers are computed in floating point.
+
+    >>> jnp.correlate(jnp.array([1, 2, 3]), jnp.array([0, 1]))
     Array([2., 3.], dtype=float32)"""
     a, v = arrays("correlate", a, v)
     if a.ndim == 1 and v.ndim == 1 and v.shape[0] > a.shape[0]:

@@ -42,7 +42,18 @@ from calque.transforms.functions.vmap import vmap
 def argwhere(
     a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> Array:
-    """The index of every value that is not 0, as rows. Under jit give `size`."""
+    """The places of the elements that are not 0, one row for each.
+
+    Args:
+        a: an array.
+        size: how many places to return: more are left out, fewer filled up. None returns all.
+        fill_value: what fills the rows up: a number, or one for each axis; None is 0.
+    Returns:
+        An integer array of shape (places, axes).
+
+    >>> jnp.argwhere(jnp.array([[0, 5], [7, 0]]))
+    Array([[0, 1],
+           [1, 0]], dtype=int32)"""
     a = array_of("argwhere", a)
     found = nonzero(a.reshape(1) if a.ndim == 0 else a, size=size, fill_value=fill_value)
     if a.ndim == 0:
@@ -54,16 +65,33 @@ def argwhere(
 def flatnonzero(
     a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> Array:
-    """The places in the flat array of values that are not 0. Under jit give `size`."""
+    """The places of the elements that are not 0, in the flattened array.
+
+    Args:
+        a: an array.
+        size: how many places to return: more are left out, fewer filled up. None returns all.
+        fill_value: what fills them up; None is 0.
+    Returns:
+        An integer array of one axis.
+
+    >>> jnp.flatnonzero(jnp.array([[0, 5], [7, 0]]))
+    Array([1, 2], dtype=int32)"""
     return nonzero(ravel(array_of("flatnonzero", a)), size=size, fill_value=fill_value)[0]
 
 
 def unravel_index(indices: ArrayLike, shape: ShapeLike) -> tuple[Array, ...]:
-    """The index of each axis for places in the flat array.
+    """The position along each axis of places in the flattened array.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.unravel_index(5, (2, 3))
-    (Array(1, dtype=int32, weak_type=True), Array(2, dtype=int32, weak_type=True))"""
+    Args:
+        indices: places, integers of any shape; negative ones count from the end.
+        shape: the shape of the array.
+    Returns:
+        A tuple with an array of positions for each axis.
+    Differs from NumPy:
+        Places outside are moved to the nearest end and no error. There is no `order`.
+
+    >>> jnp.unravel_index(jnp.array([1, 5]), (2, 3))
+    (Array([0, 1], dtype=int32), Array([1, 2], dtype=int32))"""
     i = array_of("unravel_index", indices)
     if not is_integer(i.dtype):
         raise TypeError(f"unravel_index: indices must be integers, got {i.dtype.name}")
@@ -101,11 +129,22 @@ def ravel_multi_index(
     *,
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """The place in the flat array of an index for each axis.
+    """The places in the flattened array of positions along each axis.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.ravel_multi_index((jnp.array([1]), jnp.array([2])), (2, 3), mode="clip")
-    Array([5], dtype=int32)"""
+    Args:
+        multi_index: an integer array for each axis.
+        dims: the shape of the array.
+        mode: for positions outside: "raise" is an error and needs known values, "clip" takes the
+            nearest end, "wrap" goes round.
+        order: "C" counts the last axis fastest, "F" the first one.
+        dtype: of the places; None is the default integer dtype.
+    Returns:
+        An integer array.
+    Differs from NumPy:
+        Under jit mode "raise" is refused, which is the default.
+
+    >>> jnp.ravel_multi_index((jnp.array([0, 1]), jnp.array([1, 2])), (2, 3))
+    Array([1, 5], dtype=int32)"""
     sizes = canonical_shape(dims)
     index = arrays("ravel_multi_index", *multi_index)
     if len(index) != len(sizes):
@@ -148,9 +187,18 @@ def compress(
     fill_value: ArrayLike | None = 0,
     out: None = None,
 ) -> Array:
-    """The entries along an axis where a condition is true. Under jit give `size`.
+    """The slices along an axis at which a condition is true.
 
-    >>> import calque.numpy as jnp
+    Args:
+        condition: an array of one axis, no longer than the axis; what is beyond it is left out.
+        a: an array.
+        axis: the axis; None takes from the flattened array.
+        size: how many slices to return: more are left out, fewer filled up. None returns all.
+        fill_value: what fills them up.
+        out: must be None: arrays are immutable.
+    Returns:
+        An array that is shorter along the axis.
+
     >>> jnp.compress(jnp.array([True, False, True]), jnp.arange(3))
     Array([0, 2], dtype=int32)"""
     refuse_out("compress", out)
@@ -190,16 +238,38 @@ def extract(
     size: int | None = None,
     fill_value: ArrayLike | None = 0,
 ) -> Array:
-    """The values where a condition is true, flat. Under jit give `size`."""
+    """The elements at which a condition is true, in one axis.
+
+    Args:
+        condition: an array, which is flattened.
+        arr: an array, which is flattened.
+        size: how many elements to return: more are left out, fewer filled up. None returns all.
+        fill_value: what fills them up.
+    Returns:
+        An array of one axis.
+
+    >>> jnp.extract(jnp.array([True, False, True]), jnp.arange(3))
+    Array([0, 2], dtype=int32)"""
     return compress(ravel(condition), ravel(arr), size=size, fill_value=fill_value)
 
 
 def choose(
     a: ArrayLike, choices: ArrayLike | Sequence[ArrayLike], out: None = None, mode: str = "raise"
 ) -> Array:
-    """Each element from the array that `a` names for it.
+    """Elements from several arrays, by the number of the array.
 
-    >>> import calque.numpy as jnp
+    Args:
+        a: integers: which array each element comes from.
+        choices: a sequence of arrays, which broadcast with `a`; or one array, which stands for its
+            slices.
+        out: must be None: arrays are immutable.
+        mode: for numbers outside: "raise" is an error and needs known values, "clip" takes the
+            first or the last array, "wrap" goes round.
+    Returns:
+        An array of the common shape.
+    Differs from NumPy:
+        Under jit mode "raise" is refused, which is the default.
+
     >>> jnp.choose(jnp.array([0, 1]), [jnp.array([1, 2]), jnp.array([3, 4])])
     Array([1, 4], dtype=int32)"""
     refuse_out("choose", out)
@@ -238,12 +308,18 @@ def choose(
 def select(
     condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], default: ArrayLike = 0
 ) -> Array:
-    """Each element from the first choice whose condition is true.
+    """Elements from several arrays, by the first condition that is true.
 
-    >>> import calque.numpy as jnp
-    >>> x = jnp.arange(4)
-    >>> jnp.select([x < 1, x < 3], [x, x * 10], -1)
-    Array([ 0, 10, 20, -1], dtype=int32)"""
+    Args:
+        condlist: bool arrays.
+        choicelist: as many arrays; all broadcast.
+        default: a number or an array for where no condition is true.
+    Returns:
+        An array of the common shape and dtype.
+
+    >>> x = jnp.arange(5)
+    >>> jnp.select([x < 2, x > 3], [-x, 10 * x], default=0)
+    Array([ 0, -1,  0,  0, 40], dtype=int32)"""
     if len(condlist) != len(choicelist):
         raise ValueError(
             f"condlist must have length equal to choicelist ({len(condlist)} vs {len(choicelist)})"
@@ -270,13 +346,24 @@ def piecewise(
     *args: Any,
     **kw: Any,
 ) -> Array:
-    """Each element through the function of the last condition that is true; one more function is
-    for where none is.
+    """A function made of pieces: each element goes to the function of the last condition that is
+    true for it.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.piecewise(jnp.array([-1.0, 2.0]), [jnp.array([True, False])], [lambda v: -v,
-    ...     lambda v: v * 10])
-    Array([ 1., 20.], dtype=float32)"""
+    Args:
+        x: an array.
+        condlist: bool arrays, or one.
+        funclist: as many functions of arrays, or numbers; one more is for where no condition is
+            true, else 0.
+        *args: handed to every function after the elements.
+        **kw: handed to every function.
+    Returns:
+        An array of the shape and dtype of `x`.
+    Differs from NumPy:
+        Every function sees all elements, and must be traceable.
+
+    >>> x = jnp.array([-2.0, 3.0])
+    >>> jnp.piecewise(x, [x < 0, x >= 0], [lambda v: -v, lambda v: v * v])
+    Array([2., 9.], dtype=float32)"""
     x = array_of("piecewise", x)
     given = condlist if isinstance(condlist, (list, tuple)) else array_of("piecewise", condlist)
     conditions = (

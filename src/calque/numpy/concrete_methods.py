@@ -7,7 +7,16 @@ from typing import Any, Final
 
 import numpy as np
 
-from calque.core.arrays import adopted, delete_array, from_storage, is_deleted, share, to_numpy
+from calque.core.arrays import (
+    adopted,
+    delete,
+    from_storage,
+    is_deleted,
+    is_pending,
+    share,
+    to_numpy,
+    wait_for,
+)
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import is_extended, is_integer
 from calque.core.lazy import LazyModule
@@ -186,18 +195,24 @@ def _deeply_copied(self: Any, memo: Any) -> Any:
 
 
 def _alive(self: Any) -> Any:
-    """Waits until the array is computed. Programs are run before they return: it is there already.
+    """The array itself; RuntimeError when it has been deleted."""
+    if is_deleted(self):
+        to_numpy(self)
+    return self
+
+
+def _awaited(self: Any) -> Any:
+    """Waits until the array is computed. Only programs on XLA return before they are done.
 
     Returns:
         The array itself.
 
     Raises:
-        RuntimeError: The array has been deleted.
+        RuntimeError: The array has been deleted, or the program failed.
 
     >>> jnp.arange(3).block_until_ready()
     Array([0, 1, 2], dtype=int32)"""
-    if is_deleted(self):
-        to_numpy(self)
+    wait_for(_alive(self))
     return self
 
 
@@ -215,18 +230,18 @@ def _delete(self: Any) -> None:
     >>> x.delete()
     >>> x.is_deleted()
     True"""
-    delete_array(self)
+    delete(self)
 
 
 def _is_ready(self: Any) -> bool:
-    """Tells whether the array is computed. It always is.
+    """Tells whether the array is computed. That of a program on XLA may not be, yet.
 
     Returns:
-        True.
+        A bool.
 
     >>> jnp.arange(3).is_ready()
     True"""
-    return _alive(self) is self
+    return not is_pending(_alive(self)) or bool(self._owner.is_ready())
 
 
 def _buffer_pointer(self: Any) -> int:
@@ -237,7 +252,9 @@ def _buffer_pointer(self: Any) -> int:
 
     >>> jnp.arange(3).unsafe_buffer_pointer() % 4
     0"""
-    return int(_alive(self)._ptr)
+    if is_pending(_alive(self)):
+        to_numpy(self)  # waits for the memory
+    return int(self._ptr)
 
 
 def _size_on_device(self: Any) -> int:
@@ -319,7 +336,7 @@ CONCRETE: Final[dict[str, Any]] = {
     "item": _item,
     "tolist": _tolist,
     "tobytes": _tobytes,
-    "block_until_ready": _alive,
+    "block_until_ready": _awaited,
     "copy_to_host_async": _begin_copy,
     "delete": _delete,
     "is_deleted": is_deleted,

@@ -71,10 +71,21 @@ def dot(
     preferred_element_type: DTypeLike | None = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """The dot product: the sum over the last axis of `a` and the second to last of `b`; a product
-    for scalars.
+    """The dot product: for vectors the sum of products, for matrices the matrix product.
 
-    >>> import calque.numpy as jnp
+    Args:
+        a: an array; its last axis is summed over.
+        b: an array; its second to last axis is summed over, or its only one.
+        precision: of the products, see `lax.Precision`; None is the default.
+        preferred_element_type: the dtype to add in and to return; None is the dtype of both
+            together.
+        out_sharding: how the result lies on a mesh with explicit axes; None leaves it open.
+    Returns:
+        An array with the other axes of `a` and then those of `b`; a plain product if one is a
+        number.
+    Differs from NumPy:
+        There is no `out`.
+
     >>> jnp.dot(jnp.arange(3), jnp.arange(3))
     Array(5, dtype=int32)"""
     a, b = operands("dot", a, b)
@@ -105,11 +116,22 @@ def matmul(
     preferred_element_type: DTypeLike | None = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """The matrix product, a @ b; leading axes broadcast.
+    """The matrix product, `a @ b`.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.eye(2) @ jnp.arange(2.0)
-    Array([0., 1.], dtype=float32)"""
+    Args:
+        a: a vector, or matrices in the last two axes.
+        b: a vector, or matrices in the last two axes. Axes before them broadcast.
+        precision: of the products, see `lax.Precision`; None is the default.
+        preferred_element_type: the dtype to add in and to return; None is the dtype of both
+            together.
+        out_sharding: how the result lies on a mesh with explicit axes; None leaves it open.
+    Returns:
+        The products; the axis of a vector is not in it. Numbers are refused.
+    Differs from NumPy:
+        There is no `out`, `dtype`, `axes` or `where`.
+
+    >>> jnp.matmul(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 1]))
+    Array([3, 7], dtype=int32)"""
     a, b = operands("matmul", a, b)
     sa, sb = typeof(a).shape, typeof(b).shape
     if not sa or not sb:
@@ -151,7 +173,19 @@ def vdot(
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """The dot product of flattened arrays, the first conjugated."""
+    """The dot product of two flattened arrays, the first one conjugated.
+
+    Args:
+        a: an array.
+        b: an array of as many elements.
+        precision: of the products, see `lax.Precision`; None is the default.
+        preferred_element_type: the dtype to add in and to return; None is the dtype of both
+            together.
+    Returns:
+        A number.
+
+    >>> jnp.vdot(jnp.array([1j, 2.0]), jnp.array([1.0, 1.0]))
+    Array(2.-1.j, dtype=complex64)"""
     check_arraylike("vdot", a, b)
     return dot(
         ravel(ufuncs.conjugate(a)),
@@ -170,7 +204,20 @@ def vecdot(
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """Dot products along an axis, the first operand conjugated; other axes broadcast."""
+    """Dot products of vectors along an axis, the first ones conjugated.
+
+    Args:
+        x1: an array.
+        x2: an array with the same size along the axis; other axes broadcast.
+        axis: the axis of the vectors in both.
+        precision: of the products, see `lax.Precision`; None is the default.
+        preferred_element_type: the dtype to add in and to return; None is the dtype of both
+            together.
+    Returns:
+        An array without the axis.
+
+    >>> jnp.vecdot(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 1]))
+    Array([3, 7], dtype=int32)"""
     check_arraylike("vecdot", x1, x2)
     a, b = moveaxis(ufuncs.conjugate(x1), axis, -1), moveaxis(x2, axis, -1)
     rows = reshape(a, (*a.shape[:-1], 1, a.shape[-1]))
@@ -181,11 +228,16 @@ def vecdot(
 
 
 def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Products of matrices and vectors; leading axes broadcast.
+    """Products of matrices with vectors.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.matvec(jnp.eye(2), jnp.arange(2.0))
-    Array([0., 1.], dtype=float32)"""
+    Args:
+        x1: matrices in the last two axes.
+        x2: vectors in the last axis. Axes before them broadcast.
+    Returns:
+        Vectors in the last axis.
+
+    >>> jnp.matvec(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 1]))
+    Array([3, 7], dtype=int32)"""
     a, b = operands("matvec", x1, x2)
     if typeof(a).ndim < 2 or typeof(b).ndim < 1:
         raise ValueError(
@@ -195,11 +247,16 @@ def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 
 def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Products of vectors, conjugated, and matrices; leading axes broadcast.
+    """Products of vectors, which are conjugated, with matrices.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.vecmat(jnp.arange(2.0), jnp.eye(2))
-    Array([0., 1.], dtype=float32)"""
+    Args:
+        x1: vectors in the last axis.
+        x2: matrices in the last two axes. Axes before them broadcast.
+    Returns:
+        Vectors in the last axis.
+
+    >>> jnp.vecmat(jnp.array([1, 1]), jnp.array([[1, 2], [3, 4]]))
+    Array([4, 6], dtype=int32)"""
     a, b = operands("vecmat", x1, x2)
     if typeof(a).ndim < 1 or typeof(b).ndim < 2:
         raise ValueError(
@@ -216,7 +273,19 @@ def inner(
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """The sum of products over the last axes."""
+    """Sums of products over the last axes of two arrays.
+
+    Args:
+        a: an array.
+        b: an array with the same last size, or a number.
+        precision: of the products, see `lax.Precision`; None is the default.
+        preferred_element_type: the dtype to add in and to return; None is the dtype of both
+            together.
+    Returns:
+        An array with the other axes of `a` and then those of `b`.
+
+    >>> jnp.inner(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 1]))
+    Array([3, 7], dtype=int32)"""
     a, b = operands("inner", a, b)
     na, nb = typeof(a).ndim, typeof(b).ndim
     if na == 0 or nb == 0:
@@ -226,7 +295,18 @@ def inner(
 
 
 def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
-    """All products of elements of two flattened arrays."""
+    """All products of an element of one array with an element of another.
+
+    Args:
+        a: an array, which is flattened.
+        b: an array, which is flattened.
+        out: must be None: arrays are immutable.
+    Returns:
+        An array of shape (elements of `a`, elements of `b`).
+
+    >>> jnp.outer(jnp.array([1, 2]), jnp.array([10, 20, 30]))
+    Array([[10, 20, 30],
+           [20, 40, 60]], dtype=int32)"""
     refuse_out("outer", out)
     check_arraylike("outer", a, b)
     return ufuncs.multiply(reshape(a, (-1, 1)), reshape(b, (1, -1)))
@@ -242,7 +322,22 @@ def tensordot(
     preferred_element_type: DTypeLike | None = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """The sum of products over pairs of axes."""
+    """Sums of products over pairs of axes.
+
+    Args:
+        a: an array.
+        b: an array.
+        axes: how many of the last axes of `a` are paired with the first ones of `b`; or two
+            sequences, of axes of `a` and of `b`.
+        precision: of the products, see `lax.Precision`; None is the default.
+        preferred_element_type: the dtype to add in and to return; None is the dtype of both
+            together.
+        out_sharding: how the result lies on a mesh with explicit axes; None leaves it open.
+    Returns:
+        An array with the other axes of `a` and then those of `b`.
+
+    >>> jnp.tensordot(jnp.ones((2, 3)), jnp.ones((3, 4)), axes=1).shape
+    (2, 4)"""
     a, b = operands("tensordot", a, b)
     na, nb = typeof(a).ndim, typeof(b).ndim
     given: Any = axes
@@ -278,7 +373,16 @@ def tensordot(
 
 
 def kron(a: ArrayLike, b: ArrayLike) -> Array:
-    """The Kronecker product."""
+    """The Kronecker product: each element of one array times the whole other.
+
+    Args:
+        a: an array.
+        b: an array; the one with fewer axes gets new first ones.
+    Returns:
+        An array whose sizes are multiplied.
+
+    >>> jnp.kron(jnp.array([1, 10]), jnp.array([1, 2]))
+    Array([ 1,  2, 10, 20], dtype=int32)"""
     a, b = operands("kron", a, b)
     rank = max(typeof(a).ndim, typeof(b).ndim)
     a, b = (reshape(x, (1,) * (rank - typeof(x).ndim) + typeof(x).shape) for x in (a, b))
@@ -295,13 +399,38 @@ def trace(
     dtype: DTypeLike | None = None,
     out: None = None,
 ) -> Array:
-    """The sum along a diagonal."""
+    """The sum of a diagonal.
+
+    Args:
+        a: an array with at least two axes.
+        offset: the diagonal: 0 is the main one, positive ones lie above it.
+        axis1, axis2: the axes of the matrices.
+        dtype: of the sum; None is that of `a`, the default integer dtype for bools and small
+            integers.
+        out: must be None: arrays are immutable.
+    Returns:
+        An array without the two axes.
+
+    >>> jnp.trace(jnp.array([[1, 2], [3, 4]]))
+    Array(5, dtype=int32)"""
     refuse_out("trace", out)
     return diagonal(a, offset, axis1, axis2).sum(-1, dtype=dtype)
 
 
 def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
-    """A diagonal of two axes, as the last axis of the result."""
+    """A diagonal of matrices.
+
+    Args:
+        a: an array with at least two axes.
+        offset: the diagonal: 0 is the main one, positive ones lie above it.
+        axis1, axis2: the axes of the matrices.
+    Returns:
+        An array without the two axes, and with the diagonal as the last.
+    Differs from NumPy:
+        It is a value, not a view.
+
+    >>> jnp.diagonal(jnp.array([[1, 2], [3, 4]]))
+    Array([1, 4], dtype=int32)"""
     check_arraylike("diagonal", a)
     n = typeof(a).ndim
     i, j = canonical_axis(axis1, n), canonical_axis(axis2, n)

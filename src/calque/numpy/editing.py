@@ -39,11 +39,17 @@ MOST_PAIRS = 64  # of places counted from the front and from the back, which may
 
 
 def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
-    """The arrays joined; flattened first for axis None.
+    """Values put after an array.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.append(jnp.arange(2), 5)
-    Array([0, 1, 5], dtype=int32)"""
+    Args:
+        arr: an array.
+        values: an array; along an axis it has as many axes as `arr`.
+        axis: the axis to join along; None joins the flattened arrays.
+    Returns:
+        A new array.
+
+    >>> jnp.append(jnp.arange(2), jnp.array([7, 8]))
+    Array([0, 1, 7, 8], dtype=int32)"""
     check_arraylike("append", arr, values)
     return (
         concatenate([ravel(arr), ravel(values)])
@@ -72,11 +78,21 @@ def delete(
     *,
     assume_unique_indices: bool = False,
 ) -> Array:
-    """The array without some of its entries along an axis.
+    """An array without some of its slices along an axis.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.delete(jnp.arange(5), jnp.array([1, 3]))
-    Array([0, 2, 4], dtype=int32)"""
+    Args:
+        arr: an array.
+        obj: the positions of the slices: an int, a slice, an array of ints, or a mask.
+        axis: the axis; None deletes from the flattened array.
+        assume_unique_indices: a promise that no position occurs twice, which makes the size of the
+            result known while tracing.
+    Returns:
+        A new array.
+    Differs from NumPy:
+        Positions in an array that lie outside are left out of account; a single one is an error.
+
+    >>> jnp.delete(jnp.arange(4), jnp.array([1, 2]))
+    Array([0, 3], dtype=int32)"""
     a, k = _along("delete", arr, axis)
     n = a.shape[k]
     free = is_symbolic((n,)) and not is_found(n)
@@ -174,9 +190,18 @@ def insert(
     values: ArrayLike | Sequence[Any],
     axis: int | None = None,
 ) -> Array:
-    """The array with values put in before some of its places.
+    """An array with slices put in along an axis.
 
-    >>> import calque.numpy as jnp
+    Args:
+        arr: an array.
+        obj: before which positions of `arr` to insert: an int, a slice or an array of ints.
+        values: what to insert; it broadcasts.
+        axis: the axis; None inserts into the flattened array.
+    Returns:
+        A new array.
+    Differs from NumPy:
+        Positions outside are moved to the nearest end and no error.
+
     >>> jnp.insert(jnp.arange(3), 1, 9)
     Array([0, 9, 1, 2], dtype=int32)"""
     a, k = _along("insert", arr, axis)
@@ -229,12 +254,18 @@ def insert(
 
 
 def resize(a: ArrayLike, new_shape: ShapeLike) -> Array:
-    """The array with another shape: values are repeated, or cut.
+    """An array in another shape, of any size: the elements are repeated from the start, or cut off
+    at the end.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.resize(jnp.arange(3), (2, 2))
-    Array([[0, 1],
-           [2, 0]], dtype=int32)"""
+    Args:
+        a: an array.
+        new_shape: the shape, a sequence of ints or one int.
+    Returns:
+        A new array; zeros if `a` is empty.
+
+    >>> jnp.resize(jnp.array([1, 2, 3]), (2, 4))
+    Array([[1, 2, 3, 1],
+           [2, 3, 1, 2]], dtype=int32)"""
     a = ravel(array_of("resize", a))
     shape = canonical_shape(new_shape)
     if any(d < 0 for d in shape):
@@ -247,11 +278,17 @@ def resize(a: ArrayLike, new_shape: ShapeLike) -> Array:
 
 
 def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axes | None = None) -> Array:
-    """The array without the zeros at its front ("f"), its back ("b") or both ends, along axes.
+    """An array without the zeros at its ends.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.trim_zeros(jnp.array([0, 1, 0, 2, 0]))
-    Array([1, 0, 2], dtype=int32)"""
+    Args:
+        filt: an array.
+        trim: "f" trims the front, "b" the back, "fb" both.
+        axis: the axis or axes to trim along; None is all.
+    Returns:
+        A new array. Its size depends on the values, and is found while a program runs.
+
+    >>> jnp.trim_zeros(jnp.array([0, 0, 5, 0, 7, 0]))
+    Array([5, 0, 7], dtype=int32)"""
     a = array_of("trim_zeros", asarray(filt) if isinstance(filt, (list, tuple)) else filt)
     if not isinstance(trim, str):
         raise TypeError(f"trim_zeros: trim must be a string of 'f' and 'b', got {trim!r}")
@@ -307,9 +344,19 @@ def _need_copy(name: str, inplace: bool) -> None:
 def put(
     a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, inplace: bool = True
 ) -> Array:
-    """The array with values at places of its flat form. Needs `inplace=False`.
+    """An array with other values at places of its flat form.
 
-    >>> import calque.numpy as jnp
+    Args:
+        a: an array.
+        ind: the places, integers.
+        v: the values, which are repeated if they are fewer.
+        mode: for places outside: "clip" (as None) changes the nearest end, "wrap" goes round.
+        inplace: must be False: arrays are immutable.
+    Returns:
+        A new array.
+    Differs from NumPy:
+        `inplace=False` has to be given, and the result used. Mode "raise" is refused.
+
     >>> jnp.put(jnp.zeros(3), jnp.array([0, 2]), 5.0, inplace=False)
     Array([5., 0., 5.], dtype=float32)"""
     _need_copy("put", inplace)
@@ -328,13 +375,22 @@ def put(
 
 
 def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True) -> Array:
-    """The array with values where a mask is true: the first value at the first true place, and so
-    on, repeated as needed.
+    """An array with other values where a mask is true: the first value at the first such place, and
+    so on.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.place(jnp.arange(4), jnp.array([True, False, True, False]), jnp.array([7, 8]),
-    ...     inplace=False)
-    Array([7, 1, 8, 3], dtype=int32)"""
+    Args:
+        arr: an array.
+        mask: bools, as many as `arr` has elements.
+        vals: the values, which are repeated if they are fewer.
+        inplace: must be False: arrays are immutable.
+    Returns:
+        A new array.
+    Differs from NumPy:
+        `inplace=False` has to be given, and the result used.
+
+    >>> x = jnp.arange(4)
+    >>> jnp.place(x, x > 1, jnp.array([10, 20]), inplace=False)
+    Array([ 0,  1, 10, 20], dtype=int32)"""
     _need_copy("place", inplace)
     a, mask, vals = arrays("place", arr, mask, vals)
     if a.size != mask.size:
@@ -361,8 +417,24 @@ def put_along_axis(
     *,
     mode: str | None = None,
 ) -> Array:
-    """The array with values at places along an axis, as `take_along_axis` reads them. Needs
-    `inplace=False`."""
+    """An array with other values at positions along an axis; `take_along_axis` reads them.
+
+    Args:
+        arr: an array.
+        indices: integers, with as many axes as `arr`.
+        values: an array that broadcasts to `indices`.
+        axis: the axis; None puts into the flattened array.
+        inplace: must be False: arrays are immutable.
+        mode: for positions outside: "clip" changes the nearest end, "drop" and None leave them out.
+    Returns:
+        A new array.
+    Differs from NumPy:
+        `inplace=False` has to be given, and the result used.
+
+    >>> x = jnp.zeros((2, 3))
+    >>> jnp.put_along_axis(x, jnp.array([[0], [2]]), 9.0, axis=1, inplace=False)
+    Array([[9., 0., 0.],
+           [0., 0., 9.]], dtype=float32)"""
     _need_copy("put_along_axis", inplace)
     a, indices, values = arrays("put_along_axis", arr, indices, values)
     if not is_integer(indices.dtype):

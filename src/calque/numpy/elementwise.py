@@ -115,11 +115,15 @@ float_power = python_only(
 
 
 def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Array, Array]:
-    """Floor quotient and remainder together.
+    """Quotient rounded down and remainder at once, `x1 // x2` and `x1 % x2`.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.divmod(7, 2)
-    (Array(3, dtype=int32, weak_type=True), Array(1, dtype=int32, weak_type=True))"""
+    Args:
+        x1, x2: real numbers or arrays that broadcast.
+    Returns:
+        A pair of arrays: see `floor_divide` and `remainder`.
+
+    >>> jnp.divmod(jnp.array([7, -7]), 2)
+    (Array([ 3, -4], dtype=int32), Array([1, 1], dtype=int32))"""
     check_arraylike("divmod", x1, x2)
     return ufuncs.floor_divide(x1, x2), ufuncs.remainder(x1, x2)
 
@@ -139,11 +143,16 @@ def _exponent_of_two(n: Any, dtype: Any) -> Any:
 
 
 def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """x1 * 2**x2, rounded once.
+    """`x1 * 2**x2`, rounded once.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.ldexp(0.5, 4)
-    Array(8., dtype=float32)"""
+    Args:
+        x1: real numbers.
+        x2: exponents, integers that broadcast with `x1`.
+    Returns:
+        Floats of the common shape.
+
+    >>> jnp.ldexp(jnp.array([0.5, 3.0]), jnp.array([4, 1]))
+    Array([8., 6.], dtype=float32)"""
     check_arraylike("ldexp", x1, x2)
     if is_complex(typeof(x1).dtype) or not (
         is_integer(typeof(x2).dtype) or typeof(x2).dtype == np.dtype(bool)
@@ -177,11 +186,15 @@ def _scaled(y: Any, n: Any, dtype: Any) -> Any:
 
 
 def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
-    """x as mantissa * 2**exponent, with 0.5 <= |mantissa| < 1.
+    """Numbers taken apart: `x = mantissa * 2**exponent`.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.frexp(8.0)
-    (Array(0.5, dtype=float32), Array(4, dtype=int32))"""
+    Args:
+        x: real numbers.
+    Returns:
+        A pair: mantissas, of a size in [0.5, 1) or 0, and exponents as int32.
+
+    >>> jnp.frexp(jnp.array([8.0, 3.0]))
+    (Array([0.5 , 0.75], dtype=float32), Array([4, 2], dtype=int32))"""
     check_arraylike("frexp", x)
     (x,) = promote_inexact(array_of("frexp", x))
     if is_complex(x.dtype):
@@ -209,11 +222,16 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
 
 
 def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
-    """The fraction and the whole part, both with the sign of x.
+    """The fraction and the whole part of numbers, both with the sign of the number.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.modf(-2.5)
-    (Array(-0.5, dtype=float32, weak_type=True), Array(-2., dtype=float32, weak_type=True))"""
+    Args:
+        x: real numbers.
+        out: must be None: arrays are immutable.
+    Returns:
+        A pair of arrays of floats.
+
+    >>> jnp.modf(jnp.array([2.5, -2.5]))
+    (Array([ 0.5, -0.5], dtype=float32), Array([ 2., -2.], dtype=float32))"""
     refuse_out("modf", out)
     (x,) = promote_inexact(array_of("modf", x))
     if is_complex(x.dtype):
@@ -363,11 +381,16 @@ logaddexp2 = binary(
 
 
 def angle(z: ArrayLike, deg: bool = False) -> Array:
-    """The argument of complex numbers; 0 or pi for real ones.
+    """The angle of complex numbers in the plane; 0 or pi for real numbers.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.angle(1j)
-    Array(1.5707964, dtype=float32, weak_type=True)"""
+    Args:
+        z: an array or a number.
+        deg: whether the angle is in degrees rather than in radians.
+    Returns:
+        Floats in (-pi, pi].
+
+    >>> jnp.angle(jnp.array([1j, -1]), deg=True)
+    Array([ 90., 180.], dtype=float32)"""
     z = array_of("angle", z)
     if not is_inexact(z.dtype):
         z = convert(z, canonicalize(float))
@@ -400,9 +423,19 @@ def nan_to_num(
     posinf: ArrayLike | None = None,
     neginf: ArrayLike | None = None,
 ) -> Array:
-    """nan and infinities replaced by numbers: 0 and the largest finite values by default.
+    """Numbers in place of nan and infinities.
 
-    >>> import calque.numpy as jnp
+    Args:
+        x: an array or a number.
+        copy: for NumPy's sake: the result is a new array in any case.
+        nan: what stands for nan.
+        posinf: what stands for positive infinity; None is the largest finite number.
+        neginf: what stands for negative infinity; None is the lowest finite number.
+    Returns:
+        An array of the dtype of `x`; integers are themselves.
+    Differs from NumPy:
+        `copy=False` changes nothing in place.
+
     >>> jnp.nan_to_num(jnp.array([1.0, jnp.nan]))
     Array([1., 0.], dtype=float32)"""
     x = array_of("nan_to_num", x)
@@ -440,11 +473,15 @@ def _integers(name: str, x: Any, y: Any) -> tuple[Any, Any]:
 
 
 def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
-    """The greatest common divisor.
+    """The greatest common divisor of the absolute values, by elements.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.gcd(12, 18)
-    Array(6, dtype=int32, weak_type=True)"""
+    Args:
+        x1, x2: integers that broadcast.
+    Returns:
+        Integers of the common shape; the other number where one is 0.
+
+    >>> jnp.gcd(jnp.array([12, 18]), 8)
+    Array([4, 2], dtype=int32)"""
     a, b = _integers("gcd", x1, x2)
     return _gcd(_abs(a), _abs(b))
 
@@ -468,11 +505,15 @@ def _gcd(a: Any, b: Any) -> Any:
 
 
 def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
-    """The least common multiple.
+    """The least common multiple of the absolute values, by elements.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.lcm(4, 6)
-    Array(12, dtype=int32, weak_type=True)"""
+    Args:
+        x1, x2: integers that broadcast.
+    Returns:
+        Integers of the common shape; 0 where one is 0.
+
+    >>> jnp.lcm(jnp.array([4, 6]), 10)
+    Array([20, 30], dtype=int32)"""
     a, b = _integers("lcm", x1, x2)
     a, b = arrays("lcm", _abs(a), _abs(b))
     d = _gcd(a, b)

@@ -210,7 +210,20 @@ _OTHER: Final = {None: "forward", "backward": "forward", "ortho": "ortho", "forw
 
 
 def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """The Fourier transform of values with Hermitian symmetry, given by their first half: real."""
+    """The Fourier transform of values with Hermitian symmetry, which is real; the first half of the
+    values says it all.
+
+    Args:
+        a: an array of the first half, real or complex.
+        n: how many points the transform has; None is `2 * (size - 1)`.
+        axis: the axis to transform.
+        norm: "forward" divides by the number of points here, "backward" (as None) in the inverse,
+            "ortho" by its square root in both.
+    Returns:
+        Real numbers, `n` along the axis.
+
+    >>> jnp.fft.hfft(jnp.array([1.0, 0.0, 0.0]))
+    Array([1., 1., 1., 1.], dtype=float32)"""
     _check_axis("hfft", axis)
     x = ufuncs.conjugate(array_of("hfft", a))
     if norm not in _OTHER:
@@ -219,7 +232,19 @@ def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
 
 
 def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """The inverse of `hfft`."""
+    """The inverse of `hfft`: the first half of values with Hermitian symmetry.
+
+    Args:
+        a: an array of real values.
+        n: how many of the values to take; None is all.
+        axis: the axis to transform.
+        norm: "forward" divides by the number of points in `hfft`, "backward" (as None) here,
+            "ortho" by its square root in both.
+    Returns:
+        Complex numbers, `n // 2 + 1` along the axis.
+
+    >>> jnp.fft.ihfft(jnp.array([1.0, 1.0, 1.0, 1.0]))
+    Array([1.-0.j, 0.-0.j, 0.-0.j], dtype=complex64)"""
     _check_axis("ihfft", axis)
     if norm not in _OTHER:
         _scale("ihfft", norm, False, 1)
@@ -233,11 +258,18 @@ def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
 def fftfreq(
     n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: Placement = None
 ) -> Array:
-    """The frequency of each point of a transform of n values that are d apart.
+    """The frequency that each point of a transform stands for.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.fft.fftfreq(4)
-    Array([ 0.  ,  0.25, -0.5 , -0.25], dtype=float32)"""
+    Args:
+        n: how many points.
+        d: the distance between samples.
+        dtype: of the frequencies; None is float32 (float64 with x64).
+        device: where the array lies: a device or a sharding. None is the default device.
+    Returns:
+        An array of `n` frequencies, in the order of `fft`: from 0 up, then the negative ones.
+
+    >>> jnp.fft.fftfreq(4, 0.5)
+    Array([ 0. ,  0.5, -1. , -0.5], dtype=float32)"""
     n, dtype = _points("fftfreq", n), result_dtype(dtype, canonicalize(float))
     at = places(n)
     at = where(at < (n + 1) // 2, at, at - n)
@@ -248,7 +280,18 @@ def fftfreq(
 def rfftfreq(
     n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: Placement = None
 ) -> Array:
-    """The frequency of each point of a real transform of n values that are d apart."""
+    """The frequency that each point of a transform of real values stands for.
+
+    Args:
+        n: how many values.
+        d: the distance between samples.
+        dtype: of the frequencies; None is float32 (float64 with x64).
+        device: where the array lies: a device or a sharding. None is the default device.
+    Returns:
+        An array of `n // 2 + 1` frequencies, from 0 up.
+
+    >>> jnp.fft.rfftfreq(4, 0.5)
+    Array([0. , 0.5, 1. ], dtype=float32)"""
     n, dtype = _points("rfftfreq", n), result_dtype(dtype, canonicalize(float))
     return _spaced("rfftfreq", places(n // 2 + 1).astype(dtype), n, d, dtype)
 
@@ -275,18 +318,32 @@ def _spaced(name: str, places: Any, n: int, d: Any, dtype: Any) -> Any:
 
 
 def fftshift(x: ArrayLike, axes: Axes | None = None) -> Array:
-    """The zero frequency moved to the middle.
+    """A transform with the frequency 0 moved to the middle.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.fft.fftshift(jnp.arange(4))
-    Array([2, 3, 0, 1], dtype=int32)"""
+    Args:
+        x: an array in the order of `fft`.
+        axes: the axes to shift, an int or several; None is all.
+    Returns:
+        An array of the same shape.
+
+    >>> jnp.fft.fftshift(jnp.fft.fftfreq(4))
+    Array([-0.5 , -0.25,  0.  ,  0.25], dtype=float32)"""
     x = array_of("fftshift", x)
     dims = _axes(axes, x.ndim)
     return roll(x, tuple(x.shape[k] // 2 for k in dims), dims) if dims else x
 
 
 def ifftshift(x: ArrayLike, axes: Axes | None = None) -> Array:
-    """The inverse of `fftshift`."""
+    """The inverse of `fftshift`: the frequency 0 moved from the middle to the front.
+
+    Args:
+        x: an array.
+        axes: the axes to shift, an int or several; None is all.
+    Returns:
+        An array of the same shape, in the order of `fft`.
+
+    >>> jnp.fft.ifftshift(jnp.array([-2, -1, 0, 1]))
+    Array([ 0,  1, -2, -1], dtype=int32)"""
     x = array_of("ifftshift", x)
     dims = _axes(axes, x.ndim)
     return roll(x, tuple(-(x.shape[k] // 2) for k in dims), dims) if dims else x

@@ -38,8 +38,12 @@ __all__ = [
 def broadcast_shapes(*shapes: SupportsIndex | Sequence[SupportsIndex]) -> tuple[int, ...]:
     """The shape that shapes broadcast to.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.broadcast_shapes((1, 3), (2, 1))
+    Args:
+        *shapes: tuples of ints, or ints.
+    Returns:
+        A tuple of ints.
+
+    >>> jnp.broadcast_shapes((2, 1), (3,))
     (2, 3)"""
     canonical = [canonical_shape(s) for s in shapes]
     rank = max(map(len, canonical), default=0)
@@ -65,9 +69,19 @@ def logspace(
     dtype: DTypeLike | None = None,
     axis: int = 0,
 ) -> Array:
-    """`num` values from base**start to base**stop, evenly spaced in their logarithms.
+    """Values whose logarithms are evenly spaced, from `base**start` to `base**stop`.
 
-    >>> import calque.numpy as jnp
+    Args:
+        start: the first exponent, or an array of them.
+        stop: the last exponent, or an array of them.
+        num: how many values.
+        endpoint: whether `base**stop` is the last value, rather than the one after the last.
+        base: the base of the powers.
+        dtype: of the values; None is the float dtype of the arguments.
+        axis: where the new axis stands in the result.
+    Returns:
+        The values.
+
     >>> jnp.logspace(0, 2, 3)
     Array([  1.,  10., 100.], dtype=float32)"""
     check_arraylike("logspace", start, stop, base)
@@ -92,11 +106,20 @@ def geomspace(
     dtype: DTypeLike | None = None,
     axis: int = 0,
 ) -> Array:
-    """`num` values from start to stop with a constant ratio; both may be negative, or complex.
+    """Values with a constant ratio, from `start` to `stop`.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.geomspace(1, 16, 5).round(3)
-    Array([ 1.,  2.,  4.,  8., 16.], dtype=float32)"""
+    Args:
+        start: the first value, not 0, or an array of them.
+        stop: the last value, of the same sign if they are real, or an array of them.
+        num: how many values.
+        endpoint: whether `stop` is the last value, rather than the one after the last.
+        dtype: of the values; None is the float dtype of the arguments.
+        axis: where the new axis stands in the result.
+    Returns:
+        The values.
+
+    >>> jnp.geomspace(1, 8, 4).round(3)
+    Array([1., 2., 4., 8.], dtype=float32)"""
     check_arraylike("geomspace", start, stop)
     target = result_dtype(dtype)
     a, b = broadcast_arrays(*promote_inexact(*arrays("geomspace", start, stop)))
@@ -127,11 +150,21 @@ def _common_sign(a: Any, b: Any) -> Any:
 def meshgrid(
     *xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: str = "xy"
 ) -> list[Array]:
-    """Coordinate arrays of a grid from the coordinates of its axes.
+    """The coordinates of all points of a grid.
 
-    >>> import calque.numpy as jnp
-    >>> [g.shape for g in jnp.meshgrid(jnp.arange(3), jnp.arange(2))]
-    [(2, 3), (2, 3)]"""
+    Args:
+        *xi: the coordinates along each axis, arrays of one axis.
+        copy: must be true: arrays are immutable.
+        sparse: whether the arrays keep size 1 along the other axes, and broadcast to the grid.
+        indexing: "xy" gives the first coordinate the second axis, as in a picture, "ij" the first.
+    Returns:
+        A list of arrays, one for each coordinate.
+
+    >>> x, y = jnp.meshgrid(jnp.arange(2), jnp.arange(3))
+    >>> x
+    Array([[0, 1],
+           [0, 1],
+           [0, 1]], dtype=int32)"""
     xs = arrays("meshgrid", *xi)
     if not copy:
         raise ValueError("jnp.meshgrid only supports copy=True: arrays are immutable")
@@ -155,11 +188,18 @@ def meshgrid(
 
 
 def indices(dimensions: Sequence[int], dtype: DTypeLike | None = None, sparse: bool = False) -> Any:
-    """The index of every element of a grid, an array per axis, stacked unless `sparse`.
+    """The position along each axis of every element of a grid.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.indices((2, 3)).shape
-    (2, 2, 3)"""
+    Args:
+        dimensions: the shape of the grid.
+        dtype: of the positions; None is the default integer dtype.
+        sparse: whether each axis gets an array of its own that broadcasts to the grid.
+    Returns:
+        One array with a new first axis, or with `sparse` a tuple of arrays.
+
+    >>> jnp.indices((2, 2))[1]
+    Array([[0, 1],
+           [0, 1]], dtype=int32)"""
     dims = canonical_shape(dimensions)
     dtype = result_dtype(dtype, canonicalize(int))
     lines = [
@@ -172,12 +212,19 @@ def indices(dimensions: Sequence[int], dtype: DTypeLike | None = None, sparse: b
 
 
 def ix_(*args: ArrayLike) -> tuple[Array, ...]:
-    """Index arrays that select the product of sequences: `x[jnp.ix_(rows, columns)]`.
+    """Positions that select the product of sequences, `x[jnp.ix_(rows, columns)]`.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.arange(9).reshape(3, 3)[jnp.ix_(jnp.array([0, 2]), jnp.array([1, 2]))]
-    Array([[1, 2],
-           [7, 8]], dtype=int32)"""
+    Args:
+        *args: arrays of one axis, of integers or bools, whose true places count.
+    Returns:
+        A tuple of integer arrays that broadcast with each other.
+    Differs from NumPy:
+        Lists are refused: `jnp.array` converts them.
+
+    >>> x = jnp.arange(9).reshape(3, 3)
+    >>> x[jnp.ix_(jnp.array([0, 2]), jnp.array([1]))]
+    Array([[1],
+           [7]], dtype=int32)"""
     n = len(args)
     out = []
     for i, a in enumerate(arrays("ix_", *args)):
@@ -203,13 +250,21 @@ def fromfunction(
     dtype: DTypeLike | None = float,
     **kwargs: Any,
 ) -> Any:
-    """An array whose elements are a function of their indices. The function is vectorised over
-    them.
+    """An array whose elements are a function of their positions.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.fromfunction(lambda i, j: i + j, (2, 2), dtype=int)
-    Array([[0, 1],
-           [1, 2]], dtype=int32)"""
+    Args:
+        function: takes as many positions as there are axes. It is mapped over them by `vmap`.
+        shape: the shape of the array.
+        dtype: of the positions.
+        **kwargs: handed to the function.
+    Returns:
+        What the function returns, with the axes of the grid first.
+    Differs from NumPy:
+        The function sees one position at a time, traced.
+
+    >>> jnp.fromfunction(lambda i, j: 10 * i + j, (2, 3), dtype=int)
+    Array([[ 0,  1,  2],
+           [10, 11, 12]], dtype=int32)"""
     dims = canonical_shape(shape)
 
     def f(*places: Any) -> Any:

@@ -37,9 +37,20 @@ def bincount(
     length: int | None = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """How often each of 0, 1, 2, ... occurs, or the sum of its weights. Under jit give `length`.
+    """How often each of the integers 0, 1, 2, ... occurs.
 
-    >>> import calque.numpy as jnp
+    Args:
+        x: an integer array of one axis. Negative ones count as 0.
+        weights: what each occurrence counts; None is 1.
+        minlength: how long the result is at least.
+        length: how long it is; larger integers are left out. None is as long as it takes, which a
+            program finds while it runs.
+        out_sharding: how the result lies on a mesh with explicit axes; None leaves it open.
+    Returns:
+        The counts, or the sums of weights.
+    Differs from NumPy:
+        Negative integers are no error.
+
     >>> jnp.bincount(jnp.array([0, 1, 1, 3]))
     Array([1, 2, 0, 1], dtype=int32)"""
     x = array_of("bincount", x)
@@ -72,9 +83,17 @@ def bincount(
 def digitize(
     x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None
 ) -> Array:
-    """The bin of each value: i where bins[i-1] <= x < bins[i], for rising or falling bins.
+    """The number of the bin in which each value lies.
 
-    >>> import calque.numpy as jnp
+    Args:
+        x: the values.
+        bins: the edges, rising or falling.
+        right: whether a bin includes its right edge rather than its left one.
+        method: how to search, as in `searchsorted`. The result is the same.
+    Returns:
+        Integers in the shape of `x`: `i` where `bins[i - 1] <= x < bins[i]`, 0 and `len(bins)`
+        outside.
+
     >>> jnp.digitize(jnp.array([0.5, 2.5]), jnp.array([0, 1, 2]))
     Array([1, 3], dtype=int32)"""
     x, bins = arrays("digitize", x, bins)
@@ -94,9 +113,18 @@ def histogram_bin_edges(
     range: ArrayLike | Sequence[Any] | None = None,
     weights: ArrayLike | None = None,
 ) -> Array:
-    """The edges of equal bins between the extremes of the data, or of `range`.
+    """The edges of the bins of a histogram.
 
-    >>> import calque.numpy as jnp
+    Args:
+        a: the values.
+        bins: how many bins of one size, or their edges, which are returned.
+        range: the first and the last edge; None is the extremes of the values.
+        weights: of the shape of `a`; they change nothing.
+    Returns:
+        An array of one axis, longer by one than there are bins.
+    Differs from NumPy:
+        Rules by name, such as "auto", are refused.
+
     >>> jnp.histogram_bin_edges(jnp.array([0.0, 4.0]), 4)
     Array([0., 1., 2., 3., 4.], dtype=float32)"""
     if isinstance(bins, str):
@@ -147,12 +175,22 @@ def histogram(
     weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Array, Array]:
-    """How many values fall in each bin, and the edges of the bins. The last bin includes its right
-    edge.
+    """How many values lie in each bin. The last bin includes its right edge.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.histogram(jnp.array([0.0, 1.0, 1.5, 3.0]), bins=3)[0]
-    Array([1., 2., 1.], dtype=float32)"""
+    Args:
+        a: the values.
+        bins: how many bins of one size, or their edges.
+        range: the first and the last edge; None is the extremes of the values.
+        weights: what each value counts; None is 1.
+        density: whether counts are divided by their sum and the sizes of bins, so that the area is
+            1.
+    Returns:
+        A pair: the counts, as floats unless weights are others, and the edges.
+    Differs from NumPy:
+        Rules by name, such as "auto", are refused.
+
+    >>> jnp.histogram(jnp.array([1, 2, 1, 4]), bins=3)
+    (Array([2., 1., 1.], dtype=float32), Array([1., 2., 3., 4.], dtype=float32))"""
     if weights is None:
         a = array_of("histogram", a)
         (a,) = promote_inexact(a)
@@ -194,7 +232,20 @@ def histogram2d(
     weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Array, Array, Array]:
-    """Counts of points in the plane, and the edges along both axes."""
+    """How many points of the plane lie in each field.
+
+    Args:
+        x, y: the coordinates of the points, arrays of one axis.
+        bins: how many bins along both axes, or a pair: for each axis a number or the edges.
+        range: the first and last edge of each axis; None is the extremes.
+        weights: what each point counts; None is 1.
+        density: whether counts are divided by their sum and the sizes of fields.
+    Returns:
+        The counts, the edges along x, and the edges along y.
+
+    >>> jnp.histogram2d(jnp.array([0.0, 1.0]), jnp.array([0.0, 1.0]), bins=2)[0]
+    Array([[1, 0],
+           [0, 1]], dtype=int32)"""
     x, y = arrays("histogram2d", x, y)
     if x.shape != y.shape or x.ndim != 1:
         raise ValueError(
@@ -218,10 +269,17 @@ def histogramdd(
     weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Array, list[Array]]:
-    """Counts of points (the rows of `sample`, or a sequence of coordinate arrays) in a grid of
-    bins, and its edges.
+    """How many points of a space lie in each cell.
 
-    >>> import calque.numpy as jnp
+    Args:
+        sample: the points: an array of shape (points, axes), or a sequence of coordinate arrays.
+        bins: how many bins along all axes, or for each axis a number or the edges.
+        range: the first and last edge of each axis; None is the extremes.
+        weights: what each point counts; None is 1.
+        density: whether counts are divided by their sum and the sizes of cells.
+    Returns:
+        A pair: the counts, and a list of the edges along each axis.
+
     >>> jnp.histogramdd(jnp.array([[0.0, 0.0], [1.0, 1.0]]), bins=2)[0]
     Array([[1, 0],
            [0, 1]], dtype=int32)"""

@@ -144,9 +144,19 @@ def nanmean(
     keepdims: bool = False,
     where: ArrayLike | None = None,
 ) -> Array:
-    """The mean over axes of the values that are not nan.
+    """The mean of the elements that are not nan, over all axes or some.
 
-    >>> import calque.numpy as jnp
+    Args:
+        a: an array or a number.
+        axis: the axis to fold, or a tuple of axes; None folds all.
+        dtype: of the elements and of the result; None is that of `a`, or float32 for integers and
+            bools.
+        out: must be None: arrays are immutable.
+        keepdims: whether folded axes stay, with size 1.
+        where: bools that broadcast to `a`, true for the elements to take; None takes all.
+    Returns:
+        The means; nan where there is nothing else.
+
     >>> jnp.nanmean(jnp.array([1.0, jnp.nan, 3.0]))
     Array(2., dtype=float32)"""
     refuse_out("nanmean", out)
@@ -172,7 +182,22 @@ def nanvar(
     where: ArrayLike | None = None,
     mean: ArrayLike | None = None,
 ) -> Array:
-    """The variance over axes of the values that are not nan; nan where too few are left."""
+    """The variance of the elements that are not nan, over all axes or some.
+
+    Args:
+        a: an array or a number.
+        axis: the axis to fold, or a tuple of axes; None folds all.
+        dtype: of the elements and of the result; None is the real float dtype of `a`.
+        out: must be None: arrays are immutable.
+        ddof: the sum of squares is divided by the number of elements less this.
+        keepdims: whether folded axes stay, with size 1.
+        where: bools that broadcast to `a`, true for the elements to take; None takes all.
+        mean: the mean, if it is known, with folded axes kept.
+    Returns:
+        The variances; nan where no more than `ddof` elements are left.
+
+    >>> jnp.nanvar(jnp.array([1.0, jnp.nan, 3.0]))
+    Array(1., dtype=float32)"""
     refuse_out("nanvar", out)
     a = array_of("nanvar", a)
     where = None if where is None else reductions.where_mask("nanvar", where)
@@ -212,7 +237,22 @@ def nanstd(
     where: ArrayLike | None = None,
     mean: ArrayLike | None = None,
 ) -> Array:
-    """The standard deviation over axes of the values that are not nan."""
+    """The standard deviation of the elements that are not nan, over all axes or some.
+
+    Args:
+        a: an array or a number.
+        axis: the axis to fold, or a tuple of axes; None folds all.
+        dtype: of the elements and of the result; None is the real float dtype of `a`.
+        out: must be None: arrays are immutable.
+        ddof: the sum of squares is divided by the number of elements less this.
+        keepdims: whether folded axes stay, with size 1.
+        where: bools that broadcast to `a`, true for the elements to take; None takes all.
+        mean: the mean, if it is known, with folded axes kept.
+    Returns:
+        The standard deviations; nan where no more than `ddof` elements are left.
+
+    >>> jnp.nanstd(jnp.array([1.0, jnp.nan, 3.0]))
+    Array(1., dtype=float32)"""
     refuse_out("nanstd", out)
     where = None if where is None else reductions.where_mask("nanstd", where)
     return do.sqrt(nanvar(a, axis, dtype, None, ddof, keepdims, where, mean))

@@ -35,9 +35,16 @@ def _shifts(name: str, bitorder: str) -> np.ndarray:
 
 
 def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Array:
-    """Eight truth values to a byte, along an axis, padded with zeros.
+    """Bits packed into bytes, eight to each.
 
-    >>> import calque.numpy as jnp
+    Args:
+        a: integers or bools; anything but 0 is a set bit.
+        axis: the axis to pack along, whose end is filled with zeros; None packs the flattened
+            array.
+        bitorder: "big" puts the first bit highest in the byte, "little" lowest.
+    Returns:
+        An array of uint8.
+
     >>> jnp.packbits(jnp.array([0, 0, 0, 0, 0, 1, 0, 1]))
     Array([5], dtype=uint8)"""
     a = array_of("packbits", a)
@@ -60,10 +67,17 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
 def unpackbits(
     a: ArrayLike, axis: int | None = None, count: int | None = None, bitorder: str = "big"
 ) -> Array:
-    """The eight bits of each byte, along an axis; `count` cuts them off, or, if negative, leaves so
-    many out at the end.
+    """Bytes taken apart into bits.
 
-    >>> import calque.numpy as jnp
+    Args:
+        a: an array of uint8.
+        axis: the axis to unpack along; None unpacks the flattened array.
+        count: how many bits to return; if negative, how many to leave out at the end. None returns
+            all.
+        bitorder: "big" takes the highest bit of a byte first, "little" the lowest.
+    Returns:
+        Zeros and ones, as uint8.
+
     >>> jnp.unpackbits(jnp.array([5], jnp.uint8))
     Array([0, 0, 0, 0, 0, 1, 0, 1], dtype=uint8)"""
     a = array_of("unpackbits", a)

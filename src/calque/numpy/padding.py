@@ -44,12 +44,23 @@ _OPTIONS: Final = {
 def pad(
     array: ArrayLike, pad_width: Any, mode: str | Callable[..., Any] = "constant", **kwargs: Any
 ) -> Array:
-    """The array with more entries before and after along its axes. Modes: "constant"
-    (`constant_values`), "edge", "wrap", "reflect" and "symmetric" (`reflect_type`), "linear_ramp"
-    (`end_values`), "maximum", "minimum", "mean" and "median" (`stat_length`), "empty", or a
-    function (line, widths, axis, kwargs) that fills a line.
+    """An array with more elements before and after along its axes.
 
-    >>> import calque.numpy as jnp
+    Args:
+        array: an array.
+        pad_width: how many: one number, a pair (before, after), a pair for each axis, or a dict of
+            axes.
+        mode: "constant", "edge" (the outermost element), "wrap" (from the other end), "reflect" and
+            "symmetric" (mirrored, without and with the outermost), "linear_ramp", "maximum",
+            "minimum", "mean", "median", "empty" (zeros), or a function (line, widths, axis, kwargs)
+            that returns the line.
+        **kwargs: of the mode: `constant_values`, `end_values` of "linear_ramp", `stat_length` of
+            the statistics, `reflect_type` "even" or "odd". Functions get all.
+    Returns:
+        A larger array of the same dtype.
+    Differs from NumPy:
+        A function returns its line; it cannot write into it.
+
     >>> jnp.pad(jnp.array([1, 2]), (1, 2))
     Array([0, 1, 2, 0, 0], dtype=int32)"""
     x = array_of("pad", array)

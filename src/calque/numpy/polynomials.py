@@ -50,9 +50,15 @@ __all__ = [
 
 
 def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
-    """The polynomial with coefficients p at the points x, by Horner's rule.
+    """The values of a polynomial, by Horner's rule.
 
-    >>> import calque.numpy as jnp
+    Args:
+        p: the coefficients, the highest power first.
+        x: where to evaluate it.
+        unroll: up to how many coefficients the rule is written out rather than run as a loop.
+    Returns:
+        An array of the shape of `x`.
+
     >>> jnp.polyval(jnp.array([1, 0, 2]), 3)
     Array(11, dtype=int32)"""
     p, x = arrays("polyval", p, x)
@@ -71,7 +77,11 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
 def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The sum of two polynomials.
 
-    >>> import calque.numpy as jnp
+    Args:
+        a1, a2: their coefficients, the highest power first.
+    Returns:
+        The coefficients of the sum.
+
     >>> jnp.polyadd(jnp.array([1, 2]), jnp.array([5, 0, 1]))
     Array([5, 1, 3], dtype=int32)"""
     a, b = _aligned("polyadd", a1, a2)
@@ -79,7 +89,15 @@ def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
 
 
 def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
-    """The difference of two polynomials."""
+    """The difference of two polynomials.
+
+    Args:
+        a1, a2: their coefficients, the highest power first.
+    Returns:
+        The coefficients of the difference.
+
+    >>> jnp.polysub(jnp.array([1, 2]), jnp.array([5, 0, 1]))
+    Array([-5,  1,  1], dtype=int32)"""
     a, b = _aligned("polysub", a1, a2)
     return a - b
 
@@ -101,7 +119,15 @@ def _aligned(name: str, a1: Any, a2: Any) -> tuple[Any, Any]:
 def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -> Array:
     """The product of two polynomials.
 
-    >>> import calque.numpy as jnp
+    Args:
+        a1, a2: their coefficients, the highest power first.
+        trim_leading_zeros: whether zeros before the highest power are left out first; the size of
+            the result then depends on values.
+    Returns:
+        The coefficients of the product.
+    Differs from NumPy:
+        Leading zeros stay unless it is said.
+
     >>> jnp.polymul(jnp.array([1.0, 1.0]), jnp.array([1.0, -1.0]))
     Array([ 1.,  0., -1.], dtype=float32)"""
     a, b = (asarray(v) for v in promote_inexact(*arrays("polymul", a1, a2)))
@@ -112,11 +138,20 @@ def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -
 
 
 def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> tuple[Array, Array]:
-    """Quotient and remainder of two polynomials.
+    """The quotient and the remainder of two polynomials.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.polydiv(jnp.array([1.0, 0.0, -1.0]), jnp.array([1.0, 1.0]))[0]
-    Array([ 1., -1.], dtype=float32)"""
+    Args:
+        u: the coefficients of the dividend, the highest power first.
+        v: those of the divisor; the first is not 0.
+        trim_leading_zeros: whether zeros before the highest power of the remainder are left out;
+            its size then depends on values.
+    Returns:
+        A pair: the coefficients of the quotient and of the remainder.
+    Differs from NumPy:
+        The remainder keeps its leading zeros unless it is said.
+
+    >>> jnp.polydiv(jnp.array([1.0, 0.0, -1.0]), jnp.array([1.0, 1.0]))
+    (Array([ 1., -1.], dtype=float32), Array([0., 0., 0.], dtype=float32))"""
     u, v = (asarray(x) for x in promote_inexact(*arrays("polydiv", u, v)))
     m, n = u.shape[0] - 1, v.shape[0] - 1
     scale = 1 / v[0]
@@ -132,11 +167,18 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
 
 
 def polyder(p: ArrayLike, m: int = 1) -> Array:
-    """The m-th derivative of a polynomial.
+    """The derivative of a polynomial.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.polyder(jnp.array([3.0, 2.0, 1.0]))
-    Array([6., 2.], dtype=float32)"""
+    Args:
+        p: its coefficients, the highest power first.
+        m: how many times to differentiate.
+    Returns:
+        The coefficients of the derivative.
+    Differs from NumPy:
+        Integers give floats.
+
+    >>> jnp.polyder(jnp.array([1, 2, 3]))
+    Array([2., 2.], dtype=float32)"""
     m = operator.index(m)
     (p,) = promote_inexact(array_of("polyder", p))
     if m < 0:
@@ -150,11 +192,17 @@ def polyder(p: ArrayLike, m: int = 1) -> Array:
 
 
 def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
-    """The m-th integral of a polynomial, with constants of integration k.
+    """The integral of a polynomial.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.polyint(jnp.array([6.0, 2.0]))
-    Array([3., 2., 0.], dtype=float32)"""
+    Args:
+        p: its coefficients, the highest power first.
+        m: how many times to integrate.
+        k: the constants of integration, one for each time, or one number; None is 0.
+    Returns:
+        The coefficients of the integral.
+
+    >>> jnp.polyint(jnp.array([2.0, 2.0]), k=5)
+    Array([1., 2., 5.], dtype=float32)"""
     m = operator.index(m)
     k = 0 if k is None else k
     p, k = (asarray(v) for v in promote_inexact(*arrays("polyint", p, k)))
@@ -175,11 +223,17 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
 
 
 def poly(seq_of_zeros: ArrayLike) -> Array:
-    """The polynomial with these roots, or the characteristic polynomial of a matrix.
+    """The polynomial that has given roots, or the characteristic polynomial of a matrix.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.poly(jnp.array([1.0, -1.0]))
-    Array([ 1.,  0., -1.], dtype=float32)"""
+    Args:
+        seq_of_zeros: the roots, or a square matrix, whose eigenvalues they are.
+    Returns:
+        Its coefficients, the highest power first; the first is 1.
+    Differs from NumPy:
+        For a matrix they are complex, also where NumPy finds them real.
+
+    >>> jnp.poly(jnp.array([1.0, 2.0]))
+    Array([ 1., -3.,  2.], dtype=float32)"""
     (z,) = promote_inexact(array_of("poly", seq_of_zeros))
     z = atleast_1d(asarray(z))
     if z.ndim == 2 and z.shape[0] == z.shape[1] and z.shape[0] != 0:
@@ -195,12 +249,19 @@ def poly(seq_of_zeros: ArrayLike) -> Array:
 
 
 def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
-    """The roots of a polynomial. Leading zeros are stripped, which needs known values: under jit
-    pass `strip_zeros=False`.
+    """The roots of a polynomial, as eigenvalues of its companion matrix.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.roots(jnp.array([1.0, 0.0, -1.0])).shape
-    (2,)"""
+    Args:
+        p: its coefficients, the highest power first.
+        strip_zeros: whether zeros at both ends are taken off first, which needs known values.
+            Without it they make roots of nan or 0.
+    Returns:
+        Complex numbers.
+    Differs from NumPy:
+        The roots are complex also where all are real. Under jit `strip_zeros=False` is needed.
+
+    >>> jnp.roots(jnp.array([1.0, -3.0, 2.0]))
+    Array([2.+0.j, 1.+0.j], dtype=complex64)"""
     p = atleast_1d(array_of("roots", p))
     if p.ndim != 1:
         raise ValueError("Input must be a rank-1 array.")
@@ -244,12 +305,19 @@ def _roots_of_padded(p: Any, leading: Any, complex_: Any) -> Any:
 
 
 def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:
-    """The matrix of the powers of x, one row for each value.
+    """The matrix of the powers of numbers, a row for each.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.vander(jnp.array([1, 2]), 3)
+    Args:
+        x: the numbers, an array of one axis.
+        N: how many powers; None is as many as there are numbers.
+        increasing: whether the power 0 comes first rather than last.
+    Returns:
+        An array of shape (numbers, powers).
+
+    >>> jnp.vander(jnp.array([1, 2, 3]), 3)
     Array([[1, 1, 1],
-           [4, 2, 1]], dtype=int32)"""
+           [4, 2, 1],
+           [9, 3, 1]], dtype=int32)"""
     x = array_of("vander", x)
     if x.ndim != 1:
         raise ValueError(f"x must be a one-dimensional array, got shape {x.shape}")
@@ -284,9 +352,21 @@ def polyfit(
     w: ArrayLike | None = None,
     cov: bool | str = False,
 ) -> Any:
-    """The polynomial of degree `deg` nearest to the points (x, y), in the sense of least squares.
+    """The polynomial that is nearest to points, by least squares.
 
-    >>> import calque.numpy as jnp
+    Args:
+        x: where the points lie, an array of one axis.
+        y: their values, an array of one axis, or of two, with a column for each polynomial.
+        deg: the degree of the polynomial.
+        rcond: singular values below this part of the largest count as 0; None is the number of
+            points times the precision of the dtype.
+        full: whether residuals, rank, singular values and `rcond` are returned as well.
+        w: the weight of each point, which multiplies its error; None is 1.
+        cov: whether the covariance matrix of the coefficients is returned as well; "unscaled"
+            leaves it unscaled.
+    Returns:
+        The coefficients, the highest power first; a tuple of them and of what was asked for.
+
     >>> jnp.polyfit(jnp.array([0.0, 1.0, 2.0]), jnp.array([1.0, 3.0, 5.0]), 1).round(3)
     Array([2., 1.], dtype=float32)"""
     x, y = arrays("polyfit", x, y)

@@ -25,10 +25,18 @@ def isclose(
     atol: ArrayLike = 1e-08,
     equal_nan: bool = False,
 ) -> Array:
-    """|a - b| <= atol + rtol * |b|, elementwise; infinities are close to themselves.
+    """Tells which elements are nearly equal: `abs(a - b) <= atol + rtol * abs(b)`.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.isclose(jnp.array([1.0, 2.0]), 1.0)
+    Args:
+        a: an array or a number.
+        b: the one it is compared with, whose size counts.
+        rtol: the difference allowed for each unit of `b`.
+        atol: the difference allowed in any case.
+        equal_nan: whether nan is close to nan.
+    Returns:
+        Bools of the common shape. Infinities are close to themselves only.
+
+    >>> jnp.isclose(jnp.array([1.0, 2.0]), jnp.array([1.000001, 2.1]))
     Array([ True, False], dtype=bool)"""
     a, b = arrays("isclose", a, b)
     a, b = promote_dtypes(a, b)
@@ -63,16 +71,35 @@ def allclose(
     atol: ArrayLike = 1e-08,
     equal_nan: bool = False,
 ) -> Array:
-    """Whether all elements are close.
+    """Whether all elements are nearly equal: `abs(a - b) <= atol + rtol * abs(b)`.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.allclose(jnp.ones(2), jnp.ones(2) + 1e-7)
+    Args:
+        a: an array or a number.
+        b: the one it is compared with, whose size counts.
+        rtol: the difference allowed for each unit of `b`.
+        atol: the difference allowed in any case.
+        equal_nan: whether nan is close to nan.
+    Returns:
+        An array of one bool, without axes.
+    Differs from NumPy:
+        It is an array, traced under jit, rather than a bool.
+
+    >>> jnp.allclose(jnp.array([1.0, 2.0]), jnp.array([1.0, 2.000001]))
     Array(True, dtype=bool)"""
     return reductions.all(isclose(a, b, rtol, atol, equal_nan))
 
 
 def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
-    """Whether two arrays have the same shape and elements."""
+    """Whether two arrays have the same shape and the same elements.
+
+    Args:
+        a1, a2: the arrays.
+        equal_nan: whether nan equals nan.
+    Returns:
+        An array of one bool, without axes.
+
+    >>> jnp.array_equal(jnp.arange(3), jnp.array([0, 1, 2]))
+    Array(True, dtype=bool)"""
     try:
         a1, a2 = asarray(a1), asarray(a2)
     except (TypeError, ValueError):
@@ -86,7 +113,15 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
 
 
 def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
-    """Whether two arrays are equal once broadcast to a common shape."""
+    """Whether two arrays are equal once they are broadcast to a common shape.
+
+    Args:
+        a1, a2: the arrays.
+    Returns:
+        An array of one bool, without axes; false if they do not broadcast.
+
+    >>> jnp.array_equiv(jnp.array([1, 2]), jnp.array([[1, 2], [1, 2]]))
+    Array(True, dtype=bool)"""
     try:
         a1, a2 = asarray(a1), asarray(a2)
         broadcast_shapes("array_equiv", a1.shape, a2.shape)

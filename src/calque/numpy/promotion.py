@@ -260,8 +260,8 @@ _BETWEEN = tuple(
     os.path.join(_PACKAGE, *place.split("/"))
     for place in (
         "core/", "machine/", "native/", "transforms/jit/", "transforms/engines/specialiser.py",
-        "numpy/calls/", "numpy/methods.py", "numpy/operator_methods.py",
-        "numpy/promotion.py",
+        "numpy/attributes.py", "numpy/calls/", "numpy/concrete_methods.py", "numpy/methods.py",
+        "numpy/operator_methods.py", "numpy/promotion.py",
         "numpy/ufunc_objects.py", "numpy/ufuncs.py",
     )
 )  # fmt: skip

@@ -55,9 +55,17 @@ def _node(x: Any) -> tuple[Any, bool]:
 
 @python_only
 def promote_types(a: DTypeLike, b: DTypeLike) -> DType:
-    """The dtype that values of two dtypes have together.
+    """The dtype that values of two dtypes have together, by the rules of JAX: int32 and float16
+    make float16.
 
-    >>> import calque.numpy as jnp
+    Args:
+        a: a dtype, or a Python type, which is weak.
+        b: another.
+    Returns:
+        A dtype.
+    Differs from NumPy:
+        The lattice is JAX's: integers with floats keep the width of the floats.
+
     >>> jnp.promote_types("int32", "float16")
     dtype('float16')"""
     (da, wa), (db, wb) = _strict_node(a), _strict_node(b)
@@ -74,11 +82,18 @@ def _strict_node(x: Any) -> tuple[Any, bool]:
 
 @python_only
 def result_type(*args: Any) -> DType:
-    """The dtype that arrays, scalars and dtypes have together.
+    """The dtype that arrays, numbers and dtypes have together. Python numbers are weak: they take
+    the width of what they meet.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.result_type(jnp.int8, 2.0)
-    dtype('float32')"""
+    Args:
+        *args: arrays, numbers and dtypes, at least one.
+    Returns:
+        A dtype, of 32 bits where x64 is off.
+    Differs from NumPy:
+        Values of arrays play no part, and the lattice is JAX's.
+
+    >>> jnp.result_type(jnp.float16, 2.0)
+    dtype('float16')"""
     if not args:
         raise ValueError("at least one array or dtype is required")
     return promote(tuple(map(_node, args)))[0]
@@ -86,11 +101,17 @@ def result_type(*args: Any) -> DType:
 
 @python_only
 def can_cast(from_: Any, to: DTypeLike, casting: str = "safe") -> bool:
-    """Whether values of one dtype can be cast to another by NumPy's rule `casting`.
+    """Whether values of one dtype may be cast to another.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.can_cast("int8", "float32")
-    True"""
+    Args:
+        from_: a dtype, or an array; a Python number is refused.
+        to: a dtype.
+        casting: the rule: "no", "equiv", "safe", "same_kind" or "unsafe".
+    Returns:
+        A bool.
+
+    >>> jnp.can_cast("int32", "int8"), jnp.can_cast("int8", "int32")
+    (False, True)"""
     if isinstance(from_, PYTHON_SCALARS) and not isinstance(from_, np.generic):
         raise TypeError(
             f"can_cast() does not support Python ints, floats, and complex: got {from_!r}; pass its"
@@ -135,9 +156,17 @@ def _is_extended_kind(x: Any) -> bool:
 
 @python_only
 def issubdtype(arg1: Any, arg2: Any) -> bool:
-    """Whether a dtype belongs to a kind, such as `jnp.floating`, or equals another dtype.
+    """Whether a dtype belongs to a kind, or equals another.
 
-    >>> import calque.numpy as jnp
+    Args:
+        arg1: a dtype.
+        arg2: a kind such as `jnp.floating` or `jnp.integer`, or a dtype.
+    Returns:
+        A bool.
+    Differs from NumPy:
+        bfloat16 and the floats of 8 bits and fewer are floating; keys have kinds of their own in
+        `jax.dtypes`.
+
     >>> jnp.issubdtype(jnp.bfloat16, jnp.floating)
     True"""
     if isinstance(arg1, ArrayImpl) and is_extended(arg1.dtype):
@@ -189,11 +218,16 @@ _KINDS: Final = {
 
 @python_only
 def isdtype(dtype: Any, kind: Any) -> bool:
-    """Whether a dtype is of a kind: "bool", "signed integer", "integral", "real floating",
-    "numeric", ..., another dtype, or any of a tuple.
+    """Whether a dtype is of a kind.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.isdtype(jnp.float32, "real floating")
+    Args:
+        dtype: a dtype.
+        kind: "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex
+            floating" or "numeric"; a dtype; or a tuple of these, any of which will do.
+    Returns:
+        A bool.
+
+    >>> jnp.isdtype(jnp.int8, "integral")
     True"""
     own = as_dtype(dtype)
     for k in kind if isinstance(kind, tuple) else (kind,):
@@ -228,7 +262,17 @@ def _checked_kind(k: Any) -> Any:
 
 @python_only
 def isscalar(element: Any) -> bool:
-    """Whether it is a Python scalar, a NumPy scalar, or an array of rank 0."""
+    """Whether something is a number: a Python number, a NumPy scalar, or an array without axes.
+
+    Args:
+        element: anything.
+    Returns:
+        A bool.
+    Differs from NumPy:
+        Arrays without axes are scalars.
+
+    >>> jnp.isscalar(jnp.float32(1)), jnp.isscalar(jnp.ones(1))
+    (True, False)"""
     if isinstance(element, (ArrayImpl, Tracer)) or hasattr(element, "__jax_array__"):
         return typeof(element).ndim == 0
     return bool(np.isscalar(element)) or (isinstance(element, np.ndarray) and element.ndim == 0)
@@ -236,7 +280,15 @@ def isscalar(element: Any) -> bool:
 
 @python_only
 def iterable(y: Any) -> bool:
-    """Whether it can be iterated over."""
+    """Whether something can be iterated over.
+
+    Args:
+        y: anything.
+    Returns:
+        A bool; false for an array without axes.
+
+    >>> jnp.iterable(jnp.ones(3))
+    True"""
     try:
         iter(y)
     except TypeError:
@@ -253,13 +305,33 @@ def _aval_of(name: str, a: Any) -> Any:
 
 @python_only
 def shape(a: ArrayLike) -> tuple[int, ...]:
-    """The sizes of the axes."""
+    """The sizes of the axes.
+
+    Args:
+        a: an array or a number.
+    Returns:
+        A tuple of ints.
+    Differs from NumPy:
+        A list makes a DeprecationWarning: `jnp.array` converts it.
+
+    >>> jnp.shape(jnp.ones((2, 3)))
+    (2, 3)"""
     return tuple(_aval_of("shape", a).shape)
 
 
 @python_only
 def ndim(a: ArrayLike) -> int:
-    """The number of axes."""
+    """The number of axes.
+
+    Args:
+        a: an array or a number.
+    Returns:
+        An int.
+    Differs from NumPy:
+        A list makes a DeprecationWarning: `jnp.array` converts it.
+
+    >>> jnp.ndim(jnp.ones((2, 3)))
+    2"""
     return len(_aval_of("ndim", a).shape)
 
 
@@ -278,7 +350,18 @@ def _checked(name: str, a: Any) -> Any:
 
 @python_only
 def size(a: ArrayLike, axis: Axes | None = None) -> int:
-    """The number of elements, in all or along axes."""
+    """The number of elements, in all or along some axes.
+
+    Args:
+        a: an array or a number.
+        axis: an axis, or a tuple of axes; None is all.
+    Returns:
+        An int.
+    Differs from NumPy:
+        A list makes a DeprecationWarning: `jnp.array` converts it.
+
+    >>> jnp.size(jnp.ones((2, 3)), axis=1)
+    3"""
     sizes = _aval_of("size", a).shape
     n = 1
     for i in canonical_axes(axis, len(sizes)):
@@ -288,7 +371,15 @@ def size(a: ArrayLike, axis: Axes | None = None) -> int:
 
 @python_only
 def iscomplexobj(x: Any) -> bool:
-    """Whether the dtype is complex. Lists are asked for their elements."""
+    """Whether the dtype of something is complex, whatever its values are.
+
+    Args:
+        x: an array, a number, or a list of them.
+    Returns:
+        A bool.
+
+    >>> jnp.iscomplexobj(jnp.array([1 + 0j]))
+    True"""
     if x is None:
         return False
     if isinstance(x, (list, tuple)):
@@ -301,7 +392,15 @@ def iscomplexobj(x: Any) -> bool:
 
 @python_only
 def isrealobj(x: Any) -> bool:
-    """Whether the dtype is not complex."""
+    """Whether the dtype of something is not complex.
+
+    Args:
+        x: an array, a number, or a list of them.
+    Returns:
+        A bool.
+
+    >>> jnp.isrealobj(jnp.array([1.0]))
+    True"""
     return not iscomplexobj(x)
 
 
@@ -309,12 +408,21 @@ def isrealobj(x: Any) -> bool:
 def astype(
     x: ArrayLike, dtype: DTypeLike | None, /, *, copy: bool = False, device: Placement = None
 ) -> Array:
-    """The values in another dtype. Complex numbers lose their imaginary parts; anything but zero is
-    True.
+    """The elements in another dtype.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.astype(jnp.arange(2), jnp.float32)
-    Array([0., 1.], dtype=float32)"""
+    Args:
+        x: an array.
+        dtype: the dtype; None is float32 (float64 with x64).
+        copy: whether to copy where the dtype is the same already.
+        device: where the array lies: a device or a sharding. None leaves it where it is.
+    Returns:
+        An array. Floats lose their fractions in integers, complex numbers their imaginary parts; as
+        a bool anything but 0 is true.
+    Differs from NumPy:
+        Without x64 a dtype of 64 bits becomes one of 32.
+
+    >>> jnp.astype(jnp.array([1.7, -1.7]), int)
+    Array([ 1, -1], dtype=int32)"""
     x = array_of("astype", x)
     target = canonicalize(float) if dtype is None else canonicalize(as_dtype(dtype))
     if target == np.dtype(bool) and x.dtype != target:

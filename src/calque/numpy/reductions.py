@@ -317,11 +317,22 @@ def mean(
     *,
     where: ArrayLike | None = None,
 ) -> Array:
-    """The arithmetic mean over axes.
+    """The arithmetic mean, over all axes or some.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.mean(jnp.arange(4))
-    Array(1.5, dtype=float32)"""
+    Args:
+        a: an array or a number.
+        axis: the axis to fold, or a tuple of axes; None folds all. Names stand for mapped axes.
+        dtype: of the elements and of the result; None is that of `a`, or float32 for integers and
+            bools.
+        out: must be None: arrays are immutable.
+        keepdims: whether folded axes stay, with size 1.
+        where: bools that broadcast to `a`, true for the elements to take; None takes all.
+    Returns:
+        The means; nan for no elements. Means of float16 and bfloat16 are made in float32 and
+        rounded once.
+
+    >>> jnp.mean(jnp.array([[1, 2], [3, 6]]), axis=0)
+    Array([2., 4.], dtype=float32)"""
     check_arraylike("mean", a)
     refuse_out("mean", out)
     where = None if where is None else where_mask("mean", where)
@@ -348,11 +359,24 @@ def var(
     mean: ArrayLike | None = None,
     correction: int | float | None = None,
 ) -> Array:
-    """The variance over axes, divided by n - ddof.
+    """The variance, over all axes or some: the mean of the squared distances from the mean.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.var(jnp.arange(4))
-    Array(1.25, dtype=float32)"""
+    Args:
+        a: an array or a number.
+        axis: the axis to fold, or a tuple of axes; None folds all. Names stand for mapped axes.
+        dtype: of the elements and of the result; None is the real float dtype of `a`.
+        out: must be None: arrays are immutable.
+        ddof: the sum of squares is divided by the number of elements less this.
+        keepdims: whether folded axes stay, with size 1.
+        where: bools that broadcast to `a`, true for the elements to take; None takes all.
+        mean: the mean, if it is known, with folded axes kept.
+        correction: another name for `ddof`; only one of the two is given.
+    Returns:
+        The variances, real also for complex numbers; nan where there are no more than `ddof`
+        elements.
+
+    >>> jnp.var(jnp.array([1.0, 2.0, 3.0, 4.0]), ddof=1)
+    Array(1.6666666, dtype=float32)"""
     check_arraylike("var", a)
     refuse_out("var", out)
     where = None if where is None else where_mask("var", where)
@@ -406,7 +430,24 @@ def std(
     mean: ArrayLike | None = None,
     correction: int | float | None = None,
 ) -> Array:
-    """The standard deviation over axes: the square root of `var`."""
+    """The standard deviation, over all axes or some: the square root of `var`.
+
+    Args:
+        a: an array or a number.
+        axis: the axis to fold, or a tuple of axes; None folds all. Names stand for mapped axes.
+        dtype: of the elements and of the result, a float or complex dtype; None is the real float
+            dtype of `a`.
+        out: must be None: arrays are immutable.
+        ddof: the sum of squares is divided by the number of elements less this.
+        keepdims: whether folded axes stay, with size 1.
+        where: bools that broadcast to `a`, true for the elements to take; None takes all.
+        mean: the mean, if it is known, with folded axes kept.
+        correction: another name for `ddof`; only one of the two is given.
+    Returns:
+        The standard deviations, real also for complex numbers.
+
+    >>> jnp.std(jnp.array([1.0, 3.0]))
+    Array(1., dtype=float32)"""
     check_arraylike("std", a)
     refuse_out("std", out)
     where = None if where is None else where_mask("std", where)
@@ -478,7 +519,18 @@ cumprod = _cumulative("cumprod", "cumprod")
 
 
 def ptp(a: ArrayLike, axis: Axes | None = None, out: None = None, keepdims: bool = False) -> Array:
-    """The range of values, max - min, over axes."""
+    """The distance from the smallest to the largest element, over all axes or some.
+
+    Args:
+        a: an array or a number.
+        axis: the axis to fold, or a tuple of axes; None folds all.
+        out: must be None: arrays are immutable.
+        keepdims: whether folded axes stay, with size 1.
+    Returns:
+        An array of the dtype of `a`.
+
+    >>> jnp.ptp(jnp.array([3, 9, 5]))
+    Array(6, dtype=int32)"""
     check_arraylike("ptp", a)
     refuse_out("ptp", out)
     return max(a, axis, keepdims=keepdims) - min(a, axis, keepdims=keepdims)

@@ -84,12 +84,55 @@ class ScalarType(type):
         return isinstance(x, cls.dtype.type)
 
 
+_HELP: Final = """\
+The dtype {name}: {says}.
+
+It stands wherever a dtype is asked for; called, it makes an array.
+
+Args:
+    x: a number, or anything that `jnp.array` takes.
+Returns:
+    An array of this dtype and of the shape of `x`.
+Differs from NumPy:
+    The call makes an array, not a scalar of NumPy's.{narrow}
+
+>>> jnp.dtype(jnp.{name}).name
+'{name}'"""
+_NARROW: Final = "\n    Without x64 values get 32 bits for each 64."
+_SAYS: Final = {
+    "bool": "truth values",
+    "bfloat16": "floats of 16 bits with the range of float32 and 8 bits of precision",
+    "float16": "floats of 16 bits with 11 bits of precision, up to 65504",
+    "float32": "floats of 32 bits with 24 bits of precision, the default one",
+    "float64": "floats of 64 bits with 53 bits of precision",
+    "complex64": "complex numbers of two float32",
+    "complex128": "complex numbers of two float64",
+    "float4_e2m1fn": "floats of 4 bits, 2 of them exponent, 1 mantissa; no infinity and no nan",
+    "float6_e2m3fn": "floats of 6 bits, 2 of them exponent, 3 mantissa; no infinity and no nan",
+    "float6_e3m2fn": "floats of 6 bits, 3 of them exponent, 2 mantissa; no infinity and no nan",
+    "float8_e3m4": "floats of 8 bits, 3 of them exponent, 4 mantissa",
+    "float8_e4m3": "floats of 8 bits, 4 of them exponent, 3 mantissa",
+    "float8_e4m3b11fnuz": "floats of 8 bits, 4 of them exponent with bias 11, 3 mantissa; one nan,"
+    " no\ninfinity and no -0",
+    "float8_e4m3fn": "floats of 8 bits, 4 of them exponent, 3 mantissa; no infinity",
+    "float8_e4m3fnuz": "floats of 8 bits, 4 of them exponent, 3 mantissa; one nan, no infinity and"
+    " no -0",
+    "float8_e5m2": "floats of 8 bits, 5 of them exponent, 2 mantissa",
+    "float8_e5m2fnuz": "floats of 8 bits, 5 of them exponent, 2 mantissa; one nan, no infinity and"
+    " no -0",
+    "float8_e8m0fnu": "powers of two in 8 bits, all of them exponent; one nan, no 0 and no sign",
+}
+
+
+def _help(name: str) -> str:
+    bits = "".join(c for c in name if c.isdigit())
+    sign = "without a sign" if name.startswith("u") else "with a sign"
+    says = _SAYS.get(name) or f"integers of {bits} bit{'s' * (bits != '1')}, {sign}"
+    return _HELP.format(name=name, says=says, narrow=_NARROW if bits in ("64", "128") else "")
+
+
 def scalar_type(dtype: Any) -> ScalarType:
-    return ScalarType(
-        dtype.name,
-        (),
-        {"dtype": dtype, "__doc__": f"The dtype {dtype.name}; called, a 0-d array of it."},
-    )
+    return ScalarType(dtype.name, (), {"dtype": dtype, "__doc__": _help(dtype.name)})
 
 
 # names of standard types that arrays cannot have yet: calling them says so

@@ -50,13 +50,24 @@ def unique(
     fill_value: ArrayLike | None = None,
     sorted: bool = True,
 ) -> Any:
-    """The different values in order, or the different slices along an axis. Under jit give `size`.
+    """The different elements in order, or the different slices along an axis.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.unique(jnp.array([3, 1, 3, 2]))
-    Array([1, 2, 3], dtype=int32)
-    >>> jnp.unique(jnp.array([3, 1, 3]), return_counts=True)[1]
-    Array([1, 2], dtype=int32)"""
+    Args:
+        ar: an array.
+        return_index: whether the place where each first occurs is returned.
+        return_inverse: whether the place of every element among the different ones is returned.
+        return_counts: whether it is returned how often each occurs.
+        axis: the axis whose slices are compared; None compares the elements.
+        equal_nan: whether all nan are one.
+        size: how many to return: more are left out, fewer filled up. None returns all, which a
+            program finds while it runs; `vmap` needs a number.
+        fill_value: what fills them up; None is the smallest.
+        sorted: whether they come in order. They do in any case.
+    Returns:
+        The different elements, or a tuple of them and of what was asked for, in the order above.
+
+    >>> jnp.unique(jnp.array([3, 1, 3]), return_counts=True)
+    (Array([1, 3], dtype=int32), Array([1, 2], dtype=int32))"""
     ar = array_of("unique", ar)
     size = None if size is None else operator.index(size)
     flat = axis is None
@@ -166,8 +177,18 @@ class _UniqueInverseResult(NamedTuple):
 def unique_all(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> _UniqueAllResult:
-    """The different values, their first places, the inverse, and the counts; every nan is
-    different."""
+    """The different elements in order, and all about them; `unique` in the array API.
+
+    Args:
+        x: an array.
+        size: how many to return: more are left out, fewer filled up. None returns all.
+        fill_value: what fills them up; None is the smallest.
+    Returns:
+        A named tuple: `values`, `indices` (where each first occurs), `inverse_indices` (the place
+        of every element among them), `counts`. Every nan counts as another.
+
+    >>> jnp.unique_all(jnp.array([3, 1, 3])).inverse_indices
+    Array([1, 0, 1], dtype=int32)"""
     return _UniqueAllResult(
         *unique(x, True, True, True, equal_nan=False, size=size, fill_value=fill_value)
     )
@@ -177,7 +198,17 @@ def unique_all(
 def unique_counts(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> _UniqueCountsResult:
-    """The different values and how often each occurs; every nan is different."""
+    """The different elements in order, and how often each occurs.
+
+    Args:
+        x: an array.
+        size: how many to return: more are left out, fewer filled up. None returns all.
+        fill_value: what fills them up; None is the smallest.
+    Returns:
+        A named tuple: `values`, `counts`. Every nan counts as another.
+
+    >>> jnp.unique_counts(jnp.array([3, 1, 3])).counts
+    Array([1, 2], dtype=int32)"""
     return _UniqueCountsResult(
         *unique(x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value)
     )
@@ -187,7 +218,17 @@ def unique_counts(
 def unique_inverse(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> _UniqueInverseResult:
-    """The different values and the place of each element among them; every nan is different."""
+    """The different elements in order, and the place of every element among them.
+
+    Args:
+        x: an array.
+        size: how many to return: more are left out, fewer filled up. None returns all.
+        fill_value: what fills them up; None is the smallest.
+    Returns:
+        A named tuple: `values`, `inverse_indices`. Every nan counts as another.
+
+    >>> jnp.unique_inverse(jnp.array([3, 1, 3])).inverse_indices
+    Array([1, 0, 1], dtype=int32)"""
     return _UniqueInverseResult(
         *unique(x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value)
     )
@@ -197,7 +238,17 @@ def unique_inverse(
 def unique_values(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> Array:
-    """The different values; every nan is different."""
+    """The different elements in order.
+
+    Args:
+        x: an array.
+        size: how many to return: more are left out, fewer filled up. None returns all.
+        fill_value: what fills them up; None is the smallest.
+    Returns:
+        An array of one axis. Every nan counts as another.
+
+    >>> jnp.unique_values(jnp.array([3, 1, 3]))
+    Array([1, 3], dtype=int32)"""
     return unique(x, equal_nan=False, size=size, fill_value=fill_value)
 
 
@@ -212,9 +263,18 @@ def isin(
     *,
     method: str = "auto",
 ) -> Array:
-    """Whether each element is among the others.
+    """Tells which elements of one array occur in another.
 
-    >>> import calque.numpy as jnp
+    Args:
+        element: an array.
+        test_elements: the array that is searched.
+        assume_unique: a promise that neither array repeats itself; nothing depends on it.
+        invert: whether it is told which do not occur.
+        method: "auto", "compare_all", "binary_search" or "sort": how to search. The result is the
+            same.
+    Returns:
+        Bools in the shape of `element`.
+
     >>> jnp.isin(jnp.array([1, 2, 3]), jnp.array([2, 5]))
     Array([False,  True, False], dtype=bool)"""
     element, tests = arrays("isin", element, test_elements)
@@ -252,10 +312,16 @@ def _pair(name: str, ar1: Any, ar2: Any) -> tuple[Any, Any]:
 def union1d(
     ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> Array:
-    """The values of either array, in order.
+    """The elements that either of two arrays has, in order and once.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.union1d(jnp.array([1, 3]), jnp.array([2, 3]))
+    Args:
+        ar1, ar2: arrays, which are flattened.
+        size: how many to return: more are left out, fewer filled up. None returns all.
+        fill_value: what fills them up; None is the smallest.
+    Returns:
+        An array of one axis.
+
+    >>> jnp.union1d(jnp.array([3, 1]), jnp.array([1, 2]))
     Array([1, 2, 3], dtype=int32)"""
     a, b = _pair("union1d", ar1, ar2)
     return unique(concatenate([a, b]), size=size, fill_value=fill_value)
@@ -270,11 +336,19 @@ def setdiff1d(
     size: int | None = None,
     fill_value: ArrayLike | None = None,
 ) -> Array:
-    """The values of the first array that the second does not have.
+    """The elements of one array that another does not have, in order and once.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.setdiff1d(jnp.array([1, 2, 3]), jnp.array([2]))
-    Array([1, 3], dtype=int32)"""
+    Args:
+        ar1, ar2: arrays, which are flattened.
+        assume_unique: a promise that neither array repeats itself; the elements then come in the
+            order of `ar1`.
+        size: how many to return: more are left out, fewer filled up. None returns all.
+        fill_value: what fills them up; None is 0.
+    Returns:
+        An array of one axis.
+
+    >>> jnp.setdiff1d(jnp.array([3, 1, 2]), jnp.array([1]))
+    Array([2, 3], dtype=int32)"""
     x = ravel(array_of("setdiff1d", ar1))
     a, b = _pair("setdiff1d", x, ar2)
     if not assume_unique:
@@ -323,11 +397,18 @@ def setxor1d(
     size: int | None = None,
     fill_value: ArrayLike | None = None,
 ) -> Array:
-    """The values that exactly one of the arrays has, in order.
+    """The elements that just one of two arrays has, in order and once.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.setxor1d(jnp.array([1, 2]), jnp.array([2, 3]))
-    Array([1, 3], dtype=int32)"""
+    Args:
+        ar1, ar2: arrays, which are flattened.
+        assume_unique: a promise that neither array repeats itself.
+        size: how many to return: more are left out, fewer filled up. None returns all.
+        fill_value: what fills them up; None is the smallest.
+    Returns:
+        An array of one axis.
+
+    >>> jnp.setxor1d(jnp.array([3, 1]), jnp.array([1, 2]))
+    Array([2, 3], dtype=int32)"""
     a, b = _pair("setxor1d", ar1, ar2)
     side = concatenate([zeros(a.shape[:1], np.int32), ones(b.shape[:1], np.int32)])
     x, side = do.sort(concatenate([a, b]), side, dimension=0, is_stable=True, num_keys=2)
@@ -350,10 +431,19 @@ def intersect1d(
     size: int | None = None,
     fill_value: ArrayLike | None = None,
 ) -> Any:
-    """The values that both arrays have, in order.
+    """The elements that both of two arrays have, in order and once.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.intersect1d(jnp.array([1, 2, 3]), jnp.array([2, 3, 4]))
+    Args:
+        ar1, ar2: arrays, which are flattened.
+        assume_unique: a promise that neither array repeats itself.
+        return_indices: whether the places in both arrays are returned as well.
+        size: how many to return: more are left out, fewer filled up. None returns all.
+        fill_value: what fills them up; None is the smallest.
+    Returns:
+        An array of one axis; with `return_indices` a tuple of it and the places of its elements in
+        `ar1` and in `ar2`.
+
+    >>> jnp.intersect1d(jnp.array([3, 1, 2]), jnp.array([2, 3]))
     Array([2, 3], dtype=int32)"""
     a, b = _pair("intersect1d", ar1, ar2)
     n, m = a.shape[0], b.shape[0]

@@ -72,10 +72,15 @@ def _mark_as_bfloat(capsule: Any) -> None:
 @python_only
 @placed
 def from_dlpack(x: Any, /, *, device: Placement = None, copy: bool | None = None) -> Array:
-    """An array that shares the memory of any object with `__dlpack__` (a PyTorch tensor, a NumPy
-    array) where it can.
+    """An array that shares the memory of an array of another library, where it can.
 
-    >>> import numpy as np, calque.numpy as jnp
+    Args:
+        x: an object with `__dlpack__`: a PyTorch tensor, a NumPy array.
+        device: where the array lies: a device or a sharding. None leaves it where it is.
+        copy: True copies in any case, False refuses where a copy is needed, None decides.
+    Returns:
+        An array. Whoever writes into the memory of the other changes it too.
+
     >>> jnp.from_dlpack(np.arange(3, dtype=np.int32))
     Array([0, 1, 2], dtype=int32)"""
     if isinstance(x, (ArrayImpl, Tracer)):

@@ -56,11 +56,21 @@ def sort(
     stable: bool = True,
     descending: bool = False,
 ) -> Array:
-    """The values in order along an axis; nan comes last.
+    """The elements in ascending order along an axis. nan comes last; complex numbers go by real
+    part, then by imaginary part.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.sort(jnp.array([3, 1, 2]))
-    Array([1, 2, 3], dtype=int32)"""
+    Args:
+        a: an array.
+        axis: the axis to sort along; None sorts the flattened array.
+        kind: must be None: `stable` says it.
+        order: must be None: there are no structured arrays.
+        stable: whether equal elements keep their order. The sort is stable in either case.
+        descending: whether the largest comes first.
+    Returns:
+        An array of the same dtype.
+
+    >>> jnp.sort(jnp.array([3, 1, 2]), descending=True)
+    Array([3, 2, 1], dtype=int32)"""
     _no_kind("sort", kind, order)
     a, k = _along("sort", a, axis)
     (out,) = do.sort(a, dimension=k, is_stable=stable, num_keys=1)
@@ -84,9 +94,19 @@ def argsort(
     descending: bool = False,
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """The positions that put an axis in order.
+    """The positions that put the elements in ascending order along an axis.
 
-    >>> import calque.numpy as jnp
+    Args:
+        a: an array.
+        axis: the axis to sort along; None sorts the flattened array.
+        kind: must be None: `stable` says it.
+        order: must be None: there are no structured arrays.
+        stable: whether equal elements keep their order. The sort is stable in either case.
+        descending: whether the largest comes first.
+        dtype: of the positions, an integer dtype; None is the default one.
+    Returns:
+        An array of positions.
+
     >>> jnp.argsort(jnp.array([3, 1, 2]))
     Array([1, 2, 0], dtype=int32)"""
     _no_kind("argsort", kind, order)
@@ -121,11 +141,20 @@ def searchsorted(
     *,
     method: str = "scan",
 ) -> Array:
-    """Where values belong in a sorted 1-D array.
+    """Where values would stand in a sorted array.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.searchsorted(jnp.array([1, 2, 2, 3]), 2, side="right")
-    Array(3, dtype=int32)"""
+    Args:
+        a: a sorted array of one axis, or an unsorted one and `sorter`.
+        v: the values.
+        side: "left" is before elements equal to the value, "right" after them.
+        sorter: positions that sort `a`, as `argsort` gives them.
+        method: "scan", "scan_unrolled", "sort" or "compare_all": how to search. The result is the
+            same.
+    Returns:
+        Positions between 0 and the size of `a`, in the shape of `v`.
+
+    >>> jnp.searchsorted(jnp.array([1, 3, 5]), jnp.array([0, 3, 9]))
+    Array([0, 1, 3], dtype=int32)"""
     check_arraylike("searchsorted", a, v)
     if side not in ("left", "right"):
         raise ValueError(
@@ -183,11 +212,20 @@ def nonzero(
     size: int | None = None,
     fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None,
 ) -> tuple[Array, ...]:
-    """The places of values that are not zero, an array per axis. Under jit give `size`.
+    """The places of the elements that are not 0.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.nonzero(jnp.array([0, 7, 0, 3]))
-    (Array([1, 3], dtype=int32),)"""
+    Args:
+        a: an array with at least one axis.
+        size: how many places to return: more are left out, fewer filled up. None returns all, which
+            a program finds while it runs; `vmap` needs a number.
+        fill_value: what fills the places up: a number, or one for each axis; None is 0.
+    Returns:
+        A tuple with an array of positions for each axis, in the order of the elements.
+    Differs from NumPy:
+        An array of rank 0 is refused.
+
+    >>> jnp.nonzero(jnp.array([[0, 5], [7, 0]]))
+    (Array([0, 1], dtype=int32), Array([1, 0], dtype=int32))"""
     check_arraylike("nonzero", a)
     a = as_operand(a)
     if typeof(a).ndim == 0:
@@ -262,14 +300,27 @@ def take(
     indices_are_sorted: bool = False,
     fill_value: ArrayLike | None = None,
 ) -> Array:
-    """Elements along an axis, by position; positions outside give `fill_value` (nan) by default.
+    """Elements along an axis, by their positions.
 
-    With mode "clip" they give the element at the nearest end, and negative ones are outside; with
-    "wrap" positions go round.
+    Args:
+        a: an array.
+        indices: integers of any shape.
+        axis: the axis to take from; None takes from the flattened array.
+        out: must be None: arrays are immutable.
+        mode: for positions outside: "fill" gives `fill_value`, "clip" the element at the nearest
+            end (0 for negative ones), "wrap" goes round. None is "fill", where negative positions
+            count from the end.
+        unique_indices: a promise that no position occurs twice.
+        indices_are_sorted: a promise that positions ascend.
+        fill_value: for positions outside; None is nan, the lowest integer of signed, the highest of
+            unsigned dtypes.
+    Returns:
+        An array with the axis replaced by the shape of `indices`.
+    Differs from NumPy:
+        Positions outside are no error; mode "raise" is refused.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.take(jnp.array([10, 20, 30]), jnp.array([2, 0]))
-    Array([30, 10], dtype=int32)"""
+    >>> jnp.take(jnp.array([10.0, 20.0, 30.0]), jnp.array([2, 0, 7]))
+    Array([30., 10., nan], dtype=float32)"""
     if type(indices) is int:
         indices = np.asarray(min(max(indices, -_FAR), _FAR), np.int64)
     check_arraylike("take", a, indices)
@@ -308,9 +359,27 @@ def take_along_axis(
     *,
     wrap_negative_indices: bool | None = None,
 ) -> Array:
-    """Elements along an axis by an array of positions of the same rank.
+    """Elements along an axis by an array of positions, one for each place of the other axes: what
+    `argsort` and `argmax` return.
 
-    Without `wrap_negative_indices` a negative position lies outside the array."""
+    Args:
+        arr: an array.
+        indices: integers, with as many axes as `arr` and sizes that broadcast but for the axis.
+        axis: the axis to take along; None takes from the flattened array.
+        mode: for positions outside: "fill" gives `fill_value`, "clip" the element at the nearest
+            end, "promise_in_bounds" promises that there are none. None is "fill".
+        fill_value: for positions outside; None is nan, or an extreme integer.
+        wrap_negative_indices: whether negative positions count from the end; else they lie outside.
+            None is true.
+    Returns:
+        An array of the shape of `indices`.
+    Differs from NumPy:
+        Positions outside are no error.
+
+    >>> x = jnp.array([[3, 1], [2, 5]])
+    >>> jnp.take_along_axis(x, jnp.argsort(x, axis=1), axis=1)
+    Array([[1, 3],
+           [2, 5]], dtype=int32)"""
     check_arraylike("take_along_axis", arr, indices)
     if wrap_negative_indices is None:
         wrap_negative_indices = mode != "promise_in_bounds"
@@ -363,7 +432,19 @@ def take_along_axis(
 
 
 def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
-    """Values rounded to so many decimals, halves to even."""
+    """Numbers rounded to some decimals; halves go to the even digit.
+
+    Args:
+        a: an array or a number.
+        decimals: how many digits after the point; negative ones round to tens, hundreds and so on.
+        out: must be None: arrays are immutable.
+    Returns:
+        An array of the dtype of `a`; integers are themselves.
+    Differs from NumPy:
+        Integers are refused where `decimals` is negative.
+
+    >>> jnp.round(jnp.array([1.25, 2.675]), 1)
+    Array([1.2, 2.7], dtype=float32)"""
     check_arraylike("round", a)
     refuse_out("round", out)
     a, decimals = as_operand(a), operator.index(decimals)

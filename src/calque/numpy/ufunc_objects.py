@@ -45,9 +45,20 @@ class _UfuncMeta(type):
 
 
 class ufunc(metaclass=_UfuncMeta):
-    """A function of scalars that maps over arrays, with the methods of NumPy's ufuncs.
+    """A function of numbers that maps over arrays, with the methods of NumPy's universal functions.
+    `jnp.add` is one; `frompyfunc` makes others.
 
-    >>> import calque.numpy as jnp
+    Args:
+        func: the function of numbers.
+        nin: how many operands it has.
+        nout: how many results it has.
+        name: its name; None is that of `func`.
+        nargs: how many arguments it has; None is `nin`.
+        identity: a number that changes nothing as an operand, if there is one.
+        call: a function of whole arrays that does the same; None maps `func`.
+        reduce, accumulate, at, reduceat: functions that do what the methods of these names do; None
+            has them made of `call`.
+
     >>> jnp.add.reduce(jnp.arange(4))
     Array(6, dtype=int32)
     >>> jnp.multiply.outer(jnp.arange(2), jnp.arange(3)).shape
@@ -125,7 +136,22 @@ class ufunc(metaclass=_UfuncMeta):
         initial: Any = None,
         where: Any = None,
     ) -> Any:
-        """Axes folded from the left by the function."""
+        """Folds axes from the left by the function.
+
+        Args:
+            a: an array.
+            axis: the axis to fold, or a tuple of axes; None folds all.
+            dtype: of the elements and of the result; None is what the function returns.
+            out: must be None: arrays are immutable.
+            keepdims: whether folded axes stay, with size 1.
+            initial: what to begin with; None is the identity, or the first element.
+            where: bools that broadcast to `a`, true for the elements to fold; it needs an identity
+                or `initial`.
+        Returns:
+            An array without the folded axes.
+
+        >>> jnp.subtract.reduce(jnp.array([10, 1, 2]))
+        Array(7, dtype=int32)"""
         self._need_pair("reduce")
         _refuse_out("reduce", out)
         if where is not None and self.identity is None and initial is None:
@@ -177,7 +203,18 @@ class ufunc(metaclass=_UfuncMeta):
         return reductions.keep(out, a.shape, axes, keepdims)
 
     def accumulate(self, a: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Any:
-        """The running fold along an axis."""
+        """Folds along an axis and keeps every step.
+
+        Args:
+            a: an array with at least one axis.
+            axis: the axis.
+            dtype: of the elements and of the result; None is what the function returns.
+            out: must be None: arrays are immutable.
+        Returns:
+            An array of the shape of `a`.
+
+        >>> jnp.maximum.accumulate(jnp.array([1, 3, 2]))
+        Array([1, 3, 3], dtype=int32)"""
         self._need_pair("accumulate")
         _refuse_out("accumulate", out)
         if self._accumulate is not None:
@@ -203,14 +240,36 @@ class ufunc(metaclass=_UfuncMeta):
         return moveaxis(concatenate([x[:1], rows]), 0, k)
 
     def outer(self, A: Any, B: Any, /) -> Any:
-        """The function of all pairs of elements."""
+        """The function of every element of one array with every element of another.
+
+        Args:
+            A: an array.
+            B: an array.
+        Returns:
+            An array with the axes of `A` and then those of `B`.
+
+        >>> jnp.add.outer(jnp.array([0, 10]), jnp.array([1, 2]))
+        Array([[ 1,  2],
+               [11, 12]], dtype=int32)"""
         self._need_pair("outer")
         A, B = arrays(f"{self.__name__}.outer", A, B)
         return self._call(reshape(A, A.shape + (1,) * B.ndim), reshape(B, (1,) * A.ndim + B.shape))
 
     def at(self, a: Any, indices: Any, b: Any = None, *, inplace: bool = True) -> Any:
-        """`a` with the function applied at places; repeated places count each time. Needs
-        `inplace=False`."""
+        """An array with the function applied at places, once for each time that a place occurs.
+
+        Args:
+            a: an array.
+            indices: the places, as in `a[indices]`.
+            b: the second operand of a function of two.
+            inplace: must be False: arrays are immutable.
+        Returns:
+            A new array.
+        Differs from NumPy:
+            `inplace=False` has to be given, and the result used.
+
+        >>> jnp.add.at(jnp.zeros(3), jnp.array([0, 0, 2]), 1.0, inplace=False)
+        Array([2., 0., 1.], dtype=float32)"""
         if inplace:
             raise NotImplementedError(
                 f"calque arrays are immutable: pass inplace=False to {self.__name__}.at and use its"
@@ -239,8 +298,20 @@ class ufunc(metaclass=_UfuncMeta):
     def reduceat(
         self, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: None = None
     ) -> Any:
-        """Folds over the pieces of an axis that begin at `indices`; a piece that ends before it
-        begins is its first element."""
+        """Folds pieces of an axis.
+
+        Args:
+            a: an array.
+            indices: where each piece begins; it ends where the next one begins. A piece that ends
+                before it begins is its first element.
+            axis: the axis.
+            dtype: of the elements and of the result; None is what the function returns.
+            out: must be None: arrays are immutable.
+        Returns:
+            An array with one element for each piece along the axis.
+
+        >>> jnp.add.reduceat(jnp.array([1, 2, 3, 4]), jnp.array([0, 2]))
+        Array([3, 7], dtype=int32)"""
         self._need_pair("reduceat")
         _refuse_out("reduceat", out)
         a, indices = arrays(f"{self.__name__}.reduceat", a, indices)
@@ -302,11 +373,20 @@ def _elementwise(func: Callable[..., Any], name: str, nin: int) -> Callable[...,
 
 @python_only
 def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
-    """A ufunc made of a function of scalars.
+    """A universal function made of a function of numbers.
 
-    >>> import calque.numpy as jnp
-    >>> gcd = jnp.frompyfunc(lambda x, y: x * 10 + y, 2, 1)
-    >>> gcd.reduce(jnp.arange(1, 4))
+    Args:
+        func: a function of numbers, traceable.
+        nin: how many operands it has.
+        nout: how many results it has.
+        identity: a number that changes nothing as an operand, if there is one; folds begin with it.
+    Returns:
+        A `ufunc`: it maps over arrays that broadcast, and has the methods of one.
+    Differs from NumPy:
+        The results have dtypes of their own, not object.
+
+    >>> digits = jnp.frompyfunc(lambda x, y: 10 * x + y, 2, 1)
+    >>> digits.reduce(jnp.array([1, 2, 3]))
     Array(123, dtype=int32)"""
     if not callable(func):
         raise TypeError(f"func argument to frompyfunc must be a callable, got {type(func)}")

@@ -53,10 +53,19 @@ def vectorize(
     excluded: Collection[int | str] = frozenset(),
     signature: str | None = None,
 ) -> Callable[..., Any]:
-    """`pyfunc` over all elements of its broadcast arguments, or over all core arrays that a
-    signature such as "(n),(n)->()" names.
+    """A function of single elements as a function of whole arrays, by `vmap`.
 
-    >>> import calque.numpy as jnp
+    Args:
+        pyfunc: a function of numbers, or of small arrays if there is a signature. It is traced
+            once, and sees one element at a time.
+        excluded: positions and names of arguments that are handed over whole.
+        signature: the axes that the function takes and returns, such as "(m,n),(n)->(m)". None is
+            numbers only.
+    Returns:
+        A function whose arguments broadcast.
+    Differs from NumPy:
+        There is no `otypes`, `doc` or `cache`.
+
     >>> f = jnp.vectorize(lambda m, v: m @ v, signature="(m,n),(n)->(m)")
     >>> f(jnp.ones((5, 2, 3)), jnp.ones(3)).shape
     (5, 2)"""
@@ -218,11 +227,19 @@ def _checked(
 def apply_along_axis(
     func1d: Callable[..., Any], axis: int, arr: ArrayLike, *args: Any, **kwargs: Any
 ) -> Any:
-    """A function of 1-D arrays applied to every line along an axis.
+    """A function of one-dimensional arrays, applied to every line along an axis.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.apply_along_axis(jnp.sum, 0, jnp.ones((2, 3)))
-    Array([2., 2., 2.], dtype=float32)"""
+    Args:
+        func1d: takes a line, and returns a number or an array.
+        axis: the axis of the lines.
+        arr: an array.
+        *args, **kwargs: handed to the function.
+    Returns:
+        An array in which what the function returns stands in place of the axis.
+
+    >>> jnp.apply_along_axis(lambda v: v[::-1], 1, jnp.array([[1, 2], [3, 4]]))
+    Array([[2, 1],
+           [4, 3]], dtype=int32)"""
     a = array_of("apply_along_axis", arr)
     k = canonical_axis(axis, a.ndim)
 
@@ -238,11 +255,16 @@ def apply_along_axis(
 
 @python_only
 def apply_over_axes(func: Callable[[Any, int], Any], a: ArrayLike, axes: Axes | None) -> Array:
-    """A function of (array, axis) applied for each axis in turn; it keeps the rank or drops the
-    axis.
+    """A function of an array and an axis, applied for one axis after the other.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.apply_over_axes(jnp.sum, jnp.ones((2, 3)), (0, 1))
+    Args:
+        func: called as `func(array, axis)`; it folds the axis, or keeps it with size 1.
+        a: an array.
+        axes: the axes.
+    Returns:
+        An array with as many axes as `a`.
+
+    >>> jnp.apply_over_axes(jnp.sum, jnp.ones((2, 3)), [0, 1])
     Array([[6.]], dtype=float32)"""
     out = array_of("apply_over_axes", a)
     for axis in axes if isinstance(axes, (tuple, list, range)) else (axes,):

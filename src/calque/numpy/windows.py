@@ -38,9 +38,13 @@ def _cosines(M: int, *coefficients: float) -> Any:
 
 
 def bartlett(M: int) -> Array:
-    """The triangular window of M points.
+    """The triangular window: it rises from 0 to 1 and falls back.
 
-    >>> import calque.numpy as jnp
+    Args:
+        M: how many points.
+    Returns:
+        Floats between 0 and 1.
+
     >>> jnp.bartlett(5)
     Array([0. , 0.5, 1. , 0.5, 0. ], dtype=float32)"""
     n, t = _steps(M)
@@ -48,26 +52,55 @@ def bartlett(M: int) -> Array:
 
 
 def blackman(M: int) -> Array:
-    """The Blackman window of M points."""
+    """The Blackman window, made of two cosines: small side lobes, a wide main one.
+
+    Args:
+        M: how many points.
+    Returns:
+        Floats between 0 and 1.
+
+    >>> jnp.abs(jnp.blackman(5).round(3))
+    Array([0.  , 0.34, 1.  , 0.34, 0.  ], dtype=float32)"""
     return _cosines(M, 0.42, 0.5, 0.08)
 
 
 def hamming(M: int) -> Array:
-    """The Hamming window of M points."""
+    """The Hamming window, a cosine on a pedestal: a low first side lobe.
+
+    Args:
+        M: how many points.
+    Returns:
+        Floats between 0.08 and 1.
+
+    >>> jnp.hamming(5).round(3)
+    Array([0.08, 0.54, 1.  , 0.54, 0.08], dtype=float32)"""
     return _cosines(M, 0.54, 0.46)
 
 
 def hanning(M: int) -> Array:
-    """The Hann window of M points.
+    """The Hann window, one period of a cosine.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.hanning(3)
-    Array([0., 1., 0.], dtype=float32)"""
+    Args:
+        M: how many points.
+    Returns:
+        Floats between 0 and 1.
+
+    >>> jnp.hanning(5).round(3)
+    Array([0. , 0.5, 1. , 0.5, 0. ], dtype=float32)"""
     return _cosines(M, 0.5, 0.5)
 
 
 def kaiser(M: int, beta: ArrayLike) -> Array:
-    """The Kaiser window of M points with shape `beta`."""
+    """The Kaiser window, whose shape is a number.
+
+    Args:
+        M: how many points.
+        beta: 0 is a rectangle; larger numbers have smaller side lobes and a wider main one.
+    Returns:
+        Floats between 0 and 1.
+
+    >>> jnp.kaiser(5, 8.6).round(3)
+    Array([0.001, 0.34 , 1.   , 0.34 , 0.001], dtype=float32)"""
     n, t = _steps(M)
     if t is None:
         return ones((max(n, 0),))

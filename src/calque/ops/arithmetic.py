@@ -346,76 +346,196 @@ nextafter_p = nary(
 
 
 def neg(x: Any) -> Any:
-    """The elementwise negative: `neg(2.) == -2.`"""
+    """The negative of each element.
+
+    Args:
+        x: Numbers.
+
+    Returns:
+        An array of the dtype and the shape of the operands.
+
+    >>> lax.neg(jnp.array([1.0, -2.0]))
+    Array([-1.,  2.], dtype=float32)"""
     return apply_unary(neg_p, x)
 
 
 def sign(x: Any) -> Any:
-    """-1, 0 or 1 by the sign of `x`, NaN for NaN; for complex numbers `x / abs(x)`: `sign(-3.) ==
-    -1.`"""
+    """The sign of each element: -1, 0 or 1, NaN for NaN; of complex numbers x / abs(x).
+
+    Args:
+        x: Numbers.
+
+    Returns:
+        An array of the dtype and the shape of the operands.
+
+    >>> lax.sign(jnp.array([-3.0, 0.0, 2.0]))
+    Array([-1.,  0.,  1.], dtype=float32)"""
     return apply_unary(sign_p, x)
 
 
 def abs(x: Any) -> Any:
-    """The absolute value, real for complex `x`: `abs(-3.) == 3.`, `abs(3+4j) == 5.`"""
+    """The absolute value of each element.
+
+    Args:
+        x: Numbers.
+
+    Returns:
+        An array of the shape of `x`; of complex numbers real ones.
+
+    >>> lax.abs(jnp.array([-3.0, 2.0]))
+    Array([3., 2.], dtype=float32)"""
     return apply_unary(abs_p, x)
 
 
 def square(x: Any) -> Any:
-    """`x * x`: `square(3.) == 9.`"""
+    """Each element times itself.
+
+    Args:
+        x: Numbers.
+
+    Returns:
+        An array of the dtype and the shape of the operands.
+
+    >>> lax.square(jnp.array([3.0, -2.0]))
+    Array([9., 4.], dtype=float32)"""
     return apply_unary(square_p, x)
 
 
 def add(x: Any, y: Any) -> Any:
-    """The elementwise sum of two arrays of one dtype: `add(1., 2.) == 3.`"""
+    """The sum of two arrays, element by element.
+
+    Args:
+        x: Numbers.
+        y: Of the dtype and shape of `x`; numbers of Python are adapted.
+
+    Returns:
+        An array of the dtype and the shape of the operands.
+
+    >>> lax.add(jnp.array([1.0, 2.0]), 10.0)
+    Array([11., 12.], dtype=float32)"""
     return apply_nary(add_p, x, y)
 
 
 def sub(x: Any, y: Any) -> Any:
-    """The elementwise difference: `sub(1., 2.) == -1.`"""
+    """The difference of two arrays, element by element.
+
+    Args:
+        x: Numbers.
+        y: Of the dtype and shape of `x`; numbers of Python are adapted.
+
+    Returns:
+        An array of the dtype and the shape of the operands.
+
+    >>> lax.sub(jnp.array([1.0, 2.0]), 10.0)
+    Array([-9., -8.], dtype=float32)"""
     return apply_nary(sub_p, x, y)
 
 
 def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
-    """The elementwise product, of operands converted to `out_dtype` if that is given: `mul(3., 2.)
-    == 6.`"""
+    """The product of two arrays, element by element.
+
+    Args:
+        x: Numbers.
+        y: Of the dtype and shape of `x`; numbers of Python are adapted.
+        out_dtype: What both are converted to first; None leaves them.
+
+    Returns:
+        An array of the dtype and the shape of the operands.
+
+    >>> lax.mul(jnp.array([3.0, 2.0]), 10.0)
+    Array([30., 20.], dtype=float32)"""
     if out_dtype is not None:
         x, y = (_as_dtype(v, canonicalize(out_dtype)) for v in operands("mul", x, y))
     return apply_nary(mul_p, x, y)
 
 
 def mulhi(x: Any, y: Any, /) -> Any:
-    """The high half of the integer product that is twice as wide: `mulhi(2**30, 8) == 2` for
-    int32."""
+    """The high half of the product of integers, which has twice their width.
+
+    Args:
+        x: Integers.
+        y: Of the dtype and shape of `x`; numbers of Python are adapted.
+
+    Returns:
+        An array of the dtype and the shape of the operands.
+
+    >>> lax.mulhi(jnp.int32(2**30), jnp.int32(8))
+    Array(2, dtype=int32)"""
     return apply_nary(mulhi_p, x, y)
 
 
 def div(x: Any, y: Any) -> Any:
-    """The elementwise quotient. Integers are truncated towards zero, and x/0 is -1: `div(-7, 2) ==
-    -3`, `div(1., 2.) == .5`"""
+    """The quotient of two arrays, element by element. Of integers it is truncated towards zero.
+
+    Args:
+        x: Numbers.
+        y: The divisor, of the dtype and shape of `x`. An integer divided by 0 gives -1.
+
+    Returns:
+        An array of the dtype and the shape of the operands.
+
+    >>> lax.div(jnp.array([1.0, 3.0]), 2.0), lax.div(-7, 2)
+    (Array([0.5, 1.5], dtype=float32), Array(-3, dtype=int32, weak_type=True))"""
     return apply_nary(div_p, x, y)
 
 
 def rem(x: Any, y: Any) -> Any:
-    """The remainder of the truncated quotient, with the sign of `x`; by integer 0 it is `x`:
-    `rem(-7, 2) == -1`"""
+    """The remainder of the truncated quotient, with the sign of `x`.
+
+    Args:
+        x: Numbers.
+        y: The divisor, of the dtype and shape of `x`. The remainder by the integer 0 is `x`.
+
+    Returns:
+        An array of the dtype and the shape of the operands.
+
+    >>> lax.rem(-7, 2)
+    Array(-1, dtype=int32, weak_type=True)"""
     return apply_nary(rem_p, x, y)
 
 
 def max(x: Any, y: Any) -> Any:
-    """The larger of two, NaN if either is; complex numbers by real, then imaginary part: `max(1.,
-    2.) == 2.`"""
+    """The larger of two elements, NaN if either is; complex numbers by real, then imaginary part.
+
+    Args:
+        x: Numbers.
+        y: Of the dtype and shape of `x`; numbers of Python are adapted.
+
+    Returns:
+        An array of the dtype and the shape of the operands.
+
+    >>> lax.max(jnp.array([1.0, 4.0]), 2.0)
+    Array([2., 4.], dtype=float32)"""
     return apply_nary(max_p, x, y)
 
 
 def min(x: Any, y: Any) -> Any:
-    """The smaller of two, NaN if either is; complex numbers by real, then imaginary part: `min(1.,
-    2.) == 1.`"""
+    """The smaller of two elements, NaN if either is; complex numbers by real, then imaginary.
+
+    Args:
+        x: Numbers.
+        y: Of the dtype and shape of `x`; numbers of Python are adapted.
+
+    Returns:
+        An array of the dtype and the shape of the operands.
+
+    >>> lax.min(jnp.array([1.0, 4.0]), 2.0)
+    Array([1., 2.], dtype=float32)"""
     return apply_nary(min_p, x, y)
 
 
 def pow(x: Any, y: Any) -> Any:
-    """`x` to the power `y`, which is of the dtype of `x` or an integer: `pow(2., 3) == 8.`"""
+    """Each element to a power.
+
+    Args:
+        x: The base.
+        y: The exponent, of the dtype of `x` or integers.
+
+    Returns:
+        An array of the dtype and the shape of the operands.
+
+    >>> lax.pow(jnp.array([2.0, 3.0]), 2)
+    Array([4., 9.], dtype=float32)"""
     x, y = operand(x), operand(y)
     if (isinstance(y, int) and not isinstance(y, bool)) or is_integer(typeof(y).dtype):
         x = float(x) if isinstance(x, int) else x
@@ -424,18 +544,46 @@ def pow(x: Any, y: Any) -> Any:
 
 
 def integer_pow(x: Any, y: int) -> Any:
-    """`x` to the power of a Python int: `integer_pow(2., -1) == .5`"""
+    """Each element to the power of an int.
+
+    Args:
+        x: Numbers.
+        y: An int of Python, which may be negative for numbers that are no integers.
+
+    Returns:
+        An array of the dtype and the shape of the operands.
+
+    >>> lax.integer_pow(2.0, -1)
+    Array(0.5, dtype=float32, weak_type=True)"""
     return apply_unary(integer_pow_p, x, y=operator.index(y))
 
 
 def reciprocal(x: Any) -> Any:
-    """`1 / x`: `reciprocal(4.) == .25`"""
+    """1 over each element.
+
+    Args:
+        x: Numbers.
+
+    Returns:
+        An array of the dtype and the shape of the operands.
+
+    >>> lax.reciprocal(4.0)
+    Array(0.25, dtype=float32, weak_type=True)"""
     return integer_pow(x, -1)
 
 
 def nextafter(x1: Any, x2: Any) -> Any:
-    """The next floating-point number after `x1` in the direction of `x2`: `nextafter(0., 1.) ==
-    1e-45`"""
+    """The next floating-point number in the direction of another one.
+
+    Args:
+        x1: Where to start.
+        x2: The direction, of the dtype and shape of `x1`.
+
+    Returns:
+        An array of the dtype and the shape of the operands.
+
+    >>> lax.nextafter(1.0, 2.0) > 1.0
+    Array(True, dtype=bool, weak_type=True)"""
     return apply_nary(nextafter_p, x1, x2)
 
 

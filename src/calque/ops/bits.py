@@ -98,46 +98,132 @@ clz_p = unary("clz", INT, _clz, None)
 
 
 def bitwise_and(x: Any, y: Any) -> Any:
-    """The bits that are set in both: `bitwise_and(6, 3) == 2`"""
+    """The bits that are set in both operands.
+
+    Args:
+        x: Integers, or booleans.
+        y: Of the dtype and shape of `x`; numbers of Python are adapted.
+
+    Returns:
+        An array of the dtype and the shape of the operands.
+
+    >>> lax.bitwise_and(6, 3)
+    Array(2, dtype=int32, weak_type=True)"""
     return apply_nary(and_p, x, y)
 
 
 def bitwise_or(x: Any, y: Any) -> Any:
-    """The bits that are set in either: `bitwise_or(6, 3) == 7`"""
+    """The bits that are set in either operand.
+
+    Args:
+        x: Integers, or booleans.
+        y: Of the dtype and shape of `x`; numbers of Python are adapted.
+
+    Returns:
+        An array of the dtype and the shape of the operands.
+
+    >>> lax.bitwise_or(6, 3)
+    Array(7, dtype=int32, weak_type=True)"""
     return apply_nary(or_p, x, y)
 
 
 def bitwise_xor(x: Any, y: Any) -> Any:
-    """The bits that are set in one of the two: `bitwise_xor(6, 3) == 5`"""
+    """The bits that are set in exactly one of the operands.
+
+    Args:
+        x: Integers, or booleans.
+        y: Of the dtype and shape of `x`; numbers of Python are adapted.
+
+    Returns:
+        An array of the dtype and the shape of the operands.
+
+    >>> lax.bitwise_xor(6, 3)
+    Array(5, dtype=int32, weak_type=True)"""
     return apply_nary(xor_p, x, y)
 
 
 def bitwise_not(x: Any) -> Any:
-    """Every bit turned over: `bitwise_not(0) == -1`"""
+    """Every bit turned over; of booleans the opposite.
+
+    Args:
+        x: Integers, or booleans.
+
+    Returns:
+        An array of the dtype and the shape of the operands.
+
+    >>> lax.bitwise_not(jnp.array([0, 5]))
+    Array([-1, -6], dtype=int32)"""
     return apply_unary(not_p, x)
 
 
 def shift_left(x: Any, y: Any) -> Any:
-    """`x * 2**y`, and 0 when `y` is not below the width: `shift_left(1, 3) == 8`"""
+    """The bits of `x` moved up: x * 2**y, and 0 when `y` is not below the width of the type.
+
+    Args:
+        x: Integers.
+        y: How far, of the dtype and shape of `x`.
+
+    Returns:
+        An array of the dtype and the shape of the operands.
+
+    >>> lax.shift_left(1, 3)
+    Array(8, dtype=int32, weak_type=True)"""
     return apply_nary(shift_left_p, x, y)
 
 
 def shift_right_logical(x: Any, y: Any) -> Any:
-    """The bits of `x` moved down, zeros moving in: `shift_right_logical(-1, 28) == 15` for int32"""
+    """The bits of `x` moved down, with zeros moving in.
+
+    Args:
+        x: Integers.
+        y: How far, of the dtype and shape of `x`.
+
+    Returns:
+        An array of the dtype and the shape of the operands.
+
+    >>> lax.shift_right_logical(-1, 28)
+    Array(15, dtype=int32, weak_type=True)"""
     return apply_nary(shift_right_logical_p, x, y)
 
 
 def shift_right_arithmetic(x: Any, y: Any) -> Any:
-    """The bits of `x` moved down, copies of the sign moving in: `shift_right_arithmetic(-8, 1) ==
-    -4`"""
+    """The bits of `x` moved down, with copies of the sign moving in.
+
+    Args:
+        x: Integers.
+        y: How far, of the dtype and shape of `x`.
+
+    Returns:
+        An array of the dtype and the shape of the operands.
+
+    >>> lax.shift_right_arithmetic(-8, 1)
+    Array(-4, dtype=int32, weak_type=True)"""
     return apply_nary(shift_right_arithmetic_p, x, y)
 
 
 def population_count(x: Any) -> Any:
-    """How many bits are set: `population_count(7) == 3`"""
+    """How many bits of each element are set.
+
+    Args:
+        x: Integers.
+
+    Returns:
+        An array of the dtype and the shape of the operands.
+
+    >>> lax.population_count(7)
+    Array(3, dtype=int32, weak_type=True)"""
     return apply_unary(population_count_p, x)
 
 
 def clz(x: Any) -> Any:
-    """How many zeros the highest set bit has above it: `clz(1) == 31` for int32"""
+    """How many zeros each element has above its highest set bit.
+
+    Args:
+        x: Integers.
+
+    Returns:
+        An array of the dtype and the shape of the operands.
+
+    >>> lax.clz(jnp.int32(1))
+    Array(31, dtype=int32)"""
     return apply_unary(clz_p, x)

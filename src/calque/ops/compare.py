@@ -241,53 +241,140 @@ clamp_p = Primitive(
 
 
 def eq(x: Any, y: Any) -> Any:
-    """Whether `x` and `y` are equal: `eq(1., 1.) == True`"""
+    """Whether the elements of `x` and `y` are equal. NaN equals nothing.
+
+    Args:
+        x: Numbers of any dtype.
+        y: Of the dtype and shape of `x`; numbers of Python are adapted.
+
+    Returns:
+        An array of booleans, of the shape of the operands.
+
+    >>> lax.eq(jnp.array([1.0, 2.0]), jnp.array([1.0, 3.0]))
+    Array([ True, False], dtype=bool)"""
     return apply_nary(eq_p, x, y)
 
 
 def ne(x: Any, y: Any) -> Any:
-    """Whether `x` and `y` differ. NaN differs from everything: `ne(1., 2.) == True`"""
+    """Whether the elements of `x` and `y` differ. NaN differs from everything.
+
+    Args:
+        x: Numbers of any dtype.
+        y: Of the dtype and shape of `x`; numbers of Python are adapted.
+
+    Returns:
+        An array of booleans, of the shape of the operands.
+
+    >>> lax.ne(jnp.array([1.0, 2.0]), jnp.array([1.0, 3.0]))
+    Array([False,  True], dtype=bool)"""
     return apply_nary(ne_p, x, y)
 
 
 def lt(x: Any, y: Any) -> Any:
-    """Whether `x` is less than `y`: `lt(1., 2.) == True`"""
+    """Whether the elements of `x` are less than those of `y`.
+
+    Args:
+        x: Numbers of any dtype.
+        y: Of the dtype and shape of `x`; numbers of Python are adapted.
+
+    Returns:
+        An array of booleans, of the shape of the operands.
+
+    >>> lax.lt(jnp.array([1.0, 2.0]), jnp.array([2.0, 2.0]))
+    Array([ True, False], dtype=bool)"""
     return apply_nary(lt_p, x, y)
 
 
 def le(x: Any, y: Any) -> Any:
-    """Whether `x` is less than or equal to `y`: `le(1., 1.) == True`"""
+    """Whether the elements of `x` are less than or equal to those of `y`.
+
+    Args:
+        x: Numbers of any dtype.
+        y: Of the dtype and shape of `x`; numbers of Python are adapted.
+
+    Returns:
+        An array of booleans, of the shape of the operands.
+
+    >>> lax.le(jnp.array([1.0, 2.0]), jnp.array([2.0, 2.0]))
+    Array([ True,  True], dtype=bool)"""
     return apply_nary(le_p, x, y)
 
 
 def gt(x: Any, y: Any) -> Any:
-    """Whether `x` is greater than `y`: `gt(2., 1.) == True`"""
+    """Whether the elements of `x` are greater than those of `y`.
+
+    Args:
+        x: Numbers of any dtype.
+        y: Of the dtype and shape of `x`; numbers of Python are adapted.
+
+    Returns:
+        An array of booleans, of the shape of the operands.
+
+    >>> lax.gt(jnp.array([3.0, 2.0]), jnp.array([2.0, 2.0]))
+    Array([ True, False], dtype=bool)"""
     return apply_nary(gt_p, x, y)
 
 
 def ge(x: Any, y: Any) -> Any:
-    """Whether `x` is greater than or equal to `y`: `ge(1., 1.) == True`"""
+    """Whether the elements of `x` are greater than or equal to those of `y`.
+
+    Args:
+        x: Numbers of any dtype.
+        y: Of the dtype and shape of `x`; numbers of Python are adapted.
+
+    Returns:
+        An array of booleans, of the shape of the operands.
+
+    >>> lax.ge(jnp.array([3.0, 2.0]), jnp.array([2.0, 2.0]))
+    Array([ True,  True], dtype=bool)"""
     return apply_nary(ge_p, x, y)
 
 
 def select_n(which: Any, *cases: Any) -> Any:
-    """Where `which` is i, take the element of `cases[i]`; False is 0: `select_n(True, 1., 2.) ==
-    2.`
+    """Takes each element from one of several arrays; another array says from which.
 
-    `which` is a boolean with two cases or an int32 with any number, a scalar or of the shape of the
-    cases.
-    """
+    Args:
+        which: Booleans for two cases (False is the first), or integers from 0 for any number of
+            them; a scalar, or of the shape of the cases.
+        *cases: Arrays of one shape and dtype, at least one.
+
+    Returns:
+        An array of the shape and dtype of the cases.
+
+    >>> lax.select_n(jnp.array([True, False]), jnp.array([1, 2]), jnp.array([10, 20]))
+    Array([10,  2], dtype=int32)"""
     if not cases:
         raise ValueError("select_n() must have at least one case")
     return select_n_p.bind(operand(which), *same_dtypes("select_n", [operand(c) for c in cases]))
 
 
 def select(pred: Any, on_true: Any, on_false: Any) -> Any:
-    """`on_true` where `pred` holds, `on_false` elsewhere: `select(True, 1., 2.) == 1.`"""
+    """Takes the elements of one array where a condition holds, and those of another elsewhere.
+
+    Args:
+        pred: Booleans: a scalar, or of the shape of the others.
+        on_true: What is taken where `pred` is True.
+        on_false: What is taken elsewhere, of the same shape and dtype.
+
+    Returns:
+        An array of that shape and dtype.
+
+    >>> lax.select(jnp.array([True, False]), jnp.array([1, 2]), jnp.array([10, 20]))
+    Array([ 1, 20], dtype=int32)"""
     return select_n(pred, on_false, on_true)
 
 
 def clamp(min: Any, x: Any, max: Any) -> Any:
-    """`x` brought between `min` and `max`, which are scalars or of its shape: `clamp(0., 1.5, 1.)
-    == 1.`"""
+    """Brings each element between two limits.
+
+    Args:
+        min: The lower limit: a scalar, or of the shape of `x`.
+        x: Numbers.
+        max: The upper limit, likewise.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    >>> lax.clamp(0.0, jnp.array([-1.0, 0.5, 2.0]), 1.0)
+    Array([0. , 0.5, 1. ], dtype=float32)"""
     return clamp_p.bind(*same_dtypes("clamp", [operand(min), operand(x), operand(max)]))

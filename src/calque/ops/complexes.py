@@ -87,22 +87,59 @@ conj_p = unary(
 
 
 def real(x: Any) -> Any:
-    """The real part: `real(3+4j) == 3.`"""
+    """The real part of each element.
+
+    Args:
+        x: Complex numbers.
+
+    Returns:
+        An array of the floating-point dtype of the parts.
+
+    >>> lax.real(3 + 4j)
+    Array(3., dtype=float32, weak_type=True)"""
     return apply_unary(real_p, x)
 
 
 def imag(x: Any) -> Any:
-    """The imaginary part: `imag(3+4j) == 4.`"""
+    """The imaginary part of each element.
+
+    Args:
+        x: Complex numbers.
+
+    Returns:
+        An array of the floating-point dtype of the parts.
+
+    >>> lax.imag(3 + 4j)
+    Array(4., dtype=float32, weak_type=True)"""
     return apply_unary(imag_p, x)
 
 
 def complex(x: Any, y: Any) -> Any:
-    """The complex number `x + y i`, from float32 or float64 parts: `complex(3., 4.) == 3+4j`"""
+    """The complex numbers of these parts.
+
+    Args:
+        x: The real parts, of dtype float32 or float64.
+        y: The imaginary parts, of the same dtype and shape.
+
+    Returns:
+        An array of dtype complex64 or complex128.
+
+    >>> lax.complex(3.0, 4.0)
+    Array(3.+4.j, dtype=complex64, weak_type=True)"""
     return apply_nary(complex_p, x, y)
 
 
 def conj(x: Any) -> Any:
-    """The complex conjugate, as a complex number also for real `x`: `conj(3+4j) == 3-4j`"""
+    """The complex conjugate of each element.
+
+    Args:
+        x: Complex numbers, or real ones.
+
+    Returns:
+        An array of complex numbers, also for real ones.
+
+    >>> lax.conj(3 + 4j)
+    Array(3.-4.j, dtype=complex64, weak_type=True)"""
     x = operand(x)
     return conj_p.bind(x, input_dtype=typeof(x).dtype)
 

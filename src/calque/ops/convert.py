@@ -33,8 +33,16 @@ from calque.ops.kinds import linear_unary, not_linear, unary, wide
 
 
 def dtype(x: Any) -> Any:
-    """The dtype of a value, or that which a type stands for: `dtype(1.0) == dtype(float) ==
-    float32`"""
+    """Gives the dtype of a value, or the one that a type stands for.
+
+    Args:
+        x: An array, a number, a type, or the name of a dtype.
+
+    Returns:
+        A dtype.
+
+    >>> lax.dtype(1.0), lax.dtype(int)
+    (dtype('float32'), dtype('int32'))"""
     if x is None:
         raise ValueError(f"Invalid argument to dtype: {x}.")
     if isinstance(x, (type, str, np.dtype)) or is_extended(x):
@@ -244,10 +252,18 @@ optimization_barrier_p = Primitive(
 
 
 def convert_element_type(operand: Any, new_dtype: Any) -> Any:
-    """`operand` with another dtype. Floats become integers by truncation; out of range they
-    saturate, NaN becomes 0.
+    """Gives the values in another dtype.
 
-    `convert_element_type(1.7, jnp.int32) == 1`"""
+    Args:
+        operand: Numbers.
+        new_dtype: The dtype. Floats become integers by truncation; out of range they saturate, and
+            NaN becomes 0. Integers wrap around.
+
+    Returns:
+        An array of the shape of `operand`, not weakly typed.
+
+    >>> lax.convert_element_type(jnp.array([1.7, -1.7]), jnp.int32)
+    Array([ 1, -1], dtype=int32)"""
     return converted_to(operand, canonicalize(new_dtype), weak_type=False)
 
 
@@ -277,10 +293,17 @@ def _python_converted(x: Any, dtype: Any) -> np.ndarray:
 
 
 def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
-    """The bits of `operand` read as another type. A narrower type adds a last dimension, a wider
-    one takes it away.
+    """Reads the bits of an array as another type.
 
-    `bitcast_convert_type(1.0, jnp.int32) == 0x3f800000`"""
+    Args:
+        operand: An array.
+        new_dtype: The dtype. A narrower one adds a last dimension, a wider one takes it away.
+
+    Returns:
+        An array.
+
+    >>> lax.bitcast_convert_type(1.0, jnp.int32)
+    Array(1065353216, dtype=int32)"""
     x, dtype = as_operand(operand), canonicalize(new_dtype)
     aval = typeof(x)
     return (
@@ -291,14 +314,30 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
 
 
 def stop_gradient(x: Any) -> Any:
-    """`x`, any pytree of arrays, as a constant to differentiation: `grad(lambda x: stop_gradient(x)
-    * x)(3.) == 3.`"""
+    """Makes values constants to differentiation.
+
+    Args:
+        x: A tree of arrays.
+
+    Returns:
+        The same values; their derivative is zero.
+
+    >>> jax.grad(lambda x: lax.stop_gradient(x) * x)(3.0)
+    Array(3., dtype=float32, weak_type=True)"""
     return pytrees.tree_map(lambda leaf: stop_gradient_p.bind(as_operand(leaf)), x)
 
 
 def optimization_barrier(operand: Any, /) -> Any:
-    """`operand`, any pytree of arrays, unchanged; what computes it is not merged with what uses
-    it."""
+    """Keeps what computes values apart from what uses them: neither is merged into the other.
+
+    Args:
+        operand: A tree of arrays.
+
+    Returns:
+        The same values.
+
+    >>> lax.optimization_barrier(jnp.arange(3))
+    Array([0, 1, 2], dtype=int32)"""
     leaves, tree = pytrees.flatten(operand)
     return (
         tree.unflatten(optimization_barrier_p.bind(*map(as_operand, leaves))) if leaves else operand

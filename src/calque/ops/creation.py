@@ -64,32 +64,53 @@ empty_p = Primitive(
 def iota(dtype: Any, size: int) -> Any:
     """The numbers 0, 1, ..., size - 1.
 
+    Args:
+        dtype: The dtype of the result.
+        size: How many.
+
+    Returns:
+        An array with one axis.
+
     >>> lax.iota(jnp.float32, 3)
-    Array([0., 1., 2.], dtype=float32)
-    """
+    Array([0., 1., 2.], dtype=float32)"""
     return broadcasted_iota(dtype, (size,), 0)
 
 
 def broadcasted_iota(
     dtype: Any, shape: Sequence[int], dimension: int, *, out_sharding: Any = None
 ) -> Any:
-    """An array of this shape whose elements count along one dimension.
+    """An array whose elements count along one dimension.
+
+    Args:
+        dtype: The dtype of the result.
+        shape: The size of each dimension.
+        dimension: The dimension along which they count; along all others they repeat.
+        out_sharding: How the result is laid out over devices; None leaves it open.
+
+    Returns:
+        An array of this shape.
 
     >>> lax.broadcasted_iota(jnp.int32, (2, 3), 1)
     Array([[0, 1, 2],
-           [0, 1, 2]], dtype=int32)
-    """
+           [0, 1, 2]], dtype=int32)"""
     shape = canonical_shape(shape)
     axis = canonical_axis(dimension, len(shape), "dimension")
     return do.iota(dtype=canonicalize(dtype), shape=shape, dimension=axis, sharding=out_sharding)
 
 
 def empty(shape: Sequence[int], dtype: Any, *, out_sharding: Any = None) -> Any:
-    """An array of this shape and dtype whose elements mean nothing (calque gives zeros).
+    """An array whose elements mean nothing. They are zeros.
+
+    Args:
+        shape: The size of each dimension.
+        dtype: The dtype of the result.
+        out_sharding: How the result is laid out over devices; None leaves it open.
+
+    Returns:
+        An array of this shape.
 
     >>> lax.empty((2,), jnp.float32).shape
-    (2,)
-    """
+    (2,)"""
     return do.empty(
         dtype=canonicalize(dtype), out_sharding=out_sharding, shape=canonical_shape(shape)
     )
@@ -113,11 +134,19 @@ def scalar_of(value: Any, dtype: Any, weak_type: bool = False) -> Any:
 
 
 def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Any:
-    """An array of this shape filled with a scalar.
+    """An array filled with a scalar.
 
-    >>> lax.full((2,), 7.)
-    Array([7., 7.], dtype=float32, weak_type=True)
-    """
+    Args:
+        shape: The size of each dimension.
+        fill_value: A number, or an array without axes.
+        dtype: The dtype; None takes that of `fill_value`.
+        sharding: How the result is laid out over devices; None leaves it open.
+
+    Returns:
+        An array of this shape.
+
+    >>> lax.full((2,), 7.0)
+    Array([7., 7.], dtype=float32, weak_type=True)"""
     shape = canonical_shape(shape)
     aval = typeof(fill_value)
     if aval.ndim:
@@ -144,11 +173,20 @@ def full_like(
     shape: Sequence[int] | None = None,
     sharding: Any = None,
 ) -> Any:
-    """An array like `x` (its shape and dtype, unless others are given) filled with a scalar.
+    """An array like another one, filled with a scalar.
 
-    >>> lax.full_like(jnp.arange(2.), 3)
-    Array([3., 3.], dtype=float32)
-    """
+    Args:
+        x: An array, or anything with a shape and a dtype.
+        fill_value: A number, or an array without axes.
+        dtype: The dtype; None takes that of `x`.
+        shape: The shape; None takes that of `x`.
+        sharding: How the result is laid out over devices; None leaves it open.
+
+    Returns:
+        An array.
+
+    >>> lax.full_like(jnp.arange(2.0), 3)
+    Array([3., 3.], dtype=float32)"""
     aval = (
         typeof(x) if not (hasattr(x, "shape") and hasattr(x, "dtype")) or hasattr(x, "aval") else x
     )

@@ -180,27 +180,82 @@ def _apply(prim: Primitive, x: Any, axis: int, reverse: bool) -> Any:
 
 
 def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
-    """Running sums along `axis`, from the end with `reverse`: `cumsum(jnp.array([1., 2., 3.])) ==
-    [1., 3., 6.]`"""
+    """Running sums along an axis.
+
+    Args:
+        operand: An array.
+        axis: The axis along which to go.
+        reverse: Whether to start from the end.
+
+    Returns:
+        An array of the shape and dtype of `operand`.
+
+    >>> lax.cumsum(jnp.array([1.0, 2.0, 3.0]))
+    Array([1., 3., 6.], dtype=float32)
+    >>> lax.cumsum(jnp.array([1.0, 2.0, 3.0]), reverse=True)
+    Array([6., 5., 3.], dtype=float32)"""
     return _apply(cumsum_p, operand, axis, reverse)
 
 
 def cumprod(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
-    """Running products along `axis`: `cumprod(jnp.array([1., 2., 3.])) == [1., 2., 6.]`"""
+    """Running products along an axis.
+
+    Args:
+        operand: An array.
+        axis: The axis along which to go.
+        reverse: Whether to start from the end.
+
+    Returns:
+        An array of the shape and dtype of `operand`.
+
+    >>> lax.cumprod(jnp.array([1.0, 2.0, 3.0]))
+    Array([1., 2., 6.], dtype=float32)"""
     return _apply(cumprod_p, operand, axis, reverse)
 
 
 def cummax(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
-    """Running maxima along `axis`: `cummax(jnp.array([1., 3., 2.])) == [1., 3., 3.]`"""
+    """Running maxima along an axis; NaN from the first NaN on.
+
+    Args:
+        operand: An array.
+        axis: The axis along which to go.
+        reverse: Whether to start from the end.
+
+    Returns:
+        An array of the shape and dtype of `operand`.
+
+    >>> lax.cummax(jnp.array([1.0, 3.0, 2.0]))
+    Array([1., 3., 3.], dtype=float32)"""
     return _apply(cummax_p, operand, axis, reverse)
 
 
 def cummin(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
-    """Running minima along `axis`: `cummin(jnp.array([2., 3., 1.])) == [2., 2., 1.]`"""
+    """Running minima along an axis; NaN from the first NaN on.
+
+    Args:
+        operand: An array.
+        axis: The axis along which to go.
+        reverse: Whether to start from the end.
+
+    Returns:
+        An array of the shape and dtype of `operand`.
+
+    >>> lax.cummin(jnp.array([2.0, 3.0, 1.0]))
+    Array([2., 2., 1.], dtype=float32)"""
     return _apply(cummin_p, operand, axis, reverse)
 
 
 def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
-    """Running values of log(sum(exp(x))) along `axis`: `cumlogsumexp(jnp.zeros(2)) == [0.,
-    log(2.)]`"""
+    """Running values of log(sum(exp(x))) along an axis, without overflow.
+
+    Args:
+        operand: An array.
+        axis: The axis along which to go.
+        reverse: Whether to start from the end.
+
+    Returns:
+        An array of the shape and dtype of `operand`.
+
+    >>> lax.cumlogsumexp(jnp.zeros(3))
+    Array([0.       , 0.69314..., 1.09861...], dtype=float32)"""
     return _apply(cumlogsumexp_p, operand, axis, reverse)

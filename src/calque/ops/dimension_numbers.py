@@ -16,11 +16,17 @@ Dims = tuple[int, ...]
 class GatherDimensionNumbers(NamedTuple):
     """Which dimensions of the operand, the indices and the result of `gather` belong together.
 
-    offset_dims              dimensions of the result that run through the slices
-    collapsed_slice_dims     operand dimensions, of slice size 1, that the result does not have
-    start_index_map          operand dimension that each entry of an index vector points into
-    operand_batching_dims    operand dimensions that are walked together with the indices' batch
-    dimensions ... start_indices_batching_dims   ... these ones"""
+    Args:
+        offset_dims: Dimensions of the result that run through the slices.
+        collapsed_slice_dims: Dimensions of the operand, of slice size 1, that the result does not
+            have.
+        start_index_map: The dimension of the operand that each entry of a position points into.
+        operand_batching_dims: Dimensions of the operand that are walked together with those of the
+            indices.
+        start_indices_batching_dims: These dimensions of the indices.
+
+    >>> lax.GatherDimensionNumbers((1,), (0,), (0,)).offset_dims
+    (1,)"""
 
     offset_dims: Dims
     collapsed_slice_dims: Dims
@@ -30,12 +36,20 @@ class GatherDimensionNumbers(NamedTuple):
 
 
 class ScatterDimensionNumbers(NamedTuple):
-    """As GatherDimensionNumbers, for the updates of `scatter`.
+    """Which dimensions of the operand, the indices and the updates of `scatter` belong together.
 
-    update_window_dims            dimensions of the updates that run through the windows
-    inserted_window_dims          operand dimensions, of window size 1, that the updates do not have
-    scatter_dims_to_operand_dims  operand dimension that each entry of an index vector points into
-    """
+    Args:
+        update_window_dims: Dimensions of the updates that run through the windows.
+        inserted_window_dims: Dimensions of the operand, of window size 1, that the updates do not
+            have.
+        scatter_dims_to_operand_dims: The dimension of the operand that each entry of a position
+            points into.
+        operand_batching_dims: Dimensions of the operand that are walked together with those of the
+            indices.
+        scatter_indices_batching_dims: These dimensions of the indices.
+
+    >>> lax.ScatterDimensionNumbers((), (0,), (0,)).inserted_window_dims
+    (0,)"""
 
     update_window_dims: Dims
     inserted_window_dims: Dims
@@ -59,8 +73,17 @@ class GatherScatterMode(enum.Enum):
 
     @staticmethod
     def from_any(s: str | GatherScatterMode | None) -> GatherScatterMode:
-        """The mode with this name: "clip", "fill", "drop" or "promise_in_bounds"; None is
-        "fill"."""
+        """Gives the mode with a name.
+
+        Args:
+            s: "clip", "fill", "drop", "promise_in_bounds", or None for "fill"; a mode is given
+                back.
+
+        Returns:
+            A GatherScatterMode.
+
+        >>> lax.GatherScatterMode.from_any("clip").name
+        'CLIP'"""
         if isinstance(s, GatherScatterMode):
             return s
         try:
@@ -79,8 +102,15 @@ _MODES: Final[dict[str | None, GatherScatterMode]] = {
 
 
 class ConvDimensionNumbers(NamedTuple):
-    """The layout of a convolution: for each array the positions of (batch, feature, *spatial); of
-    the kernel (out feature, in feature, *spatial)."""
+    """The layout of a convolution, by the positions of dimensions.
+
+    Args:
+        lhs_spec: Of the operand: (batch, feature, *spatial).
+        rhs_spec: Of the kernel: (out feature, in feature, *spatial).
+        out_spec: Of the result: (batch, feature, *spatial).
+
+    >>> lax.ConvDimensionNumbers((0, 3, 1, 2), (3, 2, 0, 1), (0, 3, 1, 2)).out_spec
+    (0, 3, 1, 2)"""
 
     lhs_spec: Dims
     rhs_spec: Dims
@@ -88,8 +118,16 @@ class ConvDimensionNumbers(NamedTuple):
 
 
 class RaggedDotDimensionNumbers(NamedTuple):
-    """The dimensions of `ragged_dot_general`: those of a dot, which dimension of lhs is ragged,
-    which of rhs lists the groups."""
+    """The dimensions of `ragged_dot_general`.
+
+    Args:
+        dot_dimension_numbers: Those of a `dot_general`.
+        lhs_ragged_dimensions: The dimension of lhs that is cut into groups.
+        rhs_group_dimensions: The dimension of rhs that lists the groups.
+
+    >>> numbers = lax.RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,))
+    >>> numbers.lhs_ragged_dimensions
+    (0,)"""
 
     dot_dimension_numbers: Any
     lhs_ragged_dimensions: Dims
@@ -121,8 +159,19 @@ class Precision(enum.Enum):
 
 
 class DotAlgorithm(NamedTuple):
-    """An algorithm for dot products, by the dtypes of its parts. calque's products accumulate at
-    least this exactly."""
+    """An algorithm for dot products, by the dtypes of its parts. Products add at least so exactly.
+
+    Args:
+        lhs_precision_type: What the left operand is rounded to.
+        rhs_precision_type: What the right operand is rounded to.
+        accumulation_type: What is added in.
+        lhs_component_count: Into how many parts the left operand is split.
+        rhs_component_count: Into how many parts the right operand is split.
+        num_primitive_operations: How many products of parts are added.
+        allow_imprecise_accumulation: Whether sums may lose digits.
+
+    >>> lax.DotAlgorithm(np.float32, np.float32, np.float32).num_primitive_operations
+    1"""
 
     lhs_precision_type: Any
     rhs_precision_type: Any

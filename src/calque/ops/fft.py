@@ -128,11 +128,20 @@ def _fft_type(fft_type: Any) -> FftType:
 
 
 def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Any:
-    """The Fourier transform of `x` over its last `len(fft_lengths)` dimensions.
+    """Gives the Fourier transform over the last dimensions.
+
+    Args:
+        x: An array; real for "RFFT", otherwise complex (real numbers are converted).
+        fft_type: "FFT", "IFFT" (the inverse), "RFFT" (of real numbers, half of the result) or
+            "IRFFT" (its inverse), or an `FftType`.
+        fft_lengths: The sizes of the dimensions that are transformed, from one to three; of real
+            transforms, those of the real side.
+
+    Returns:
+        An array of complex numbers; of real ones for "IRFFT".
 
     >>> lax.fft(jnp.ones(4), "RFFT", (4,))
-    Array([4.+0.j, 0.+0.j, 0.+0.j], dtype=complex64)
-    """
+    Array([4.+0.j, 0.+0.j, 0.+0.j], dtype=complex64)"""
     kind, lengths = _fft_type(fft_type), canonical_shape(fft_lengths, "fft_lengths")
     x = as_operand(x)
     dtype = typeof(x).dtype

@@ -399,15 +399,28 @@ def gather(
     mode: str | GatherScatterMode | None = None,
     fill_value: Any = None,
 ) -> Any:
-    """Slices of `operand` that start where `start_indices` say. The last dimension of
-    `start_indices` holds index vectors.
+    """Gives slices of an array that start at given positions.
 
-    >>> rows = lax.GatherDimensionNumbers(offset_dims=(1,), collapsed_slice_dims=(0,),
-    ...     start_index_map=(0,))
+    Args:
+        operand: An array.
+        start_indices: Integers; the last dimension holds the position of one slice.
+        dimension_numbers: How the dimensions of operand, indices and result belong together.
+        slice_sizes: The size of a slice, for each dimension of `operand`.
+        unique_indices: A promise that no slice comes twice.
+        indices_are_sorted: A promise that the positions come in order.
+        mode: What happens to slices that are not inside: "clip" moves them, "fill" gives
+            `fill_value`, and "promise_in_bounds", which None means, says that there are none (they
+            are moved).
+        fill_value: The value for "fill"; None means NaN for floats, the least signed and the
+            largest unsigned integer.
+
+    Returns:
+        An array.
+
+    >>> rows = lax.GatherDimensionNumbers((1,), collapsed_slice_dims=(0,), start_index_map=(0,))
     >>> lax.gather(jnp.arange(6).reshape(3, 2), jnp.array([[2], [0]]), rows, (1, 2))
     Array([[4, 5],
-           [0, 1]], dtype=int32)
-    """
+           [0, 1]], dtype=int32)"""
     operand, start_indices = as_operand(operand), index_operand(start_indices)
     # the default is what JAX's is: a promise, which out-of-bounds indices break without harm
     parsed = (
@@ -431,12 +444,19 @@ def gather(
 
 
 def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
-    """The elements of `src` at the positions `idxs`, one array of positions for each of `axes`.
+    """Gives the elements of an array at positions along some axes.
+
+    Args:
+        src: An array.
+        idxs: An array of positions for each of `axes`, of one shape. They count modulo the size.
+        axes: The axes.
+
+    Returns:
+        An array: the shape of the positions, then the other axes of `src`.
 
     >>> lax.index_take(jnp.array([[1, 2], [3, 4]]), (jnp.array([1, 0]),), (0,))
     Array([[3, 4],
-           [1, 2]], dtype=int32)
-    """
+           [1, 2]], dtype=int32)"""
     src, columns = as_operand(src), [as_operand(i) for i in idxs]
     shape = typeof(src).shape
     vectors = [

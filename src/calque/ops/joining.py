@@ -99,11 +99,17 @@ concatenate_p = Primitive(
 
 
 def concatenate(operands: Sequence[Any], dimension: int) -> Any:
-    """The operands one after the other along a dimension.
+    """Puts arrays one after the other along a dimension.
+
+    Args:
+        operands: Arrays of one dtype, whose shapes differ in this dimension only.
+        dimension: The dimension.
+
+    Returns:
+        An array.
 
     >>> lax.concatenate([jnp.array([1, 2]), jnp.array([3])], 0)
-    Array([1, 2, 3], dtype=int32)
-    """
+    Array([1, 2, 3], dtype=int32)"""
     if len(operands) == 0:
         raise ValueError("concatenate requires a non-empty sequences of arrays")
     if len(operands) == 1 and isinstance(operands[0], VALUES):
@@ -223,12 +229,19 @@ pad_p = Primitive(
 
 
 def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Any:
-    """`operand` with padding: for each dimension how much before, after and between its elements.
-    Negative padding cuts.
+    """Surrounds an array with a value, and puts it between the elements.
 
-    >>> lax.pad(jnp.array([1., 2.]), 0., ((1, 0, 1),))
-    Array([0., 1., 0., 2.], dtype=float32)
-    """
+    Args:
+        operand: An array.
+        padding_value: The value, an array without axes of the same dtype.
+        padding_config: For each dimension (how much before, how much after, how much between two
+            elements). Negative numbers before and after cut.
+
+    Returns:
+        An array.
+
+    >>> lax.pad(jnp.array([1.0, 2.0]), 0.0, ((1, 0, 1),))
+    Array([0., 1., 0., 2.], dtype=float32)"""
     operand, padding_value = common.same_dtypes(
         "pad", [as_operand(operand), as_operand(padding_value)]
     )
@@ -266,11 +279,17 @@ rev_p = Primitive(
 
 
 def rev(operand: Any, dimensions: Sequence[int]) -> Any:
-    """`operand` with the order of its elements reversed along these dimensions.
+    """Turns the order of the elements around.
+
+    Args:
+        operand: An array.
+        dimensions: The dimensions along which it is turned.
+
+    Returns:
+        An array of the same shape.
 
     >>> lax.rev(jnp.arange(3), (0,))
-    Array([2, 1, 0], dtype=int32)
-    """
+    Array([2, 1, 0], dtype=int32)"""
     return do.rev(as_operand(operand), dimensions=canonical_shape(dimensions, "dimensions"))
 
 
@@ -312,11 +331,17 @@ tile_p = Primitive(
 
 
 def tile(operand: Any, reps: Sequence[int]) -> Any:
-    """`operand` laid side by side `reps[i]` times along dimension `i`.
+    """Lays copies of an array side by side.
+
+    Args:
+        operand: An array.
+        reps: How often, for each dimension.
+
+    Returns:
+        An array.
 
     >>> lax.tile(jnp.array([1, 2]), (2,))
-    Array([1, 2, 1, 2], dtype=int32)
-    """
+    Array([1, 2, 1, 2], dtype=int32)"""
     return do.tile(as_operand(operand), reps=canonical_shape(reps, "reps"))
 
 
@@ -377,11 +402,18 @@ split_p = Primitive(
 
 
 def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
-    """Consecutive pieces of `operand` of these sizes along an axis.
+    """Cuts an array into consecutive pieces.
 
-    >>> [x.shape for x in lax.split(jnp.zeros(5), (2, 3))]
-    [(2,), (3,)]
-    """
+    Args:
+        operand: An array.
+        sizes: The sizes of the pieces; their sum is the size of the axis.
+        axis: The axis along which to cut.
+
+    Returns:
+        A list of arrays.
+
+    >>> lax.split(jnp.arange(5), (2, 3))
+    [Array([0, 1], dtype=int32), Array([2, 3, 4], dtype=int32)]"""
     operand = as_operand(operand)
     return do.split(
         operand,
@@ -466,11 +498,18 @@ unstack_p = Primitive(
 
 
 def stack(operands: Sequence[Any], axis: int = 0) -> Any:
-    """The operands, which have one shape, side by side along a new axis.
+    """Puts arrays side by side along a new axis.
 
-    >>> lax.stack([jnp.zeros(3), jnp.ones(3)]).shape
-    (2, 3)
-    """
+    Args:
+        operands: Arrays of one shape and dtype.
+        axis: Where the new axis stands in the result.
+
+    Returns:
+        An array.
+
+    >>> lax.stack([jnp.zeros(2), jnp.ones(2)])
+    Array([[0., 0.],
+           [1., 1.]], dtype=float32)"""
     if len(operands) == 0:
         raise ValueError("stack requires a non-empty sequence of arrays")
     xs = [as_operand(x) for x in operands]
@@ -478,10 +517,16 @@ def stack(operands: Sequence[Any], axis: int = 0) -> Any:
 
 
 def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
-    """The slices of `x` along an axis, which they do not have any more.
+    """Gives the slices of an array along an axis, without that axis.
+
+    Args:
+        x: An array.
+        axis: The axis.
+
+    Returns:
+        A tuple of arrays.
 
     >>> lax.unstack(jnp.array([[1, 2], [3, 4]]))
-    (Array([1, 2], dtype=int32), Array([3, 4], dtype=int32))
-    """
+    (Array([1, 2], dtype=int32), Array([3, 4], dtype=int32))"""
     x = as_operand(x)
     return tuple(do.unstack(x, axis=canonical_axis(axis, typeof(x).ndim)))

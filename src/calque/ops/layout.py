@@ -4,7 +4,6 @@ collapse, ...)."""
 
 from __future__ import annotations
 
-import functools
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,11 +11,9 @@ from typing import Any
 import numpy as np
 
 from calque.core.avals import ShapedArray
-from calque.core.dims import as_size, surely_equal, surely_less
-from calque.core.dtypes import canonicalize
+from calque.core.dims import as_size, surely_equal
 from calque.core.primitives import NotApplicable, Primitive, UndefinedPrimal, Zero, do
 from calque.core.trace import VALUES, typeof
-from calque.ops import common
 from calque.ops.common import instantiate, move, zero_like
 from calque.ops.common import operand as as_operand
 
@@ -197,13 +194,21 @@ def broadcast_in_dim(
     *,
     out_sharding: Any = None,
 ) -> Any:
-    """Repeat `operand` so that it has `shape`; its dimension `i` becomes dimension
-    `broadcast_dimensions[i]` of the result.
+    """Repeats an array so that it has a shape.
 
-    >>> lax.broadcast_in_dim(jnp.array([1., 2.]), (2, 3), (0,))
+    Args:
+        operand: An array.
+        shape: The shape of the result.
+        broadcast_dimensions: For each dimension of `operand` the one of the result that it becomes,
+            in ascending order. Its size is that of the result, or 1.
+        out_sharding: How the result is laid out over devices; None leaves it open.
+
+    Returns:
+        An array of this shape.
+
+    >>> lax.broadcast_in_dim(jnp.array([1.0, 2.0]), (2, 3), (0,))
     Array([[1., 1., 1.],
-           [2., 2., 2.]], dtype=float32)
-    """
+           [2., 2., 2.]], dtype=float32)"""
     shape = canonical_shape(shape)
     dims = canonical_shape(broadcast_dimensions, "broadcast_dimensions")
     operand = as_operand(operand)
@@ -310,14 +315,22 @@ def reshape(
     *,
     out_sharding: Any = None,
 ) -> Any:
-    """The elements of `operand`, in row-major order, in a new shape. `dimensions` is the order in
-    which to read its dimensions.
+    """Gives the elements, in row-major order, in a new shape.
+
+    Args:
+        operand: An array.
+        new_sizes: The shape of the result; no size may be -1.
+        dimensions: The order in which to read the dimensions of `operand`; None reads them as they
+            are.
+        out_sharding: How the result is laid out over devices; None leaves it open.
+
+    Returns:
+        An array of this shape.
 
     >>> lax.reshape(jnp.arange(6), (3, 2))
     Array([[0, 1],
            [2, 3],
-           [4, 5]], dtype=int32)
-    """
+           [4, 5]], dtype=int32)"""
     shape = canonical_shape(new_sizes, "new_sizes")
     if any(d < 0 for d in shape):
         raise TypeError(f"reshape new_sizes must all be positive, got {shape}.")
@@ -364,12 +377,17 @@ transpose_p = Primitive(
 
 
 def transpose(operand: Any, permutation: Sequence[int]) -> Any:
-    """`operand` with its dimensions in another order: dimension `i` of the result is dimension
-    `permutation[i]` of `operand`.
+    """Gives the array with its dimensions in another order.
 
-    >>> lax.transpose(jnp.zeros((2, 3)), (1, 0)).shape
-    (3, 2)
-    """
+    Args:
+        operand: An array.
+        permutation: For each dimension of the result the one of `operand` that it is.
+
+    Returns:
+        An array.
+
+    >>> lax.transpose(jnp.zeros((2, 3, 4)), (2, 0, 1)).shape
+    (4, 2, 3)"""
     operand, order = as_operand(operand), canonical_shape(permutation, "permutation")
     if order == tuple(range(typeof(operand).ndim)) and _is_array(operand):
         return operand
@@ -415,11 +433,17 @@ squeeze_p = Primitive(
 
 
 def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
-    """`array` without these dimensions, which must have size 1.
+    """Takes dimensions of size 1 away.
+
+    Args:
+        array: An array.
+        dimensions: The dimensions; negative ones count from the end.
+
+    Returns:
+        An array.
 
     >>> lax.squeeze(jnp.zeros((1, 3)), (0,)).shape
-    (3,)
-    """
+    (3,)"""
     array = as_operand(array)
     ndim = typeof(array).ndim
     dims = tuple(sorted(canonical_axis(d, ndim) for d in dimensions))
@@ -427,11 +451,17 @@ def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
 
 
 def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
-    """`array` with new dimensions of size 1 at these places of the result.
+    """Adds dimensions of size 1.
+
+    Args:
+        array: An array.
+        dimensions: Where the new dimensions stand in the result; negative ones count from the end.
+
+    Returns:
+        An array.
 
     >>> lax.expand_dims(jnp.zeros(3), (0, 2)).shape
-    (1, 3, 1)
-    """
+    (1, 3, 1)"""
     array = as_operand(array)
     shape = typeof(array).shape
     ndim = len(shape) + len(dimensions)
@@ -444,92 +474,3 @@ def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
     sizes = iter(shape)
     out = tuple([1 if d in new else next(sizes) for d in range(ndim)])
     return do.broadcast_in_dim(array, shape=out, broadcast_dimensions=kept)
-
-
-# ---------------------------------------------------------------- lax functions written with them
-
-
-def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -> Any:
-    """Repeat `operand` along new leading dimensions of these sizes.
-
-    >>> lax.broadcast(jnp.zeros(3), (2,)).shape
-    (2, 3)
-    """
-    sizes = canonical_shape(sizes, "sizes")
-    aval = typeof(operand)
-    dims = tuple(range(len(sizes), len(sizes) + aval.ndim))
-    return broadcast_in_dim(operand, (*sizes, *aval.shape), dims, out_sharding=out_sharding)
-
-
-def broadcast_to_rank(x: Any, rank: int) -> Any:
-    """`x` with leading dimensions of size 1 until it has this rank.
-
-    >>> lax.broadcast_to_rank(jnp.zeros(3), 3).shape
-    (1, 1, 3)
-    """
-    ndim = typeof(x).ndim
-    return x if ndim == rank else expand_dims(x, range(rank - ndim))
-
-
-def broadcast_like(arr: Any, like_arr: Any) -> Any:
-    """`arr` broadcast, by NumPy's rules, to the shape of `like_arr`.
-
-    >>> lax.broadcast_like(jnp.zeros(3), jnp.zeros((2, 3))).shape
-    (2, 3)
-    """
-    shape, ndim = typeof(like_arr).shape, typeof(arr).ndim
-    return broadcast_in_dim(arr, shape, tuple(range(len(shape) - ndim, len(shape))))
-
-
-def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
-    """The shape to which arrays of these shapes broadcast together.
-
-    >>> lax.broadcast_shapes((2, 1), (3,))
-    (2, 3)
-    """
-    canonical = [canonical_shape(s) for s in shapes]
-    for s in canonical:
-        if any(surely_less(n, 0) for n in s):
-            raise TypeError(f"Only non-negative indices are allowed, got the shape {s}")
-    if len(canonical) == 1 or (canonical and all(s == canonical[0] for s in canonical)):
-        return canonical[0]
-    rank = max((len(s) for s in canonical), default=0)
-    out: list[Any] = []
-    for i in range(rank):
-        sizes = [as_size(s[i - rank + len(s)]) for s in shapes if i - rank + len(s) >= 0]
-        size = next((n for n in sizes if n != 1), 1)
-        if any(n != 1 and n != size for n in sizes):
-            raise ValueError(
-                f"Incompatible shapes for broadcasting: shapes={[tuple(s) for s in shapes]}"
-            )
-        out.append(size)
-    return tuple(out)
-
-
-def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Any:
-    """`operand` with the dimensions from `start_dimension` up to, without, `stop_dimension` merged
-    into one.
-
-    >>> lax.collapse(jnp.zeros((2, 3, 4)), 0, 2).shape
-    (6, 4)
-    """
-    shape = typeof(operand).shape
-    first, last, _ = slice(start_dimension, stop_dimension).indices(len(shape))
-    if last < first:
-        raise ValueError(
-            "Invalid dimension range passed to collapse:"
-            f" {shape}[{start_dimension}:{stop_dimension}]"
-        )
-    return reshape(operand, (*shape[:first], size_of(shape[first:last]), *shape[last:]))
-
-
-def shape_as_value(shape: Sequence[int]) -> Any:
-    """A shape as an array of integers.
-
-    >>> lax.shape_as_value((2, 3))
-    Array([2, 3], dtype=int32)
-    """
-    if len(shape) == 0:
-        return common.filled((0,), np.zeros((), canonicalize(int)))
-    parts = [common.filled((1,), np.asarray(operator.index(d), canonicalize(int))) for d in shape]
-    return functools.reduce(lambda a, b: do.concatenate(a, b, dimension=0), parts)

@@ -160,15 +160,28 @@ atan2_p = nary(
 
 
 class AccuracyMode(enum.Enum):
-    """How exact an elementary function must be. calque's are always within two units in the last
-    place."""
+    """How exact an elementary function must be. Results are within two units in the last place.
+
+    Returns:
+        An array of the shape and dtype of `x`."""
 
     HIGHEST = 1
     DEFAULT = 2
 
 
 class Tolerance(NamedTuple):
-    """An error that is allowed: absolute, relative, in units in the last place."""
+    """An error that is allowed: absolute, relative, in units in the last place.
+
+    Args:
+        atol: The absolute error.
+        rtol: The error relative to the result.
+        ulps: The error in units in the last place.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    >>> lax.Tolerance(rtol=1e-3)
+    Tolerance(atol=0.0, rtol=0.001, ulps=0)"""
 
     atol: float = 0.0
     rtol: float = 0.0
@@ -184,110 +197,355 @@ def _apply(prim: Primitive, x: Any, accuracy: Any) -> Any:
 
 
 def exp(x: Any, *, accuracy: Any = None) -> Any:
-    """`e` to the power `x`: `exp(0.) == 1.`"""
+    """The exponential of each element: e to the power `x`.
+
+    Args:
+        x: Real or complex numbers; other dtypes than floats and complex numbers are an error for
+            arrays.
+        accuracy: None, an `AccuracyMode` or a `Tolerance`. Results are within two units in the last
+            place in any case.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    >>> lax.exp(jnp.array([0.0, 1.0]))
+    Array([1.       , 2.71828...], dtype=float32)"""
     return _apply(exp_p, x, accuracy)
 
 
 def exp2(x: Any, *, accuracy: Any = None) -> Any:
-    """2 to the power `x`: `exp2(3.) == 8.`"""
+    """2 to the power of each element.
+
+    Args:
+        x: Real or complex numbers; other dtypes than floats and complex numbers are an error for
+            arrays.
+        accuracy: None, an `AccuracyMode` or a `Tolerance`. Results are within two units in the last
+            place in any case.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    >>> lax.exp2(jnp.array([3.0, -1.0]))
+    Array([8. , 0.5], dtype=float32)"""
     return _apply(exp2_p, x, accuracy)
 
 
 def expm1(x: Any, *, accuracy: Any = None) -> Any:
-    """`exp(x) - 1`, exact for small `x`: `expm1(0.) == 0.`"""
+    """The exponential of each element less 1, exact also where `x` is small.
+
+    Args:
+        x: Real or complex numbers; other dtypes than floats and complex numbers are an error for
+            arrays.
+        accuracy: None, an `AccuracyMode` or a `Tolerance`. Results are within two units in the last
+            place in any case.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    >>> lax.expm1(1e-6)
+    Array(1.00000...e-06, dtype=float32, weak_type=True)"""
     return _apply(expm1_p, x, accuracy)
 
 
 def log(x: Any, *, accuracy: Any = None) -> Any:
-    """The natural logarithm: `log(1.) == 0.`"""
+    """The natural logarithm of each element; NaN for negative reals, -inf for 0.
+
+    Args:
+        x: Real or complex numbers; other dtypes than floats and complex numbers are an error for
+            arrays.
+        accuracy: None, an `AccuracyMode` or a `Tolerance`. Results are within two units in the last
+            place in any case.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    >>> lax.log(jnp.array([1.0, 0.0]))
+    Array([  0., -inf], dtype=float32)"""
     return _apply(log_p, x, accuracy)
 
 
 def log1p(x: Any, *, accuracy: Any = None) -> Any:
-    """`log(1 + x)`, exact for small `x`: `log1p(0.) == 0.`"""
+    """The natural logarithm of 1 plus each element, exact also where `x` is small.
+
+    Args:
+        x: Real or complex numbers; other dtypes than floats and complex numbers are an error for
+            arrays.
+        accuracy: None, an `AccuracyMode` or a `Tolerance`. Results are within two units in the last
+            place in any case.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    >>> lax.log1p(1e-6)
+    Array(9.9999...e-07, dtype=float32, weak_type=True)"""
     return _apply(log1p_p, x, accuracy)
 
 
 def sqrt(x: Any, *, accuracy: Any = None) -> Any:
-    """The square root, NaN for negative reals: `sqrt(9.) == 3.`"""
+    """The square root of each element; NaN for negative reals.
+
+    Args:
+        x: Real or complex numbers; other dtypes than floats and complex numbers are an error for
+            arrays.
+        accuracy: None, an `AccuracyMode` or a `Tolerance`. Results are within two units in the last
+            place in any case.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    >>> lax.sqrt(jnp.array([9.0, 2.0]))
+    Array([3.       , 1.41421...], dtype=float32)"""
     return _apply(sqrt_p, x, accuracy)
 
 
 def rsqrt(x: Any, *, accuracy: Any = None) -> Any:
-    """`1 / sqrt(x)`: `rsqrt(4.) == .5`"""
+    """1 over the square root of each element.
+
+    Args:
+        x: Real or complex numbers; other dtypes than floats and complex numbers are an error for
+            arrays.
+        accuracy: None, an `AccuracyMode` or a `Tolerance`. Results are within two units in the last
+            place in any case.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    >>> lax.rsqrt(4.0)
+    Array(0.5, dtype=float32, weak_type=True)"""
     return _apply(rsqrt_p, x, accuracy)
 
 
 def cbrt(x: Any, *, accuracy: Any = None) -> Any:
-    """The real cube root: `cbrt(-8.) == -2.`"""
+    """The real cube root of each element.
+
+    Args:
+        x: Real numbers, of a floating-point dtype.
+        accuracy: None, an `AccuracyMode` or a `Tolerance`. Results are within two units in the last
+            place in any case.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    >>> lax.cbrt(-8.0)
+    Array(-2., dtype=float32, weak_type=True)"""
     return _apply(cbrt_p, x, accuracy)
 
 
 def logistic(x: Any, *, accuracy: Any = None) -> Any:
-    """The sigmoid `1 / (1 + exp(-x))`: `logistic(0.) == .5`"""
+    """The sigmoid of each element: 1 / (1 + exp(-x)).
+
+    Args:
+        x: Real or complex numbers; other dtypes than floats and complex numbers are an error for
+            arrays.
+        accuracy: None, an `AccuracyMode` or a `Tolerance`. Results are within two units in the last
+            place in any case.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    >>> lax.logistic(0.0)
+    Array(0.5, dtype=float32, weak_type=True)"""
     return _apply(logistic_p, x, accuracy)
 
 
 def sin(x: Any, *, accuracy: Any = None) -> Any:
-    """The sine of an angle in radians: `sin(0.) == 0.`"""
+    """The sine of each element, an angle in radians.
+
+    Args:
+        x: Real or complex numbers; other dtypes than floats and complex numbers are an error for
+            arrays.
+        accuracy: None, an `AccuracyMode` or a `Tolerance`. Results are within two units in the last
+            place in any case.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    >>> lax.sin(jnp.array([0.0, np.pi / 2]))
+    Array([0., 1.], dtype=float32)"""
     return _apply(sin_p, x, accuracy)
 
 
 def cos(x: Any, *, accuracy: Any = None) -> Any:
-    """The cosine of an angle in radians: `cos(0.) == 1.`"""
+    """The cosine of each element, an angle in radians.
+
+    Args:
+        x: Real or complex numbers; other dtypes than floats and complex numbers are an error for
+            arrays.
+        accuracy: None, an `AccuracyMode` or a `Tolerance`. Results are within two units in the last
+            place in any case.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    >>> lax.cos(0.0)
+    Array(1., dtype=float32, weak_type=True)"""
     return _apply(cos_p, x, accuracy)
 
 
 def tan(x: Any, *, accuracy: Any = None) -> Any:
-    """The tangent of an angle in radians: `tan(0.) == 0.`"""
+    """The tangent of each element, an angle in radians.
+
+    Args:
+        x: Real or complex numbers; other dtypes than floats and complex numbers are an error for
+            arrays.
+        accuracy: None, an `AccuracyMode` or a `Tolerance`. Results are within two units in the last
+            place in any case.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    >>> lax.tan(0.0)
+    Array(0., dtype=float32, weak_type=True)"""
     return _apply(tan_p, x, accuracy)
 
 
 def asin(x: Any) -> Any:
-    """The angle whose sine is `x`: `asin(0.) == 0.`"""
+    """The angle, in radians, whose sine is each element; NaN for reals outside of [-1, 1].
+
+    Args:
+        x: Real or complex numbers; other dtypes than floats and complex numbers are an error for
+            arrays.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    >>> lax.asin(1.0)
+    Array(1.57079..., dtype=float32, weak_type=True)"""
     return apply_unary(asin_p, x)
 
 
 def acos(x: Any) -> Any:
-    """The angle whose cosine is `x`: `acos(1.) == 0.`"""
+    """The angle, in radians, whose cosine is each element; NaN for reals outside of [-1, 1].
+
+    Args:
+        x: Real or complex numbers; other dtypes than floats and complex numbers are an error for
+            arrays.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    >>> lax.acos(1.0)
+    Array(0., dtype=float32, weak_type=True)"""
     return apply_unary(acos_p, x)
 
 
 def atan(x: Any) -> Any:
-    """The angle whose tangent is `x`: `atan(0.) == 0.`"""
+    """The angle, in radians, whose tangent is each element.
+
+    Args:
+        x: Real or complex numbers; other dtypes than floats and complex numbers are an error for
+            arrays.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    >>> lax.atan(1.0)
+    Array(0.78539..., dtype=float32, weak_type=True)"""
     return apply_unary(atan_p, x)
 
 
 def sinh(x: Any) -> Any:
-    """The hyperbolic sine: `sinh(0.) == 0.`"""
+    """The hyperbolic sine of each element.
+
+    Args:
+        x: Real or complex numbers; other dtypes than floats and complex numbers are an error for
+            arrays.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    >>> lax.sinh(1.0)
+    Array(1.17520..., dtype=float32, weak_type=True)"""
     return apply_unary(sinh_p, x)
 
 
 def cosh(x: Any) -> Any:
-    """The hyperbolic cosine: `cosh(0.) == 1.`"""
+    """The hyperbolic cosine of each element.
+
+    Args:
+        x: Real or complex numbers; other dtypes than floats and complex numbers are an error for
+            arrays.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    >>> lax.cosh(0.0)
+    Array(1., dtype=float32, weak_type=True)"""
     return apply_unary(cosh_p, x)
 
 
 def tanh(x: Any, *, accuracy: Any = None) -> Any:
-    """The hyperbolic tangent: `tanh(0.) == 0.`"""
+    """The hyperbolic tangent of each element.
+
+    Args:
+        x: Real or complex numbers; other dtypes than floats and complex numbers are an error for
+            arrays.
+        accuracy: None, an `AccuracyMode` or a `Tolerance`. Results are within two units in the last
+            place in any case.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    >>> lax.tanh(1.0)
+    Array(0.76159..., dtype=float32, weak_type=True)"""
     return _apply(tanh_p, x, accuracy)
 
 
 def asinh(x: Any) -> Any:
-    """The inverse of `sinh`: `asinh(0.) == 0.`"""
+    """The number whose hyperbolic sine is each element.
+
+    Args:
+        x: Real or complex numbers; other dtypes than floats and complex numbers are an error for
+            arrays.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    >>> lax.asinh(1.0)
+    Array(0.88137..., dtype=float32, weak_type=True)"""
     return apply_unary(asinh_p, x)
 
 
 def acosh(x: Any) -> Any:
-    """The inverse of `cosh`, NaN below 1: `acosh(1.) == 0.`"""
+    """The number whose hyperbolic cosine is each element; NaN for reals below 1.
+
+    Args:
+        x: Real or complex numbers; other dtypes than floats and complex numbers are an error for
+            arrays.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    >>> lax.acosh(1.0)
+    Array(0., dtype=float32, weak_type=True)"""
     return apply_unary(acosh_p, x)
 
 
 def atanh(x: Any) -> Any:
-    """The inverse of `tanh`, NaN outside of [-1, 1]: `atanh(0.) == 0.`"""
+    """The number whose hyperbolic tangent is each element; NaN for reals outside of [-1, 1].
+
+    Args:
+        x: Real or complex numbers; other dtypes than floats and complex numbers are an error for
+            arrays.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    >>> lax.atanh(0.5)
+    Array(0.549306..., dtype=float32, weak_type=True)"""
     return apply_unary(atanh_p, x)
 
 
 def atan2(x: Any, y: Any) -> Any:
-    """The angle of the point (y, x), from -pi to pi: `atan2(1., 0.) == pi / 2`"""
+    """The angle of the point with these coordinates, from -pi to pi, in radians.
+
+    Args:
+        x: The ordinate (the "y" of the point), of a floating-point or complex dtype.
+        y: The abscissa, of the same dtype and shape; numbers of Python are adapted.
+
+    Returns:
+        An array of the dtype and the shape of both.
+
+    >>> lax.atan2(1.0, 0.0)
+    Array(1.57079..., dtype=float32, weak_type=True)"""
     return apply_nary(atan2_p, x, y)

@@ -32,12 +32,19 @@ def padtype_to_pads(
     window_strides: Sequence[int],
     padding: Any,
 ) -> list[tuple[int, int]]:
-    """The padding (before, after) of each dimension that "SAME", "SAME_LOWER" or "VALID" stands
-    for.
+    """Gives the padding that a name stands for.
+
+    Args:
+        in_shape: The size of each dimension.
+        window_shape: The size of a window.
+        window_strides: The step from one window to the next.
+        padding: "SAME", "SAME_LOWER" or "VALID".
+
+    Returns:
+        A list with (before, after) for each dimension.
 
     >>> lax.padtype_to_pads((5,), (3,), (2,), "SAME")
-    [(1, 1)]
-    """
+    [(1, 1)]"""
     name = getattr(padding, "name", padding)
     name = name.upper() if isinstance(name, str) else name
     if name == "VALID":

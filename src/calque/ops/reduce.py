@@ -241,12 +241,20 @@ def reduce(
     dimensions: Sequence[int],
     out_sharding: Any = None,
 ) -> Any:
-    """Combine the elements over `dimensions` with an associative function whose identity is
-    `init_values`.
+    """Combines the elements over dimensions with a function of your own.
 
-    `reduce(jnp.array([1., 2., 3.]), 0., lax.add, (0,)) == 6.` Operands may be a pytree:
-    `computation` then takes two.
-    """
+    Args:
+        operands: An array, or a tree of arrays of one shape.
+        init_values: The value that the function leaves others as they are with, for each array.
+        computation: An associative function of two scalars, or of two trees of them.
+        dimensions: The dimensions to fold; the result does not have them.
+        out_sharding: How the result is laid out over devices; None leaves it open.
+
+    Returns:
+        An array, or a tree of them.
+
+    >>> lax.reduce(jnp.array([1.0, 2.0, 3.0]), 0.0, lax.add, (0,))
+    Array(6., dtype=float32)"""
     leaves, tree = pytrees.flatten(operands)
     starts, start_tree = pytrees.flatten(init_values)
     if tree != start_tree:

@@ -339,8 +339,18 @@ _SHORT_FLOATS = (np.dtype("float16"), bfloat16)
 
 
 def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Any:
-    """The sum over `axes`, 0 where there is nothing: `reduce_sum(jnp.ones((2, 3)), (1,)) == [3.,
-    3.]`"""
+    """Sums over axes; 0 where there is nothing.
+
+    Args:
+        operand: An array.
+        axes: The axes to fold; the result does not have them.
+        out_sharding: How the result is laid out over devices; None leaves it open.
+
+    Returns:
+        An array of the other axes.
+
+    >>> lax.reduce_sum(jnp.ones((2, 3)), (1,))
+    Array([3., 3.], dtype=float32)"""
     aval = typeof(operand)
     if (
         not config.allow_f16_reductions
@@ -355,45 +365,122 @@ def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -
 
 
 def reduce_prod(operand: Any, axes: Sequence[int]) -> Any:
-    """The product over `axes`, 1 where there is nothing: `reduce_prod(jnp.array([2., 3.]), (0,)) ==
-    6.`"""
+    """Multiplies over axes; 1 where there is nothing.
+
+    Args:
+        operand: An array.
+        axes: The axes to fold; the result does not have them.
+
+    Returns:
+        An array of the other axes.
+
+    >>> lax.reduce_prod(jnp.array([2.0, 3.0]), (0,))
+    Array(6., dtype=float32)"""
     return _apply(reduce_prod_p, operand, axes)
 
 
 def reduce_max(operand: Any, axes: Sequence[int]) -> Any:
-    """The largest over `axes`, NaN if there is one, -inf where there is nothing:
-    `reduce_max(jnp.arange(3.), (0,)) == 2.`"""
+    """Gives the largest element over axes; NaN if there is one, -inf where there is nothing.
+
+    Args:
+        operand: An array.
+        axes: The axes to fold; the result does not have them.
+
+    Returns:
+        An array of the other axes.
+
+    >>> lax.reduce_max(jnp.array([1.0, 3.0, 2.0]), (0,))
+    Array(3., dtype=float32)"""
     return _apply(reduce_max_p, operand, axes)
 
 
 def reduce_min(operand: Any, axes: Sequence[int]) -> Any:
-    """The smallest over `axes`, NaN if there is one, inf where there is nothing:
-    `reduce_min(jnp.arange(3.), (0,)) == 0.`"""
+    """Gives the smallest element over axes; NaN if there is one, inf where there is nothing.
+
+    Args:
+        operand: An array.
+        axes: The axes to fold; the result does not have them.
+
+    Returns:
+        An array of the other axes.
+
+    >>> lax.reduce_min(jnp.array([1.0, 3.0, 2.0]), (0,))
+    Array(1., dtype=float32)"""
     return _apply(reduce_min_p, operand, axes)
 
 
 def reduce_and(operand: Any, axes: Sequence[int]) -> Any:
-    """Bitwise and over `axes`: `reduce_and(jnp.array([True, False]), (0,)) == False`"""
+    """Folds axes by bitwise and; of booleans, whether all are True.
+
+    Args:
+        operand: An array.
+        axes: The axes to fold; the result does not have them.
+
+    Returns:
+        An array of the other axes.
+
+    >>> lax.reduce_and(jnp.array([True, False]), (0,))
+    Array(False, dtype=bool)"""
     return _apply(reduce_and_p, operand, axes)
 
 
 def reduce_or(operand: Any, axes: Sequence[int]) -> Any:
-    """Bitwise or over `axes`: `reduce_or(jnp.array([True, False]), (0,)) == True`"""
+    """Folds axes by bitwise or; of booleans, whether any is True.
+
+    Args:
+        operand: An array.
+        axes: The axes to fold; the result does not have them.
+
+    Returns:
+        An array of the other axes.
+
+    >>> lax.reduce_or(jnp.array([True, False]), (0,))
+    Array(True, dtype=bool)"""
     return _apply(reduce_or_p, operand, axes)
 
 
 def reduce_xor(operand: Any, axes: Sequence[int]) -> Any:
-    """Bitwise exclusive or over `axes`: `reduce_xor(jnp.array([6, 3]), (0,)) == 5`"""
+    """Folds axes by bitwise exclusive or; of booleans, whether an odd number is True.
+
+    Args:
+        operand: An array.
+        axes: The axes to fold; the result does not have them.
+
+    Returns:
+        An array of the other axes.
+
+    >>> lax.reduce_xor(jnp.array([6, 3]), (0,))
+    Array(5, dtype=int32)"""
     return _apply(reduce_xor_p, operand, axes)
 
 
 def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
-    """The first index of the largest along `axis`, or of the first NaN: `argmax(jnp.array([1., 3.,
-    3.]), 0, jnp.int32) == 1`"""
+    """Gives the first position of the largest element along an axis, or of the first NaN.
+
+    Args:
+        operand: An array.
+        axis: The axis.
+        index_dtype: The integer dtype of the result.
+
+    Returns:
+        An array of the other axes.
+
+    >>> lax.argmax(jnp.array([1.0, 3.0, 3.0]), 0, jnp.int32)
+    Array(1, dtype=int32)"""
     return _apply(argmax_p, operand, (axis,), index_dtype=canonicalize(index_dtype))
 
 
 def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
-    """The first index of the smallest along `axis`, or of the first NaN: `argmin(jnp.array([3., 1.,
-    1.]), 0, jnp.int32) == 1`"""
+    """Gives the first position of the smallest element along an axis, or of the first NaN.
+
+    Args:
+        operand: An array.
+        axis: The axis.
+        index_dtype: The integer dtype of the result.
+
+    Returns:
+        An array of the other axes.
+
+    >>> lax.argmin(jnp.array([3.0, 1.0, 1.0]), 0, jnp.int32)
+    Array(1, dtype=int32)"""
     return _apply(argmin_p, operand, (axis,), index_dtype=canonicalize(index_dtype))

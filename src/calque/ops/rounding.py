@@ -14,7 +14,10 @@ from calque.ops.kinds import apply_unary, linear_unary, to_bool, unary, wide, wi
 
 
 class RoundingMethod(enum.IntEnum):
-    """What `round` does with numbers halfway between two integers."""
+    """Where `round` takes halves: away from zero, or to the nearest even number.
+
+    Returns:
+        An array of the shape and dtype of `x`."""
 
     AWAY_FROM_ZERO = 0
     TO_NEAREST_EVEN = 1
@@ -101,28 +104,76 @@ reduce_precision_p = unary(
 
 
 def floor(x: Any) -> Any:
-    """The largest integer that is not above `x`: `floor(-.5) == -1.`"""
+    """The largest whole number that is not above each element.
+
+    Args:
+        x: Real numbers, of a floating-point dtype.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    >>> lax.floor(jnp.array([1.5, -0.5]))
+    Array([ 1., -1.], dtype=float32)"""
     return apply_unary(floor_p, x)
 
 
 def ceil(x: Any) -> Any:
-    """The smallest integer that is not below `x`: `ceil(.5) == 1.`"""
+    """The smallest whole number that is not below each element.
+
+    Args:
+        x: Real numbers, of a floating-point dtype.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    >>> lax.ceil(jnp.array([1.5, -0.5]))
+    Array([ 2., -0.], dtype=float32)"""
     return apply_unary(ceil_p, x)
 
 
 def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Any:
-    """The nearest integer; halves go away from zero, or to even: `round(-2.5) == -3.`"""
+    """The whole number next to each element.
+
+    Args:
+        x: Real numbers, of a floating-point dtype.
+        rounding_method: Where halves go: `RoundingMethod.AWAY_FROM_ZERO` or
+            `RoundingMethod.TO_NEAREST_EVEN`.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    >>> lax.round(jnp.array([-2.5, 1.4]))
+    Array([-3.,  1.], dtype=float32)"""
     return apply_unary(round_p, x, rounding_method=RoundingMethod(rounding_method))
 
 
 def is_finite(x: Any) -> Any:
-    """Whether `x` is neither infinite nor NaN: `is_finite(1.) == True`"""
+    """Whether each element is neither infinite nor NaN.
+
+    Args:
+        x: Real numbers, of a floating-point dtype.
+
+    Returns:
+        An array of booleans, of the shape of `x`.
+
+    >>> lax.is_finite(jnp.array([1.0, np.inf]))
+    Array([ True, False], dtype=bool)"""
     return apply_unary(is_finite_p, x)
 
 
 def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Any:
-    """`operand` rounded to a floating-point format with these field widths: `reduce_precision(1.1,
-    5, 3) == 1.125`"""
+    """Rounds each element to a floating-point format with fewer bits, and keeps the dtype.
+
+    Args:
+        operand: Real numbers, of a floating-point dtype.
+        exponent_bits: The bits of the exponent, at least 1.
+        mantissa_bits: The bits of the fraction.
+
+    Returns:
+        An array of the shape and dtype of `operand`.
+
+    >>> lax.reduce_precision(1.1, exponent_bits=5, mantissa_bits=3)
+    Array(1.125, dtype=float32, weak_type=True)"""
     return apply_unary(
         reduce_precision_p,
         operand,

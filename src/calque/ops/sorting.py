@@ -242,12 +242,20 @@ approx_top_k_p = Primitive(
 
 
 def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
-    """`operand` in ascending order along `dimension`, NaN last: `sort(jnp.array([3., 1.])) == [1.,
-    3.]`
+    """Puts an array, or several together, in ascending order along a dimension.
 
-    Of several operands, the first `num_keys` decide the order, one after the other, and the others
-    go along.
-    """
+    Args:
+        operand: An array, or a tuple of arrays of one shape. NaN comes last.
+        dimension: The dimension.
+        is_stable: Whether equal elements keep their order.
+        num_keys: How many of several arrays decide the order, one after the other; the others go
+            along.
+
+    Returns:
+        An array, or a tuple of them.
+
+    >>> lax.sort((jnp.array([3, 1, 2]), jnp.array([7, 8, 9])))
+    (Array([1, 2, 3], dtype=int32), Array([8, 9, 7], dtype=int32))"""
     several = isinstance(operand, (tuple, list))
     xs = _as_operands(operand if several else [operand])
     if not xs:
@@ -258,16 +266,35 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
 
 
 def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = True) -> Any:
-    """`keys` sorted along `dimension`, and `values` in the same order: `sort_key_val(jnp.array([3,
-    1]), jnp.array([7, 8]))`"""
+    """Puts keys in ascending order, and values in the same order.
+
+    Args:
+        keys: An array; NaN comes last.
+        values: An array of the same shape.
+        dimension: The dimension.
+        is_stable: Whether values of equal keys keep their order.
+
+    Returns:
+        A pair (keys, values).
+
+    >>> lax.sort_key_val(jnp.array([3, 1]), jnp.array([7, 8]))
+    (Array([1, 3], dtype=int32), Array([8, 7], dtype=int32))"""
     return sort((keys, values), dimension, is_stable, num_keys=1)
 
 
 def top_k(operand: Any, k: int, *, axis: int = -1) -> Any:
-    """The `k` largest along `axis`, in descending order, and where they stand:
-    `top_k(jnp.array([1., 3.]), 1) == ([3.], [1])`
+    """Gives the largest elements along an axis, in descending order, and where they stand.
 
-    Of equal elements the first one comes first; NaN is the largest."""
+    Args:
+        operand: An array. Of equal elements the first one comes first; NaN is the largest.
+        k: How many.
+        axis: The axis.
+
+    Returns:
+        A pair (values, positions as int32), in which the axis has size `k`.
+
+    >>> lax.top_k(jnp.array([1.0, 5.0, 3.0]), 2)
+    [Array([5., 3.], dtype=float32), Array([1, 2], dtype=int32)]"""
     (x,) = _as_operands([operand])
     if not typeof(x).ndim:
         raise TypeError(f"top_k operand must have >= 1 dimension, got {typeof(x).str_short()}")
@@ -282,7 +309,25 @@ def approx_max_k(
     reduction_input_size_override: int = -1,
     aggregate_to_topk: bool = True,
 ) -> Any:
-    """As `top_k`, which on this processor is exact: there are always `k` results, in order."""
+    """Gives the largest elements along a dimension, in descending order, and where they stand.
+
+    On this processor it is exact.
+
+    Args:
+        operand: An array of floats.
+        k: How many.
+        reduction_dimension: The dimension.
+        recall_target: The share of the right elements that an approximation must find; it finds
+            all.
+        reduction_input_size_override: The size to compute the approximation for; it changes nothing
+            here.
+        aggregate_to_topk: Whether exactly `k` elements are given; they always are.
+
+    Returns:
+        A pair (values, positions).
+
+    >>> lax.approx_max_k(jnp.array([1.0, 5.0, 3.0]), 2)
+    [Array([5., 3.], dtype=float32), Array([1, 2], dtype=int32)]"""
     return _approx(
         operand,
         k,
@@ -302,8 +347,25 @@ def approx_min_k(
     reduction_input_size_override: int = -1,
     aggregate_to_topk: bool = True,
 ) -> Any:
-    """The `k` smallest along a dimension, in ascending order, and where they stand. Exact on this
-    processor."""
+    """Gives the smallest elements along a dimension, in ascending order, and where they stand.
+
+    On this processor it is exact.
+
+    Args:
+        operand: An array of floats.
+        k: How many.
+        reduction_dimension: The dimension.
+        recall_target: The share of the right elements that an approximation must find; it finds
+            all.
+        reduction_input_size_override: The size to compute the approximation for; it changes nothing
+            here.
+        aggregate_to_topk: Whether exactly `k` elements are given; they always are.
+
+    Returns:
+        A pair (values, positions).
+
+    >>> lax.approx_min_k(jnp.array([1.0, 5.0, 3.0]), 2)
+    [Array([1., 3.], dtype=float32), Array([0, 2], dtype=int32)]"""
     return _approx(
         operand,
         k,

@@ -177,17 +177,44 @@ bessel_i1e_p = unary("bessel_i1e", FLOAT, widened(lambda *x: sp.i1e(*x)), _besse
 
 
 def erf(x: Any) -> Any:
-    """The error function: `erf(0.) == 0.`"""
+    """The error function of each element, from -1 to 1.
+
+    Args:
+        x: Real numbers, of a floating-point dtype.
+
+    Returns:
+        An array of the shape and dtype of the operands.
+
+    >>> lax.erf(0.5)
+    Array(0.52049..., dtype=float32, weak_type=True)"""
     return apply_unary(erf_p, x)
 
 
 def erfc(x: Any) -> Any:
-    """`1 - erf(x)`, exact where that is tiny: `erfc(0.) == 1.`"""
+    """1 less the error function of each element, exact also where that is tiny.
+
+    Args:
+        x: Real numbers, of a floating-point dtype.
+
+    Returns:
+        An array of the shape and dtype of the operands.
+
+    >>> lax.erfc(5.0)
+    Array(1.53745...e-12, dtype=float32, weak_type=True)"""
     return apply_unary(erfc_p, x)
 
 
 def erf_inv(x: Any) -> Any:
-    """The inverse of `erf`, NaN outside of [-1, 1]: `erf_inv(0.) == 0.`"""
+    """The number whose error function is each element; NaN outside of [-1, 1].
+
+    Args:
+        x: Real numbers, of a floating-point dtype.
+
+    Returns:
+        An array of the shape and dtype of the operands.
+
+    >>> lax.erf_inv(0.5)
+    Array(0.476936..., dtype=float32, weak_type=True)"""
     return apply_unary(erf_inv_p, x)
 
 
@@ -198,57 +225,162 @@ def normal_erf_inv(x: Any) -> Any:
 
 
 def lgamma(x: Any) -> Any:
-    """The logarithm of the absolute value of the gamma function: `lgamma(1.) == 0.`"""
+    """The logarithm of the absolute value of the gamma function of each element.
+
+    Args:
+        x: Real numbers, of a floating-point dtype.
+
+    Returns:
+        An array of the shape and dtype of the operands.
+
+    >>> lax.lgamma(5.0)
+    Array(3.17805..., dtype=float32, weak_type=True)"""
     return apply_unary(lgamma_p, x)
 
 
 def digamma(x: Any) -> Any:
-    """The derivative of `lgamma`, NaN at its poles: `digamma(1.) == -0.5772157`"""
+    """The derivative of `lgamma` at each element; NaN at its poles.
+
+    Args:
+        x: Real numbers, of a floating-point dtype.
+
+    Returns:
+        An array of the shape and dtype of the operands.
+
+    >>> lax.digamma(1.0)
+    Array(-0.57721..., dtype=float32, weak_type=True)"""
     return apply_unary(digamma_p, x)
 
 
 def polygamma(m: Any, x: Any) -> Any:
-    """The derivative of order `m` of `digamma`: `polygamma(1., 1.) == pi**2 / 6`"""
+    """The derivative of some order of `digamma`.
+
+    Args:
+        m: The order, as a floating-point number that is a whole number.
+        x: Real numbers, of a floating-point dtype.
+
+    Returns:
+        An array of the shape and dtype of the operands.
+
+    >>> lax.polygamma(1.0, 1.0)
+    Array(1.6449..., dtype=float32, weak_type=True)"""
     return apply_nary(polygamma_p, m, x)
 
 
 def zeta(x: Any, q: Any) -> Any:
-    """The Hurwitz zeta function, the sum of (q + n)^-x over n = 0, 1, ...: `zeta(2., 1.) == pi**2 /
-    6`"""
+    """The Hurwitz zeta function: the sum of (q + n)**-x over n = 0, 1, ...
+
+    Args:
+        x: The exponent, above 1.
+        q: The offset, above 0.
+
+    Returns:
+        An array of the shape and dtype of the operands.
+
+    >>> lax.zeta(2.0, 1.0)
+    Array(1.6449..., dtype=float32, weak_type=True)"""
     return apply_nary(zeta_p, x, q)
 
 
 def igamma(a: Any, x: Any) -> Any:
-    """The regularised lower incomplete gamma function: `igamma(1., 1.) == 1 - exp(-1)`"""
+    """The regularised lower incomplete gamma function, from 0 at x = 0 to 1.
+
+    Args:
+        a: The shape of the gamma distribution, positive.
+        x: Where its distribution function is asked for, not negative.
+
+    Returns:
+        An array of the shape and dtype of the operands.
+
+    >>> lax.igamma(1.0, 1.0)
+    Array(0.632120..., dtype=float32, weak_type=True)"""
     return apply_nary(igamma_p, a, x)
 
 
 def igammac(a: Any, x: Any) -> Any:
-    """The regularised upper incomplete gamma function: `igammac(1., 1.) == exp(-1)`"""
+    """The regularised upper incomplete gamma function: 1 less `igamma`, exact where that is tiny.
+
+    Args:
+        a: The shape of the gamma distribution, positive.
+        x: Where it is asked for, not negative.
+
+    Returns:
+        An array of the shape and dtype of the operands.
+
+    >>> lax.igammac(1.0, 1.0)
+    Array(0.367879..., dtype=float32, weak_type=True)"""
     return apply_nary(igammac_p, a, x)
 
 
 def igamma_grad_a(a: Any, x: Any) -> Any:
-    """The derivative of `igamma` by its first argument: `igamma_grad_a(1., 0.) == 0.`"""
+    """The derivative of `igamma` by its first argument.
+
+    Args:
+        a: The shape of the gamma distribution, positive.
+        x: Where it is asked for, not negative.
+
+    Returns:
+        An array of the shape and dtype of the operands.
+
+    >>> lax.igamma_grad_a(1.0, 1.0)
+    Array(-0.43172..., dtype=float32, weak_type=True)"""
     return apply_nary(igamma_grad_a_p, a, x)
 
 
 def random_gamma_grad(a: Any, x: Any) -> Any:
-    """The derivative by `a` of a random number `x` drawn from Gamma(a): `random_gamma_grad(1., 0.)
-    == 0.`"""
+    """The derivative by `a` of a random number drawn from the gamma distribution of shape `a`.
+
+    Args:
+        a: The shape of the gamma distribution, positive.
+        x: The number that was drawn.
+
+    Returns:
+        An array of the shape and dtype of the operands.
+
+    >>> lax.random_gamma_grad(1.0, 1.0)
+    Array(1.1735..., dtype=float32, weak_type=True)"""
     return apply_nary(random_gamma_grad_p, a, x)
 
 
 def betainc(a: Any, b: Any, x: Any) -> Any:
-    """The regularised incomplete beta function: `betainc(1., 1., .25) == .25`"""
+    """The regularised incomplete beta function: the distribution function of the beta distribution.
+
+    Args:
+        a: The first shape of the distribution, positive.
+        b: The second shape, positive.
+        x: Where it is asked for, from 0 to 1.
+
+    Returns:
+        An array of the shape and dtype of the operands.
+
+    >>> lax.betainc(1.0, 1.0, 0.25)
+    Array(0.25, dtype=float32, weak_type=True)"""
     return apply_nary(regularized_incomplete_beta_p, a, b, x)
 
 
 def bessel_i0e(x: Any) -> Any:
-    """The modified Bessel function of order 0 times `exp(-abs(x))`: `bessel_i0e(0.) == 1.`"""
+    """The modified Bessel function of the first kind and order 0, times exp(-abs(x)).
+
+    Args:
+        x: Real numbers, of a floating-point dtype.
+
+    Returns:
+        An array of the shape and dtype of the operands.
+
+    >>> lax.bessel_i0e(0.0)
+    Array(1., dtype=float32, weak_type=True)"""
     return apply_unary(bessel_i0e_p, x)
 
 
 def bessel_i1e(x: Any) -> Any:
-    """The modified Bessel function of order 1 times `exp(-abs(x))`: `bessel_i1e(0.) == 0.`"""
+    """The modified Bessel function of the first kind and order 1, times exp(-abs(x)).
+
+    Args:
+        x: Real numbers, of a floating-point dtype.
+
+    Returns:
+        An array of the shape and dtype of the operands.
+
+    >>> lax.bessel_i1e(1.0)
+    Array(0.207910..., dtype=float32, weak_type=True)"""
     return apply_unary(bessel_i1e_p, x)

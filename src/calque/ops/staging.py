@@ -51,8 +51,16 @@ stage_p = _Stage(
 
 
 def stage(x: Any, /) -> Any:
-    """`x` as a value of the program that is being recorded; as an array where none is: `stage(2.0)
-    == 2.0`"""
+    """Makes a value part of the program that is being recorded, also where it is a constant.
+
+    Args:
+        x: An array or a number.
+
+    Returns:
+        The same value, traced inside a program and an array outside.
+
+    >>> lax.stage(2.0)
+    Array(2., dtype=float32, weak_type=True)"""
     return stage_p.bind(operand(x))
 
 
@@ -82,8 +90,13 @@ dce_sink_p: Primitive = Primitive(
 
 
 def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
-    """The leaves of `val` are computed wherever the program runs, though nobody reads them:
-    `dce_sink(jnp.sin(x))`"""
+    """Has values computed wherever the program runs, though nobody reads them.
+
+    Args:
+        val: A tree of arrays.
+        prevent_mlir_dce: Whether XLA must keep them too.
+
+    >>> lax.dce_sink(jnp.sin(1.0))"""
     for leaf in pytrees.leaves(val):
         dce_sink_p.bind(operand(leaf), prevent_mlir_dce=bool(prevent_mlir_dce))
 
@@ -138,11 +151,25 @@ after_all_p: Primitive = Primitive(
 
 
 def create_token(_: Any = None) -> Any:
-    """A token that waits for nothing. The argument is ignored, as in JAX: it is there for old
-    callers."""
+    """Makes a token that waits for nothing.
+
+    Returns:
+        A token, an array without elements.
+
+    >>> lax.create_token().shape
+    (0,)"""
     return create_token_p.bind()
 
 
 def after_all(*operands: Any) -> Any:
-    """One token that comes after all of these."""
+    """Makes a token that comes after other ones.
+
+    Args:
+        *operands: Tokens.
+
+    Returns:
+        A token.
+
+    >>> lax.after_all(lax.create_token(), lax.create_token()).shape
+    (0,)"""
     return after_all_p.bind(*operands) if operands else create_token()

@@ -412,12 +412,24 @@ def reduce_window(
     base_dilation: Sequence[int] | None = None,
     window_dilation: Sequence[int] | None = None,
 ) -> Any:
-    """Combine the elements of each window of an array (or of a tree of arrays) by a computation of
-    two scalars.
+    """Combines the elements of each window of an array with a function of your own.
 
-    >>> lax.reduce_window(jnp.arange(5.), 0., lax.add, (2,))
-    Array([1., 3., 5., 7.], dtype=float32)
-    """
+    Args:
+        operand: An array, or a tree of arrays of one shape.
+        init_value: The value that the function leaves others as they are with, for each array.
+        computation: An associative function of two scalars, or of two trees of them.
+        window_dimensions: The size of a window, for each dimension.
+        window_strides: The step from one window to the next; None means 1.
+        padding: "VALID" (none), "SAME" (as many windows as steps fit), "SAME_LOWER", or (before,
+            after) for each dimension.
+        base_dilation: The distance of neighbouring elements of `operand`; None means 1.
+        window_dilation: The distance of neighbouring elements of a window; None means 1.
+
+    Returns:
+        An array with an element for each window, or a tree of them.
+
+    >>> lax.reduce_window(jnp.arange(5.0), 0.0, lax.add, (2,))
+    Array([1., 3., 5., 7.], dtype=float32)"""
     flat, tree = flatten(operand)
     inits, init_tree = flatten(init_value)
     if not flat or tree != init_tree:
@@ -481,11 +493,21 @@ def reduce_window_shape_tuple(
     base_dilation: Sequence[int] | None = None,
     window_dilation: Sequence[int] | None = None,
 ) -> Shape:
-    """The shape of the result of a reduction over windows.
+    """Gives the shape of the result of `reduce_window`.
+
+    Args:
+        operand_shape: The shape of the operand.
+        window_dimensions: The size of a window, for each dimension.
+        window_strides: The step from one window to the next.
+        padding: (before, after) for each dimension.
+        base_dilation: The distance of neighbouring elements of the operand; None means 1.
+        window_dilation: The distance of neighbouring elements of a window; None means 1.
+
+    Returns:
+        A shape.
 
     >>> lax.reduce_window_shape_tuple((5,), (2,), (1,), [(0, 0)])
-    (4,)
-    """
+    (4,)"""
     shape = tuple(operand_shape)
     p = window_params(
         shape, window_dimensions, window_strides, padding, base_dilation, window_dilation

@@ -17,13 +17,23 @@ class XlaDevice(Device):
     engine = "xla_cpu"
     device_kind = "cpu"
 
-    def __init__(self, platform: str, index: int, xla: Any) -> None:
-        super().__init__(index)
+    def __init__(self, platform: str, xla: Any) -> None:
+        super().__init__(xla.id)
         self.platform, self.xla = platform, xla
 
     @property
     def client(self) -> Any:  # type: ignore[override]
         return self.xla.client
+
+    @property
+    def process_index(self) -> int:  # type: ignore[override]
+        """The process that has it."""
+        return int(self.xla.process_index)
+
+    @property
+    def is_mine(self) -> bool:
+        """Whether it belongs to this process."""
+        return self.process_index == int(self.client.process_index())
 
     def memory_stats(self) -> Any:
         """Statistics of the memory, where the device keeps them."""
@@ -48,12 +58,12 @@ def cpu_client() -> Any:
 @once
 def cpu_devices() -> tuple[XlaDevice, ...]:
     """The CPU under XLA, as devices."""
-    return tuple(XlaDevice("xla_cpu", i, device) for i, device in enumerate(cpu_client().devices()))
+    return tuple(XlaDevice("xla_cpu", device) for device in cpu_client().devices())
 
 
 def device_of(index: int) -> XlaDevice:
     """The device with this number."""
-    devices = cpu_devices()
-    if not 0 <= index < len(devices):
+    devices = {d.id: d for d in cpu_devices()}
+    if index not in devices:
         raise ValueError(f"there is no device xla_cpu:{index}: there are {len(devices)}")
     return devices[index]

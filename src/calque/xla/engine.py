@@ -1,70 +1,132 @@
-"""Programs compiled and run by XLA on this machine's CPU.
+"""Programs compiled and run by XLA.
 
-Arrays stay what they are: memory of this process, which XLA reads and writes where it lies. A call
-returns when its results are there, and raises what went wrong."""
+Calls return before the results are there, unless a program calls Python: whoever looks at a result
+waits for it, and meets what went wrong."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
-from calque.core.arrays import to_array
+from calque.core.arrays import ArrayImpl, delete_array, to_array
 from calque.core.avals import ShapedArray, nbytes
 from calque.core.backends import MemoryStats, Options
 from calque.core.jaxprs import ClosedJaxpr
-from calque.machine.call.arrays import wrap_numpy
+from calque.machine.call.arrays import arrivals, pending_arrays
+from calque.machine.call.functions import PythonProgram
 from calque.machine.once import once
 from calque.xla import jaxlib
-from calque.xla.devices import cpu_client, cpu_devices, device_of
+from calque.xla.buffers import Place, arrive, sharding_for
+from calque.xla.devices import cpu_client, cpu_devices
 from calque.xla.lower.module import Request, lower_module
 from calque.xla.lower.programs import host_data
-from calque.xla.text.types import Tensor, type_of
+from calque.xla.text.types import type_of
 
 __all__ = ["Executable", "compile_on_cpu", "cpu_devices"]
 
-prepared = once(jaxlib.register_lapack)
+
+@once
+def prepared() -> None:
+    """What programs need of this process."""
+    jaxlib.register_lapack()
+    arrivals.install(arrive)
 
 
 class Executable:
     """A program that XLA compiled."""
 
-    program: Any = None  # it is called from Python
+    program: Any = None  # there is no machine code of ours: see `served`
 
     def __init__(self, closed: ClosedJaxpr, options: Options) -> None:
         self.closed, self.options = closed, options
         self.in_avals: Sequence[ShapedArray] = closed.in_avals
         self.out_avals: Sequence[ShapedArray] = closed.out_avals
-        request = Request(name=options.name, constants_as_arguments=True, plain_results=True)
-        self.lowered = lower_module(closed, request)
         prepared()
-        device = device_of(options.device)
-        self.put = jaxlib.Putter(device.xla)
-        self.constants = [self.put(host_data(c)) for c in self.lowered.constants]
-        types = self.lowered.module.functions[0].results
-        outs = [(t.shape, t.dtype) for t in types if isinstance(t, Tensor)]
+        where = options.places
+        devices = cpu_devices()[:1] if where is None else where.devices
+        ins = where.ins if where is not None and where.ins else [None] * len(self.in_avals)
+        outs = where.outs if where is not None and where.outs else [None] * len(self.out_avals)
+        request = Request(
+            name=options.name,
+            donated=options.donated,
+            constants_as_arguments=True,
+            partitions=len(devices),
+            in_shardings=ins,
+            out_shardings=outs,
+        )
+        self.lowered = lower_module(closed, request)
+        self.places = tuple(
+            (i, Place(self.in_avals[i], ins[i], devices, i in options.donated))
+            for i in self.lowered.kept
+        )
+        self.constants = [
+            Place(c.aval, None, devices).put(host_data(c)) for c in self.lowered.constants
+        ]
         self.loaded = jaxlib.LoadedProgram(
-            cpu_client(), device.xla, self.lowered.text(), self.lowered.callbacks, outs
+            cpu_client(),
+            [d.xla for d in devices],
+            self.lowered.text(),
+            self.lowered.callbacks,
+            [result_of(a, s, devices) for a, s in zip(self.out_avals, outs, strict=True)],
         )
 
     def call(self, args: Sequence[Any]) -> list[Any]:
-        """The results for arrays of exactly the types of the program."""
-        buffers = [*self.constants, *(self.put(self.checked(i, args)) for i in self.lowered.kept)]
+        """The results for arrays of exactly the types of the program. They were placed nowhere."""
+        arrays = [to_array(x) for x in args]
+        buffers = [*self.constants, *[p.brought(arrays[i]) for i, p in self.places]]
+        return pending_arrays(
+            tuple(self.out_avals), self.run(buffers), (None,) * len(self.out_avals)
+        )
+
+    def run(self, buffers: list[Any]) -> list[Any]:
+        """The results as arrays of jaxlib."""
         try:
-            found = self.loaded.run(buffers)
+            return self.loaded.run(buffers)
         except jaxlib.runtime_errors() as e:
             raise self.reason(e) from None
-        return [array_of(x, a) for x, a in zip(found, self.out_avals, strict=True)]
 
-    def checked(self, i: int, args: Sequence[Any]) -> np.ndarray:
-        """An argument as XLA takes it."""
-        x, aval = to_array(args[i]), self.in_avals[i]
-        if x.aval.shape != aval.shape or x.aval.dtype != aval.dtype:
-            raise TypeError(
-                f"a program compiled for {aval.str_short()} was called with {x.aval.str_short()}"
-            )
-        return host_data(x)
+    def served(self, outs: Sequence[Any]) -> PythonProgram:
+        """What serves calls whose arguments have been matched; `outs` are the results of such a
+        call."""
+        return PythonProgram(len(self.in_avals), len(self.out_avals), self.function(outs))
+
+    def function(self, outs: Sequence[Any]) -> Callable[..., list[Any]]:
+        """The function of the arguments that makes such results."""
+        avals, where = tuple([x.aval for x in outs]), tuple([x._extra for x in outs])
+        places = tuple([(i, p, p.kind, p.sharding, p.brought) for i, p in self.places])
+        constants, run, buffer_class = self.constants, self.run, jaxlib.buffer_class()
+        if not self.loaded.has_effects:
+            execute, handlers = self.loaded.execute, self.loaded.handlers
+        else:
+            execute, handlers = None, []
+        donated, array_class = self.options.donated, ArrayImpl
+
+        def serve(*args: Any) -> list[Any]:
+            buffers = constants.copy()
+            for i, place, kind, sharding, brought in places:
+                x = args[i]
+                if type(x) is array_class:
+                    buffer = x._owner
+                    if (
+                        type(buffer) is not buffer_class
+                        or buffer._sharding is not sharding
+                        or buffer.aval is not kind
+                    ):
+                        buffer = brought(x)
+                else:
+                    buffer = place.of_value(x)
+                buffers.append(buffer)
+            if execute is None:
+                found = run(buffers)
+            else:
+                found = execute(buffers).consume_with_handlers(handlers)
+            if donated:
+                for i in donated:
+                    if type(args[i]) is array_class:
+                        delete_array(args[i])
+            return pending_arrays(avals, found, where)
+
+        return serve
 
     def reason(self, error: Exception) -> Exception:
         """What a function on the host raised, if that is why the program failed."""
@@ -97,17 +159,11 @@ class Executable:
         )
 
 
-def array_of(x: np.ndarray, aval: ShapedArray) -> Any:
-    """A result as an Array, in the memory that XLA gave it; of keys the words as records."""
+def result_of(aval: ShapedArray, sharding: Any, devices: Sequence[Any]) -> jaxlib.Result:
+    """A result as jaxlib knows it."""
     tensor = type_of(aval)
-    if tensor.shape != aval.shape:
-        x = np.ascontiguousarray(x).view(aval.dtype.storage).reshape(aval.shape)
-    elif tensor.dtype != aval.dtype:  # float0
-        x = np.zeros(aval.shape, aval.dtype)
-    elif x.dtype != aval.dtype:  # bits of a type that NumPy lacks, or integers of fewer bits
-        is_bits = aval.dtype.name.startswith(("bfloat", "float"))
-        x = x.view(aval.dtype) if is_bits else x.astype(aval.dtype)
-    return wrap_numpy(aval, np.ascontiguousarray(x).reshape(aval.shape))
+    kind = jaxlib.array_type(tensor.shape, tensor.dtype)
+    return jaxlib.Result(kind, sharding_for(sharding, devices, tensor.ndim))
 
 
 def compile_on_cpu(closed: ClosedJaxpr, options: Options) -> Executable:

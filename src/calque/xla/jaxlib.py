@@ -17,6 +17,7 @@ from typing import Any, Final
 import numpy as np
 
 from calque.core import foreign_parts
+from calque.machine.caches import memo
 from calque.machine.lazy import imported
 from calque.machine.once import once
 
@@ -89,23 +90,64 @@ def jaxlib() -> Jaxlib:
 # ---------------------------------------------------------------- clients, programs, buffers
 
 
-class _Type:
-    """What jaxlib asks of the type of an array."""
+class ArrayType:
+    """What jaxlib asks of the type of an array. One of `array_type` is equal to no other object
+    but itself, mostly: whoever compares looks at that first."""
 
     __slots__ = ("dtype", "shape", "weak_type")
 
     def __init__(self, shape: tuple[int, ...], dtype: Any) -> None:
         self.shape, self.dtype, self.weak_type = shape, dtype, False
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ArrayType) and (self.shape, self.dtype) == (
+            other.shape,
+            other.dtype,
+        )
 
-def cpu_client(devices: int) -> Any:
-    """The CPU as XLA sees it, as so many devices."""
-    return jaxlib().client.make_cpu_client(num_devices=devices)
+    def __hash__(self) -> int:
+        return hash((self.shape, self.dtype))
+
+
+@memo("types of buffers of XLA", 4096)
+def array_type(shape: tuple[int, ...], dtype: Any) -> ArrayType:
+    """The type of arrays of this shape and dtype."""
+    return ArrayType(shape, dtype)
+
+
+def cpu_client(devices: int, distributed: Distributed | None = None) -> Any:
+    """The CPU as XLA sees it, as so many devices of this process."""
+    make = jaxlib().client.make_cpu_client
+    if distributed is None:
+        return make(num_devices=devices)
+    return make(
+        distributed_client=distributed.client,
+        node_id=distributed.process_id,
+        num_nodes=distributed.processes,
+        collectives=jaxlib().extension.make_gloo_tcp_collectives(distributed.client),
+        num_devices=devices,
+    )
+
+
+@dataclass(frozen=True)
+class Distributed:
+    """This process as one of several: its client of the service that they meet at."""
+
+    client: Any
+    process_id: int
+    processes: int
 
 
 @once
-def _sharding_class() -> Any:
-    """The class of shardings on one device: jaxlib's machine code looks for these methods."""
+def buffer_class() -> Any:
+    """The class of arrays of jaxlib."""
+    return jaxlib().extension.ArrayImpl
+
+
+@once
+def sharding_classes() -> tuple[Any, Any]:
+    """The classes of shardings on one device, and on several: jaxlib's machine code looks for these
+    methods."""
     lib = jaxlib()
 
     class OneDevice(lib.client.SingleDeviceSharding):  # type: ignore[misc, name-defined]
@@ -114,39 +156,97 @@ def _sharding_class() -> Any:
         def _to_xla_hlo_sharding(self, ndim: int) -> Any:
             return lib.client.HloSharding.replicate()
 
-    return OneDevice
+    class Several(lib.client.GSPMDSharding):  # type: ignore[misc, name-defined]
+        memory_kind = None
+        indices: Any = None  # the part of each device of this process
+
+        def _to_xla_hlo_sharding(self, ndim: int) -> Any:
+            return self._hlo_sharding
+
+    return OneDevice, Several
 
 
-class Putter:
-    """Puts arrays of NumPy on one device. Memory that is aligned as XLA wants it is shared."""
+def one_device(device: Any) -> Any:
+    """The sharding of arrays on one device."""
+    made = sharding_classes()[0](device)
+    made.indices = None
+    return made
 
-    def __init__(self, device: Any) -> None:
-        self._put, self._devices = jaxlib().client.batched_device_put, [device]
-        self._sharding = _sharding_class()(device)
 
-    def __call__(self, x: Any) -> Any:
-        kind = _Type(x.shape, x.dtype)
-        return self._put(kind, self._sharding, [x], self._devices, enable_x64=True)
+def tiled(devices: Sequence[Any], tiles: np.ndarray, indices: Sequence[Any]) -> Any:
+    """The sharding of arrays cut into tiles: `tiles` has the position of a device for each tile,
+    and in a last dimension those of all that hold the same; `indices` the part of each device that
+    this process has."""
+    lib = jaxlib()
+    hlo = lib.client.HloSharding
+    if tiles.shape[-1] == len(devices):
+        described = hlo.replicate()
+    else:
+        described = hlo.subgroup_with_device_ordering(
+            tiles, subgroup_types=[lib.client.OpSharding.Type.REPLICATED]
+        )
+    made = sharding_classes()[1](lib.extension.DeviceList(tuple(devices)), described)
+    made.indices = tuple(indices)
+    return made
+
+
+def put(
+    parts: list[Any], kind: ArrayType, sharding: Any, devices: list[Any], shared: bool = True
+) -> Any:
+    """An array of jaxlib of parts on devices. Memory that is aligned as XLA wants it is shared,
+    then it must not be written any more; unless it is to be copied before this returns."""
+    make, semantics = _putting()
+    return make(
+        kind,
+        sharding,
+        parts,
+        devices,
+        host_buffer_semantics=semantics.ZERO_COPY
+        if shared
+        else semantics.IMMUTABLE_ONLY_DURING_CALL,
+        enable_x64=True,
+    )
+
+
+@once
+def _putting() -> tuple[Any, Any]:
+    """What brings arrays to devices, and how memory of the host may be used."""
+    client = jaxlib().client
+    return client.batched_device_put, client.HostBufferSemantics
+
+
+def parts_on_host(buffer: Any) -> list[np.ndarray]:
+    """What each device of this process holds, for NumPy, once it is computed; not copied where the
+    host can read it."""
+    found = []
+    for part in buffer._arrays if len(buffer._arrays) > 1 else [buffer]:
+        elements = part._single_device_array_to_np_array_did_copy()
+        found.append(np.asarray(elements[0] if isinstance(elements, tuple) else elements))
+    return found
+
+
+@dataclass(frozen=True)
+class Result:
+    """A result of a program: its type and its sharding, as jaxlib knows them."""
+
+    kind: ArrayType
+    sharding: Any
 
 
 class LoadedProgram:
-    """A program that XLA compiled for one device of a client; `outs` are the shapes and dtypes of
-    its results."""
+    """A program that XLA compiled for some devices of a client."""
 
     def __init__(
         self,
         client: Any,
-        device: Any,
+        devices: Sequence[Any],
         text: str,
         callbacks: Sequence[Any],
-        outs: Sequence[tuple[tuple[int, ...], Any]],
+        results: Sequence[Result],
     ) -> None:
         extension = jaxlib().extension
-        options = extension.CompileOptions()
-        options.device_assignment = jaxlib().client.DeviceAssignment.create(
-            np.array([[device.id]], np.int64)
-        )
-        place = extension.DeviceList((device,))
+        place = extension.DeviceList(tuple(devices))
+        options = compile_options(devices)
         if callbacks:  # those go with modules, not with text
             module = mlir_module(text)
             self.loaded = client.compile_and_load(
@@ -155,28 +255,26 @@ class LoadedProgram:
         else:
             self.loaded = client.compile_and_load(text, place, options)
         self.has_effects = bool(callbacks)
+        self.execute = self.loaded.execute_sharded
         # without handlers jaxlib would import jax for the types of the results
-        self._handlers = [
-            extension.array_result_handler(
-                _Type(*out), _sharding_class()(device), committed=True, _skip_checks=True
-            )
-            for out in outs
+        self.handlers = [
+            extension.array_result_handler(r.kind, r.sharding, committed=True, _skip_checks=True)
+            for r in results
         ]
 
-    def run(self, buffers: list[Any]) -> list[np.ndarray]:
-        """The results, as NumPy sees them, when they are there."""
+    def run(self, buffers: list[Any]) -> list[Any]:
+        """The results, which may still be computed; those of a program that calls Python are
+        there."""
         if not self.has_effects:
-            results = self.loaded.execute_sharded(buffers)
-            return self._arrays(results)
-        results = self.loaded.execute_sharded(buffers, with_tokens=True)
+            found: list[Any] = self.execute(buffers).consume_with_handlers(self.handlers)
+            return found
+        results = self.execute(buffers, with_tokens=True)
         token = results.consume_token()
-        arrays = self._arrays(results)
+        found = results.consume_with_handlers(self.handlers)
         token.block_until_ready()
-        return arrays
-
-    def _arrays(self, results: Any) -> list[np.ndarray]:
-        arrays = results.consume_with_handlers(self._handlers)
-        return list(map(np.asarray, arrays))
+        for x in found:
+            x.block_until_ready()
+        return found
 
     def hlo(self) -> str:
         """The optimised program."""
@@ -187,6 +285,19 @@ class LoadedProgram:
 
     def memory(self) -> Any:
         return self.loaded.get_compiled_memory_stats()
+
+
+def compile_options(devices: Sequence[Any]) -> Any:
+    """What a program for these devices is compiled with."""
+    options = jaxlib().extension.CompileOptions()
+    options.device_assignment = jaxlib().client.DeviceAssignment.create(
+        np.array([[d.id for d in devices]], np.int64)
+    )
+    if len(devices) > 1:
+        options.num_partitions = len(devices)
+        building = options.executable_build_options
+        building.use_spmd_partitioning = building.use_shardy_partitioner = True
+    return options
 
 
 def runtime_errors() -> tuple[type[Exception], ...]:

@@ -15,9 +15,11 @@ from calque.transforms.jit.teaching import (
     Lesson,
     argument,
     call_arguments,
+    elsewhere,
     of_any_size,
     result_of,
     teach,
+    with_leaves,
 )
 
 
@@ -50,10 +52,23 @@ def test_what_machine_code_does_not_know() -> None:
             described(x)
 
 
+def test_arguments_of_programs_elsewhere() -> None:
+    """Their arrays say where they live, at any depth."""
+    x, y, place = jnp.ones((2, 3)), np.ones((4, 5), np.float32), object()
+    leaf = elsewhere([None, "unused", place])
+    assert with_leaves(described((x, [y, x])), leaf) == (
+        "tuple",
+        [
+            ("elsewhere", x.aval, None, 0),
+            ("list", [("ndarray", y.dtype, (4, 5), 1), ("elsewhere", x.aval, place, 2)]),
+        ],
+    )
+
+
 def test_arguments_of_any_size() -> None:
     """The same but for the sizes, at any depth."""
     x, y = jnp.ones((2, 3)), np.ones((4, 5), np.float32)
-    assert of_any_size(described({"a": [x], "b": (y, 2)})) == (
+    assert with_leaves(described({"a": [x], "b": (y, 2)}), of_any_size) == (
         "dict",
         {
             "a": ("list", [("kind", x.aval, 0)]),

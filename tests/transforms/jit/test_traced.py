@@ -34,7 +34,7 @@ def test_a_program_is_compiled_once(monkeypatch):
     monkeypatch.setattr(backends, "compile_program", counting)
     t = traced(lambda x: (x * 2, x.sum()), X)
     for _ in range(3):
-        outs, placed = t.run([X])
+        outs, placed, *_ = t.run([X])
         assert not placed and [np.asarray(o).tolist() for o in outs] == [[0, 2, 4], 3]
     assert compiled == ["f"] and t.compiled() is t.executable
 
@@ -49,9 +49,9 @@ def test_results_are_where_the_program_says():
     mesh = calque.sharding.Mesh(np.array(calque.devices()[:1]), ("x",))
     s = calque.sharding.NamedSharding(mesh, calque.sharding.PartitionSpec("x"))
     t = traced(lambda x: calque.lax.with_sharding_constraint(x * 2, s), X)
-    (out,), placed = t.run([X])
+    (out,), placed, *_ = t.run([X])
     assert placed and out.sharding == s and t.own_place() is None
-    (moved,), placed = traced(jnp.sin, X).run([calque.device_put(X, s)])
+    (moved,), placed, *_ = traced(jnp.sin, X).run([calque.device_put(X, s)])
     assert placed and moved.sharding == s
 
 
@@ -75,17 +75,23 @@ class OtherDevice(Device):
 
 
 def test_programs_run_on_the_engine_of_their_arguments():
-    here, there, beside = calque.devices()[0], OtherDevice(0), OtherDevice(1)
-
-    def on(device):
-        x = jnp.arange(3.0)
-        x._extra = SingleDeviceSharding(device)
-        return x
-
+    here, there, beside = map(
+        SingleDeviceSharding, (calque.devices()[0], OtherDevice(0), OtherDevice(1))
+    )
     t = traced(jnp.sin, X)
-    assert t.place_of([X, on(here)], []) is None
-    assert t.place_of([X, on(there)], []) is there
-    assert t.place_of([X], [None, SingleDeviceSharding(there)]) is there
-    for pair in ([on(there), on(beside)], [on(there), on(here)]):
+    assert t.place_of([None, here], []) is None
+    assert t.place_of([None, there], []) == backends.Places(there.device_order)
+    assert t.place_of([None], [None, there]) == backends.Places(there.device_order)
+    for pair in ([there, beside], [there, here]):
         with pytest.raises(ValueError, match="f: the arguments and results of a program are on"):
             t.place_of(pair, [])
+
+
+def test_programs_on_several_devices_of_another_engine():
+    devices = np.array([OtherDevice(1), OtherDevice(0)])
+    mesh = calque.sharding.Mesh(devices, ("x",))
+    s = calque.sharding.NamedSharding(mesh, calque.sharding.PartitionSpec("x"))
+    t = traced(jnp.sin, X)
+    assert t.place_of([None, s], [s]) == backends.Places(tuple(devices), (None, s), (s,))
+    with pytest.raises(ValueError, match="the same devices of one engine"):
+        t.place_of([s, SingleDeviceSharding(devices[0])], [])

@@ -18,6 +18,7 @@ if TYPE_CHECKING or IS_KNOWN:
     from calque.machine.objects.array_type import (
         DELETED,
         ArrayImpl,
+        arrivals,
         as_numpy,
         buffers,
         delete_array,
@@ -26,10 +27,12 @@ if TYPE_CHECKING or IS_KNOWN:
         wrap_numpy,
     )
     from calque.machine.objects.filling import copied, filled
+    from calque.machine.objects.pending import pending_arrays, set_owner
 else:
     from calque.machine.objects.plain import (
         DELETED,
         ArrayImpl,
+        arrivals,
         as_numpy,
         basic_part,
         basic_shape,
@@ -40,7 +43,9 @@ else:
         learn_result,
         learn_source,
         new_array,
+        pending_arrays,
         set_fallback,
+        set_owner,
         share,
         wrap_numpy,
     )
@@ -48,6 +53,7 @@ else:
 __all__ = [
     "DELETED",
     "ArrayImpl",
+    "arrivals",
     "as_numpy",
     "basic_part",
     "basic_shape",
@@ -58,7 +64,9 @@ __all__ = [
     "learn_result",
     "learn_source",
     "new_array",
+    "pending_arrays",
     "set_fallback",
+    "set_owner",
     "share",
     "wrap_numpy",
 ]

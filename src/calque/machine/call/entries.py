@@ -32,7 +32,10 @@ An output whose size the program finds out while running (-1 bytes in its header
 aval of the header, a mere place holder: give it its own with `("call", function, ...)`, where the
 function returns `objects.share(array, aval)`.
 
-`program` has the attribute `handle`: the address of a program as `interp` runs them.
+`program` has the attribute `handle`: the address of a program as `interp` runs them. Or it is a
+`PythonProgram`, whose function gets the arguments and gives the outputs; its arrays may be
+described as ("elsewhere", aval, place, i): an Array with exactly this aval that says it lives at
+`place`, or None for one that says nothing.
 
 Arguments of a kind come with `choose`, a Python function of their avals (of ndarrays: of
 themselves), in the order of the inputs. It gives the program for such a call, one like `program`
@@ -46,9 +49,10 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from calque.machine.call import operators
 from calque.machine.call import run as callpath_run
 from calque.machine.call.layout import Header
-from calque.machine.call.spec import encode, key_of
+from calque.machine.call.spec import PythonProgram, encode, key_of
 from calque.machine.call.types import EntryImpl, Jitted, OpFunction, new_entry
 from calque.machine.objects.pyapi import METH_O, make_builtin
 
@@ -104,7 +108,7 @@ def add_entry(function: Any, entry: Any) -> None:
             if len(entries) >= OPERATOR_LIMIT:
                 clear_entries(function)
             entries.append(entry)
-            if not callpath_run.calque_extend_table(id(function)):
+            if not operators.calque_extend_table(id(function)):
                 entries.pop()
                 raise MemoryError
         else:
@@ -128,7 +132,8 @@ def add_choosing(function: Any, entries: list[Any], entry: Any) -> None:
 
 def chooses(entry: Any) -> bool:
     """Whether a function chooses the program of the entry."""
-    return bool(Header(entry._words).choose)
+    words = Header(entry._words)
+    return bool(words.choose) and bool(words.program)
 
 
 def clear_entries(function: Any) -> None:
@@ -174,7 +179,7 @@ def _entries(function: Any) -> list[Any]:
 
 def _empty_table(function: Any, entries: list[Any]) -> None:
     entries.clear()
-    callpath_run.calque_rebuild_table(id(function))
+    operators.calque_rebuild_table(id(function))
 
 
 __all__ = [
@@ -182,6 +187,7 @@ __all__ = [
     "EntryImpl",
     "Jitted",
     "OpFunction",
+    "PythonProgram",
     "add_entry",
     "calls_served",
     "clear_entries",

@@ -47,7 +47,7 @@ Header = layout(
     guard_words=i64,  # offset of four words for each, see `Guard`
     hold=i64,  # keep references to the arguments while running: other Python code may run meanwhile
     # a Python function that gives the program for the sizes of a call; 0 where the entry has its
-    # own
+    # own. Without a program to be like, it gives the outputs themselves
     choose=ptr,
     chosen_by=i64,  # how many arguments it takes
     chosen_at=i64,  # where in the frame they stand, counted from the cells
@@ -82,6 +82,7 @@ class Match(IntEnum):
     # from the cells
     KIND = 12
     NDARRAY_KIND = 13  # scalar type, rank, slot, that place
+    ELSEWHERE = 14  # aval, slot or -1, where it says it lives or 0
 
 
 class Guard(IntEnum):

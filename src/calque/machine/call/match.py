@@ -28,7 +28,13 @@ from calque.machine.lang.unit import (
     store_i64,
     store_ptr,
 )
-from calque.machine.objects.array_type import Array, array_type, is_plain_ndarray, tuple_type
+from calque.machine.objects.array_type import (
+    Array,
+    array_type,
+    is_plain_ndarray,
+    pending_mark,
+    tuple_type,
+)
 from calque.machine.objects.pyapi import (
     NdArray,
     PyComplex,
@@ -76,6 +82,19 @@ def match_array(state: ptr, pc: ptr, x: ptr) -> i1:
     """An Array with exactly this aval, and nothing that says where it lives: Python follows placed
     arrays."""
     if PyObject(x).type != array_type or Array(x).aval != load_ptr(pc, 8) or Array(x).extra != NULL:
+        return i1(0)
+    keep(state, load_i64(pc, 16), Array(x).data, x)
+    return i1(1)
+
+
+@unit.helper
+def match_elsewhere(state: ptr, pc: ptr, x: ptr) -> i1:
+    """An Array with exactly this aval for a program that Python runs: placed just there, or
+    nowhere. It may be pending."""
+    if PyObject(x).type != array_type or Array(x).aval != load_ptr(pc, 8):
+        return i1(0)
+    extra = Array(x).extra
+    if (NULL if extra == pending_mark else extra) != load_ptr(pc, 24):
         return i1(0)
     keep(state, load_i64(pc, 16), Array(x).data, x)
     return i1(1)
@@ -307,6 +326,9 @@ def match_other(state: ptr, pc: ptr, x: ptr) -> i1:
             if PyObject(x).type != list_type or PyVar(x).size != load_i64(pc, 8):
                 return i1(0)
             return match_items(state, PyList(x).items, load_i64(pc, 8))
+        case Match.ELSEWHERE:
+            State(state).cursor = pc + 32
+            return match_elsewhere(state, pc, x)
         case Match.KIND:
             State(state).cursor = pc + 48
             return match_kind(state, pc, x)

@@ -55,6 +55,13 @@ class EntryImpl:
     """Stands for the type of entries; there are none."""
 
 
+class PythonProgram:
+    """Entries are for machine code: see `callpath.LEARNS`."""
+
+    def __init__(self, n_in: int, n_out: int, run: Callable[..., Any]) -> None:
+        self.n_in, self.n_out, self.run = n_in, n_out, run
+
+
 def Entry(
     in_spec: Sequence[Any],
     kw_names: Sequence[str],

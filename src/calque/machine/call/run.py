@@ -6,7 +6,6 @@ from __future__ import annotations
 from calque.machine.call.build import build
 from calque.machine.call.donation import make_donated_results
 from calque.machine.call.layout import (
-    HASH_FACTOR,
     NEAR_FRAME,
     CallableObject,
     EntryObject,
@@ -27,8 +26,6 @@ from calque.machine.lang.unit import (
     likely,
     load_i64,
     load_ptr,
-    lshr,
-    memset,
     ptr,
     sizeof,
     store_i64,
@@ -41,11 +38,10 @@ from calque.machine.objects.array_type import (
     array_object,
     array_type,
     begin_active,
-    deleted_mark,
     end_active,
     fresh_array,
+    has_memory,
     refuse,
-    refuse_deleted,
     tuple_type,
 )
 from calque.machine.objects.pyapi import (
@@ -188,6 +184,8 @@ def execute_holding(words: ptr, state: ptr) -> ptr:
 def execute_chosen(words: ptr, state: ptr) -> ptr:
     """Run the program that a Python function chooses by the sizes of the arguments; NOT_MATCHED
     where it gives None."""
+    if Header(words).program == NULL:
+        return execute_served(words, state)
     active, objects, slots = alloca(sizeof(ActiveRun)), State(state).objects, Header(words).slots
     count = Header(words).chosen_by | VECTORCALL_OFFSET_FLAG
     hold_arguments(objects, slots)
@@ -213,6 +211,31 @@ def run_chosen(words: ptr, state: ptr, program: ptr) -> ptr:
             State(state).cursor = words + Header(words).building
             answer = build(state)
         drop_results(results, Header(words).n_out)
+    return answer
+
+
+@unit.function
+def execute_served(words: ptr, state: ptr) -> ptr:
+    """Let a Python function run an entry that has no program: it takes the arguments and gives a
+    list of the outputs, or None where it cannot (NOT_MATCHED)."""
+    active, objects, slots = alloca(sizeof(ActiveRun)), State(state).objects, Header(words).slots
+    hold_arguments(objects, slots)
+    begin_active(active, objects, slots)  # nobody may take their memory while Python runs
+    made = PyObject_Vectorcall(Header(words).choose, objects, slots, NULL)
+    end_active(active)
+    answer = ptr(NOT_MATCHED) if made == none else NULL
+    if made not in (NULL, none):
+        results, n_out = State(state).results, Header(words).n_out
+        if PyObject(made).type != list_type or PyVar(made).size != n_out:
+            refuse(type_error, "a served entry gives a list of its outputs")
+        else:
+            for k in range(n_out):
+                store_ptr(results, 8 * k, new_reference(load_ptr(PyList(made).items, 8 * k)))
+            State(state).cursor = words + Header(words).building
+            answer = build(state)
+            drop_results(results, n_out)
+    xdecref(made)
+    drop_results(objects, slots)
     return answer
 
 
@@ -422,105 +445,6 @@ def calque_jitted_call(self: ptr, args: ptr, flagged: i64, names: ptr) -> ptr:
     return ask_python(self, args, count, names)
 
 
-# ---- operators: entries found by the types and avals of all arguments ----
-
-
-@unit.helper
-def hash_arguments(args: ptr, count: i64) -> i64:
-    """A hash of each argument's aval, or type when it is no Array. `callpath.key_of` computes the
-    same in Python."""
-    h = count
-    for i in range(count):
-        x = load_ptr(args, 8 * i)
-        kind = PyObject(x).type
-        word = i64(Array(x).aval) if kind == array_type else i64(kind)
-        h = (h ^ word) * HASH_FACTOR
-        h = h ^ lshr(h, 29)
-    return h
-
-
-@unit.function
-def calque_operator_call(self: ptr, args: ptr, flagged: i64, names: ptr) -> ptr:
-    """Look the entry up in the table."""
-    near = alloca(NEAR_FRAME)
-    count = flagged & COUNT_MASK
-    epoch, table, mask = (
-        load_i64(epoch_now, 0),
-        CallableObject(self).table,
-        CallableObject(self).mask,
-    )
-    if likely(epoch != 0 and table != NULL):
-        total = count + (PyVar(names).size if names else 0)
-        key = hash_arguments(args, total)
-        at = key & mask
-        entry = load_ptr(table, 8 * at)
-        while entry:
-            if EntryObject(entry).key == key:
-                answer = attempt(entry, args, count, names, epoch, near, 0, NULL)
-                if i64(answer) != NOT_MATCHED:
-                    return answer
-            at = (at + 1) & mask
-            entry = load_ptr(table, 8 * at)
-    entries = CallableObject(self).entries
-    if likely(epoch != 0 and entries != NULL):
-        i = 0
-        while i < PyVar(entries).size:  # those that choose are the first of the list
-            entry = load_ptr(PyList(entries).items, 8 * i)
-            if Header(EntryObject(entry).words).choose == NULL:
-                break
-            answer = attempt(entry, args, count, names, epoch, near, 0, NULL)
-            if i64(answer) != NOT_MATCHED:
-                return answer
-            i += 1
-    return ask_python(self, args, count, names)
-
-
-@unit.function
-def calque_rebuild_table(self: ptr) -> i64:
-    """Make the table anew from the list of entries; 0 when memory is out (then there is no
-    table)."""
-    PyMem_Free(CallableObject(self).table)
-    CallableObject(self).table = NULL
-    entries = CallableObject(self).entries
-    size = 8
-    while size < 2 * PyVar(entries).size:
-        size *= 2
-    table = PyMem_Malloc(8 * size)
-    if table == NULL:
-        return 0
-    memset(table, 0, 8 * size)
-    for i in range(PyVar(entries).size):
-        place(table, size - 1, load_ptr(PyList(entries).items, 8 * i))
-    CallableObject(self).table = table
-    CallableObject(self).mask = size - 1
-    return 1
-
-
-@unit.function
-def calque_extend_table(self: ptr) -> i64:
-    """Put the last entry of the list into the table too; 0 when memory is out."""
-    entries = CallableObject(self).entries
-    count = PyVar(entries).size
-    if CallableObject(self).table == NULL or CallableObject(self).mask + 1 < 2 * count:
-        return calque_rebuild_table(self)
-    place(
-        CallableObject(self).table,
-        CallableObject(self).mask,
-        load_ptr(PyList(entries).items, 8 * (count - 1)),
-    )
-    return 1
-
-
-@unit.helper
-def place(table: ptr, mask: i64, entry: ptr) -> None:
-    if Header(EntryObject(entry).words).choose != NULL:
-        return
-    at = EntryObject(entry).key & mask
-    while load_ptr(table, 8 * at):
-        at = (at + 1) & mask
-    store_ptr(table, 8 * at, entry)
-
-
 # ---- run_program ----
 
 
@@ -552,8 +476,8 @@ def run_on_items(program: ptr, items: ptr) -> ptr:
     for j in range(n_in):
         if PyObject(load_ptr(items, 8 * j)).type != array_type:
             return refuse(type_error, "run_program takes Arrays only")
-        if Array(load_ptr(items, 8 * j)).extra == deleted_mark:
-            return refuse_deleted(load_ptr(items, 8 * j))
+        if not has_memory(load_ptr(items, 8 * j)):
+            return NULL
     if 16 * n_in + 16 * n_out > NEAR_FRAME:
         frame = PyMem_Malloc(16 * n_in + 16 * n_out)
         if frame == NULL:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import struct
 from array import array
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -98,6 +100,11 @@ class Encoder:
     def match_array(self, spec: Any, depth: int) -> None:
         _, aval, index = spec
         self.words += [Match.ARRAY, self.pointer(aval), self.slot(index, "array")]
+
+    def match_elsewhere(self, spec: Any, depth: int) -> None:
+        _, aval, place, index = spec
+        where = 0 if place is None else self.pointer(place)
+        self.words += [Match.ELSEWHERE, self.pointer(aval), self.slot(index, "elsewhere"), where]
 
     def scalar(self, name: str, dtype: Any, index: Any) -> None:
         kind = SCALAR_KINDS.get(np.dtype(dtype))
@@ -293,7 +300,8 @@ def encode(
     names = tuple(kw_names or ())
     if len(names) > len(in_spec) or not all(type(name) is str for name in names):
         raise ValueError("kw_names are strings, no more of them than arguments")
-    head = ProgramHeaderView(program)
+    served = isinstance(program, PythonProgram)
+    head = program if isinstance(program, PythonProgram) else ProgramHeaderView(program)
     encoder = Encoder()
     for spec in in_spec:
         encoder.match(spec)
@@ -328,13 +336,27 @@ def encode(
         "guards": len(guards),
         "guard_words": 8 * (first + guard_words),
         "hold": int(head.flags != 0 or encoder.exotic),
-        "choose": encoder.pointer(choose) if chosen else 0,
+        "choose": encoder.pointer(head.run if isinstance(head, PythonProgram) else choose)
+        if chosen or served
+        else 0,
         "chosen_by": chosen,
         "chosen_at": encoder.chosen_at,
     }
     words = [header[name] for name in Header.fields] + encoder.words
     data = array("q", words).tobytes()
     return data, (data, program, *encoder.keeps)
+
+
+@dataclass(frozen=True)
+class PythonProgram:
+    """A program that a Python function runs: it takes the arguments, in the order of their inputs,
+    and gives a list of the outputs, or None where it cannot."""
+
+    n_in: int
+    n_out: int
+    run: Callable[..., list[Any] | None]
+
+    handle = flags = 0
 
 
 def _check_slots(slots: dict[int, str], n_in: int) -> None:
@@ -374,7 +396,7 @@ def key_of(in_spec: Any) -> int:
 
 def _key_word(spec: Any) -> int:
     kind = spec[0]
-    if kind == "array":
+    if kind in ("array", "elsewhere"):
         return id(spec[1])
     if kind == "kind":
         return 0  # such entries are in no table

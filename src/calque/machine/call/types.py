@@ -6,7 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 from calque.machine.call.layout import CallableObject, EntryObject
-from calque.machine.call.run import calque_jitted_call, calque_operator_call
+from calque.machine.call.operators import calque_operator_call
+from calque.machine.call.run import calque_jitted_call
 from calque.machine.lang.unit import NULL, Unit, i32, i64, load_ptr, ptr, signature
 from calque.machine.objects.array_type import PyObject_ClearWeakRefs, refuse, tuple_type
 from calque.machine.objects.pyapi import (

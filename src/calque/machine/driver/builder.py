@@ -271,7 +271,7 @@ class ProgramBuilder:
     def arith(self, op: Op, a: Integer, b: Integer, dst: Reg | None = None) -> Reg:
         """Arithmetic on integers: ``Op.ADD`` to ``Op.NE``. A product that does not fit, and a
         division by zero, stop the program."""
-        if op < Op.ADD:
+        if not Op.ADD <= op <= Op.NE:
             raise ProgramError(f"{op.name} is no arithmetic")
         dst = dst or self.reg()
         sign = f" {_SYMBOLS[op]} " if op in _SYMBOLS else ""

@@ -14,13 +14,12 @@ Raw operands (jump targets, widths, counts) stand in the code itself. Names in c
 """
 
 import enum
-import sys
 from typing import Any
 
+from calque.machine.driver.stamps import Run, interp_stamp, nanoseconds_now, unit
 from calque.machine.integers import load_integer, product_fits, store_integer
 from calque.machine.lang.unit import (
     NULL,
-    Unit,
     alloca,
     atomic_load,
     atomic_store,
@@ -81,6 +80,7 @@ class Op(enum.IntEnum):
     LE = 28
     EQ = 29
     NE = 30
+    STAMP = 31  # #record #what, in the timed form of a program
 
 
 OK, RAISED, NO_MEMORY, TOO_LARGE, DIVIDED_BY_ZERO = range(5)
@@ -93,7 +93,6 @@ _NEAR_ARENA = 8192
 _POLL_NS = 10_000_000
 _MAX_TURNS = 256  # loop turns between looks at the clock
 _ENTRY_TURNS = 16
-_CLOCK = 6 if sys.platform == "darwin" else 1  # CLOCK_MONOTONIC
 _FILL_BLOCK = 16 << 10
 
 # The first five words are known to the dispatcher as well.
@@ -117,23 +116,7 @@ Header = layout(
     args_at=i64,
     donated=ptr,
 )
-# What one run has besides its frame. `thread` is the saved Python thread state while the GIL is
-# released. `owner`: the system's thread that runs it while others help, else 0. `stopped`: the
-# status with which a kernel has returned early.
-Run = layout(
-    "Run",
-    thread=ptr,
-    turns=i64,
-    allowed=i64,
-    looked=i64,
-    outputs=ptr,
-    args=ptr,
-    owner=i64,
-    stopped=i64,
-)
-
 POLL = "calque_poll"  # what a kernel calls that may take long
-unit = Unit("interp")
 _save_thread = unit.extern("PyEval_SaveThread", ptr)
 _restore_thread = unit.extern("PyEval_RestoreThread", None, ptr)
 _check_signals = unit.extern("PyErr_CheckSignals", i32)
@@ -147,7 +130,6 @@ _long_value = unit.extern("PyLong_AsLongLong", i64, ptr)
 _call_object = unit.extern("PyObject_CallObject", ptr, ptr, ptr)
 _decref = unit.extern("Py_DecRef", None, ptr)
 _pthread_self = unit.extern("pthread_self", i64)
-_clock_gettime = unit.extern("clock_gettime", i32, i32, ptr)
 _memory_error: Any = unit.cell("interp_memory_error", ptr, id(MemoryError))
 _overflow_error: Any = unit.cell("interp_overflow_error", ptr, id(OverflowError))
 _zero_division_error: Any = unit.cell("interp_zero_division_error", ptr, id(ZeroDivisionError))
@@ -195,9 +177,7 @@ def call_over_range(frame: ptr, pc: ptr, run: ptr) -> i64:
 @unit.helper
 def clock(run: ptr) -> i64:
     """Look at the clock: whether ten milliseconds have gone by."""
-    time = alloca(16)
-    _clock_gettime(_CLOCK, time)
-    now = load_i64(time, 0) * 1_000_000_000 + load_i64(time, 8)
+    now = nanoseconds_now()
     if Run(run).looked != 0 and now - Run(run).looked >= _POLL_NS:
         Run(run).looked = now
         return 1
@@ -466,6 +446,9 @@ def execute(code: ptr, frame: ptr, run: ptr) -> i64:
                 store_ptr(Run(run).outputs, 8 * load_i64(pc, 8), pointer(frame, pc, 2))
                 put(frame, pc, 2, 0)
                 pc = pc + 24
+            case Op.STAMP:
+                interp_stamp(run, load_ptr(pc, 8), load_i64(pc, 16))
+                pc = pc + 24
             case Op.MUL:
                 a = word(frame, pc, 2)
                 b = word(frame, pc, 3)
@@ -542,7 +525,7 @@ def run_in(program: ptr, frame: ptr, arena: ptr, inputs: ptr, outputs: ptr) -> i
     """Run a program in a frame and an arena."""
     clear_given(program, outputs, False)
     prepare_frame(program, frame, arena, inputs, outputs)
-    run = alloca(64)
+    run = alloca(96)
     Run(run).thread = NULL
     Run(run).turns = 1
     Run(run).allowed = 1

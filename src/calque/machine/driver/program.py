@@ -5,12 +5,16 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from calque.machine.driver import interpreter as interp
 from calque.machine.driver.verify import Frame, ProgramError, verify
+from calque.machine.state import process
+
+# Told of every program that is made. `timed` listens while somebody profiles.
+made: Final = process.listeners("programs of the driver")
 
 
 class Places(NamedTuple):
@@ -24,6 +28,8 @@ class Places(NamedTuple):
 class Program:
     """An immutable program; any number of threads may run it at once. ``handle`` is the address
     that the dispatcher and ``calque_run`` take."""
+
+    timed: Any = None  # its timed form, once somebody has profiled it
 
     def __init__(
         self,
@@ -77,6 +83,7 @@ class Program:
         ]
         self._header = _frozen(np.array(header, np.int64))
         self.handle: int = self._header.ctypes.data
+        made.tell(self)
 
     @property
     def n_out(self) -> int:

@@ -15,6 +15,7 @@ _NAMES: Final = list(Header.fields)
 _NBYTES, _AVALS, _FLAGS, _TEMPLATE = (
     _NAMES.index(n) for n in ("out_nbytes", "out_avals", "flags", "template")
 )
+_CODE: Final = _NAMES.index("code")
 _ARENA_BYTES, _ARENA_OFFSETS = _NAMES.index("arena_bytes"), _NAMES.index("arena_offsets")
 
 
@@ -71,6 +72,10 @@ class Pattern:
             block[self.arena_at :] = array("q", arena)
         return SizedProgram(self, at, block, outputs, keepalive)
 
+    def redirect(self, codes: dict[int, int]) -> None:
+        """Programs made from now on run other code, if there is other code for theirs."""
+        self.block[_CODE] = codes.get(self.block[_CODE], self.block[_CODE])
+
 
 class SizedProgram:
     """What `callpath` needs of a program, and what it points to."""
@@ -87,6 +92,10 @@ class SizedProgram:
     ):
         self.pattern, self.handle, self.outputs = pattern, handle, outputs
         self._block, self._keepalive = block, keepalive
+
+    def redirect(self, codes: dict[int, int]) -> None:
+        """Run other code from now on, if there is other code for this."""
+        self._block[_CODE] = codes.get(self._block[_CODE], self._block[_CODE])
 
     @property
     def n_in(self) -> int:

@@ -37,7 +37,7 @@ OPERANDS: Final = {
     Op.ALLOC: "Oi",
     Op.FREE: "o",
     Op.GIVE: "no",
-} | {op: "Iii" for op in Op if op >= Op.ADD}
+} | {op: "Iii" for op in Op if Op.ADD <= op <= Op.NE}
 
 _POINTERS = ("in", "out", "own", "slot", "const", "arena")
 _REGIONS: Final = {
@@ -55,7 +55,7 @@ _REGIONS: Final = {
 }
 _WRITES = "POWI"
 _EMPTY_AT_FIRST = ("own", "slot")
-_OPS: Final = {int(op): op for op in Op}
+_OPS: Final = {int(op): op for op in OPERANDS}  # no stamps: `timed` alone puts them in
 _CHECKED = (
     Op.MOVE,
     Op.CALL,
@@ -96,11 +96,11 @@ class Frame:
 def verify(code: np.ndarray, frame: Frame, n_out: int) -> None:
     """Raise ``ProgramError`` when the code is not right in every word."""
     words = code.tolist()
-    instructions = list(_instructions(words))
-    starts = {8 * at for at, _, _ in instructions}
+    found = list(instructions(words))
+    starts = {8 * at for at, _, _ in found}
     regions = frame.regions()
     written: set[int] = set()
-    for at, op, operands in instructions:
+    for at, op, operands in found:
         for letter, word in operands:
             allowed = _REGIONS.get(letter)
             if allowed is not None:
@@ -127,11 +127,11 @@ def verify(code: np.ndarray, frame: Frame, n_out: int) -> None:
                 )
         if op in _CHECKED:
             _check_numbers(f"{op.name} at word {at}", op, operands, frame, n_out)
-    if not instructions or instructions[-1][:2] != (len(words) - 1, Op.END):
+    if not found or found[-1][:2] != (len(words) - 1, Op.END):
         raise ProgramError("the code does not end with END")
 
 
-def _instructions(words: list[int]) -> Iterator[tuple[int, Op, list[tuple[str, int]]]]:
+def instructions(words: list[int]) -> Iterator[tuple[int, Op, list[tuple[str, int]]]]:
     """Each instruction: its place, its operation, and its operands with the letter that says what
     each one is."""
     at = 0

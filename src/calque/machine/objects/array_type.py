@@ -6,6 +6,10 @@ alive: a NumPy array, or, once somebody looks at the memory (a NumPy view, anoth
 own, or the only reference to its `Memory`. A deleted array has no memory, and a mark in `extra`,
 where fast paths look anyway. Nothing here looks into avals: who makes an array says how large it
 is.
+
+An array whose elements another engine has, or is still computing, is *pending*: it has an owner
+and no memory yet, and something in `extra`, a mark at least. Whoever needs its memory calls
+`has_memory`, which asks Python to wait and to say where the memory is.
 """
 
 from __future__ import annotations
@@ -91,6 +95,8 @@ array_type = unit.cell("calque_array_type", ptr, 0)
 memory_type = unit.cell("calque_memory_type", ptr, 0)
 deleted_mark = unit.cell("calque_deleted_mark", ptr, lambda: id(DELETED))
 buffer_source = unit.cell("calque_buffer_source", ptr, lambda: id(_buffer_source))
+pending_mark = unit.cell("calque_pending_mark", ptr, lambda: id(PENDING))
+wait_for = unit.cell("calque_wait_for", ptr, lambda: id(_wait_for))
 report_deleted = unit.cell("calque_report_deleted", ptr, lambda: id(_report_deleted))
 active_runs = unit.var("calque_active_runs", ptr)
 subscript_handler = unit.var(
@@ -128,6 +134,13 @@ class _Deleted:
 DELETED: _Deleted = _Deleted()
 
 
+class _Pending:
+    """Stands where an array says where it lives, while it has no memory and was placed nowhere."""
+
+
+PENDING: _Pending = _Pending()
+
+
 def _report_deleted(array: Any) -> None:
     aval = array.aval
     text = (
@@ -146,6 +159,18 @@ buffers: Final[Hook[Callable[[Any], Any]]] = process.hook("buffers of arrays", _
 
 def _buffer_source(array: Any) -> Any:
     return buffers.call(array)
+
+
+def _nobody(array: Any) -> Any:
+    raise RuntimeError("nothing knows the memory of other engines: import calque")
+
+
+# the elements of a pending array as an ndarray whose memory its owner keeps
+arrivals: Final[Hook[Callable[[Any], Any]]] = process.hook("arrivals of pending arrays", _nobody)
+
+
+def _wait_for(array: Any) -> Any:
+    return arrivals.call(array)
 
 
 @unit.helper
@@ -230,6 +255,29 @@ def refuse_deleted(x: ptr) -> ptr:
     store_ptr(place, 8, x)
     xdecref(PyObject_Vectorcall(report_deleted, place + 8, 1 | (1 << 63), NULL))
     return NULL
+
+
+@unit.function
+def has_memory(x: ptr) -> i1:
+    """Whether the memory of an Array can be used; waits for a pending one. False with an exception
+    set."""
+    if Array(x).extra == NULL or Array(x).data != NULL:
+        return i1(1)
+    if Array(x).extra == deleted_mark:
+        refuse_deleted(x)
+        return i1(0)
+    place = alloca(16)
+    store_ptr(place, 8, x)
+    found = PyObject_Vectorcall(wait_for, place + 8, 1 | (1 << 63), NULL)
+    if found == NULL:
+        return i1(0)
+    if Array(x).data == NULL and Array(x).extra != deleted_mark:
+        Array(x).data = NdArray(found).data
+        if Array(x).extra == pending_mark:
+            Array(x).extra = NULL
+            decref(pending_mark)
+    decref(found)
+    return i1(1)
 
 
 @unit.function
@@ -398,6 +446,8 @@ def _share(self: ptr, args: ptr, count: i64) -> ptr:
     array = array_object(load_ptr(args, 8), Array(source).data, NULL, owner)
     if array == NULL:
         decref(owner)
+    elif Array(source).data == NULL:
+        Array(array).extra = new_reference(pending_mark)
     return array
 
 
@@ -418,6 +468,8 @@ def _as_numpy(self: ptr, args: ptr, count: i64) -> ptr:
         if size < 0:
             return NULL if PyErr_Occurred() else refuse(value_error, "a negative dimension")
         store_i64(dims, 8 * i, size)
+    if unlikely(Array(source).data == NULL) and not has_memory(source):
+        return NULL
     owner = lend(source)
     if owner == NULL:
         return NULL
@@ -436,6 +488,27 @@ def _as_numpy(self: ptr, args: ptr, count: i64) -> ptr:
         decref(view)
         return NULL
     return view
+
+
+@unit.function
+def calque_get_extra(self: ptr, closure: ptr) -> ptr:
+    """`_extra`: where an Array says it lives; None for nowhere in particular."""
+    extra = Array(self).extra
+    return new_reference(none if extra in (NULL, pending_mark) else extra)
+
+
+@unit.function
+def calque_set_extra(self: ptr, value: ptr, closure: ptr) -> i32:
+    """`_extra = place`, or None."""
+    before, mark = Array(self).extra, value
+    if value in (NULL, none):
+        is_pending = Array(self).data == NULL and before != deleted_mark
+        mark = pending_mark if is_pending else NULL
+    if mark:
+        incref(mark)
+    Array(self).extra = mark
+    xdecref(before)
+    return i32(0)
 
 
 @unit.function
@@ -500,9 +573,9 @@ ArrayImpl: Any = make_type(
             ("_ptr", ULONGLONG, Array.offset("data"), READONLY),
             ("_owner", OBJECT, Array.offset("owner"), READONLY),
             ("_block", ULONGLONG, Array.offset("block"), READONLY),
-            ("_extra", OBJECT, Array.offset("extra"), 0),
             ("__weaklistoffset__", PYSSIZET, Array.offset("weak_references"), READONLY),
         ),
+        properties={"_extra": (calque_get_extra, calque_set_extra)},
     )
 )
 array_type.write(id(ArrayImpl))

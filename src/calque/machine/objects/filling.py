@@ -23,11 +23,10 @@ from calque.machine.lang.unit import (
 from calque.machine.objects.array_type import (
     Array,
     array_type,
-    deleted_mark,
     fresh_array,
+    has_memory,
     is_plain_ndarray,
     refuse,
-    refuse_deleted,
 )
 from calque.machine.objects.pyapi import (
     NdArray,
@@ -76,8 +75,8 @@ def _filled(self: ptr, args: ptr, count: i64) -> ptr:
     if nbytes < 0 or width < 1 or width > BLOCK:
         return refuse(value_error, "a number of bytes that cannot be")
     scalar = load_ptr(args, 16)
-    if Array(scalar).extra == deleted_mark:
-        return refuse_deleted(scalar)
+    if not has_memory(scalar):
+        return NULL
     array = fresh_array(load_ptr(args, 0), nbytes)
     if array:
         calque_repeat(Array(array).data, nbytes, Array(scalar).data, width)

@@ -40,13 +40,22 @@ class Block:
 class Array:
     """An immutable array: an aval and the memory that holds its elements."""
 
-    __slots__ = ("__weakref__", "_block", "_extra", "_owner", "_ptr", "aval")
+    __slots__ = ("__weakref__", "_block", "_owner", "_place", "_ptr", "aval")
 
     aval: Any
     _ptr: int
     _owner: Any
     _block: int
-    _extra: Any
+    _place: Any
+
+    @property
+    def _extra(self) -> Any:
+        """Where it says it lives; None for nowhere in particular."""
+        return self._place
+
+    @_extra.setter
+    def _extra(self, place: Any) -> None:
+        object.__setattr__(self, "_place", place)
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Array:
         raise TypeError("cannot create 'calque.ArrayImpl' instances")
@@ -95,7 +104,7 @@ _subscript: Final[Hook[Callable[[Any, Any], Any]]] = process.hook("subscripts", 
 def make(aval: Any, address: int, owner: Any) -> Any:
     """An Array on memory that `owner` keeps alive."""
     array = object.__new__(Array)
-    fields = {"aval": aval, "_ptr": address, "_owner": owner, "_block": 0, "_extra": None}
+    fields = {"aval": aval, "_ptr": address, "_owner": owner, "_block": 0, "_place": None}
     for name, value in fields.items():
         object.__setattr__(array, name, value)
     return array
@@ -107,8 +116,31 @@ def move(array: Any, address: int, owner: Any) -> None:
     object.__setattr__(array, "_owner", owner)
 
 
+def _nobody(array: Any) -> Any:
+    raise RuntimeError("nothing knows the memory of other engines: import calque")
+
+
+# the elements of a pending array as an ndarray whose memory its owner keeps
+arrivals: Final[Hook[Callable[[Any], Any]]] = process.hook("arrivals of plain arrays", _nobody)
+
+
+def pending_arrays(avals: tuple[Any, ...], owners: list[Any], places: tuple[Any, ...]) -> list[Any]:
+    """Arrays whose elements these owners have; they live at these places, None for nowhere in
+    particular."""
+    made = [make(aval, 0, owner) for aval, owner in zip(avals, owners, strict=True)]
+    for array, place in zip(made, places, strict=True):
+        array._extra = place
+    return made
+
+
+def set_owner(array: Any, owner: Any) -> None:
+    """What keeps the memory of an Array alive from now on."""
+    check("set_owner", array)
+    move(array, array._ptr, owner)
+
+
 def check(function: str, array: Any) -> None:
-    """Refuse what is no Array, or one without memory."""
+    """Refuse what is no Array, or one without memory; wait for that of a pending one."""
     if type(array) is not Array:
         raise TypeError(f"{function} takes an Array")
     if array._extra is DELETED:
@@ -119,6 +151,8 @@ def check(function: str, array: Any) -> None:
             else repr(aval)
         )
         raise RuntimeError(f"Array has been deleted with shape={text}.")
+    if array._ptr == 0 and array._owner is not None and function not in ("share", "set_owner"):
+        move(array, arrivals.call(array).ctypes.data, array._owner)
 
 
 def new_array(aval: Any, nbytes: int) -> Any:

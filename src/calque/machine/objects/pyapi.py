@@ -202,6 +202,7 @@ class TypeSpec:
     slots: dict[str, Function | int] = field(default_factory=dict)
     members: Sequence[tuple[str, int, int, int]] = ()  # name, kind, offset, flags
     dict_access: bool = False
+    properties: dict[str, tuple[Function, Function]] = field(default_factory=dict)  # get, set
 
 
 def make_type(spec: TypeSpec) -> type:
@@ -219,12 +220,22 @@ def make_type(spec: TypeSpec) -> type:
         (SLOTS["tp_members"], ctypes.addressof(members)),
     ]
     keep: list[Any] = [doc, members]
+    access = {n: (get.address, put.address) for n, (get, put) in spec.properties.items()}
     if spec.dict_access:
-        name = ctypes.create_string_buffer(b"__dict__")
-        getter, setter = c_address("PyObject_GenericGetDict"), c_address("PyObject_GenericSetDict")
-        table = (_GetSetDef * 2)(_GetSetDef(ctypes.addressof(name), getter, setter, None, None))
+        access["__dict__"] = (
+            c_address("PyObject_GenericGetDict"),
+            c_address("PyObject_GenericSetDict"),
+        )
+    if access:
+        names = [ctypes.create_string_buffer(n.encode()) for n in access]
+        table = (_GetSetDef * (len(access) + 1))(
+            *(
+                _GetSetDef(ctypes.addressof(n), *functions, None, None)
+                for n, functions in zip(names, access.values())
+            )
+        )
         slots.append((SLOTS["tp_getset"], ctypes.addressof(table)))
-        keep += [name, table]
+        keep += [*names, table]
     for slot, function in spec.slots.items():
         slots.append((SLOTS[slot], function if isinstance(function, int) else function.address))
     array = (_Slot * (len(slots) + 1))(*(_Slot(*slot) for slot in slots))

@@ -17,6 +17,7 @@ from calque.machine.caches import Table
 from calque.machine.code import llvm, target
 from calque.machine.code.digest import hexdigest
 from calque.machine.code.linked import Linked
+from calque.machine.spans import span
 from calque.native.emit import objects
 from calque.native.loops import polls
 from calque.native.loops.canonical import Canonical, canonical
@@ -135,6 +136,11 @@ def compile_kernels(bodies: Iterable[Body], exact: bool = False, opt: int = 2) -
     return out
 
 
+def known() -> list[Code]:
+    """The kernels that the table holds now."""
+    return list(_codes.values())
+
+
 def _new_code(body: Body, order: Canonical, exact: bool, opt: int) -> Code:
     if config.verify_kernels:
         checks.verify(body)
@@ -219,6 +225,7 @@ def _link(module: _Module, opt: int) -> Linked:
     """Compile and link a module, and note on disk where its symbols are."""
     text = _module_text(module)
     exports = list(module.functions)
-    obj = llvm.object_code(text, opt)
+    with span("LLVM", ", ".join(exports)):
+        obj = llvm.object_code(text, opt)
     objects.note(hexdigest(text)[:32], obj, exports, module.imports, opt)
     return objects.load(obj, exports, module.imports, text)

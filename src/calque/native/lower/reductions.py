@@ -176,11 +176,7 @@ def identity_of(kind: str, n: Node) -> Any:
     if kind == "prod":
         return np.ones((), dtype)[()]
     if kind == "and":
-        return (
-            np.asarray(True if dtype.kind == "b" else -1).astype(dtype)[()]
-            if dtype.kind != "u"
-            else np.iinfo(dtype).max
-        )
+        return np.invert(np.zeros((), dtype))[()]
     if dtype.kind == "b":
         return np.asarray(kind == "min")[()]
     if dtype.kind in "iu":

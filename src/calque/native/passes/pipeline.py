@@ -9,6 +9,7 @@ from typing import Final
 from calque.core.config import config
 from calque.core.jaxprs import ClosedJaxpr, Jaxpr
 from calque.core.lazy import LazyModule
+from calque.machine.spans import span
 from calque.native.passes import algebra, constants, keys
 from calque.native.passes.common import common_subexpressions
 from calque.native.passes.dead_code import dead_code, dead_parts
@@ -60,10 +61,11 @@ def run(closed: ClosedJaxpr) -> ClosedJaxpr:
     done = closed.cache.get("native.passes")
     if done is None:
         done = closed
-        for p in PASSES:
-            before, done = done, p(done)
-            if config.verify_kernels:
-                checks.verify_pass(p.__name__, before, done)
+        with span("passes", f"{len(closed.jaxpr.eqns)} equations"):
+            for p in PASSES:
+                before, done = done, p(done)
+                if config.verify_kernels:
+                    checks.verify_pass(p.__name__, before, done)
         done.cache["native.passes"] = done
         closed.cache["native.passes"] = done
     return done

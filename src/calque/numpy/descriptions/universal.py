@@ -404,7 +404,7 @@ _KINDS: Final = {
     "promote_inexact": ("; integers and bools count as floats", "floats or complex numbers"),
     "promote_inexact_strong": (
         "; integers and bools count as floats",
-        "floats, never weakly typed",
+        "floats",
     ),
     "_bools": ("; anything but 0 is true", "bools"),
     "_integers": (" of integers or bools", "the dtype that the operands have together"),

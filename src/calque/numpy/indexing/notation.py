@@ -394,12 +394,29 @@ def einsum(
     _dot_general: Callable[..., Any] | None = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """The sum of products that index notation describes: "ij,jk->ik" is a matrix product, "ii->i" a
-    diagonal, "ij->" a sum.
+    """Sums of products, described by letters for axes: axes with one letter go together, and
+    letters that the result lacks are summed over.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.einsum("ij,j->i", jnp.ones((2, 3)), jnp.arange(3.0))
-    Array([3., 3.], dtype=float32)"""
+    Args:
+        subscripts: such as "ij,jk->ik", a matrix product. Without "->" letters that occur once
+            stay, in order; "..." stands for axes that broadcast. Or operands and lists of ints in
+            turn.
+        *operands: arrays, one for each group of letters.
+        out: must be None: arrays are immutable.
+        optimize: in which order to contract several operands: "auto", "optimal", "greedy", True,
+            False for from the left, or a path of `einsum_path`.
+        precision: of the products, see `lax.Precision`; None is the default.
+        preferred_element_type: the dtype to add in and to return; None is the dtype of all
+            together.
+        _dot_general: what to use in place of `lax.dot_general`; None is that.
+        out_sharding: how the result lies on a mesh with explicit axes; None leaves it open.
+    Returns:
+        An array with an axis for each letter after "->".
+
+    >>> jnp.einsum("ij,j->i", jnp.array([[1, 2], [3, 4]]), jnp.array([1, 10]))
+    Array([21, 43], dtype=int32)
+    >>> jnp.einsum("ii->i", jnp.array([[1, 2], [3, 4]]))
+    Array([1, 4], dtype=int32)"""
     refuse_out("einsum", out)
     inputs, output, values = parse(subscripts, operands)
     values = promote_dtypes(*values)
@@ -437,9 +454,15 @@ def _combined(
 def einsum_path(
     subscripts: Any, /, *operands: Any, optimize: bool | str | Sequence[Any] = "auto"
 ) -> tuple[Path, str]:
-    """The order in which `einsum` would contract its operands, and a description of its cost.
+    """The order in which `einsum` contracts its operands.
 
-    >>> import calque.numpy as jnp
+    Args:
+        subscripts: as of `einsum`.
+        *operands: as of `einsum`; only their shapes matter.
+        optimize: how to look for the order, as of `einsum`.
+    Returns:
+        A pair: a list of the places of the operands in each step, and a text about the cost.
+
     >>> jnp.einsum_path("ij,jk,kl->il", jnp.ones((2, 9)), jnp.ones((9, 9)), jnp.ones((9, 1)))[0]
     [(1, 2), (0, 1)]"""
     inputs, output, values = parse(subscripts, operands)

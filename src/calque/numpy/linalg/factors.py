@@ -90,10 +90,19 @@ def adjoint(x: Any) -> Array:
 
 
 def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
-    """The triangular factor L of a Hermitian positive-definite matrix L L^H (its adjoint if
-    `upper`); nan where it is not one.
+    """The Cholesky factor of Hermitian, positive-definite matrices: the triangular `L` with `L @
+    L^H == a`.
 
-    >>> import calque.numpy as jnp
+    Args:
+        a: matrices in the last two axes.
+        upper: whether the upper factor, the adjoint of `L`, is returned.
+        symmetrize_input: whether `(a + a^H) / 2` is factored, which gives derivatives their
+            symmetry; else only the lower triangle is read.
+    Returns:
+        Triangular matrices.
+    Differs from NumPy:
+        A matrix that is not positive-definite gives nan, no error.
+
     >>> jnp.linalg.cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]]))
     Array([[2., 0.],
            [1., 2.]], dtype=float32)"""
@@ -104,10 +113,15 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
 
 
 def qr(a: ArrayLike, mode: str = "reduced") -> Any:
-    """Q with orthonormal columns and the upper triangular R. Modes: "reduced", "complete", "r"
-    (only R), "raw" (reflections).
+    """Matrices as products of `Q` with orthonormal columns and an upper triangular `R`.
 
-    >>> import calque.numpy as jnp
+    Args:
+        a: matrices in the last two axes, m by n.
+        mode: "reduced" gives Q m by k and R k by n, k being the smaller size; "complete" Q m by m
+            and R m by n; "r" only R; "raw" the reflections and their factors.
+    Returns:
+        A named tuple `Q`, `R`; for "r" an array.
+
     >>> [x.shape for x in jnp.linalg.qr(jnp.ones((3, 2)))]
     [(3, 2), (2, 2)]"""
     a = matrices("qr", a)
@@ -171,9 +185,15 @@ def _real(x: Any) -> Any:
 
 
 def eig(a: ArrayLike) -> EigResult:
-    """Eigenvalues and eigenvectors (columns) of a square matrix: complex.
+    """The eigenvalues and eigenvectors of square matrices.
 
-    >>> import calque.numpy as jnp
+    Args:
+        a: matrices in the last two axes.
+    Returns:
+        A named tuple: `eigenvalues`, in no order, and `eigenvectors`, as columns of length 1.
+    Differs from NumPy:
+        Both are complex also where all are real.
+
     >>> jnp.linalg.eig(jnp.array([[2.0, 0.0], [0.0, 1.0]])).eigenvalues
     Array([2.+0.j, 1.+0.j], dtype=complex64)"""
     w, v = linalg_spectral.eig(matrices("eig", a, square=True), compute_left_eigenvectors=False)
@@ -181,7 +201,17 @@ def eig(a: ArrayLike) -> EigResult:
 
 
 def eigvals(a: ArrayLike) -> Array:
-    """The eigenvalues of a square matrix: complex."""
+    """The eigenvalues of square matrices.
+
+    Args:
+        a: matrices in the last two axes.
+    Returns:
+        Complex numbers, in no order.
+    Differs from NumPy:
+        They are complex also where all are real.
+
+    >>> jnp.linalg.eigvals(jnp.array([[0.0, 1.0], [-1.0, 0.0]])).imag
+    Array([ 1., -1.], dtype=float32)"""
     return linalg_spectral.eig(
         matrices("eigvals", a, square=True),
         compute_left_eigenvectors=False,
@@ -190,9 +220,16 @@ def eigvals(a: ArrayLike) -> Array:
 
 
 def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
-    """Eigenvalues in ascending order and eigenvectors (columns) of a Hermitian matrix.
+    """The eigenvalues and eigenvectors of Hermitian matrices.
 
-    >>> import calque.numpy as jnp
+    Args:
+        a: matrices in the last two axes.
+        UPLO: "L" reads the lower triangle, "U" the upper; None is "L".
+        symmetrize_input: whether `(a + a^H) / 2` is taken, which gives derivatives their symmetry.
+    Returns:
+        A named tuple: `eigenvalues`, real and ascending, and `eigenvectors`, as orthonormal
+        columns.
+
     >>> jnp.linalg.eigh(jnp.array([[2.0, 0.0], [0.0, 1.0]])).eigenvalues
     Array([1., 2.], dtype=float32)"""
     if UPLO not in (None, "L", "U"):
@@ -204,7 +241,17 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
 
 
 def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
-    """The eigenvalues of a Hermitian matrix, in ascending order."""
+    """The eigenvalues of Hermitian matrices.
+
+    Args:
+        a: matrices in the last two axes.
+        UPLO: "L" reads the lower triangle, "U" the upper; None is "L".
+        symmetrize_input: whether `(a + a^H) / 2` is taken, which gives derivatives their symmetry.
+    Returns:
+        Real numbers, ascending.
+
+    >>> jnp.linalg.eigvalsh(jnp.array([[2.0, 0.0], [0.0, 1.0]]))
+    Array([1., 2.], dtype=float32)"""
     return eigh(a, UPLO, symmetrize_input).eigenvalues
 
 
@@ -218,11 +265,19 @@ def svd(
     hermitian: bool = False,
     subset_by_index: tuple[int, int] | None = None,
 ) -> Any:
-    """The singular value decomposition U diag(S) Vh, with S in descending order.
+    """Matrices as products of an orthonormal `U`, a diagonal `S` and an orthonormal `Vh`.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.linalg.svd(jnp.array([[0.0, 2.0], [1.0, 0.0]]), compute_uv=False)
-    Array([2., 1.], dtype=float32)"""
+    Args:
+        a: matrices in the last two axes, m by n.
+        full_matrices: whether U is m by m and Vh n by n, rather than as large as the smaller size.
+        compute_uv: whether U and Vh are returned.
+        hermitian: whether the matrices are Hermitian, which is quicker.
+        subset_by_index: a pair (start, end): only these singular values and vectors; None is all.
+    Returns:
+        A named tuple `U`, `S`, `Vh`, S descending; only S without `compute_uv`.
+
+    >>> jnp.linalg.svd(jnp.array([[3.0, 0.0], [0.0, 4.0]]), compute_uv=False)
+    Array([4., 3.], dtype=float32)"""
     a = matrices("svd", a)
     if hermitian:
         return _hermitian_svd(a, compute_uv, subset_by_index)
@@ -248,5 +303,13 @@ def _hermitian_svd(a: Any, compute_uv: bool, subset: tuple[int, int] | None) -> 
 
 
 def svdvals(x: ArrayLike, /) -> Array:
-    """The singular values, in descending order."""
+    """The singular values of matrices.
+
+    Args:
+        x: matrices in the last two axes.
+    Returns:
+        Real numbers, descending.
+
+    >>> jnp.linalg.svdvals(jnp.array([[3.0, 0.0], [0.0, 4.0]]))
+    Array([4., 3.], dtype=float32)"""
     return svd(x, compute_uv=False)

@@ -40,10 +40,18 @@ def norm(
     axis: Axes | None = None,
     keepdims: bool = False,
 ) -> Array:
-    """The norm of vectors along one axis, or of matrices along two; of the flattened array by
-    default.
+    """The norm of vectors or of matrices.
 
-    >>> import calque.numpy as jnp
+    Args:
+        x: an array.
+        ord: which norm. Of vectors a number p, the p-th root of the sum of sizes to the power p;
+            `jnp.inf`, `-jnp.inf` and 0 are the largest, the smallest, and how many are not 0. Of
+            matrices "fro", "nuc", 1, -1, 2, -2, `jnp.inf` or `-jnp.inf`. None is 2, or "fro".
+        axis: the axis of vectors, or the two axes of matrices; None is all of the array.
+        keepdims: whether these axes stay, with size 1.
+    Returns:
+        Real floats.
+
     >>> jnp.linalg.norm(jnp.array([3.0, 4.0]))
     Array(5., dtype=float32)"""
     (x,) = promote_inexact(array_of("norm", x))
@@ -121,10 +129,16 @@ def _matrix_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any
 def matrix_norm(
     x: ArrayLike, /, *, keepdims: bool = False, ord: int | float | str | None = "fro"
 ) -> Array:
-    """The norm of the matrices in the last two axes.
+    """The norm of matrices.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.linalg.matrix_norm(jnp.array([[1.0, 2.0], [2.0, 4.0]]))
+    Args:
+        x: matrices in the last two axes.
+        keepdims: whether the two axes stay, with size 1.
+        ord: which norm, see `norm`.
+    Returns:
+        Real floats.
+
+    >>> jnp.linalg.matrix_norm(jnp.array([[3.0, 0.0], [0.0, 4.0]]))
     Array(5., dtype=float32)"""
     return norm(x, ord=ord, keepdims=keepdims, axis=(-2, -1))
 
@@ -137,23 +151,34 @@ def vector_norm(
     keepdims: bool = False,
     ord: int | float | str | None = 2,
 ) -> Array:
-    """The norm of vectors along axes, of the flattened array for None.
+    """The norm of vectors.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.linalg.vector_norm(jnp.array([3.0, 4.0]))
-    Array(5., dtype=float32)"""
+    Args:
+        x: an array.
+        axis: the axis or axes of the vectors; None is all of the array.
+        keepdims: whether these axes stay, with size 1.
+        ord: which norm, see `norm`.
+    Returns:
+        Real floats.
+
+    >>> jnp.linalg.vector_norm(jnp.array([[3.0, 4.0], [6.0, 8.0]]), axis=1)
+    Array([ 5., 10.], dtype=float32)"""
     (x,) = promote_inexact(array_of("vector_norm", x))
     x = asarray(x)
     return _vector_norm(x, 2 if ord is None else ord, canonical_axes(axis, x.ndim), keepdims)
 
 
 def cond(x: ArrayLike, p: int | float | str | None = None) -> Array:
-    """The condition number: the norm of a matrix times that of its inverse; by singular values for
-    p None, 2 and -2.
+    """The condition number of matrices: how much an error may grow in solving with them.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.linalg.cond(jnp.array([[2.0, 0.0], [0.0, 1.0]]))
-    Array(2., dtype=float32)"""
+    Args:
+        x: matrices in the last two axes.
+        p: the norm, see `norm`; None is 2, the ratio of the largest to the smallest singular value.
+    Returns:
+        Real floats; infinite for singular matrices.
+
+    >>> jnp.linalg.cond(jnp.array([[1.0, 0.0], [0.0, 4.0]]))
+    Array(4., dtype=float32)"""
     x = matrices("cond", x)
     if 0 in x.shape[-2:]:
         raise ValueError(f"cond is not defined on empty arrays, got shape {x.shape}")
@@ -176,9 +201,17 @@ def matrix_rank(
     hermitian: bool = False,
     tol: ArrayLike | None = None,
 ) -> Array:
-    """How many singular values are larger than rtol times the largest; `tol` is an absolute limit.
+    """The rank of matrices: how many singular values are not negligible.
 
-    >>> import calque.numpy as jnp
+    Args:
+        M: matrices in the last two axes.
+        rtol: what is negligible, as part of the largest; None is the larger size times the
+            precision of the dtype.
+        hermitian: whether the matrices are Hermitian, which is quicker.
+        tol: what is negligible, as a number; it takes the place of `rtol`.
+    Returns:
+        Integers.
+
     >>> jnp.linalg.matrix_rank(jnp.array([[1.0, 2.0], [2.0, 4.0]]))
     Array(1, dtype=int32)"""
     (x,) = promote_inexact(array_of("matrix_rank", M))

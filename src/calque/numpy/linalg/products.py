@@ -43,9 +43,18 @@ def cross_product(
     axisc: int = -1,
     axis: int | None = None,
 ) -> Array:
-    """The vector product of vectors with 2 or 3 components.
+    """The vector product.
 
-    >>> import calque.numpy as jnp
+    Args:
+        a: vectors of 2 or 3 components.
+        b: vectors of 2 or 3 components. Other axes broadcast.
+        axisa: the axis of the components in `a`.
+        axisb: the axis of the components in `b`.
+        axisc: where it stands in the result.
+        axis: the axis in all three, which takes the place of the others; None leaves it to them.
+    Returns:
+        Vectors; numbers if all have 2 components.
+
     >>> jnp.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0]))
     Array([0, 0, 1], dtype=int32)"""
     a, b = operands("cross", a, b)
@@ -71,9 +80,15 @@ def cross_product(
 
 
 def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
-    """The vector product of vectors with 3 components.
+    """The vector product.
 
-    >>> import calque.numpy as jnp
+    Args:
+        x1: vectors of 3 components.
+        x2: vectors of 3 components. Other axes broadcast.
+        axis: the axis of the components.
+    Returns:
+        Vectors.
+
     >>> jnp.linalg.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0]))
     Array([0, 0, 1], dtype=int32)"""
     x1, x2 = operands("linalg.cross", x1, x2)
@@ -93,7 +108,19 @@ def matmul(
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """The matrix product; leading axes broadcast."""
+    """The matrix product, `x1 @ x2`.
+
+    Args:
+        x1: a vector, or matrices in the last two axes.
+        x2: a vector, or matrices in the last two axes. Axes before them broadcast.
+        precision: of the products, see `lax.Precision`; None is the default.
+        preferred_element_type: the dtype to add in and to return; None is the dtype of both
+            together.
+    Returns:
+        The products; the axis of a vector is not in it.
+
+    >>> jnp.linalg.matmul(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 1]))
+    Array([3, 7], dtype=int32)"""
     return contractions.matmul(
         x1, x2, precision=precision, preferred_element_type=preferred_element_type
     )
@@ -110,14 +137,38 @@ def tensordot(
     preferred_element_type: DTypeLike | None = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """The sum of products over pairs of axes."""
+    """Sums of products over pairs of axes.
+
+    Args:
+        x1: an array.
+        x2: an array.
+        axes: how many of the last axes of `x1` are paired with the first ones of `x2`; or two
+            sequences, of axes of `x1` and of `x2`.
+        precision: of the products, see `lax.Precision`; None is the default.
+        preferred_element_type: the dtype to add in and to return; None is the dtype of both
+            together.
+        out_sharding: how the result lies on a mesh with explicit axes; None leaves it open.
+    Returns:
+        An array with the other axes of `x1` and then those of `x2`.
+
+    >>> jnp.linalg.tensordot(jnp.ones((2, 3)), jnp.ones((3, 4)), axes=1).shape
+    (2, 4)"""
     return contractions.tensordot(
         x1, x2, axes, precision=precision, preferred_element_type=preferred_element_type
     )
 
 
 def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """All products of elements of two vectors."""
+    """All products of an element of one vector with an element of another.
+
+    Args:
+        x1, x2: vectors; other arrays are refused.
+    Returns:
+        A matrix.
+
+    >>> jnp.linalg.outer(jnp.array([1, 2]), jnp.array([10, 20]))
+    Array([[10, 20],
+           [20, 40]], dtype=int32)"""
     x1, x2 = operands("linalg.outer", x1, x2)
     if x1.ndim != 1 or x2.ndim != 1:
         raise ValueError(
@@ -127,19 +178,44 @@ def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 
 def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
-    """A diagonal of the last two axes."""
+    """A diagonal of matrices.
+
+    Args:
+        x: matrices in the last two axes.
+        offset: the diagonal: 0 is the main one, positive ones lie above it.
+    Returns:
+        An array whose last axis is the diagonal.
+
+    >>> jnp.linalg.diagonal(jnp.array([[1, 2], [3, 4]]))
+    Array([1, 4], dtype=int32)"""
     return contractions.diagonal(x, offset=offset, axis1=-2, axis2=-1)
 
 
 def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Array:
-    """The sum along a diagonal of the last two axes."""
+    """The sum of a diagonal of matrices.
+
+    Args:
+        x: matrices in the last two axes.
+        offset: the diagonal: 0 is the main one, positive ones lie above it.
+        dtype: of the sum; None is that of `x`, the default integer dtype for bools and small
+            integers.
+    Returns:
+        An array without the two axes.
+
+    >>> jnp.linalg.trace(jnp.array([[1, 2], [3, 4]]))
+    Array(5, dtype=int32)"""
     return contractions.trace(x, offset=offset, axis1=-2, axis2=-1, dtype=dtype)
 
 
 def matrix_power(a: ArrayLike, n: int) -> Array:
-    """A square matrix raised to a whole power, by repeated squaring.
+    """Square matrices to a whole power, by repeated squaring.
 
-    >>> import calque.numpy as jnp
+    Args:
+        a: matrices in the last two axes.
+        n: the power; a negative one inverts first.
+    Returns:
+        Matrices.
+
     >>> jnp.linalg.matrix_power(jnp.array([[1, 1], [0, 1]]), 5)
     Array([[1, 5],
            [0, 1]], dtype=int32)"""
@@ -167,12 +243,16 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
 
 
 def multi_dot(arrays: Sequence[ArrayLike], *, precision: PrecisionLike = None) -> Array:
-    """The product of several matrices in the order that costs least; the first and the last may be
-    vectors.
+    """The product of several matrices, in the order that takes the fewest multiplications.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.linalg.multi_dot([jnp.ones((2, 3)), jnp.ones((3, 4)), jnp.ones(4)]).shape
-    (2,)"""
+    Args:
+        arrays: the matrices, two at least; the first and the last may be vectors.
+        precision: of the products, see `lax.Precision`; None is the default.
+    Returns:
+        Their product.
+
+    >>> jnp.linalg.multi_dot([jnp.ones((2, 3)), jnp.ones((3, 4)), jnp.ones(4)])
+    Array([12., 12.], dtype=float32)"""
     xs = operands("multi_dot", *arrays)
     if len(xs) < 2:
         raise ValueError(f"multi_dot requires at least two arrays; got len(arrays)={len(xs)}")

@@ -58,10 +58,17 @@ def _parity(pivots: Any, dtype: Any) -> Any:
 
 
 def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
-    """The sign of the determinant and the logarithm of its size. Methods: "lu" (default) and "qr".
+    """The sign of the determinant and the logarithm of its size, which neither overflow nor
+    underflow.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.linalg.slogdet(jnp.array([[0.0, 2.0], [1.0, 0.0]])).sign
+    Args:
+        a: square matrices in the last two axes.
+        method: "lu" or "qr": the factors it is computed from. None is "lu".
+    Returns:
+        A named tuple: `sign` (0 for a singular matrix; of size 1 for a complex one) and
+        `logabsdet`.
+
+    >>> jnp.linalg.slogdet(jnp.array([[2.0, 0.0], [0.0, -3.0]])).sign
     Array(-1., dtype=float32)"""
     a = matrices("slogdet", a, square=True)
     if method not in (None, "lu", "qr"):
@@ -104,9 +111,13 @@ def _slogdet_jvp(primals: Any, tangents: Any) -> Any:
 def det(a: ArrayLike) -> Array:
     """The determinant.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.linalg.det(jnp.array([[1.0, 2.0], [3.0, 4.0]]))
-    Array(-2., dtype=float32)"""
+    Args:
+        a: square matrices in the last two axes.
+    Returns:
+        Numbers.
+
+    >>> jnp.linalg.det(jnp.array([[1.0, 2.0], [3.0, 5.0]])).round(4)
+    Array(-1., dtype=float32)"""
     a = matrices("det", a, square=True)
     n = a.shape[-1]
     if n == 0:
@@ -170,11 +181,18 @@ def _cofactors(a: Any) -> Any:
 
 
 def solve(a: ArrayLike, b: ArrayLike) -> Array:
-    """The solution x of a x = b, by LU. `b` is a vector if it has one axis, else matrices.
+    """The solution `x` of the linear equations `a @ x == b`.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.linalg.solve(jnp.array([[2.0, 0.0], [0.0, 4.0]]), jnp.array([2.0, 2.0]))
-    Array([1. , 0.5], dtype=float32)"""
+    Args:
+        a: square matrices in the last two axes.
+        b: a vector, if it has one axis, or matrices of right sides as columns.
+    Returns:
+        `x`, in the shape of `b`.
+    Differs from NumPy:
+        A singular matrix gives infinities or nan, no error.
+
+    >>> jnp.linalg.solve(jnp.array([[2.0, 0.0], [0.0, 4.0]]), jnp.array([2.0, 8.0]))
+    Array([1., 2.], dtype=float32)"""
     a, b = (asarray(v) for v in promote_inexact(*arrays("solve", a, b)))
     a, b = (convert(v, v.dtype) for v in (a, b))
     if a.ndim < 2:
@@ -247,9 +265,16 @@ def _rows(b: Any, order: Any) -> Any:
 
 
 def inv(a: ArrayLike) -> Array:
-    """The inverse of a square matrix.
+    """The inverse of square matrices. `solve` is quicker and more precise where it is multiplied
+    with.
 
-    >>> import calque.numpy as jnp
+    Args:
+        a: matrices in the last two axes.
+    Returns:
+        Matrices.
+    Differs from NumPy:
+        A singular matrix gives infinities or nan, no error.
+
     >>> jnp.linalg.inv(jnp.array([[2.0, 0.0], [0.0, 4.0]]))
     Array([[0.5 , 0.  ],
            [0.  , 0.25]], dtype=float32)"""
@@ -267,11 +292,21 @@ def pinv(
     *,
     rcond: ArrayLike | None = None,
 ) -> Array:
-    """The Moore-Penrose inverse; singular values below rtol times the largest count as zero.
+    """The pseudo-inverse of Moore and Penrose: the matrix that solves in the sense of least
+    squares.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.linalg.pinv(jnp.array([[2.0, 0.0]])).shape
-    (2, 1)"""
+    Args:
+        a: matrices in the last two axes.
+        rtol: singular values below this part of the largest count as 0; None is the precision of
+            the dtype, times 10, times the larger size.
+        hermitian: whether the matrices are Hermitian, which is quicker.
+        rcond: another name for `rtol`; only one of the two is given.
+    Returns:
+        Matrices, n by m for m by n.
+
+    >>> jnp.linalg.pinv(jnp.array([[2.0, 0.0], [0.0, 0.0]]))
+    Array([[0.5, 0. ],
+           [0. , 0. ]], dtype=float32)"""
     if rcond is not None:
         if rtol is not None:
             raise ValueError("pinv: only one of rtol and rcond may be specified.")
@@ -324,12 +359,24 @@ def _pinv_of(hermitian: bool) -> Any:
 def lstsq(
     a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid: bool = False
 ) -> tuple[Array, Array, Array, Array]:
-    """The least-squares solution of a x = b, its residuals, the rank of `a`, and its singular
-    values.
+    """The `x` for which `a @ x` comes nearest to `b`; the smallest one, if there are several.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.linalg.lstsq(jnp.eye(2), jnp.array([1.0, 2.0]))[0]
-    Array([1., 2.], dtype=float32)"""
+    Args:
+        a: a matrix, m by n.
+        b: a vector of m elements, or a matrix of right sides as columns.
+        rcond: singular values below this part of the largest count as 0; None is the precision of
+            the dtype times the larger size.
+        numpy_resid: whether residuals are left out where NumPy leaves them out, which needs known
+            values.
+    Returns:
+        A tuple: `x`, the sum of squared residuals of each right side, the rank, the singular
+        values.
+    Differs from NumPy:
+        Residuals are returned in any case, unless `numpy_resid` is true.
+
+    >>> x, *_ = jnp.linalg.lstsq(jnp.array([[1.0], [1.0]]), jnp.array([1.0, 3.0]))
+    >>> x.round(4)
+    Array([2.], dtype=float32)"""
     a, b = (asarray(v) for v in promote_inexact(*arrays("lstsq", a, b)))
     if a.shape[:1] != b.shape[:1]:
         raise ValueError(
@@ -374,9 +421,14 @@ def lstsq(
 
 
 def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
-    """The inverse of the map that `tensordot(a, b, ind)` is.
+    """The inverse of an array as a linear map, `b -> tensordot(a, b, ind)`.
 
-    >>> import calque.numpy as jnp
+    Args:
+        a: an array whose first `ind` sizes have the same product as the others.
+        ind: how many axes are those of the result of the map.
+    Returns:
+        An array with the other axes of `a` first.
+
     >>> jnp.linalg.tensorinv(jnp.eye(4).reshape(2, 2, 4)).shape
     (4, 2, 2)"""
     a = array_of("tensorinv", a)
@@ -393,11 +445,19 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
 
 
 def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Axes | None = None) -> Array:
-    """The solution x of tensordot(a, x, x.ndim) = b, after moving `axes` of `a` to its end.
+    """The solution `x` of `tensordot(a, x, x.ndim) == b`.
 
-    >>> import calque.numpy as jnp
-    >>> jnp.linalg.tensorsolve(jnp.eye(4).reshape(2, 2, 2, 2), jnp.ones((2, 2))).shape
-    (2, 2)"""
+    Args:
+        a: an array whose axes are those of `b` and then those of `x`, the same number of elements
+            each.
+        b: an array.
+        axes: axes of `a` to move to its end first; None moves none.
+    Returns:
+        `x`.
+
+    >>> jnp.linalg.tensorsolve(jnp.eye(4).reshape(4, 2, 2), jnp.arange(4.0))
+    Array([[0., 1.],
+           [2., 3.]], dtype=float32)"""
     a, b = arrays("tensorsolve", a, b)
     if axes is not None:
         moved = canonical_axes(tuple(axes), a.ndim)  # type: ignore[arg-type]

@@ -1,5 +1,4 @@
-"""The convolution functions of lax: dimension numbers by letters, padding by name, transposed and
-unshared convolution, patches."""
+"""The convolution functions of lax: padding by name, transposed and unshared ones, patches."""
 
 from __future__ import annotations
 
@@ -13,71 +12,10 @@ from calque.core.trace import typeof
 from calque.ops import common
 from calque.ops.common import operand as as_operand
 from calque.ops.dimension_numbers import ConvDimensionNumbers, canonical_precision, preferred_dtype
-from calque.ops.layout import Shape, permuted
-from calque.ops.padding import canonical_pads, dilated, padtype_to_pads, per_dimension, window_count
+from calque.ops.layout import permuted
+from calque.ops.padding import canonical_pads, dilated, padtype_to_pads, per_dimension
+from calque.ops.products.convolution_shapes import conv_dimension_numbers, transposed_padding
 from calque.ops.products.dot import dot_general
-
-# ---------------------------------------------------------------- dimension numbers
-
-
-def conv_dimension_numbers(
-    lhs_shape: Sequence[int], rhs_shape: Sequence[int], dimension_numbers: Any
-) -> ConvDimensionNumbers:
-    """Dimension numbers in the form that equations carry: positions of (batch, feature, *spatial),
-    for the kernel of (out feature, in feature, *spatial). Strings name batch N, feature C, kernel
-    features O and I.
-
-    >>> lax.conv_dimension_numbers((1, 8, 8, 3), (3, 3, 3, 4), ("NHWC", "HWIO", "NHWC"))
-    ConvDimensionNumbers(lhs_spec=(0, 3, 1, 2), rhs_spec=(3, 2, 0, 1), out_spec=(0, 3, 1, 2))
-    """
-    if isinstance(dimension_numbers, ConvDimensionNumbers):
-        return dimension_numbers
-    if len(lhs_shape) != len(rhs_shape):
-        raise TypeError(
-            f"convolution requires lhs and rhs ndim to be equal, got {len(lhs_shape)} and"
-            f" {len(rhs_shape)}."
-        )
-    ndim = len(lhs_shape)
-    if dimension_numbers is None:
-        return ConvDimensionNumbers(*[tuple(range(ndim))] * 3)
-    if not isinstance(dimension_numbers, (tuple, list)) or len(dimension_numbers) != 3:
-        raise TypeError(
-            "convolution dimension_numbers must be None, a ConvDimensionNumbers or a tuple of 3"
-            f" strings, got {dimension_numbers!r}."
-        )
-    for spec in dimension_numbers:
-        if len(spec) != ndim:
-            raise TypeError(
-                f"convolution dimension_numbers {dimension_numbers} must have one letter for each"
-                f" of {ndim} dimensions"
-            )
-    return ConvDimensionNumbers(*conv_general_permutations(dimension_numbers))
-
-
-def conv_general_permutations(dimension_numbers: Sequence[str]) -> list[Shape]:
-    """The positions of batch, feature and spatial dimensions that three strings name.
-
-    >>> lax.conv_general_permutations(("NHWC", "HWIO", "NHWC"))
-    [(0, 3, 1, 2), (3, 2, 0, 1), (0, 3, 1, 2)]
-    """
-    lhs, rhs, out = dimension_numbers
-    for spec, (first, second) in ((lhs, "NC"), (rhs, "OI"), (out, "NC")):
-        if spec.count(first) != 1 or spec.count(second) != 1 or len(set(spec)) != len(spec):
-            raise TypeError(
-                f'convolution dimension_numbers: "{spec}" must contain {first} and {second} once,'
-                f" and no letter twice; got {dimension_numbers}"
-            )
-    letters = [c for c in rhs if c not in "OI"]
-    if not set(lhs) - set("NC") == set(letters) == set(out) - set("NC"):
-        raise TypeError(
-            "convolution dimension_numbers must name the same spatial dimensions in all three, got"
-            f" {dimension_numbers}"
-        )
-    return [
-        tuple([spec.index(c) for c in (*ends, *letters)])
-        for spec, ends in ((lhs, "NC"), (rhs, "OI"), (out, "NC"))
-    ]
-
 
 # ---------------------------------------------------------------- conv_general_dilated
 
@@ -97,14 +35,30 @@ def conv_general_dilated(
     *,
     out_sharding: Any = None,
 ) -> Any:
-    """Convolution (the kernel is not reversed) with strides, padding, dilation of input and kernel,
-    groups, and any layout.
+    """Convolves an array with a kernel, which is not reversed.
 
-    >>> x, kernel = jnp.ones((1, 8, 8, 3)), jnp.ones((3, 3, 3, 4))
-    >>> lax.conv_general_dilated(x, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO",
-    ...     "NHWC")).shape
-    (1, 8, 8, 4)
-    """
+    Args:
+        lhs: The operand, an array with batch, feature and spatial dimensions.
+        rhs: The kernel, of the same rank and dtype.
+        window_strides: The steps, for each spatial dimension.
+        padding: "SAME", "SAME_LOWER", "VALID", or (before, after) for each spatial dimension.
+        lhs_dilation: The distance of neighbouring elements of `lhs`, for each spatial dimension;
+            None means 1.
+        rhs_dilation: The distance of neighbouring elements of the kernel, likewise.
+        dimension_numbers: Three strings or a `ConvDimensionNumbers`, as of
+            `conv_dimension_numbers`; None means ("NC...", "OI...", "NC...").
+        feature_group_count: Into how many groups features are cut; each has kernels of its own.
+        batch_group_count: Into how many groups the batch is cut; each has kernels of its own.
+        precision: How exact the products are, as of `dot_general`.
+        preferred_element_type: The dtype of the result; None takes that of the operands.
+        out_sharding: How the result is laid out over devices; None leaves it open.
+
+    Returns:
+        An array.
+
+    >>> x, kernel, layout = jnp.ones((1, 8, 8, 3)), jnp.ones((3, 3, 3, 4)), ("NHWC", "HWIO", "NHWC")
+    >>> lax.conv_general_dilated(x, kernel, (1, 1), "SAME", dimension_numbers=layout).shape
+    (1, 8, 8, 4)"""
     lhs, rhs = common.same_dtypes("conv_general_dilated", [as_operand(lhs), as_operand(rhs)])
     ls, rs = typeof(lhs).shape, typeof(rhs).shape
     numbers = conv_dimension_numbers(ls, rs, dimension_numbers)
@@ -152,11 +106,21 @@ def conv(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """Convolution in the layout (batch, feature, *spatial) with kernels (out, in, *spatial).
+    """Convolves in the layout (batch, feature, *spatial), with kernels (out, in, *spatial).
+
+    Args:
+        lhs: The operand, an array with batch, feature and spatial dimensions.
+        rhs: The kernel, of the same rank and dtype.
+        window_strides: The steps, for each spatial dimension.
+        padding: "SAME", "SAME_LOWER", "VALID", or (before, after) for each spatial dimension.
+        precision: How exact the products are, as of `dot_general`.
+        preferred_element_type: The dtype of the result; None takes that of the operands.
+
+    Returns:
+        An array.
 
     >>> lax.conv(jnp.ones((1, 3, 8, 8)), jnp.ones((4, 3, 3, 3)), (1, 1), "SAME").shape
-    (1, 4, 8, 8)
-    """
+    (1, 4, 8, 8)"""
     return conv_general_dilated(
         lhs,
         rhs,
@@ -177,12 +141,25 @@ def conv_with_general_padding(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """`conv` with explicit padding and dilations.
+    """Convolves in the layout (batch, feature, *spatial), with padding and dilations.
 
-    >>> lax.conv_with_general_padding(jnp.ones((1, 3, 8)), jnp.ones((4, 3, 3)), (1,), [(0, 2)],
-    ...     None, (2,)).shape
-    (1, 4, 6)
-    """
+    Args:
+        lhs: The operand, an array with batch, feature and spatial dimensions.
+        rhs: The kernel, of the same rank and dtype.
+        window_strides: The steps, for each spatial dimension.
+        padding: "SAME", "SAME_LOWER", "VALID", or (before, after) for each spatial dimension.
+        lhs_dilation: The distance of neighbouring elements of `lhs`, for each spatial dimension;
+            None means 1.
+        rhs_dilation: The distance of neighbouring elements of the kernel, likewise.
+        precision: How exact the products are, as of `dot_general`.
+        preferred_element_type: The dtype of the result; None takes that of the operands.
+
+    Returns:
+        An array.
+
+    >>> x, kernel = jnp.ones((1, 3, 8)), jnp.ones((4, 3, 3))
+    >>> lax.conv_with_general_padding(x, kernel, (1,), [(0, 2)], None, (2,)).shape
+    (1, 4, 6)"""
     return conv_general_dilated(
         lhs,
         rhs,
@@ -196,20 +173,6 @@ def conv_with_general_padding(
 
 
 # ---------------------------------------------------------------- conv_transpose
-
-
-def _transposed_padding(k: int, s: int, padding: str) -> tuple[int, int]:
-    """The padding of the dilated input for which the result has the size that the forward
-    convolution took."""
-    if padding == "SAME":
-        total = k + s - 2
-        low = k - 1 if s > k - 1 else -(-total // 2)
-    elif padding == "VALID":
-        total = k + s - 2 + max(k - s, 0)
-        low = k - 1
-    else:
-        raise ValueError(f'Padding mode must be "SAME" or "VALID" (or explicit), got {padding!r}.')
-    return low, total - low
 
 
 _TRANSPOSE_LAYOUTS: Final = {
@@ -232,13 +195,28 @@ def conv_transpose(
     preferred_element_type: Any = None,
     use_consistent_padding: bool = False,
 ) -> Any:
-    """Fractionally strided ("transposed") convolution: the input is dilated by the strides. With
-    `transpose_kernel` the kernel is reversed and its features exchanged, which makes this the
-    gradient of a forward convolution.
+    """Convolves with fractional strides: the operand is dilated by them.
+
+    Args:
+        lhs: The operand, an array with batch, feature and spatial dimensions.
+        rhs: The kernel, of the same rank and dtype.
+        strides: The strides, for each spatial dimension.
+        padding: "SAME", "SAME_LOWER", "VALID", or (before, after) for each spatial dimension.
+        rhs_dilation: The distance of neighbouring elements of the kernel, likewise.
+        dimension_numbers: Three strings, as of `conv_dimension_numbers`; None means ("N...C",
+            "...IO", "N...C").
+        transpose_kernel: Whether the kernel is reversed and its features exchanged, which makes
+            this the gradient of a convolution.
+        precision: How exact the products are, as of `dot_general`.
+        preferred_element_type: The dtype of the result; None takes that of the operands.
+        use_consistent_padding: Whether explicit padding is that of the convolution whose gradient
+            this is.
+
+    Returns:
+        An array.
 
     >>> lax.conv_transpose(jnp.ones((1, 4, 4, 3)), jnp.ones((3, 3, 3, 5)), (2, 2), "SAME").shape
-    (1, 8, 8, 5)
-    """
+    (1, 8, 8, 5)"""
     lhs, rhs = as_operand(lhs), as_operand(rhs)
     ndim = typeof(lhs).ndim
     if ndim != typeof(rhs).ndim or ndim < 2:
@@ -254,7 +232,7 @@ def conv_transpose(
     dilation = per_dimension(rhs_dilation, ndim - 2, "rhs_dilation")
     kernel = [dilated(typeof(rhs).shape[d], k) for d, k in zip(numbers.rhs_spec[2:], dilation)]
     if isinstance(padding, str):
-        padding = [_transposed_padding(k, s, padding) for k, s in zip(kernel, strides, strict=True)]
+        padding = [transposed_padding(k, s, padding) for k, s in zip(kernel, strides, strict=True)]
     elif use_consistent_padding:
         padding = [
             (k - 1 - low, k - 1 - high) for k, (low, high) in zip(kernel, padding, strict=True)
@@ -292,12 +270,26 @@ def conv_general_dilated_patches(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """The windows of a convolution as features of the result: (feature, *window) flattened, for
-    each output position.
+    """Gives the windows of a convolution as features.
+
+    Args:
+        lhs: The operand, an array with batch, feature and spatial dimensions.
+        filter_shape: The spatial shape of a window.
+        window_strides: The steps, for each spatial dimension.
+        padding: "SAME", "SAME_LOWER", "VALID", or (before, after) for each spatial dimension.
+        lhs_dilation: The distance of neighbouring elements of `lhs`, for each spatial dimension;
+            None means 1.
+        rhs_dilation: The distance of neighbouring elements of the kernel, likewise.
+        dimension_numbers: Three strings or a `ConvDimensionNumbers`, as of
+            `conv_dimension_numbers`; None means ("NC...", "OI...", "NC...").
+        precision: How exact the products are, as of `dot_general`.
+        preferred_element_type: The dtype of the result; None takes that of the operands.
+
+    Returns:
+        An array whose features are (feature, *window) in one, for each position of the result.
 
     >>> lax.conv_general_dilated_patches(jnp.ones((1, 2, 5, 5)), (3, 3), (1, 1), "VALID").shape
-    (1, 18, 3, 3)
-    """
+    (1, 18, 3, 3)"""
     lhs = as_operand(lhs)
     aval = typeof(lhs)
     numbers = conv_dimension_numbers(aval.shape, (0,) * aval.ndim, dimension_numbers)
@@ -339,13 +331,28 @@ def conv_general_dilated_local(
     dimension_numbers: Any = None,
     precision: Any = None,
 ) -> Any:
-    """Convolution with a kernel of its own for each output position: `rhs` has the output's spatial
-    dimensions, and the window flattened into its input features.
+    """Convolves with a kernel of its own for each position of the result.
 
-    >>> lax.conv_general_dilated_local(jnp.ones((1, 2, 4)), jnp.ones((5, 6, 2)), (1,), "VALID",
-    ...     (3,)).shape
-    (1, 5, 2)
-    """
+    Args:
+        lhs: The operand, an array with batch, feature and spatial dimensions.
+        rhs: The kernels: the spatial dimensions of the result, and the window in one as input
+            features.
+        window_strides: The steps, for each spatial dimension.
+        padding: "SAME", "SAME_LOWER", "VALID", or (before, after) for each spatial dimension.
+        filter_shape: The spatial shape of a window.
+        lhs_dilation: The distance of neighbouring elements of `lhs`, for each spatial dimension;
+            None means 1.
+        rhs_dilation: The distance of neighbouring elements of the kernel, likewise.
+        dimension_numbers: Three strings or a `ConvDimensionNumbers`, as of
+            `conv_dimension_numbers`; None means ("NC...", "OI...", "NC...").
+        precision: How exact the products are, as of `dot_general`.
+
+    Returns:
+        An array.
+
+    >>> x, kernels = jnp.ones((1, 2, 4)), jnp.ones((5, 6, 2))
+    >>> lax.conv_general_dilated_local(x, kernels, (1,), "VALID", (3,)).shape
+    (1, 5, 2)"""
     lhs, rhs = as_operand(lhs), as_operand(rhs)
     aval = typeof(lhs)
     numbers = conv_dimension_numbers(aval.shape, typeof(rhs).shape, dimension_numbers)
@@ -362,74 +369,3 @@ def conv_general_dilated_local(
     for k, d in enumerate((*range(2, spatial + 2), 0, 1)):
         place[out_spec[d]] = k
     return permuted(out, place)
-
-
-# ---------------------------------------------------------------- shapes
-
-
-def conv_shape_tuple(
-    lhs_shape: Sequence[int],
-    rhs_shape: Sequence[int],
-    strides: Sequence[int],
-    pads: Any,
-    batch_group_count: int = 1,
-) -> Shape:
-    """The shape of the result of a convolution in the layout (batch, feature, *spatial).
-
-    >>> lax.conv_shape_tuple((1, 3, 8, 8), (4, 3, 3, 3), (1, 1), "VALID")
-    (1, 4, 6, 6)
-    """
-    if isinstance(pads, str):
-        pads = padtype_to_pads(lhs_shape[2:], rhs_shape[2:], strides, pads)
-    if len(pads) != len(lhs_shape) - 2:
-        raise TypeError(
-            f"Wrong number of explicit pads for convolution: expected {len(lhs_shape) - 2}, got"
-            f" {len(pads)}."
-        )
-    sizes = [
-        window_count(n + low + high, k, s)
-        for n, k, s, (low, high) in zip(lhs_shape[2:], rhs_shape[2:], strides, pads)
-    ]
-    return (lhs_shape[0] // batch_group_count, rhs_shape[0], *sizes)
-
-
-def conv_general_shape_tuple(
-    lhs_shape: Sequence[int],
-    rhs_shape: Sequence[int],
-    window_strides: Sequence[int],
-    padding: Any,
-    dimension_numbers: Any,
-) -> Shape:
-    """The shape of the result of a convolution in any layout.
-
-    >>> lax.conv_general_shape_tuple((1, 8, 8, 3), (3, 3, 3, 4), (1, 1), "SAME", ("NHWC", "HWIO",
-    ...     "NHWC"))
-    (1, 8, 8, 4)
-    """
-    lhs_perm, rhs_perm, out_perm = conv_general_permutations(dimension_numbers)
-    out = conv_shape_tuple(
-        [lhs_shape[d] for d in lhs_perm], [rhs_shape[d] for d in rhs_perm], window_strides, padding
-    )
-    return tuple([out[i] for i in np.argsort(out_perm)])
-
-
-def conv_transpose_shape_tuple(
-    lhs_shape: Sequence[int],
-    rhs_shape: Sequence[int],
-    window_strides: Sequence[int],
-    padding: Any,
-    dimension_numbers: Any,
-) -> Shape:
-    """The shape of the result of a transposed convolution.
-
-    >>> lax.conv_transpose_shape_tuple((1, 4, 4, 3), (3, 3, 3, 4), (2, 2), "SAME", ("NHWC",
-    ...     "HWIO", "NHWC"))
-    (1, 8, 8, 4)
-    """
-    lhs_perm, rhs_perm, out_perm = conv_general_permutations(dimension_numbers)
-    lhs, rhs = [lhs_shape[d] for d in lhs_perm], [rhs_shape[d] for d in rhs_perm]
-    if isinstance(padding, str):
-        padding = [_transposed_padding(k, s, padding) for k, s in zip(rhs[2:], window_strides)]
-    grown = [dilated(n, s) for n, s in zip(lhs[2:], window_strides)]
-    out = conv_shape_tuple([*lhs[:2], *grown], rhs, (1,) * len(grown), list(padding))
-    return tuple([out[i] for i in np.argsort(out_perm)])

@@ -270,14 +270,23 @@ def dot_general(
     *,
     out_sharding: Any = None,
 ) -> Any:
-    """The product of two arrays summed over pairs of contracting dimensions and taken separately
-    for each index of pairs of batch dimensions: `dimension_numbers` is ((lhs contracting, rhs
-    contracting), (lhs batch, rhs batch)). The result has the batch dimensions, then the others of
-    `lhs`, then those of `rhs`.
+    """Multiplies two arrays and adds over pairs of dimensions, for each index of other pairs.
+
+    Args:
+        lhs: The left array.
+        rhs: The right array.
+        dimension_numbers: ((contracting of lhs, contracting of rhs), (batch of lhs, batch of rhs)):
+            the dimensions that are summed over, and those that are taken index by index.
+        precision: How exact the product is: None, a `Precision`, its name, or a
+            `DotAlgorithmPreset`. Products have the precision of their dtype with each.
+        preferred_element_type: The dtype of the result; None takes that of the operands.
+        out_sharding: How the result is laid out over devices; None leaves it open.
+
+    Returns:
+        An array: the batch dimensions, then the others of `lhs`, then those of `rhs`.
 
     >>> lax.dot_general(jnp.ones((2, 3)), jnp.ones((4, 3)), (((1,), (1,)), ((), ()))).shape
-    (2, 4)
-    """
+    (2, 4)"""
     lhs, rhs = as_operand(lhs), as_operand(rhs)
     return do.dot_general(
         lhs,
@@ -298,11 +307,22 @@ def dot(
     preferred_element_type: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """The product of vectors and matrices; with `dimension_numbers`, as `dot_general`.
+    """Multiplies vectors and matrices.
 
-    >>> lax.dot(jnp.array([1., 2.]), jnp.array([3., 4.]))
-    Array(11., dtype=float32)
-    """
+    Args:
+        lhs: A vector or a matrix.
+        rhs: A vector or a matrix; its first dimension has the size of the last one of `lhs`.
+        dimension_numbers: As of `dot_general`, for arrays of any rank; None sums over these two.
+        precision: How exact the product is: None, a `Precision`, its name, or a
+            `DotAlgorithmPreset`. Products have the precision of their dtype with each.
+        preferred_element_type: The dtype of the result; None takes that of the operands.
+        out_sharding: How the result is laid out over devices; None leaves it open.
+
+    Returns:
+        An array.
+
+    >>> lax.dot(jnp.array([1.0, 2.0]), jnp.array([3.0, 4.0]))
+    Array(11., dtype=float32)"""
     if dimension_numbers is None:
         a, b = typeof(lhs), typeof(rhs)
         if not (1 <= a.ndim <= 2 and 1 <= b.ndim <= 2 and a.shape[-1] == b.shape[0]):
@@ -317,11 +337,19 @@ def dot(
 
 
 def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
-    """Products of matrices for each index of the leading dimensions.
+    """Multiplies matrices for each index of the leading dimensions.
+
+    Args:
+        lhs: An array of shape (*batch, m, k).
+        rhs: An array of shape (*batch, k, n).
+        precision: How exact the product is: None, a `Precision`, its name, or a
+            `DotAlgorithmPreset`. Products have the precision of their dtype with each.
+
+    Returns:
+        An array of shape (*batch, m, n).
 
     >>> lax.batch_matmul(jnp.ones((5, 2, 3)), jnp.ones((5, 3, 4))).shape
-    (5, 2, 4)
-    """
+    (5, 2, 4)"""
     a, b = typeof(lhs), typeof(rhs)
     if a.ndim < 2 or a.ndim != b.ndim:
         raise ValueError(

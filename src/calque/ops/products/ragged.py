@@ -280,15 +280,28 @@ def ragged_dot_general(
     group_offset: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """`dot_general` in groups along one ragged dimension of `lhs`. If that is a free dimension,
-    each group has its own matrix in `rhs`; if it is contracted, the result has one product for each
-    group, in front.
+    """Multiplies two arrays in groups along one dimension of the left one.
+
+    If that is a free dimension, each group has its own matrix in `rhs`; if it is contracted, the
+    result has one product for each group, in front.
+
+    Args:
+        lhs: The left array.
+        rhs: The right array.
+        group_sizes: The sizes of the groups, integers.
+        ragged_dot_dimension_numbers: A `RaggedDotDimensionNumbers`.
+        precision: How exact the product is, as of `dot_general`.
+        preferred_element_type: The dtype of the result; None takes that of the operands.
+        group_offset: Must be None: the number of the first group, for groups on several devices.
+        out_sharding: How the result is laid out over devices; None leaves it open.
+
+    Returns:
+        An array.
 
     >>> numbers = lax.RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,))
-    >>> lax.ragged_dot_general(jnp.ones((4, 3)), jnp.ones((2, 3, 5)), jnp.array([1, 3]),
-    ...     numbers).shape
-    (4, 5)
-    """
+    >>> x, w = jnp.ones((4, 3)), jnp.ones((2, 3, 5))
+    >>> lax.ragged_dot_general(x, w, jnp.array([1, 3]), numbers).shape
+    (4, 5)"""
     lhs, rhs, sizes = as_operand(lhs), as_operand(rhs), as_operand(group_sizes)
     given = ragged_dot_dimension_numbers
     if len(given.lhs_ragged_dimensions) != 1:
@@ -327,12 +340,22 @@ def ragged_dot(
     group_offset: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """The rows of `lhs` [m, k] in consecutive groups, each times its own matrix of `rhs` [groups,
-    k, n].
+    """Multiplies the rows of a matrix, in consecutive groups, each with its own matrix.
+
+    Args:
+        lhs: An array of shape (m, k).
+        rhs: An array of shape (groups, k, n).
+        group_sizes: The number of rows of each group, integers.
+        precision: How exact the product is, as of `dot_general`.
+        preferred_element_type: The dtype of the result; None takes that of the operands.
+        group_offset: Must be None: the number of the first group, for groups on several devices.
+        out_sharding: How the result is laid out over devices; None leaves it open.
+
+    Returns:
+        An array of shape (m, n).
 
     >>> lax.ragged_dot(jnp.ones((4, 3)), jnp.ones((2, 3, 5)), jnp.array([1, 3])).shape
-    (4, 5)
-    """
+    (4, 5)"""
     numbers = RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,))
     return ragged_dot_general(
         lhs,

@@ -21,15 +21,26 @@ def scaled_dot(
     dimension_numbers: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """`dot_general` of `lhs * lhs_scale` and `rhs * rhs_scale`, where one scale serves a block of a
-    contracting dimension. It is computed in `preferred_element_type`, bfloat16 by default. Without
-    `dimension_numbers` it is a product of matrices, for each index of a leading dimension where the
-    operands have three.
+    """Multiplies two arrays whose blocks have scales of their own.
+
+    It is `dot_general` of `lhs * lhs_scale` and `rhs * rhs_scale`.
+
+    Args:
+        lhs: The left array.
+        rhs: The right array.
+        lhs_scale: The scales of `lhs`, of its rank; along contracting dimensions one serves a
+            block. None means 1.
+        rhs_scale: The scales of `rhs`, likewise.
+        dimension_numbers: As of `dot_general`; None multiplies matrices, or batches of them in
+            three dimensions.
+        preferred_element_type: The dtype it is computed in; None means bfloat16.
+
+    Returns:
+        An array of this dtype.
 
     >>> lax.scaled_dot(jnp.ones((2, 4)), jnp.ones((4, 2)), lhs_scale=jnp.full((2, 2), 0.5))
     Array([[2, 2],
-           [2, 2]], dtype=bfloat16)
-    """
+           [2, 2]], dtype=bfloat16)"""
     lhs, rhs = operand(lhs), operand(rhs)
     numbers = _default_numbers(lhs, rhs) if dimension_numbers is None else dimension_numbers
     numbers = canonical_numbers(numbers, typeof(lhs), typeof(rhs))

@@ -21,7 +21,7 @@ from calque.ops.random import philox, threefry
 
 
 class RandomAlgorithm(enum.IntEnum):
-    """The generators of rng_bit_generator. The default is Philox."""
+    """The algorithms of `rng_bit_generator`."""
 
     RNG_DEFAULT = 0
     RNG_THREE_FRY = 1
@@ -122,9 +122,21 @@ def rng_bit_generator(
     *,
     out_sharding: Any = None,
 ) -> Any:
-    """(the state moved on, random bits of `shape`) from a state of four uint32 words.
+    """Gives random bits, and the state for the next ones.
 
-    `state, bits = rng_bit_generator(jnp.arange(4, dtype=jnp.uint32), (3,))`"""
+    Args:
+        key: The state: four words of uint32.
+        shape: The shape of the result.
+        dtype: An unsigned integer dtype.
+        algorithm: A `RandomAlgorithm`.
+        out_sharding: How the result is laid out over devices; None leaves it open.
+
+    Returns:
+        A pair (the state moved on, the bits).
+
+    >>> state, bits = lax.rng_bit_generator(jnp.arange(4, dtype=jnp.uint32), (3,))
+    >>> state.shape, bits.dtype
+    ((4,), dtype('uint32'))"""
     return rng_bit_generator_p.bind(
         operand(key),
         shape=tuple(operator.index(d) for d in shape),
@@ -183,6 +195,18 @@ rng_uniform_p = Primitive(
 
 
 def rng_uniform(a: Any, b: Any, shape: Sequence[int]) -> Any:
-    """Random numbers from `a` to below `b`, other ones at each call. `calque.random` gives numbers
-    that can be had again."""
+    """Gives random numbers with a hidden state: other ones at each call.
+
+    Those of `jax.random` can be had again, and transformed.
+
+    Args:
+        a: The least number, an array without axes.
+        b: The number above the largest, of the same dtype.
+        shape: The shape of the result.
+
+    Returns:
+        An array.
+
+    >>> lax.rng_uniform(0.0, 1.0, (3,)).shape
+    (3,)"""
     return rng_uniform_p.bind(operand(a), operand(b), shape=tuple(operator.index(d) for d in shape))

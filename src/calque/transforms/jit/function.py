@@ -19,6 +19,7 @@ from calque.core.trace_state import Tracer
 from calque.core.tracebacks import boundary
 from calque.machine.caches import Entries, Tables
 from calque.machine.call import functions as callpath
+from calque.machine.spans import span
 from calque.transforms.devices.mesh import consult_mesh, consultations
 from calque.transforms.devices.sharding_constraint import JitShardings
 from calque.transforms.engines import axes
@@ -38,7 +39,7 @@ from calque.transforms.jit.arguments import CallArguments, check_result
 from calque.transforms.jit.epochs import epoch_of, programs_enabled
 from calque.transforms.jit.flat_calls import NOT_SERVED, FlatCalls
 from calque.transforms.jit.teaching import Inexpressible, Lesson, call_arguments, result_of, teach
-from calque.transforms.jit.traced import Traced, log, stats, warn
+from calque.transforms.jit.traced import Ran, Traced, log, stats, warn
 from calque.transforms.primitives.call import close_over_tracers, jit_p
 from calque.transforms.primitives.high_values import HighValues
 from calque.transforms.primitives.refs import RefTouched, any_alive
@@ -254,7 +255,7 @@ class JittedFunction:
         start = time.perf_counter()
         consulted, changes = consultations(), config.changes_elsewhere()
         watched = captures.captured(self.fun)
-        with no_collection():
+        with span("trace", self.name), no_collection():
             closed = trace_to_jaxpr(flat, avals, describe_function(self.fun, self.name), names)
         log(f"Finished tracing {self.name} for jit in {time.perf_counter() - start:.9f} sec")
         closed, hoisted = close_over_tracers(closed)
@@ -346,11 +347,13 @@ class JittedFunction:
             self.options.shardings.check(
                 leaves, *self.placeable(*self.split(arguments.args, arguments.kwargs)[:2])
             )
-        out, is_somewhere = traced.run(leaves)
-        if not is_somewhere and not traced.ambient:
-            if traced.executable is not None:  # kept for this configuration
-                self.learn(arguments, traced, traced.executable)
-        return pytrees.unflatten(traced.out_tree, out)
+        ran = traced.run(leaves)
+        if not traced.ambient and traced.keeps(ran.executable):  # for this configuration
+            if ran.executable.program is None:
+                self.learn_elsewhere(arguments, traced, ran)
+            elif not ran.is_somewhere:
+                self.learn(arguments, traced, ran.executable)
+        return pytrees.unflatten(traced.out_tree, ran.out)
 
     def stage(self, traced: Traced, leaves: Sequence[Any]) -> list[Any]:
         """Called while another program is traced, or on values of a transformation."""
@@ -378,16 +381,37 @@ class JittedFunction:
     ) -> None:
         """Teach the C callable to serve such calls alone; those of all sizes, with a function that
         chooses the program."""
+        if executable.program is not None and self.may_learn(arguments, traced):
+            self.teach(arguments, traced, executable.program, choose)
+
+    def learn_elsewhere(self, arguments: CallArguments, traced: Traced, ran: Ran) -> None:
+        """Teach the C callable to match such calls and have them served by the function of Python
+        that another engine has for them."""
+        served = getattr(ran.executable, "served", None)
+        if served is not None and self.may_learn(arguments, traced):
+            self.teach(arguments, traced, served(ran.out), places=ran.places)
+
+    def may_learn(self, arguments: CallArguments, traced: Traced) -> bool:
+        """Whether machine code may recognise such calls."""
         keys = traced.keys.sinks  # which are used up is known to Python
-        if executable.program is None or not programs_enabled() or not self.watches(traced) or keys:
-            return
+        if not programs_enabled() or not self.watches(traced) or keys:
+            return False
         # changed meanwhile: it is for neither configuration
         if traced.settings is None or arguments.settings != config.trace_key():
-            return
-        if axes.in_scope():  # machine code does not know the axes that can be named
-            return
+            return False
+        return not axes.in_scope()  # machine code does not know the axes that can be named
+
+    def teach(
+        self,
+        arguments: CallArguments,
+        traced: Traced,
+        program: Any,
+        choose: Callable[..., Any] | None = None,
+        places: Sequence[Any] | None = None,
+    ) -> None:
+        """Teach the C callable what to run for such calls."""
         out, guards = result_of(traced.out_tree), self.guards(traced)
-        lesson = Lesson((), executable.program, out, (), guards, choose)
+        lesson = Lesson((), program, out, (), guards, choose, places)
         number = epoch_of(arguments.settings)
         told = self.told(arguments, traced)
         if told is None:

@@ -166,7 +166,7 @@ class Compiled(Stage):
 
     def __init__(self, program: Program, shown: Shown, placements: Sequence[Sharding | None]):
         super().__init__(program, shown, placements)
-        self._executable = program.compiled(program.own_place())
+        self._executable = program.compiled(program.own_place(placements))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves, tree = pytrees.flatten((args, kwargs))
@@ -195,8 +195,7 @@ class Compiled(Stage):
                 "Argument types differ from the types for which this computation was compiled."
                 f" The mismatches are:\n{listed}\nThe function is {self.fun_name}."
             )
-        out, _ = self._program.run(leaves)
-        return pytrees.unflatten(self.out_tree, out)
+        return pytrees.unflatten(self.out_tree, self._program.run(leaves).out)
 
     @property
     def input_shardings(self) -> tuple[Any, dict[str, Any]]:

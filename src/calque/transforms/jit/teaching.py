@@ -38,6 +38,8 @@ class Lesson(NamedTuple):
     names: Sequence[str] = ()
     guards: Sequence[Description] = ()
     choose: Callable[..., Any] | None = None
+    # of a program of another engine: where each input, if it is an Array, says it lives
+    places: Sequence[Any] | None = None
 
 
 def teach(function: Any, lesson: Lesson, number: int | None = None) -> None:
@@ -52,9 +54,11 @@ def teach(function: Any, lesson: Lesson, number: int | None = None) -> None:
 
 def entry_of(lesson: Lesson, number: int) -> Any:
     """What machine code reads of a lesson."""
-    arguments, program, result, names, guards, choose = lesson
+    arguments, program, result, names, guards, choose, places = lesson
     if choose is not None:
-        arguments = [of_any_size(a) for a in arguments]
+        arguments = [with_leaves(a, of_any_size) for a in arguments]
+    if places is not None:
+        arguments = [with_leaves(a, elsewhere(places)) for a in arguments]
     return callpath.Entry(list(arguments), tuple(names), program, result, number, guards, choose)
 
 
@@ -113,20 +117,37 @@ def sorted_keys(d: dict[Any, Any]) -> list[Any]:
         raise Inexpressible from None
 
 
+def with_leaves(a: Description, leaf: Callable[[Description], Description]) -> Description:
+    """An argument as this one, but for its arrays."""
+    if a[0] in ("tuple", "list"):
+        return (a[0], [with_leaves(item, leaf) for item in a[1]])
+    if a[0] == "namedtuple":
+        return ("namedtuple", a[1], [with_leaves(item, leaf) for item in a[2]])
+    if a[0] == "dict":
+        return ("dict", {k: with_leaves(item, leaf) for k, item in a[1].items()})
+    return leaf(a)
+
+
 def of_any_size(a: Description) -> Description:
-    """An argument as this one, but for the sizes of its arrays."""
+    """An array as this one, but for its sizes."""
     if a[0] == "array":
         return ("kind", *a[1:])
     if a[0] == "ndarray":
         _, dtype, shape, i = a
         return ("ndarray_kind", dtype, len(shape), i)
-    if a[0] in ("tuple", "list"):
-        return (a[0], [of_any_size(item) for item in a[1]])
-    if a[0] == "namedtuple":
-        return ("namedtuple", a[1], [of_any_size(item) for item in a[2]])
-    if a[0] == "dict":
-        return ("dict", {k: of_any_size(item) for k, item in a[1].items()})
     return a
+
+
+def elsewhere(places: Sequence[Any]) -> Callable[[Description], Description]:
+    """Arrays for a program of another engine: of this type, and placed as these inputs are."""
+
+    def leaf(a: Description) -> Description:
+        if a[0] != "array":
+            return a
+        _, aval, i = a
+        return ("elsewhere", aval, places[i], i)
+
+    return leaf
 
 
 # ---------------------------------------------------------------- results

@@ -5,20 +5,25 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from calque.core import backends, pytrees
 from calque.core.arrays import share, to_array
 from calque.core.avals import ShapedArray
 from calque.core.config import config
-from calque.core.devices import DEFAULT_DEVICE, Device
+from calque.core.devices import DEFAULT_DEVICE
 from calque.core.jaxprs import ClosedJaxpr, found_symbols
 from calque.core.lazy import LazyModule
 from calque.core.pause import no_collection
-from calque.transforms.devices.sharding import Sharding
-from calque.transforms.devices.sharding_arrays import placed, sharding_of
+from calque.machine.spans import span
+from calque.transforms.devices.sharding import NamedSharding, Sharding
+from calque.transforms.devices.sharding_arrays import placed
 from calque.transforms.devices.sharding_constraint import has_constraints
-from calque.transforms.devices.sharding_propagation import is_placed, result_shardings
+from calque.transforms.devices.sharding_propagation import (
+    is_placed,
+    result_shardings,
+    shardings_of_results,
+)
 from calque.transforms.functions import debug_nans
 from calque.transforms.functions.key_signatures import NOTHING
 from calque.transforms.jit import captures, donation
@@ -62,7 +67,8 @@ class Traced:
         self.closed, self.hoisted = closed, hoisted
         self.in_tree, self.out_tree, self.name = in_tree, out_tree, name
         self.executable: backends.Executable | None = None
-        self.elsewhere: dict[Device, backends.Executable] = {}  # for devices of other engines
+        # for devices of other engines
+        self.elsewhere: dict[backends.Places, backends.Executable] = {}
         self.keys = NOTHING  # which arguments are random keys and are used up
         self.captures = captures.NOTHING  # what the function read that is no argument
         self.is_taught = False  # to machine code
@@ -80,8 +86,8 @@ class Traced:
         self.donated: tuple[int, ...] = ()  # flat inputs whose memory the program may take
         self.unusable: list[ShapedArray] = []
 
-    def compiled(self, place: Device | None = None) -> backends.Executable:
-        """The program for a device of another engine; without one for what compiles here."""
+    def compiled(self, place: backends.Places | None = None) -> backends.Executable:
+        """The program for devices of another engine; without them for what compiles here."""
         known = self.executable if place is None else self.elsewhere.get(place)
         if known is not None:
             return known
@@ -89,9 +95,9 @@ class Traced:
         changes = config.changes_elsewhere()
         start = time.perf_counter()
         log(f"Compiling jit({self.name}) for {', '.join(map(str, self.closed.in_avals))}")
-        index, engine = (0, None) if place is None else (place.id, place.engine)
-        options = backends.Options(self.name, config.exact, self.donated, index)
-        with no_collection():
+        engine = None if place is None else place.devices[0].engine
+        options = backends.Options(self.name, config.exact, self.donated, place)
+        with span("compile", self.name), no_collection():
             closed = self.closed
             if debug_nans.active():
                 closed = nan_checks.checked(closed, self.name)
@@ -109,31 +115,42 @@ class Traced:
                 self.elsewhere[place] = made
         return made
 
-    def place_of(self, arrays: Sequence[Any], where: Sequence[Sharding | None]) -> Device | None:
-        """The device of another engine that the program runs on: that of its arguments, or of its
-        results."""
-        of_arguments = [sharding_of(x) for x in arrays if x._extra is not None]
-        devices = [d for s in (*of_arguments, *where) if s is not None for d in s.device_order]
-        others = {d for d in devices if d.engine != DEFAULT_DEVICE.engine}
-        if not others:
+    def keeps(self, executable: backends.Executable) -> bool:
+        """Whether this is its program for the present configuration."""
+        return executable is self.executable or executable in self.elsewhere.values()
+
+    def place_of(
+        self, ins: Sequence[Sharding | None], outs: Sequence[Sharding | None]
+    ) -> backends.Places | None:
+        """The devices of another engine that the program runs on: those of its arguments, or of
+        its results."""
+        orders = [s.device_order for s in (*ins, *outs) if s is not None]
+        devices = {d for order in orders for d in order}
+        if all(d.engine == DEFAULT_DEVICE.engine for d in devices):
             return None
-        if len(set(devices)) > 1:
+        if any(set(order) != devices for order in orders):
             raise ValueError(
-                f"{self.name}: the arguments and results of a program are on one device of an"
-                f" engine, but these are on {', '.join(sorted(map(str, set(devices))))}. Bring"
+                f"{self.name}: the arguments and results of a program are on the same devices of"
+                f" one engine, but these are on {', '.join(sorted(map(str, devices)))}. Bring"
                 " them together with device_put"
             )
-        return others.pop()
+        if len(devices) == 1:
+            return backends.Places(orders[0])
+        meshes = [s for s in (*ins, *outs) if isinstance(s, NamedSharding)]
+        return backends.Places(
+            meshes[0].device_order if meshes else orders[0], tuple(ins), tuple(outs)
+        )
 
-    def own_place(self) -> Device | None:
-        """The device of another engine that the function says its results are on."""
-        if not has_constraints(self.closed):
+    def own_place(self, given: Sequence[Sharding | None] = ()) -> backends.Places | None:
+        """The devices of another engine that arguments placed so, or the function itself, ask
+        for."""
+        ins = tuple(given) or (None,) * len(self.closed.in_avals)
+        if not has_constraints(self.closed) and all(s is None for s in ins):
             return None
-        nowhere = [None] * len(self.closed.in_avals)
-        return self.place_of((), result_shardings(self.closed, nowhere, self.name))
+        return self.place_of(ins, shardings_of_results(self.closed, ins, self.name))
 
-    def run(self, leaves: Sequence[Any]) -> tuple[list[Any], bool]:
-        """The results for these arguments, and whether anything says where they live."""
+    def run(self, leaves: Sequence[Any]) -> Ran:
+        """The results for these arguments."""
         given = arrays = [to_array(x) for x in leaves]
         if self.typed or is_placed(leaves):
             arrays = [
@@ -141,13 +158,25 @@ class Traced:
             ]
         is_somewhere = is_placed(leaves) or has_constraints(self.closed) or self.typed
         where = result_shardings(self.closed, leaves, self.name) if is_somewhere else []
-        executable = self.compiled(self.place_of(arrays, where) if is_somewhere else None)
+        places = [x._extra for x in given]
+        place = self.place_of(places, where) if is_somewhere else None
+        executable = self.compiled(place)
         out = executable.call(arrays)
         if executable.program is None or arrays is not given:
             donation.delete_donated(given, self.donated)
-        return (
-            [placed(x, s) for x, s in zip(out, where, strict=True)] if is_somewhere else out
-        ), is_somewhere
+        if is_somewhere:
+            out = [placed(x, s) for x, s in zip(out, where, strict=True)]
+        return Ran(out, is_somewhere, executable, places)
+
+
+class Ran(NamedTuple):
+    """The results of a program, whether anything says where they live, what ran, and where the
+    arguments said that they live."""
+
+    out: list[Any]
+    is_somewhere: bool
+    executable: backends.Executable
+    places: list[Any]
 
 
 class Stats:

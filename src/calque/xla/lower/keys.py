@@ -95,6 +95,7 @@ PARAMETERS: Final[dict[str, Callable[[Eqn, Params], Params]]] = {
             "pvary",
             "rev",
             "select_n",
+            "sharding_constraint",
             "split",
             "squeeze",
             "stack",

@@ -6,13 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import ml_dtypes
-import numpy as np
-
 from calque.core.jaxprs import ClosedJaxpr, Jaxpr, Var
 from calque.xla.lower.control import symbol
+from calque.xla.lower.placing import sharding_attribute
 from calque.xla.lower.programs import constant_of, lower_program
-from calque.xla.lower.reductions import as_bytes
 from calque.xla.lower.rules import Builder, State
 from calque.xla.lower.table import MODULES
 from calque.xla.text.printing import printed
@@ -28,9 +25,8 @@ class Request:
 
     `donated` are the inputs whose memory the results may take; inputs that the program does not
     read are left out unless `keep_unused`. `results` and `arguments` name what goes in and out.
-    With `constants_as_arguments` large constants are further arguments, ahead of the others; with
-    `plain_results` results of types that NumPy lacks are given as unsigned integers of their bits,
-    integers of fewer than eight bits as such of eight."""
+    With `constants_as_arguments` large constants are further arguments, ahead of the others. For
+    several `partitions`, `in_shardings` and `out_shardings` say where those live."""
 
     name: str = "main"
     donated: tuple[int, ...] = ()
@@ -39,7 +35,9 @@ class Request:
     results: Sequence[str] = ()
     platform: str = "cpu"
     constants_as_arguments: bool = False
-    plain_results: bool = False
+    partitions: int = 1
+    in_shardings: Sequence[Any] = ()
+    out_shardings: Sequence[Any] = ()
 
 
 @dataclass(frozen=True)
@@ -89,6 +87,7 @@ def lower_module(closed: ClosedJaxpr, request: Request) -> LoweredModule:
     taken = aliases(kept, request.donated, ins, outs)
     module = Module(symbol(f"jit_{request.name}").rstrip("_"))
     state = State(module, request.platform)
+    state.partitions_asked = request.partitions
     state.unique_name("main")
     hoisted = [c for c in closed.consts if request.constants_as_arguments and is_large(c)]
     args = [Value(ins[i]) for i in kept]
@@ -99,8 +98,14 @@ def lower_module(closed: ClosedJaxpr, request: Request) -> LoweredModule:
         Region([*given, *args]),
         outs,
         public=True,
-        arg_attributes=[*("" for _ in given), *(donation(i, taken) for i in kept)],
-        result_attributes=[f'{{jax.result_info = "{escaped(r)}"}}' for r in request.results],
+        arg_attributes=[
+            *("" for _ in given),
+            *(
+                attributes(donation(i, taken), placement(state, request.in_shardings, i, ins[i]))
+                for i in kept
+            ),
+        ],
+        result_attributes=result_attributes(state, request, outs),
         arg_names=[*("" for _ in given), *(escaped(names[i]) for i in kept)] if names else [],
     )
     module.functions.append(main)
@@ -115,26 +120,12 @@ def lower_module(closed: ClosedJaxpr, request: Request) -> LoweredModule:
         next(waiting) if any(c is h for h in hoisted) else constant_of(b, c) for c in closed.consts
     ]
     found = lower_program(b, closed, [every[i] for i in range(len(ins))], consts)
-    if request.plain_results:
-        found = [as_plain(b, x) for x in found]
-        main.results = [x.type for x in found]
     b.returns(*found)
     module.attributes = (
-        f"mhlo.num_partitions = {state.partitions} : i32",
+        f"mhlo.num_partitions = {max(state.partitions, request.partitions)} : i32",
         "mhlo.num_replicas = 1 : i32",
     )
     return LoweredModule(module, tuple(kept), tuple(state.callbacks), tuple(hoisted))
-
-
-def as_plain(b: Builder, x: Value) -> Value:
-    """A result as an array of a type that NumPy itself has."""
-    name = x.dtype.name
-    if name.startswith("float4"):
-        bits = b.bitcast(x, x.tensor.with_dtype(ml_dtypes.uint4))
-        return b.convert(bits, np.dtype("uint8"))
-    if name == "bfloat16" or name.startswith("float8"):
-        return b.bitcast(x, x.tensor.with_dtype(f"uint{8 * x.dtype.itemsize}"))
-    return as_bytes(b, x)
 
 
 def is_large(c: Any) -> bool:
@@ -146,9 +137,30 @@ def donation(i: int, taken: dict[int, int | None]) -> str:
     if i not in taken:
         return ""
     place = taken[i]
-    return (
-        "{jax.buffer_donor = true}" if place is None else f"{{tf.aliasing_output = {place} : i32}}"
-    )
+    return "jax.buffer_donor = true" if place is None else f"tf.aliasing_output = {place} : i32"
+
+
+def placement(state: State, shardings: Sequence[Any], i: int, tensor: Tensor) -> str:
+    """The attribute that says where an input or a result lives: on every device whole, unless a
+    sharding over a mesh says otherwise."""
+    if state.partitions_asked == 1 or not shardings:
+        return ""
+    return sharding_attribute(state, shardings[i], tensor)
+
+
+def result_attributes(state: State, request: Request, outs: Sequence[Tensor]) -> list[str]:
+    """The attributes of each result; none where no result has any."""
+    found = []
+    for i, t in enumerate(outs):
+        info = f'jax.result_info = "{escaped(request.results[i])}"' if request.results else ""
+        found.append(attributes(info, placement(state, request.out_shardings, i, t)))
+    return found if any(found) else []
+
+
+def attributes(*parts: str) -> str:
+    """{a = 1, b = 2}, or nothing."""
+    given = [p for p in parts if p]
+    return f"{{{', '.join(given)}}}" if given else ""
 
 
 def escaped(text: str) -> str:

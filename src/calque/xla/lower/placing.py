@@ -42,6 +42,15 @@ def _dimension(entry: Any) -> str:
     return "{" + ", ".join(f'"{name}"' for name in names_in(entry)) + "}"
 
 
+def sharding_attribute(state: State, sharding: Any, tensor: Tensor) -> str:
+    """The attribute of an argument or a result of the program that lives so; nothing where a
+    sharding names no mesh: then every device has the whole."""
+    if not isinstance(sharding, NamedSharding):
+        return ""
+    name = mesh_name(state, sharding.mesh)
+    return f"sdy.sharding = #sdy.sharding<@{name}, {dimensions(sharding, tensor.ndim)}>"
+
+
 @rule("sharding_constraint")
 def sharding_constraint(b: Builder, out: Tensor, x: Value, *, sharding: Any, **_: Any) -> Value:
     """On one device there is nothing to ask for."""

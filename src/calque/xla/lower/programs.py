@@ -80,12 +80,14 @@ def constant_of(b: Builder, x: Any) -> Value:
 
 
 def host_data(x: Any) -> np.ndarray:
-    """The elements of an array as NumPy has them; of keys their words."""
+    """The elements of an array as NumPy has them; of keys their words, of float0 booleans."""
     data = to_numpy(x) if hasattr(x, "aval") else np.asarray(x)
     names = data.dtype.names
-    if names and names[0] != "float0":  # records of words
-        return np.asarray(data[names[0]])
-    return data
+    if not names:
+        return data
+    if names[0] == "float0":
+        return np.zeros(data.shape, bool)
+    return np.asarray(data[names[0]])  # records of words
 
 
 def location_of(b: Builder, e: Eqn) -> Location:

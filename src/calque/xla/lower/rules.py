@@ -63,7 +63,8 @@ class State:
     kept: list[ClosedJaxpr] = field(default_factory=list)  # programs whose ids are keys
     names: dict[str, int] = field(default_factory=dict)
     meshes: dict[Any, str] = field(default_factory=dict)  # by the names and sizes of their axes
-    partitions: int = 1  # devices that one program runs on
+    partitions: int = 1  # devices that the meshes of the program speak of
+    partitions_asked: int = 1  # devices that it is compiled for
 
     def unique_name(self, name: str) -> str:
         """A name that no function of the module has: sort, sort_0, sort_1."""

@@ -3,7 +3,7 @@ row, its operands moved."""
 
 from __future__ import annotations
 
-from calque.machine.driver.interpreter import Run
+from calque.machine.driver.stamps import Run
 from calque.machine.lang.unit import (
     NULL,
     Unit,

@@ -1,0 +1,148 @@
+"""Functions of lax that bring shapes together, written with `broadcast_in_dim` and `reshape`."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from calque.core.dims import as_size, surely_less
+from calque.core.dtypes import canonicalize
+from calque.core.primitives import do
+from calque.core.trace import typeof
+from calque.ops import common
+from calque.ops.layout import (
+    Shape,
+    broadcast_in_dim,
+    canonical_shape,
+    expand_dims,
+    reshape,
+    size_of,
+)
+
+
+def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -> Any:
+    """Repeats an array along new leading dimensions.
+
+    Args:
+        operand: An array.
+        sizes: The sizes of the new dimensions.
+        out_sharding: How the result is laid out over devices; None leaves it open.
+
+    Returns:
+        An array of shape (*sizes, *operand.shape).
+
+    >>> lax.broadcast(jnp.zeros(3), (2,)).shape
+    (2, 3)"""
+    sizes = canonical_shape(sizes, "sizes")
+    aval = typeof(operand)
+    dims = tuple(range(len(sizes), len(sizes) + aval.ndim))
+    return broadcast_in_dim(operand, (*sizes, *aval.shape), dims, out_sharding=out_sharding)
+
+
+def broadcast_to_rank(x: Any, rank: int) -> Any:
+    """Adds leading dimensions of size 1 until an array has so many dimensions.
+
+    Args:
+        x: An array.
+        rank: How many.
+
+    Returns:
+        An array.
+
+    >>> lax.broadcast_to_rank(jnp.zeros(3), 3).shape
+    (1, 1, 3)"""
+    ndim = typeof(x).ndim
+    return x if ndim == rank else expand_dims(x, range(rank - ndim))
+
+
+def broadcast_like(arr: Any, like_arr: Any) -> Any:
+    """Repeats an array, by NumPy's rules, so that it has the shape of another one.
+
+    Args:
+        arr: An array.
+        like_arr: The other array.
+
+    Returns:
+        An array.
+
+    >>> lax.broadcast_like(jnp.zeros(3), jnp.zeros((2, 3))).shape
+    (2, 3)"""
+    shape, ndim = typeof(like_arr).shape, typeof(arr).ndim
+    return broadcast_in_dim(arr, shape, tuple(range(len(shape) - ndim, len(shape))))
+
+
+def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
+    """Gives the shape to which arrays of these shapes broadcast together.
+
+    Args:
+        *shapes: Shapes.
+
+    Returns:
+        A shape.
+
+    Raises:
+        ValueError: They do not fit together.
+
+    >>> lax.broadcast_shapes((2, 1), (3,))
+    (2, 3)"""
+    canonical = [canonical_shape(s) for s in shapes]
+    for s in canonical:
+        if any(surely_less(n, 0) for n in s):
+            raise TypeError(f"Only non-negative indices are allowed, got the shape {s}")
+    if len(canonical) == 1 or (canonical and all(s == canonical[0] for s in canonical)):
+        return canonical[0]
+    rank = max((len(s) for s in canonical), default=0)
+    out: list[Any] = []
+    for i in range(rank):
+        sizes = [as_size(s[i - rank + len(s)]) for s in shapes if i - rank + len(s) >= 0]
+        size = next((n for n in sizes if n != 1), 1)
+        if any(n != 1 and n != size for n in sizes):
+            raise ValueError(
+                f"Incompatible shapes for broadcasting: shapes={[tuple(s) for s in shapes]}"
+            )
+        out.append(size)
+    return tuple(out)
+
+
+def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Any:
+    """Merges neighbouring dimensions into one.
+
+    Args:
+        operand: An array.
+        start_dimension: The first of them.
+        stop_dimension: The one after the last; None means that all that follow are merged.
+
+    Returns:
+        An array.
+
+    >>> lax.collapse(jnp.zeros((2, 3, 4)), 0, 2).shape
+    (6, 4)"""
+    shape = typeof(operand).shape
+    first, last, _ = slice(start_dimension, stop_dimension).indices(len(shape))
+    if last < first:
+        raise ValueError(
+            "Invalid dimension range passed to collapse:"
+            f" {shape}[{start_dimension}:{stop_dimension}]"
+        )
+    return reshape(operand, (*shape[:first], size_of(shape[first:last]), *shape[last:]))
+
+
+def shape_as_value(shape: Sequence[int]) -> Any:
+    """Gives a shape as an array of integers.
+
+    Args:
+        shape: A shape.
+
+    Returns:
+        An array with one axis.
+
+    >>> lax.shape_as_value((2, 3))
+    Array([2, 3], dtype=int32)"""
+    if len(shape) == 0:
+        return common.filled((0,), np.zeros((), canonicalize(int)))
+    parts = [common.filled((1,), np.asarray(operator.index(d), canonicalize(int))) for d in shape]
+    return functools.reduce(lambda a, b: do.concatenate(a, b, dimension=0), parts)

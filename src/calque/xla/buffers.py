@@ -1,0 +1,175 @@
+"""Arrays whose elements XLA has: buffers of its devices, as the owners of the memory of Arrays.
+
+An Array that a program on XLA gives is pending: its owner is an array of jaxlib, and its memory is
+asked for when the host first looks. An Array of the host that a program takes gets such an owner,
+too, so that it is brought to the devices once."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from calque.core.arrays import share
+from calque.machine.caches import Table, Tables
+from calque.machine.call.arrays import set_owner
+from calque.transforms.devices.sharding import NamedSharding, Sharding, positions
+from calque.xla import jaxlib
+from calque.xla.lower.programs import host_data
+from calque.xla.text.types import type_of
+
+NOTHING: Final = np.zeros(1, np.uint8)  # the memory of arrays without elements
+_NUMBERS: Final[Tables[bytes, Any]] = Tables("numbers on devices of XLA", 32)
+_SHARDINGS: Final[Table[Any, Any]] = Table("shardings of jaxlib", 1024)
+
+
+# ---------------------------------------------------------------- from the devices to the host
+
+
+def arrive(x: Any) -> np.ndarray:
+    """The elements of a pending Array in the order of their places, in memory that its owner keeps;
+    waits until they are there."""
+    buffer = x._owner
+    if type(buffer) is not jaxlib.buffer_class():
+        return NOTHING
+    host = buffer._npy_value
+    if type(host) is not np.ndarray:
+        host = buffer._npy_value = gathered(buffer)
+    return host  # type: ignore[no-any-return]
+
+
+def gathered(buffer: Any) -> np.ndarray:
+    """The elements of an array of jaxlib on the host."""
+    parts = jaxlib.parts_on_host(buffer)
+    indices = buffer._sharding.indices
+    shape = buffer.aval.shape
+    if indices is None or parts[0].shape == shape:
+        return np.ascontiguousarray(parts[0])
+    if len(indices) < buffer._sharding.num_devices:
+        raise RuntimeError(
+            "Fetching value for an Array that spans non-addressable (non process local) devices is"
+            " not possible: look at its addressable_shards, or bring the parts together with"
+            " multihost_utils.process_allgather"
+        )
+    whole = np.empty(shape, parts[0].dtype)
+    for part, index in zip(parts, indices, strict=True):
+        whole[index.of(shape)] = part
+    return whole
+
+
+# ---------------------------------------------------------------- where arrays are, for jaxlib
+
+
+def sharding_for(sharding: Sharding | None, devices: Sequence[Any], ndim: int) -> Any:
+    """The sharding of jaxlib for arrays of this rank that have this one, over the devices of a
+    program. None: every device has the whole."""
+    named = sharding if isinstance(sharding, NamedSharding) and len(devices) > 1 else None
+    key = (named and (named.mesh, named.spec), tuple(devices), ndim)
+    found = _SHARDINGS.find(key)
+    if found is None:
+        found = _SHARDINGS[key] = _sharding(named, devices, ndim)
+    return found
+
+
+def _sharding(named: NamedSharding | None, devices: Sequence[Any], ndim: int) -> Any:
+    if len(devices) == 1:
+        return jaxlib.one_device(devices[0].xla)
+    xla = [d.xla for d in devices]
+    mine = [k for k, d in enumerate(devices) if d.is_mine]
+    if named is None:
+        tiles = np.arange(len(devices)).reshape((1,) * ndim + (-1,))
+        return jaxlib.tiled(xla, tiles, [Part((0,) * ndim, (1,) * ndim) for _ in mine])
+    if named.spec.unreduced:
+        raise NotImplementedError(
+            f"XLA's programs take no arrays that are still to be added up, as {named} says: reshard"
+            " them first"
+        )
+    counts, places = named.counts(ndim), positions(named, ndim)
+    holders: dict[tuple[int, ...], list[int]] = {}
+    for k, where in enumerate(places):
+        holders.setdefault(tuple(where), []).append(k)
+    ordered = [holders[i] for i in itertools.product(*map(range, counts))]
+    tiles = np.array(ordered).reshape((*counts, -1))
+    return jaxlib.tiled(xla, tiles, [Part(places[k], counts) for k in mine])
+
+
+class Part(NamedTuple):
+    """Which tile of an array a device holds, of how many in each dimension."""
+
+    place: Sequence[int]
+    counts: Sequence[int]
+
+    def of(self, shape: Sequence[int]) -> tuple[slice, ...]:
+        """The part of an array of this shape."""
+        return tuple(
+            slice(i * (d // n), (i + 1) * (d // n))
+            for i, n, d in zip(self.place, self.counts, shape)
+        )
+
+
+# ---------------------------------------------------------------- from the host to the devices
+
+
+class Place:
+    """Where an argument of a program belongs: its type and its sharding, as jaxlib knows them."""
+
+    __slots__ = ("devices", "dtype", "kind", "numbers", "shape", "sharding")
+
+    def __init__(
+        self,
+        aval: Any,
+        sharding: Sharding | None,
+        devices: Sequence[Any],
+        donated: bool = False,
+    ) -> None:
+        tensor = type_of(aval)
+        self.kind = jaxlib.array_type(tensor.shape, tensor.dtype)
+        self.sharding = sharding_for(sharding, devices, tensor.ndim)
+        self.devices = [d.xla for d in devices if d.is_mine]
+        self.shape, self.dtype = aval.shape, aval.dtype
+        self.numbers = None if donated else _NUMBERS.new()  # those that were brought before
+
+    def brought(self, x: Any) -> Any:
+        """An Array as an array of jaxlib in this place, which is its owner from now on."""
+        buffer = x._owner
+        if (
+            type(buffer) is jaxlib.buffer_class()
+            and buffer._sharding is self.sharding
+            and buffer.aval == self.kind
+        ):
+            return buffer
+        if x.aval.shape != self.shape or x.aval.dtype != self.dtype:
+            raise TypeError(
+                f"a program compiled for {self.dtype}{list(self.shape)} was called with"
+                f" {x.aval.str_short()}"
+            )
+        twin = share(x, x.aval)  # what XLA keeps alive is not `x`, which keeps the buffer alive
+        buffer = self.put(host_data(twin))  # waits, and says so when it has been deleted
+        if x._ptr:
+            buffer._npy_value = twin
+        set_owner(x, buffer)
+        return buffer
+
+    def put(self, host: np.ndarray, shared: bool = True) -> Any:
+        """Elements as an array of jaxlib in this place; in memory of its own, unless it may be
+        `shared`, since nobody will write it."""
+        indices = self.sharding.indices
+        if indices is None:
+            parts = [host]
+        else:
+            parts = [np.ascontiguousarray(host[i.of(host.shape)]) for i in indices]
+        return jaxlib.put(parts, self.kind, self.sharding, self.devices, shared)
+
+    def of_value(self, x: Any) -> Any:
+        """A number of Python, or an array of NumPy, which its owner may write later."""
+        if type(x) is np.ndarray:
+            return self.put(np.asarray(x, self.kind.dtype), shared=False)
+        number = np.array(x, self.kind.dtype)
+        if self.numbers is None:
+            return self.put(number)
+        known = self.numbers.find(number.tobytes())
+        if known is None:
+            known = self.numbers[number.tobytes()] = self.put(number)
+        return known

@@ -1,0 +1,99 @@
+"""Products of matrices in simpler terms: which form each takes, and that all give the sums."""
+
+import numpy as np
+import pytest
+
+import calque.numpy as jnp
+from calque import lax
+from calque.native.lower import dot
+from tests.native.lower.shared import Elements, check
+from tests.native.programs import compiled, normal, run
+
+
+def whole(*shape: int, seed: int = 0) -> np.ndarray:
+    """Small whole numbers: their sums are exact in any order."""
+    return np.random.default_rng(seed).integers(-4, 5, shape).astype(np.float32)
+
+
+def form(f, *args) -> list[str]:  # type: ignore[no-untyped-def]
+    return [n.op for n in Elements(f, *args).graph.nodes if n.op in FORMS]
+
+
+FORMS = ("matmul", "matmul_tiled", "reduce_sum", "mul", "and", "reduce_or")
+NUMBERS = [
+    ((2, 3), (3, 4), (((1,), (0,)), ((), ()))),
+    ((3, 2), (4, 3), (((0,), (1,)), ((), ()))),
+    ((5, 2, 3), (5, 3, 4), (((2,), (1,)), ((0,), (0,)))),
+    ((2, 5, 3), (3, 4, 5), (((2,), (0,)), ((1,), (2,)))),
+    ((2, 3, 4), (4, 3, 5), (((1, 2), (1, 0)), ((), ()))),
+    ((3,), (3,), (((0,), (0,)), ((), ()))),
+    ((2, 3), (3,), (((1,), (0,)), ((), ()))),
+    ((2, 3), (4, 5), (((), ()), ((), ()))),
+    ((2, 1), (1, 5), (((1,), (0,)), ((), ()))),
+    ((2, 0), (0, 5), (((1,), (0,)), ((), ()))),
+    ((4, 3), (4, 3), (((1,), (1,)), ((0,), (0,)))),
+]
+
+
+@pytest.mark.parametrize("a, b, numbers", NUMBERS)
+def test_all_dimension_numbers(a, b, numbers) -> None:  # type: ignore[no-untyped-def]
+    for dtype in (np.float32, np.int32, np.complex64):
+        x, y = whole(*a).astype(dtype), whole(*b, seed=1).astype(dtype)
+        check(lambda x, y: lax.dot_general(x, y, numbers), x, y)
+
+
+def test_which_form_a_product_takes() -> None:
+    def product(x, y):  # type: ignore[no-untyped-def]
+        return x @ y
+
+    assert form(product, normal(3, 4), normal(4, 5)) == ["matmul"]
+    assert form(product, normal(30, 40), normal(40, 50)) == ["matmul_tiled"]
+    assert form(product, normal(30, 40), normal(40)) == ["mul", "reduce_sum"]
+    assert form(jnp.outer, normal(30), normal(40)) == ["mul"]
+    numbers = (((1,), (0,)), ((), ()))
+    flags = np.ones((2, 3), bool), np.ones(3, bool)
+    assert form(lambda x, y: lax.dot_general(x, y, numbers), *flags) == ["and", "reduce_or"]
+    long = 20**3
+    assert form(product, normal(1, long), normal(long, 2)) == ["matmul"]  # no row to share
+
+
+def test_halves_and_bytes_are_added_in_wider_types() -> None:
+    for dtype, wide in (("float16", "float32"), ("float32", "float32"), ("int8", "int8")):
+        assert dot.accumulator_dtype(np.dtype(dtype)) == np.dtype(wide)
+    ones = np.full((1, 16), 0.1, np.float16)
+    got = Elements(lambda x: x @ x.T, ones).result()
+    assert got[0, 0] == np.float16(np.sum((ones.astype(np.float32) ** 2)[0]))
+
+
+def test_small_products_add_in_the_order_of_the_index() -> None:
+    """Of numbers whose sums depend on it: the first against the last is the largest."""
+    x = np.array([[1e8, 1, -1e8, 1]], np.float32)
+    y = np.ones((4, 2), np.float32)
+    assert Elements(lambda x, y: x @ y, x, y).result().tolist() == [[1, 1]]
+    e = Elements(lambda x, y: x @ y, x, y)
+    (n,) = [n for n in e.graph.nodes if n.op == "matmul"]
+    assert dot.small(n)
+    big = next(
+        n for n in Elements(lambda x, y: x @ y, normal(3, 17), normal(17, 2)).graph.nodes
+        if n.op == "matmul"
+    )  # fmt: skip
+    assert not dot.small(big)
+
+
+def test_nothing_summed_is_a_sum_from_zero() -> None:
+    """-0.0 times 1 is -0.0; added to the zero that a sum starts from, 0.0."""
+    x = np.array([[-0.0], [2.0]], np.float32)
+    y = np.array([[1.0, -1.0]], np.float32)
+    got = run(compiled(lambda x, y: x @ y, x, y), x, y)[0]
+    assert not np.signbit(got[0]).any() and got.tolist() == [[0, 0], [2, -2]]
+    np.testing.assert_array_equal(
+        np.signbit(Elements(lambda x, y: x @ y, x, y).result()), np.signbit(got)
+    )
+
+
+def test_layout_that_is_none_is_not_written() -> None:
+    g = dot.GraphBuilder()
+    x = g.add("input", (), {}, Elements(lambda x: x, normal(2, 3)).graph.inputs[0].aval)
+    assert dot.transposed(g, x, (0, 1)) is x and dot.spread(g, x, (2, 3), (0, 1)) is x
+    assert dot.transposed(g, x, (1, 0)).shape == (3, 2)
+    assert dot.flat(g, x, (1, 0), 2).shape == (6,) and len(g.nodes) == 4
