@@ -121,12 +121,27 @@ class Device:
         return self.id
 
     def default_memory(self) -> Memory:
+        """Gives the memory of the device.
+
+        Returns:
+            A Memory; its kind is "device"."""
         return Memory(self)
 
     def addressable_memories(self) -> list[Memory]:
+        """Lists the memories that the device reaches.
+
+        Returns:
+            A list of one Memory."""
         return [Memory(self)]
 
     def memory(self, kind: str) -> Memory:
+        """Gives a memory of the device by its kind.
+
+        Args:
+            kind: "device", the only one.
+
+        Returns:
+            A Memory."""
         if kind != "device":
             raise ValueError(
                 f"Could not find memory addressable by device cpu with kind {kind!r}: the kind is"
@@ -135,14 +150,10 @@ class Device:
         return Memory(self)
 
     def memory_stats(self) -> Any:
-        """The memory of arrays in this process, which all devices share.
+        """Would give statistics of the memory; none are kept for a processor.
 
         Returns:
-            A dict: `bytes_in_use`; `bytes_reserved`, those kept for the next arrays among them;
-            `num_allocs`, blocks handed out so far; `bytes_limit`, what the machine has.
-
-        >>> jax.devices()[0].memory_stats()["bytes_in_use"] >= 0
-        True"""
+            None."""
         s = memory.stats()
         out = {
             "bytes_in_use": s.live_bytes,
