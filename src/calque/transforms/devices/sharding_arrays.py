@@ -25,11 +25,11 @@ from calque.machine.caches import Table
 from calque.machine.state import Hook, process
 from calque.transforms.devices.mesh import AbstractMesh, ambient_mesh, consult_mesh
 from calque.transforms.devices.sharding import (
-    DEFAULT,
     Index,
     NamedSharding,
     Sharding,
     SingleDeviceSharding,
+    default_sharding,
     resolved,
 )
 from calque.transforms.devices.specs import PartitionSpec
@@ -131,7 +131,9 @@ def sharding_of(x: Any) -> Sharding:
     >>> jnp.ones(2).sharding
     SingleDeviceSharding(device=CpuDevice(id=0), memory_kind=device)"""
     found = x._extra
-    return DEFAULT if found is None or is_deleted(x) else found
+    if found is None or is_deleted(x):
+        return default_sharding()
+    return found
 
 
 def _device(x: Any) -> Any:
