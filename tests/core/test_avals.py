@@ -23,6 +23,13 @@ def test_equal_avals_are_one_object() -> None:
     )
 
 
+def test_dtypes_as_users_write_them() -> None:
+    for dtype in (bool, np.bool_, "bool", np.dtype(bool)):
+        assert ShapedArray((2,), dtype) is ShapedArray((2,), np.dtype(bool))
+    assert ShapedArray((), float).dtype == np.float64 and ShapedArray((), "i4").dtype == np.int32
+    assert ShapedArray((), "bfloat16").str_short() == "bf16[]"
+
+
 def test_attributes() -> None:
     a = ShapedArray((2, 3), F, True)
     assert (a.shape, a.dtype, a.weak_type, a.ndim, a.size) == ((2, 3), F, True, 2, 6)

@@ -1,6 +1,7 @@
 """Tracebacks show the user's frames."""
 
 import contextlib
+import os
 import subprocess
 import sys
 import traceback
@@ -21,12 +22,11 @@ calque.jit(outer)(jnp.ones(3))
 """
 
 
+LIBRARY = os.path.dirname(calque.__file__)
+
+
 def frames_of(e):
-    return [
-        f.name
-        for f in traceback.extract_tb(e.__traceback__)
-        if "calque" in f.filename and "tests" not in f.filename
-    ]
+    return [f.name for f in traceback.extract_tb(e.__traceback__) if f.filename.startswith(LIBRARY)]
 
 
 def bad(x):

@@ -6,7 +6,6 @@ import pytest
 
 from calque.core.jaxprs import Jaxpr
 from calque.ops import scatter as S
-from calque.ops import scatter_functions
 from calque.ops.dimension_numbers import GatherScatterMode, ScatterDimensionNumbers
 from calque.ops.indexing import combiner
 from tests.ops import peer
@@ -16,7 +15,6 @@ from tests.ops.helpers import (
     check_meaning,
     check_transpose,
     run,
-    same,
     values,
 )
 
@@ -178,35 +176,6 @@ def test_batch(name):
     x, indices, updates, numbers = CASES[name]
     for prim in (S.scatter_p, S.scatter_add_p):
         check_batch(prim, x, indices.astype("int32"), updates, **params(numbers, FILL))
-
-
-def test_scatter_apply():
-    x, rows = X[0], DN((1,), (0,), (0,))
-    indices = np.array([[1], [2], [1], [9]], "int32")
-
-    def fun(x, i):
-        return scatter_functions.scatter_apply(
-            x, i, lambda v: peer.ours.mul(v, 2.0), rows, update_shape=(4, 5)
-        )
-
-    want = x.copy()
-    want[1] *= 4
-    want[2] *= 2
-    same(run(fun, x, indices)[0], want)
-
-    def reshaped(v):
-        return peer.ours.reshape(peer.ours.broadcast(peer.ours.mul(v, 2.0), (1,)), ())
-
-    same(
-        run(
-            lambda x, i: scatter_functions.scatter_apply(x, i, reshaped, rows, update_shape=(4, 5)),
-            x,
-            indices,
-        )[0],
-        want,
-    )
-    with pytest.raises(NotImplementedError, match="no derivative"):
-        check_fun_jvp(lambda x: fun(x, indices), x.astype("float64"))
 
 
 @pytest.mark.parametrize(

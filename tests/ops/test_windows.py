@@ -4,8 +4,6 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from calque.core.primitives import REGISTRY
-from calque.ops import select_windows as S
 from calque.ops import windows as W
 from calque.ops.indexing import combiner
 from tests.ops import peer
@@ -155,91 +153,6 @@ def test_rules_of_extremes(name):
         # windows without any element are infinite: their differences mean nothing
         if not any(all(c is None for c in cells) for cells in windows(x, p)[1].values()):
             check_jvp(prim, x, order=1, **p)
-
-
-@pytest.mark.parametrize("name", NO_DILATION)
-@pytest.mark.parametrize("select", ["ge", "le"])
-def test_selection(name, select):
-    x, p = CASES[name]
-    y = v(*x.shape, seed=4)
-    sizes, cells = windows(x, p)
-    gathered, scattered = np.zeros(sizes), np.zeros(x.shape)
-    source = v(*sizes, seed=5)
-    for i, where in cells.items():
-        real = [c for c in where if c is not None]
-        if real:
-            best = (max if select == "ge" else min)(real, key=lambda c: x[c])
-            gathered[i] = y[best]
-            scattered[best] += source[i]
-    q = {k: p[k] for k in ("window_dimensions", "window_strides", "padding")}
-    prim = REGISTRY[select]
-    check_meaning(
-        S.select_and_gather_add_p,
-        lambda y, x: gathered.astype("float32"),
-        y.astype("float32"),
-        x.astype("float32"),
-        select_prim=prim,
-        **p,
-    )
-    check_meaning(
-        S.select_and_scatter_add_p,
-        lambda s, x: scattered.astype("float32"),
-        source.astype("float32"),
-        x.astype("float32"),
-        rtol=1e-6,
-        atol=1e-6,
-        select_prim=prim,
-        **q,
-    )
-    check_jvp(S.select_and_gather_add_p, y, x, moved=[0], select_prim=prim, **p)
-    check_transpose(S.select_and_gather_add_p, y, x, select_prim=prim, **p)
-    check_transpose(S.select_and_scatter_add_p, source, x, select_prim=prim, **q)
-    check_batch(
-        S.select_and_gather_add_p, y.astype("float32"), x.astype("float32"), select_prim=prim, **p
-    )
-    check_batch(
-        S.select_and_scatter_add_p,
-        source.astype("float32"),
-        x.astype("float32"),
-        select_prim=prim,
-        **q,
-    )
-    general = {
-        "select_jaxpr": combiner(select, np.dtype("float32")),
-        "select_consts": (),
-        "scatter_jaxpr": combiner("add", np.dtype("float32")),
-        "scatter_consts": (),
-    }
-    args = x.astype("float32"), source.astype("float32"), np.float32(0.5)
-    check_meaning(
-        S.select_and_scatter_p,
-        lambda *a: (scattered + 0.5).astype("float32"),
-        *args,
-        rtol=1e-5,
-        atol=1e-5,
-        **general,
-        **q,
-    )
-    check_batch(
-        S.select_and_scatter_p,
-        *args,
-        only=[(0, 0, None), (None, 0, None)],
-        rtol=1e-5,
-        atol=1e-5,
-        **general,
-        **q,
-    )
-
-
-def test_selection_of_the_lowest_value():
-    p = params(1, (2,), padding=((1, 0),))
-    x = np.array([-np.inf, 1, np.nan], "float32")
-    (got,) = run(
-        lambda t, x: S.select_and_gather_add_p.bind(t, x, select_prim=REGISTRY["ge"], **p),
-        np.array([1, 2, 3], "float32"),
-        x,
-    )
-    same(got, np.array([1, 2, 3], "float32"))
 
 
 # ---------------------------------------------------------------- any computation

@@ -168,7 +168,7 @@ def _new(key: tuple[Any, ...]) -> ShapedArray:
         size *= d
     if type(weak) is not bool:
         return ShapedArray(shape, dtype, bool(weak), place)
-    if isinstance(dtype, type) and issubclass(dtype, np.generic):  # as users write dtypes
+    if isinstance(dtype, (type, str)):  # as users write dtypes
         return ShapedArray(shape, np.dtype(dtype), weak, place)
     rank = len(shape)
     kind: _Kind = (rank, dtype, weak) if place is None else (rank, dtype, weak, place)

@@ -94,8 +94,14 @@ class Device:
         return Memory(self)
 
     def memory_stats(self) -> Any:
-        """The memory of arrays in this process: bytes in use, and kept for the next ones; blocks
-        handed out; what the machine has. All devices share it."""
+        """The memory of arrays in this process, which all devices share.
+
+        Returns:
+            A dict: `bytes_in_use`; `bytes_reserved`, those kept for the next arrays among them;
+            `num_allocs`, blocks handed out so far; `bytes_limit`, what the machine has.
+
+        >>> jax.devices()[0].memory_stats()["bytes_in_use"] >= 0
+        True"""
         s = memory.stats()
         out = {
             "bytes_in_use": s.live_bytes,

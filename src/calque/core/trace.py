@@ -249,6 +249,15 @@ class Typing:
         """The type of all values of a type along an axis, in a further dimension if they differ."""
         return aval
 
+    def lane_axes(self, values: Sequence[Any], dims: Sequence[Any], spmd: Any) -> Any:
+        """The mesh axes over which types say that the mapped dimension is split, and their mesh;
+        None if they do not."""
+        return None
+
+    def on_lanes(self, x: Any, dim: int, lanes: Any) -> Any:
+        """A result with its mapped dimension split over these axes."""
+        return x
+
     def row(self, aval: ShapedArray) -> ShapedArray:
         """The type of an element along the first dimension."""
         return ShapedArray(aval.shape[1:], aval.dtype, aval.weak_type)
@@ -458,7 +467,8 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
     env.update(zip(jaxpr.invars, args, strict=True))
     last = last_uses(jaxpr)
     has_found = False  # has a size been found, that stands in what follows?
-    with source_at(None) as place:
+    # where the values are was checked when the program was traced
+    with source_at(None) as place, typing.value.lenient():
         for i, e in enumerate(jaxpr.eqns):
             place.source = e.source
             operands = [env[a] if isinstance(a, Var) else literal_value(a) for a in e.invars]

@@ -4,6 +4,8 @@ import numpy as np
 
 import calque
 import calque.numpy as jnp
+from calque.native.lower.sizes import Sizes
+from calque.native.scalars.expr import const, ex, var
 
 
 def test_bounds_of_an_index_chosen_by_comparing_floats():
@@ -24,3 +26,19 @@ def test_bounds_of_an_index_chosen_by_comparing_integers():
     z = np.arange(9, dtype=np.int32) % 3
     got = calque.jit(lambda z: jnp.zeros(4).at[jnp.where(z < 2, z, 3)].add(1.0))(z)
     np.testing.assert_array_equal(got, [3, 3, 0, 3])
+
+
+def test_sizes_small_ones_are_baked() -> None:
+    s = Sizes()
+    assert s.dim(16).op == "const" and s.dim(17).op == "var"
+    assert s.dim(17) is s.dim(17) and s.value(s.dim(1000)) == 1000
+    assert s.dim(-3).attr == -3
+
+
+def test_sizes_decide_by_the_values_behind_the_symbols() -> None:
+    s = Sizes()
+    i = var("i", s.dim(999))
+    assert s.decide("lt", ex("add", i, const(1)), s.dim(1000)) is True
+    assert s.decide("lt", ex("add", i, const(2)), s.dim(1000)) is None
+    assert s.decide("ge", i, s.dim(2000)) is False
+    assert Sizes(known=False).decide("lt", i, s.dim(1000)) is None

@@ -1,76 +1,54 @@
-"""Plans: memory that is shared, schedules and their reasons, sizes."""
-
-import re
+"""Pieces of programs: stages collected into steps, results where they must go."""
 
 import numpy as np
 
 import calque
 import calque.numpy as jnp
-from calque.native.lower.sizes import Sizes
-from calque.native.plan.memory import arrange
-from calque.native.plan.steps import Copy
-from calque.native.scalars.expr import Buffer, const, ex, var
-from tests.native.programs import check, compiled, normal
+from calque.native.plan.steps import Call, Copy, Host, walk
+from tests.native.programs import compiled, normal, run
+
+X = normal(100)
 
 
-def test_arena_shares_places() -> None:
-    a, b, c, d = (Buffer(n, (const(100),), "f32") for n in "abcd")
-    size = dict.fromkeys((a, b, c, d), 400)
-    steps = [Copy(b, a), Copy(c, b), Copy(d, c)]
-    offsets, total = arrange(steps, {b, c, d}, size)
-    assert offsets[b] != offsets[c] and offsets[c] != offsets[d]
-    assert total == 2 * 448
+def kinds(e) -> list[str]:
+    return [type(s).__name__ for s in walk(e.steps)]
 
 
-def test_sizes_small_ones_are_baked() -> None:
-    s = Sizes()
-    assert s.dim(16).op == "const" and s.dim(17).op == "var"
-    assert s.dim(17) is s.dim(17) and s.value(s.dim(1000)) == 1000
-    assert s.dim(-3).attr == -3
+def test_results_that_live_elsewhere_are_copied() -> None:
+    """An argument, a constant, and one result that is wanted twice."""
+    table = jnp.arange(100.0)
+
+    def f(x):
+        y = jnp.sin(x)
+        return x, table, y, y, y[::-1]
+
+    e = compiled(f, X)
+    assert sum(isinstance(s, Copy) for s in walk(e.steps)) >= 2
+    got = run(e, X)
+    for g, w in zip(got, (X, np.arange(100, dtype="f4"), np.sin(X), np.sin(X), np.sin(X)[::-1])):
+        np.testing.assert_allclose(g, w, rtol=1e-6)
 
 
-def test_sizes_decide_by_the_values_behind_the_symbols() -> None:
-    s = Sizes()
-    i = var("i", s.dim(999))
-    assert s.decide("lt", ex("add", i, const(1)), s.dim(1000)) is True
-    assert s.decide("lt", ex("add", i, const(2)), s.dim(1000)) is None
-    assert s.decide("ge", i, s.dim(2000)) is False
-    assert Sizes(known=False).decide("lt", i, s.dim(1000)) is None
+def test_stages_are_collected_until_something_else_stands_between() -> None:
+    """A step that no stage can make parts what is before it from what is behind."""
+    assert kinds(compiled(lambda x: (jnp.sin(x), jnp.cos(x)), X)) == ["Call"]
+    e = compiled(lambda x: jnp.sort(jnp.sin(x)) * 2, X)
+    assert kinds(e) == ["Call", "Routine", "Call"]
 
 
-def test_every_schedule_has_a_reason() -> None:
-    e = compiled(lambda x: jnp.exp(x).sum(0), normal(100, 60))
-    assert all(c.schedule.reasons for c in e.calls)
-    assert "vector" in e.as_text("loops")
+def test_what_has_no_native_form_is_a_host_call() -> None:
+    z = (X + 1j * X).astype(np.complex64)
+    e = compiled(lambda z: jnp.linalg.eigvals(z.reshape(10, 10))[0] * 2, z)
+    hosts = [s.op for s in walk(e.steps) if isinstance(s, Host)]
+    assert hosts == e.host_calls and all(not isinstance(s, Call) or s.body for s in walk(e.steps))
 
 
-def test_columns_are_vectors_around_serial_sums() -> None:
-    e = check(lambda x: x.sum(0), normal(300, 150), tol=1e-3)
-    assert "around serial loops" in " ".join(e.calls[0].schedule.reasons)
-    e = check(lambda x: x.sum(1), normal(500, 300), tol=1e-3)
-    assert "around" not in " ".join(e.calls[0].schedule.reasons)
+def test_effects_run_though_nobody_reads_them() -> None:
+    seen: list[float] = []
 
+    def f(x):
+        calque.debug.callback(lambda v: seen.append(float(v)), x[3])
+        return x * 2
 
-def test_transposes_run_in_tiles() -> None:
-    e = check(lambda x: x.T + 1.0, normal(100, 130))
-    assert "tiles" in " ".join(e.calls[0].schedule.reasons)
-    check(lambda x: x.T * 2.0, normal(20, 130).astype(np.float32))
-
-
-def test_large_kernels_run_on_several_threads() -> None:
-    e = check(lambda x: jnp.sin(x) * jnp.exp(x), normal(1_000_000), tol=1e-4)
-    assert e.calls[0].schedule.extent is not None
-    e = check(lambda x: jnp.sin(x), normal(100))
-    assert e.calls[0].schedule.extent is None
-    check(lambda x: (x * 2.0).sum(), normal(1_000_001), tol=0.5)
-    check(lambda x: x.T + 1.0, normal(1000, 1001))
-
-
-def test_a_kernel_that_takes_long_runs_in_pieces() -> None:
-    """Between them signals are looked at; the pieces cover the whole range."""
-    shape = calque.ShapeDtypeStruct((6000, 6000), "float32")
-    text = calque.jit(lambda x: x @ x).lower(shape).compile().as_text("driver")
-    steps = [int(n) for n in re.findall(r"loop r\d+ = 0:\d+:(\d+)", text)]
-    assert len(steps) == 1 and steps[0] > 0
-    small = calque.ShapeDtypeStruct((300, 300), "float32")
-    assert "loop" not in calque.jit(lambda x: x @ x).lower(small).compile().as_text("driver")
+    run(compiled(f, X), X)
+    assert seen == [float(X[3])]

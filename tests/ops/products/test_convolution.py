@@ -7,14 +7,12 @@ import pytest
 from calque.ops.dimension_numbers import ConvDimensionNumbers
 from calque.ops.padding import padtype_to_pads
 from calque.ops.products import convolution as C
-from calque.ops.products import convolution_functions as F
 from tests.ops import peer
 from tests.ops.helpers import (
     check_batch,
     check_jvp,
     check_meaning,
     check_transpose,
-    run,
     values,
 )
 
@@ -182,55 +180,6 @@ def test_padding_names():
         padtype_to_pads((5,), (2,), (1,), "FULL")
 
 
-X, W = v(1, 4, 5, 6).astype("float32"), v(2, 4, 3, 3).astype("float32")
-
-
-@pytest.mark.parametrize(
-    ("fun", "words"),
-    [
-        (
-            lambda x, w: F.conv(
-                x,
-                w[:, :3] if isinstance(w, np.ndarray) else np.ones((2, 3, 3, 3), "float32"),
-                (1, 1),
-                "SAME",
-            ),
-            "input feature dimension",
-        ),
-        (lambda x, w: F.conv(x, w, (1,), "SAME"), "window_strides"),
-        (lambda x, w: F.conv(x, np.ones((2, 4, 3), "float32"), (1, 1), "SAME"), "ndim to be equal"),
-        (lambda x, w: F.conv_general_dilated(x, w, (1, 1), "SAME", (2, 2)), "String padding"),
-        (
-            lambda x, w: F.conv_general_dilated(
-                x, w, (1, 1), "SAME", dimension_numbers=("NCHW", "OIHX", "NCHW")
-            ),
-            "same spatial",
-        ),
-        (
-            lambda x, w: F.conv_general_dilated(
-                x, w, (1, 1), "SAME", dimension_numbers=("NCHH", "OIHH", "NCHH")
-            ),
-            "no letter twice",
-        ),
-        (lambda x, w: F.conv_general_dilated(x, w, (1, 1), [(0, 0)]), "padding must have one pair"),
-        (
-            lambda x, w: F.conv_general_dilated(x, w, (1, 1), "SAME", batch_group_count=2),
-            "divisible",
-        ),
-        (
-            lambda x, w: F.conv_general_dilated(
-                x, w, (1, 1), "SAME", feature_group_count=2, batch_group_count=2
-            ),
-            "at most one",
-        ),
-        (lambda x, w: F.conv(x, np.ones((2, 4, 3, 3), "int32"), (1, 1), "SAME"), "same dtypes"),
-    ],
-)
-def test_errors(fun, words):
-    with pytest.raises((TypeError, ValueError), match=words):
-        run(fun, X, W)
-
-
 @pytest.mark.peer
 @pytest.mark.parametrize("name", CASES)
 def test_beside_jax(name):
@@ -252,79 +201,6 @@ def test_beside_jax(name):
         )
 
     peer.compare([(fun, x.astype("float32"), w.astype("float32"))], rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.peer
-def test_functions_beside_jax():
-    x, k = v(1, 5, 6, 4).astype("float32"), v(3, 2, 4, 2).astype("float32")
-    cases = [
-        (lambda lax, x, w: lax.conv(x, w, (2, 1), "SAME"), X, W),
-        (lambda lax, x, w: lax.conv(x, w, (2, 1), "VALID"), X, W),
-        (
-            lambda lax, x, w: lax.conv_with_general_padding(
-                x, w, (1, 1), [(1, 1), (0, 2)], (2, 1), (1, 2)
-            ),
-            X,
-            W,
-        ),
-        (lambda lax, x, w: lax.conv_general_dilated(x, w, (1, 2), "SAME_LOWER"), X, W),
-        (
-            lambda lax, x, k: lax.conv_general_dilated(
-                x, k, (2, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
-            ),
-            x,
-            k,
-        ),
-    ]
-    for padding in ("SAME", "VALID", [(1, 2), (0, 1)]):
-        for strides in ((1, 1), (2, 3), (4, 1)):
-            cases.append(
-                (lambda lax, x, k, p=padding, s=strides: lax.conv_transpose(x, k, s, p), x, k)
-            )
-            cases.append(
-                (
-                    lambda lax, x, k, p=padding, s=strides: lax.conv_transpose(
-                        x, k, s, p, use_consistent_padding=True, rhs_dilation=(1, 2)
-                    ),
-                    x,
-                    k,
-                )
-            )
-    peer.compare(cases, rtol=1e-4, atol=1e-4)
-    layout = ("NHWC", "HWIO", "NHWC")
-    wide = v(4, 4, 4 * 6, 3).astype("float32")
-    peer.compare(
-        [
-            (
-                lambda lax, x, k: lax.conv_transpose(
-                    lax.slice(x, (0, 0, 0, 0), (1, 5, 6, 2)),
-                    k,
-                    (2, 2),
-                    "SAME",
-                    transpose_kernel=True,
-                ),
-                x,
-                k,
-            ),
-            (lambda lax, x: lax.conv_general_dilated_patches(x, (3, 2), (1, 2), "VALID"), X),
-            (
-                lambda lax, x: lax.conv_general_dilated_patches(
-                    x, (3, 2), (1, 2), "SAME", dimension_numbers=layout
-                ),
-                x,
-            ),
-            (
-                lambda lax, x, w: lax.conv_general_dilated_local(
-                    x, w, (1, 1), "VALID", (2, 3), dimension_numbers=layout
-                ),
-                x,
-                wide,
-            ),
-        ],
-        rtol=1e-4,
-        atol=1e-4,
-        printed=False,
-    )
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64"])

@@ -99,7 +99,7 @@ def f(x, y=1.0):
     ],
 )
 def test_bad_arguments(call, text):
-    with pytest.raises(TypeError, match="(?s)" + text):
+    with pytest.raises(TypeError, match=r"(?s)" + text):
         call()
 
 

@@ -79,7 +79,7 @@ def test_bad_rules(rule, error, text):
     g = custom_jvp(f)
     if rule is not None:
         g.defjvp(rule)
-    with pytest.raises(error, match="(?s)" + text):
+    with pytest.raises(error, match=r"(?s)" + text):
         grad(g)(1.0)
 
 

@@ -87,7 +87,7 @@ def test_bad_rules(rules, error, text):
     g = custom_vjp(f)
     if rules is not None:
         g.defvjp(*rules)
-    with pytest.raises(error, match="(?s)" + text):
+    with pytest.raises(error, match=r"(?s)" + text):
         grad(g)(1.0, 2.0)
 
 

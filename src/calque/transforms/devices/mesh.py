@@ -406,15 +406,16 @@ class set_mesh:
     def __init__(self, mesh: Mesh | None):
         if mesh is not None and not isinstance(mesh, Mesh):
             raise ValueError(f"Expected mesh of type `calque.sharding.Mesh`. Got {type(mesh)}")
+        if mesh is not None and mesh.manual_axes:
+            raise ValueError(f"set_mesh: {mesh} contains manual axes, which shard_map makes")
         self._before, self._mesh = _globally.value, mesh
         _globally.value = EMPTY if mesh is None else mesh
         self._entry: Any = None
 
     def __enter__(self) -> Mesh | None:
         _globally.value = self._before
-        if self._mesh is not None:
-            self._entry = _entered(self._mesh, sets=True)
-            self._entry.__enter__()
+        self._entry = _entered(EMPTY if self._mesh is None else self._mesh, sets=True)
+        self._entry.__enter__()
         return self._mesh
 
     def __exit__(self, *exc: Any) -> None:
@@ -524,6 +525,23 @@ def devices_of(mesh: AbstractMesh) -> Mesh | None:
     """The mesh of devices that an abstract one stands for here."""
     current = current_mesh()
     return current if current.abstract_mesh == mesh else mesh.concrete
+
+
+def over_devices(mesh: AbstractMesh, devices: Any) -> Mesh | None:
+    """An abstract mesh over the devices of another mesh; None where these are not as many, or not
+    known. Manual axes, which devices have inside `shard_map`, are Auto outside."""
+    if not isinstance(devices, Mesh) or math.prod(mesh.axis_sizes) != devices.size:
+        return None
+    if devices.abstract_mesh == mesh:
+        return devices
+    types = [AxisType.Auto if t is AxisType.Manual else t for t in mesh.axis_types]
+    return Mesh(devices.devices.reshape(mesh.axis_sizes), mesh.axis_names, tuple(types))
+
+
+def mesh_that_is_set() -> Mesh:
+    """The mesh that `set_mesh` or `use_mesh` made current, the empty mesh if there is none: for
+    what asks of values at hand."""
+    return next((m for m, sets in reversed(_current.meshes) if sets), _globally.value)
 
 
 @contextlib.contextmanager

@@ -18,7 +18,7 @@ from calque.core.config import config
 from calque.core.trace_state import Tracer
 from calque.machine.caches import Interned
 from calque.machine.state import PerThread
-from calque.transforms.devices.mesh import AbstractMesh, AxisType, Mesh
+from calque.transforms.devices.mesh import AbstractMesh, AxisType, Mesh, ambient_mesh
 from calque.transforms.devices.sharding import NamedSharding
 from calque.transforms.devices.specs import PartitionSpec, names_in
 
@@ -314,14 +314,12 @@ stated.install(_stated)
 
 # ---------------------------------------------------------------- what types say to users
 
-_NOWHERE = AbstractMesh((), ())
-
 
 def _sharding(aval: ShapedArray) -> NamedSharding:
     """What a type says of where values are."""
     place = aval.place
     if place is None:
-        return NamedSharding(_NOWHERE, PartitionSpec(*[None] * aval.ndim))
+        return NamedSharding(ambient_mesh(), PartitionSpec(*[None] * aval.ndim))
     assert isinstance(place, Place)
     return place.sharding
 

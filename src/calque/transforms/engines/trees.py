@@ -12,6 +12,7 @@ from calque.core import pytrees
 from calque.core.arrays import ArrayImpl, to_array
 from calque.core.dims import Dim
 from calque.core.dtypes import PYTHON_SCALARS, float0
+from calque.core.key_paths import keystr
 from calque.core.trace import VALUES, has_type_alone
 from calque.core.trace_state import Tracer
 from calque.transforms.engines.signatures import ArgumentNames, describe_function
@@ -101,7 +102,7 @@ def _result(x: Any, out: Any, fun: Any) -> Any:
         return to_array(x)
     except TypeError:
         path = next(p for p, v in pytrees.flatten_with_path(out)[0] if v is x)
-        at = f" at output component {pytrees.keystr(path)}" if path else ""
+        at = f" at output component {keystr(path)}" if path else ""
         described = describe_function(fun, name_of(fun))
         raise TypeError(
             f"function {described} returned a value of type {type(x)}{at}, which is not"

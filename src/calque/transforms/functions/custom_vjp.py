@@ -11,6 +11,7 @@ from calque.core.arrays import to_array
 from calque.core.avals import ShapedArray
 from calque.core.config import config
 from calque.core.dtypes import is_complex, is_float
+from calque.core.key_paths import keystr
 from calque.core.primitives import Zero
 from calque.core.trace import VALUES, typeof
 from calque.core.trace_state import Tracer
@@ -315,7 +316,7 @@ class _BackwardRule:
             raise ValueError(
                 f"Custom VJP bwd rule {self.__name__} for function {name_of(self.given.fun)} must"
                 " produce an output with the same type as the args tuple of the primal function,"
-                f" but at output{pytrees.keystr(path)} the bwd rule produced an output of type"
+                f" but at output{keystr(path)} the bwd rule produced an output of type"
                 f" {type_text(got)} corresponding to an input of type {type_text(aval)}, so {why}"
                 + (_ADVICE if self.symbolic_zeros else "")
             )

@@ -1,0 +1,110 @@
+"""Places in the arena: nothing that is needed lies under anything else."""
+
+import random
+
+import pytest
+
+from calque.native.plan.memory import ALIGN, Lifetimes, _Gaps, arrange
+from calque.native.plan.steps import Copy, Repeat, Step, Switch
+from calque.native.scalars.expr import Buffer, const
+
+A, B, C, D, E, F = (Buffer(n, (const(100),), "f32") for n in "abcdef")
+FLAG = Buffer("flag", (), "i1")
+
+
+def test_arena_shares_places() -> None:
+    a, b, c, d = (Buffer(n, (const(100),), "f32") for n in "abcd")
+    size = dict.fromkeys((a, b, c, d), 400)
+    steps = [Copy(b, a), Copy(c, b), Copy(d, c)]
+    offsets, total = arrange(steps, {b, c, d}, size)
+    assert offsets[b] != offsets[c] and offsets[c] != offsets[d]
+    assert total == 2 * 448
+
+
+def life(
+    steps: list[Step], *temporaries: Buffer, after: tuple[Buffer, ...] = ()
+) -> dict[str, tuple[int, int]]:
+    found = Lifetimes(steps, set(temporaries), after=after)
+    return {b.name: (found.first[b], found.last[b]) for b in temporaries if b in found.first}
+
+
+def test_first_and_last_use() -> None:
+    steps = [Copy(B, A), Copy(C, A), Copy(D, B), Copy(A, C)]
+    assert life(steps, B, C) == {"b": (1, 3), "c": (2, 4)}
+    assert life(steps, D, after=(D,)) == {"d": (3, 5)}
+    assert life(steps, E) == {}
+
+
+def test_what_a_loop_carries_lives_through_all_its_rounds() -> None:
+    """Read before it is written, or touched outside as well; what begins and ends in a round does
+    not."""
+    loop = Repeat([Copy(C, B), Copy(D, C), Copy(B, D)], [], const(3), "k")
+    found = life([Copy(B, A), loop, Copy(A, B)], B, C, D)
+    start, end = 2, 6
+    assert found["b"] == (1, 7) and start < found["c"][0] <= found["c"][1] < end
+    late = Repeat([Copy(D, C), Copy(C, A)], [], const(3), "k")
+    assert life([late], C) == {"c": (1, 4)}
+
+
+def test_buffers_that_change_places_live_as_long_as_each_other() -> None:
+    loop = Repeat([Copy(C, B)], [(B, C)], const(3), "k")
+    found = life([Copy(B, A), loop, Copy(D, A), Copy(A, C)], B, C)
+    assert found["b"] == found["c"] == (1, 6)
+
+
+def test_what_is_stacked_lives_in_all_rounds() -> None:
+    """Written piece by piece, read after the loop: no piece may be under what a round needs."""
+    loop = Repeat([Copy(B, A), Copy(C, B)], [], const(3), "k")
+    found = life([loop, Copy(A, C)], B, C)
+    assert found["c"][0] == 1 and found["b"][0] > 1
+
+
+def test_flags_and_selectors_are_needed() -> None:
+    pick = Buffer("pick", (), "i32")
+    steps = [Copy(B, A), Switch(pick, [[Copy(C, A)], [Copy(D, B)]])]
+    found = life(steps, pick, B)
+    assert found["pick"] == (2, 2) and found["b"] == (1, 4)
+    loop = Repeat([Copy(C, B)], [], test=[Copy(FLAG, A)], flag=FLAG)
+    assert life([loop], FLAG) == {"flag": (1, 4)}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_two_that_live_overlap(seed: int) -> None:
+    """Random straight programs of buffers of random sizes: against all pairs."""
+    rng = random.Random(seed)
+    buffers = [Buffer(f"t{k}", (const(1),), "u8") for k in range(25)]
+    nbytes = {b: rng.choice([0, 1, 63, 64, 65, 1000, 5000]) for b in buffers}
+    steps: list[Step] = [Copy(rng.choice(buffers), rng.choice(buffers)) for _ in range(60)]
+    offsets, total = arrange(steps, set(buffers), nbytes)
+    alive = Lifetimes(steps, set(buffers))
+    for x in offsets:
+        assert offsets[x] % ALIGN == 0 and offsets[x] + nbytes[x] <= total
+        for y in offsets:
+            apart = alive.last[x] < alive.first[y] or alive.last[y] < alive.first[x]
+            below = offsets[x] + nbytes[x] <= offsets[y] or offsets[y] + nbytes[y] <= offsets[x]
+            assert x is y or apart or below
+    everything = sum(max(-(-nbytes[b] // ALIGN), 1) * ALIGN for b in offsets)
+    assert total <= everything
+
+
+def test_gaps_are_joined_and_given_first() -> None:
+    """Against a map of what is taken, place by place."""
+    rng = random.Random(0)
+    gaps, taken = _Gaps(), dict[int, int]()
+    used: set[int] = set()
+    for _ in range(400):
+        if taken and rng.random() < 0.5:
+            at = rng.choice(sorted(taken))
+            size = taken.pop(at)
+            gaps.give(at, size)
+            used -= set(range(at, at + size))
+        else:
+            size = rng.randint(1, 9)
+            want = next(k for k in range(4000) if used.isdisjoint(range(k, k + size)))
+            at = gaps.take(size)
+            assert at == want
+            taken[at] = size
+            used |= set(range(at, at + size))
+        assert gaps.top == max(used, default=-1) + 1
+        assert all(a < b for a, b in zip(gaps.ends, gaps.starts[1:], strict=False))
+    assert arrange([], set(), {}) == ({}, 0)

@@ -1,0 +1,92 @@
+"""Short loops around reductions, unrolled inside them."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from calque.native.loops.tree import Acc, For, Let, Store, statements
+from calque.native.lower.sizes import Sizes
+from calque.native.scalars.expr import Buffer, cast, const, ex, load, make, ref, var
+from calque.native.schedule import unroll
+from tests.native.run_kernel import run
+
+n = var("n")
+X, Y, OUT = Buffer("x", (n,), "f32"), Buffer("y", (8, n), "f32"), Buffer("out", (8,), "f32")
+
+
+def nest(turns: int = 3, dear: bool = True, **changes: Any) -> For:
+    """out[c] = sum over k of y[c, k] * exp(x[k])"""
+    c, k = var("c", turns), var("k", n)
+    g = load(X, (k,))
+    value = ex("mul", load(Y, (c, k)), make("exp", (g,), "f32") if dear else g)
+    fold = replace(For(k, (), (Acc("r", "sum", value),)), **changes)
+    return For(c, (fold, Store(OUT, (c,), ref("r", "f32"))))
+
+
+def exps(body: Any) -> int:
+    return sum(a.value.args[1].op == "exp" for s in statements(body) if isinstance(s, For) for a in
+    s.accs if isinstance(a, Acc) and a.value.op == "mul")  # fmt: skip
+
+
+@pytest.mark.parametrize("turns", [2, 3, 8])
+def test_one_pass_for_all_turns(turns: int) -> None:
+    """The same sums, in their order, in one loop over k; the exponential is one expression."""
+    made = unroll.unrolled((nest(turns),))
+    loops = [s for s in statements(made) if isinstance(s, For)]
+    assert len(loops) == 1 and len(loops[0].accs) == turns
+    assert [a.name for a in loops[0].accs] == [f"r.{k}" for k in range(turns)]
+    shared = {a.value.args[1] for a in loops[0].accs if isinstance(a, Acc)}
+    assert len(shared) == 1
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal(70).astype("f4"), rng.standard_normal((8, 70)).astype("f4")
+    got, want = np.zeros(8, "f4"), np.zeros(8, "f4")
+    vector = [replace(s, kind="vector", width=64) if isinstance(s, For) else s for s in made]
+    run(tuple(vector), {X: x, Y: y, OUT: got, "n": 70})
+    for row in range(turns):
+        want[row] = np.sum(y[row].astype("f8") * np.exp(x.astype("f8")))
+    np.testing.assert_allclose(got, want, rtol=2e-5, atol=1e-5)
+
+
+def test_what_stays_a_loop() -> None:
+    """Cheap work, too many turns or sums, orders that would change, loops that are not alike."""
+    k = var("k", n)
+    for f in (
+        nest(1),
+        nest(9),
+        nest(dear=False),
+        nest(accs=(Acc("r", "sum", load(Y, (var("c", 3), k)), order="sequential"),)),
+        nest(accs=(Acc("r", "sum", load(X, (k,)), running=True),)),
+        nest(kind="vector", width=8),
+        replace(nest(), colliding=True),
+        replace(nest(), kind="vector", width=4),
+        replace(nest(), var=var("c", n)),
+        replace(nest(), body=(Let("v", const(1.0, "f32")), *nest().body)),
+    ):
+        assert not unroll.suits(f) and unroll.unrolled((f,)) == (f,)
+    assert unroll.suits(nest())
+
+
+def test_sums_that_read_what_the_turns_store_stay_in_turns() -> None:
+    c, k = var("c", 3), var("k", n)
+    value = ex("mul", load(OUT, (c,)), make("exp", (load(X, (k,)),), "f32"))
+    fold = For(k, (), (Acc("r", "sum", value),))
+    assert not unroll.suits(For(c, (fold, Store(OUT, (c,), ref("r", "f32")))))
+
+
+def test_extents_that_depend_on_the_turn_stay() -> None:
+    c = var("c", 3)
+    inner = var("k", ex("add", c, const(5)))
+    value = make("exp", (cast(inner, "f32"),), "f32")
+    assert not unroll.suits(For(c, (For(inner, (), (Acc("r", "sum", value),)),)))
+
+
+def test_nests_inside_of_loops() -> None:
+    """Of an outer loop the inside is unrolled; its own turns go on."""
+    b = var("b", n)
+    made = unroll.unrolled((For(b, (nest(),)),))
+    assert isinstance(made[0], For) and made[0].var is b
+    assert len([s for s in made[0].body if isinstance(s, Store)]) == 3
+    assert unroll.repeated(nest(), nest().body[0]) >= unroll.SHARED  # type: ignore[arg-type]
+    assert Sizes().known

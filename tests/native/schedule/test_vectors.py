@@ -1,0 +1,162 @@
+"""Which loop becomes a vector, and why."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from calque.native.loops.tree import Acc, Fold, For, If, Recurrence, State, Statement, Store
+from calque.native.lower.sizes import Sizes
+from calque.native.scalars.expr import Buffer, cast, const, ex, load, make, ref, var
+from calque.native.schedule import vectors
+from tests.native.programs import check, normal
+
+S = Sizes()
+N, M = S.dim(1000), S.dim(700)
+I, J = var("i", N), var("j", M)
+X, Y, Z = Buffer("x", (N, M), "f32"), Buffer("y", (N, M), "f32"), Buffer("z", (N,), "f32")
+V = load(X, (I, J))
+
+
+def test_columns_are_vectors_around_serial_sums() -> None:
+    e = check(lambda x: x.sum(0), normal(300, 150), tol=1e-3)
+    assert "around serial loops" in " ".join(e.calls[0].schedule.reasons)
+    e = check(lambda x: x.sum(1), normal(500, 300), tol=1e-3)
+    assert "around" not in " ".join(e.calls[0].schedule.reasons)
+
+
+def test_transposes_run_in_tiles() -> None:
+    e = check(lambda x: x.T + 1.0, normal(100, 130))
+    assert "tiles" in " ".join(e.calls[0].schedule.reasons)
+    check(lambda x: x.T * 2.0, normal(20, 130).astype(np.float32))
+
+
+def chosen(*body: Statement) -> tuple[list[tuple[str, str, int]], str]:
+    """(loop, kind, width) outermost first, and the reasons."""
+    made, reasons = vectors.vectorized(tuple(body), S)
+    out = []
+
+    def visit(body: Any) -> None:
+        for s in body:
+            if isinstance(s, For):
+                out.append((s.name, s.kind, s.width))
+                visit(s.body)
+
+    visit(made)
+    return out, "; ".join(reasons)
+
+
+def test_the_innermost_loop_along_memory() -> None:
+    loops, why = chosen(For(I, (For(J, (Store(Y, (I, J), ex("mul", V, V)),)),)))
+    assert loops[0][:2] == ("i", "serial") and loops[1][:2] == ("j", "vector")
+    assert why.startswith("j: vector: cost")
+
+
+def test_sums_keep_their_order() -> None:
+    total = Acc("s", "sum", V)
+    row = (For(J, (), (total,)), Store(Z, (I,), ref("s", "f32")))
+    loops, why = chosen(For(I, row))
+    assert loops == [("i", "serial", 1), ("j", "vector", 64)] and "the order of its sum" in why
+    in_order = (For(J, (), (replace(total, order="sequential"),)), row[1])
+    assert "added in the order of the loop" in chosen(For(I, in_order))[1]
+    scan = replace(total, running=True)
+    loops, _ = chosen(For(I, (For(J, (Store(Y, (I, J), ref("s", "f32")),), (scan,)),)))
+    assert loops[1] == ("j", "vector", 16)
+
+
+@pytest.mark.parametrize("size, width", [(1, 2), (2, 2), (5, 8), (40, 64), (64, 64), (100, 64)])
+def test_short_sums_take_narrow_vectors(size: int, width: int) -> None:
+    k = var("k", size)
+    x = Buffer("x", (size,), "f32")
+    loops, _ = chosen(For(k, (), (Acc("s", "sum", load(x, (k,))),)))
+    assert loops == [("k", "vector", width)]
+
+
+def test_what_stays_serial() -> None:
+    y = Buffer("y", (N,), "f32")
+    row = Buffer("row", (8,), "f32", "stack")
+    colliding = For(I, (Store(y, (const(0),), load(Z, (I,))),), colliding=True)
+    assert chosen(colliding) == (
+        [("i", "serial", 1)],
+        "i: serial: its iterations write the same places",
+    )
+    shares = For(I, (Store(row, (const(0),), load(Z, (I,))),))
+    assert "share a row on the stack" in chosen(shares)[1]
+    done = replace(colliding, colliding=False, kind="parallel")
+    assert chosen(done) == ([("i", "parallel", 1)], "")
+    spread = For(I, (Store(y, (ex("mul", I, const(64)),), const(1.0, "f32")),))
+    assert "serial: cost" in chosen(spread)[1]
+
+
+def test_read_along_one_loop_written_along_the_other() -> None:
+    square = Buffer("q", (N, N), "f32")
+    k = var("k", N)
+    turned = For(I, (For(k, (Store(Buffer("p", (N, N), "f32"), (I, k), load(square, (k, I))),)),))
+    loops, why = chosen(turned)
+    assert loops[0][1] == "tile" and loops[1][1] == "vector" and "tiles of" in why
+    bytes_ = Buffer("q", (N, N), "u8")
+    other = For(I, (For(k, (Store(Buffer("p", (N, N), "u8"), (I, k), load(bytes_, (k, I))),)),))
+    assert chosen(other)[0][0][1] != "tile"
+
+
+def test_running_folds_step_from_row_to_row() -> None:
+    """Where rows are the axis; of a fold that is much code not."""
+    k = var("k", M)
+    c = var("c", N)
+    x, y = Buffer("x", (M, N), "f32"), Buffer("y", (M, N), "f32")
+
+    def nest(acc: Any) -> For:
+        return For(c, (For(k, (Store(y, (k, c), ref("s", "f32")),), (acc,)),))
+
+    light = Acc("s", "sum", load(x, (k, c)), running=True)
+    assert "steps from row to row" in chosen(nest(light))[1]
+    left, right = ref("l", "f32"), ref("r", "f32")
+    dear = left
+    for _ in range(4):
+        dear = ex("add", make("exp", (dear,), "f32"), right)
+    heavy = Fold(("s",), (const(0.0, "f32"),), (load(x, (k, c)),), (left,), (right,), (dear,),
+    running=True)  # fmt: skip
+    assert not vectors.is_light(heavy) and vectors.is_light(light)
+    assert "steps" not in chosen(nest(heavy))[1]
+
+
+def test_widths_follow_elements_and_work() -> None:
+    """Bytes go more at a time than doubles; long chains fewer; loops that part, one register."""
+
+    def width(dtype: str, steps: int = 1, around: Any = None) -> int:
+        x, y = Buffer("x", (N,), dtype), Buffer("y", (N,), dtype)
+        e = load(x, (I,))
+        for _ in range(steps):
+            e = ex("mul", e, e) if steps == 1 else make("exp", (e,), dtype)
+        body: Any = (Store(y, (I,), e),)
+        if around is not None:
+            body = around(body, load(x, (I,)))
+        return chosen(For(I, body))[0][0][2]
+
+    assert width("u8") == 8 * width("f64") and width("f32") == 2 * width("f64")
+    assert width("f32", 20) < width("f32")
+    zero = const(0.0, "f32")
+    parting = width("f32", around=lambda b, v: (If(ex("lt", v, zero), b),))
+    rounds = width("f32", around=lambda b, v: (Recurrence((State("t", v, ex("sub", ref("t", "f32"),
+    v)),), b, cond=ex("gt", ref("t", "f32"), zero)),))  # fmt: skip
+    assert parting < rounds < width("f32")
+
+
+def test_places_that_differ_from_lane_to_lane_count_as_elements() -> None:
+    """A gather of bytes has vectors of places, eight bytes each."""
+    x, y, p = Buffer("x", (N,), "u8"), Buffer("y", (N,), "u8"), Buffer("p", (N,), "i32")
+    v = vectors._Vectorizer(S)
+    plain = For(I, (Store(y, (I,), load(x, (I,))),))
+    gathered = For(I, (Store(y, (I,), load(x, (ex("mul", I, const(7)),))),))
+    compared = For(I, (Store(y, (I,), load(x, (I,), ex("lt", ex("add", I, const(3)), N))),))
+    assert v.element_bytes(plain) == 1
+    assert v.element_bytes(gathered) == v.element_bytes(compared) == vectors.PLACE_BYTES
+    wide = For(I, (Store(y, (I,), load(x, (cast(load(p, (I,)), "i64"),))),))
+    assert v.element_bytes(wide) == 4
+
+
+@pytest.mark.parametrize("extent, fits", [(1, 2), (3, 4), (16, 16), (20, 32), (40, 64), (1000, 64)])
+def test_no_wider_than_the_loop(extent: int, fits: int) -> None:
+    """Of what is baked just so wide; of what is a size, no less than short vectors are."""
+    assert vectors._Vectorizer(S).fit(64, S.dim(extent)) == fits

@@ -1,0 +1,127 @@
+"""Library functions whose eager calls run as machine code: what is learned, and what is not."""
+
+import numpy as np
+import pytest
+
+import calque
+import calque.numpy as jnp
+from calque.core.config import config
+from calque.machine.call import functions as callpath
+from calque.numpy.calls import cached as module
+from calque.numpy.calls.cached import Arguments, cached, flat_function, substituted, with_call_path
+from calque.transforms.jit.teaching import Inexpressible
+
+X = jnp.arange(3.0)
+
+
+def key(*args, **kwargs):
+    return Arguments(args, kwargs).key
+
+
+def test_keys_are_of_types_of_arrays_and_of_values_of_all_else():
+    assert key(X, 2, axis=0) == key(X + 1, 2, axis=0)
+    assert key(X, 1.5) == key(X, 2.5)  # a float is an operand
+    for other in (
+        key(X, 3, axis=0),
+        key(X, 2, axis=1),
+        key(X, 2, other=0),
+        key(X, True, axis=0),
+        key(X[:2], 2, axis=0),
+        key([X], 2, axis=0),
+    ):
+        assert other != key(X, 2, axis=0)
+    assert key([1, 2]) != key((1, 2)) and key((1,), 2) != key((1, 2))
+
+
+def test_what_machine_code_cannot_recognise():
+    placed = calque.device_put(
+        X, calque.sharding.NamedSharding(calque.make_mesh((1,), ("x",)), calque.P("x"))
+    )
+    for a in (np.ones(2), {"a": 1}, object(), 1j, [np.ones(2)], placed):
+        with pytest.raises(Inexpressible):
+            key(a)
+    assert Arguments((X, [X, 2.0], None), {"dtype": np.float32}).sizes == (3, 3)
+
+
+def test_arrays_are_replaced_in_order():
+    args = (X, [2.0, (X, 3)], None)
+    got = [substituted(a, values) for values in [iter("abc")] for a in args]
+    assert got == ["a", ["b", ("c", 3)], None]
+
+
+def test_functions_whose_result_no_operation_makes_stay_python():
+    fun, tree = flat_function(lambda x: {"s": x + 1}, Arguments((X,), {}))
+    closed = calque.make_jaxpr(fun)(X)
+    assert [e.primitive.name for e in closed.eqns] == ["add"] and tree[0].num_leaves == 1
+    for f in (lambda x: x.shape[0], lambda x: (x, 3), lambda x: X):
+        fun, _ = flat_function(f, Arguments((X,), {}))
+        with pytest.raises(Inexpressible):
+            calque.make_jaxpr(fun)(X)
+
+
+@pytest.fixture
+def asked():
+    """A function, and the calls of it that ran Python."""
+    log = []
+
+    def f(x, n=1, *, out=None):
+        log.append(n)
+        return x * n
+
+    return cached(f), log
+
+
+needs_learning = pytest.mark.skipif(
+    not callpath.LEARNS, reason="without machine code every call asks Python"
+)
+
+
+@needs_learning
+def test_the_second_call_of_a_sort_is_the_last_in_python(asked):
+    f, log = asked
+    for _ in range(5):
+        assert f(X, 2).tolist() == [0, 2, 4]
+    before = len(log)
+    assert f(X + 1, 2).tolist() == [2, 4, 6] and len(log) == before <= 3
+    assert f(X, 3).tolist() == [0, 3, 6] and len(log) == before + 1  # another sort
+    assert f.__wrapped__ is not None and f.__name__ == "f"
+
+
+@needs_learning
+def test_what_cannot_be_taught_is_refused_once(monkeypatch):
+    tried = []
+    teach = module.Teacher.teach
+    monkeypatch.setattr(
+        module.Teacher, "teach", lambda self, *a: tried.append((self, teach(self, *a))) or False
+    )
+    f = cached(lambda x: float(x.sum()) * 2)
+    assert [f(X) for _ in range(5)] == [6.0] * 5
+    assert [taught for t, taught in tried if t.f is f.__wrapped__] == [False]
+
+
+def test_what_is_wrong_shows_in_the_call_itself():
+    f = cached(lambda x, axis: jnp.sum(x, axis))
+    for _ in range(4):
+        with pytest.raises(ValueError, match="axis 3 is out of bounds"):
+            f(X, 3)
+
+
+def test_entries_are_for_the_configuration_that_they_were_made_in():
+    f = cached(lambda x: jnp.multiply(x, 2))
+    for _ in range(4):
+        assert f(1.0).dtype == np.float32
+    with config.override("enable_x64", True):
+        for _ in range(4):
+            assert f(1.0).dtype == np.float64
+    assert f(1.0).dtype == np.float32
+
+
+def test_ufuncs_keep_what_they_offer():
+    def f(x):
+        return x
+
+    f.outer, f.reduce, f.nin = len, max, 2
+    f.__module__ = "elsewhere"
+    made = with_call_path("f", f)
+    assert made.outer is len and made.reduce is max and made.nin == 2
+    assert with_call_path("f", len) is len
