@@ -1,15 +1,13 @@
-"""`explain`, its page, the counters, and the reasons of retraces."""
+"""`explain`, the counters, and the reasons of retraces."""
 
-import html.parser
-import re
-import shutil
-import subprocess
+import itertools
 
 import numpy as np
 import pytest
 
 import calque as jax
 import calque.numpy as jnp
+from calque.explaining import report
 from calque.explaining.effects import side_effects
 from calque.machine.call import functions as callpath
 from calque.transforms.jit.retraces import RetraceError
@@ -148,7 +146,7 @@ def test_why_it_was_retraced():
     f((1.0, 2.0)[0])
     assert "float32[] (weakly typed)" in jax.explain(f, 1.0).retraced
     text = str(jax.explain_retraces())
-    assert "argument x is int32[3], it was float32[3]" in text and "test_explain.py" in text
+    assert "argument x is int32[3], it was float32[3]" in text and "test_report.py" in text
 
 
 def test_statics_structures_and_captures_as_reasons(monkeypatch):
@@ -200,79 +198,33 @@ def test_calls_are_counted():
     assert through <= 3 if callpath.LEARNS else through == 100
 
 
-class Marks(html.parser.HTMLParser):
-    def __init__(self):
-        super().__init__()
-        self.lines, self.open = [], []
-
-    def handle_starttag(self, tag, attrs):
-        if tag not in ("meta", "br"):
-            self.open.append(tag)
-        self.lines += [v for k, v in attrs if k == "data-line"]
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-
-def test_the_page_links_source_and_program(tmp_path):
-    path = tmp_path / "report.html"
-    r = jax.explain(scaled, jnp.ones(3))
-    r.save(str(path))
-    text = path.read_text()
-    marks = Marks()
-    marks.feed(text)
-    assert not marks.open and "http" not in re.sub(r"<pre>.*?</pre>", "", text, flags=re.S)
-    line = scaled.__code__.co_firstlineno + 1
-    assert (
-        marks.lines.count(str(line)) == 6
-    )  # source, two equations, head and body of the loops, machine code
-    assert r._repr_html_() in text and "&lt;" in text
-
-
-def two_steps(x, w):
-    y = jnp.tanh(x @ w)
-    z = jnp.sin(y).sum(0)
-    return z * 2, jnp.sort(y.ravel())
-
-
-def test_loops_and_machine_code_are_linked_with_the_source():
-    r = jax.explain(two_steps, jnp.ones((3000, 20)), jnp.ones((20, 100)))
-    first = two_steps.__code__.co_firstlineno
-    heads = [lines for lines, row in r.loop_lines if row.startswith("kernel")]
-    assert {first + 1} in heads and any(first + 2 in lines for lines in heads)
-    assert all(lines <= set(range(first, first + 4)) for lines, _ in r.loop_lines)
-    assert [lines for lines, _ in r.assembly_parts] == heads
-    stored = [lines for lines, row in r.loop_lines if "tanh(" in row and " = " in row]
-    assert stored and all(first + 1 in lines for lines in stored)
-
-
-BROWSER = (
-    shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chromium-browser")
-)
-
-
-@pytest.mark.skipif(BROWSER is None, reason="no browser")
-def test_the_page_in_a_browser(tmp_path):
-    path = tmp_path / "report.html"
-    jax.explain(scaled, jnp.ones(3)).save(str(path))
-    hover = (
-        "<script>document.querySelector('[data-line]').dispatchEvent(new"
-        " Event('mouseenter'))</script></body>"
-    )
-    path.write_text(path.read_text().replace("</body>", hover))
-    command = [
-        BROWSER,
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--dump-dom",
-        f"--user-data-dir={tmp_path}/profile",
-        path.as_uri(),
-    ]
-    dom = subprocess.run(command, capture_output=True, text=True, timeout=120).stdout
-    assert 'class="line lit"' in dom
-
-
 def test_what_is_no_function():
     with pytest.raises(TypeError, match="a function is needed"):
         jax.explain(3)
+
+
+def test_passes_and_lines_are_counted():
+    closed = jax.make_jaxpr(lambda x: (jax.jit(jnp.sin)(x) + jnp.sin(x) * 0, jnp.cos(x))[0])(1.0)
+    passes = report.counted_passes(closed)
+    before, after = passes[0][1], passes[-1][2]
+    assert before == report.count(closed.jaxpr) == 6 and after <= 4
+    assert all(a[2] == b[1] for a, b in itertools.pairwise(passes))
+    assert all("_" not in name for name, _, _ in passes)
+
+
+def test_loops_of_python_make_many_equations_on_one_line():
+    def f(x):
+        for _ in range(report.UNROLLED):
+            x = jnp.sin(x)
+        for _ in range(report.UNROLLED - 1):
+            x = jnp.cos(x)
+        return x
+
+    first = f.__code__.co_firstlineno
+    assert report.unrolled_lines(jax.make_jaxpr(f)(1.0).jaxpr) == [(first + 2, report.UNROLLED)]
+
+
+def test_long_listings_are_clipped():
+    assert report.clipped("a" * report.LONGEST) == "a" * report.LONGEST
+    text = report.clipped("a" * (report.LONGEST + 1500))
+    assert text.endswith("... 1,500 more characters") and len(text) < report.LONGEST + 50

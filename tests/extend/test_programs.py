@@ -9,7 +9,7 @@ import pytest
 import calque
 import calque.numpy as jnp
 from calque.extend import core
-from calque.interpreters import ad, partial_eval
+from calque.interpreters import ad
 
 
 def test_names_of_core() -> None:
@@ -133,54 +133,3 @@ def test_what_is_being_traced() -> None:
         (False, True, [], False, False),
         (True, False, ["i"], True, True),
     ]
-
-
-def test_pruning() -> None:
-    closed = calque.make_jaxpr(lambda x, y, z: (x + 1, jnp.sin(y), x * z))(1.0, 2.0, 3.0)
-    jaxpr, used = partial_eval.dce_jaxpr(closed.jaxpr, [False, True, False])
-    assert used == [False, True, False] and len(jaxpr.eqns) == len(jaxpr.invars) == 1
-    jaxpr, used = partial_eval.dce_jaxpr(
-        closed.jaxpr, [True, False, False], instantiate=[False, True, False]
-    )
-    assert used == [True, True, False] and len(jaxpr.invars) == 2
-    a, b = jnp.ones(3), jnp.arange(3.0)
-    with_consts = calque.make_jaxpr(lambda x: (x + a, x * b))(jnp.ones(3))
-    jaxpr, consts, used = partial_eval.dce_jaxpr_consts(with_consts.jaxpr, [False, True])
-    assert sum(consts) == 1 and used == [True] and len(jaxpr.constvars) == 1
-    avals = [calque.typeof(jnp.ones(3))]
-    jaxpr, outs, consts = partial_eval.trace_to_jaxpr_dynamic(lambda x: [x + a], avals)
-    assert outs == avals and len(consts) == 1 and len(jaxpr.eqns) == 1
-    assert (
-        partial_eval.PartialVal.known(3).is_known()
-        and partial_eval.PartialVal.unknown(avals[0]).get_aval() is avals[0]
-    )
-
-
-def test_what_is_known_is_computed_and_the_rest_recorded() -> None:
-    seen = []
-
-    def f(x, y):
-        seen.append(float(y))  # known, though something is recorded
-        return [x * y, jnp.sin(y), 3.0, calque.jit(lambda a: a + y)(x)]
-
-    known, unknown = partial_eval.PartialVal.known, partial_eval.PartialVal.unknown
-    aval = calque.typeof(jnp.ones(2))
-    given = [unknown(aval), known(jnp.float32(2.0))]
-    jaxpr, outs, consts = partial_eval.trace_to_jaxpr_nounits(f, given)
-    assert seen == [2.0] and [o.is_known() for o in outs] == [False, True, True, False]
-    assert outs[0].get_aval() == aval and float(outs[1].get_known()) == np.sin(np.float32(2.0))
-    assert [e.primitive.name for e in jaxpr.eqns] == ["mul", "jit"] and len(jaxpr.invars) == 1
-    product, moved = core.jaxpr_as_fun(core.ClosedJaxpr(jaxpr, consts))(jnp.ones(2))
-    assert product.tolist() == [2.0, 2.0] and moved.tolist() == [3.0, 3.0]
-    jaxpr, outs, _ = partial_eval.trace_to_jaxpr_nounits(f, given, instantiate=True)
-    assert not any(o.is_known() for o in outs) and len(jaxpr.outvars) == 4
-
-
-def test_primitives_by_name() -> None:
-    listed = dir(core.primitives)
-    assert {"sin_p", "add_p", "scan_p", "while_p", "cond_p", "jit_p", "dot_general_p"} <= set(
-        listed
-    )
-    assert core.primitives.sin_p is calque.lax.sin_p and calque.extend.core is core
-    with pytest.raises(AttributeError, match="nothing_p"):
-        core.primitives.nothing_p

@@ -91,105 +91,6 @@ def test_a_primitive_with_host_values() -> None:
     np.testing.assert_allclose(looped, X * (np.asarray(y) + 1) ** 3, rtol=1e-5)
 
 
-def test_lowering_by_a_function() -> None:
-    """Compiled code runs the function: no call of Python is left in it."""
-    p = Primitive(_name("wave"))
-    p.def_abstract_eval(lambda x, *, speed: x)
-    mlir.register_lowering(
-        p, mlir.lower_fun(lambda x, *, speed: jnp.sin(speed * x), multiple_results=False)
-    )
-    ad.defjvp(p, lambda t, x, *, speed: t * speed * jnp.cos(speed * x))
-    batching.defvectorized(p)
-
-    def f(x):
-        return p.bind(x, speed=2.0)
-
-    np.testing.assert_allclose(f(X), np.sin(2 * X), rtol=1e-5)
-    compiled = calque.jit(f).lower(X).compile()
-    np.testing.assert_allclose(compiled(X), np.sin(2 * X), rtol=1e-5)
-    assert "host" not in compiled.as_text("driver")
-    assert p.name in str(calque.make_jaxpr(calque.jit(f))(X))
-    slope = calque.jit(calque.vmap(calque.grad(f)))(X)
-    np.testing.assert_allclose(slope, 2 * np.cos(2 * X), rtol=1e-5)
-    np.testing.assert_allclose(
-        calque.vmap(calque.grad(calque.grad(f)))(X), -4 * np.sin(2 * X), rtol=1e-4
-    )
-
-
-def test_linear_and_bilinear_primitives() -> None:
-    scale = Primitive(_name("scale"))
-    scale.def_impl(lambda x, *, by: x * by)
-    scale.def_abstract_eval(lambda x, *, by: x)
-    ad.deflinear(scale, lambda ct, *, by: [scale.bind(ct, by=by)])
-    np.testing.assert_allclose(calque.grad(lambda x: scale.bind(x, by=3.0).sum())(X), [3, 3, 3])
-    outer = Primitive(_name("outer"))
-    outer.def_impl(lambda x, y: x[:, None] * y[None, :])
-    outer.def_abstract_eval(lambda x, y: core_aval((*x.shape, *y.shape), x.dtype))
-    ad.defbilinear(outer, lambda ct, x, y: ct @ y, lambda ct, x, y: ct.T @ x)
-    weights = jnp.arange(6.0).reshape(3, 2)
-
-    def f(x, y):
-        return (outer.bind(x, y) * weights).sum()
-
-    by_x, by_y = calque.grad(f, (0, 1))(jnp.asarray(X), jnp.array([1.0, 2.0]))
-    np.testing.assert_allclose(by_x, weights @ np.array([1.0, 2.0]))
-    np.testing.assert_allclose(by_y, weights.T @ X)
-    log = Primitive(_name("log"))
-    log.def_impl(jnp.log)
-    log.def_abstract_eval(lambda x: x)
-    ad.defjvp2(log, lambda t, out, x: t * jnp.exp(-out))
-    assert float(calque.grad(log.bind)(2.0)) == pytest.approx(0.5)
-    assert ad.get_primitive_transpose(scale) is ad.primitive_transposes[scale]
-
-
-def test_several_results() -> None:
-    p = Primitive(_name("sincos"))
-    p.multiple_results = True
-    p.def_impl(lambda x: [jnp.sin(x), jnp.cos(x)])
-    p.def_abstract_eval(lambda x: [x, x])
-    ad.defjvp(p, lambda t, x: [t * jnp.cos(x), -t * jnp.sin(x)])
-    batching.defvectorized(p)
-    for f in (p.bind, calque.jit(p.bind), calque.vmap(p.bind)):
-        a, b = f(X)
-        np.testing.assert_allclose(a, np.sin(X), rtol=1e-5)
-        np.testing.assert_allclose(b, np.cos(X), rtol=1e-5)
-    slope = calque.grad(lambda x: sum(v.sum() for v in p.bind(x)))(jnp.asarray(X))
-    np.testing.assert_allclose(slope, np.cos(X) - np.sin(X), rtol=1e-5)
-
-
-def test_batching_of_reductions_and_axes() -> None:
-    total = Primitive(_name("total"))
-    total.def_impl(lambda x, *, axes: jnp.sum(x, axes))
-    total.def_abstract_eval(
-        lambda x, *, axes: core_aval(
-            tuple(n for i, n in enumerate(x.shape) if i not in axes), x.dtype
-        )
-    )
-    batching.defreducer(total)
-    x = jnp.arange(24.0).reshape(2, 3, 4)
-    for dim in range(3):
-        got = calque.vmap(lambda v: total.bind(v, axes=(1,)), dim)(x)
-        np.testing.assert_allclose(
-            got, np.stack([np.asarray(v).sum(1) for v in np.moveaxis(np.asarray(x), dim, 0)])
-        )
-    sized = Primitive(_name("sized"))
-    sized.def_impl(lambda x: x)
-    sized.def_abstract_eval(lambda x: x)
-    batching.fancy_primitive_batchers[sized] = lambda axis, args, dims: (
-        args[0] * axis.size,
-        dims[0],
-    )
-    np.testing.assert_allclose(calque.vmap(sized.bind)(x), x * 2)
-    added = Primitive(_name("added"))
-    added.def_impl(jnp.add)
-    added.def_abstract_eval(lambda x, y: x)
-    batching.defbroadcasting(added)
-    np.testing.assert_allclose(calque.vmap(added.bind, (0, None))(x, x[0]), x + x[0])
-    assert batching.broadcast(jnp.ones(2), 3, 0).shape == (3, 2)
-    assert batching.bdim_at_front(jnp.ones((2, 3)), 1, 3).shape == (3, 2)
-    assert batching.bdim_at_front(jnp.ones(2), None, 3).shape == (3, 2)
-
-
 def test_effects_keep_equations() -> None:
     seen: list[int] = []
     p = Primitive(_name("noted"))
@@ -338,3 +239,37 @@ def test_tokens() -> None:
     _, out = calque.jit(lambda x: (x, token))(1.0)
     assert isinstance(out, core.Token)
     assert not isinstance(jnp.ones(3), core.Token)
+
+
+def test_numbers_tell_primitives_of_one_name_apart() -> None:
+    first, second, third = (Primitive("twice_named_by_a_test") for _ in range(3))
+    assert [str(p) for p in (first, second, third)] == [
+        "twice_named_by_a_test", "twice_named_by_a_test_1", "twice_named_by_a_test_2",
+    ]  # fmt: skip
+
+
+def test_bind_may_be_a_librarys_own() -> None:
+    p = Primitive(_name("bound"))
+    p.def_custom_bind(lambda *args: args)
+    assert p.bind(1, 2) == (1, 2) and calque.jit(lambda x: p.bind(x, 1)[0])(3) == 3
+
+
+def test_types_are_those_of_enabled_dtypes() -> None:
+    p = Primitive(_name("wide"))
+    p.def_impl(lambda x: np.asarray(x, np.float64))
+    p.def_abstract_eval(lambda x: calque.ShapeDtypeStruct(x.shape, np.float64))
+    assert calque.jit(p.bind)(1.0).dtype == np.float32
+    with calque.config.override("calque_enable_x64", True):
+        assert calque.jit(p.bind)(1.0).dtype == np.float64
+
+
+def test_tables_of_rules() -> None:
+    p = Primitive(_name("tabled"))
+    rule = lambda args, dims: (args[0], dims[0])  # noqa: E731
+    table = batching.primitive_batchers
+    assert p not in table and table.get(p) is None
+    table[p] = rule
+    assert p in table and p in list(table) and table.pop(p)([1], [0]) == (1, 0)
+    assert p not in table
+    with pytest.raises(KeyError):
+        del table[p]
