@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from calque.machine.code import diskcache, image, target
+from calque.machine.code import diskcache, image, shipped, target
 from calque.machine.code.digest import hexdigest
 from calque.machine.code.linked import Linked
 from calque.machine.lazy import LazyModule
@@ -54,6 +54,7 @@ class Stats:
     modules: int = 0
     compiled: int = 0
     cache_hits: int = 0
+    shipped: int = 0
     compile_ms: float = 0.0
     link_ms: float = 0.0
     ir_bytes: int = 0
@@ -105,16 +106,33 @@ def link_cached(
     passes: str | None = None,
     cache: bool = True,
 ) -> dict[str, int]:
-    """As ``link_module``, for text that ``key`` determines wholly: it is made only when no object
-    is on disk."""
+    """As ``link_module``, for text that ``key`` determines wholly: it is made only when there is no
+    code of this key."""
     made: list[str] = []
 
     def make() -> str:
         made.append(make_ir())
         return made[0]
 
-    obj = _cached_object(_key("key", key, opt, passes), make, opt, passes, cache)
+    obj = code_of(key, make, opt, passes, cache)
     return _kept(link_object(obj, exports, imports, made[0] if made else ""))
+
+
+def code_of(
+    key: str,
+    make_ir: Callable[[], str],
+    opt: int = 2,
+    passes: str | None = None,
+    cache: bool = True,
+) -> bytes:
+    """The code of a module that ``key`` determines wholly: the package's own, what is on disk, or
+    made now."""
+    found = shipped.find(key, opt, passes) if cache else None
+    if found is not None:
+        stats.modules += 1
+        stats.shipped += 1
+        return found
+    return _cached_object(_key("key", key, opt, passes), make_ir, opt, passes, cache)
 
 
 def object_code(ir_text: str, opt: int = 2, passes: str | None = None, cache: bool = True) -> bytes:
