@@ -24,7 +24,7 @@ from calque.machine.code import diskcache, image, shipped, target
 from calque.machine.code.digest import hexdigest
 from calque.machine.code.linked import Linked
 from calque.machine.lazy import LazyModule
-from calque.machine.state import Value, process
+from calque.machine.state import ProcessValue, process
 
 llvm: Any = LazyModule("llvmlite.binding")
 
@@ -48,7 +48,7 @@ class LLVMError(RuntimeError):
 
 
 @dataclass
-class Stats:
+class CompileCounts:
     """What has been compiled by this process, in counts and milliseconds."""
 
     modules: int = 0
@@ -61,9 +61,9 @@ class Stats:
     object_bytes: int = 0
 
 
-stats = Stats()
+stats = CompileCounts()
 _lock = threading.RLock()
-_linker: Final[Value[Any]] = process.value("linker of LLVM", None)
+_linker: Final[ProcessValue[Any]] = process.value("linker of LLVM", None)
 # by level of code generation: four at most
 _machines: Final[dict[int, Any]] = process.container("LLVM's target machines", {})
 _numbers: Final = process.container("numbers of modules", itertools.count())
