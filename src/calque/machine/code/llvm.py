@@ -30,6 +30,7 @@ llvm: Any = LazyModule("llvmlite.binding")
 
 _FORMAT = "object-3"  # part of each key: a change of the way objects are made must change it
 _EXIT_SECONDS: Final = 60.0
+OPT: Final = 2  # the level of code generation where none is asked for
 _NAMED_PASSES: Final = {
     "sroa": "sroa",
     "instcombine": "instruction_combine",
@@ -76,7 +77,7 @@ def link_module(
     ir_text: str,
     exports: Iterable[str],
     imports: Mapping[str, int] | None = None,
-    opt: int = 2,
+    opt: int = OPT,
     passes: str | None = None,
     cache: bool = True,
 ) -> dict[str, int]:
@@ -102,7 +103,7 @@ def link_cached(
     make_ir: Callable[[], str],
     exports: Iterable[str],
     imports: Mapping[str, int] | None = None,
-    opt: int = 2,
+    opt: int = OPT,
     passes: str | None = None,
     cache: bool = True,
 ) -> dict[str, int]:
@@ -121,7 +122,7 @@ def link_cached(
 def code_of(
     key: str,
     make_ir: Callable[[], str],
-    opt: int = 2,
+    opt: int = OPT,
     passes: str | None = None,
     cache: bool = True,
 ) -> bytes:
@@ -135,7 +136,9 @@ def code_of(
     return _cached_object(_key("key", key, opt, passes), make_ir, opt, passes, cache)
 
 
-def object_code(ir_text: str, opt: int = 2, passes: str | None = None, cache: bool = True) -> bytes:
+def object_code(
+    ir_text: str, opt: int = OPT, passes: str | None = None, cache: bool = True
+) -> bytes:
     """The code of a module in the form in which it is kept, from the disk cache when it holds
     it."""
     return _cached_object(_key("text", ir_text, opt, passes), lambda: ir_text, opt, passes, cache)
@@ -178,7 +181,7 @@ def link_object(
         stats.link_ms += (time.perf_counter() - start) * 1e3
 
 
-def assembly(ir_text: str, opt: int = 2, passes: str | None = None) -> str:
+def assembly(ir_text: str, opt: int = OPT, passes: str | None = None) -> str:
     """The assembly text of a module, for people."""
     with _lock:
         module = _parse(ir_text)
@@ -186,7 +189,7 @@ def assembly(ir_text: str, opt: int = 2, passes: str | None = None) -> str:
         return str(_machine(opt).emit_assembly(module))
 
 
-def optimized(ir_text: str, passes: str = "O2", opt: int = 2) -> str:
+def optimized(ir_text: str, passes: str = "O2", opt: int = OPT) -> str:
     """The text of a module after a pipeline of passes."""
     with _lock:
         module = _parse(ir_text)

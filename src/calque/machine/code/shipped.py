@@ -37,8 +37,12 @@ _Index = dict[str, tuple[int, int]]  # key -> where its entry begins, how many b
 @once
 def level() -> str | None:
     """The best level of x86-64 whose code this process can run; None where images are not used."""
-    described = target.describe()
-    if not image.usable() or not described.is_x86:
+    return level_of(target.describe()) if image.usable() else None
+
+
+def level_of(described: target.Target) -> str | None:
+    """The best level of x86-64 that a processor has."""
+    if not described.is_x86:
         return None
     if not described.features or "+" not in described.features:  # CALQUE_CPU names a processor
         return described.cpu if described.cpu in LEVELS else None

@@ -72,7 +72,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from calque.machine.code import diskcache, llvm
+from calque.machine.code import diskcache, llvm, shipped
 from calque.machine.code.digest import digest, hexdigest
 from calque.machine.lang.reach import constants, reachable
 from calque.machine.lang.types import (
@@ -245,10 +245,11 @@ class Unit:
                 cell.initialise(addresses[cell.name])
         return addresses
 
-    def image(self) -> tuple[str, bytes]:
-        """What the code is known by in a pack of images, and the code."""
+    def image(self, level: str) -> tuple[str, bytes]:
+        """What the code is known by in the pack of a level of processors, and the code."""
         key = self.key()
-        return key, llvm.code_of(key, self.ir, _LEVEL, _PASSES)
+        code = llvm.code_of(key, self.ir, _LEVEL, _PASSES)
+        return shipped.key_of(level, key, _LEVEL, _PASSES), code
 
     def address(self, name: str) -> int:
         """Where an exported function or a global lives."""
