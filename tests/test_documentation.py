@@ -6,28 +6,16 @@ import pathlib
 import pkgutil
 import re
 
-import numpy as np
 import pytest
 
 import calque
+from tests.test_help import names_in_examples
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 MODULES = sorted(
     m.name for m in pkgutil.walk_packages(calque.__path__, "calque.") if ".machine" not in m.name
 )
-
-
-def globals_of_examples():
-    sparse = importlib.import_module("calque.experimental.sparse")
-    return {
-        "calque": calque,
-        "jax": calque,
-        "jnp": calque.numpy,
-        "lax": calque.lax,
-        "np": np,
-        "sparse": sparse,
-    }
 
 
 def test_readme():
@@ -61,6 +49,6 @@ def test_docstrings(name):
         pytest.skip(f"{error.name} is not installed")
     finder = doctest.DocTestFinder(exclude_empty=True)
     runner = doctest.DocTestRunner(optionflags=OPTIONS)
-    for test in finder.find(module, name, globs=globals_of_examples()):
+    for test in finder.find(module, name, globs=names_in_examples(f"{name}.")):
         runner.run(test)
     assert not runner.failures

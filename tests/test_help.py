@@ -12,6 +12,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import doctest
+import enum
 import importlib
 import inspect
 import io
@@ -98,7 +99,8 @@ def public(module_name: str) -> Iterator[tuple[str, Any]]:
             continue
         if inspect.ismodule(value):
             if module_name in OF_MODULES:
-                yield from public(value.__name__)
+                functions = vars(value).items()
+                yield from ((f"{value.__name__}.{n}", f) for n, f in functions if callable(f))
         elif callable(value) and is_ours(value):
             full = f"{module_name}.{name}"
             yield full, value
@@ -164,7 +166,9 @@ def lacks(f: Any) -> list[str]:
     doc = getattr(f, "__doc__", None)
     if not doc or not doc.strip():
         return ["a docstring"]
-    if isinstance(f, type) and issubclass(f, BaseException):
+    if isinstance(f, type) and (
+        issubclass(f, (BaseException, enum.Enum)) or getattr(f, "_is_protocol", False)
+    ):
         return []
     parts = sections(doc)
     told = {
@@ -197,13 +201,19 @@ def left() -> set[str]:
 # ---------------------------------------------------------------- the examples
 
 
-def run_example(full: str, doc: str) -> str:
-    """The report of the examples that print something else than they say."""
+def names_in_examples(full: str) -> dict[str, Any]:
+    """What the examples of something with this full name may use without an import."""
     names = {"calque": calque, "jax": calque, "jnp": calque.numpy, "lax": calque.lax, "np": np}
     parts = full.split(".")
     for k in range(2, len(parts)):  # a package by its own name: `sparse.eye(2)`
         if ".".join(parts[:k]) in sys.modules:
             names.setdefault(parts[k - 1], sys.modules[".".join(parts[:k])])
+    return names
+
+
+def run_example(full: str, doc: str) -> str:
+    """The report of the examples that print something else than they say."""
+    names = names_in_examples(full)
     test = doctest.DocTestParser().get_doctest(doc, names, full, None, None)
     report = io.StringIO()
     runner = doctest.DocTestRunner(optionflags=OPTIONS, verbose=False)

@@ -41,6 +41,7 @@ FLOORS = {
         "experimental nn",
         "api_util example_libraries scipy",
         "compat",
+        "command_line",
         "__main__",
     ],
     "calque.machine": [
@@ -60,8 +61,8 @@ FLOORS = {
         "routines",
     ],
     "calque.core": [
-        "absl_flags config errors foreign_flags foreign_parts lazy pause polynomials pytrees source"
-        " vocabulary",
+        "absl_flags config containers errors foreign_flags foreign_parts foreign_values key_paths"
+        " lazy pause polynomials pytrees source vocabulary",
         "devices dims dtypes key_use symbols tracebacks",
         "adopting avals extents",
         "trace_state",

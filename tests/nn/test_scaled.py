@@ -29,3 +29,10 @@ def test_scaled_products() -> None:
         nn.get_scaled_dot_general_config("int3")
     with pytest.raises(ValueError, match="scaled_matmul"):
         nn.scaled_matmul(a, b, sa[:, :, :0], sb)
+
+
+def test_other_implementations_are_refused():
+    x, numbers = np.ones((1, 1), np.float32), (((1,), (0,)), ((), ()))
+    assert nn.scaled_dot_general(x, x, numbers, implementation="cudnn") == 1.0
+    with pytest.raises(ValueError, match="Unsupported implementation option: triton"):
+        nn.scaled_dot_general(x, x, numbers, implementation="triton")

@@ -22,6 +22,11 @@ from calque.core import foreign_parts
 _ELSEWHERE: Final = {
     "jax": "calque",
     "jax._src": "calque.compat.private",
+    "jax._src.interpreters": "calque.interpreters",
+    **{
+        f"jax._src.lax.{part}": "calque.lax"
+        for part in ("control_flow", "lax", "parallel", "slicing")
+    },
     "jax.version": "calque.compat.version",
     "jax.lib": "calque.compat.lib",
     "jaxlib": "calque.compat.jaxlib",

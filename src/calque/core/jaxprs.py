@@ -257,7 +257,8 @@ def _without_places(jaxpr: Jaxpr) -> Jaxpr:
         if isinstance(value, (tuple, list)) and any(
             isinstance(v, (ClosedJaxpr, Jaxpr)) for v in value
         ):
-            return type(value)(inner(v) for v in value)
+            made = [inner(v) for v in value]
+            return type(value)(*made) if hasattr(value, "_fields") else type(value)(made)
         return value
 
     eqns = []

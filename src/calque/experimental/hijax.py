@@ -149,6 +149,7 @@ def _itself(self: Any, *given: Any) -> Any:
 
 
 # arrays and Refs as the lowest case of such types
+_cls: Any
 for _cls in (ShapedArray, AbstractRef):
     _cls.lo_ty = lambda self: [self]
     _cls.raise_val = _itself

@@ -41,6 +41,6 @@ def placing(f: Callable[..., Any]) -> Callable[..., Any]:
         if f.__name__ == "rng_bit_generator":
             key, bits = out
             return [key, device_put(bits, target)]
-        return put_as_asked(out, target)
+        return put_as_asked(out, target, f.__name__)
 
     return placed

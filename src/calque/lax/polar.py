@@ -29,14 +29,23 @@ def qdwh(
     eps: float | None = None,
     dynamic_shape: tuple[int, int] | None = None,
 ) -> tuple[Any, Any, Any, Any]:
-    """(u, h, iterations, converged) with `x = u @ h`, the columns of u orthonormal and h positive
-    definite, for a matrix of full rank with no more columns than rows. With `dynamic_shape` the
-    matrix stands in the upper left corner of `x`.
+    """Gives the polar decomposition of a matrix of full rank: x = u h.
+
+    Args:
+        x: The matrix, with no more columns than rows.
+        is_hermitian: Whether `x` is Hermitian.
+        max_iterations: The most rounds; None means 10.
+        eps: The change at which to stop; None means that of the dtype.
+        dynamic_shape: The shape of the matrix in the upper left corner of `x`; None means all of
+            it.
+
+    Returns:
+        (u, h, rounds, whether it converged): the columns of u are orthonormal, h is positive
+        definite.
 
     >>> u, h, _, converged = lax.linalg.qdwh(jnp.array([[0.0, -2.0], [3.0, 0.0]]))
-    >>> bool(converged), h.round(4).tolist()
-    (True, [[3.0, -0.0], [-0.0, 2.0]])
-    """
+    >>> bool(converged), abs(h).round(4).tolist()
+    (True, [[3.0, 0.0], [0.0, 2.0]])"""
     x = operand(x)
     aval = typeof(x)
     if aval.ndim != 2 or aval.shape[0] < aval.shape[1]:

@@ -34,15 +34,31 @@ def dot_product_attention(
     implementation: str | None = None,
     return_residual: bool = False,
 ) -> Any:
-    """softmax(query key^T * scale + bias) value, for each head; query (B)TNH, key and value (B)SKH
-    with K dividing N.
+    """Gives softmax(query key^T * scale + bias) value, for each head.
 
-    `mask` and `bias` broadcast to (B)NTS. With `return_residual`, also the logsumexp of the logits,
-    (B)TN.
+    Args:
+        query: An array of shape (B, T, N, H): batch, positions, heads, features. B may be left out.
+        key: An array of shape (B, S, K, H). K divides N: N / K heads of the query share one of the
+            key.
+        value: An array of shape (B, S, K, H).
+        bias: What is added to the logits; it broadcasts to (B, N, T, S). None means nothing.
+        mask: Which logits count: booleans that broadcast to (B, N, T, S). None means all.
+        scale: The factor of the logits; None means 1 / sqrt(H).
+        is_causal: Whether a position sees no later ones.
+        query_seq_lengths: How many positions of the query count, for each example; None means all.
+        key_value_seq_lengths: How many positions of key and value count, for each example; None
+            means all.
+        local_window_size: How many positions before and after are seen: an int for both, or a pair;
+            None means all.
+        implementation: None or "xla"; both are the same here.
+        return_residual: Whether to give the logsumexp of the logits as well.
 
-    >>> import calque.numpy as jnp, calque.nn as nn
-    >>> nn.dot_product_attention(jnp.ones((2, 1, 3)), jnp.ones((5, 1, 3)), jnp.ones((5, 1,
-    ...     3))).shape
+    Returns:
+        An array of shape (B, T, N, H); with `return_residual` a pair of it and one of shape (B, T,
+        N).
+
+    >>> q, k = jnp.ones((2, 1, 3)), jnp.ones((5, 1, 3))
+    >>> jax.nn.dot_product_attention(q, k, k).shape
     (2, 1, 3)"""
     name = "dot_product_attention"
     check_arraylike(name, query, key, value)

@@ -66,76 +66,116 @@ _relu6 = _with_slope(
 
 
 def relu(x: ArrayLike) -> Array:
-    """max(x, 0), with derivative 0 at 0.
+    """The rectifier: max(x, 0). Its derivative at 0 is 0.
 
-    >>> import calque.numpy as jnp, calque.nn as nn
-    >>> nn.relu(jnp.array([-1.0, 2.0]))
-    Array([0., 2.], dtype=float32)"""
+    Args:
+        x: Numbers.
+
+    Returns:
+        An array of the shape of `x`.
+
+    >>> jax.nn.relu(jnp.array([-1.0, 0.0, 2.0]))
+    Array([0., 0., 2.], dtype=float32)"""
     return _relu(operand("relu", x))
 
 
 def relu6(x: ArrayLike) -> Array:
-    """min(max(x, 0), 6), with derivative 0 at 0 and 6.
+    """The rectifier with an upper limit: min(max(x, 0), 6). Its derivative at 0 and 6 is 0.
 
-    >>> import calque.numpy as jnp, calque.nn as nn
-    >>> nn.relu6(jnp.array([-1.0, 2.0, 8.0]))
+    Args:
+        x: Numbers.
+
+    Returns:
+        An array of the shape of `x`.
+
+    >>> jax.nn.relu6(jnp.array([-1.0, 2.0, 8.0]))
     Array([0., 2., 6.], dtype=float32)"""
     return _relu6(operand("relu6", x))
 
 
 def sigmoid(x: ArrayLike) -> Array:
-    """1 / (1 + exp(-x)).
+    """The sigmoid function: 1 / (1 + exp(-x)).
 
-    >>> import calque.nn as nn
-    >>> float(nn.sigmoid(0.0))
-    0.5"""
+    Args:
+        x: Numbers; integers become floats.
+
+    Returns:
+        An array of the shape of `x`.
+
+    >>> jax.nn.sigmoid(jnp.array([0.0, 100.0]))
+    Array([0.5, 1. ], dtype=float32)"""
     return logistic(operand("sigmoid", x))
 
 
 def softplus(x: ArrayLike) -> Array:
-    """log(1 + exp(x)), without overflow.
+    """A smooth rectifier: log(1 + exp(x)).
 
-    >>> import calque.nn as nn
-    >>> float(nn.softplus(100.0))
-    100.0"""
+    Args:
+        x: Numbers; integers become floats.
+
+    Returns:
+        An array of the shape of `x`.
+
+    >>> jax.nn.softplus(jnp.array([0.0, 100.0]))
+    Array([  0.69314..., 100.       ], dtype=float32)"""
     return jnp.logaddexp(operand("softplus", x), 0)
 
 
 def sparse_plus(x: ArrayLike) -> Array:
-    """0 below -1, x above 1, a parabola between.
+    """A smooth rectifier that is 0 up to -1, (x + 1)**2 / 4 up to 1, and x beyond.
 
-    >>> import calque.nn as nn
-    >>> float(nn.sparse_plus(0.0))
-    0.25"""
+    Args:
+        x: Numbers; integers become floats.
+
+    Returns:
+        An array of the shape of `x`.
+
+    >>> jax.nn.sparse_plus(jnp.array([-1.0, 0.0, 2.0]))
+    Array([0.  , 0.25, 2.  ], dtype=float32)"""
     x = operand("sparse_plus", x)
     return jnp.where(x <= -1.0, 0.0, jnp.where(x >= 1.0, x, (x + 1.0) ** 2 / 4))
 
 
 def soft_sign(x: ArrayLike) -> Array:
-    """x / (1 + |x|).
+    """A smooth sign: x / (1 + |x|).
 
-    >>> import calque.nn as nn
-    >>> float(nn.soft_sign(1.0))
-    0.5"""
+    Args:
+        x: Numbers; integers become floats.
+
+    Returns:
+        An array of the shape of `x`.
+
+    >>> jax.nn.soft_sign(jnp.array([-1.0, 0.0, 3.0]))
+    Array([-0.5 ,  0.  ,  0.75], dtype=float32)"""
     x = operand("soft_sign", x)
     return x / (jnp.abs(x) + 1)
 
 
 def sparse_sigmoid(x: ArrayLike) -> Array:
-    """0 below -1, 1 above 1, linear between.
+    """A sigmoid of straight lines: 0 up to -1, (x + 1) / 2 up to 1, and 1 beyond.
 
-    >>> import calque.nn as nn
-    >>> float(nn.sparse_sigmoid(0.5))
-    0.75"""
+    Args:
+        x: Numbers; integers become floats.
+
+    Returns:
+        An array of the shape of `x`.
+
+    >>> jax.nn.sparse_sigmoid(jnp.array([-1.0, 0.0, 2.0]))
+    Array([0. , 0.5, 1. ], dtype=float32)"""
     return 0.5 * jnp.clip(operand("sparse_sigmoid", x) + 1.0, 0.0, 2.0)
 
 
 def silu(x: ArrayLike) -> Array:
-    """x * sigmoid(x).
+    """The sigmoid-weighted linear unit: x * sigmoid(x). `swish` is another name for it.
 
-    >>> import calque.nn as nn
-    >>> float(nn.silu(0.0))
-    0.0"""
+    Args:
+        x: Numbers; integers become floats.
+
+    Returns:
+        An array of the shape of `x`.
+
+    >>> jax.nn.silu(jnp.array([0.0, 100.0]))
+    Array([  0., 100.], dtype=float32)"""
     x = operand("silu", x)
     return x * sigmoid(x)
 
@@ -144,82 +184,126 @@ swish = silu
 
 
 def mish(x: ArrayLike) -> Array:
-    """x * tanh(softplus(x)).
+    """The unit x * tanh(softplus(x)).
 
-    >>> import calque.nn as nn
-    >>> float(nn.mish(0.0))
-    0.0"""
+    Args:
+        x: Numbers; integers become floats.
+
+    Returns:
+        An array of the shape of `x`.
+
+    >>> jax.nn.mish(jnp.array([0.0, 100.0]))
+    Array([  0., 100.], dtype=float32)"""
     x = operand("mish", x)
     return x * jnp.tanh(softplus(x))
 
 
 def log_sigmoid(x: ArrayLike) -> Array:
-    """log(sigmoid(x)), precise for large negative x.
+    """The logarithm of the sigmoid function, exact also where that is tiny.
 
-    >>> import calque.nn as nn
-    >>> float(nn.log_sigmoid(-100.0))
-    -100.0"""
+    Args:
+        x: Numbers; integers become floats.
+
+    Returns:
+        An array of the shape of `x`.
+
+    >>> jax.nn.log_sigmoid(jnp.array([-100.0, 0.0]))
+    Array([-100.       ,   -0.69314...], dtype=float32)"""
     return -softplus(-operand("log_sigmoid", x))
 
 
 def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
-    """x above 0, alpha * (exp(x) - 1) below.
+    """The exponential linear unit: x where it is positive, alpha * (exp(x) - 1) elsewhere.
 
-    >>> import calque.nn as nn
-    >>> float(nn.elu(2.0))
-    2.0"""
+    Args:
+        x: Numbers; integers become floats.
+        alpha: The factor of the negative side.
+
+    Returns:
+        An array of the shape of `x`.
+
+    >>> jax.nn.elu(jnp.array([-100.0, 2.0]))
+    Array([-1.,  2.], dtype=float32)"""
     x = operand("elu", x)
     below = jnp.where(x > 0, 0.0, x)
     return jnp.where(x > 0, x, alpha * jnp.expm1(below))
 
 
 def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
-    """x above 0, a fraction of it below.
+    """A rectifier with a slope on the negative side: x, or negative_slope * x below 0.
 
-    >>> import calque.nn as nn
-    >>> float(nn.leaky_relu(-4.0, 0.25))
-    -1.0"""
+    Args:
+        x: Numbers; integers become floats.
+        negative_slope: The slope.
+
+    Returns:
+        An array of the shape of `x`.
+
+    >>> jax.nn.leaky_relu(jnp.array([-100.0, 2.0]))
+    Array([-1.,  2.], dtype=float32)"""
     x = operand("leaky_relu", x)
     return jnp.where(x >= 0, x, negative_slope * x)
 
 
 def hard_tanh(x: ArrayLike) -> Array:
-    """x limited to [-1, 1].
+    """A hyperbolic tangent of straight lines: x, limited to [-1, 1].
 
-    >>> import calque.nn as nn
-    >>> float(nn.hard_tanh(3.0))
-    1.0"""
+    Args:
+        x: Numbers; integers become floats.
+
+    Returns:
+        An array of the shape of `x`.
+
+    >>> jax.nn.hard_tanh(jnp.array([-5.0, 0.5]))
+    Array([-1. ,  0.5], dtype=float32)"""
     x = operand("hard_tanh", x)
     return jnp.where(x > 1, 1, jnp.where(x < -1, -1, x))
 
 
 def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
-    """x above 0, alpha * (exp(x / alpha) - 1) below.
+    """The exponential linear unit with a smooth slope: x, or alpha * (exp(x / alpha) - 1) below 0.
 
-    >>> import calque.nn as nn
-    >>> float(nn.celu(2.0))
-    2.0"""
+    Args:
+        x: Numbers; integers become floats.
+        alpha: The scale of the negative side.
+
+    Returns:
+        An array of the shape of `x`.
+
+    >>> jax.nn.celu(jnp.array([-100.0, 2.0]))
+    Array([-1.,  2.], dtype=float32)"""
     x = operand("celu", x)
     below = jnp.expm1(jnp.minimum(x, 0.0) / alpha)
     return jnp.maximum(x, 0.0) + alpha * below
 
 
 def selu(x: ArrayLike) -> Array:
-    """elu with the scale that keeps mean 0 and variance 1.
+    """The exponential linear unit with the scale that keeps mean 0 and variance 1.
 
-    >>> import calque.nn as nn
-    >>> round(float(nn.selu(1.0)), 4)
-    1.0507"""
+    Args:
+        x: Numbers; integers become floats.
+
+    Returns:
+        An array of the shape of `x`.
+
+    >>> jax.nn.selu(jnp.array([0.0, 1.0]))
+    Array([0.      , 1.0507...], dtype=float32)"""
     alpha, scale = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
     return scale * elu(x, alpha)
 
 
 def gelu(x: ArrayLike, approximate: bool = True) -> Array:
-    """x times the normal distribution function of x; by default its tanh approximation.
+    """The Gaussian error linear unit: x times the normal distribution function of x.
 
-    >>> import calque.nn as nn
-    >>> round(float(nn.gelu(1.0)), 3)
-    0.841"""
+    Args:
+        x: Numbers; integers become floats.
+        approximate: Whether that function is approximated by a hyperbolic tangent.
+
+    Returns:
+        An array of the shape of `x`.
+
+    >>> jax.nn.gelu(jnp.array([0.0, 1.0]))
+    Array([0.      , 0.841192], dtype=float32)"""
     x = inexact("gelu", x)
     if approximate:
         inner = scaled(x + 0.044715 * x**3, np.sqrt(2 / np.pi))
@@ -228,10 +312,16 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
 
 
 def glu(x: ArrayLike, axis: int = -1) -> Array:
-    """The first half of an axis times the sigmoid of the second.
+    """The gated linear unit: the first half of an axis times the sigmoid of the second half.
 
-    >>> import calque.numpy as jnp, calque.nn as nn
-    >>> nn.glu(jnp.array([3.0, 0.0]))
+    Args:
+        x: Numbers; integers become floats.
+        axis: The axis; its size is even.
+
+    Returns:
+        An array in which the axis has half its size.
+
+    >>> jax.nn.glu(jnp.array([3.0, 0.0]))
     Array([1.5], dtype=float32)"""
     x = operand("glu", x)
     k = canonical_axis(axis, typeof(x).ndim)
@@ -244,30 +334,46 @@ def glu(x: ArrayLike, axis: int = -1) -> Array:
 
 
 def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
-    """(x + sqrt(x * x + b)) / 2.
+    """A smooth rectifier: (x + sqrt(x**2 + b)) / 2.
 
-    >>> import calque.nn as nn
-    >>> float(nn.squareplus(0.0))
-    1.0"""
+    Args:
+        x: Numbers; integers become floats.
+        b: How smooth it is; at 0 it gives sqrt(b) / 2.
+
+    Returns:
+        An array of the shape of `x`.
+
+    >>> jax.nn.squareplus(jnp.array([0.0, 3.0]), b=16.0)
+    Array([2., 4.], dtype=float32)"""
     x = operand("squareplus", x)
     return (x + jnp.sqrt(jnp.square(x) + b)) / 2
 
 
 def hard_sigmoid(x: ArrayLike) -> Array:
-    """relu6(x + 3) / 6.
+    """A sigmoid of straight lines: relu6(x + 3) / 6.
 
-    >>> import calque.nn as nn
-    >>> float(nn.hard_sigmoid(0.0))
-    0.5"""
+    Args:
+        x: Numbers; integers become floats.
+
+    Returns:
+        An array of the shape of `x`.
+
+    >>> jax.nn.hard_sigmoid(jnp.array([-3.0, 0.0, 3.0]))
+    Array([0. , 0.5, 1. ], dtype=float32)"""
     return relu6(operand("hard_sigmoid", x) + 3.0) / 6.0
 
 
 def hard_silu(x: ArrayLike) -> Array:
-    """x * hard_sigmoid(x).
+    """The unit x * hard_sigmoid(x). `hard_swish` is another name for it.
 
-    >>> import calque.nn as nn
-    >>> float(nn.hard_silu(3.0))
-    3.0"""
+    Args:
+        x: Numbers; integers become floats.
+
+    Returns:
+        An array of the shape of `x`.
+
+    >>> jax.nn.hard_silu(jnp.array([-3.0, 0.0, 3.0]))
+    Array([-0.,  0.,  3.], dtype=float32)"""
     x = operand("hard_silu", x)
     return x * hard_sigmoid(x)
 
@@ -276,10 +382,15 @@ hard_swish = hard_silu
 
 
 def identity(x: ArrayLike) -> Array:
-    """x, as an array.
+    """The argument, as an array.
 
-    >>> import calque.nn as nn
-    >>> nn.identity(1.0)
+    Args:
+        x: Numbers.
+
+    Returns:
+        An array of the shape of `x`.
+
+    >>> jax.nn.identity(1.0)
     Array(1., dtype=float32, weak_type=True)"""
     return operand("identity", x)
 
@@ -287,9 +398,14 @@ def identity(x: ArrayLike) -> Array:
 def tanh(x: ArrayLike) -> Array:
     """The hyperbolic tangent.
 
-    >>> import calque.nn as nn
-    >>> float(nn.tanh(0.0))
-    0.0"""
+    Args:
+        x: Numbers; integers become floats.
+
+    Returns:
+        An array of the shape of `x`.
+
+    >>> jax.nn.tanh(jnp.array([0.0, 100.0]))
+    Array([0., 1.], dtype=float32)"""
     return jnp.tanh(x)
 
 
@@ -302,11 +418,16 @@ _log1mexp = _with_slope(_log1mexp_of, lambda x, t: t / jnp.expm1(x))
 
 
 def log1mexp(x: ArrayLike) -> Array:
-    """log(1 - exp(-x)) for positive x, precise everywhere.
+    """log(1 - exp(-x)), exact everywhere.
 
-    >>> import calque.nn as nn
-    >>> round(float(nn.log1mexp(1e-5)), 3)
-    -11.513"""
+    Args:
+        x: Positive numbers.
+
+    Returns:
+        An array of the shape of `x`.
+
+    >>> jax.nn.log1mexp(jnp.array([1e-5, 1.0]))
+    Array([-11.5129...  ,  -0.458675...], dtype=float32)"""
     x = operand("log1mexp", x)
     return _log1mexp(x if is_inexact(typeof(x).dtype) else inexact("log1mexp", jnp.positive(x) + 0))
 
@@ -314,11 +435,20 @@ def log1mexp(x: ArrayLike) -> Array:
 def one_hot(
     x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, axis: int = -1
 ) -> Array:
-    """A 1 at the position that x names, 0 elsewhere, along a new axis.
+    """Gives a 1 at the position that an integer names, and 0 elsewhere, along a new axis.
 
-    >>> import calque.numpy as jnp, calque.nn as nn
-    >>> nn.one_hot(jnp.array([1]), 3)
-    Array([[0., 1., 0.]], dtype=float32)"""
+    Args:
+        x: Integers. One that is not below `num_classes`, or negative, gives zeros.
+        num_classes: The size of the new axis.
+        dtype: The dtype of the result; None means float32 (float64 where 64-bit types are enabled).
+        axis: Where the new axis stands in the result.
+
+    Returns:
+        An array with one axis more.
+
+    >>> jax.nn.one_hot(jnp.array([0, 2]), 3)
+    Array([[1., 0., 0.],
+           [0., 0., 1.]], dtype=float32)"""
     x = jnp.asarray(x)
     if not is_integer(typeof(x).dtype) and typeof(x).dtype != np.dtype(bool):
         warnings.warn(

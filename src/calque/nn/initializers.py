@@ -37,7 +37,10 @@ Axes = int | Sequence[int]
 
 
 class Initializer(Protocol):
-    """What the functions of this module make."""
+    """What the functions of this module make: a function of a key and a shape that makes an array.
+
+    Returns:
+        A function of (key, shape, dtype=None, out_sharding=None) that makes an array."""
 
     def __call__(
         self,
@@ -59,10 +62,18 @@ def zeros(
     dtype: DTypeLike | None = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Zeros; the key is not used.
+    """Makes an array of zeros.
 
-    >>> import calque
-    >>> calque.nn.initializers.zeros(calque.random.key(0), (2,))
+    Args:
+        key: Not used.
+        shape: The shape of the array.
+        dtype: The dtype; None means float32 (float64 where 64-bit types are enabled).
+        out_sharding: How it is laid out over devices; None leaves it open.
+
+    Returns:
+        An array.
+
+    >>> jax.nn.initializers.zeros(jax.random.key(0), (2,))
     Array([0., 0.], dtype=float32)"""
     return zeros_of(shape, _dtype(dtype, None), out_sharding=out_sharding)
 
@@ -73,10 +84,18 @@ def ones(
     dtype: DTypeLike | None = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Ones; the key is not used.
+    """Makes an array of ones.
 
-    >>> import calque
-    >>> calque.nn.initializers.ones(calque.random.key(0), (2,))
+    Args:
+        key: Not used.
+        shape: The shape of the array.
+        dtype: The dtype; None means float32 (float64 where 64-bit types are enabled).
+        out_sharding: How it is laid out over devices; None leaves it open.
+
+    Returns:
+        An array.
+
+    >>> jax.nn.initializers.ones(jax.random.key(0), (2,))
     Array([1., 1.], dtype=float32)"""
     return ones_of(shape, _dtype(dtype, None), out_sharding=out_sharding)
 
@@ -90,28 +109,49 @@ def _initializer(make: Callable[[Any, tuple[int, ...], Any], Any], default: Any)
 
 
 def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
-    """Arrays filled with a value.
+    """Makes an initializer that fills arrays with a value.
 
-    >>> import calque
-    >>> calque.nn.initializers.constant(-7)(calque.random.key(0), (2,))
+    Args:
+        value: The value; it broadcasts to the shape.
+        dtype: The dtype that is taken where the call gives none; None means float32 (float64 where
+            64-bit types are enabled).
+
+    Returns:
+        A function of (key, shape, dtype=None, out_sharding=None) that makes an array.
+
+    >>> jax.nn.initializers.constant(-7)(jax.random.key(0), (2,))
     Array([-7., -7.], dtype=float32)"""
     return _initializer(lambda key, shape, d: full(shape, value, d), dtype)
 
 
 def uniform(scale: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
-    """Values evenly distributed in [0, scale).
+    """Makes an initializer that draws numbers evenly from 0 to below a limit.
 
-    >>> import calque
-    >>> calque.nn.initializers.uniform(10.0)(calque.random.key(0), (2, 3)).shape
+    Args:
+        scale: The limit.
+        dtype: The dtype that is taken where the call gives none; None means float32 (float64 where
+            64-bit types are enabled).
+
+    Returns:
+        A function of (key, shape, dtype=None, out_sharding=None) that makes an array.
+
+    >>> jax.nn.initializers.uniform(10.0)(jax.random.key(0), (2, 3)).shape
     (2, 3)"""
     return _initializer(lambda key, shape, d: _times(uniform_values(key, shape, d), scale), dtype)
 
 
 def normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
-    """Normal values.
+    """Makes an initializer that draws normal numbers of mean 0.
 
-    >>> import calque
-    >>> calque.nn.initializers.normal(5.0)(calque.random.key(0), (2, 3)).shape
+    Args:
+        stddev: Their standard deviation.
+        dtype: The dtype that is taken where the call gives none; None means float32 (float64 where
+            64-bit types are enabled).
+
+    Returns:
+        A function of (key, shape, dtype=None, out_sharding=None) that makes an array.
+
+    >>> jax.nn.initializers.normal(5.0)(jax.random.key(0), (2, 3)).shape
     (2, 3)"""
     return _initializer(lambda key, shape, d: _times(normal_values(key, shape, d), stddev), dtype)
 
@@ -122,10 +162,19 @@ def truncated_normal(
     lower: ArrayLike = -2.0,
     upper: ArrayLike = 2.0,
 ) -> Initializer:
-    """Normal values cut off at lower and upper standard deviations.
+    """Makes an initializer that draws normal numbers of mean 0, cut to an interval.
 
-    >>> import calque
-    >>> calque.nn.initializers.truncated_normal(5.0)(calque.random.key(0), (2, 3)).shape
+    Args:
+        stddev: Their standard deviation before they are cut.
+        dtype: The dtype that is taken where the call gives none; None means float32 (float64 where
+            64-bit types are enabled).
+        lower: The lower end, in standard deviations.
+        upper: The upper end, in standard deviations.
+
+    Returns:
+        A function of (key, shape, dtype=None, out_sharding=None) that makes an array.
+
+    >>> jax.nn.initializers.truncated_normal(5.0)(jax.random.key(0), (2, 3)).shape
     (2, 3)"""
     return _initializer(
         lambda key, shape, d: _times(truncated_values(key, lower, upper, shape, d), stddev), dtype
@@ -175,11 +224,24 @@ def variance_scaling(
     batch_axis: Axes = (),
     dtype: DTypeLike | None = None,
 ) -> Initializer:
-    """Values of variance scale / n, n the number of inputs, of outputs, or a mean of both.
+    """Makes an initializer whose numbers have the variance scale / n.
 
-    >>> import calque
-    >>> init = calque.nn.initializers.variance_scaling(1.0, "fan_avg", "uniform")
-    >>> init(calque.random.key(0), (2, 3)).shape
+    Args:
+        scale: The scale, positive.
+        mode: What n is: "fan_in" (the inputs of each output), "fan_out" (the outputs of each
+            input), "fan_avg" (their mean) or "fan_geo_avg" (their geometric mean).
+        distribution: "normal", "truncated_normal" or "uniform".
+        in_axis: The axis, or axes, of the inputs.
+        out_axis: The axis, or axes, of the outputs.
+        batch_axis: The axis, or axes, that count for neither. All others are a receptive field.
+        dtype: The dtype that is taken where the call gives none; None means float32 (float64 where
+            64-bit types are enabled).
+
+    Returns:
+        A function of (key, shape, dtype=None, out_sharding=None) that makes an array.
+
+    >>> init = jax.nn.initializers.variance_scaling(1.0, "fan_avg", "uniform")
+    >>> init(jax.random.key(0), (2, 3)).shape
     (2, 3)"""
 
     def make(key: Any, shape: tuple[int, ...], d: Any) -> Any:
@@ -240,17 +302,27 @@ def _family(name: str, scale: float, mode: str, distribution: str) -> Callable[.
         return variance_scaling(scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
 
     make.__name__ = make.__qualname__ = name
-    kind = "Truncated normal" if distribution == "truncated_normal" else "Uniform"
-    make.__doc__ = f"""{kind} values of variance {scale:g} / {mode}.
+    kind = "normal numbers, cut at two deviations," if "normal" in distribution else "even numbers"
+    make.__doc__ = f"""Makes an initializer that draws {kind} of variance {scale:g} / {_FANS[mode]}.
 
-    They are `variance_scaling({scale}, {mode!r}, {distribution!r})`.
+    It is `variance_scaling({scale}, {mode!r}, {distribution!r})`.
 
-    >>> import calque
-    >>> calque.nn.initializers.{name}()(calque.random.key(0), (2, 3)).shape
+    Args:
+        in_axis: The axis, or axes, of the inputs.
+        out_axis: The axis, or axes, of the outputs.
+        batch_axis: The axis, or axes, that count for neither. All others are a receptive field.
+        dtype: The dtype that is taken where the call gives none; None means float32 (float64
+            where 64-bit types are enabled).
+
+    Returns:
+        A function of (key, shape, dtype=None, out_sharding=None) that makes an array.
+
+    >>> jax.nn.initializers.{name}()(jax.random.key(0), (2, 3)).shape
     (2, 3)"""
     return make
 
 
+_FANS: Final = {"fan_in": "inputs", "fan_avg": "mean of inputs and outputs"}
 glorot_uniform = xavier_uniform = _family("glorot_uniform", 1.0, "fan_avg", "uniform")
 glorot_normal = xavier_normal = _family("glorot_normal", 1.0, "fan_avg", "truncated_normal")
 lecun_uniform = _family("lecun_uniform", 1.0, "fan_in", "uniform")
@@ -265,11 +337,19 @@ he_normal = kaiming_normal = _family("he_normal", 2.0, "fan_in", "truncated_norm
 def orthogonal(
     scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None
 ) -> Initializer:
-    """Evenly distributed matrices with orthonormal columns (or rows), times scale; other axes count
-    as rows.
+    """Makes an initializer that draws orthogonal matrices.
 
-    >>> import calque
-    >>> calque.nn.initializers.orthogonal()(calque.random.key(0), (2, 3)).shape
+    Args:
+        scale: What they are multiplied by.
+        column_axis: The axis of the columns; all others together are rows. Of the longer side,
+            vectors are orthonormal.
+        dtype: The dtype that is taken where the call gives none; None means float32 (float64 where
+            64-bit types are enabled).
+
+    Returns:
+        A function of (key, shape, dtype=None, out_sharding=None) that makes an array.
+
+    >>> jax.nn.initializers.orthogonal()(jax.random.key(0), (2, 3)).shape
     (2, 3)"""
 
     def make(key: Any, shape: tuple[int, ...], d: Any) -> Any:
@@ -287,10 +367,18 @@ def orthogonal(
 def delta_orthogonal(
     scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None
 ) -> Initializer:
-    """Kernels of convolutions that are zero but in the middle, where they are orthogonal matrices.
+    """Makes an initializer of kernels of convolutions: orthogonal in the middle, zero elsewhere.
 
-    >>> import calque
-    >>> calque.nn.initializers.delta_orthogonal()(calque.random.key(0), (3, 3, 3)).shape
+    Args:
+        scale: What they are multiplied by.
+        column_axis: The axis of the columns in the middle.
+        dtype: The dtype that is taken where the call gives none; None means float32 (float64 where
+            64-bit types are enabled).
+
+    Returns:
+        A function of (key, shape, dtype=None, out_sharding=None) that makes an array.
+
+    >>> jax.nn.initializers.delta_orthogonal()(jax.random.key(0), (3, 3, 3)).shape
     (3, 3, 3)"""
 
     def make(key: Any, shape: tuple[int, ...], d: Any) -> Any:

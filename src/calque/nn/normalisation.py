@@ -23,10 +23,17 @@ def _largest(x: Any, axis: Any, where: Any) -> Any:
 
 
 def softmax(x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None) -> Array:
-    """exp(x) divided by its sum over axes; 0 where `where` is false.
+    """Gives exp(x) divided by its sum over axes: probabilities of logits.
 
-    >>> import calque.numpy as jnp, calque.nn as nn
-    >>> nn.softmax(jnp.zeros(4))
+    Args:
+        x: Numbers.
+        axis: The axis, or axes.
+        where: Which elements count: booleans that broadcast to the array. None means all.
+
+    Returns:
+        An array of the shape of `x`; 0 where `where` is False.
+
+    >>> jax.nn.softmax(jnp.zeros(4))
     Array([0.25, 0.25, 0.25, 0.25], dtype=float32)"""
     x = inexact("softmax", x)
     shifted = x - _largest(x, axis, where)
@@ -38,11 +45,18 @@ def softmax(x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None) -> Ar
 
 
 def log_softmax(x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None) -> Array:
-    """The logarithm of softmax, without overflow; -inf where `where` is false.
+    """Gives the logarithm of `softmax`, exact also where that is tiny.
 
-    >>> import calque.numpy as jnp, calque.nn as nn
-    >>> nn.log_softmax(jnp.zeros(1))
-    Array([0.], dtype=float32)"""
+    Args:
+        x: Numbers.
+        axis: The axis, or axes.
+        where: Which elements count: booleans that broadcast to the array. None means all.
+
+    Returns:
+        An array of the shape of `x`; -inf where `where` is False.
+
+    >>> jax.nn.log_softmax(jnp.array([0.0, 1000.0]))
+    Array([-1000.,     0.], dtype=float32)"""
     x = inexact("log_softmax", x)
     shifted = x - _largest(x, axis, where)
     if where is not None:
@@ -60,12 +74,22 @@ def logsumexp(
     return_sign: bool = False,
     where: ArrayLike | None = None,
 ) -> Any:
-    """log(sum(b * exp(a))) over axes, without overflow; with `return_sign`, of the modulus, and the
-    sign.
+    """Gives log(sum(b * exp(a))) over axes, without overflow.
 
-    >>> import calque.numpy as jnp, calque.nn as nn
-    >>> float(nn.logsumexp(jnp.array([1000.0, -1000.0])))
-    1000.0"""
+    Args:
+        a: The exponents.
+        axis: The axis, or axes; None means all.
+        b: Factors, which broadcast to `a`; None means 1.
+        keepdims: Whether the axes stay, with size 1.
+        return_sign: Whether to give the logarithm of the absolute value, and the sign. Otherwise
+            the logarithm of a negative sum is NaN.
+        where: Which elements count: booleans that broadcast to the array. None means all.
+
+    Returns:
+        An array without the axes; with `return_sign` a pair (array, sign).
+
+    >>> jax.nn.logsumexp(jnp.array([1000.0, -1000.0]))
+    Array(1000., dtype=float32)"""
     check_arraylike("logsumexp", a)
     if b is not None:
         check_arraylike("logsumexp", b)
@@ -97,11 +121,19 @@ def logsumexp(
 def logmeanexp(
     x: ArrayLike, axis: Axes | None = None, where: ArrayLike | None = None, keepdims: bool = False
 ) -> Array:
-    """log(mean(exp(x))) over axes, without overflow.
+    """Gives log(mean(exp(x))) over axes, without overflow.
 
-    >>> import calque.numpy as jnp, calque.nn as nn
-    >>> float(nn.logmeanexp(jnp.full(3, 50.0)))
-    50.0"""
+    Args:
+        x: Numbers.
+        axis: The axis, or axes; None means all.
+        where: Which elements count: booleans that broadcast to the array. None means all.
+        keepdims: Whether the axes stay, with size 1.
+
+    Returns:
+        An array without the axes.
+
+    >>> jax.nn.logmeanexp(jnp.full(3, 50.0))
+    Array(50., dtype=float32)"""
     x = operand("logmeanexp", x)
     out = logsumexp(x, axis=axis, where=where, keepdims=keepdims)
     shape = typeof(x).shape
@@ -125,11 +157,25 @@ def standardize(
     *,
     algorithm: str = "fast",
 ) -> Array:
-    """x shifted and scaled to mean 0 and variance 1 over axes. The variance is mean(x^2) -
-    mean(x)^2, or with `algorithm="stable"` mean((x - mean(x))^2).
+    """Shifts and scales an array to mean 0 and variance 1 over axes.
 
-    >>> import calque.numpy as jnp, calque.nn as nn
-    >>> nn.standardize(jnp.array([1.0, 3.0]), epsilon=0)
+    Args:
+        x: Numbers.
+        axis: The axis, or axes.
+        mean: The mean; None computes it.
+        variance: The variance; None computes it.
+        epsilon: What is added to the variance, so that no division by zero happens.
+        where: Which elements count: booleans that broadcast to the array. None means all.
+        algorithm: How the variance is computed: "fast" is mean(x**2) - mean(x)**2, "stable" is
+            mean((x - mean(x))**2).
+
+    Returns:
+        An array of the shape of `x`.
+
+    Differs from JAX:
+        `algorithm` is calque's own.
+
+    >>> jax.nn.standardize(jnp.array([1.0, 3.0]), epsilon=0)
     Array([-1.,  1.], dtype=float32)"""
     if algorithm not in ("fast", "stable"):
         raise ValueError(f"standardize: algorithm must be 'fast' or 'stable', got {algorithm!r}")

@@ -25,12 +25,20 @@ def scaled_matmul(
     rhs_scales: ArrayLike,
     preferred_element_type: DTypeLike = np.float32,
 ) -> Array:
-    """The products of rows, lhs (B, M, K) with rhs (B, N, K), each block of a row times its scale:
-    (B, M, N).
+    """Multiplies matrices whose rows consist of blocks, each with a scale of its own.
 
-    >>> import calque.numpy as jnp, calque.nn as nn
-    >>> a, b, s = jnp.ones((1, 1, 4)), jnp.ones((1, 1, 4)), jnp.full((1, 1, 2), 0.5)
-    >>> nn.scaled_matmul(a, b, s, s)
+    Args:
+        lhs: An array of shape (B, M, K).
+        rhs: An array of shape (B, N, K).
+        lhs_scales: The scales of the blocks of `lhs`, of shape (B, M, K / block).
+        rhs_scales: The scales of the blocks of `rhs`, of shape (B, N, K / block).
+        preferred_element_type: The dtype of the result.
+
+    Returns:
+        An array of shape (B, M, N).
+
+    >>> a, s = jnp.ones((1, 1, 4)), jnp.full((1, 1, 2), 0.5)
+    >>> jax.nn.scaled_matmul(a, a, s, s)
     Array([[[1.]]], dtype=float32)"""
     check_arraylike("scaled_matmul", lhs, rhs, lhs_scales, rhs_scales)
     shapes = [typeof(x).shape for x in (lhs, rhs, lhs_scales, rhs_scales)]
@@ -83,11 +91,16 @@ class BlockScaleConfig:
 def get_scaled_dot_general_config(
     mode: str, global_scale: ArrayLike | None = None
 ) -> BlockScaleConfig:
-    """The configuration of a format: "mxfp8" or "nvfp4", the latter with a scale for the whole
-    array.
+    """Gives the configuration of a block-scaled format for `scaled_dot_general`.
 
-    >>> import calque.nn as nn
-    >>> nn.get_scaled_dot_general_config("mxfp8").block_size
+    Args:
+        mode: "mxfp8" or "nvfp4".
+        global_scale: The scale of the whole array, for "nvfp4"; None means 1.
+
+    Returns:
+        A configuration: block size, dtypes of elements and scales.
+
+    >>> jax.nn.get_scaled_dot_general_config("mxfp8").block_size
     32"""
     if mode == "mxfp8":
         return BlockScaleConfig(mode, 32, as_dtype("float8_e4m3fn"), as_dtype("float8_e8m0fnu"))
@@ -105,13 +118,30 @@ def scaled_dot_general(
     configs: Any = None,
     implementation: Any = None,
 ) -> Array:
-    """dot_general of operands that are first rounded to a block-scaled format along the summed
-    axis. Derivatives take the rounding for the identity.
+    """Multiplies arrays that are first rounded to a block-scaled format along the summed axis.
 
-    >>> import calque.numpy as jnp, calque.nn as nn
-    >>> nn.scaled_dot_general(jnp.ones((2, 3)), jnp.ones((3, 1)), (((1,), (0,)), ((), ()))).shape
-    (2, 1)"""
+    Derivatives take the rounding for the identity.
+
+    Args:
+        lhs: The left array.
+        rhs: The right array.
+        dimension_numbers: As of `lax.dot_general`.
+        preferred_element_type: The dtype of the result.
+        configs: A list with the configuration of `lhs` and that of `rhs` first; None rounds
+            nothing.
+        implementation: None or "cudnn"; both are the same here.
+
+    Returns:
+        An array.
+
+    >>> x, w = jnp.ones((2, 32)), jnp.ones((32, 1))
+    >>> configs = [jax.nn.get_scaled_dot_general_config("mxfp8")] * 3
+    >>> jax.nn.scaled_dot_general(x, w, (((1,), (0,)), ((), ())), configs=configs)
+    Array([[32.],
+           [32.]], dtype=float32)"""
     check_arraylike("scaled_dot_general", lhs, rhs)
+    if implementation not in (None, "cudnn"):
+        raise ValueError(f"Unsupported implementation option: {implementation}")
     preferred = canonicalize(as_dtype(preferred_element_type))
     if configs is not None:
         (left, right), _ = dimension_numbers

@@ -119,7 +119,7 @@ _ACROSS: Final = {
 
 def axes_and_names(axis: Any, ndim: int) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """The axes of the array to be folded, and the mapped axes, which have names."""
-    given = axis if isinstance(axis, (tuple, list)) else (axis,)
+    given = axis if isinstance(axis, (tuple, list, range)) else (axis,)
     names = tuple([a for a in given if isinstance(a, str)])
     if not names:
         return canonical_axes(axis, ndim), ()

@@ -46,9 +46,12 @@ class ScatterFunction(Protocol):
     ) -> Any: ...
 
 
-def _function(name: str, primitive: Primitive, combine: str | None, doc: str) -> ScatterFunction:
-    """The function of lax for one of the primitives; `combine` names the binary primitive that
-    merges an element with an update."""
+def _function(
+    name: str, primitive: Primitive, combine: str | None, does: str, example: str
+) -> ScatterFunction:
+    """The function of lax for one of the primitives: what it does to windows of the operand, and
+    what its example gives. `combine` names the binary primitive that merges an element with an
+    update."""
 
     def function(
         operand: Any,
@@ -74,7 +77,24 @@ def _function(name: str, primitive: Primitive, combine: str | None, doc: str) ->
         )
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
+    function.__doc__ = f"""Gives an array with windows of it {does}.
+
+    Args:
+        operand: An array.
+        scatter_indices: Integers; the last dimension holds the position of one window.
+        updates: The updates, of the dtype of `operand`, one for each window.
+        dimension_numbers: How the dimensions of operand, indices and updates belong together.
+        indices_are_sorted: A promise that the positions come in order.
+        unique_indices: A promise that no element comes twice.
+        mode: What happens to windows that are not inside: "clip" moves them, "drop", which None
+            means, leaves them out, and "promise_in_bounds" says that there are none.
+
+    Returns:
+        An array of the shape and dtype of `operand`.
+
+    >>> rows = lax.ScatterDimensionNumbers((), (0,), (0,))
+    >>> lax.{name}(jnp.array([1.0, 2.0, 3.0]), jnp.array([[1]]), jnp.array([5.0]), rows)
+    Array({example}, dtype=float32)"""
     return function
 
 
@@ -82,73 +102,21 @@ scatter = _function(
     "scatter",
     scatter_p,
     None,
-    """`operand` with windows replaced by `updates`; of several updates of one element the last
-remains.
-
->>> rows = lax.ScatterDimensionNumbers((), (0,), (0,))
->>> lax.scatter(jnp.zeros(3), jnp.array([[1]]), jnp.array([5.]), rows)
-Array([0., 5., 0.], dtype=float32)
-""",
+    "replaced by updates; of several updates of one element the last remains",
+    "[1., 5., 3.]",
 )
-
-scatter_add = _function(
-    "scatter_add",
-    scatter_add_p,
-    "add",
-    """`operand` with `updates` added to windows of it.
-
->>> rows = lax.ScatterDimensionNumbers((), (0,), (0,))
->>> lax.scatter_add(jnp.ones(3), jnp.array([[1]]), jnp.array([5.]), rows)
-Array([1., 6., 1.], dtype=float32)
-""",
-)
-
+scatter_add = _function("scatter_add", scatter_add_p, "add", "increased by updates", "[1., 7., 3.]")
 scatter_sub = _function(
-    "scatter_sub",
-    scatter_sub_p,
-    "sub",
-    """`operand` with `updates` subtracted from windows of it.
-
->>> rows = lax.ScatterDimensionNumbers((), (0,), (0,))
->>> lax.scatter_sub(jnp.ones(3), jnp.array([[1]]), jnp.array([5.]), rows)
-Array([ 1., -4.,  1.], dtype=float32)
-""",
+    "scatter_sub", scatter_sub_p, "sub", "decreased by updates", "[ 1., -3.,  3.]"
 )
-
 scatter_mul = _function(
-    "scatter_mul",
-    scatter_mul_p,
-    "mul",
-    """`operand` with windows of it multiplied by `updates`.
-
->>> rows = lax.ScatterDimensionNumbers((), (0,), (0,))
->>> lax.scatter_mul(jnp.ones(3), jnp.array([[1]]), jnp.array([5.]), rows)
-Array([1., 5., 1.], dtype=float32)
-""",
+    "scatter_mul", scatter_mul_p, "mul", "multiplied by updates", "[ 1., 10.,  3.]"
 )
-
 scatter_min = _function(
-    "scatter_min",
-    scatter_min_p,
-    "min",
-    """`operand` with windows of it replaced by the minimum of them and `updates`.
-
->>> rows = lax.ScatterDimensionNumbers((), (0,), (0,))
->>> lax.scatter_min(jnp.ones(3), jnp.array([[1]]), jnp.array([5.]), rows)
-Array([1., 1., 1.], dtype=float32)
-""",
+    "scatter_min", scatter_min_p, "min", "lowered to updates where these are less", "[1., 2., 3.]"
 )
-
 scatter_max = _function(
-    "scatter_max",
-    scatter_max_p,
-    "max",
-    """`operand` with windows of it replaced by the maximum of them and `updates`.
-
->>> rows = lax.ScatterDimensionNumbers((), (0,), (0,))
->>> lax.scatter_max(jnp.ones(3), jnp.array([[1]]), jnp.array([5.]), rows)
-Array([1., 5., 1.], dtype=float32)
-""",
+    "scatter_max", scatter_max_p, "max", "raised to updates where these are more", "[1., 5., 3.]"
 )
 
 

@@ -30,11 +30,20 @@ def permutation(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """The elements of an axis, or the first x integers, in random order.
+    """Puts the elements of an array in random order.
 
-    >>> import calque
-    >>> calque.random.permutation(calque.random.key(0), 3).shape
-    (3,)"""
+    Args:
+        key: A random key.
+        x: An array, or an int n for the integers below n.
+        axis: The axis along which they change places.
+        independent: Whether each vector along the axis has an order of its own.
+        out_sharding: How the result is laid out over devices; None leaves it open.
+
+    Returns:
+        An array.
+
+    >>> jax.random.permutation(jax.random.key(0), 4)
+    Array([0, 1, 3, 2], dtype=int32)"""
     typed, _ = wrapped(key, "permutation")
     check_arraylike("permutation", x)
     aval = typeof(x)
@@ -77,11 +86,23 @@ def choice(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Random elements of an axis, or of the first a integers, with probabilities p.
+    """Draws elements of an array.
 
-    >>> import calque
-    >>> calque.random.choice(calque.random.key(0), 5, (2,)).shape
-    (2,)"""
+    Args:
+        key: A random key.
+        a: An array, or an int n for the integers below n.
+        shape: The shape of the draws, which takes the place of the axis.
+        replace: Whether an element may be drawn more than once.
+        p: The probability of each element along the axis; None means equal ones.
+        axis: The axis.
+        mode: How noise is drawn for weights without replacement, as of `gumbel`.
+        out_sharding: How the result is laid out over devices; None leaves it open.
+
+    Returns:
+        An array.
+
+    >>> jax.random.choice(jax.random.key(0), 5, (3,))
+    Array([4, 0, 2], dtype=int32)"""
     typed, _ = wrapped(key, "choice")
     check_arraylike("choice", a)
     if not isinstance(shape, Sequence):

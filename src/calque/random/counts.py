@@ -51,11 +51,20 @@ def geometric(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """The number of trials up to the first success, each with probability p.
+    """Draws numbers of trials up to the first success.
 
-    >>> import calque
-    >>> calque.random.geometric(calque.random.key(0), 1.0, (2,))
-    Array([1, 1], dtype=int32)"""
+    Args:
+        key: A random key.
+        p: The probability of a success; it broadcasts to `shape`.
+        shape: The shape of the result; None takes that of the parameters together.
+        dtype: An integer dtype; None means int32 (int64 where enabled).
+        out_sharding: How the result is laid out over devices; None leaves it open.
+
+    Returns:
+        An array.
+
+    >>> jax.random.geometric(jax.random.key(0), 0.5, (4,))
+    Array([1, 1, 2, 2], dtype=int32)"""
     typed, _ = wrapped(key, "geometric")
     d = int_dtype("geometric", dtype)
     check_arraylike("geometric", p)
@@ -78,11 +87,20 @@ def poisson(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Poisson values with rate lam.
+    """Draws numbers of the Poisson distribution.
 
-    >>> import calque
-    >>> calque.random.poisson(calque.random.key(0), 0.0, (2,))
-    Array([0, 0], dtype=int32)"""
+    Args:
+        key: A random key.
+        lam: The rate, not negative; it broadcasts to `shape`.
+        shape: The shape of the result; None takes that of the parameters together.
+        dtype: An integer dtype; None means int32 (int64 where enabled).
+        out_sharding: How the result is laid out over devices; None leaves it open.
+
+    Returns:
+        An array.
+
+    >>> jax.random.poisson(jax.random.key(0), 3.0, (4,))
+    Array([0, 0, 4, 4], dtype=int32)"""
     typed, _ = wrapped(key, "poisson")
     d = int_dtype("poisson", dtype)
     shape = parameter_shape("poisson", shape, lam)
@@ -196,10 +214,19 @@ def binomial(
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """The number of successes of n trials with probability p, as floats.
+    """Draws numbers of successes of several trials.
 
-    >>> import calque
-    >>> calque.random.binomial(calque.random.key(0), 5, 1.0)
+    Args:
+        key: A random key.
+        n: The number of trials; it broadcasts to `shape`.
+        p: The probability of a success, likewise.
+        shape: The shape of the result; None takes that of the parameters together.
+        dtype: A floating-point dtype; None means float32 (float64 where enabled).
+
+    Returns:
+        An array of whole numbers, as floats.
+
+    >>> jax.random.binomial(jax.random.key(0), 5, 1.0)
     Array(5., dtype=float32)"""
     typed, _ = wrapped(key, "binomial")
     d = float_dtype("binomial", dtype)
@@ -285,10 +312,21 @@ def multinomial(
     dtype: DTypeLike | None = None,
     unroll: int | bool = 1,
 ) -> Array:
-    """How often each of several outcomes with probabilities p (the last axis) occurs in n trials.
+    """Draws how often each of several outcomes occurs in a number of trials.
 
-    >>> import calque, calque.numpy as jnp
-    >>> calque.random.multinomial(calque.random.key(0), 9, jnp.array([0.0, 1.0]))
+    Args:
+        key: A random key.
+        n: The number of trials.
+        p: The probabilities of the outcomes, along the last axis.
+        shape: The shape of the result, whose last axis has the outcomes; None takes that of the
+            parameters together.
+        dtype: A floating-point dtype; None means float32 (float64 where enabled).
+        unroll: How many outcomes are drawn in one round of the compiled loop, as of `lax.scan`.
+
+    Returns:
+        An array of whole numbers, as floats.
+
+    >>> jax.random.multinomial(jax.random.key(0), 9, jnp.array([0.0, 1.0]))
     Array([0., 9.], dtype=float32)"""
     typed, _ = wrapped(key, "multinomial")
     d = float_dtype("multinomial", dtype)

@@ -49,11 +49,20 @@ def normal(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Standard normal values; complex ones have variance 1 in all.
+    """Draws numbers of the normal distribution of mean 0 and variance 1.
 
-    >>> import calque
-    >>> calque.random.normal(calque.random.key(0), (2,)).shape
-    (2,)"""
+    Args:
+        key: A random key.
+        shape: The shape of the result.
+        dtype: A floating-point or complex dtype; None means float32 (float64 where enabled).
+            Complex numbers have variance 1 in all.
+        out_sharding: How the result is laid out over devices; None leaves it open.
+
+    Returns:
+        An array.
+
+    >>> jax.random.normal(jax.random.key(0), (2,))
+    Array([1.62264..., 2.02526...], dtype=float32)"""
     typed, _ = wrapped(key, "normal")
     d = canonicalize(float) if dtype is None else canonicalize(as_dtype(dtype))
     if not is_inexact(d):
@@ -84,7 +93,21 @@ def truncated_normal(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Standard normal values within [lower, upper]."""
+    """Draws numbers of the normal distribution, cut to an interval.
+
+    Args:
+        key: A random key.
+        lower: The lower end; it broadcasts to `shape`.
+        upper: The upper end, likewise.
+        shape: The shape of the result; None takes that of the ends together.
+        dtype: A floating-point dtype; None means float32 (float64 where 64-bit types are enabled).
+        out_sharding: How the result is laid out over devices; None leaves it open.
+
+    Returns:
+        An array.
+
+    >>> jax.random.truncated_normal(jax.random.key(0), -1.0, 1.0, (2,))
+    Array([0.86185..., 0.94128...], dtype=float32)"""
     typed, _ = wrapped(key, "truncated_normal")
     d = float_dtype("truncated_normal", dtype)
     shape = parameter_shape("truncated_normal", shape, lower, upper)
@@ -106,7 +129,19 @@ def exponential(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Values with density exp(-x)."""
+    """Draws numbers of the exponential distribution of rate 1.
+
+    Args:
+        key: A random key.
+        shape: The shape of the result.
+        dtype: A floating-point dtype; None means float32 (float64 where 64-bit types are enabled).
+        out_sharding: How the result is laid out over devices; None leaves it open.
+
+    Returns:
+        An array.
+
+    >>> jax.random.exponential(jax.random.key(0), (2,))
+    Array([2.9501... , 3.84342...], dtype=float32)"""
     typed, _ = wrapped(key, "exponential")
     d = float_dtype("exponential", dtype)
     return -jnp.log1p(-uniform_between(typed, canonical_shape(shape), d, 0.0, 1.0))
@@ -121,7 +156,20 @@ def gumbel(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Standard Gumbel values: -log(-log(u))."""
+    """Draws numbers of the Gumbel distribution, -log(-log(u)) of evenly distributed u.
+
+    Args:
+        key: A random key.
+        shape: The shape of the result.
+        dtype: A floating-point dtype; None means float32 (float64 where 64-bit types are enabled).
+        mode: None or "low", or "high", which takes twice the bits for large numbers.
+        out_sharding: How the result is laid out over devices; None leaves it open.
+
+    Returns:
+        An array.
+
+    >>> jax.random.gumbel(jax.random.key(0), (2,))
+    Array([2.92337..., 3.83261...], dtype=float32)"""
     typed, _ = wrapped(key, "gumbel")
     d = float_dtype("gumbel", dtype)
     if mode not in (None, "low", "high"):
@@ -144,7 +192,19 @@ def laplace(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Values with density exp(-|x|) / 2."""
+    """Draws numbers of the Laplace distribution, of density exp(-|x|) / 2.
+
+    Args:
+        key: A random key.
+        shape: The shape of the result.
+        dtype: A floating-point dtype; None means float32 (float64 where 64-bit types are enabled).
+        out_sharding: How the result is laid out over devices; None leaves it open.
+
+    Returns:
+        An array.
+
+    >>> jax.random.laplace(jax.random.key(0), (2,))
+    Array([-2.25698..., -3.15027...], dtype=float32)"""
     typed, _ = wrapped(key, "laplace")
     d = float_dtype("laplace", dtype)
     u = uniform_between(typed, canonical_shape(shape), d, -1 + finfo(d).epsneg, 1.0)
@@ -159,7 +219,19 @@ def logistic(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Standard logistic values: log(u / (1 - u))."""
+    """Draws numbers of the logistic distribution, log(u / (1 - u)) of evenly distributed u.
+
+    Args:
+        key: A random key.
+        shape: The shape of the result.
+        dtype: A floating-point dtype; None means float32 (float64 where 64-bit types are enabled).
+        out_sharding: How the result is laid out over devices; None leaves it open.
+
+    Returns:
+        An array.
+
+    >>> jax.random.logistic(jax.random.key(0), (2,))
+    Array([2.8963... , 3.82177...], dtype=float32)"""
     typed, _ = wrapped(key, "logistic")
     d = float_dtype("logistic", dtype)
     u = uniform_between(typed, canonical_shape(shape), d, finfo(d).tiny, 1.0)
@@ -174,7 +246,19 @@ def cauchy(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Standard Cauchy values."""
+    """Draws numbers of the Cauchy distribution.
+
+    Args:
+        key: A random key.
+        shape: The shape of the result.
+        dtype: A floating-point dtype; None means float32 (float64 where 64-bit types are enabled).
+        out_sharding: How the result is laid out over devices; None leaves it open.
+
+    Returns:
+        An array.
+
+    >>> jax.random.cauchy(jax.random.key(0), (2,))
+    Array([ 6.02749..., 14.8378... ], dtype=float32)"""
     typed, _ = wrapped(key, "cauchy")
     d = float_dtype("cauchy", dtype)
     u = uniform_between(typed, canonical_shape(shape), d, finfo(d).eps, 1.0)
@@ -190,7 +274,20 @@ def pareto(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Pareto values with shape parameter b."""
+    """Draws numbers of the Pareto distribution, of density b / x**(b + 1) from 1 on.
+
+    Args:
+        key: A random key.
+        b: The exponent, positive; it broadcasts to `shape`.
+        shape: The shape of the result; None takes that of `b`.
+        dtype: A floating-point dtype; None means float32 (float64 where 64-bit types are enabled).
+        out_sharding: How the result is laid out over devices; None leaves it open.
+
+    Returns:
+        An array.
+
+    >>> jax.random.pareto(jax.random.key(0), 3.0, (2,))
+    Array([2.67346..., 3.60074...], dtype=float32)"""
     d = float_dtype("pareto", dtype)
     shape = parameter_shape("pareto", shape, b)
     return jnp.exp(exponential(key, shape, d) / parameter(b, d, shape))
@@ -205,7 +302,20 @@ def rayleigh(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Rayleigh values."""
+    """Draws numbers of the Rayleigh distribution: lengths of normal vectors in the plane.
+
+    Args:
+        key: A random key.
+        scale: The standard deviation of each coordinate; it broadcasts to `shape`.
+        shape: The shape of the result; None takes that of `scale`.
+        dtype: A floating-point dtype; None means float32 (float64 where 64-bit types are enabled).
+        out_sharding: How the result is laid out over devices; None leaves it open.
+
+    Returns:
+        An array.
+
+    >>> jax.random.rayleigh(jax.random.key(0), 2.0, (2,))
+    Array([0.655756..., 0.416200...], dtype=float32)"""
     typed, _ = wrapped(key, "rayleigh")
     d = float_dtype("rayleigh", dtype)
     shape = parameter_shape("rayleigh", shape, scale)
@@ -223,7 +333,21 @@ def weibull_min(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Weibull values."""
+    """Draws numbers of the Weibull distribution.
+
+    Args:
+        key: A random key.
+        scale: The scale, positive; it broadcasts to `shape`.
+        concentration: The exponent, positive, likewise.
+        shape: The shape of the result.
+        dtype: A floating-point dtype; None means float32 (float64 where 64-bit types are enabled).
+        out_sharding: How the result is laid out over devices; None leaves it open.
+
+    Returns:
+        An array.
+
+    >>> jax.random.weibull_min(jax.random.key(0), 1.0, 2.0, (2,))
+    Array([1.71759..., 1.96046...], dtype=float32)"""
     typed, _ = wrapped(key, "weibull_min")
     d = float_dtype("weibull_min", dtype)
     e = -jnp.log1p(-uniform_between(typed, canonical_shape(shape), d, 0.0, 1.0))
@@ -238,7 +362,19 @@ def maxwell(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Maxwell values: lengths of normal vectors in three dimensions."""
+    """Draws numbers of the Maxwell distribution: lengths of normal vectors in three dimensions.
+
+    Args:
+        key: A random key.
+        shape: The shape of the result.
+        dtype: A floating-point dtype; None means float32 (float64 where 64-bit types are enabled).
+        out_sharding: How the result is laid out over devices; None leaves it open.
+
+    Returns:
+        An array.
+
+    >>> jax.random.maxwell(jax.random.key(0), (2,))
+    Array([2.63109..., 0.99103...], dtype=float32)"""
     typed, _ = wrapped(key, "maxwell")
     d = float_dtype("maxwell", dtype)
     parts = real_normal(typed, (*canonical_shape(shape), 3), d)
@@ -252,8 +388,20 @@ def double_sided_maxwell(
     shape: ShapeLike = (),
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """Maxwell values with random signs, scaled and shifted: `shape` of them (by default as many as
-    parameters) for each of the parameters."""
+    """Draws numbers of the Maxwell distribution with random signs, scaled and shifted.
+
+    Args:
+        key: A random key.
+        loc: What they are shifted by.
+        scale: What they are scaled by; it broadcasts with `loc`.
+        shape: How many for each of the parameters; () takes the shape of these again.
+        dtype: A floating-point dtype; None means float32 (float64 where 64-bit types are enabled).
+
+    Returns:
+        An array: `shape`, then the shape of the parameters.
+
+    >>> jax.random.double_sided_maxwell(jax.random.key(0), 0.0, 1.0, (2,))
+    Array([1.54572..., 1.57412...], dtype=float32)"""
     typed, _ = wrapped(key, "double_sided_maxwell")
     d = float_dtype("double_sided_maxwell", dtype)
     check_arraylike("double_sided_maxwell", loc, scale)
@@ -273,7 +421,20 @@ def wald(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Wald (inverse Gaussian) values with scale 1."""
+    """Draws numbers of the Wald (inverse Gaussian) distribution of scale 1.
+
+    Args:
+        key: A random key.
+        mean: The mean, positive; it broadcasts to `shape`.
+        shape: The shape of the result; None takes that of `mean`.
+        dtype: A floating-point dtype; None means float32 (float64 where 64-bit types are enabled).
+        out_sharding: How the result is laid out over devices; None leaves it open.
+
+    Returns:
+        An array.
+
+    >>> jax.random.wald(jax.random.key(0), 1.0, (2,)).shape
+    (2,)"""
     typed, _ = wrapped(key, "wald")
     d = float_dtype("wald", dtype)
     shape = parameter_shape("wald", shape, mean)
@@ -297,7 +458,22 @@ def triangular(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Values with a density that rises from left to mode and falls to right."""
+    """Draws numbers whose density rises from `left` to `mode` and falls to `right`.
+
+    Args:
+        key: A random key.
+        left: The lower end; it broadcasts to `shape`.
+        mode: Where the density is largest, likewise.
+        right: The upper end, likewise.
+        shape: The shape of the result; None takes that of the parameters together.
+        dtype: A floating-point dtype; None means float32 (float64 where 64-bit types are enabled).
+        out_sharding: How the result is laid out over devices; None leaves it open.
+
+    Returns:
+        An array.
+
+    >>> jax.random.triangular(jax.random.key(0), 0.0, 0.5, 1.0, (2,))
+    Array([0.83823..., 0.89651...], dtype=float32)"""
     typed, _ = wrapped(key, "triangular")
     d = float_dtype("triangular", dtype)
     shape = parameter_shape("triangular", shape, left, mode, right)
@@ -318,7 +494,20 @@ def lognormal(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """exp of normal values with standard deviation sigma."""
+    """Draws numbers whose logarithms are normal, of mean 0.
+
+    Args:
+        key: A random key.
+        sigma: The standard deviation of the logarithms; it broadcasts to `shape`.
+        shape: The shape of the result; None takes that of `sigma`.
+        dtype: A floating-point dtype; None means float32 (float64 where 64-bit types are enabled).
+        out_sharding: How the result is laid out over devices; None leaves it open.
+
+    Returns:
+        An array.
+
+    >>> jax.random.lognormal(jax.random.key(0), 1.0, (2,))
+    Array([5.0664..., 7.5781...], dtype=float32)"""
     typed, _ = wrapped(key, "lognormal")
     d = float_dtype("lognormal", dtype)
     shape = parameter_shape("lognormal", shape, sigma)
@@ -336,11 +525,23 @@ def categorical(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Positions drawn with probabilities softmax(logits) along an axis.
+    """Draws positions along an axis, with the probabilities softmax(logits).
 
-    >>> import calque, calque.numpy as jnp
-    >>> calque.random.categorical(calque.random.key(0), jnp.zeros((3, 4))).shape
-    (3,)"""
+    Args:
+        key: A random key.
+        logits: The logarithms of weights.
+        axis: The axis; the result does not have it.
+        shape: The shape of the result; it ends with the other axes of `logits`. None takes these
+            alone.
+        replace: Whether a position may be drawn more than once, along the leading axes of `shape`.
+        mode: None or "low", or "high", which takes twice the bits for small probabilities.
+        out_sharding: How the result is laid out over devices; None leaves it open.
+
+    Returns:
+        An array of integers.
+
+    >>> jax.random.categorical(jax.random.key(0), jnp.log(jnp.array([0.1, 0.9])), shape=(4,))
+    Array([1, 1, 1, 1], dtype=int32)"""
     typed, _ = wrapped(key, "categorical")
     check_arraylike("categorical", logits)
     logits = to_array(promote_inexact(logits)[0])

@@ -164,10 +164,19 @@ def gamma(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Gamma values with shape parameter a and scale 1.
+    """Draws numbers of the gamma distribution of scale 1. They can be differentiated in `a`.
 
-    >>> import calque
-    >>> calque.random.gamma(calque.random.key(0), 2.0, (3,)).shape
+    Args:
+        key: A random key.
+        a: The shape of the distribution, positive; it broadcasts to `shape`.
+        shape: The shape of the result; None takes that of the parameters together.
+        dtype: A floating-point dtype; None means float32 (float64 where 64-bit types are enabled).
+        out_sharding: How the result is laid out over devices; None leaves it open.
+
+    Returns:
+        An array.
+
+    >>> jax.random.gamma(jax.random.key(0), 2.0, (3,)).shape
     (3,)"""
     return _gamma("gamma", key, a, shape, dtype, False)
 
@@ -181,11 +190,20 @@ def loggamma(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Logarithms of gamma values, precise for small a.
+    """Draws logarithms of numbers of the gamma distribution, exact also where these are tiny.
 
-    >>> import calque
-    >>> bool(calque.random.loggamma(calque.random.key(0), 1e-3) < 0)
-    True"""
+    Args:
+        key: A random key.
+        a: The shape of the distribution, positive; it broadcasts to `shape`.
+        shape: The shape of the result; None takes that of the parameters together.
+        dtype: A floating-point dtype; None means float32 (float64 where 64-bit types are enabled).
+        out_sharding: How the result is laid out over devices; None leaves it open.
+
+    Returns:
+        An array.
+
+    >>> jax.random.loggamma(jax.random.key(0), 1e-3) < 0
+    Array(True, dtype=bool)"""
     return _gamma("loggamma", key, a, shape, dtype, True)
 
 
@@ -199,7 +217,21 @@ def beta(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Beta values in (0, 1)."""
+    """Draws numbers of the beta distribution, from 0 to 1.
+
+    Args:
+        key: A random key.
+        a: Its first shape, positive; it broadcasts to `shape`.
+        b: Its second shape, likewise.
+        shape: The shape of the result; None takes that of the parameters together.
+        dtype: A floating-point dtype; None means float32 (float64 where 64-bit types are enabled).
+        out_sharding: How the result is laid out over devices; None leaves it open.
+
+    Returns:
+        An array.
+
+    >>> jax.random.beta(jax.random.key(0), 2.0, 2.0, (3,)).shape
+    (3,)"""
     typed, _ = wrapped(key, "beta")
     d = float_dtype("beta", dtype)
     shape = parameter_shape("beta", shape, a, b)
@@ -219,10 +251,19 @@ def dirichlet(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Probabilities that sum to 1 over the last axis, with concentrations alpha.
+    """Draws vectors of probabilities, which add up to 1.
 
-    >>> import calque, calque.numpy as jnp
-    >>> calque.random.dirichlet(calque.random.key(0), jnp.ones(3), (2,)).shape
+    Args:
+        key: A random key.
+        alpha: The concentrations, positive, along the last axis.
+        shape: The shape of the batch of vectors; None takes that of `alpha` without its last axis.
+        dtype: A floating-point dtype; None means float32 (float64 where 64-bit types are enabled).
+        out_sharding: How the result is laid out over devices; None leaves it open.
+
+    Returns:
+        An array of shape (*shape, alpha.shape[-1]).
+
+    >>> jax.random.dirichlet(jax.random.key(0), jnp.ones(3), (2,)).shape
     (2, 3)"""
     typed, _ = wrapped(key, "dirichlet")
     d = float_dtype("dirichlet", dtype)
@@ -246,7 +287,20 @@ def chisquare(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Chi-square values with df degrees of freedom."""
+    """Draws numbers of the chi-square distribution.
+
+    Args:
+        key: A random key.
+        df: The degrees of freedom, positive; it broadcasts to `shape`.
+        shape: The shape of the result; None takes that of the parameters together.
+        dtype: A floating-point dtype; None means float32 (float64 where 64-bit types are enabled).
+        out_sharding: How the result is laid out over devices; None leaves it open.
+
+    Returns:
+        An array.
+
+    >>> jax.random.chisquare(jax.random.key(0), 3.0, (2,)).shape
+    (2,)"""
     typed, _ = wrapped(key, "chisquare")
     d = float_dtype("chisquare", dtype)
     shape = parameter_shape("chisquare", shape, df)
@@ -263,7 +317,21 @@ def f(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """F values with dfnum and dfden degrees of freedom."""
+    """Draws numbers of the F distribution.
+
+    Args:
+        key: A random key.
+        dfnum: The degrees of freedom of the numerator, positive; it broadcasts to `shape`.
+        dfden: Those of the denominator, likewise.
+        shape: The shape of the result; None takes that of the parameters together.
+        dtype: A floating-point dtype; None means float32 (float64 where 64-bit types are enabled).
+        out_sharding: How the result is laid out over devices; None leaves it open.
+
+    Returns:
+        An array.
+
+    >>> jax.random.f(jax.random.key(0), 3.0, 5.0, (2,)).shape
+    (2,)"""
     typed, _ = wrapped(key, "f")
     d = float_dtype("f", dtype)
     shape = parameter_shape("f", shape, dfnum, dfden)
@@ -282,7 +350,20 @@ def t(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Student's t values with df degrees of freedom."""
+    """Draws numbers of Student's t distribution.
+
+    Args:
+        key: A random key.
+        df: The degrees of freedom, positive; it broadcasts to `shape`.
+        shape: The shape of the result; None takes that of the parameters together.
+        dtype: A floating-point dtype; None means float32 (float64 where 64-bit types are enabled).
+        out_sharding: How the result is laid out over devices; None leaves it open.
+
+    Returns:
+        An array.
+
+    >>> jax.random.t(jax.random.key(0), 3.0, (2,)).shape
+    (2,)"""
     typed, _ = wrapped(key, "t")
     d = float_dtype("t", dtype)
     shape = parameter_shape("t", shape, df)
@@ -301,7 +382,20 @@ def generalized_normal(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Values with density proportional to exp(-|x|^p)."""
+    """Draws numbers whose density is proportional to exp(-|x|**p).
+
+    Args:
+        key: A random key.
+        p: The exponent, positive.
+        shape: The shape of the result.
+        dtype: A floating-point dtype; None means float32 (float64 where 64-bit types are enabled).
+        out_sharding: How the result is laid out over devices; None leaves it open.
+
+    Returns:
+        An array.
+
+    >>> jax.random.generalized_normal(jax.random.key(0), 3.0, (2,)).shape
+    (2,)"""
     typed, _ = wrapped(key, "generalized_normal")
     d = float_dtype("generalized_normal", dtype)
     shape = canonical_shape(shape)
@@ -320,10 +414,20 @@ def ball(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Points evenly distributed in the unit ball of the p-norm in d dimensions.
+    """Draws points that are evenly distributed in the unit ball of a p-norm.
 
-    >>> import calque
-    >>> calque.random.ball(calque.random.key(0), 3, shape=(2,)).shape
+    Args:
+        key: A random key.
+        d: The number of dimensions.
+        p: The exponent of the norm, positive.
+        shape: The shape of the batch of points.
+        dtype: A floating-point dtype; None means float32 (float64 where 64-bit types are enabled).
+        out_sharding: How the result is laid out over devices; None leaves it open.
+
+    Returns:
+        An array of shape (*shape, d).
+
+    >>> jax.random.ball(jax.random.key(0), 3, shape=(2,)).shape
     (2, 3)"""
     typed, _ = wrapped(key, "ball")
     dt = float_dtype("ball", dtype)

@@ -27,11 +27,20 @@ def default_impl(impl: str | PRNGImpl | None = None) -> PRNGImpl:
 def key(
     seed: ArrayLike, *, impl: str | PRNGImpl | None = None, dtype: DTypeLike | None = None
 ) -> Array:
-    """A typed random key from an integer seed.
+    """Makes a typed random key from an integer.
 
-    >>> import calque
-    >>> calque.random.key(0).dtype
-    key<fry>"""
+    Args:
+        seed: The integer. Without 64-bit types, its low 32 bits count.
+        impl: The algorithm: "threefry2x32", "rbg" and others by name; None takes the one of the
+            configuration.
+        dtype: The dtype of the key, in place of `impl`.
+
+    Returns:
+        A key, an array without axes.
+
+    >>> jax.random.key(0)
+    Array((), dtype=key<fry>) overlaying:
+    [0 0]"""
     return do.random_seed(seed_operand("key", seed), impl=_chosen("key", impl, dtype))
 
 
@@ -45,19 +54,31 @@ def _chosen(name: str, impl: Any, dtype: Any) -> Any:
 
 
 def key_dtype(impl_spec: str | PRNGImpl | None = None) -> KeyDType:
-    """The dtype of the keys of an algorithm.
+    """Gives the dtype of the keys of an algorithm.
 
-    >>> import calque
-    >>> calque.random.key_dtype("rbg")
+    Args:
+        impl_spec: The algorithm; None takes the one of the configuration.
+
+    Returns:
+        A dtype.
+
+    >>> jax.random.key_dtype("rbg")
     key<rbg>"""
     return default_impl(impl_spec).dtype
 
 
 def PRNGKey(seed: ArrayLike, *, impl: str | PRNGImpl | None = None) -> Array:
-    """A raw random key, an array of uint32, from an integer seed.
+    """Makes a raw random key, an array of uint32, from an integer. `key` makes typed ones.
 
-    >>> import calque
-    >>> calque.random.PRNGKey(0)
+    Args:
+        seed: The integer. Without 64-bit types, its low 32 bits count.
+        impl: The algorithm: "threefry2x32", "rbg" and others by name; None takes the one of the
+            configuration.
+
+    Returns:
+        An array of uint32; with `calque_enable_custom_prng` a typed key.
+
+    >>> jax.random.PRNGKey(0)
     Array([0, 0], dtype=uint32)"""
     typed = do.random_seed(seed_operand("PRNGKey", seed), impl=default_impl(impl))
     return typed if config.enable_custom_prng else do.random_unwrap(typed)
@@ -139,10 +160,16 @@ def unwrapped(k: Array, raw: bool) -> Array:
 
 
 def split(key: ArrayLike, num: int | Sequence[int] = 2) -> Array:
-    """New independent keys; the old one must not be used again.
+    """Makes new independent keys from one, which must not be used again.
 
-    >>> import calque
-    >>> calque.random.split(calque.random.key(0), 3).shape
+    Args:
+        key: A random key, typed or raw.
+        num: How many, or the shape of the array of keys.
+
+    Returns:
+        An array of keys.
+
+    >>> jax.random.split(jax.random.key(0), 3).shape
     (3,)"""
     typed, raw = wrapped(key, "split")
     shape = canonical_shape(num if isinstance(num, (tuple, list)) else (num,))
@@ -150,10 +177,16 @@ def split(key: ArrayLike, num: int | Sequence[int] = 2) -> Array:
 
 
 def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
-    """A new key from a key and an integer.
+    """Makes a new key from a key and an integer, such as the number of a step.
 
-    >>> import calque
-    >>> calque.random.fold_in(calque.random.PRNGKey(0), 1)
+    Args:
+        key: A random key, typed or raw.
+        data: The integer, not negative.
+
+    Returns:
+        A key.
+
+    >>> jax.random.fold_in(jax.random.PRNGKey(0), 1)
     Array([ 928981903, 3453687069], dtype=uint32)"""
     typed, raw = wrapped(key, "fold_in")
     check_arraylike("fold_in", data)
@@ -171,7 +204,16 @@ def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
 
 
 def key_data(keys: ArrayLike) -> Array:
-    """The bits of keys, as uint32."""
+    """Gives the bits of keys.
+
+    Args:
+        keys: Random keys, typed or raw.
+
+    Returns:
+        An array of uint32 with one axis more.
+
+    >>> jax.random.key_data(jax.random.key(0))
+    Array([0, 0], dtype=uint32)"""
     typed, _ = wrapped(keys, "key_data", single=False)
     return do.random_unwrap(typed)
 
@@ -179,22 +221,49 @@ def key_data(keys: ArrayLike) -> Array:
 def wrap_key_data(
     key_bits_array: ArrayLike, *, impl: str | PRNGImpl | None = None, dtype: DTypeLike | None = None
 ) -> Array:
-    """Typed keys with these bits.
+    """Makes typed keys of bits.
 
-    >>> import calque, calque.numpy as jnp
-    >>> calque.random.wrap_key_data(jnp.zeros((3, 2), jnp.uint32)).shape
+    Args:
+        key_bits_array: An array of uint32, whose last axis has the words of a key.
+        impl: The algorithm: "threefry2x32", "rbg" and others by name; None takes the one of the
+            configuration.
+        dtype: The dtype of the keys, in place of `impl`.
+
+    Returns:
+        An array of keys with one axis less.
+
+    >>> jax.random.wrap_key_data(jnp.zeros((3, 2), jnp.uint32)).shape
     (3,)"""
     check_arraylike("wrap_key_data", key_bits_array)
     return do.random_wrap(key_bits_array, impl=_chosen("wrap_key_data", impl, dtype))
 
 
 def key_impl(keys: ArrayLike) -> str:
-    """The name of the algorithm of keys."""
+    """Gives the name of the algorithm of keys.
+
+    Args:
+        keys: Random keys, typed or raw.
+
+    Returns:
+        A string.
+
+    >>> jax.random.key_impl(jax.random.key(0))
+    'threefry2x32'"""
     dtype: Any = wrapped(keys, "key_impl", single=False)[0].dtype
     return dtype.impl.name
 
 
 def clone(key: ArrayLike) -> Array:
-    """The same key, allowed to be used again."""
+    """Gives the same key again, which may then be used twice where `debug_key_reuse` looks.
+
+    Args:
+        key: A random key, typed or raw.
+
+    Returns:
+        A key.
+
+    >>> k = jax.random.key(0)
+    >>> jax.random.key_data(jax.random.clone(k))
+    Array([0, 0], dtype=uint32)"""
     typed, raw = wrapped(key, "clone", single=False)
     return unwrapped(do.random_clone(typed), raw)

@@ -25,11 +25,21 @@ def multivariate_normal(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Normal vectors with this mean and covariance.
+    """Draws normal vectors.
 
-    >>> import calque, calque.numpy as jnp
-    >>> calque.random.multivariate_normal(calque.random.key(0), jnp.zeros(2), jnp.eye(2),
-    ...     (3,)).shape
+    Args:
+        key: A random key.
+        mean: Their mean, along the last axis.
+        cov: Their covariance, a matrix or a batch of them.
+        shape: The shape of the batch of vectors; None takes that of the parameters together.
+        dtype: A floating-point dtype; None takes that of the parameters.
+        method: How the root of the covariance is found: "cholesky", "svd" or "eigh".
+        out_sharding: How the result is laid out over devices; None leaves it open.
+
+    Returns:
+        An array of shape (*shape, mean.shape[-1]).
+
+    >>> jax.random.multivariate_normal(jax.random.key(0), jnp.zeros(2), jnp.eye(2), (3,)).shape
     (3, 2)"""
     typed, _ = wrapped(key, "multivariate_normal")
     check_arraylike("multivariate_normal", mean, cov)
@@ -88,11 +98,21 @@ def orthogonal(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Evenly distributed orthogonal (or unitary) matrices, n by n; n by m with orthonormal rows or
-    columns.
+    """Draws evenly distributed orthogonal matrices; unitary ones for a complex dtype.
 
-    >>> import calque
-    >>> calque.random.orthogonal(calque.random.key(0), 3, (2,)).shape
+    Args:
+        key: A random key.
+        n: The number of rows.
+        shape: The shape of the batch of matrices.
+        dtype: A floating-point or complex dtype; None means float32 (float64 where enabled).
+        m: The number of columns; None means `n`. Of the longer side, rows or columns are
+            orthonormal.
+        out_sharding: How the result is laid out over devices; None leaves it open.
+
+    Returns:
+        An array of shape (*shape, n, m).
+
+    >>> jax.random.orthogonal(jax.random.key(0), 3, (2,)).shape
     (2, 3, 3)"""
     typed, _ = wrapped(key, "orthogonal")
     d = canonicalize(float) if dtype is None else canonicalize(as_dtype(dtype))

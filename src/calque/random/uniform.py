@@ -79,11 +79,19 @@ def bits(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Uniform random bits, as unsigned integers.
+    """Draws random bits, as unsigned integers.
 
-    >>> import calque
-    >>> calque.random.bits(calque.random.key(0), (2,)).dtype
-    dtype('uint32')"""
+    Args:
+        key: A random key.
+        shape: The shape of the result.
+        dtype: An unsigned integer dtype; None means uint32 (uint64 where 64-bit types are enabled).
+        out_sharding: How the result is laid out over devices; None leaves it open.
+
+    Returns:
+        An array.
+
+    >>> jax.random.bits(jax.random.key(0), (2,))
+    Array([4070199207, 4202968722], dtype=uint32)"""
     typed, _ = wrapped(key, "bits")
     d = canonicalize(np.dtype("uint64")) if dtype is None else canonicalize(as_dtype(dtype))
     if d.kind != "u":
@@ -101,11 +109,21 @@ def uniform(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Floats evenly distributed in [minval, maxval).
+    """Draws numbers that are evenly distributed from `minval` to below `maxval`.
 
-    >>> import calque
-    >>> calque.random.uniform(calque.random.key(0), (2,)).shape
-    (2,)"""
+    Args:
+        key: A random key.
+        shape: The shape of the result.
+        dtype: A floating-point dtype; None means float32 (float64 where enabled).
+        minval: The least number; it broadcasts to `shape`.
+        maxval: The number above the largest, likewise.
+        out_sharding: How the result is laid out over devices; None leaves it open.
+
+    Returns:
+        An array.
+
+    >>> jax.random.uniform(jax.random.key(0), (2,))
+    Array([0.947667 , 0.97857...], dtype=float32)"""
     typed, _ = wrapped(key, "uniform")
     d = float_dtype("uniform", dtype)
     shape = canonical_shape(shape)
@@ -145,11 +163,21 @@ def randint(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Integers evenly distributed in [minval, maxval).
+    """Draws integers that are evenly distributed from `minval` to below `maxval`.
 
-    >>> import calque
-    >>> calque.random.randint(calque.random.key(0), (3,), 0, 10).dtype
-    dtype('int32')"""
+    Args:
+        key: A random key.
+        shape: The shape of the result.
+        minval: The least integer; it broadcasts to `shape`.
+        maxval: The integer above the largest, likewise.
+        dtype: An integer dtype; None means int32 (int64 where enabled).
+        out_sharding: How the result is laid out over devices; None leaves it open.
+
+    Returns:
+        An array.
+
+    >>> jax.random.randint(jax.random.key(0), (3,), 0, 10)
+    Array([9, 0, 2], dtype=int32)"""
     typed, _ = wrapped(key, "randint")
     d = int_dtype("randint", dtype)
     minval, maxval = (_whole(v, d) for v in (minval, maxval))
@@ -238,11 +266,20 @@ def bernoulli(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """True with probability p.
+    """Draws booleans that are True with some probability.
 
-    >>> import calque
-    >>> calque.random.bernoulli(calque.random.key(0), 0.5, (3,)).dtype
-    dtype('bool')"""
+    Args:
+        key: A random key.
+        p: The probability, a floating-point number or an array of them.
+        shape: The shape of the result; None takes that of `p`.
+        mode: "low", or "high", which takes twice the bits for small probabilities.
+        out_sharding: How the result is laid out over devices; None leaves it open.
+
+    Returns:
+        An array of booleans.
+
+    >>> jax.random.bernoulli(jax.random.key(0), 0.5, (3,))
+    Array([False, False,  True], dtype=bool)"""
     typed, _ = wrapped(key, "bernoulli")
     if mode not in ("low", "high"):
         raise ValueError(f"got mode={mode!r}, expected 'high' or 'low'")
@@ -275,6 +312,18 @@ def rademacher(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """-1 or 1, equally likely."""
+    """Draws -1 or 1, equally likely.
+
+    Args:
+        key: A random key.
+        shape: The shape of the result.
+        dtype: The dtype; None means int32 (int64 where enabled).
+        out_sharding: How the result is laid out over devices; None leaves it open.
+
+    Returns:
+        An array.
+
+    >>> jax.random.rademacher(jax.random.key(0), (3,))
+    Array([-1, -1,  1], dtype=int32)"""
     d = canonicalize(int) if dtype is None else canonicalize(as_dtype(dtype))
     return 2 * convert(bernoulli(key, 0.5, canonical_shape(shape)), d) - 1

@@ -103,12 +103,20 @@ def _transform(name: str, x: Any, type: int, axis: int, norm: str | None, invers
 def dct(
     x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None
 ) -> Array:
-    """The cosine transform of type 1 to 4 along an axis, of `n` elements: x is cut or padded.
-    `norm`: "backward" (no factor), "ortho" or "forward", as in SciPy.
+    """The cosine transform along an axis.
 
-    >>> import calque.scipy.fft as fft
-    >>> fft.dct(jnp.array([1.0, 0.0]))
-    Array([2.       , 1.4142135], dtype=float32)"""
+    Args:
+        x: an array of real numbers.
+        type: 1, 2, 3 or 4: which of the transforms.
+        n: how many elements: the axis is cut, or filled with zeros. None is its size.
+        axis: the axis to transform.
+        norm: "backward" (as None) has no factor here, "forward" that of the inverse, "ortho" makes
+            the matrix orthogonal.
+    Returns:
+        Floats.
+
+    >>> scipy.fft.dct(jnp.array([1.0, 1.0])).round(3)
+    Array([4., 0.], dtype=float32)"""
     x = _operand("dct", x, type, norm)
     axis = canonical_axis(axis, x.ndim)
     return _transform("dct", _resized("dct", x, n, axis), type, axis, norm, False)
@@ -119,9 +127,17 @@ def idct(
 ) -> Array:
     """The inverse of `dct` with the same arguments.
 
-    >>> import calque.scipy.fft as fft
-    >>> fft.idct(fft.dct(jnp.array([1.0, 2.0]))).round(4)
-    Array([1., 2.], dtype=float32)"""
+    Args:
+        x: an array of real numbers.
+        type: 1, 2, 3 or 4: which of the transforms is inverted.
+        n: how many elements: the axis is cut, or filled with zeros. None is its size.
+        axis: the axis to transform.
+        norm: as given to `dct`.
+    Returns:
+        Floats.
+
+    >>> scipy.fft.idct(jnp.array([4.0, 0.0])).round(3)
+    Array([1., 1.], dtype=float32)"""
     x = _operand("idct", x, type, norm)
     axis = canonical_axis(axis, x.ndim)
     return _transform("idct", _resized("idct", x, n, axis), type, axis, norm, True)
@@ -164,12 +180,21 @@ def dctn(
     axes: Sequence[int] | None = None,
     norm: str | None = None,
 ) -> Array:
-    """The cosine transform along several axes (all of them, or the last ones if only the sizes `s`
-    are given).
+    """The cosine transform along several axes.
 
-    >>> import calque.scipy.fft as fft
-    >>> fft.dctn(jnp.ones((2, 2)))[0]
-    Array([16.,  0.], dtype=float32)"""
+    Args:
+        x: an array of real numbers.
+        type: 1, 2, 3 or 4: which of the transforms.
+        s: how many elements along each axis: an axis is cut, or filled with zeros. None is its
+            size.
+        axes: the axes to transform; None is all, or the last `len(s)`.
+        norm: as of `dct`.
+    Returns:
+        Floats.
+
+    >>> scipy.fft.dctn(jnp.ones((2, 2))).round(3)
+    Array([[16.,  0.],
+           [ 0.,  0.]], dtype=float32)"""
     return _along_all("dctn", x, type, s, axes, norm, False)
 
 
@@ -182,7 +207,17 @@ def idctn(
 ) -> Array:
     """The inverse of `dctn` with the same arguments.
 
-    >>> import calque.scipy.fft as fft
-    >>> fft.idctn(fft.dctn(jnp.ones((2, 2)))).round(4)[0]
-    Array([1., 1.], dtype=float32)"""
+    Args:
+        x: an array of real numbers.
+        type: 1, 2, 3 or 4: which of the transforms is inverted.
+        s: how many elements along each axis: an axis is cut, or filled with zeros. None is its
+            size.
+        axes: the axes to transform; None is all, or the last `len(s)`.
+        norm: as given to `dctn`.
+    Returns:
+        Floats.
+
+    >>> scipy.fft.idctn(jnp.array([[16.0, 0.0], [0.0, 0.0]])).round(3)
+    Array([[1., 1.],
+           [1., 1.]], dtype=float32)"""
     return _along_all("idctn", x, type, s, axes, norm, True)

@@ -10,10 +10,17 @@ __all__ = ["trapezoid"]
 def trapezoid(
     y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1
 ) -> Array:
-    """The integral along an axis by the trapezoidal rule, of samples at the points `x` or `dx`
-    apart.
+    """The integral along an axis, by the trapezoidal rule.
 
-    >>> import calque.scipy.integrate as integrate
-    >>> integrate.trapezoid(jnp.array([1.0, 2.0, 4.0]))
-    Array(4.5, dtype=float32)"""
+    Args:
+        y: samples of the function.
+        x: where they were taken: an array of one axis, or of the shape of `y`. None means `dx`
+            apart.
+        dx: the distance between samples, where `x` is None.
+        axis: the axis to integrate along.
+    Returns:
+        The integrals, an array without the axis.
+
+    >>> scipy.integrate.trapezoid(jnp.array([0.0, 1.0, 2.0]))
+    Array(2., dtype=float32)"""
     return jnp.trapezoid(y, x, dx, axis)

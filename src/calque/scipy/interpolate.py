@@ -20,16 +20,19 @@ _METHODS = ("linear", "nearest")
 
 @register_pytree_node_class
 class RegularGridInterpolator:
-    """A function of points between the points of a rectangular grid, whose axes must increase.
+    """A function between samples on a rectangular grid.
 
-    `method` is "linear" or "nearest". Points off the grid get `fill_value`; with None they are
-    extrapolated.
+    Args:
+        points: the coordinates along each axis, rising.
+        values: the samples; further axes make a function with values of more than one number.
+        method: "linear" or "nearest".
+        bounds_error: whether a point off the grid is an error, which needs known points.
+        fill_value: the value off the grid; None extrapolates.
 
-    >>> import calque.numpy as jnp
-    >>> from calque.scipy.interpolate import RegularGridInterpolator
-    >>> f = RegularGridInterpolator((jnp.array([0.0, 1.0, 3.0]),), jnp.array([0.0, 10.0, 30.0]))
-    >>> f(jnp.array([[0.5], [2.0], [4.0]]))
-    Array([ 5., 20., nan], dtype=float32)"""
+    >>> grid = (jnp.array([0.0, 1.0]), jnp.array([0.0, 1.0]))
+    >>> f = scipy.interpolate.RegularGridInterpolator(grid, jnp.array([[0.0, 1.0], [2.0, 3.0]]))
+    >>> f(jnp.array([[0.5, 0.5]]))
+    Array([1.5], dtype=float32)"""
 
     def __init__(
         self,
@@ -76,10 +79,21 @@ class RegularGridInterpolator:
         return fill
 
     def tree_flatten(self) -> tuple[Any, Any]:
+        """The arrays of the function, as `tree.flatten` asks for them.
+
+        Returns:
+            A pair: the arrays, and what is no array."""
         return (self.grid, self.values, self.fill_value), (self.method, self.bounds_error)
 
     @classmethod
     def tree_unflatten(cls, aux: Any, children: Sequence[Any]) -> "RegularGridInterpolator":
+        """A function of arrays, as `tree.unflatten` asks for it.
+
+        Args:
+            aux: what is no array.
+            children: the arrays.
+        Returns:
+            A function."""
         out = object.__new__(cls)
         out.method, out.bounds_error = aux
         out.grid, out.values, out.fill_value = children

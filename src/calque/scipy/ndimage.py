@@ -42,17 +42,24 @@ def map_coordinates(
     mode: str = "constant",
     cval: ArrayLike = 0.0,
 ) -> Array:
-    """The values of an array at fractional coordinates, one array of them for each dimension.
+    """The values of an array between its elements.
 
-    Order 0 takes the nearest value, order 1 interpolates linearly. `mode` says what lies outside:
-    "constant" (`cval`), "nearest", "wrap", "mirror" or "reflect"; "wrap" and "constant" are what
-    SciPy calls "grid-wrap" and "grid-constant".
+    Args:
+        input: an array.
+        coordinates: fractional positions, an array for each axis.
+        order: 0 takes the nearest element, 1 interpolates linearly.
+        mode: what lies outside: "constant" is `cval`, "nearest" the outermost element, "wrap" the
+            other end, "mirror" and "reflect" a mirror image, without and with the outermost
+            element.
+        cval: the value outside, for "constant".
+    Returns:
+        Values in the shape of the coordinates.
+    Differs from SciPy:
+        Higher orders are refused; "wrap" and "constant" are SciPy's "grid-wrap" and
+        "grid-constant".
 
-    >>> import calque.numpy as jnp
-    >>> from calque.scipy import ndimage
-    >>> ndimage.map_coordinates(jnp.arange(6.0).reshape(2, 3), [jnp.array([0.5]),
-    ...     jnp.array([1.5])], order=1)
-    Array([3.], dtype=float32)"""
+    >>> scipy.ndimage.map_coordinates(jnp.array([0.0, 10.0]), [jnp.array([0.25])], order=1)
+    Array([2.5], dtype=float32)"""
     image = array_of("map_coordinates", input)
     places = [array_of("map_coordinates", c) for c in coordinates]
     if len(places) != image.ndim:

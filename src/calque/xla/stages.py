@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from calque.core import pytrees
+from calque.core.key_paths import keystr
 from calque.transforms.devices.type_constraints import with_constraints
 from calque.transforms.jit.traced import TracedFunction
 from calque.xla import jaxlib
@@ -28,7 +29,7 @@ def result_names(program: TracedFunction) -> list[str]:
     """`result`, or `result[0]['w']` where there are several."""
     n = len(program.closed.jaxpr.outvars)
     tree = pytrees.unflatten(program.out_tree, [0] * n)
-    return [f"result{pytrees.keystr(path)}" for path, _ in pytrees.flatten_with_path(tree)[0]]
+    return [f"result{keystr(path)}" for path, _ in pytrees.flatten_with_path(tree)[0]]
 
 
 def text(

@@ -8,6 +8,7 @@ import calque.numpy as jnp
 from calque.sharding import Mesh, NamedSharding
 from calque.sharding import PartitionSpec as P
 from calque.transforms.devices.axes_of_kinds import auto_axes, explicit_axes
+from tests.transforms.devices.four_devices import four_devices
 
 
 def mesh(n=1):
@@ -55,3 +56,42 @@ def test_refusals():
             explicit_axes(lambda v: v, axes=("x", "z"), in_sharding=P())(jnp.ones(2))
         with pytest.raises(TypeError, match="auto_axes"):
             auto_axes(3, out_sharding=P())(jnp.ones(2))
+
+
+@four_devices
+def test_kinds_of_axes_inside():
+    explicit = calque.make_mesh((2, 2), ("x", "y"))
+    x = calque.device_put(jnp.arange(16.0).reshape(4, 4), NamedSharding(explicit, P("x", "y")))
+    seen = []
+
+    def product(v):
+        seen.append(calque.typeof(v).sharding.spec)
+        return v @ v.T if seen[-1] == P(None, None) else v * 2
+
+    with calque.set_mesh(explicit):
+        for axes in (None, "y"):
+            f = auto_axes(product, axes=axes, out_sharding=P("y", None))
+            for run in (f, calque.jit(f)):
+                out = run(x)
+                assert out.sharding == NamedSharding(explicit, P("y", None))
+                want = np.asarray(x) @ np.asarray(x).T if axes is None else 2 * np.asarray(x)
+                np.testing.assert_array_equal(out, want)
+    assert seen == [P(None, None)] * 2 + [P("x", None)] * 2
+    auto = Mesh(explicit.devices, ("x", "y"))
+    x = calque.device_put(np.asarray(x), NamedSharding(auto, P("x")))
+    with calque.set_mesh(auto):
+        out = calque.jit(
+            explicit_axes(
+                lambda v: (seen.append(calque.typeof(v)), v * 2)[1], in_sharding=P("y", "x")
+            )
+        )(x)
+        assert seen[-1].sharding.spec == P("y", "x")
+        assert out.sharding == NamedSharding(auto, P("y", "x"))
+        with pytest.raises(NotImplementedError, match="Going from `Manual`"):
+            calque.shard_map(
+                lambda v: auto_axes(lambda a: a, out_sharding=P())(v),
+                in_specs=P("x"),
+                out_specs=P("x"),
+            )(x)
+    away = auto_axes(lambda v: v + 1, axes="x", out_sharding=NamedSharding(explicit, P("x")))
+    assert calque.jit(away)(jnp.zeros(4)).sharding.spec == P("x")

@@ -117,14 +117,24 @@ def triangular_solve(
     conjugate_a: bool = False,
     unit_diagonal: bool = False,
 ) -> Any:
-    """The solution x of op(a) x = b (left side) or x op(a) = b, where only one triangle of `a` is
-    read.
+    """Solves a system with a triangular matrix: op(a) x = b, or x op(a) = b.
 
-    >>> lax.linalg.triangular_solve(jnp.array([[2., 0.], [1., 4.]]), jnp.array([[2., 5.]]).T,
-    ...     left_side=True, lower=True)
+    Args:
+        a: The matrix, or a batch of them. Only one triangle of it is read.
+        b: The right side: matrices, or vectors.
+        left_side: Whether `a` stands on the left of x.
+        lower: Whether the lower triangle is read.
+        transpose_a: Whether `a` is transposed.
+        conjugate_a: Whether `a` is conjugated.
+        unit_diagonal: Whether the diagonal counts as ones, and is not read.
+
+    Returns:
+        x, of the shape of `b`.
+
+    >>> a, b = jnp.array([[2.0, 0.0], [1.0, 4.0]]), jnp.array([[2.0], [5.0]])
+    >>> lax.linalg.triangular_solve(a, b, left_side=True, lower=True)
     Array([[1.],
-           [1.]], dtype=float32)
-    """
+           [1.]], dtype=float32)"""
     a, b = common.same_dtypes("triangular_solve", [as_operand(a), as_operand(b)])
     ndim = typeof(a).ndim
     vector = ndim - 1 == typeof(b).ndim and ndim >= 2
@@ -203,13 +213,19 @@ def symmetrized(x: Any) -> Any:
 
 
 def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
-    """The lower triangular factor L of a Hermitian positive-definite matrix L L^H; NaN where it is
-    not one.
+    """Gives the lower triangular factor L of a Hermitian positive-definite matrix L L^H.
 
-    >>> lax.linalg.cholesky(jnp.array([[4., 2.], [2., 5.]]))
+    Args:
+        x: The matrix, or a batch of them.
+        symmetrize_input: Whether (x + x^H) / 2 is taken; otherwise the lower triangle of `x`
+            counts.
+
+    Returns:
+        An array of the shape of `x`; NaN where the matrix is not positive-definite.
+
+    >>> lax.linalg.cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]]))
     Array([[2., 0.],
-           [1., 2.]], dtype=float32)
-    """
+           [1., 2.]], dtype=float32)"""
     x = as_operand(x)
     la.check_matrix("cholesky", typeof(x), square=True)
     return la.tril(do.cholesky(symmetrized(x) if symmetrize_input else x))
@@ -251,11 +267,17 @@ cholesky_update_p = Primitive(
 
 
 def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
-    """The upper triangular factor of r^T r + w w^T, given that of r^T r.
+    """Gives the triangular factor of r^T r + w w^T.
 
-    >>> lax.linalg.cholesky_update(jnp.eye(2), jnp.array([0., 3.])).shape
-    (2, 2)
-    """
+    Args:
+        r_matrix: The upper triangular matrix r.
+        w_vector: The vector w.
+
+    Returns:
+        An upper triangular matrix.
+
+    >>> lax.linalg.cholesky_update(3.0 * jnp.eye(1), jnp.array([4.0]))
+    Array([[5.]], dtype=float32)"""
     return do.cholesky_update(
         *common.same_dtypes("cholesky_update", [as_operand(r_matrix), as_operand(w_vector)])
     )
@@ -328,12 +350,17 @@ lu_p = Primitive(
 
 
 def lu(x: Any) -> tuple[Any, Any, Any]:
-    """The LU factors of a matrix with its rows permuted: (factors in one matrix, pivots,
-    permutation).
+    """Gives the LU factors of a matrix whose rows are permuted.
 
-    >>> lax.linalg.lu(jnp.array([[1., 2.], [2., 2.]]))[2]
-    Array([1, 0], dtype=int32)
-    """
+    Args:
+        x: The matrix, or a batch of them.
+
+    Returns:
+        A triple: the factors in one matrix (the ones on the diagonal of L left out), the exchanges
+        of rows, and the permutation that they make.
+
+    >>> lax.linalg.lu(jnp.array([[1.0, 2.0], [2.0, 2.0]]))[2]
+    Array([1, 0], dtype=int32)"""
     factors, pivots, permutation = do.lu(as_operand(x))
     return factors, pivots, permutation
 
@@ -365,11 +392,17 @@ lu_pivots_to_permutation_p = Primitive(
 
 
 def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
-    """The permutation of rows that a sequence of exchanges makes.
+    """Gives the permutation of rows that a sequence of exchanges makes.
+
+    Args:
+        pivots: The exchanges: row i changes places with row `pivots[i]`.
+        permutation_size: The number of rows.
+
+    Returns:
+        An array of int32.
 
     >>> lax.linalg.lu_pivots_to_permutation(jnp.array([2, 1]), 3)
-    Array([2, 1, 0], dtype=int32)
-    """
+    Array([2, 1, 0], dtype=int32)"""
     return do.lu_pivots_to_permutation(as_operand(pivots), permutation_size=permutation_size)
 
 
@@ -411,13 +444,22 @@ def symmetric_product(
     beta: float = 0.0,
     symmetrize_output: bool = False,
 ) -> Any:
-    """alpha a a^T + beta c. Its lower triangle is what counts; `symmetrize_output` copies it to the
-    upper one.
+    """Gives alpha a a^T + beta c.
+
+    Args:
+        a_matrix: The matrix a, or a batch of them.
+        c_matrix: The matrix c.
+        alpha: The factor of the product.
+        beta: The factor of `c_matrix`.
+        symmetrize_output: Whether the lower triangle, which is what counts, is copied to the upper
+            one.
+
+    Returns:
+        A square matrix.
 
     >>> lax.linalg.symmetric_product(jnp.ones((2, 3)), jnp.zeros((2, 2)))
     Array([[3., 3.],
-           [3., 3.]], dtype=float32)
-    """
+           [3., 3.]], dtype=float32)"""
     a, c = common.same_dtypes("symmetric_product", [as_operand(a_matrix), as_operand(c_matrix)])
     out = do.symmetric_product(a, c, alpha=float(alpha), beta=float(beta))
     return do.add(la.tril(out), la.transposed(la.tril(out, -1))) if symmetrize_output else out

@@ -110,12 +110,19 @@ qr_p = Primitive(
 def qr(
     x: Any, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None
 ) -> tuple[Any, ...]:
-    """The QR decomposition: (q, r), and with pivoting the order of columns p for which x[:, p] = q
-    r.
+    """Gives the QR decomposition of a matrix.
+
+    Args:
+        x: The matrix, or a batch of them.
+        pivoting: Whether columns are permuted, so that the diagonal of r descends.
+        full_matrices: Whether q is square.
+        use_magma: Speaks of a library for GPUs; it changes nothing here.
+
+    Returns:
+        (q, r), with `pivoting` (q, r, p), where x[:, p] = q r.
 
     >>> [v.shape for v in lax.linalg.qr(jnp.ones((4, 2)), full_matrices=False)]
-    [(4, 2), (2, 2)]
-    """
+    [(4, 2), (2, 2)]"""
     return tuple(
         do.qr(as_operand(x), pivoting=pivoting, full_matrices=full_matrices, use_magma=use_magma)
     )
@@ -205,13 +212,18 @@ householder_product_p = Primitive(
 
 
 def householder_product(a: Any, taus: Any) -> Any:
-    """The first columns of the product of the Householder reflections that `a` (below its diagonal)
-    and `taus` hold.
+    """Gives the first columns of the product of Householder reflections.
+
+    Args:
+        a: The reflections, below the diagonal of a matrix.
+        taus: Their factors.
+
+    Returns:
+        An array of the shape of `a`.
 
     >>> lax.linalg.householder_product(jnp.zeros((2, 2)), jnp.zeros(2))
     Array([[1., 0.],
-           [0., 1.]], dtype=float32)
-    """
+           [0., 1.]], dtype=float32)"""
     return do.householder_product(
         *common.same_dtypes("householder_product", [as_operand(a), as_operand(taus)])
     )
@@ -257,12 +269,20 @@ ormqr_p = Primitive(
 
 
 def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = False) -> Any:
-    """`c` times the Q of Householder reflections, from the left or the right, or times its
-    conjugate transpose.
+    """Multiplies a matrix by the Q of Householder reflections.
+
+    Args:
+        a: The reflections, below the diagonal of a matrix.
+        taus: Their factors.
+        c: The matrix.
+        left: Whether Q stands on the left of `c`.
+        transpose: Whether the conjugate transpose of Q is taken.
+
+    Returns:
+        An array of the shape of `c`.
 
     >>> lax.linalg.ormqr(jnp.zeros((2, 2)), jnp.zeros(2), jnp.ones((2, 1))).shape
-    (2, 1)
-    """
+    (2, 1)"""
     return do.ormqr(
         *common.same_dtypes("ormqr", [as_operand(a), as_operand(taus), as_operand(c)]),
         left=left,
@@ -312,11 +332,16 @@ hessenberg_p = _reduction("hessenberg", _hessenberg_meaning, _hessenberg_shape)
 
 
 def hessenberg(a: Any) -> tuple[Any, Any]:
-    """The Hessenberg form of a square matrix, with the reflections below it, and their factors tau.
+    """Gives the Hessenberg form of a square matrix.
+
+    Args:
+        a: The matrix, or a batch of them.
+
+    Returns:
+        A pair: the form with the reflections below it, and their factors.
 
     >>> [v.shape for v in lax.linalg.hessenberg(jnp.eye(3))]
-    [(3, 3), (2,)]
-    """
+    [(3, 3), (2,)]"""
     h, taus = do.hessenberg(as_operand(a))
     return h, taus
 
@@ -351,12 +376,17 @@ tridiagonal_p = _reduction("tridiagonal", _tridiagonal_meaning, _tridiagonal_sha
 
 
 def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Any, Any, Any, Any]:
-    """The tridiagonal form of a Hermitian matrix: (matrix with the reflections, diagonal,
-    off-diagonal, taus).
+    """Gives the tridiagonal form of a Hermitian matrix.
+
+    Args:
+        a: The matrix, or a batch of them.
+        lower: Whether the lower triangle is read.
+
+    Returns:
+        (the matrix with the reflections, diagonal, off-diagonal, factors of the reflections).
 
     >>> [v.shape for v in lax.linalg.tridiagonal(jnp.eye(3))]
-    [(3, 3), (3,), (2,), (2,)]
-    """
+    [(3, 3), (3,), (2,), (2,)]"""
     out, d, e, taus = do.tridiagonal(as_operand(a), lower=bool(lower))
     return out, d, e, taus
 
@@ -404,11 +434,19 @@ def schur(
     sort_eig_vals: bool = False,
     select_callable: Any = None,
 ) -> tuple[Any, ...]:
-    """The Schur form t and the unitary z with x = z t z^H.
+    """Gives the Schur form of a square matrix: x = z t z^H.
+
+    Args:
+        x: The matrix, or a batch of them.
+        compute_schur_vectors: Whether to give z.
+        sort_eig_vals: Whether eigenvalues that `select_callable` takes come first.
+        select_callable: A function from an eigenvalue to a bool; needed with `sort_eig_vals`.
+
+    Returns:
+        (t, z), or (t,).
 
     >>> [v.shape for v in lax.linalg.schur(jnp.eye(3))]
-    [(3, 3), (3, 3)]
-    """
+    [(3, 3), (3, 3)]"""
     p = {"compute_schur_vectors": compute_schur_vectors, "sort_eig_vals": sort_eig_vals}
     return tuple(do.schur(as_operand(x), select_callable=select_callable, **p))
 
@@ -500,13 +538,22 @@ tridiagonal_solve_p = Primitive(
 
 
 def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool = False) -> Any:
-    """The solution of a tridiagonal system with diagonals dl (its first entry unused), d and du
-    (its last unused).
+    """Solves a tridiagonal system.
+
+    Args:
+        dl: The lower diagonal; its first entry is not read.
+        d: The diagonal.
+        du: The upper diagonal; its last entry is not read.
+        b: The right side, a matrix, or a batch of them.
+        perturb_singular: Whether a small number is added to the diagonal of a singular system;
+            otherwise its x is NaN.
+
+    Returns:
+        x, of the shape of `b`.
 
     >>> z = jnp.zeros(2)
-    >>> lax.linalg.tridiagonal_solve(z, jnp.array([1., 2.]), z, jnp.array([[3.], [4.]]))
+    >>> lax.linalg.tridiagonal_solve(z, jnp.array([1.0, 2.0]), z, jnp.array([[3.0], [4.0]]))
     Array([[3.],
-           [2.]], dtype=float32)
-    """
+           [2.]], dtype=float32)"""
     xs = common.same_dtypes("tridiagonal_solve", [as_operand(v) for v in (dl, d, du, b)])
     return do.tridiagonal_solve(*xs, perturb_singular=perturb_singular)

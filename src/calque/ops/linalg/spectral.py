@@ -139,11 +139,21 @@ def eigh(
     subset_by_index: tuple[int, int] | None = None,
     implementation: EighImplementation | None = None,
 ) -> tuple[Any, Any]:
-    """The eigenvectors (columns) and eigenvalues, in ascending order, of a Hermitian matrix.
+    """Gives the eigenvectors and eigenvalues of a Hermitian matrix.
 
-    >>> lax.linalg.eigh(jnp.array([[2., 0.], [0., 1.]]))[1]
-    Array([1., 2.], dtype=float32)
-    """
+    Args:
+        x: The matrix, or a batch of them.
+        lower: Whether the lower triangle is read, where the input is not made symmetric.
+        symmetrize_input: Whether (x + x^H) / 2 is taken.
+        sort_eigenvalues: Whether eigenvalues come in ascending order; they always do.
+        subset_by_index: (first, after last) of the eigenvalues to give; None gives all.
+        implementation: An `EighImplementation`; LAPACK's is used with each.
+
+    Returns:
+        A pair: the eigenvectors as columns, and the eigenvalues.
+
+    >>> lax.linalg.eigh(jnp.array([[2.0, 0.0], [0.0, 1.0]]))[1]
+    Array([1., 2.], dtype=float32)"""
     x = as_operand(x)
     n = la.check_matrix("eigh", typeof(x), square=True)[1]
     subset = None if subset_by_index == (0, n) else subset_by_index
@@ -243,12 +253,21 @@ def eig(
     implementation: EigImplementation | None = None,
     use_magma: bool | None = None,
 ) -> list[Any]:
-    """The eigenvalues, and the left and right eigenvectors (columns of norm 1), of a square matrix:
-    complex.
+    """Gives the eigenvalues and eigenvectors of a square matrix, as complex numbers.
 
-    >>> lax.linalg.eig(jnp.array([[2., 0.], [0., 1.]]), compute_left_eigenvectors=False)[0]
-    Array([2.+0.j, 1.+0.j], dtype=complex64)
-    """
+    Args:
+        x: The matrix, or a batch of them.
+        compute_left_eigenvectors: Whether to give the left ones, as columns of norm 1.
+        compute_right_eigenvectors: Whether to give the right ones, likewise.
+        enable_eigvec_derivs: Whether eigenvectors may be differentiated.
+        implementation: An `EigImplementation`; LAPACK's is used with each.
+        use_magma: Speaks of a library for GPUs; it changes nothing here.
+
+    Returns:
+        A list: the eigenvalues, then the left and the right eigenvectors that were asked for.
+
+    >>> lax.linalg.eig(jnp.array([[2.0, 0.0], [0.0, 1.0]]), compute_left_eigenvectors=False)[0]
+    Array([2.+0.j, 1.+0.j], dtype=complex64)"""
     return do.eig(
         as_operand(x),
         compute_left_eigenvectors=compute_left_eigenvectors,
@@ -386,11 +405,20 @@ def svd(
     subset_by_index: tuple[int, int] | None = None,
     algorithm: SvdAlgorithm | None = None,
 ) -> Any:
-    """The singular value decomposition: (u, s, v^H), or only s, in descending order.
+    """Gives the singular value decomposition of a matrix.
 
-    >>> lax.linalg.svd(jnp.array([[0., 2.], [1., 0.]]), compute_uv=False)
-    Array([2., 1.], dtype=float32)
-    """
+    Args:
+        x: The matrix, or a batch of them.
+        full_matrices: Whether u and v are square.
+        compute_uv: Whether to give u and v at all.
+        subset_by_index: (first, after last) of the singular values to give; None gives all.
+        algorithm: An `SvdAlgorithm`; LAPACK's divide and conquer is used with each.
+
+    Returns:
+        A triple (u, s, v^H), or only s: the singular values, in descending order.
+
+    >>> lax.linalg.svd(jnp.array([[0.0, 2.0], [1.0, 0.0]]), compute_uv=False)
+    Array([2., 1.], dtype=float32)"""
     x = as_operand(x)
     _, m, n = la.check_matrix("svd", typeof(x))
     subset = None if subset_by_index == (0, min(m, n)) else subset_by_index

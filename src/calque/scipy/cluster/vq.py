@@ -9,13 +9,17 @@ __all__ = ["vq"]
 
 
 def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple[Array, Array]:
-    """For each observation (row of `obs`) the number of the nearest row of `code_book`, and how far
-    it is. Vectors stand for observations of one number. Values are not checked: nan gives nan,
-    whatever `check_finite`.
+    """The nearest of given vectors, for each observation.
 
-    >>> import calque.scipy.cluster.vq as cluster
-    >>> cluster.vq(jnp.array([0.5, 4.0]), jnp.array([0.0, 3.0]))
-    (Array([0, 1], dtype=int32), Array([0.5, 1. ], dtype=float32))"""
+    Args:
+        obs: observations, the rows of a matrix; a vector is observations of one number.
+        code_book: the vectors to choose from, rows too.
+        check_finite: has no effect: nan passes through.
+    Returns:
+        A pair: the number of the nearest vector, and the distance to it.
+
+    >>> scipy.cluster.vq.vq(jnp.array([[0.9, 0.0]]), jnp.array([[0.0, 0.0], [1.0, 0.0]]))[0]
+    Array([1], dtype=int32)"""
     obs, code_book = (
         jnp.asarray(x) for x in promote_inexact(*arrays("scipy.cluster.vq.vq", obs, code_book))
     )

@@ -22,21 +22,35 @@ __all__ = [
 
 
 def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
-    """The determinant. Nothing is overwritten, and nan passes through: the last two arguments are
-    SciPy's.
+    """The determinant.
 
-    >>> import calque.scipy.linalg as sl
-    >>> sl.det(jnp.array([[1.0, 2.0], [3.0, 4.0]]))
-    Array(-2., dtype=float32)"""
+    Args:
+        a: square matrices in the last two axes.
+        overwrite_a: has no effect: nothing is overwritten.
+        check_finite: has no effect: nan passes through.
+    Returns:
+        Floats or complex numbers.
+
+    >>> scipy.linalg.det(jnp.array([[1.0, 2.0], [3.0, 5.0]])).round(4)
+    Array(-1., dtype=float32)"""
     return jnp.linalg.det(a)
 
 
 def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
-    """The inverse of a square matrix.
+    """The inverse of square matrices.
 
-    >>> import calque.scipy.linalg as sl
-    >>> sl.inv(jnp.array([[2.0]]))
-    Array([[0.5]], dtype=float32)"""
+    Args:
+        a: matrices in the last two axes.
+        overwrite_a: has no effect: nothing is overwritten.
+        check_finite: has no effect: nan passes through.
+    Returns:
+        Matrices.
+    Differs from SciPy:
+        A singular matrix gives infinities or nan, no error.
+
+    >>> scipy.linalg.inv(jnp.array([[2.0, 0.0], [0.0, 4.0]]))
+    Array([[0.5 , 0.  ],
+           [0.  , 0.25]], dtype=float32)"""
     return jnp.linalg.inv(a)
 
 
@@ -48,12 +62,20 @@ def svd(
     check_finite: bool = True,
     lapack_driver: str = "gesdd",
 ) -> Array | tuple[Array, ...]:
-    """(u, s, v^H) with s in descending order, or only s. LAPACK's divide and conquer serves for
-    both values of `lapack_driver`.
+    """Matrices as products of an orthonormal `u`, a diagonal `s` and an orthonormal `vh`.
 
-    >>> import calque.scipy.linalg as sl
-    >>> sl.svd(jnp.array([[0.0, 2.0], [1.0, 0.0]]), compute_uv=False)
-    Array([2., 1.], dtype=float32)"""
+    Args:
+        a: matrices in the last two axes, m by n.
+        full_matrices: whether u is m by m and vh n by n, rather than as large as the smaller size.
+        compute_uv: whether u and vh are returned.
+        overwrite_a: has no effect: nothing is overwritten.
+        check_finite: has no effect: nan passes through.
+        lapack_driver: "gesdd" or "gesvd": divide and conquer serves for both.
+    Returns:
+        A tuple u, s, vh, s descending; only s without `compute_uv`.
+
+    >>> scipy.linalg.svd(jnp.array([[3.0, 0.0], [0.0, 4.0]]), compute_uv=False)
+    Array([4., 3.], dtype=float32)"""
     if lapack_driver not in ("gesdd", "gesvd"):
         raise ValueError(f"svd: lapack_driver must be 'gesdd' or 'gesvd', got {lapack_driver!r}")
     a = matrices("svd", jnp.asarray(a))
@@ -66,13 +88,21 @@ def svd(
 def lu(
     a: ArrayLike, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Array, ...]:
-    """p, l and u with a = p l u; with `permute_l`, p l and u.
+    """Matrices as products of a permutation `p`, a lower triangular `l` and an upper triangular
+    `u`.
 
-    >>> import calque.scipy.linalg as sl
-    >>> p, l, u = sl.lu(jnp.array([[1.0, 2.0], [2.0, 2.0]]))
-    >>> p @ l @ u
-    Array([[1., 2.],
-           [2., 2.]], dtype=float32)"""
+    Args:
+        a: matrices in the last two axes.
+        permute_l: whether p and l are returned as their product.
+        overwrite_a: has no effect: nothing is overwritten.
+        check_finite: has no effect: nan passes through.
+    Returns:
+        A tuple p, l, u; with `permute_l` p l and u.
+
+    >>> p, l, u = scipy.linalg.lu(jnp.array([[0.0, 1.0], [2.0, 0.0]]))
+    >>> u
+    Array([[2., 0.],
+           [0., 1.]], dtype=float32)"""
     a = matrices("lu", jnp.asarray(a))
     m, n = a.shape[-2:]
     k = min(m, n)
@@ -91,12 +121,21 @@ def qr(
     pivoting: bool = False,
     check_finite: bool = True,
 ) -> tuple[Array, ...]:
-    """q and r with a = q r, and with pivoting the order of columns p for which a[:, p] = q r.
-    Modes: "full", "economic", "r" (without q).
+    """Matrices as products of `q` with orthonormal columns and an upper triangular `r`.
 
-    >>> import calque.scipy.linalg as sl
-    >>> [v.shape for v in sl.qr(jnp.ones((3, 2)))]
-    [(3, 3), (3, 2)]"""
+    Args:
+        a: matrices in the last two axes, m by n.
+        overwrite_a: has no effect: nothing is overwritten.
+        lwork: has no effect: the work space is found.
+        mode: "full" gives q m by m and r m by n, "economic" only as large as the smaller size, "r"
+            only r.
+        pivoting: whether columns are put in order first.
+        check_finite: has no effect: nan passes through.
+    Returns:
+        A tuple q, r, without q for "r"; with `pivoting` also the order of the columns.
+
+    >>> [x.shape for x in scipy.linalg.qr(jnp.ones((3, 2)), mode="economic")]
+    [(3, 2), (2, 2)]"""
     if mode not in ("full", "economic", "r"):
         raise ValueError(f"Unsupported QR decomposition mode '{mode}'")
     a = matrices("qr", jnp.asarray(a))
@@ -113,12 +152,21 @@ def qr_multiply(
     overwrite_a: bool = False,
     overwrite_c: bool = False,
 ) -> tuple[Array, ...]:
-    """c q (mode "right") or q c (mode "left") and r, for a = q r with the reduced q, or its
-    conjugate; with pivoting also the order of columns.
+    """The product of a matrix with the orthonormal factor of another.
 
-    >>> import calque.scipy.linalg as sl
-    >>> [v.shape for v in sl.qr_multiply(jnp.ones((3, 2)), jnp.ones((5, 3)))]
-    [(5, 2), (2, 2)]"""
+    Args:
+        a: a matrix, factored as q r with the reduced q.
+        c: the matrix to multiply; a vector is a row or a column.
+        mode: "right" is `c @ q`, "left" is `q @ c`.
+        pivoting: whether columns of `a` are put in order first.
+        conjugate: whether q is conjugated.
+        overwrite_a, overwrite_c: have no effect: nothing is overwritten.
+    Returns:
+        A pair: the product and r; with `pivoting` also the order of the columns.
+
+    >>> product, r = scipy.linalg.qr_multiply(jnp.eye(2), jnp.ones((1, 2)))
+    >>> jnp.abs(product)
+    Array([[1., 1.]], dtype=float32)"""
     if mode not in ("right", "left"):
         raise ValueError(f"mode must be 'right' or 'left', got {mode!r}")
     a, c = (jnp.asarray(v) for v in promote_inexact(jnp.asarray(a), jnp.asarray(c)))
@@ -164,13 +212,22 @@ def eigh(
     type: int = 1,
     check_finite: bool = True,
 ) -> Array | tuple[Array, ...]:
-    """The eigenvalues w, ascending, and eigenvectors v (columns) of a Hermitian matrix: a v = v w.
-    With a positive-definite `b`: a v = b v w (type 1), a b v = v w (type 2) or b a v = v w (type
-    3). `eigvals` = (first, last) selects by number.
+    """The eigenvalues and eigenvectors of Hermitian matrices, or of pairs of them.
 
-    >>> import calque.scipy.linalg as sl
-    >>> sl.eigh(jnp.diag(jnp.array([2.0, 8.0])), jnp.diag(jnp.array([2.0, 4.0])),
-    ...     eigvals_only=True).round(4)
+    Args:
+        a: matrices in the last two axes.
+        b: positive-definite matrices for a generalised problem; None is the identity.
+        lower: whether the lower triangle is read rather than the upper.
+        eigvals_only: whether eigenvectors are left out.
+        overwrite_a, overwrite_b: have no effect: nothing is overwritten.
+        turbo: has no effect.
+        eigvals: a pair (first, last) of numbers: only these; None is all.
+        type: with `b`, 1 is `a v = b v w`, 2 is `a b v = v w`, 3 is `b a v = v w`.
+        check_finite: has no effect: nan passes through.
+    Returns:
+        A pair: eigenvalues, ascending, and eigenvectors as columns; or only the eigenvalues.
+
+    >>> scipy.linalg.eigh(jnp.array([[2.0, 0.0], [0.0, 1.0]]), eigvals_only=True)
     Array([1., 2.], dtype=float32)"""
     if type not in (1, 2, 3):
         raise ValueError(f"eigh: type must be 1, 2 or 3, got {type!r}")
@@ -223,13 +280,23 @@ def eigh_tridiagonal(
     tol: float | None = None,
     key: ArrayLike | None = None,
 ) -> Array | tuple[Array, ...]:
-    """The eigenvalues, ascending, and eigenvectors of the Hermitian matrix with the diagonal `d`
-    and `e` above it: all (select="a"), or those numbered select_range[0] to select_range[1]
-    (select="i"). LAPACK finds them to rounding, within any `tol`, and needs no `key`.
+    """The eigenvalues and eigenvectors of a Hermitian matrix with three diagonals.
 
-    >>> import calque.scipy.linalg as sl
-    >>> sl.eigh_tridiagonal(jnp.array([2.0, 2.0]), jnp.array([1.0]), eigvals_only=True)
-    Array([1., 3.], dtype=float32)"""
+    Args:
+        d: its diagonal.
+        e: the diagonal next to it.
+        eigvals_only: whether eigenvectors are left out.
+        select: "a" is all, "i" those numbered as `select_range` says.
+        select_range: a pair (first, last), for "i".
+        tol: has no effect: they are as precise as the dtype.
+        key: has no effect: nothing is drawn.
+    Returns:
+        A pair: eigenvalues, ascending, and eigenvectors as columns; or only the eigenvalues.
+    Differs from SciPy:
+        `select="v"`, by value, is refused.
+
+    >>> scipy.linalg.eigh_tridiagonal(jnp.array([2.0, 1.0]), jnp.array([0.0]), eigvals_only=True)
+    Array([1., 2.], dtype=float32)"""
     d, e = jnp.asarray(d), jnp.asarray(e)
     if d.dtype != e.dtype:
         raise TypeError(
@@ -283,12 +350,20 @@ def _selection(n: int, select: str, select_range: tuple[float, float] | None) ->
 def hessenberg(
     a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> Array | tuple[Array, Array]:
-    """h with zeros below its first subdiagonal, and with `calc_q` also the unitary q, for which a =
-    q h q^H.
+    """Matrices as products `q h q^H` with a unitary q, and an h with zeros below its first
+    subdiagonal.
 
-    >>> import calque.scipy.linalg as sl
-    >>> [v.shape for v in sl.hessenberg(jnp.ones((3, 3)), calc_q=True)]
-    [(3, 3), (3, 3)]"""
+    Args:
+        a: square matrices in the last two axes.
+        calc_q: whether q is returned too.
+        overwrite_a: has no effect: nothing is overwritten.
+        check_finite: has no effect: nan passes through.
+    Returns:
+        h, or a pair h, q.
+
+    >>> scipy.linalg.hessenberg(jnp.array([[1.0, 2.0], [3.0, 4.0]]))
+    Array([[1., 2.],
+           [3., 4.]], dtype=float32)"""
     a = square("hessenberg", a)
     n = a.shape[-1]
     h, taus = lax_linalg.hessenberg(a)
@@ -302,13 +377,19 @@ def hessenberg(
 
 
 def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
-    """t and the unitary z with a = z t z^H, where t is upper triangular, but for blocks of two rows
-    in the real form of a real matrix.
+    """A matrix as the product `z t z^H` of a unitary z and an upper triangular t.
 
-    >>> import calque.scipy.linalg as sl
-    >>> sl.schur(jnp.array([[0.0, 1.0], [-1.0, 0.0]]))[0]
-    Array([[ 0.,  1.],
-           [-1.,  0.]], dtype=float32)"""
+    Args:
+        a: a square matrix.
+        output: "real" keeps a real matrix real, with blocks of two rows on the diagonal of t for
+            pairs of complex eigenvalues; "complex" makes t triangular.
+    Returns:
+        A pair t, z.
+
+    >>> t, z = scipy.linalg.schur(jnp.array([[1.0, 2.0], [0.0, 3.0]]))
+    >>> t
+    Array([[1., 2.],
+           [0., 3.]], dtype=float32)"""
     if output not in ("real", "complex"):
         raise ValueError(
             f"Expected 'output' to be either 'real' or 'complex', got output={output!r}."
@@ -319,12 +400,18 @@ def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
 
 
 def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Array, Array]:
-    """The complex Schur form from the real one: t upper triangular with z t z^H = Z T Z^T.
+    """The complex Schur form from the real one.
 
-    >>> import calque.scipy.linalg as sl
-    >>> t, z = sl.rsf2csf(*sl.schur(jnp.array([[0.0, 1.0], [-1.0, 0.0]])))
-    >>> t.dtype, bool(abs(t[1, 0]) < 1e-6)
-    (dtype('complex64'), True)"""
+    Args:
+        T: the real form.
+        Z: the orthogonal matrix that belongs to it.
+        check_finite: has no effect: nan passes through.
+    Returns:
+        A pair t, z: t upper triangular, with `z t z^H = Z T Z^T`.
+
+    >>> t, z = scipy.linalg.rsf2csf(jnp.array([[1.0, 2.0], [0.0, 3.0]]), jnp.eye(2))
+    >>> t.dtype.name
+    'complex64'"""
     T, Z = (jnp.asarray(x) for x in promote_inexact(jnp.asarray(T), jnp.asarray(Z)))
     for name, x in (("T", T), ("Z", Z)):
         if x.ndim < 2 or x.shape[-1] != x.shape[-2]:

@@ -36,11 +36,16 @@ def _pade(degree: int) -> list[float]:
 
 
 def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 16) -> Array:
-    """The exponential of a matrix, by scaling, a Pade approximant, and squaring; nan where more
-    than `max_squarings` are needed.
+    """The exponential of square matrices.
 
-    >>> import calque.scipy.linalg as sl
-    >>> sl.expm(jnp.zeros((2, 2)))
+    Args:
+        A: matrices in the last two axes.
+        upper_triangular: a promise that they are upper triangular, which is quicker.
+        max_squarings: how many squarings are allowed; where more are needed the result is nan.
+    Returns:
+        Matrices.
+
+    >>> scipy.linalg.expm(jnp.zeros((2, 2)))
     Array([[1., 0.],
            [0., 1.]], dtype=float32)"""
     A = jnp.asarray(A)
@@ -99,12 +104,19 @@ def _squared(x: Any, turns: Any) -> Any:
 def expm_frechet(
     A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: bool = True
 ) -> Array | tuple[Array, Array]:
-    """The exponential of A and its derivative in the direction E, or only that. `method`, a choice
-    in SciPy, makes no difference.
+    """The exponential of a matrix and its derivative in a direction.
 
-    >>> import calque.scipy.linalg as sl
-    >>> sl.expm_frechet(jnp.zeros((1, 1)), jnp.ones((1, 1)), compute_expm=False)
-    Array([[1.]], dtype=float32)"""
+    Args:
+        A: a square matrix.
+        E: the direction, a matrix of the same shape.
+        method: has no effect.
+        compute_expm: whether the exponential is returned too.
+    Returns:
+        A pair: the exponential and the derivative; or the derivative.
+
+    >>> scipy.linalg.expm_frechet(jnp.zeros((2, 2)), jnp.eye(2), compute_expm=False)
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)"""
     if method not in (None, "SPS", "blockEnlarge"):
         raise ValueError(
             f"expm_frechet: method must be None, 'SPS' or 'blockEnlarge', got {method!r}"
@@ -128,11 +140,17 @@ def expm_frechet(
 
 
 def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
-    """The principal square root of a matrix, complex; nan where there is none. Not split into
-    blocks: `blocksize` must be 1.
+    """The principal square root of a matrix.
 
-    >>> import calque.scipy.linalg as sl
-    >>> sl.sqrtm(jnp.array([[4.0, 0.0], [0.0, 9.0]])).real
+    Args:
+        A: a square matrix.
+        blocksize: must be 1: it is not computed by blocks.
+    Returns:
+        A complex matrix; nan where there is no root.
+    Differs from SciPy:
+        The result is complex also where the root is real.
+
+    >>> scipy.linalg.sqrtm(jnp.array([[4.0, 0.0], [0.0, 9.0]])).real
     Array([[2., 0.],
            [0., 3.]], dtype=float32)"""
     if blocksize > 1:
@@ -195,14 +213,20 @@ def _sqrtm_triangular(t: Any) -> Any:
 
 
 def funm(A: ArrayLike, func: Callable[[Any], Any], disp: bool = True) -> Any:
-    """The function of a matrix that takes its eigenvalues to `func` of them, complex; with
-    disp=False also an estimate of the error. By Parlett's recurrence, which needs distinct
-    eigenvalues.
+    """A function of a matrix.
 
-    >>> import calque.scipy.linalg as sl
-    >>> sl.funm(jnp.array([[1.0, 0.0], [0.0, 4.0]]), jnp.sqrt).real
+    Args:
+        A: a square matrix, whose eigenvalues differ.
+        func: the function, of arrays of complex numbers.
+        disp: whether only the result is returned.
+    Returns:
+        A complex matrix; without `disp` a pair of it and an estimate of the error.
+    Differs from SciPy:
+        There is no printed warning about the error.
+
+    >>> scipy.linalg.funm(jnp.array([[1.0, 0.0], [0.0, 2.0]]), jnp.square).real
     Array([[1., 0.],
-           [0., 2.]], dtype=float32)"""
+           [0., 4.]], dtype=float32)"""
     A = jnp.asarray(A)
     if A.ndim != 2 or A.shape[0] != A.shape[1]:
         raise ValueError("expected square array_like input")
@@ -253,14 +277,24 @@ def polar(
     eps: float | None = None,
     max_iterations: int | None = None,
 ) -> tuple[Array, Array]:
-    """The unitary u and the positive semidefinite p with a = u p (side="right") or a = p u
-    (side="left"). Methods: "qdwh", an iteration of at most `max_iterations` turns that stops at a
-    change below `eps`, and "svd".
+    """A matrix as the product of a unitary and a positive semidefinite one.
 
-    >>> import calque.scipy.linalg as sl
-    >>> sl.polar(jnp.array([[0.0, -2.0], [3.0, 0.0]]), method="svd")[1]
-    Array([[3., 0.],
-           [0., 2.]], dtype=float32)"""
+    Args:
+        a: a matrix.
+        side: "right" is `u p`, "left" is `p u`.
+        method: "qdwh", an iteration, for wide matrices on the left and others on the right; or
+            "svd".
+        eps: at which change the iteration stops; None is the precision of the dtype.
+        max_iterations: how many turns it may take; None is enough.
+    Returns:
+        A pair u, p.
+    Differs from SciPy:
+        `method`, `eps` and `max_iterations` are not in SciPy.
+
+    >>> u, p = scipy.linalg.polar(jnp.array([[2.0, 0.0], [0.0, 3.0]]), method="svd")
+    >>> p.round(3) + 0.0
+    Array([[2., 0.],
+           [0., 3.]], dtype=float32)"""
     a = jnp.asarray(a)
     if a.ndim < 2:
         raise ValueError("The input `a` must be at least a 2-D array.")

@@ -36,14 +36,18 @@ def _row_and_column(m: int, n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
-    """The matrix with the first column `c` and the first row `r` (the conjugate of c if it is not
-    given), constant along diagonals.
+    """The matrix that is constant along its diagonals.
 
-    >>> import calque.scipy.linalg as sl
-    >>> sl.toeplitz(jnp.array([1, 2, 3]), jnp.array([1, 5]))
-    Array([[1, 5],
-           [2, 1],
-           [3, 2]], dtype=int32)"""
+    Args:
+        c: its first column.
+        r: its first row, whose first element is not used; None is the conjugate of `c`.
+    Returns:
+        A matrix. Further axes of `c` and `r` come first.
+
+    >>> scipy.linalg.toeplitz(jnp.array([1, 2, 3]))
+    Array([[1, 2, 3],
+           [2, 1, 2],
+           [3, 2, 1]], dtype=int32)"""
     if r is None:
         c = jnp.atleast_1d(array_of("toeplitz", c))
         r = jnp.conj(c)
@@ -57,14 +61,18 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
 
 
 def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
-    """The matrix with the first column `c` and the last row `r` (zeros if it is not given),
-    constant along anti-diagonals.
+    """The matrix that is constant along its anti-diagonals.
 
-    >>> import calque.scipy.linalg as sl
-    >>> sl.hankel(jnp.array([1, 2, 3]), jnp.array([9, 4]))
-    Array([[1, 2],
-           [2, 3],
-           [3, 4]], dtype=int32)"""
+    Args:
+        c: its first column.
+        r: its last row, whose first element is not used; None is zeros.
+    Returns:
+        A matrix.
+
+    >>> scipy.linalg.hankel(jnp.array([1, 2, 3]))
+    Array([[1, 2, 3],
+           [2, 3, 0],
+           [3, 0, 0]], dtype=int32)"""
     c = array_of("hankel", c)
     r = jnp.zeros_like(c) if r is None else array_of("hankel", r)
     for name, v in (("c", c), ("r", r)):
@@ -77,10 +85,14 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
 
 
 def circulant(c: ArrayLike) -> Array:
-    """The matrix whose columns are `c`, each turned one place further than the last.
+    """The matrix whose columns are one vector, each turned one place further.
 
-    >>> import calque.scipy.linalg as sl
-    >>> sl.circulant(jnp.array([1, 2, 3]))
+    Args:
+        c: the first column.
+    Returns:
+        A square matrix.
+
+    >>> scipy.linalg.circulant(jnp.array([1, 2, 3]))
     Array([[1, 3, 2],
            [2, 1, 3],
            [3, 2, 1]], dtype=int32)"""
@@ -93,10 +105,14 @@ def circulant(c: ArrayLike) -> Array:
 
 
 def fiedler(a: ArrayLike) -> Array:
-    """The matrix of |a[i] - a[j]|.
+    """The matrix of the distances between numbers.
 
-    >>> import calque.scipy.linalg as sl
-    >>> sl.fiedler(jnp.array([1, 4]))
+    Args:
+        a: the numbers, a vector.
+    Returns:
+        A symmetric matrix with the elements `abs(a[i] - a[j])`.
+
+    >>> scipy.linalg.fiedler(jnp.array([1, 4]))
     Array([[0, 3],
            [3, 0]], dtype=int32)"""
     a = jnp.atleast_1d(array_of("fiedler", a))
@@ -104,11 +120,15 @@ def fiedler(a: ArrayLike) -> Array:
 
 
 def leslie(f: Any, s: ArrayLike) -> Array:
-    """The matrix with the fertilities `f` in its first row and the rates of survival `s` below its
-    diagonal.
+    """The matrix of Leslie's model of a population.
 
-    >>> import calque.scipy.linalg as sl
-    >>> sl.leslie(jnp.array([0.0, 2.0]), jnp.array([0.5]))
+    Args:
+        f: the fertility of each age, the first row.
+        s: the rate of survival to the next age, below the diagonal; one less.
+    Returns:
+        A square matrix.
+
+    >>> scipy.linalg.leslie(jnp.array([0.0, 2.0]), jnp.array([0.5]))
     Array([[0. , 2. ],
            [0.5, 0. ]], dtype=float32)"""
     f, s = (jnp.atleast_1d(v) for v in promote_dtypes(*arrays("leslie", f, s)))
@@ -135,11 +155,14 @@ def _below_row(row: Any, diagonal: Any) -> Any:
 
 
 def companion(a: ArrayLike) -> Array:
-    """The companion matrix of the polynomial with the coefficients `a`, the highest power first:
-    its eigenvalues are the roots.
+    """The companion matrix of a polynomial, whose eigenvalues are its roots.
 
-    >>> import calque.scipy.linalg as sl
-    >>> sl.companion(jnp.array([2.0, -6.0, 4.0]))
+    Args:
+        a: the coefficients, the highest power first.
+    Returns:
+        A square matrix.
+
+    >>> scipy.linalg.companion(jnp.array([1.0, -3.0, 2.0]))
     Array([[ 3., -2.],
            [ 1.,  0.]], dtype=float32)"""
     a = jnp.atleast_1d(promote_inexact(array_of("companion", a))[0])
@@ -152,13 +175,16 @@ def companion(a: ArrayLike) -> Array:
 
 
 def fiedler_companion(a: ArrayLike) -> Array:
-    """A companion matrix with five diagonals, of the polynomial with the coefficients `a`, the
-    highest power first.
+    """A companion matrix of a polynomial with five diagonals.
 
-    >>> import calque.scipy.linalg as sl
-    >>> sl.fiedler_companion(jnp.array([1.0, -16.0, 86.0]))
-    Array([[ 16., -86.],
-           [  1.,   0.]], dtype=float32)"""
+    Args:
+        a: the coefficients, the highest power first.
+    Returns:
+        A square matrix, whose eigenvalues are the roots.
+
+    >>> scipy.linalg.fiedler_companion(jnp.array([1.0, -3.0, 2.0]))
+    Array([[ 3., -2.],
+           [ 1.,  0.]], dtype=float32)"""
     a = jnp.atleast_1d(promote_inexact(array_of("fiedler_companion", a))[0])
     n = a.shape[-1] - 1
     if n < 0:
@@ -204,10 +230,16 @@ def _fiedler_places(n: int) -> np.ndarray:
 
 
 def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
-    """The matrix whose product with a vector v of `n` elements is jnp.convolve(a, v, mode).
+    """The matrix whose product with a vector is its convolution with another.
 
-    >>> import calque.scipy.linalg as sl
-    >>> sl.convolution_matrix(jnp.array([1, 2]), 2)
+    Args:
+        a: the other vector.
+        n: how many elements the vector has.
+        mode: "full", "same" or "valid", as of `jnp.convolve`.
+    Returns:
+        A matrix with `n` columns.
+
+    >>> scipy.linalg.convolution_matrix(jnp.array([1, 2]), 2)
     Array([[1, 0],
            [2, 1],
            [0, 2]], dtype=int32)"""
@@ -233,12 +265,16 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
 
 
 def block_diag(*arrs: ArrayLike) -> Array:
-    """The matrices along the diagonal of a larger one, zeros elsewhere; vectors count as rows.
+    """Matrices along the diagonal of a larger one.
 
-    >>> import calque.scipy.linalg as sl
-    >>> sl.block_diag(jnp.ones((1, 2)), 3.0)
-    Array([[1., 1., 0.],
-           [0., 0., 3.]], dtype=float32)"""
+    Args:
+        *arrs: the matrices; a vector counts as a row.
+    Returns:
+        A matrix, zero elsewhere.
+
+    >>> scipy.linalg.block_diag(jnp.array([[1, 2]]), jnp.array([[3]]))
+    Array([[1, 2, 0],
+           [0, 0, 3]], dtype=int32)"""
     if not arrs:
         arrs = (jnp.zeros((1, 0)),)
     blocks = arrays("block_diag", *arrs)
@@ -270,11 +306,16 @@ def _constant(value: np.ndarray, dtype: Any = float) -> Any:
 
 
 def hilbert(n: int) -> Array:
-    """The matrix of 1 / (i + j + 1).
+    """Hilbert's matrix, with the elements `1 / (i + j + 1)`.
 
-    >>> import calque.scipy.linalg as sl
-    >>> sl.hilbert(2)[0]
-    Array([1. , 0.5], dtype=float32)"""
+    Args:
+        n: the size.
+    Returns:
+        A square matrix.
+
+    >>> scipy.linalg.hilbert(2)
+    Array([[1.        , 0.5       ],
+           [0.5       , 0.33333334]], dtype=float32)"""
     if operator.index(n) < 0:
         raise TypeError(f"hilbert: n must not be negative, got {n}")
     i, j = _row_and_column(n, n)
@@ -282,10 +323,16 @@ def hilbert(n: int) -> Array:
 
 
 def invhilbert(n: int) -> Array:
-    """The inverse of `hilbert(n)`, whose elements are whole.
+    """The inverse of Hilbert's matrix.
 
-    >>> import calque.scipy.linalg as sl
-    >>> sl.invhilbert(2)
+    Args:
+        n: the size.
+    Returns:
+        A square matrix of whole numbers, as floats.
+    Differs from SciPy:
+        There is no `exact`.
+
+    >>> scipy.linalg.invhilbert(2)
     Array([[ 4., -6.],
            [-6., 12.]], dtype=float32)"""
     n = _size(n)
@@ -311,13 +358,20 @@ def _binomials(n: int) -> np.ndarray:
 
 
 def pascal(n: int, kind: str | None = None) -> Array:
-    """Pascal's triangle as a lower or an upper triangular matrix, or their product ("symmetric").
+    """Pascal's triangle as a matrix.
 
-    >>> import calque.scipy.linalg as sl
-    >>> sl.pascal(3, "lower")
-    Array([[1., 0., 0.],
-           [1., 1., 0.],
-           [1., 2., 1.]], dtype=float32)"""
+    Args:
+        n: the size.
+        kind: "symmetric" (as None), "lower" or "upper".
+    Returns:
+        A square matrix of whole numbers, as floats.
+    Differs from SciPy:
+        There is no `exact`.
+
+    >>> scipy.linalg.pascal(3)
+    Array([[1., 1., 1.],
+           [1., 2., 3.],
+           [1., 3., 6.]], dtype=float32)"""
     kind = "symmetric" if kind is None else kind
     if kind not in _KINDS:
         raise ValueError(f"Expected kind to be on of: {_KINDS}; got {kind}")
@@ -335,10 +389,18 @@ def pascal(n: int, kind: str | None = None) -> Array:
 def invpascal(n: int, kind: str | None = None) -> Array:
     """The inverse of `pascal(n, kind)`.
 
-    >>> import calque.scipy.linalg as sl
-    >>> sl.invpascal(2)
-    Array([[ 2., -1.],
-           [-1.,  1.]], dtype=float32)"""
+    Args:
+        n: the size.
+        kind: "symmetric" (as None), "lower" or "upper".
+    Returns:
+        A square matrix of whole numbers, as floats.
+    Differs from SciPy:
+        There is no `exact`.
+
+    >>> scipy.linalg.invpascal(3, "lower")
+    Array([[ 1.,  0.,  0.],
+           [-1.,  1.,  0.],
+           [ 1., -2.,  1.]], dtype=float32)"""
     kind = "symmetric" if kind is None else kind
     if kind not in _KINDS:
         raise ValueError(f"Expected kind to be one of: {_KINDS}; got {kind}")
@@ -350,12 +412,16 @@ def invpascal(n: int, kind: str | None = None) -> Array:
 
 
 def helmert(n: int, full: bool = False) -> Array:
-    """Helmert's matrix with orthonormal rows that sum to zero; with `full`, the constant row comes
-    first.
+    """Helmert's matrix, whose rows are orthonormal and add up to 0.
 
-    >>> import calque.scipy.linalg as sl
-    >>> sl.helmert(2, full=True).shape
-    (2, 2)"""
+    Args:
+        n: the number of columns.
+        full: whether the constant row is there as well, as the first.
+    Returns:
+        A matrix.
+
+    >>> scipy.linalg.helmert(2).round(3)
+    Array([[ 0.707, -0.707]], dtype=float32)"""
     n = operator.index(n)
     if n < 1:
         raise ValueError(f"n must be a positive integer; got {n}.")
@@ -367,10 +433,15 @@ def helmert(n: int, full: bool = False) -> Array:
 
 
 def hadamard(n: int, dtype: DTypeLike = int) -> Array:
-    """Hadamard's matrix of 1 and -1, for a size that is a power of 2.
+    """Hadamard's matrix of 1 and -1, whose rows are orthogonal.
 
-    >>> import calque.scipy.linalg as sl
-    >>> sl.hadamard(2)
+    Args:
+        n: the size, a power of 2.
+        dtype: of the elements.
+    Returns:
+        A square matrix.
+
+    >>> scipy.linalg.hadamard(2)
     Array([[ 1,  1],
            [ 1, -1]], dtype=int32)"""
     if n < 1 or n != int(n) or int(n) & (int(n) - 1):
@@ -382,10 +453,16 @@ def hadamard(n: int, dtype: DTypeLike = int) -> Array:
 
 
 def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> Array:
-    """The matrix of the discrete Fourier transform, divided by sqrt(n) ("sqrtn") or n ("n").
+    """The matrix of the discrete Fourier transform.
 
-    >>> import calque.scipy.linalg as sl
-    >>> sl.dft(2).real
+    Args:
+        n: the size.
+        scale: what it is divided by: "sqrtn", "n", or None for nothing.
+        dtype: of the elements, complex; None is the default one.
+    Returns:
+        A square matrix.
+
+    >>> scipy.linalg.dft(2).real.round(3)
     Array([[ 1.,  1.],
            [ 1., -1.]], dtype=float32)"""
     if scale not in (None, "sqrtn", "n"):

@@ -79,13 +79,22 @@ def solve_triangular(
     debug: Any = None,
     check_finite: bool = True,
 ) -> Array:
-    """The solution of op(a) x = b where only one triangle of `a` is read; op is nothing (0, "N"),
-    the transpose (1, "T") or the adjoint (2, "C"). Nothing is overwritten, and nan passes through:
-    the last three arguments are SciPy's.
+    """The solution `x` of linear equations with a triangular matrix.
 
-    >>> import calque.scipy.linalg as sl
-    >>> sl.solve_triangular(jnp.array([[2.0, 0.0], [1.0, 4.0]]), jnp.array([2.0, 5.0]), lower=True)
-    Array([1., 1.], dtype=float32)"""
+    Args:
+        a: square matrices in the last two axes, of which one triangle is read.
+        b: a vector, or matrices of right sides as columns.
+        trans: 0 or "N" is `a x = b`, 1 or "T" takes the transpose of `a`, 2 or "C" the adjoint.
+        lower: whether the lower triangle is read rather than the upper.
+        unit_diagonal: whether the diagonal counts as ones.
+        overwrite_b: has no effect: nothing is overwritten.
+        debug: has no effect.
+        check_finite: has no effect: nan passes through.
+    Returns:
+        `x`, in the shape of `b`.
+
+    >>> scipy.linalg.solve_triangular(jnp.array([[2.0, 0.0], [0.0, 4.0]]), jnp.array([2.0, 8.0]))
+    Array([1., 2.], dtype=float32)"""
     if trans not in _TRANSPOSITIONS:
         raise ValueError(
             f"Invalid 'trans' value {trans}: solve_triangular takes 0, 1, 2, 'N', 'T' or 'C'"
@@ -101,11 +110,19 @@ def solve_triangular(
 def cholesky(
     a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> Array:
-    """The upper triangular factor U of U^H U (or L of L L^H), from that triangle of a
-    positive-definite matrix; nan if it is not one.
+    """The Cholesky factor of positive-definite matrices.
 
-    >>> import calque.scipy.linalg as sl
-    >>> sl.cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]]))
+    Args:
+        a: matrices in the last two axes, of which one triangle is read.
+        lower: whether L of `L L^H` is returned, rather than U of `U^H U`.
+        overwrite_a: has no effect: nothing is overwritten.
+        check_finite: has no effect: nan passes through.
+    Returns:
+        Triangular matrices.
+    Differs from SciPy:
+        A matrix that is not positive-definite gives nan, no error.
+
+    >>> scipy.linalg.cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]]))
     Array([[2., 1.],
            [0., 2.]], dtype=float32)"""
     a = square("cholesky", a)
@@ -116,10 +133,18 @@ def cholesky(
 def cho_factor(
     a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Array, bool]:
-    """The Cholesky factor and which triangle it is, for `cho_solve`.
+    """The Cholesky factor of a positive-definite matrix, for `cho_solve`.
 
-    >>> import calque.scipy.linalg as sl
-    >>> sl.cho_solve(sl.cho_factor(jnp.array([[4.0, 2.0], [2.0, 5.0]])), jnp.array([6.0, 7.0]))
+    Args:
+        a: matrices in the last two axes, of which one triangle is read.
+        lower: whether that is the lower one.
+        overwrite_a: has no effect: nothing is overwritten.
+        check_finite: has no effect: nan passes through.
+    Returns:
+        A pair: the factor, and `lower`.
+
+    >>> factor = scipy.linalg.cho_factor(jnp.array([[4.0, 0.0], [0.0, 9.0]]))
+    >>> scipy.linalg.cho_solve(factor, jnp.array([4.0, 9.0]))
     Array([1., 1.], dtype=float32)"""
     return cholesky(a, lower=lower), lower
 
@@ -130,10 +155,18 @@ def cho_solve(
     overwrite_b: bool = False,
     check_finite: bool = True,
 ) -> Array:
-    """The solution of a x = b, given what `cho_factor` made of `a`.
+    """The solution `x` of `a x = b`, from the factor of `a`.
 
-    >>> import calque.scipy.linalg as sl
-    >>> sl.cho_solve((jnp.array([[2.0, 0.0], [0.0, 1.0]]), True), jnp.array([4.0, 1.0]))
+    Args:
+        c_and_lower: what `cho_factor` returned.
+        b: a vector, or matrices of right sides as columns.
+        overwrite_b: has no effect: nothing is overwritten.
+        check_finite: has no effect: nan passes through.
+    Returns:
+        `x`, in the shape of `b`.
+
+    >>> factor = scipy.linalg.cho_factor(jnp.array([[4.0, 0.0], [0.0, 9.0]]))
+    >>> scipy.linalg.cho_solve(factor, jnp.array([4.0, 9.0]))
     Array([1., 1.], dtype=float32)"""
     c, lower = c_and_lower
     c, b, vector = _fitted("jax.scipy.linalg.cho_solve", c, b)
@@ -152,11 +185,20 @@ def _cho_solve(c: Any, lower: bool, b: Any) -> Any:
 def lu_factor(
     a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Array, Array]:
-    """The LU factors of a matrix in one matrix, and the exchanges of rows, for `lu_solve`.
+    """The LU factors of square matrices, for `lu_solve`.
 
-    >>> import calque.scipy.linalg as sl
-    >>> sl.lu_factor(jnp.array([[1.0, 2.0], [2.0, 2.0]]))[1]
-    Array([1, 1], dtype=int32)"""
+    Args:
+        a: matrices in the last two axes.
+        overwrite_a: has no effect: nothing is overwritten.
+        check_finite: has no effect: nan passes through.
+    Returns:
+        A pair: both factors in one matrix, and with which row each row was exchanged.
+    Differs from SciPy:
+        A singular matrix makes no warning.
+
+    >>> factors = scipy.linalg.lu_factor(jnp.array([[0.0, 1.0], [2.0, 0.0]]))
+    >>> scipy.linalg.lu_solve(factors, jnp.array([3.0, 4.0]))
+    Array([2., 3.], dtype=float32)"""
     factors, pivots, _ = lax_linalg.lu(matrices("lu_factor", jnp.asarray(a)))
     return factors, pivots
 
@@ -168,12 +210,20 @@ def lu_solve(
     overwrite_b: bool = False,
     check_finite: bool = True,
 ) -> Array:
-    """The solution of a x = b (a^T x = b for trans=1, a^H x = b for trans=2), given what
-    `lu_factor` made of `a`.
+    """The solution `x` of linear equations, from the factors of the matrix.
 
-    >>> import calque.scipy.linalg as sl
-    >>> sl.lu_solve(sl.lu_factor(jnp.array([[0.0, 2.0], [4.0, 0.0]])), jnp.array([2.0, 4.0]))
-    Array([1., 1.], dtype=float32)"""
+    Args:
+        lu_and_piv: what `lu_factor` returned for `a`.
+        b: a vector, or matrices of right sides as columns.
+        trans: 0 is `a x = b`, 1 takes the transpose of `a`, 2 the adjoint.
+        overwrite_b: has no effect: nothing is overwritten.
+        check_finite: has no effect: nan passes through.
+    Returns:
+        `x`, in the shape of `b`.
+
+    >>> factors = scipy.linalg.lu_factor(jnp.array([[0.0, 1.0], [2.0, 0.0]]))
+    >>> scipy.linalg.lu_solve(factors, jnp.array([3.0, 4.0]), trans=1)
+    Array([4. , 1.5], dtype=float32)"""
     if isinstance(trans, str) or trans not in (0, 1, 2):
         raise ValueError(f"'trans' value must be 0, 1, or 2, got {trans}")
     factors, pivots = lu_and_piv
@@ -205,13 +255,24 @@ def solve(
     check_finite: bool = True,
     assume_a: str = "gen",
 ) -> Array:
-    """The solution of a x = b: by LU, or by Cholesky ("pos", which reads the triangle that `lower`
-    names).
+    """The solution `x` of the linear equations `a x = b`.
 
-    >>> import calque.scipy.linalg as sl
-    >>> sl.solve(jnp.array([[2.0, 0.0], [0.0, 4.0]]), jnp.array([2.0, 2.0]),
-    ...     assume_a="pos").round(4)
-    Array([1. , 0.5], dtype=float32)"""
+    Args:
+        a: square matrices in the last two axes.
+        b: a vector, or matrices of right sides as columns.
+        lower: for "pos", whether the lower triangle is read rather than the upper.
+        overwrite_a, overwrite_b: have no effect: nothing is overwritten.
+        debug: has no effect.
+        check_finite: has no effect: nan passes through.
+        assume_a: "gen" solves by LU, "pos" by the Cholesky factor of a positive-definite matrix;
+            "sym" and "her" are solved as "gen".
+    Returns:
+        `x`, in the shape of `b`.
+    Differs from SciPy:
+        A singular matrix gives infinities or nan, no error.
+
+    >>> scipy.linalg.solve(jnp.array([[2.0, 0.0], [0.0, 4.0]]), jnp.array([2.0, 8.0]))
+    Array([1., 2.], dtype=float32)"""
     kinds = ["gen", "sym", "her", "pos"]
     if assume_a not in kinds:
         raise ValueError(f"Expected assume_a to be one of {kinds}; got {assume_a!r}")
@@ -245,13 +306,20 @@ def _solve_positive(a: Any, b: Any, lower: bool) -> Any:
 def solve_sylvester(
     A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "schur", tol: float = 1e-8
 ) -> Array:
-    """The solution of A x + x B = C, by the Schur forms of A and B, or their eigenvectors
-    (method="eigen"); nan where A and -B have eigenvalues that differ by less than `tol`.
+    """The solution `X` of Sylvester's equation, `A X + X B = C`.
 
-    >>> import calque.scipy.linalg as sl
-    >>> sl.solve_sylvester(jnp.eye(2), jnp.eye(2), jnp.array([[2.0, 0.0], [4.0, 2.0]]))
+    Args:
+        A: a square matrix, m by m.
+        B: a square matrix, n by n.
+        C: a matrix, m by n.
+        method: "schur" goes by the Schur forms of both, "eigen" by their eigenvectors.
+        tol: where an eigenvalue of A comes so near to one of -B, the result is nan.
+    Returns:
+        A matrix, m by n.
+
+    >>> scipy.linalg.solve_sylvester(2 * jnp.eye(2), jnp.eye(2), 3 * jnp.eye(2)).real.round(3)
     Array([[1., 0.],
-           [2., 1.]], dtype=float32)"""
+           [0., 1.]], dtype=float32)"""
     if method not in ("schur", "eigen"):
         raise ValueError(
             f'Unrecognized method {method}. The two valid methods are either "schur" or "eigen".'

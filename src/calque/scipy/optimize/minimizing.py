@@ -14,9 +14,21 @@ _LIMITED = "l-bfgs-experimental-do-not-rely-on-this"
 
 
 class OptimizeResults(NamedTuple):
-    """What `minimize` found: the point, whether it is one, why the search ended (0 for success),
-    value, gradient, the estimate of the inverse Hessian (BFGS only) and the numbers of evaluations,
-    of gradients and of steps."""
+    """What `minimize` found.
+
+    Args:
+        x: the vector.
+        success: whether the search ended well.
+        status: why it ended: 0 is well.
+        fun: the value there.
+        jac: the gradient there.
+        hess_inv: an estimate of the inverse of the Hessian; None of methods without one.
+        nfev: how many values were computed.
+        njev: how many gradients.
+        nit: how many steps were made.
+
+    >>> scipy.optimize.minimize(lambda x: (x**2).sum(), jnp.ones(1), method="BFGS").success
+    Array(True, dtype=bool)"""
 
     x: Any
     success: Any
@@ -38,15 +50,23 @@ def minimize(
     tol: float | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> OptimizeResults:
-    """The minimum of `fun(x, *args)`, a number, near the vector x0. It may be used under jit and
-    vmap.
+    """Looks for the smallest value of a function near a point.
 
-    The method is "BFGS"; options: maxiter, norm, gtol, line_search_maxiter.
+    Args:
+        fun: a traceable function of a vector, and of `args`, which returns a number.
+        x0: the vector to begin with.
+        args: further arguments, a tuple.
+        method: "BFGS"; it has to be given.
+        tol: the limit for the size of the gradient; None is 1e-5.
+        options: a dict of `maxiter`, `norm`, `gtol` and `line_search_maxiter`.
+    Returns:
+        An `OptimizeResults`.
+    Differs from SciPy:
+        Gradients are derived, not given; there are no bounds. It runs under jit and vmap.
 
-    >>> import calque.numpy as jnp
-    >>> from calque.scipy.optimize import minimize
-    >>> minimize(lambda x: jnp.sum((x - 2) ** 2), jnp.zeros(2), method="BFGS").x
-    Array([2., 2.], dtype=float32)"""
+    >>> found = scipy.optimize.minimize(lambda x: ((x - 1) ** 2).sum(), jnp.zeros(2), method="BFGS")
+    >>> found.x.round(3)
+    Array([1., 1.], dtype=float32)"""
     if not isinstance(args, tuple):
         raise TypeError(f"minimize: args argument must be a tuple, got {args!r}")
     name = method.lower()

@@ -41,12 +41,17 @@ def _larger_first(name: str, in1: Any, in2: Any, axes: Sequence[int]) -> tuple[A
 def fftconvolve(
     in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: int | Sequence[int] | None = None
 ) -> Array:
-    """The convolution over all or some axes, as the product of Fourier transforms.
+    """The convolution of two arrays, as the product of their Fourier transforms.
 
-    >>> import calque.numpy as jnp
-    >>> from calque.scipy import signal
-    >>> signal.fftconvolve(jnp.array([1.0, 2.0, 3.0]), jnp.array([1.0, 1.0])).round(3)
-    Array([1., 3., 5., 3.], dtype=float32)"""
+    Args:
+        in1, in2: arrays of as many axes.
+        mode: "full" is every overlap, "same" as much as `in1` has, "valid" only full overlaps.
+        axes: the axes to convolve over; None is all.
+    Returns:
+        An array, with rounding errors of the transforms.
+
+    >>> scipy.signal.fftconvolve(jnp.array([1.0, 2.0]), jnp.array([1.0, 1.0])).round(3)
+    Array([1., 3., 2.], dtype=float32)"""
     in1, in2 = _operands("fftconvolve", in1, in2, mode)
     over = canonical_axes(axes, in1.ndim)
     if any(in1.shape[i] != in2.shape[i] for i in range(in1.ndim) if i not in over):
@@ -109,13 +114,18 @@ def _padding(
 def convolve(
     in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "auto", precision: Any = None
 ) -> Array:
-    """The convolution of two arrays of the same rank: "full", "same" (the middle part, of the size
-    of in1), or "valid" (without padding).
+    """The convolution of two arrays.
 
-    >>> import calque.numpy as jnp
-    >>> from calque.scipy import signal
-    >>> signal.convolve(jnp.array([1, 2, 3, 2, 1]), jnp.array([1, 1, 1]), mode="same")
-    Array([3., 6., 7., 6., 3.], dtype=float32)"""
+    Args:
+        in1, in2: arrays of as many axes.
+        mode: "full" is every overlap, "same" as much as `in1` has, "valid" only full overlaps.
+        method: "direct" adds up, "fft" goes by transforms, "auto" is "direct".
+        precision: of the products, see `lax.Precision`; None is the default.
+    Returns:
+        An array.
+
+    >>> scipy.signal.convolve(jnp.array([1.0, 2.0]), jnp.array([1.0, 1.0]))
+    Array([1., 3., 2.], dtype=float32)"""
     return _by_method("convolve", in1, in2, mode, method, precision)
 
 
@@ -130,13 +140,18 @@ def _by_method(name: str, in1: Any, in2: Any, mode: str, method: str, precision:
 def correlate(
     in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "auto", precision: Any = None
 ) -> Array:
-    """The cross-correlation of two arrays of the same rank: as `convolve`, with in2 reversed and
-    conjugated.
+    """The cross-correlation of two arrays: sums of products at every shift, with `in2` conjugated.
 
-    >>> import calque.numpy as jnp
-    >>> from calque.scipy import signal
-    >>> signal.correlate(jnp.array([1, 2, 3, 2, 1]), jnp.array([1, 3, 2]), mode="valid")
-    Array([13., 15., 11.], dtype=float32)"""
+    Args:
+        in1, in2: arrays of as many axes.
+        mode: "full" is every overlap, "same" as much as `in1` has, "valid" only full overlaps.
+        method: "direct" adds up, "fft" goes by transforms, "auto" is "direct".
+        precision: of the products, see `lax.Precision`; None is the default.
+    Returns:
+        An array.
+
+    >>> scipy.signal.correlate(jnp.array([1.0, 2.0]), jnp.array([0.0, 1.0]))
+    Array([1., 2., 0.], dtype=float32)"""
     in1, in2 = arrays("correlate", in1, in2)
     return _by_method("correlate", in1, jnp.flip(in2.conj()), mode, method, precision)
 
@@ -149,13 +164,22 @@ def convolve2d(
     fillvalue: float = 0,
     precision: Any = None,
 ) -> Array:
-    """The convolution of two matrices; beyond their edges they are 0.
+    """The convolution of two matrices.
 
-    >>> import calque.numpy as jnp
-    >>> from calque.scipy import signal
-    >>> signal.convolve2d(jnp.array([[1, 2], [3, 4]]), jnp.array([[1, 1]]), mode="valid")
-    Array([[3.],
-           [7.]], dtype=float32)"""
+    Args:
+        in1, in2: matrices.
+        mode: "full" is every overlap, "same" as much as `in1` has, "valid" only full overlaps.
+        boundary: must be "fill".
+        fillvalue: must be 0: beyond their edges matrices are 0.
+        precision: of the products, see `lax.Precision`; None is the default.
+    Returns:
+        A matrix.
+    Differs from SciPy:
+        Other boundaries are refused: `jnp.pad` makes them.
+
+    >>> scipy.signal.convolve2d(jnp.eye(2), jnp.ones((1, 2)))
+    Array([[1., 1., 0.],
+           [0., 1., 1.]], dtype=float32)"""
     in1, in2 = _matrices("convolve2d", in1, in2, boundary, fillvalue)
     return _direct("convolve2d", in1, in2, mode, precision)
 
@@ -168,13 +192,22 @@ def correlate2d(
     fillvalue: float = 0,
     precision: Any = None,
 ) -> Array:
-    """The cross-correlation of two matrices; beyond their edges they are 0.
+    """The cross-correlation of two matrices.
 
-    >>> import calque.numpy as jnp
-    >>> from calque.scipy import signal
-    >>> signal.correlate2d(jnp.array([[1, 2], [3, 4]]), jnp.array([[1, 2]]), mode="valid")
-    Array([[ 5.],
-           [11.]], dtype=float32)"""
+    Args:
+        in1, in2: matrices.
+        mode: "full" is every overlap, "same" as much as `in1` has, "valid" only full overlaps.
+        boundary: must be "fill".
+        fillvalue: must be 0: beyond their edges matrices are 0.
+        precision: of the products, see `lax.Precision`; None is the default.
+    Returns:
+        A matrix.
+    Differs from SciPy:
+        Other boundaries are refused: `jnp.pad` makes them.
+
+    >>> scipy.signal.correlate2d(jnp.eye(2), jnp.ones((1, 2)))
+    Array([[1., 1., 0.],
+           [0., 1., 1.]], dtype=float32)"""
     in1, in2 = _matrices("correlate2d", in1, in2, boundary, fillvalue)
     out = _direct("correlate2d", in1, jnp.flip(in2.conj()), mode, precision, late=True)
     swapped = in1.shape != in2.shape and all(a <= b for a, b in zip(in1.shape, in2.shape))

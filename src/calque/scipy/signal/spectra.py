@@ -234,12 +234,27 @@ def stft(
     padded: bool = True,
     axis: int = -1,
 ) -> tuple[Array, Array, Array]:
-    """The short-time Fourier transform: frequencies, times, and the transform of each windowed
-    segment.
+    """The short-time Fourier transform: that of windowed segments.
 
-    >>> import calque.numpy as jnp
-    >>> from calque.scipy import signal
-    >>> signal.stft(jnp.ones(8), nperseg=4)[2].shape
+    Args:
+        x: the signal, an array.
+        fs: how many samples there are in a unit of time.
+        window: the name of a window, its name and parameters, or an array.
+        nperseg: how many samples a segment has.
+        noverlap: how many of them the next one shares; None is half.
+        nfft: how many points the transform has; None is `nperseg`.
+        detrend: what is taken off each segment: "linear", "constant", a function, or False for
+            nothing.
+        return_onesided: whether real signals give only frequencies from 0 up.
+        boundary: what stands before and after the signal: "zeros", "even", "odd", "constant", or
+            None for nothing.
+        padded: whether zeros fill the last segment.
+        axis: the axis of the signal.
+    Returns:
+        A tuple: frequencies, times, and the transform with the times along its last axis.
+
+    >>> f, t, z = scipy.signal.stft(jnp.ones(8), nperseg=4)
+    >>> z.shape
     (3, 5)"""
     return _spectrum(
         "stft", x, None, fs, window, nperseg, noverlap, nfft, detrend, return_onesided,
@@ -262,12 +277,28 @@ def csd(
     axis: int = -1,
     average: str = "mean",
 ) -> tuple[Array, Array]:
-    """The cross spectral density by Welch's method: frequencies, and the density, averaged over
-    segments. With y None that of x itself.
+    """The cross spectral density of two signals, by Welch's method: the mean over windowed
+    segments.
 
-    >>> import calque.numpy as jnp
-    >>> from calque.scipy import signal
-    >>> signal.csd(jnp.ones(8), jnp.ones(8), nperseg=4)[1].shape
+    Args:
+        x: a signal.
+        y: another, which broadcasts; None is `x`.
+        fs: how many samples there are in a unit of time.
+        window: the name of a window, its name and parameters, or an array.
+        nperseg: how many samples a segment has; None is 256, or all if they are fewer.
+        noverlap: how many of them the next one shares; None is half.
+        nfft: how many points the transform has; None is `nperseg`.
+        detrend: what is taken off each segment: "linear", "constant", a function, or False for
+            nothing.
+        return_onesided: whether real signals give only frequencies from 0 up.
+        scaling: "density" is power by frequency, "spectrum" power.
+        axis: the axis of the signals.
+        average: "mean" or "median" of the segments.
+    Returns:
+        A pair: frequencies, and the density, complex.
+
+    >>> f, p = scipy.signal.csd(jnp.arange(8.0), jnp.arange(8.0), nperseg=4)
+    >>> p.shape
     (3,)"""
     return _density(
         "csd",
@@ -299,13 +330,27 @@ def welch(
     axis: int = -1,
     average: str = "mean",
 ) -> tuple[Array, Array]:
-    """The power spectral density by Welch's method: frequencies, and the power at each, averaged
-    over segments.
+    """The power spectral density of a signal, by Welch's method: the mean over windowed segments.
 
-    >>> import calque.numpy as jnp
-    >>> from calque.scipy import signal
-    >>> signal.welch(jnp.arange(8.0), nperseg=4)[1].shape
-    (3,)"""
+    Args:
+        x: a signal.
+        fs: how many samples there are in a unit of time.
+        window: the name of a window, its name and parameters, or an array.
+        nperseg: how many samples a segment has; None is 256, or all if they are fewer.
+        noverlap: how many of them the next one shares; None is half.
+        nfft: how many points the transform has; None is `nperseg`.
+        detrend: what is taken off each segment: "linear", "constant", a function, or False for
+            nothing.
+        return_onesided: whether real signals give only frequencies from 0 up.
+        scaling: "density" is power by frequency, "spectrum" power.
+        axis: the axis of the signal.
+        average: "mean" or "median" of the segments.
+    Returns:
+        A pair: frequencies, and the power at each.
+
+    >>> f, p = scipy.signal.welch(jnp.arange(8.0), nperseg=4)
+    >>> f
+    Array([0.  , 0.25, 0.5 ], dtype=float32)"""
     return _density(
         "welch",
         x,
@@ -363,14 +408,25 @@ def istft(
     time_axis: int = -1,
     freq_axis: int = -2,
 ) -> tuple[Array, Array]:
-    """The inverse of `stft`: times, and the signal. The times count along the first axis of the
-    signal.
+    """The inverse of `stft`.
 
-    >>> import calque.numpy as jnp
-    >>> from calque.scipy import signal
-    >>> x = jnp.array([1.0, 2.0, 3.0, 2.0, 1.0, 0.0, 1.0, 2.0])
-    >>> signal.istft(signal.stft(x, nperseg=4)[2])[1].round(4)
-    Array([1., 2., 3., 2., 1., 0., 1., 2.], dtype=float32)"""
+    Args:
+        Zxx: the transform.
+        fs: how many samples there are in a unit of time.
+        window: as given to `stft`.
+        nperseg: as given to `stft`; None follows from the transform.
+        noverlap: as given to `stft`; None is half.
+        nfft: as given to `stft`; None is `nperseg`.
+        input_onesided: whether only frequencies from 0 up are there.
+        boundary: whether the signal was lengthened at both ends.
+        time_axis: the axis of the times.
+        freq_axis: the axis of the frequencies.
+    Returns:
+        A pair: times, and the signal.
+
+    >>> _, _, z = scipy.signal.stft(jnp.ones(8), nperseg=4)
+    >>> scipy.signal.istft(z, nperseg=4)[1].shape
+    (8,)"""
     z = array_of("istft", Zxx)
     if z.ndim < 2:
         raise ValueError(f"istft: input stft must be at least 2d, got shape {z.shape}")

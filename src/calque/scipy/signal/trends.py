@@ -19,13 +19,19 @@ def detrend(
     bp: int | Sequence[int] = 0,
     overwrite_data: None = None,
 ) -> Array:
-    """Data without their mean ("constant"), or without the straight line ("linear") that fits best
-    between breakpoints.
+    """Data without their trend.
 
-    >>> import calque.numpy as jnp
-    >>> from calque.scipy import signal
-    >>> signal.detrend(jnp.array([1.0, 2.0, 6.0]), type="constant")
-    Array([-2., -1.,  3.], dtype=float32)"""
+    Args:
+        data: an array.
+        axis: the axis along which they were taken.
+        type: "linear" takes off the line that fits best, "constant" the mean.
+        bp: positions at which a new line begins.
+        overwrite_data: must be None: arrays are immutable.
+    Returns:
+        Floats in the shape of `data`.
+
+    >>> scipy.signal.detrend(jnp.array([1.0, 3.0]), type="constant")
+    Array([-1.,  1.], dtype=float32)"""
     if overwrite_data is not None:
         raise NotImplementedError("detrend: overwrite_data is not supported, arrays are immutable")
     if type not in ("constant", "linear"):

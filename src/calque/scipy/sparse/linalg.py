@@ -149,14 +149,24 @@ def cg(
     maxiter: int | None = None,
     M: Any = None,
 ) -> tuple[Any, None]:
-    """The solution of A x = b for a Hermitian positive-definite A, by conjugate gradients, and
-    None. A, and the preconditioner M (an approximate inverse), are matrices or functions; b and x0
-    trees of arrays. Ends with a residual up to max(tol norm(b), atol), or after `maxiter` steps.
-    Derivatives are those of the solution, by another such iteration.
+    """The solution of `A x = b` for a Hermitian, positive-definite `A`, by conjugate gradients.
 
-    >>> import calque.scipy.sparse.linalg as sparse
-    >>> sparse.cg(jnp.array([[2.0, 0.0], [0.0, 4.0]]), jnp.array([2.0, 2.0]))[0].round(4)
-    Array([1. , 0.5], dtype=float32)"""
+    Args:
+        A: a matrix, or a linear function of trees.
+        b: the right side, a tree of arrays.
+        x0: where to begin, a tree like `b`; None is 0.
+        tol: the search ends with a residual of at most this part of the size of `b`,
+        atol: or of at most this,
+        maxiter: or after so many steps; None is ten times the number of elements.
+        M: an approximate inverse of `A`, a matrix or a function; None is the identity.
+    Returns:
+        A pair: the solution, and None. Derivatives are those of the solution, by another such
+        search.
+    Differs from SciPy:
+        The second result says nothing about convergence.
+
+    >>> scipy.sparse.linalg.cg(jnp.array([[2.0, 0.0], [0.0, 4.0]]), jnp.array([2.0, 8.0]))[0]
+    Array([1., 2.], dtype=float32)"""
     return _solve(_cg, A, b, x0, M, maxiter, True, tol=tol, atol=atol)
 
 
@@ -222,12 +232,25 @@ def bicgstab(
     maxiter: int | None = None,
     M: Any = None,
 ) -> tuple[Any, None]:
-    """The solution of A x = b for any regular A, by stabilised biconjugate gradients, and None.
-    Arguments as for `cg`.
+    """The solution of `A x = b` for any regular `A`, by stabilised biconjugate gradients.
 
-    >>> import calque.scipy.sparse.linalg as sparse
-    >>> sparse.bicgstab(jnp.array([[2.0, 1.0], [0.0, 4.0]]), jnp.array([3.0, 4.0]))[0].round(4)
-    Array([1., 1.], dtype=float32)"""
+    Args:
+        A: a matrix, or a linear function of trees.
+        b: the right side, a tree of arrays.
+        x0: where to begin, a tree like `b`; None is 0.
+        tol: the search ends with a residual of at most this part of the size of `b`,
+        atol: or of at most this,
+        maxiter: or after so many steps; None is ten times the number of elements.
+        M: an approximate inverse of `A`, a matrix or a function; None is the identity.
+    Returns:
+        A pair: the solution, and None. Derivatives are those of the solution, by another such
+        search.
+    Differs from SciPy:
+        The second result says nothing about convergence.
+
+    >>> a = jnp.array([[2.0, 1.0], [0.0, 4.0]])
+    >>> scipy.sparse.linalg.bicgstab(a, jnp.array([4.0, 8.0]))[0].round(3)
+    Array([1., 2.], dtype=float32)"""
     return _solve(_bicgstab, A, b, x0, M, maxiter, False, tol=tol, atol=atol)
 
 
@@ -351,14 +374,28 @@ def gmres(
     M: Any = None,
     solve_method: str = "batched",
 ) -> tuple[Any, None]:
-    """The solution of A x = b for any regular A, by generalised minimal residuals, and None.
-    Arguments as for `cg`; the search begins anew every `restart` steps, at most `maxiter` times.
-    solve_method="incremental" looks after each step, "batched" after each restart, whether it is
-    done.
+    """The solution of `A x = b` for any regular `A`, by generalised minimal residuals.
 
-    >>> import calque.scipy.sparse.linalg as sparse
-    >>> sparse.gmres(jnp.array([[2.0, 1.0], [0.0, 4.0]]), jnp.array([3.0, 4.0]))[0].round(4)
-    Array([1., 1.], dtype=float32)"""
+    Args:
+        A: a matrix, or a linear function of trees.
+        b: the right side, a tree of arrays.
+        x0: where to begin, a tree like `b`; None is 0.
+        tol: the search ends with a residual of at most this part of the size of `b`,
+        atol: or of at most this,
+        restart: how many directions are kept before the search begins anew,
+        maxiter: how many times it may; None is ten times the number of elements.
+        M: an approximate inverse of `A`, a matrix or a function; None is the identity.
+        solve_method: "incremental" looks after each step whether it is done, "batched" after
+            `restart` steps.
+    Returns:
+        A pair: the solution, and None. Derivatives are those of the solution, by another such
+        search.
+    Differs from SciPy:
+        The second result says nothing about convergence.
+
+    >>> a = jnp.array([[2.0, 1.0], [0.0, 4.0]])
+    >>> scipy.sparse.linalg.gmres(a, jnp.array([4.0, 8.0]))[0].round(3)
+    Array([1., 2.], dtype=float32)"""
     if solve_method not in ("batched", "incremental"):
         raise ValueError(
             f"invalid solve_method {solve_method}, must be either 'incremental' or 'batched'"

@@ -178,24 +178,39 @@ def _as_euler(quat: Any, axes: Sequence[int], intrinsic: bool) -> Any:
 
 
 class Rotation(NamedTuple):
-    """One rotation, or an array of them, as unit quaternions with the scalar last: a tree of one
-    array.
+    """One rotation in space, or an array of them. It is a tree of one array, the unit quaternions
+    with the scalar last, and made by its class methods; `*` composes rotations.
 
-    >>> from calque.scipy.spatial.transform import Rotation
-    >>> Rotation.from_euler("z", 90, degrees=True).apply(jnp.array([1.0, 0.0, 0.0])).round(4)
+    Args:
+        quat: the quaternions.
+
+    >>> turn = spatial.transform.Rotation.from_euler("z", 90, degrees=True)
+    >>> turn.apply(jnp.array([1.0, 0.0, 0.0])).round(3) + 0.0
     Array([0., 1., 0.], dtype=float32)"""
 
     quat: Any
 
     @classmethod
     def concatenate(cls, rotations: Sequence["Rotation"]) -> "Rotation":
-        """Arrays of rotations, one after the other."""
+        """The rotations of several arrays, one after the other.
+
+        Args:
+            rotations: a sequence of rotations or arrays of them.
+        Returns:
+            An array of rotations."""
         return cls(jnp.concatenate([r.quat for r in rotations]))
 
     @classmethod
     def from_euler(cls, seq: str, angles: ArrayLike, degrees: bool = False) -> "Rotation":
-        """Turns about one to three axes, fixed ("xyz") or of the body ("XYZ"); their angles lie
-        along the last axis of `angles`."""
+        """Turns about one to three axes in succession.
+
+        Args:
+            seq: the axes, such as "xyz" for axes that stay, or "XYZ" for axes that turn with the
+                body.
+            angles: an angle for each axis, along the last axis.
+            degrees: whether the angles are in degrees rather than in radians.
+        Returns:
+            A rotation, or an array of them."""
         axes, intrinsic = _sequence(seq)
         (angles,) = promote_inexact(jnp.asarray(angles))
         angles = jnp.asarray(angles)
@@ -210,7 +225,12 @@ class Rotation(NamedTuple):
 
     @classmethod
     def from_matrix(cls, matrix: ArrayLike) -> "Rotation":
-        """From orthogonal matrices of determinant 1."""
+        """The rotations that matrices describe.
+
+        Args:
+            matrix: orthogonal matrices of determinant 1 in the last two axes.
+        Returns:
+            A rotation, or an array of them."""
         matrix = _floats(matrix, 3, "matrix")
         if matrix.shape[-2:] != (3, 3):
             raise ValueError(f"Rotation: matrix must have shape (..., 3, 3), got {matrix.shape}")
@@ -218,31 +238,60 @@ class Rotation(NamedTuple):
 
     @classmethod
     def from_mrp(cls, mrp: ArrayLike) -> "Rotation":
-        """From modified Rodrigues parameters: the axis times the tangent of a quarter of the
-        angle."""
+        """The rotations that modified Rodrigues parameters describe.
+
+        Args:
+            mrp: vectors along the axis, as long as the tangent of a quarter of the angle.
+        Returns:
+            A rotation, or an array of them."""
         mrp = _floats(mrp, 3, "mrp")
         square = _dot(mrp, mrp)
         return cls(jnp.concatenate([2 * mrp, 1 - square], axis=-1) / (1 + square))
 
     @classmethod
     def from_quat(cls, quat: ArrayLike) -> "Rotation":
-        """From quaternions (x, y, z, w), of any norm but 0."""
+        """The rotations that quaternions describe.
+
+        Args:
+            quat: quaternions (x, y, z, w) along the last axis, of any length but 0.
+        Returns:
+            A rotation, or an array of them."""
         return cls(_normalised(_floats(quat, 4, "quat")))
 
     @classmethod
     def from_rotvec(cls, rotvec: ArrayLike, degrees: bool = False) -> "Rotation":
-        """From vectors along the axis whose length is the angle."""
+        """The rotations that rotation vectors describe.
+
+        Args:
+            rotvec: vectors along the axis, as long as the angle.
+            degrees: whether the angle is in degrees rather than in radians.
+        Returns:
+            A rotation, or an array of them."""
         return cls(_from_rotvec(_floats(rotvec, 3, "rotvec") * _factor("in", degrees)))
 
     @classmethod
     def identity(cls, num: int | None = None, dtype: DTypeLike = float) -> "Rotation":
-        """The rotation that moves nothing, or `num` of them."""
+        """The rotation that moves nothing.
+
+        Args:
+            num: how many of them; None is one without an axis.
+            dtype: of the quaternions.
+        Returns:
+            A rotation, or an array of them."""
         quat = jnp.asarray([0.0, 0.0, 0.0, 1.0], dtype=dtype)
         return cls(quat if num is None else jnp.tile(quat, (num, 1)))
 
     @classmethod
     def random(cls, random_key: ArrayLike, num: int | None = None) -> "Rotation":
-        """A rotation drawn uniformly, or `num` of them."""
+        """Rotations drawn uniformly.
+
+        Args:
+            random_key: a key of `random.key`.
+            num: how many; None is one without an axis.
+        Returns:
+            A rotation, or an array of them.
+        Differs from SciPy:
+            A key takes the place of a generator."""
         return cls(_normalised(normal(random_key, (4,) if num is None else (num, 4))))
 
     def __getitem__(self, indexer: Any) -> "Rotation":  # type: ignore[override]
@@ -260,34 +309,66 @@ class Rotation(NamedTuple):
         return Rotation(_product(*jnp.broadcast_arrays(self.quat, other.quat)))
 
     def apply(self, vectors: ArrayLike, inverse: bool = False) -> Array:
-        """Vectors turned, or turned back."""
+        """Vectors after the rotation.
+
+        Args:
+            vectors: vectors along the last axis.
+            inverse: whether to turn back instead.
+        Returns:
+            Vectors."""
         matrix = self.as_matrix()
         matrix = jnp.where(inverse, jnp.matrix_transpose(matrix), matrix)
         return jnp.matmul(matrix, _floats(vectors, 3, "vectors")[..., None])[..., 0]
 
     def as_euler(self, seq: str, degrees: bool = False) -> Array:
-        """Angles about three axes, from -pi to pi; where they are not unique, the first or the last
-        is 0."""
+        """The angles of turns about three axes that make up the rotation.
+
+        Args:
+            seq: the three axes, such as "xyz" for axes that stay, or "XYZ" for axes that turn with
+                the body.
+            degrees: whether the angles are in degrees rather than in radians.
+        Returns:
+            Angles along the last axis, from -pi to pi; where they are not unique, the first or the
+            last is 0.
+        Differs from SciPy:
+            There is no warning where they are not unique."""
         if len(seq) != 3:
             raise ValueError(f"Expected 3 axes, got {seq}.")
         return _as_euler(self.quat, *_sequence(seq)) * _factor("out", degrees)
 
     def as_matrix(self) -> Array:
-        """Orthogonal matrices."""
+        """The orthogonal matrices of the rotations.
+
+        Returns:
+            Matrices in the last two axes."""
         return _as_matrix(self.quat)
 
     def as_mrp(self) -> Array:
-        """Modified Rodrigues parameters, of length up to 1."""
+        """The modified Rodrigues parameters of the rotations.
+
+        Returns:
+            Vectors along the axis, as long as the tangent of a quarter of the angle, at most 1."""
         quat = jnp.where(self.quat[..., 3:] < 0, -self.quat, self.quat)
         return quat[..., :3] / (1 + quat[..., 3:])
 
     def as_rotvec(self, degrees: bool = False) -> Array:
-        """Vectors along the axis whose length is the angle, from 0 to pi."""
+        """The rotation vectors of the rotations.
+
+        Args:
+            degrees: whether the angle is in degrees rather than in radians.
+        Returns:
+            Vectors along the axis, as long as the angle, from 0 to pi."""
         return _as_rotvec(self.quat) * _factor("out", degrees)
 
     def as_quat(self, canonical: bool = False, scalar_first: bool = False) -> Array:
-        """Quaternions; `canonical` chooses of the two that mean a rotation the one whose scalar
-        (else z, y, x) is positive."""
+        """The unit quaternions of the rotations.
+
+        Args:
+            canonical: whether, of the two that mean a rotation, the one with a positive scalar is
+                chosen.
+            scalar_first: whether the scalar stands first rather than last.
+        Returns:
+            Quaternions along the last axis."""
         quat = self.quat
         if canonical:
             x, y, z, w = (quat[..., i : i + 1] for i in range(4))
@@ -296,16 +377,26 @@ class Rotation(NamedTuple):
         return jnp.roll(quat, 1, axis=-1) if scalar_first else quat
 
     def inv(self) -> "Rotation":
-        """The rotation back."""
+        """The rotations back.
+
+        Returns:
+            A rotation, or an array of them."""
         return Rotation(self.quat * np.array([-1, -1, -1, 1], self.quat.dtype))
 
     def magnitude(self) -> Array:
-        """The angle, from 0 to pi."""
+        """The angles of the rotations.
+
+        Returns:
+            Numbers from 0 to pi."""
         return 2 * _half_angle(self.quat)[1][..., 0]
 
     def mean(self, weights: ArrayLike | None = None) -> "Rotation":
-        """The rotation closest to all: the eigenvector of the largest eigenvalue of the weighted
-        sum of q q^T."""
+        """The rotation that is nearest to all.
+
+        Args:
+            weights: how much each rotation counts; None is all the same.
+        Returns:
+            A rotation."""
         quat = self.quat
         weights = (
             jnp.ones(len(self), quat.dtype)
@@ -328,14 +419,19 @@ class Rotation(NamedTuple):
 
 
 class Slerp(NamedTuple):
-    """Rotations at any time between rotations at given times, with constant speed in each interval;
-    made by `Slerp.init`.
+    """Rotations between given ones, with constant speed in each interval. It is made by
+    `Slerp.init`, and called with times.
 
-    >>> from calque.scipy.spatial.transform import Rotation, Slerp
-    >>> between = Slerp.init(jnp.array([0.0, 1.0]), Rotation.from_euler("z", jnp.array([0.0,
-    ...     90.0]), degrees=True))
-    >>> between(0.5).magnitude().round(4)
-    Array(0.7854, dtype=float32)"""
+    Args:
+        times: the times of the given rotations.
+        timedelta: how long each interval is.
+        rotations: the rotation at the start of each interval.
+        rotvecs: the rotation vector of each interval.
+
+    >>> keys = spatial.transform.Rotation.from_euler("z", jnp.array([[0.0], [90.0]]), degrees=True)
+    >>> slerp = spatial.transform.Slerp.init(jnp.array([0.0, 1.0]), keys)
+    >>> slerp(jnp.array([0.5])).as_euler("xyz", degrees=True)[0, 2].round(2)
+    Array(45., dtype=float32)"""
 
     times: Any
     timedelta: Any
@@ -344,7 +440,13 @@ class Slerp(NamedTuple):
 
     @classmethod
     def init(cls, times: ArrayLike, rotations: Rotation) -> "Slerp":
-        """From increasing times and as many rotations."""
+        """A function of times, from given rotations.
+
+        Args:
+            times: when each rotation is reached, rising.
+            rotations: as many rotations.
+        Returns:
+            A `Slerp`."""
         if not isinstance(rotations, Rotation):
             raise TypeError("`rotations` must be a `Rotation` instance.")
         if rotations.single or len(rotations) == 1:

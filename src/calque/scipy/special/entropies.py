@@ -19,11 +19,15 @@ __all__ = [
 
 
 def expit(x: ArrayLike) -> Array:
-    """1 / (1 + exp(-x)).
+    """The logistic function, `1 / (1 + exp(-x))`.
 
-    >>> import calque.scipy.special as sp
-    >>> float(sp.expit(0.0))
-    0.5"""
+    Args:
+        x: numbers.
+    Returns:
+        Floats between 0 and 1, or complex numbers.
+
+    >>> special.expit(jnp.array([0.0]))
+    Array([0.5], dtype=float32)"""
     return do.logistic(*inexact("expit", x, complex_too=True))
 
 
@@ -38,11 +42,15 @@ _logit.defjvp(
 
 
 def logit(x: ArrayLike) -> Array:
-    """log(x / (1 - x)), the inverse of expit.
+    """`log(x / (1 - x))`, the inverse of `expit`.
 
-    >>> import calque.scipy.special as sp
-    >>> float(sp.logit(0.5))
-    0.0"""
+    Args:
+        x: numbers between 0 and 1, or complex numbers.
+    Returns:
+        Floats, infinite at 0 and 1 and nan beyond; or complex numbers.
+
+    >>> special.logit(jnp.array([0.5]))
+    Array([0.], dtype=float32)"""
     return _logit(*inexact("logit", x, complex_too=True))
 
 
@@ -64,11 +72,15 @@ def _xlogy_jvp(primals: Any, tangents: Any) -> Any:
 
 
 def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
-    """x log(y), 0 where x is 0.
+    """`x * log(y)`, and 0 where `x` is 0.
 
-    >>> import calque.scipy.special as sp
-    >>> float(sp.xlogy(0.0, 0.0))
-    0.0"""
+    Args:
+        x, y: numbers that broadcast.
+    Returns:
+        Floats or complex numbers.
+
+    >>> special.xlogy(jnp.array([0.0]), 0.0)
+    Array([0.], dtype=float32)"""
     return _xlogy(*full("xlogy", x, y, complex_too=True))
 
 
@@ -85,11 +97,15 @@ def _xlog1py_jvp(primals: Any, tangents: Any) -> Any:
 
 
 def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
-    """x log(1 + y), 0 where x is 0.
+    """`x * log(1 + y)`, and 0 where `x` is 0.
 
-    >>> import calque.scipy.special as sp
-    >>> float(sp.xlog1py(0.0, -1.0))
-    0.0"""
+    Args:
+        x, y: numbers that broadcast.
+    Returns:
+        Floats or complex numbers.
+
+    >>> special.xlog1py(jnp.array([0.0]), -1.0)
+    Array([0.], dtype=float32)"""
     return _xlog1py(*full("xlog1py", x, y, complex_too=True))
 
 
@@ -102,20 +118,29 @@ _entr.defjvp(lambda primals, tangents: (_entr(*primals), tangents[0] * (-1 - jnp
 
 
 def entr(x: ArrayLike) -> Array:
-    """-x log(x), 0 at 0, -inf below.
+    """`-x * log(x)`, the share of one outcome in the entropy.
 
-    >>> import calque.scipy.special as sp
-    >>> float(sp.entr(1.0)) == 0
-    True"""
+    Args:
+        x: probabilities.
+    Returns:
+        Floats; 0 at 0, -inf below.
+
+    >>> special.entr(jnp.array([0.5]))
+    Array([0.3465736], dtype=float32)"""
     return _entr(*inexact("entr", x))
 
 
 def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
-    """p log(p / q), 0 where p is 0 and q is not negative, inf elsewhere.
+    """`p * log(p / q)`, the share of one outcome in the relative entropy.
 
-    >>> import calque.scipy.special as sp
-    >>> float(sp.rel_entr(0.0, 1.0))
-    0.0"""
+    Args:
+        p, q: probabilities that broadcast.
+    Returns:
+        Floats; 0 where `p` is 0 and `q` not negative, infinite where either is negative or only `q`
+        is 0.
+
+    >>> special.rel_entr(jnp.array([0.0]), 1.0)
+    Array([0.], dtype=float32)"""
     p, q = full("rel_entr", p, q)
     both = (p > 0) & (q > 0)
     safe_p, safe_q = jnp.where(both, p, 1.0), jnp.where(both, q, 1.0)
@@ -125,31 +150,45 @@ def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
 
 
 def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
-    """p log(p / q) - p + q, continued as rel_entr.
+    """`p * log(p / q) - p + q`, which is never negative.
 
-    >>> import calque.scipy.special as sp
-    >>> float(sp.kl_div(1.0, 1.0))
-    0.0"""
+    Args:
+        p, q: numbers that broadcast.
+    Returns:
+        Floats; infinite where either is negative or only `q` is 0.
+
+    >>> special.kl_div(jnp.array([0.5]), 0.5)
+    Array([0.], dtype=float32)"""
     p, q = full("kl_div", p, q)
     return rel_entr(p, q) - p + q
 
 
 def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
-    """(x^lmbda - 1) / lmbda, log(x) where lmbda is 0.
+    """The power transform of Box and Cox, `(x**lmbda - 1) / lmbda`.
 
-    >>> import calque.scipy.special as sp
-    >>> round(float(sp.boxcox(3.0, 2.0)), 4)
-    4.0"""
+    Args:
+        x: numbers from 0 up.
+        lmbda: the power; for 0 it is `log(x)`.
+    Returns:
+        Floats or complex numbers.
+
+    >>> special.boxcox(jnp.array([4.0]), 0.5)
+    Array([2.], dtype=float32)"""
     x, power = full("boxcox", x, lmbda, complex_too=True)
     return _boxed(jnp.log(x), power)
 
 
 def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
-    """((1 + x)^lmbda - 1) / lmbda, log(1 + x) where lmbda is 0.
+    """The power transform of `1 + x`, precise where `x` is near 0.
 
-    >>> import calque.scipy.special as sp
-    >>> round(float(sp.boxcox1p(2.0, 2.0)), 4)
-    4.0"""
+    Args:
+        x: numbers from -1 up.
+        lmbda: the power; for 0 it is `log(1 + x)`.
+    Returns:
+        Floats or complex numbers.
+
+    >>> special.boxcox1p(jnp.array([3.0]), 0.5)
+    Array([2.], dtype=float32)"""
     x, power = full("boxcox1p", x, lmbda, complex_too=True)
     return _boxed(jnp.log1p(x), power)
 
@@ -160,38 +199,54 @@ def _boxed(log: Any, power: Any) -> Any:
 
 
 def i0e(x: ArrayLike) -> Array:
-    """The modified Bessel function of order 0 times exp(-|x|).
+    """The modified Bessel function of order 0, times `exp(-abs(x))`, which does not overflow.
 
-    >>> import calque.scipy.special as sp
-    >>> float(sp.i0e(0.0))
-    1.0"""
+    Args:
+        x: real numbers.
+    Returns:
+        Floats.
+
+    >>> special.i0e(jnp.array([0.0]))
+    Array([1.], dtype=float32)"""
     return do.bessel_i0e(*inexact("i0e", x))
 
 
 def i0(x: ArrayLike) -> Array:
-    """The modified Bessel function of order 0.
+    """The modified Bessel function of the first kind and order 0.
 
-    >>> import calque.scipy.special as sp
-    >>> float(sp.i0(0.0))
-    1.0"""
+    Args:
+        x: real numbers.
+    Returns:
+        Floats.
+
+    >>> special.i0(jnp.array([0.0]))
+    Array([1.], dtype=float32)"""
     (x,) = inexact("i0", x)
     return jnp.exp(jnp.abs(x)) * do.bessel_i0e(x)
 
 
 def i1e(x: ArrayLike) -> Array:
-    """The modified Bessel function of order 1 times exp(-|x|).
+    """The modified Bessel function of order 1, times `exp(-abs(x))`, which does not overflow.
 
-    >>> import calque.scipy.special as sp
-    >>> float(sp.i1e(0.0))
-    0.0"""
+    Args:
+        x: real numbers.
+    Returns:
+        Floats.
+
+    >>> special.i1e(jnp.array([0.0]))
+    Array([0.], dtype=float32)"""
     return do.bessel_i1e(*inexact("i1e", x))
 
 
 def i1(x: ArrayLike) -> Array:
-    """The modified Bessel function of order 1.
+    """The modified Bessel function of the first kind and order 1.
 
-    >>> import calque.scipy.special as sp
-    >>> float(sp.i1(0.0))
-    0.0"""
+    Args:
+        x: real numbers.
+    Returns:
+        Floats.
+
+    >>> special.i1(jnp.array([0.0]))
+    Array([0.], dtype=float32)"""
     (x,) = inexact("i1", x)
     return jnp.exp(jnp.abs(x)) * do.bessel_i1e(x)

@@ -113,11 +113,15 @@ def _wofz_jvp(primals: Any, tangents: Any) -> Any:
 
 
 def wofz(z: ArrayLike) -> Array:
-    """The Faddeeva function exp(-z^2) erfc(-i z).
+    """The Faddeeva function, `exp(-z**2) * erfc(-1j * z)`.
 
-    >>> import calque.scipy.special as sp
-    >>> sp.wofz(0.0)
-    Array(1.+0.j, dtype=complex64)"""
+    Args:
+        z: complex numbers.
+    Returns:
+        Complex numbers.
+
+    >>> special.wofz(jnp.array([0j]))
+    Array([1.+0.j], dtype=complex64)"""
     (z,) = promote_inexact(array_of("wofz", z))
     z = jnp.asarray(z)
     return _wofz(z.astype(jnp.promote_types(z.dtype, "complex64")))
@@ -138,11 +142,15 @@ def _erfcx_jvp(primals: Any, tangents: Any) -> Any:
 
 
 def erfcx(x: ArrayLike) -> Array:
-    """exp(x^2) erfc(x), which neither overflows nor vanishes for large x.
+    """`exp(x**2) * erfc(x)`, which does not vanish for large `x`.
 
-    >>> import calque.scipy.special as sp
-    >>> round(float(sp.erfcx(100.0)), 6)
-    0.005642"""
+    Args:
+        x: real numbers.
+    Returns:
+        Floats.
+
+    >>> round(float(special.erfcx(100.0)), 5)
+    0.00564"""
     if is_complex(typeof(array_of("erfcx", x)).dtype):
         return wofz(1j * jnp.asarray(x))
     (x,), dtype = real_operands("erfcx", x)
@@ -170,10 +178,14 @@ def _dawsn_jvp(primals: Any, tangents: Any) -> Any:
 
 
 def dawsn(x: ArrayLike) -> Array:
-    """Dawson's integral: exp(-x^2) times the integral of exp(t^2) from 0 to x.
+    """Dawson's integral: `exp(-x**2)` times the integral of `exp(t**2)` from 0 to `x`.
 
-    >>> import calque.scipy.special as sp
-    >>> round(float(sp.dawsn(1.0)), 4)
+    Args:
+        x: real numbers.
+    Returns:
+        Floats.
+
+    >>> round(float(special.dawsn(1.0)), 4)
     0.5381"""
     (x,), dtype = real_operands("dawsn", x)
     return _dawsn(x).astype(dtype)

@@ -19,11 +19,19 @@ __all__ = ["bessel_jn", "sph_harm_y"]
 
 
 def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
-    """The Bessel functions of the first kind of the orders 0 to v, along a new first axis; by
-    backward recurrence from the order `n_iter`, which must be well above v and |z|.
+    """The Bessel functions of the first kind and of the orders 0 to `v`.
 
-    >>> import calque.scipy.special as sp
-    >>> sp.bessel_jn(0.0, v=2)
+    Args:
+        z: real numbers.
+        v: the last order.
+        n_iter: the order at which the recurrence begins, backwards; it must be well above `v` and
+            `abs(z)`.
+    Returns:
+        Floats, with the orders along a new first axis.
+    Differs from SciPy:
+        SciPy has no such function; its `jv` is one order.
+
+    >>> special.bessel_jn(jnp.array(0.0), v=2)
     Array([1., 0., 0.], dtype=float32)"""
     v, n_iter = operator.index(v), operator.index(n_iter)
     if v < 0 or n_iter < v:
@@ -58,13 +66,21 @@ def sph_harm_y(
     diff_n: int | None = None,
     n_max: int | None = None,
 ) -> Array:
-    """The spherical harmonic of degree n and order m at the colatitude theta and the longitude phi.
-    `n_max`, the largest degree, must be given where n is traced; larger degrees are taken for it.
+    """The spherical harmonics.
 
-    >>> import calque.scipy.special as sp
-    >>> sp.sph_harm_y(jnp.array([0]), jnp.array([0]), jnp.array([1.0]),
-    ...     jnp.array([2.0])).real.round(4)
-    Array([0.2821], dtype=float32)"""
+    Args:
+        n: the degree, integers from 0 up.
+        m: the order, integers from `-n` to `n`.
+        theta: the angle from the pole.
+        phi: the angle around it. All four broadcast.
+        diff_n: must be None: `calque.grad` differentiates.
+        n_max: the largest degree. It has to be given where `n` is traced; larger degrees are taken
+            for it.
+    Returns:
+        Complex numbers.
+
+    >>> round(float(special.sph_harm_y(jnp.array([0]), jnp.array([0]), 0.1, 0.2).real[0]), 4)
+    0.2821"""
     if diff_n is not None:
         raise NotImplementedError(
             "The 'diff_n' argument to sph_harm_y is not supported: use calque.grad"

@@ -111,11 +111,15 @@ def _hyp1f1_jvp(primals: Any, tangents: Any) -> Any:
 
 
 def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
-    """The confluent hypergeometric function 1F1(a; b; x).
+    """The confluent hypergeometric function 1F1.
 
-    >>> import calque.scipy.special as sp
-    >>> round(float(sp.hyp1f1(1.0, 1.0, 1.0)), 4)
-    2.7183"""
+    Args:
+        a, b, x: real numbers that broadcast; `b` is not a negative integer.
+    Returns:
+        Floats.
+
+    >>> round(float(special.hyp1f1(1.0, 2.0, 1.0)), 4)
+    1.7183"""
     (a, b, x), dtype = real_operands("hyp1f1", a, b, x)
     return _hyp1f1_of(a, b, x).astype(dtype)
 
@@ -235,11 +239,15 @@ def _hyp2f1_jvp(primals: Any, tangents: Any) -> Any:
 
 
 def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
-    """Gauss's hypergeometric function 2F1(a, b; c; x), for x up to 1; inf beyond, unless it is a
-    polynomial.
+    """The hypergeometric function of Gauss, 2F1.
 
-    >>> import calque.scipy.special as sp
-    >>> round(float(sp.hyp2f1(1.0, 1.0, 2.0, 0.5)), 4)
+    Args:
+        a, b, c: real numbers that broadcast; `c` is not a negative integer.
+        x: real numbers up to 1.
+    Returns:
+        Floats; infinite for `x` above 1, unless the series ends.
+
+    >>> round(float(special.hyp2f1(1.0, 1.0, 2.0, 0.5)), 4)
     1.3863"""
     (a, b, c, x), dtype = real_operands("hyp2f1", a, b, c, x)
     return _hyp2f1_of(a, b, c, x).astype(dtype)

@@ -45,10 +45,14 @@ _exp1.defjvp(
 
 
 def exp1(x: ArrayLike) -> Array:
-    """The exponential integral: of exp(-t) / t from x on; nan for negative x.
+    """The exponential integral: of `exp(-t) / t` from `x` to infinity.
 
-    >>> import calque.scipy.special as sp
-    >>> round(float(sp.exp1(1.0)), 4)
+    Args:
+        x: real numbers from 0 up.
+    Returns:
+        Floats; infinite at 0, nan below.
+
+    >>> round(float(special.exp1(1.0)), 4)
     0.2194"""
     (x,), dtype = real_operands("exp1", x)
     return _exp1(x).astype(dtype)
@@ -76,10 +80,14 @@ _expi.defjvp(
 
 
 def expi(x: ArrayLike) -> Array:
-    """The principal value of the integral of exp(t) / t up to x.
+    """The exponential integral: the principal value of that of `exp(t) / t` up to `x`.
 
-    >>> import calque.scipy.special as sp
-    >>> round(float(sp.expi(1.0)), 4)
+    Args:
+        x: real numbers.
+    Returns:
+        Floats; -inf at 0.
+
+    >>> round(float(special.expi(1.0)), 4)
     1.8951"""
     (x,), dtype = real_operands("expi", x)
     return _expi(x).astype(dtype)
@@ -137,11 +145,15 @@ def _expn_jvp(primals: Any, tangents: Any) -> Any:
 
 
 def expn(n: ArrayLike, x: ArrayLike) -> Array:
-    """The exponential integral of whole order n: of exp(-x t) / t^n from 1 on. Its derivative is
-    that in x.
+    """The exponential integral of a whole order: of `exp(-x * t) / t**n` from 1 to infinity.
 
-    >>> import calque.scipy.special as sp
-    >>> round(float(sp.expn(2, 1.0)), 4)
+    Args:
+        n: integers from 0 up.
+        x: real numbers from 0 up that broadcast. Derivatives are with respect to it.
+    Returns:
+        Floats.
+
+    >>> round(float(special.expn(2, 1.0)), 4)
     0.1485"""
     (n, x), dtype = real_operands("expn", n, x)
     return _expn(n, x).astype(dtype)
@@ -186,10 +198,14 @@ def _sici_jvp(primals: Any, tangents: Any) -> Any:
 
 
 def sici(x: ArrayLike) -> tuple[Array, Array]:
-    """The sine integral and the cosine integral; for negative x the latter is its real part.
+    """The sine integral and the cosine integral.
 
-    >>> import calque.scipy.special as sp
-    >>> [round(float(v), 4) for v in sp.sici(1.0)]
+    Args:
+        x: real numbers; of negative ones the cosine integral is the real part.
+    Returns:
+        A pair of floats: the integrals of `sin(t) / t` from 0 and of `cos(t) / t` from infinity.
+
+    >>> [round(float(v), 4) for v in special.sici(1.0)]
     [0.9461, 0.3374]"""
     check_arraylike("sici", x)
     if typeof(x).dtype.kind == "c":
@@ -234,10 +250,16 @@ def _fresnel_jvp(primals: Any, tangents: Any) -> Any:
 
 
 def fresnel(x: ArrayLike) -> tuple[Array, Array]:
-    """Fresnel's integrals S and C: of sin(pi t^2 / 2) and cos(pi t^2 / 2) from 0 to x.
+    """Fresnel's integrals, of the sine and the cosine of `pi * t**2 / 2` from 0 to `x`.
 
-    >>> import calque.scipy.special as sp
-    >>> [round(float(v), 4) for v in sp.fresnel(1.0)]
+    Args:
+        x: real numbers.
+    Returns:
+        A pair of floats: that of the sine, and that of the cosine.
+    Differs from SciPy:
+        Complex numbers are refused.
+
+    >>> [round(float(v), 4) for v in special.fresnel(1.0)]
     [0.4383, 0.7799]"""
     check_arraylike("fresnel", x)
     if typeof(x).dtype.kind == "c":
@@ -280,11 +302,16 @@ def _spence_jvp(primals: Any, tangents: Any) -> Any:
 
 
 def spence(x: ArrayLike) -> Array:
-    """Spence's function: the integral of log(t) / (1 - t) from 1 to x; nan for negative x. Takes
-    float32 and float64.
+    """Spence's function: the integral of `log(t) / (1 - t)` from 1 to `x`.
 
-    >>> import calque.scipy.special as sp
-    >>> round(float(sp.spence(0.0)), 4)
+    Args:
+        x: numbers from 0 up, as float32 or float64.
+    Returns:
+        Floats; nan for negative numbers.
+    Differs from SciPy:
+        Other dtypes are refused.
+
+    >>> round(float(special.spence(0.0)), 4)
     1.6449"""
     x = jnp.asarray(x)
     if x.dtype not in (np.dtype("float32"), np.dtype("float64")):
@@ -341,11 +368,15 @@ def _owens_t_jvp(primals: Any, tangents: Any) -> Any:
 
 
 def owens_t(h: ArrayLike, a: ArrayLike) -> Array:
-    """Owen's T function: of the bivariate normal distribution, the probability of X > h and 0 < Y <
-    a X.
+    """Owen's T function: of two independent normal numbers, the probability that one is above `h`
+    and the other between 0 and `a` times it.
 
-    >>> import calque.scipy.special as sp
-    >>> round(float(sp.owens_t(1.0, 0.5)), 4)
-    0.0431"""
+    Args:
+        h, a: real numbers that broadcast.
+    Returns:
+        Floats.
+
+    >>> round(float(special.owens_t(0.0, 1.0)), 4)
+    0.125"""
     (h, a), _ = real_operands("owens_t", h, a)
     return _owens_t(h, a)

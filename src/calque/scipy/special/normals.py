@@ -21,29 +21,45 @@ _HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
 
 
 def erf(x: ArrayLike) -> Array:
-    """The error function.
+    """The error function: the integral of `2 / sqrt(pi) * exp(-t**2)` from 0 to `x`.
 
-    >>> import calque.scipy.special as sp
-    >>> float(sp.erf(0.0))
-    0.0"""
+    Args:
+        x: real numbers.
+    Returns:
+        Floats between -1 and 1.
+    Differs from SciPy:
+        Complex numbers are refused.
+
+    >>> round(float(special.erf(0.5)), 4)
+    0.5205"""
     return do.erf(*inexact("erf", x))
 
 
 def erfc(x: ArrayLike) -> Array:
-    """1 - erf(x), precise where that is tiny.
+    """`1 - erf(x)`, precise where that is tiny.
 
-    >>> import calque.scipy.special as sp
-    >>> float(sp.erfc(0.0))
-    1.0"""
+    Args:
+        x: real numbers.
+    Returns:
+        Floats between 0 and 2.
+    Differs from SciPy:
+        Complex numbers are refused.
+
+    >>> round(float(special.erfc(0.5)), 4)
+    0.4795"""
     return do.erfc(*inexact("erfc", x))
 
 
 def erfinv(x: ArrayLike) -> Array:
-    """The inverse of erf.
+    """The inverse of `erf`.
 
-    >>> import calque.scipy.special as sp
-    >>> float(sp.erfinv(0.0))
-    0.0"""
+    Args:
+        x: real numbers between -1 and 1.
+    Returns:
+        Floats; infinite at -1 and 1, nan beyond.
+
+    >>> round(float(special.erfinv(0.5)), 4)
+    0.4769"""
     return do.erf_inv(*inexact("erfinv", x))
 
 
@@ -59,11 +75,17 @@ def _floating(name: str, x: Any) -> Any:
 
 
 def ndtr(x: ArrayLike) -> Array:
-    """The normal distribution function: the probability of values up to x.
+    """The normal distribution function: the probability that a normal number is at most `x`.
 
-    >>> import calque.scipy.special as sp
-    >>> float(sp.ndtr(0.0))
-    0.5"""
+    Args:
+        x: floats.
+    Returns:
+        Floats between 0 and 1.
+    Differs from SciPy:
+        Integers and complex numbers are refused.
+
+    >>> special.ndtr(jnp.array([0.0]))
+    Array([0.5], dtype=float32)"""
     return _ndtr(_floating("ndtr", x))
 
 
@@ -101,11 +123,18 @@ def _log_ndtr_jvp(primals: Any, tangents: Any) -> Any:
 
 
 def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
-    """The logarithm of ndtr, precise for very negative x. `series_order` is accepted and has no
-    effect: the series is long.
+    """The logarithm of `ndtr`, precise also where that underflows.
 
-    >>> import calque.scipy.special as sp
-    >>> round(float(sp.log_ndtr(-20.0)), 2)
+    Args:
+        x: floats.
+        series_order: has no effect: the series for very negative numbers is long enough for every
+            order up to 30.
+    Returns:
+        Floats up to 0.
+    Differs from SciPy:
+        Integers and complex numbers are refused.
+
+    >>> round(float(special.log_ndtr(-20.0)), 2)
     -203.92"""
     if not isinstance(series_order, int):
         raise TypeError("series_order must be a Python integer.")
@@ -143,9 +172,15 @@ def _ndtri_jvp(primals: Any, tangents: Any) -> Any:
 
 
 def ndtri(p: ArrayLike) -> Array:
-    """The inverse of ndtr.
+    """The inverse of `ndtr`: the quantiles of the normal distribution.
 
-    >>> import calque.scipy.special as sp
-    >>> round(float(sp.ndtri(0.975)), 2)
+    Args:
+        p: floats between 0 and 1.
+    Returns:
+        Floats; infinite at 0 and 1, nan beyond.
+    Differs from SciPy:
+        Integers are refused.
+
+    >>> round(float(special.ndtri(0.975)), 2)
     1.96"""
     return _ndtri(_floating("ndtri", p))

@@ -10,20 +10,29 @@ from calque.numpy.promotion import check_arraylike
 
 
 def softmax(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
-    """exp(x) / sum(exp(x)), over all axes by default.
+    """Exponentials as shares of their sum.
 
-    >>> import calque.scipy.special as sp
-    >>> sp.softmax(jnp.zeros((2, 2)))
-    Array([[0.25, 0.25],
-           [0.25, 0.25]], dtype=float32)"""
+    Args:
+        x: an array.
+        axis: the axis, or a tuple of axes, to sum over; None is all.
+    Returns:
+        Floats that add up to 1.
+
+    >>> special.softmax(jnp.zeros(4))
+    Array([0.25, 0.25, 0.25, 0.25], dtype=float32)"""
     return _over_axes("softmax", normalisation.softmax, x, axis)
 
 
 def log_softmax(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
-    """The logarithm of softmax, over all axes by default.
+    """The logarithm of `softmax`, without overflow.
 
-    >>> import calque.scipy.special as sp
-    >>> sp.log_softmax(jnp.zeros(1))
+    Args:
+        x: an array.
+        axis: the axis, or a tuple of axes, to sum over; None is all.
+    Returns:
+        Floats up to 0.
+
+    >>> special.log_softmax(jnp.zeros(1))
     Array([0.], dtype=float32)"""
     return _over_axes("log_softmax", normalisation.log_softmax, x, axis)
 

@@ -20,13 +20,15 @@ from calque.tree_util import register_pytree_node_class
 class gaussian_kde:
     """The density that data were drawn from, estimated as a sum of normal densities around them.
 
-    `dataset` has shape (n,) or (dimensions, n); `bw_method` is "scott", "silverman", a number, or a
-    function of the estimate.
+    Args:
+        dataset: the data, of shape (n,) or (dimensions, n).
+        bw_method: how wide the normal densities are: "scott", "silverman", a factor, or a function
+            of the estimate. None is "scott".
+        weights: how much each datum counts; None is all the same.
 
-    >>> import calque.numpy as jnp
-    >>> from calque.scipy.stats import gaussian_kde
-    >>> gaussian_kde(jnp.array([-1.0, 0.0, 1.0])).pdf(0.0)
-    Array([0.3181562], dtype=float32)"""
+    >>> estimate = stats.gaussian_kde(jnp.array([-1.0, 0.0, 1.0]))
+    >>> round(float(estimate(0.0)[0]), 3)
+    0.318"""
 
     __slots__ = ("covariance", "dataset", "inv_cov", "neff", "weights")
 
@@ -79,10 +81,21 @@ class gaussian_kde:
         )
 
     def tree_flatten(self) -> tuple[Any, None]:
+        """The arrays of the estimate, as `tree.flatten` asks for them.
+
+        Returns:
+            A pair: the arrays, and what is no array."""
         return (self.neff, self.dataset, self.weights, self.covariance, self.inv_cov), None
 
     @classmethod
     def tree_unflatten(cls, aux: None, children: Sequence[Any]) -> "gaussian_kde":
+        """An estimate of arrays, as `tree.unflatten` asks for it.
+
+        Args:
+            aux: what is no array.
+            children: the arrays.
+        Returns:
+            An estimate."""
         out = object.__new__(cls)
         for name, value in zip(("neff", "dataset", "weights", "covariance", "inv_cov"), children):
             object.__setattr__(out, name, value)
@@ -99,17 +112,32 @@ class gaussian_kde:
         return int(self.dataset.shape[1])
 
     def evaluate(self, points: ArrayLike) -> Array:
-        """The density at points of shape (m,) or (dimensions, m)."""
+        """The density at points.
+
+        Args:
+            points: of shape (m,) or (dimensions, m).
+        Returns:
+            `m` densities."""
         return jnp.sum(jnp.exp(self._log_terms("evaluate", points)) * self.weights[:, None], axis=0)
 
     def pdf(self, x: ArrayLike) -> Array:
-        """As `evaluate`."""
+        """The density at points, as `evaluate`.
+
+        Args:
+            x: points of shape (m,) or (dimensions, m).
+        Returns:
+            `m` densities."""
         return self.evaluate(x)
 
     __call__ = evaluate
 
     def logpdf(self, x: ArrayLike) -> Array:
-        """The logarithm of the density, also where that underflows."""
+        """The logarithm of the density at points, also where the density underflows.
+
+        Args:
+            x: points of shape (m,) or (dimensions, m).
+        Returns:
+            `m` logarithms."""
         return special.logsumexp(
             self._log_terms("logpdf", x) + jnp.log(self.weights)[:, None], axis=0
         )
@@ -146,7 +174,13 @@ class gaussian_kde:
         )
 
     def integrate_gaussian(self, mean: ArrayLike, cov: ArrayLike) -> Array:
-        """The integral of the density times a normal density."""
+        """The integral of the density times a normal density.
+
+        Args:
+            mean: the mean of the normal density.
+            cov: its covariance matrix.
+        Returns:
+            A number."""
         mean, cov = arrays("integrate_gaussian", mean, cov)
         mean, cov = jnp.atleast_1d(jnp.squeeze(mean)), jnp.atleast_2d(cov)
         if mean.shape != (self.d,):
@@ -175,7 +209,13 @@ class gaussian_kde:
         return norm * jnp.sum(jnp.exp(-0.5 * away) * self.weights[:, None], axis=0)
 
     def integrate_box_1d(self, low: ArrayLike, high: ArrayLike) -> Array:
-        """The probability between two numbers, for data of one dimension."""
+        """The probability between two numbers, for data of one dimension.
+
+        Args:
+            low: the lower one.
+            high: the higher one.
+        Returns:
+            A number."""
         if self.d != 1:
             raise ValueError(
                 f"integrate_box_1d() only handles 1D pdfs, the data have dimension {self.d}"
@@ -190,7 +230,12 @@ class gaussian_kde:
         return jnp.sum(self.weights * (at(high) - at(low)))
 
     def integrate_kde(self, other: "gaussian_kde") -> Array:
-        """The integral of the product of two estimates."""
+        """The integral of the product of two estimated densities.
+
+        Args:
+            other: another estimate of the same dimensions.
+        Returns:
+            A number."""
         if other.d != self.d:
             raise ValueError(
                 f"integrate_kde: KDEs are not the same dimensionality, {self.d} and {other.d}"
@@ -201,7 +246,13 @@ class gaussian_kde:
         )
 
     def resample(self, key: ArrayLike, shape: Sequence[int] = ()) -> Array:
-        """Random points of the estimated density, of shape (dimensions, *shape)."""
+        """Points drawn from the estimated density.
+
+        Args:
+            key: a key of `random.key`.
+            shape: how many to draw, a tuple.
+        Returns:
+            Points of shape (dimensions, *shape)."""
         which, noise = random.split(key)
         at = random.choice(which, self.n, shape=tuple(shape), p=self.weights)
         zero = jnp.zeros(self.d, self.covariance.dtype)
@@ -213,14 +264,24 @@ class gaussian_kde:
     def integrate_box(
         self, low_bounds: ArrayLike, high_bounds: ArrayLike, maxpts: Any = None
     ) -> Any:
-        """Only in one dimension: see `integrate_box_1d`."""
+        """Refused: only in one dimension, see `integrate_box_1d`.
+
+        Args:
+            low_bounds, high_bounds, maxpts: anything.
+        Returns:
+            Nothing: it raises NotImplementedError."""
         raise NotImplementedError(
             "gaussian_kde.integrate_box: only 1D box integrations are supported; use"
             " integrate_box_1d"
         )
 
     def set_bandwidth(self, bw_method: Any = None) -> None:
-        """The bandwidth is chosen when the estimate is made."""
+        """Refused: the bandwidth is chosen when the estimate is made.
+
+        Args:
+            bw_method: anything.
+        Returns:
+            Nothing: it raises NotImplementedError."""
         raise NotImplementedError(
             "gaussian_kde.set_bandwidth: make a new estimate with another bw_method"
         )

@@ -17,7 +17,7 @@ from calque.scipy.stats.signatures import (
     WholeWithNP,
     WholeWithP,
 )
-from calque.scipy.stats.tables import DOCS, Discrete, discrete, function_of, signature_of
+from calque.scipy.stats.tables import Discrete, discrete, function_of, signature_of
 
 
 def _whole(k: Any, *_: Any) -> Any:
@@ -126,13 +126,22 @@ poisson.entropy = function_of(
     "entropy",
     signature_of(OfRate),
     lambda mu, loc: _poisson_entropy(mu),
-    DOCS["entropy"].format("the Poisson distribution"),
+    "the Poisson distribution",
 )
 
 
 def _multinomial_logpmf(x: Any, n: Any, p: Any) -> Any:
-    """The logarithm of the probability of counts x (last axis) in n trials with outcomes of
-    probabilities p."""
+    """The logarithm of the probability of counts, in trials with several outcomes.
+
+    Args:
+        x: how often each outcome occurs, along the last axis.
+        n: the number of trials.
+        p: the probability of each outcome, along the last axis.
+    Returns:
+        Logarithms; -inf where the counts do not add up to `n`.
+
+    >>> round(float(stats.multinomial.logpmf(jnp.array([1, 2]), 3, jnp.array([0.4, 0.6]))), 3)
+    -0.839"""
     check_arraylike("multinomial.logpmf", x, n, p)
     (p,) = promote_inexact(p)
     x = convert(as_operand(x), typeof(p).dtype)  # whole numbers, in any dtype
@@ -142,8 +151,21 @@ def _multinomial_logpmf(x: Any, n: Any, p: Any) -> Any:
     return jnp.where(jnp.equal(jnp.sum(x, axis=-1), n), value, -np.inf)
 
 
+def _multinomial_pmf(x: Any, n: Any, p: Any) -> Any:
+    """The probability of counts, in trials with several outcomes.
+
+    Args:
+        x: how often each outcome occurs, along the last axis.
+        n: the number of trials.
+        p: the probability of each outcome, along the last axis.
+    Returns:
+        Probabilities; 0 where the counts do not add up to `n`.
+
+    >>> round(float(stats.multinomial.pmf(jnp.array([1, 2]), 3, jnp.array([0.4, 0.6]))), 3)
+    0.432"""
+    return jnp.exp(_multinomial_logpmf(x, n, p))
+
+
 multinomial: Discrete[OfMultinomial] = Discrete(
-    "multinomial",
-    logpmf=_multinomial_logpmf,
-    pmf=lambda x, n, p: jnp.exp(_multinomial_logpmf(x, n, p)),
+    "multinomial", logpmf=_multinomial_logpmf, pmf=_multinomial_pmf
 )

@@ -47,12 +47,18 @@ class ModeResult(NamedTuple):
 def mode(
     a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False
 ) -> ModeResult:
-    """The most common value along an axis, the smallest of several, and how often it occurs.
+    """The value that occurs most often along an axis, the smallest of several.
 
-    >>> import calque.numpy as jnp
-    >>> from calque.scipy import stats
-    >>> stats.mode(jnp.array([3, 1, 2, 3, 1]))
-    ModeResult(mode=Array(1, dtype=int32), count=Array(2, dtype=int32))"""
+    Args:
+        a: an array.
+        axis: the axis; None is the flattened array.
+        nan_policy: "propagate"; the others are refused.
+        keepdims: whether the axis stays, with size 1.
+    Returns:
+        A named tuple: `mode` and `count`.
+
+    >>> stats.mode(jnp.array([1, 2, 2, 3])).mode
+    Array(2, dtype=int32)"""
     x = jnp.atleast_1d(array_of("mode", a))
     _only_propagate("mode", nan_policy)
     kept = (1,) * x.ndim if keepdims else ()
@@ -76,13 +82,19 @@ def mode(
 def rankdata(
     a: ArrayLike, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate"
 ) -> Array:
-    """The ranks of the data along an axis, or of all data, from 1. Equal values get what `method`
-    says.
+    """The rank of each element, from 1 for the smallest.
 
-    >>> import calque.numpy as jnp
-    >>> from calque.scipy import stats
-    >>> stats.rankdata(jnp.array([1, 3, 2, 3]))
-    Array([1. , 3.5, 2. , 3.5], dtype=float32)"""
+    Args:
+        a: an array.
+        method: what equal elements get: "average", "min", "max", "dense" (ranks without gaps) or
+            "ordinal" (one after the other).
+        axis: the axis to rank along; None ranks all elements.
+        nan_policy: "propagate"; the others are refused.
+    Returns:
+        Ranks in the shape of `a`.
+
+    >>> stats.rankdata(jnp.array([10, 30, 30, 20]))
+    Array([1. , 3.5, 3.5, 2. ], dtype=float32)"""
     x = array_of("rankdata", a)
     _only_propagate("rankdata", nan_policy)
     if method not in _METHODS:
@@ -137,12 +149,20 @@ def sem(
     *,
     keepdims: bool = False,
 ) -> Array:
-    """The standard error of the mean over an axis; nan_policy 'omit' leaves nan out.
+    """The standard error of the mean: the standard deviation over the root of the number of
+    elements.
 
-    >>> import calque.numpy as jnp
-    >>> from calque.scipy import stats
-    >>> stats.sem(jnp.array([1.0, 2.0, 3.0, 6.0]))
-    Array(1.0801234, dtype=float32)"""
+    Args:
+        a: an array.
+        axis: the axis; None is the flattened array.
+        ddof: what is taken off the number of elements in the standard deviation.
+        nan_policy: "propagate", or "omit", which leaves nan out.
+        keepdims: whether the axis stays, with size 1.
+    Returns:
+        Floats.
+
+    >>> stats.sem(jnp.array([1.0, 3.0]))
+    Array(1., dtype=float32)"""
     (x,) = promote_inexact(array_of("sem", a))
     x = jnp.asarray(x)
     if nan_policy == "propagate":

@@ -6,7 +6,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from calque import numpy as jnp
 from calque.core.arrays import Array, to_array
 from calque.core.trace import typeof
 from calque.numpy.promotion import check_arraylike, convert, promote_inexact_strong, promote_shapes
+from calque.scipy.stats.descriptions import of_function
 
 _F = TypeVar("_F", bound=Callable[..., Array])
 
@@ -49,7 +50,7 @@ def strong(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def function_of(
-    owner: str, name: str, signature: inspect.Signature, body: Callable[..., Any], doc: str
+    owner: str, name: str, signature: inspect.Signature, body: Callable[..., Any], what: str
 ) -> Any:
     def function(*args: Any, **kwargs: Any) -> Any:
         bound = signature.bind(*args, **kwargs)
@@ -59,24 +60,9 @@ def function_of(
     function.__name__ = name
     function.__qualname__ = f"{owner}.{name}"
     function.__module__ = "calque.scipy.stats"
-    function.__doc__ = doc
+    function.__doc__ = of_function(owner, name, what, signature)
     function.__signature__ = signature  # type: ignore[attr-defined]
     return function
-
-
-DOCS: Final = {
-    "logpdf": "The logarithm of the density of {}.",
-    "pdf": "The density of {}.",
-    "logpmf": "The logarithm of the probabilities of {}.",
-    "pmf": "The probabilities of {}.",
-    "cdf": "The probability that {} is at most the first argument.",
-    "logcdf": "The logarithm of the distribution function of {}.",
-    "sf": "The probability that {} is greater than the first argument.",
-    "logsf": "The logarithm of the survival function of {}.",
-    "ppf": "The quantiles of {}: the inverse of cdf.",
-    "isf": "The inverse of the survival function of {}.",
-    "entropy": "The entropy of {}.",
-}
 
 
 class Distribution(ModuleType):
@@ -156,14 +142,11 @@ def continuous(
         if key in bodies and f"log{key}" not in bodies and others.get("logs", True):
             bodies[f"log{key}"] = _logarithm(bodies[key])
     out = {
-        key: function_of(name, key, signature, checked(body), DOCS[key].format(what))
-        for key, body in bodies.items()
+        key: function_of(name, key, signature, checked(body), what) for key, body in bodies.items()
     }
     for key in ("ppf", "isf"):
         if key in others:
-            out[key] = function_of(
-                name, key, of_probability, checked(_rescaled(others[key])), DOCS[key].format(what)
-            )
+            out[key] = function_of(name, key, of_probability, checked(_rescaled(others[key])), what)
     return Continuous(name, **out)
 
 
@@ -230,8 +213,7 @@ def discrete(
         cdf = others["cdf"]
         bodies["cdf"] = lambda k, *rest: cdf(k - rest[-1], *rest[:-1])
     out = {
-        key: function_of(name, key, signature, checked(body), DOCS[key].format(what))
-        for key, body in bodies.items()
+        key: function_of(name, key, signature, checked(body), what) for key, body in bodies.items()
     }
     if "ppf" in others:
         of_probability = signature_of(parameters, "q")
@@ -240,6 +222,5 @@ def discrete(
         def body(q: Any, *rest: Any) -> Any:
             return ppf(q, *rest[:-1]) + rest[-1]
 
-        doc = DOCS["ppf"].format(what)
-        out["ppf"] = function_of(name, "ppf", of_probability, checked(body), doc)
+        out["ppf"] = function_of(name, "ppf", of_probability, checked(body), what)
     return Discrete(name, **out)

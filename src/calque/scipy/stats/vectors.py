@@ -17,13 +17,20 @@ from calque.scipy.stats.tables import Continuous
 
 
 def _normal_logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Any:
-    """The logarithm of the density of normal vectors (last axis of x) with this mean and
-    covariance.
+    """The logarithm of the density of the normal distribution of vectors.
 
-    >>> import calque.numpy as jnp
-    >>> from calque.scipy.stats import multivariate_normal
-    >>> round(float(multivariate_normal.logpdf(jnp.zeros(2), jnp.zeros(2), jnp.eye(2))), 4)
-    -1.8379"""
+    Args:
+        x: vectors along the last axis.
+        mean: their mean.
+        cov: the covariance matrix, or one variance for all components.
+        allow_singular: must be None.
+    Returns:
+        Logarithms; nan where the matrix is not positive-definite.
+    Differs from SciPy:
+        Singular matrices are refused: add a small multiple of the identity.
+
+    >>> round(float(stats.multivariate_normal.logpdf(jnp.zeros(2), jnp.zeros(2), jnp.eye(2))), 3)
+    -1.838"""
     if allow_singular is not None:
         raise NotImplementedError(
             "allow_singular argument of multivariate_normal.logpdf: add a small multiple of the"
@@ -51,7 +58,17 @@ def _normal_logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> 
 
 
 def _normal_pdf(x: Any, mean: Any, cov: Any) -> Any:
-    """The density of normal vectors (last axis of x) with this mean and covariance."""
+    """The density of the normal distribution of vectors.
+
+    Args:
+        x: vectors along the last axis.
+        mean: their mean.
+        cov: the covariance matrix, or one variance for all components.
+    Returns:
+        Densities; nan where the matrix is not positive-definite.
+
+    >>> round(float(stats.multivariate_normal.pdf(jnp.zeros(2), jnp.zeros(2), jnp.eye(2))), 3)
+    0.159"""
     return jnp.exp(_normal_logpdf(x, mean, cov))
 
 
@@ -61,13 +78,16 @@ multivariate_normal: Continuous[OfNormal] = Continuous(
 
 
 def _dirichlet_logpdf(x: Any, alpha: Any) -> Any:
-    """The logarithm of the density of probabilities x (first axis) with concentrations alpha; -inf
-    off the simplex.
+    """The logarithm of the density of Dirichlet's distribution of probabilities.
 
-    >>> import calque.numpy as jnp
-    >>> from calque.scipy.stats import dirichlet
-    >>> round(float(dirichlet.logpdf(jnp.array([0.25, 0.75]), jnp.ones(2))), 4)
-    0.0"""
+    Args:
+        x: probabilities that add up to 1 along the first axis, the last of which may be left out.
+        alpha: the concentration of each, a vector of numbers above 0.
+    Returns:
+        Logarithms; -inf where `x` are no probabilities.
+
+    >>> round(float(stats.dirichlet.logpdf(jnp.array([0.3, 0.7]), jnp.array([1.0, 2.0]))), 3)
+    0.336"""
     check_arraylike("dirichlet.logpdf", x, alpha)
     x, alpha = (jnp.asarray(a) for a in promote_inexact(x, alpha))
     if alpha.ndim != 1:
@@ -90,7 +110,16 @@ def _dirichlet_logpdf(x: Any, alpha: Any) -> Any:
 
 
 def _dirichlet_pdf(x: Any, alpha: Any) -> Any:
-    """The density of probabilities x (first axis) with concentrations alpha."""
+    """The density of Dirichlet's distribution of probabilities.
+
+    Args:
+        x: probabilities that add up to 1 along the first axis, the last of which may be left out.
+        alpha: the concentration of each, a vector of numbers above 0.
+    Returns:
+        Densities; 0 where `x` are no probabilities.
+
+    >>> round(float(stats.dirichlet.pdf(jnp.array([0.3, 0.7]), jnp.array([1.0, 2.0]))), 3)
+    1.4"""
     return jnp.exp(_dirichlet_logpdf(x, alpha))
 
 

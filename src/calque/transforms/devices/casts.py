@@ -129,8 +129,23 @@ _TO: Final = ("unreduced", "reduced", "varying")
 
 
 def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
-    """`x`, a tree, with another relation to the axis: "varying", "reduced" or "unreduced". psum
-    makes values invariant, and adds unreduced ones."""
+    """Changes what values are to a mapped axis of `shard_map`.
+
+    `psum` makes values that vary the same everywhere, and adds up unreduced ones.
+
+    Args:
+        x: A tree of arrays.
+        axis_name: The name of a mapped axis, or a tuple of names.
+        to: "varying" (each member may have its own value, and a gradient of its own), "reduced" or
+            "unreduced".
+
+    Returns:
+        The same values.
+
+    >>> f = lambda x: lax.psum(lax.pcast(x, "x", to="varying"), "x")
+    >>> mesh = jax.make_mesh((1,), ("x",))
+    >>> jax.shard_map(f, mesh=mesh, in_specs=jax.P(), out_specs=jax.P())(1.0)
+    Array(1., dtype=float32)"""
     if isinstance(axis_name, (set, frozenset)):
         raise TypeError(f"axis_name={axis_name} must be a tuple or a str. Got {axis_name}")
     if to not in _TO:

@@ -52,10 +52,18 @@ def _each(fun: Callable[[Any], Any], tree: Any) -> Any:
 
 
 def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
-    """The sum of `x` over the members of the axis; of a Python number, the number times their
-    count.
+    """Adds up the values of all members of a mapped axis.
 
-    >>> calque.vmap(lambda x: lax.psum(x, "i"), axis_name="i")(jnp.arange(3.0))
+    Args:
+        x: A tree of arrays and numbers; a number is multiplied by the count of members.
+        axis_name: The name of a mapped axis, or a tuple of names: of `vmap`, `shard_map` or `pmap`.
+        axis_index_groups: Lists of positions along the axis that are taken apart from each other;
+            None takes all together.
+
+    Returns:
+        The tree with the results; the same for all members.
+
+    >>> jax.vmap(lambda x: lax.psum(x, "i"), axis_name="i")(jnp.arange(3.0))
     Array([3., 3., 3.], dtype=float32)"""
     names = names_of(axis_name)
     groups = checked_groups(axis_index_groups, axis_name, "psum", equal=False)
@@ -94,7 +102,19 @@ def positions_reduced(x: Any, names: Names, reduce: str) -> tuple[Any, Names]:
 
 
 def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
-    """The mean of `x` over the members of the axis."""
+    """Gives the mean of the values of all members of a mapped axis.
+
+    Args:
+        x: A tree of arrays.
+        axis_name: The name of a mapped axis, or a tuple of names: of `vmap`, `shard_map` or `pmap`.
+        axis_index_groups: Lists of positions along the axis that are taken apart from each other;
+            None takes all together.
+
+    Returns:
+        The tree with the results; the same for all members.
+
+    >>> jax.vmap(lambda x: lax.pmean(x, "i"), axis_name="i")(jnp.arange(3.0))
+    Array([1., 1., 1.], dtype=float32)"""
     groups = checked_groups(axis_index_groups, axis_name, "pmean", equal=False)
 
     def one(v: Any) -> Any:
@@ -115,14 +135,38 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 
 
 def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
-    """The maximum of `x` over the members of the axis."""
+    """Gives the largest of the values of all members of a mapped axis.
+
+    Args:
+        x: A tree of arrays.
+        axis_name: The name of a mapped axis, or a tuple of names: of `vmap`, `shard_map` or `pmap`.
+        axis_index_groups: Lists of positions along the axis that are taken apart from each other;
+            None takes all together.
+
+    Returns:
+        The tree with the results; the same for all members.
+
+    >>> jax.vmap(lambda x: lax.pmax(x, "i"), axis_name="i")(jnp.arange(3.0))
+    Array([2., 2., 2.], dtype=float32)"""
     names = names_of(axis_name)
     groups = checked_groups(axis_index_groups, axis_name, "pmax", equal=False)
     return _each(lambda v: _extreme(pmax_p, v, names, groups), x)
 
 
 def pmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
-    """The minimum of `x` over the members of the axis."""
+    """Gives the smallest of the values of all members of a mapped axis.
+
+    Args:
+        x: A tree of arrays.
+        axis_name: The name of a mapped axis, or a tuple of names: of `vmap`, `shard_map` or `pmap`.
+        axis_index_groups: Lists of positions along the axis that are taken apart from each other;
+            None takes all together.
+
+    Returns:
+        The tree with the results; the same for all members.
+
+    >>> jax.vmap(lambda x: lax.pmin(x, "i"), axis_name="i")(jnp.arange(3.0))
+    Array([0., 0., 0.], dtype=float32)"""
     names = names_of(axis_name)
     groups = checked_groups(axis_index_groups, axis_name, "pmin", equal=False)
     return _each(lambda v: _extreme(pmin_p, v, names, groups), x)
@@ -144,7 +188,25 @@ def all_gather(
     tiled: bool = False,
     to: Any = None,
 ) -> Any:
-    """The values of all members along a new dimension `axis`, or joined along it with `tiled`."""
+    """Gives every member the values of all members of a mapped axis.
+
+    Args:
+        x: A tree of arrays.
+        axis_name: The name of a mapped axis, or a tuple of names: of `vmap`, `shard_map` or `pmap`.
+        axis_index_groups: Lists of positions along the axis that are taken apart from each other;
+            None takes all together.
+        axis: Where the new dimension stands; with `tiled`, the dimension along which they are
+            joined.
+        tiled: Whether the values are joined along an existing dimension instead of a new one.
+        to: What the result is to the axis under `shard_map`: None or "varying", "invarying" or
+            "reduced".
+
+    Returns:
+        The tree with the results; the same for all members.
+
+    >>> jax.vmap(lambda x: lax.all_gather(x, "i"), axis_name="i")(jnp.arange(2.0))
+    Array([[0., 1.],
+           [0., 1.]], dtype=float32)"""
     groups = checked_groups(axis_index_groups, axis_name, "all_gather")
 
     if to not in (None, "varying", "invarying", "reduced"):
@@ -184,7 +246,21 @@ def psum_scatter(
     axis_index_groups: Any = None,
     tiled: bool = False,
 ) -> Any:
-    """The sum over the axis, of which each member keeps its part along `scatter_dimension`."""
+    """Adds up the values of all members of a mapped axis; each member keeps its part of the sum.
+
+    Args:
+        x: A tree of arrays.
+        axis_name: The name of a mapped axis, or a tuple of names: of `vmap`, `shard_map` or `pmap`.
+        scatter_dimension: The dimension that is cut into parts.
+        axis_index_groups: Lists of positions along the axis that are taken apart from each other;
+            None takes all together.
+        tiled: Whether the dimension stays, divided by the count of members, instead of going away.
+
+    Returns:
+        The tree with the part of this member.
+
+    >>> jax.vmap(lambda x: lax.psum_scatter(x, "i"), axis_name="i")(jnp.eye(2))
+    Array([1., 1.], dtype=float32)"""
     groups = checked_groups(axis_index_groups, axis_name, "psum_scatter")
 
     def one(v: Any) -> Any:
@@ -224,8 +300,25 @@ def all_to_all(
     axis_index_groups: Any = None,
     tiled: bool = False,
 ) -> Any:
-    """Each member sends part i of its value along `split_axis` to member i, and joins what it gets
-    along `concat_axis`."""
+    """Sends part i of the value of each member to member i, which joins what it gets.
+
+    Args:
+        x: A tree of arrays.
+        axis_name: The name of a mapped axis, or a tuple of names: of `vmap`, `shard_map` or `pmap`.
+        split_axis: The dimension that is cut into parts, as many as members.
+        concat_axis: Where the parts that come in stand as a new dimension; with `tiled`, the
+            dimension along which they are joined.
+        axis_index_groups: Lists of positions along the axis that are taken apart from each other;
+            None takes all together.
+        tiled: Whether the dimensions stay, the one divided and the other multiplied by the count of
+            members.
+
+    Returns:
+        The tree with what this member gets.
+
+    >>> jax.vmap(lambda x: lax.all_to_all(x, "i", 0, 0), axis_name="i")(jnp.array([[1, 2], [3, 4]]))
+    Array([[1, 3],
+           [2, 4]], dtype=int32)"""
     groups = checked_groups(axis_index_groups, axis_name, "all_to_all")
 
     def one(v: Any) -> Any:
@@ -247,7 +340,19 @@ def all_to_all(
 
 
 def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
-    """Send values along (source, destination) pairs; members that nobody sends to get zeros."""
+    """Sends values from members of a mapped axis to others.
+
+    Args:
+        x: A tree of arrays.
+        axis_name: The name of a mapped axis, or a tuple of names: of `vmap`, `shard_map` or `pmap`.
+        perm: Pairs (source, destination) of positions. Members that nobody sends to get zeros.
+
+    Returns:
+        The tree with what this member gets.
+
+    >>> send = lambda x: lax.ppermute(x, "i", [(0, 1), (1, 2)])
+    >>> jax.vmap(send, axis_name="i")(jnp.array([1.0, 2.0, 3.0]))
+    Array([0., 1., 2.], dtype=float32)"""
     pairs = tuple((int(s), int(d)) for s, d in perm)
     names = names_of(axis_name)
 
@@ -263,7 +368,18 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
 
 
 def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
-    """The value that the member `source` of the axis has, for all of them."""
+    """Gives every member the value of one of them.
+
+    Args:
+        x: A tree of arrays.
+        axis_name: The name of a mapped axis.
+        source: The position of that member.
+
+    Returns:
+        The tree with the results; the same for all members.
+
+    >>> jax.vmap(lambda x: lax.pbroadcast(x, "i", 1), axis_name="i")(jnp.arange(3.0))
+    Array([1., 1., 1.], dtype=float32)"""
     names = names_of(axis_name)
     if len(names) > 1:
         raise NotImplementedError(
@@ -294,30 +410,95 @@ def _sent(what: str) -> NotImplementedError:
 
 
 def psend(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
-    """Half of a `ppermute`, for GPUs only."""
+    """Would send a value to members that wait for it; raises NotImplementedError.
+
+    Args:
+        x: A tree of arrays.
+        axis_name: The name of a mapped axis, or a tuple of names: of `vmap`, `shard_map` or `pmap`.
+        perm: Pairs (source, destination) of positions.
+
+    Returns:
+        Nothing: it raises.
+
+    Differs from JAX:
+        It is an operation of GPUs. `ppermute` sends and receives at once.
+
+    >>> lax.psend(jnp.ones(2), "i", [(0, 1)])
+    Traceback (most recent call last):
+    NotImplementedError: psend: members that wait for each other are operations of a GPU; ..."""
     raise _sent("psend")
 
 
 def precv(token: Any, out_shape: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
-    """Half of a `ppermute`, for GPUs only."""
+    """Would wait for a value that a member sends; raises NotImplementedError.
+
+    Args:
+        token: A token.
+        out_shape: The shape and dtype of the value.
+        axis_name: The name of a mapped axis, or a tuple of names: of `vmap`, `shard_map` or `pmap`.
+        perm: Pairs (source, destination) of positions.
+
+    Returns:
+        Nothing: it raises.
+
+    Differs from JAX:
+        It is an operation of GPUs. `ppermute` sends and receives at once.
+
+    >>> lax.precv(None, None, "i", [(0, 1)])
+    Traceback (most recent call last):
+    NotImplementedError: precv: members that wait for each other are operations of a GPU; ..."""
     raise _sent("precv")
 
 
 def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
-    """Member i gets the value of member `perm[i]`."""
+    """Exchanges the values of the members of a mapped axis.
+
+    Args:
+        x: A tree of arrays.
+        axis_name: The name of a mapped axis, or a tuple of names: of `vmap`, `shard_map` or `pmap`.
+        perm: For each member the position whose value it gets: every position once.
+
+    Returns:
+        The tree with what this member gets.
+
+    >>> jax.vmap(lambda x: lax.pshuffle(x, "i", [2, 0, 1]), axis_name="i")(jnp.arange(3.0))
+    Array([2., 0., 1.], dtype=float32)"""
     if set(perm) != set(range(len(perm))):
         raise ValueError(f"`perm` does not represent a permutation: {perm}")
     return ppermute(x, axis_name, list(zip(perm, range(len(perm)))))
 
 
 def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = None) -> Any:
-    """The named axis and the dimension `axis` change places."""
+    """Lets the mapped axis and a dimension of the value change places.
+
+    Args:
+        x: A tree of arrays.
+        axis_name: The name of a mapped axis, or a tuple of names: of `vmap`, `shard_map` or `pmap`.
+        axis: The dimension; its size is the count of members.
+        axis_index_groups: Lists of positions along the axis that are taken apart from each other;
+            None takes all together.
+
+    Returns:
+        The tree with what this member gets.
+
+    >>> jax.vmap(lambda x: lax.pswapaxes(x, "i", 0), axis_name="i")(jnp.array([[1, 2], [3, 4]]))
+    Array([[1, 3],
+           [2, 4]], dtype=int32)"""
     return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
 
 
 def axis_index(axis_name: Any) -> Any:
-    """The position of this member along the axis, from 0; along several axes, counted through them
-    in order."""
+    """Gives the position of this member along a mapped axis, from 0.
+
+    Args:
+        axis_name: The name of a mapped axis, or a tuple of names, which are counted through in
+            order.
+
+    Returns:
+        An int32.
+
+    >>> jax.vmap(lambda x: x + lax.axis_index("i"), axis_name="i")(jnp.zeros(3, int))
+    Array([0, 1, 2], dtype=int32)"""
     names = names_of(axis_name)
     index: Any = None
     for name in names:
@@ -331,5 +512,14 @@ def axis_index(axis_name: Any) -> Any:
 
 
 def axis_size(axis_name: Any) -> int:
-    """The number of members of the axis."""
+    """Gives the number of members of a mapped axis.
+
+    Args:
+        axis_name: The name of a mapped axis, or a tuple of names: of `vmap`, `shard_map` or `pmap`.
+
+    Returns:
+        An int.
+
+    >>> jax.vmap(lambda x: x + lax.axis_size("i"), axis_name="i")(jnp.zeros(3, int))
+    Array([3, 3, 3], dtype=int32)"""
     return size_of(axis_name)

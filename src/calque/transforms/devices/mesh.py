@@ -53,7 +53,15 @@ def _types(axis_types: Any, n: int, default: AxisType) -> tuple[AxisType, ...]:
 
 @dataclass(frozen=True)
 class AbstractDevice:
-    """What is known of a device that need not exist."""
+    """What is known of a device that need not exist.
+
+    Args:
+        device_kind: What devices of this kind are called.
+        num_cores: How many cores it has, or None.
+        platform: The platform, such as "cpu".
+
+    >>> jax.sharding.AbstractDevice("cpu", None, "cpu").platform
+    'cpu'"""
 
     device_kind: str
     num_cores: int | None
@@ -145,7 +153,15 @@ class AbstractMesh(_AnyMesh):
     def update(
         self, axis_sizes: Any = None, axis_names: Any = None, axis_types: Any = None
     ) -> AbstractMesh:
-        """The mesh with some of its attributes replaced."""
+        """Gives the mesh with some of its attributes replaced.
+
+        Args:
+            axis_sizes: New sizes; None keeps the old ones.
+            axis_names: New names; None keeps the old ones.
+            axis_types: New types; None keeps the old ones.
+
+        Returns:
+            An AbstractMesh."""
         return AbstractMesh(
             self.axis_sizes if axis_sizes is None else axis_sizes,
             self.axis_names if axis_names is None else axis_names,
@@ -153,7 +169,13 @@ class AbstractMesh(_AnyMesh):
         )
 
     def update_axis_types(self, types: dict[Any, AxisType]) -> AbstractMesh:
-        """The mesh with other types of some of its axes, given by name."""
+        """Gives the mesh with other types of some of its axes.
+
+        Args:
+            types: The AxisType by the name of the axis.
+
+        Returns:
+            An AbstractMesh."""
         pairs = zip(self.axis_names, self.axis_types)
         return self.update(axis_types=tuple(types.get(n, t) for n, t in pairs))
 
@@ -405,15 +427,16 @@ class set_mesh:
     def __init__(self, mesh: Mesh | None):
         if mesh is not None and not isinstance(mesh, Mesh):
             raise ValueError(f"Expected mesh of type `calque.sharding.Mesh`. Got {type(mesh)}")
+        if mesh is not None and mesh.manual_axes:
+            raise ValueError(f"set_mesh: {mesh} contains manual axes, which shard_map makes")
         self._before, self._mesh = _globally.value, mesh
         _globally.value = EMPTY if mesh is None else mesh
         self._entry: Any = None
 
     def __enter__(self) -> Mesh | None:
         _globally.value = self._before
-        if self._mesh is not None:
-            self._entry = _entered(self._mesh, sets=True)
-            self._entry.__enter__()
+        self._entry = _entered(EMPTY if self._mesh is None else self._mesh, sets=True)
+        self._entry.__enter__()
         return self._mesh
 
     def __exit__(self, *exc: Any) -> None:
@@ -523,6 +546,23 @@ def devices_of(mesh: AbstractMesh) -> Mesh | None:
     """The mesh of devices that an abstract one stands for here."""
     current = current_mesh()
     return current if current.abstract_mesh == mesh else mesh.concrete
+
+
+def over_devices(mesh: AbstractMesh, devices: Any) -> Mesh | None:
+    """An abstract mesh over the devices of another mesh; None where these are not as many, or not
+    known. Manual axes, which devices have inside `shard_map`, are Auto outside."""
+    if not isinstance(devices, Mesh) or math.prod(mesh.axis_sizes) != devices.size:
+        return None
+    if devices.abstract_mesh == mesh:
+        return devices
+    types = [AxisType.Auto if t is AxisType.Manual else t for t in mesh.axis_types]
+    return Mesh(devices.devices.reshape(mesh.axis_sizes), mesh.axis_names, tuple(types))
+
+
+def mesh_that_is_set() -> Mesh:
+    """The mesh that `set_mesh` or `use_mesh` made current, the empty mesh if there is none: for
+    what asks of values at hand."""
+    return next((m for m, sets in reversed(_current.meshes) if sets), _globally.value)
 
 
 @contextlib.contextmanager

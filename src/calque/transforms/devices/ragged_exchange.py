@@ -195,11 +195,29 @@ def ragged_all_to_all(
     axis_name: Any,
     axis_index_groups: Any = None,
 ) -> Any:
-    """`output` with the slices that the other members send to this one.
+    """Sends slices of different sizes from each member of a mapped axis to others.
 
     Slice i of a member, `operand[input_offsets[i]:][:send_sizes[i]]`, goes to member `i // (slices
-    / members)`, where it is written at `output_offsets[i]`; `recv_sizes` are the sizes of the
-    slices that come in."""
+    / members)`, where it is written at `output_offsets[i]`.
+
+    Args:
+        operand: What this member sends from, along axis 0.
+        output: What the slices that come in are written to.
+        input_offsets: Where each slice begins in `operand`, integers.
+        send_sizes: The size of each slice, integers.
+        output_offsets: Where each slice goes in the `output` of its receiver, integers.
+        recv_sizes: The sizes of the slices that come in, integers.
+        axis_name: The name of a mapped axis.
+        axis_index_groups: Must be None.
+
+    Returns:
+        `output` with these slices.
+
+    >>> def send(x):
+    ...     one, at = jnp.ones(1, int), jnp.zeros(1, int)
+    ...     return lax.ragged_all_to_all(x, jnp.zeros(2), at, one, at + 1, one, axis_name="i")
+    >>> jax.vmap(send, axis_name="i")(jnp.array([[3.0, 4.0]]))
+    Array([[0., 3.]], dtype=float32)"""
     if axis_index_groups is not None:
         raise NotImplementedError(
             "ragged_all_to_all with axis_index_groups: map over two axes instead, and name the one"

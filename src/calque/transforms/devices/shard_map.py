@@ -151,7 +151,7 @@ class _Mapping:
 
     def manual(self, mesh: Any) -> tuple[Hashable, ...]:
         """The mesh axes that are mapped, in the order of the mesh."""
-        known = mesh.axis_names
+        known = tuple(n for n in mesh.axis_names if not axes.splits(n, explicit=True))
         split = [n for n in known if axes.splits(n)]
         check_not_split(self.in_specs, self.out_specs, split)
         if not self.axis_names <= set(known):

@@ -6,6 +6,7 @@ from typing import Any
 
 from calque.core import pytrees
 from calque.core.avals import ShapedArray
+from calque.core.key_paths import keystr
 from calque.transforms.devices.sharding import check_spec
 from calque.transforms.devices.specs import PartitionSpec, names_in, names_of_spec
 from calque.transforms.devices.types import ManualAxisType, MeshPlace, in_mesh_order
@@ -212,7 +213,7 @@ def check_output(
     raise ValueError(
         f"shard_map applied to the function '{name}' was given an out_specs entry which is too long"
         " to be compatible with the corresponding output value from the function:\n\nout_specs is"
-        f" {spec} which has length {len(spec)}, but {name}(*args){pytrees.keystr(path)} has shape"
+        f" {spec} which has length {len(spec)}, but {name}(*args){keystr(path)} has shape"
         f" {tuple(shape)}, which has rank {len(shape)} (and {len(shape)} < {len(spec)})\n\nEntries"
         " in out_specs must be of length no greater than the number of axes in the corresponding"
         f" output value.\n\nEither revise the spec to be shorter, or modify '{name}' so that its"

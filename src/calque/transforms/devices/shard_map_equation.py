@@ -358,7 +358,7 @@ def _batch(
     def wider(spec: PartitionSpec, d: Dim, ndim: int) -> PartitionSpec:
         if d is None:
             return spec
-        entries = spec.padded(ndim)
+        entries = spec.partitions if d <= len(spec) else spec.padded(ndim)
         return spec.update(partitions=(*entries[:d], tuple(own), *entries[d:]))
 
     ins = tuple(

@@ -23,7 +23,19 @@ from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.machine.caches import Table
 from calque.machine.state import Hook, process
-from calque.transforms.devices.mesh import AbstractMesh, ambient_mesh, consult_mesh
+from calque.transforms.devices.layouts import Format, row_major
+from calque.transforms.devices.mesh import (
+    AbstractMesh,
+    AxisType,
+    Mesh,
+    ambient_mesh,
+    consult_mesh,
+    current_mesh,
+    devices_of,
+    get_abstract_mesh,
+    mesh_that_is_set,
+    over_devices,
+)
 from calque.transforms.devices.sharding import (
     DEFAULT,
     Index,
@@ -32,7 +44,7 @@ from calque.transforms.devices.sharding import (
     SingleDeviceSharding,
     resolved,
 )
-from calque.transforms.devices.specs import PartitionSpec
+from calque.transforms.devices.specs import PartitionSpec, names_of_spec
 from calque.transforms.devices.types import typed
 
 
@@ -106,6 +118,8 @@ def placed(x: Any, sharding: Sharding | None) -> Any:
         if sharding.device_order[0].engine == DEFAULT_DEVICE.engine:
             # there is no other place: arrays without a sharding take the quickest ways
             sharding = None
+    elif isinstance(sharding, NamedSharding) and not isinstance(sharding.mesh, Mesh):
+        sharding = _with_devices(sharding, x._extra)
     if x._extra is sharding:
         return x
     if sharding is not None and sharding.device_order[0].engine != DEFAULT_DEVICE.engine:
@@ -116,11 +130,21 @@ def placed(x: Any, sharding: Sharding | None) -> Any:
     return out
 
 
+def _with_devices(sharding: NamedSharding, own: Sharding | None) -> NamedSharding:
+    """The sharding over the devices of an array on a mesh of the same axes, else over those of the
+    current mesh; as it is where neither is so."""
+    known = (own.mesh if isinstance(own, NamedSharding) else None, current_mesh())
+    found = (over_devices(sharding.mesh, m) for m in known)
+    mesh = next((m for m in found if m is not None), None) or devices_of(sharding.mesh)
+    return sharding if mesh is None else NamedSharding(mesh, sharding.spec)
+
+
 # ---------------------------------------------------------------- what arrays know
 
 
 def sharding_of(x: Any) -> Sharding:
-    """How an array is laid out over devices; one that was never placed lives on the first device.
+    """How an array is laid out over devices; one that was never placed lives on the first device,
+    or on all those of the mesh that is set.
 
     Args:
         x: The array.
@@ -131,7 +155,13 @@ def sharding_of(x: Any) -> Sharding:
     >>> jnp.ones(2).sharding
     SingleDeviceSharding(device=CpuDevice(id=0), memory_kind=device)"""
     found = x._extra
-    return DEFAULT if found is None or is_deleted(x) else found
+    if found is not None and not is_deleted(x):
+        return found
+    mesh = mesh_that_is_set()
+    if mesh.empty:
+        return DEFAULT
+    entries = [None] * x.aval.ndim if mesh.explicit_axes else []
+    return NamedSharding(mesh, PartitionSpec(*entries))
 
 
 def _device(x: Any) -> Any:
@@ -304,12 +334,24 @@ def placed_like(x: Any, model: Any) -> Any:
     return constraint.call(x, place.sharding)
 
 
-def put_as_asked(x: Any, target: Any) -> Any:
+def mesh_of_specs() -> Any:
+    """The mesh that PartitionSpecs refer to here."""
+    mesh, here = consult_mesh(), get_abstract_mesh()
+    return mesh if here.empty or here == mesh.abstract_mesh else here
+
+
+def put_as_asked(x: Any, target: Any, what: str = "out_sharding") -> Any:
     """`x` with the sharding that `out_sharding` asks for, which speaks of all its dimensions where
     types speak of the mesh."""
-    mesh = consult_mesh()
+    mesh = mesh_of_specs()
     if isinstance(target, PartitionSpec) and not mesh.empty:
         target = NamedSharding(mesh, target)
+    if isinstance(target, NamedSharding):
+        check_explicit(target, what)
+        if target.memory_kind not in (None, "device"):
+            raise ValueError(
+                f"sharding with memory_kind is not allowed in the out_sharding of {what}: {target}"
+            )
     if isinstance(target, NamedSharding) and target.mesh.explicit_axes:
         ndim = typeof(x).ndim
         check_shape("One of out_sharding's results", target, typeof(x).shape)
@@ -317,11 +359,23 @@ def put_as_asked(x: Any, target: Any) -> Any:
     return device_put(x, target)
 
 
+def check_explicit(target: NamedSharding, what: str) -> None:
+    """The axes that a sharding names are those that types speak of."""
+    mesh = target.mesh
+    for name, kind in zip(mesh.axis_names, mesh.axis_types):
+        if name in names_of_spec(target.spec) and kind is not AxisType.Explicit:
+            raise ValueError(
+                f"PartitionSpec passed to {what} cannot contain axis names that are of type Auto or"
+                f" Manual. Got PartitionSpec: {target.spec} with axis name: {name} of type:"
+                f" AxisType.{kind.name}"
+            )
+
+
 # ---------------------------------------------------------------- device_put
 
 
 def _is_target(x: Any) -> bool:
-    return x is None or isinstance(x, (Sharding, Device, PartitionSpec, Space))
+    return x is None or isinstance(x, (Sharding, Device, PartitionSpec, Space, Format))
 
 
 def _check_targets(tree: Any) -> None:
@@ -344,7 +398,13 @@ constraint: Final[Hook[Callable[[Any, Sharding], Any]]] = process.hook(
 
 
 def _put(x: Any, target: Any) -> Any:
-    value = x if isinstance(x, (ArrayImpl, Tracer)) else to_array(x)
+    value = to_array(x)
+    if isinstance(target, Format):
+        if target.layout not in (None, row_major(value.ndim, target.sharding).layout):
+            raise NotImplementedError(
+                f"device_put: arrays lie in memory row by row, and cannot be put in {target.layout}"
+            )
+        target = target.sharding
     if target is None or isinstance(target, Space):  # there is one memory
         return value
     mesh = consult_mesh()

@@ -12,8 +12,9 @@ from calque.core.devices import Device
 from calque.core.jaxprs import ClosedJaxpr, subjaxprs
 from calque.core.primitives import Zero
 from calque.core.trace import typeof
+from calque.core.trace_state import Tracer
 from calque.ops.common import zero_like
-from calque.transforms.devices.mesh import EMPTY, ambient_mesh, consult_mesh
+from calque.transforms.devices.mesh import EMPTY, AbstractMesh, ambient_mesh
 from calque.transforms.devices.sharding import (
     NamedSharding,
     Sharding,
@@ -21,12 +22,15 @@ from calque.transforms.devices.sharding import (
     resolved,
 )
 from calque.transforms.devices.sharding_arrays import (
+    check_explicit,
     check_shape,
     constraint,
+    mesh_of_specs,
     names_no_device,
     placed,
+    sharding_of,
 )
-from calque.transforms.devices.specs import PartitionSpec, names_of_spec
+from calque.transforms.devices.specs import UNCONSTRAINED, PartitionSpec, names_of_spec
 from calque.transforms.devices.types import typed
 from calque.transforms.engines.axes import PlacingPrimitive
 
@@ -37,8 +41,14 @@ def constrained(x: Any, sharding: Sharding, params: dict[str, Any] | None = None
         return x
     if isinstance(x, ArrayImpl) and trace_state.is_evaluating():
         return placed(x, sharding)
-    rest = params or {"layout": None, "context_mesh": EMPTY, "unconstrained_dims": frozenset()}
-    return sharding_constraint_p.bind(x, **{**rest, "sharding": sharding})
+    rest = params or {"layout": None, "context_mesh": EMPTY}
+    free: frozenset[int] = frozenset()
+    if isinstance(sharding, NamedSharding):
+        spec = sharding.spec.padded(typeof(x).ndim)
+        free = frozenset(k for k, e in enumerate(spec) if e is UNCONSTRAINED)
+    return sharding_constraint_p.bind(
+        x, **{**rest, "sharding": sharding, "unconstrained_dims": free}
+    )
 
 
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
@@ -61,9 +71,23 @@ def _batch(
 ) -> Any:
     """The new dimension is split over the mesh axes `spmd`, by default over none."""
     (x,), (d,) = args, dims
+    if spmd and not isinstance(sharding, NamedSharding):
+        raise ValueError(
+            "If you are using spmd_axis_name parameter of jax.vmap, please make sure to run your"
+            " jitted function inside the mesh context manager. Only a NamedSharding says over which"
+            f" axes the mapped dimension can be split, got {sharding}"
+        )
     if isinstance(sharding, NamedSharding) and d is not None:
         entries = sharding.spec.padded(typeof(x).ndim - 1)
         new = spmd[0] if len(spmd) == 1 else spmd or None
+        if new is None and UNCONSTRAINED in entries:
+            new = UNCONSTRAINED
+        twice = names_of_spec(sharding.spec) & set(spmd)
+        if twice:
+            raise ValueError(
+                f"vmap spmd_axis_name {spmd} cannot appear in with_sharding_constraint spec, but"
+                f" got spec {sharding.spec}"
+            )
         sharding = sharding.update(
             spec=sharding.spec.update(partitions=(*entries[:d], new, *entries[d:]))
         )
@@ -84,6 +108,39 @@ sharding_constraint_p = PlacingPrimitive(
 
 
 constraint.install(constrained)
+
+
+def _check_operand(x: Any, value: Any, sharding: Sharding) -> None:
+    """An array at hand that was placed stays on its devices; what an abstract mesh stands for, the
+    array must know."""
+    if not trace_state.is_evaluating() or isinstance(value, Tracer):
+        return
+    own = sharding_of(value)
+    if isinstance(sharding, NamedSharding) and isinstance(sharding.mesh, AbstractMesh):
+        if not hasattr(x, "aval"):
+            raise ValueError(
+                f"with_sharding_constraint of a sharding over an abstract mesh, {sharding},"
+                " requires the input passed should be a `jax.Array`, which has devices. Got"
+                f" {type(x)}"
+            )
+        if not isinstance(own, NamedSharding):
+            raise TypeError(
+                "The sharding on the input must be a `NamedSharding` since the target sharding has"
+                f" an `AbstractMesh` in it. Got {own} for the target {sharding}"
+            )
+        if own.mesh.shape_tuple != sharding.mesh.shape_tuple:
+            raise ValueError(
+                f"Mesh shape of the input {own.mesh.shape_tuple} does not match the mesh shape of"
+                f" the target sharding {sharding.mesh.shape_tuple} with_sharding_constraint"
+            )
+    elif value._extra is not None and own.device_order != sharding.device_order:
+        raise ValueError(
+            "Received incompatible devices for jitted computation. Got argument x of"
+            f" with_sharding_constraint with device ids {[d.id for d in own.device_order]} on"
+            " platform CPU and a target with device ids"
+            f" {[d.id for d in sharding.device_order]} on platform CPU. Use calque.device_put to"
+            " move arrays to other devices"
+        )
 
 
 def _is_sharding(x: Any) -> bool:
@@ -109,11 +166,15 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     out = []
     for leaf, s in zip(leaves, found, strict=True):
         value = to_array(leaf)
-        if s is not None:
-            refuse_manual(s)
-            check_shape("One of with_sharding_constraint arguments", s, typeof(value).shape)
-            value = constrained(value, s)
-        out.append(value)
+        if s is None:
+            raise ValueError(
+                "One of with_sharding_constraint arguments got sharding None which is not allowed:"
+                " give each array a sharding"
+            )
+        refuse_manual(s)
+        check_shape("One of with_sharding_constraint arguments", s, typeof(value).shape)
+        _check_operand(leaf, value, s)
+        out.append(constrained(value, s))
     return pytrees.unflatten(tree, out)
 
 
@@ -129,7 +190,7 @@ def refuse_manual(sharding: Sharding) -> None:
 
 
 def reshard(xs: Any, out_shardings: Any) -> Any:
-    """Lays the arrays of a tree out in another way.
+    """Lays the arrays of a tree out in another way, along axes of which types speak.
 
     Args:
         xs: A tree of arrays.
@@ -142,7 +203,19 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
     >>> s = jax.NamedSharding(jax.make_mesh((1,), ("x",)), jax.P("x"))
     >>> jax.sharding.reshard(jnp.ones(2), s).sharding.spec
     P('x',)"""
-    return with_sharding_constraint(xs, out_shardings)
+    leaves, tree = pytrees.flatten(xs)
+    out = []
+    for leaf, s in zip(leaves, flat_shardings("reshard", "out_shardings", out_shardings, xs)):
+        value = to_array(leaf)
+        if s is not None:
+            refuse_manual(s)
+            check_shape("One of reshard arguments", s, typeof(value).shape)
+            if isinstance(s, NamedSharding):
+                check_explicit(s, "reshard")
+                s = s.update(spec=s.spec.update(partitions=s.spec.padded(typeof(value).ndim)))
+            value = constrained(value, s)
+        out.append(value)
+    return pytrees.unflatten(tree, out)
 
 
 # ---------------------------------------------------------------- trees of shardings
@@ -163,7 +236,7 @@ def flat_shardings(what: str, option: str, spec: Any, tree: Any) -> list[Shardin
         why = pytrees.difference(spec, tree, _is_sharding, f"{what} {option}")
         raise ValueError(f"Mismatch details (1 found):\n{why}") from None
     if any(isinstance(s, PartitionSpec) for s in found):
-        mesh = consult_mesh()
+        mesh = mesh_of_specs()
         return [None if s is None else resolved(s, f"{what} with {option}", mesh) for s in found]
     return [None if s is None else resolved(s, what, EMPTY) for s in found]
 
@@ -174,6 +247,13 @@ class JitShardings:
     __slots__ = ("ins", "key", "outs")
 
     def __init__(self, ins: Any, outs: Any):
+        for option, tree in (("in_shardings", ins), ("out_shardings", outs)):
+            for s in pytrees.leaves(tree, is_leaf=_is_sharding):
+                spec = s.spec if isinstance(s, NamedSharding) else s
+                if isinstance(spec, PartitionSpec) and UNCONSTRAINED in spec.partitions:
+                    raise ValueError(
+                        f"Unconstrained dims are not allowed when passing to {option}, got {s}"
+                    )
         self.ins, self.outs = ins, outs
         self.key = tuple(
             (

@@ -16,7 +16,7 @@ from calque.core.avals import ShapedArray
 from calque.core.jaxprs import ClosedJaxpr, Eqn, Literal
 from calque.core.primitives import Primitive
 from calque.core.trace import typing
-from calque.transforms.devices.mesh import Mesh, current_mesh, devices_of
+from calque.transforms.devices.mesh import Mesh, current_mesh, devices_of, over_devices
 from calque.transforms.devices.sharding import NamedSharding, Sharding
 from calque.transforms.devices.sharding_arrays import placed
 from calque.transforms.devices.specs import PartitionSpec, names_in
@@ -170,7 +170,9 @@ def _spec(entries: Entries, mesh: Any, shape: tuple[int, ...]) -> PartitionSpec:
         fits = names and not seen.intersection(names) and d % n == 0
         kept.append(entry if fits else None)
         seen.update(names if fits else ())
-    return PartitionSpec(*kept) if any(e is not None for e in kept) else PartitionSpec()
+    while kept and kept[-1] is None:
+        kept.pop()
+    return PartitionSpec(*kept)
 
 
 # ---------------------------------------------------------------- one primitive
@@ -232,7 +234,9 @@ def follow(
             if rule is not None
             else PartitionSpec()
         )
-        found.append(base if spec == base.spec else NamedSharding(base.mesh, spec))
+        ranks = [a.ndim for s, a in zip(shardings, avals) if s is base]
+        same = out.ndim in ranks and spec.padded(out.ndim) == base.spec.padded(out.ndim)
+        found.append(base if same else NamedSharding(base.mesh, spec))
     return found
 
 
@@ -241,8 +245,9 @@ def _with_devices(target: Sharding, known: Sequence[Sharding | None]) -> Shardin
     if isinstance(target, NamedSharding) and not isinstance(target.mesh, Mesh):
         meshes = [s.mesh for s in known if isinstance(s, NamedSharding)] + [current_mesh()]
         for mesh in meshes:
-            if isinstance(mesh, Mesh) and mesh.shape == target.mesh.shape:
-                return NamedSharding(mesh, target.spec)
+            found = over_devices(target.mesh, mesh)
+            if found is not None:
+                return NamedSharding(found, target.spec)
         return None
     return target
 

@@ -28,6 +28,7 @@ from calque.transforms.devices.sharding_arrays import placed as put_on
 from calque.transforms.devices.sharding_propagation import RULES as LENIENT_RULES
 from calque.transforms.devices.sharding_propagation import Entries
 from calque.transforms.devices.specs import DuplicateSpecError, PartitionSpec, names_in
+from calque.transforms.devices.type_lanes import lane_axes, on_lanes
 from calque.transforms.devices.type_sums import joined_kind, sums
 from calque.transforms.devices.types import (
     EMPTY_MANUAL,
@@ -68,6 +69,13 @@ def _mesh_of(avals: Avals, mesh: AbstractMesh) -> AbstractMesh:
                 )
             found = a.place.mesh
     return mesh if found is None else found
+
+
+def _mesh_asked(asked: Any, mesh: AbstractMesh) -> AbstractMesh:
+    """The mesh of the sharding that a constraint asks for, outside of `shard_map`."""
+    if not isinstance(asked, NamedSharding) or mesh.manual_axes or asked.mesh.empty:
+        return mesh
+    return asked.mesh.abstract_mesh
 
 
 # ---------------------------------------------------------------- entries of specs
@@ -433,6 +441,12 @@ class _Typing(Typing):
             shape = (*shape[:dim], axis.size, *shape[dim:])
         return ShapedArray(shape, aval.dtype, aval.weak_type, place)
 
+    def lane_axes(self, values: Sequence[Any], dims: Sequence[Any], spmd: Any) -> Any:
+        return lane_axes(values, dims, spmd)
+
+    def on_lanes(self, x: Any, dim: int, lanes: Any) -> Any:
+        return on_lanes(x, dim, lanes)
+
     def row(self, aval: ShapedArray) -> ShapedArray:
         return self.without(aval, 0)
 
@@ -494,8 +508,10 @@ class _Typing(Typing):
             return _of_programs(out, avals, mesh) if primitive.multiple_results else out
         known = [a for a in avals if isinstance(a, ShapedArray)]
         mesh = _mesh_of(known, mesh)
+        if primitive.name == "sharding_constraint":
+            mesh = _mesh_asked(params["sharding"], mesh)
         if mesh.are_all_axes_auto:
-            return out
+            return out.without_place() if primitive.name == "sharding_constraint" else out
         if primitive.multiple_results:
             return [
                 _result(primitive, known, params, o, mesh) if isinstance(o, ShapedArray) else o

@@ -18,7 +18,7 @@ from calque.core.config import config
 from calque.core.trace_state import Tracer
 from calque.machine.caches import Interned
 from calque.machine.state import PerThread
-from calque.transforms.devices.mesh import AbstractMesh, AxisType, Mesh
+from calque.transforms.devices.mesh import AbstractMesh, AxisType, Mesh, ambient_mesh
 from calque.transforms.devices.sharding import NamedSharding
 from calque.transforms.devices.specs import PartitionSpec, names_in
 
@@ -32,9 +32,15 @@ class ShardingTypeError(Exception):
 
 
 class ManualAxisType:
-    """How a value inside a manual region relates to its mesh axes: it varies along some, has still
-    to be added over others (unreduced); of further ones its cotangent has (reduced). There is one
-    object for equal ones."""
+    """How a value inside `shard_map` relates to the mesh axes that are mapped. It is immutable.
+
+    Args:
+        varying: Axes along which each member has its own value.
+        unreduced: Axes over which the values of members have still to be added.
+        reduced: Axes over which those of the cotangent have.
+
+    >>> jax.sharding.ManualAxisType(varying={"x"}).varying
+    frozenset({'x'})"""
 
     __slots__ = ("__weakref__", "reduced", "unreduced", "varying")
 
@@ -57,12 +63,21 @@ class ManualAxisType:
         raise AttributeError(f"manual axis types are immutable: cannot set {name}")
 
     def update(self, **changes: Any) -> ManualAxisType:
-        """The type with other `varying`, `unreduced` or `reduced` axes."""
+        """Gives the type with some of its axes replaced.
+
+        Args:
+            **changes: New axes by name: `varying`, `unreduced`, `reduced`.
+
+        Returns:
+            A ManualAxisType."""
         own = {n: getattr(self, n) for n in ("varying", "unreduced", "reduced")}
         return ManualAxisType(**{**own, **changes})
 
     def to_ct_mat(self) -> ManualAxisType:
-        """That of cotangents."""
+        """Gives the type of cotangents.
+
+        Returns:
+            A ManualAxisType."""
         return self.update(unreduced=self.reduced, reduced=self.unreduced)
 
     @property
@@ -75,7 +90,13 @@ class ManualAxisType:
         return self.varying | self.unreduced | self.reduced
 
     def invarying(self, mesh: AbstractMesh | Mesh) -> Axes:
-        """The manual axes of the mesh along which the value is the same."""
+        """Gives the axes along which the value is the same.
+
+        Args:
+            mesh: The mesh.
+
+        Returns:
+            A frozenset of names."""
         return frozenset(mesh.manual_axes) - self.vur
 
     def _key(self) -> tuple[Axes, ...]:
@@ -316,14 +337,12 @@ stated.install(_stated)
 
 # ---------------------------------------------------------------- what types say to users
 
-_NOWHERE = AbstractMesh((), ())
-
 
 def _sharding(aval: ShapedArray) -> NamedSharding:
     """What a type says of where values are."""
     place = aval.place
     if place is None:
-        return NamedSharding(_NOWHERE, PartitionSpec(*[None] * aval.ndim))
+        return NamedSharding(ambient_mesh(), PartitionSpec(*[None] * aval.ndim))
     assert isinstance(place, MeshPlace)
     return place.sharding
 

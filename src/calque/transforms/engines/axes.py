@@ -27,6 +27,7 @@ class Axis(NamedTuple):
     spmd: tuple[
         Hashable, ...
     ] = ()  # mesh axes over which the mapped dimension of placed values is split
+    explicit: bool = False  # are these axes those that the types of the arguments name
     mesh: Any = None  # of an axis of a `shard_map`: the mesh inside, of which it is a manual axis
 
 
@@ -72,9 +73,13 @@ def names_in_scope() -> set[Hashable]:
     return {f.axis.name for f in _scope.frames}
 
 
-def splits(name: Hashable) -> bool:
-    """Whether a vmap around splits its dimension over this mesh axis: it is used up inside."""
-    return any(name in f.axis.spmd and not f.axis.devices for f in _scope.frames)
+def splits(name: Hashable, explicit: bool = False) -> bool:
+    """Whether a vmap around splits its dimension over this mesh axis, as it was told or, if
+    `explicit`, as types say: it is used up inside."""
+    return any(
+        name in f.axis.spmd and not f.axis.devices and f.axis.explicit == explicit
+        for f in _scope.frames
+    )
 
 
 def checked_below(level: int) -> tuple[Hashable, ...]:

@@ -53,10 +53,14 @@ def _cotangent(v: Var, found: dict[Var, Any]) -> Any:
     """What has arrived at a linear argument, where cotangents of its type are."""
     if v not in found:
         return Zero(tangent_aval(v.aval))
-    ct, place = found[v], getattr(v.aval, "place", None)
-    return (
-        ct if place is None or type(ct) is Zero else typing.value.retyped(ct, v.aval.to_ct_aval())
-    )
+    return _of_type(found[v], v)
+
+
+def _of_type(ct: Any, v: Var) -> Any:
+    """A cotangent of a variable, where its type says."""
+    if type(ct) is Zero or getattr(v.aval, "place", None) is None:
+        return ct
+    return typing.value.retyped(ct, v.aval.to_ct_aval())
 
 
 def _evaluate_known(jaxpr: Jaxpr, env: dict[Var, Any], linear: set[Any]) -> list[Eqn]:
@@ -81,7 +85,10 @@ def _transpose_eqn(e: Eqn, env: dict[Var, Any], linear: set[Any], found: dict[Va
     cts = [found.pop(v, None) for v in e.outvars]
     if all(ct is None for ct in cts):
         return
-    cts = [Zero(tangent_aval(v.aval)) if ct is None else ct for v, ct in zip(e.outvars, cts)]
+    cts = [
+        Zero(tangent_aval(v.aval)) if ct is None else _of_type(ct, v)
+        for v, ct in zip(e.outvars, cts)
+    ]
     args = [
         (
             UndefinedPrimal(a.aval)

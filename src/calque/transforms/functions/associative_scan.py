@@ -25,7 +25,17 @@ Combine = Callable[[Sequence[Any], Sequence[Any]], list[Any]]
 def associative_scan(
     fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0
 ) -> Any:
-    """All partial results of an associative operation along `axis`, in logarithmic depth.
+    """Gives all partial results of an associative operation along an axis, in logarithmic depth.
+
+    Args:
+        fn: An associative function of two trees like `elems`; it works on whole slices, element by
+            element.
+        elems: A tree of arrays.
+        reverse: Whether to start from the end.
+        axis: The axis.
+
+    Returns:
+        A tree of arrays of the same shapes.
 
     >>> lax.associative_scan(jnp.add, jnp.arange(4.0))
     Array([0., 1., 3., 6.], dtype=float32)"""

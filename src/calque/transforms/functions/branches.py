@@ -29,7 +29,18 @@ _absent = object()
 def switch(
     index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = _absent
 ) -> Any:
-    """The result of the branch that `index` picks; an index out of range takes the nearest branch.
+    """Gives the result of one of several functions; a number says of which.
+
+    All are traced, and one runs.
+
+    Args:
+        index: An integer; out of range it takes the first or the last function.
+        branches: The functions; their results have the same tree, shapes and dtypes.
+        *operands: The arguments of all.
+        operand: A single argument of all, by name.
+
+    Returns:
+        What the function returns.
 
     >>> lax.switch(1, [lambda x: x, lambda x: -x], 3.0)
     Array(-3., dtype=float32, weak_type=True)"""
@@ -58,37 +69,56 @@ def switch(
 
 
 @boundary
-def cond(pred: Any, *args: Any, **kwargs: Any) -> Any:
-    """`true_fun(*operands)` where `pred` holds, else `false_fun(*operands)`; both are traced, one
-    runs.
+def cond(
+    pred: Any,
+    true_fun: Callable[..., Any],
+    false_fun: Callable[..., Any],
+    *operands: Any,
+    operand: Any = _absent,
+) -> Any:
+    """Gives the result of one of two functions; a condition says of which.
+
+    Both are traced, and one runs. Under `vmap` with several conditions, each example runs its own.
+
+    Args:
+        pred: One boolean or number; anything but 0 is true.
+        true_fun: The function for a true condition.
+        false_fun: The function for a false one; its results have the same tree, shapes and dtypes.
+        *operands: The arguments of both.
+        operand: A single argument of both, by name.
+
+    Returns:
+        What the function returns.
+
+    Differs from JAX:
+        The older form `cond(pred, true_operand, true_fun, false_operand, false_fun)` works as well.
 
     >>> lax.cond(True, lambda x: x + 1, lambda x: x - 1, 5.0)
-    Array(6., dtype=float32, weak_type=True)
-
-    The older form `cond(pred, true_operand, true_fun, false_operand, false_fun)` works as well."""
-    if (
-        len(args) == 4
-        and not kwargs
-        and callable(args[1])
-        and callable(args[3])
-        and not (callable(args[0]) and callable(args[2]))
-    ):
-        true_operand, true_fun, false_operand, false_fun = args
+    Array(6., dtype=float32, weak_type=True)"""
+    if _is_older_form(true_fun, false_fun, operands):
+        true_operand, of_true, false_operand, of_false = true_fun, false_fun, *operands
         return _cond(
-            pred, lambda x, y: true_fun(x), lambda x, y: false_fun(y), true_operand, false_operand
+            pred, lambda x, y: of_true(x), lambda x, y: of_false(y), (true_operand, false_operand)
         )
-    return _cond(pred, *args, **kwargs)
+    return _cond(pred, true_fun, false_fun, _all_operands(operands, operand))
+
+
+def _is_older_form(first: Any, second: Any, rest: tuple[Any, ...]) -> bool:
+    """Whether the arguments after `pred` are (true_operand, true_fun, false_operand, false_fun)."""
+    return (
+        len(rest) == 2
+        and callable(second)
+        and callable(rest[1])
+        and not (callable(first) and callable(rest[0]))
+    )
 
 
 def _cond(
     pred: Any,
     true_fun: Callable[..., Any],
     false_fun: Callable[..., Any],
-    *operands: Any,
-    operand: Any = _absent,
-    linear: Any = None,
+    operands: tuple[Any, ...],
 ) -> Any:
-    operands = _all_operands(operands, operand)
     if not (callable(true_fun) and callable(false_fun)):
         raise TypeError("lax.cond: true_fun and false_fun arguments should be callable.")
     pred = _scalar(pred, "Pred", "either boolean or number")

@@ -13,8 +13,16 @@ from calque.transforms.primitives.composites import composite_p
 
 
 def composite(decomposition: Callable[..., Any], name: str, version: int = 0) -> Callable[..., Any]:
-    """`decomposition` as one operation called `name`, which other compilers may know; keyword
-    arguments are its attributes.
+    """Makes one operation with a name of a function, which other compilers may know by that name.
+
+    Args:
+        decomposition: The function. Keyword arguments of calls are attributes of the operation:
+            values that are known.
+        name: The name, with a dot: "my.tangent".
+        version: The version of the operation.
+
+    Returns:
+        A function of the same arguments and results.
 
     >>> tangent = lax.composite(lambda x: lax.sin(x) / lax.cos(x), "my.tangent")
     >>> tangent(0.0)
@@ -52,8 +60,15 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
 def platform_dependent(
     *args: Any, default: Callable[..., Any] | None = None, **per_platform: Callable[..., Any]
 ) -> Any:
-    """The function given for the platform that the program runs on, or `default`, of `args`. The
-    platform is "cpu".
+    """Calls the function for the platform that the program runs on.
+
+    Args:
+        *args: The arguments of the function.
+        default: The function for other platforms; None refuses them.
+        **per_platform: Functions by the name of the platform, which is "cpu" here.
+
+    Returns:
+        What the function returns.
 
     >>> lax.platform_dependent(2.0, cpu=lambda x: x * 2, default=lambda x: x * 3)
     4.0"""

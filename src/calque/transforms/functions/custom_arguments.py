@@ -21,7 +21,11 @@ class SymbolicZero:
     """A tangent or cotangent that is known to be zero, as rules with `symbolic_zeros=True` see it.
 
     Args:
-        aval: Its type."""
+        aval: Its type.
+
+    >>> aval = jax.typeof(jnp.ones(2))
+    >>> jax.custom_derivatives.SymbolicZero(aval).shape
+    (2,)"""
 
     __slots__ = ("aval",)
 

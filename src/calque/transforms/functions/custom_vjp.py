@@ -11,6 +11,7 @@ from calque.core.arrays import to_array
 from calque.core.avals import ShapedArray
 from calque.core.config import config
 from calque.core.dtypes import is_complex, is_float
+from calque.core.key_paths import keystr
 from calque.core.primitives import Zero
 from calque.core.trace import VALUES, typeof
 from calque.core.trace_state import Tracer
@@ -36,9 +37,8 @@ class CustomVJPPrimal:
         value: The value of the argument.
         perturbed: Whether it is differentiated.
 
-    Attributes:
-        value: The value of the argument.
-        perturbed: Whether it is differentiated."""
+    >>> jax.custom_derivatives.CustomVJPPrimal(2.0, True)
+    CustomVJPPrimal(value=2.0, perturbed=True)"""
 
     __slots__ = ("perturbed", "value")
 
@@ -315,7 +315,7 @@ class _BackwardRule:
             raise ValueError(
                 f"Custom VJP bwd rule {self.__name__} for function {name_of(self.given.fun)} must"
                 " produce an output with the same type as the args tuple of the primal function,"
-                f" but at output{pytrees.keystr(path)} the bwd rule produced an output of type"
+                f" but at output{keystr(path)} the bwd rule produced an output of type"
                 f" {type_text(got)} corresponding to an input of type {type_text(aval)}, so {why}"
                 + (_ADVICE if self.symbolic_zeros else "")
             )

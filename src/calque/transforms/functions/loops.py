@@ -72,8 +72,22 @@ def scan(
     unroll: int | bool = 1,
     _split_transpose: bool = False,
 ) -> tuple[Any, Any]:
-    """Carry a value through the elements of `xs`: `carry, y = f(carry, x)`; gives the last carry
-    and the ys, stacked.
+    """Carries a value through the elements of arrays: `carry, y = f(carry, x)`.
+
+    The function is traced once, however long the loop. It can be differentiated in both modes.
+
+    Args:
+        f: A function of the carried value and one element. It returns both the new value, of the
+            same tree, shapes and dtypes, and an output.
+        init: The value to begin with, a tree of arrays.
+        xs: A tree of arrays; their elements along axis 0 are what `f` gets. None gives it None.
+        length: The number of rounds; None takes the size of axis 0.
+        reverse: Whether to go from the last element to the first.
+        unroll: How many rounds stand in one round of the compiled loop; True means all.
+        _split_transpose: Accepted and of no effect.
+
+    Returns:
+        A pair: the last carried value, and the outputs along a new axis 0.
 
     >>> lax.scan(lambda c, x: (c + x, c * x), 0.0, jnp.arange(4.0))
     (Array(6., dtype=float32), Array([0., 0., 2., 9.], dtype=float32))"""
@@ -220,14 +234,23 @@ def _python_scan(
 def while_loop(
     cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any
 ) -> Any:
-    """Repeat `val = body_fun(val)` while `cond_fun(val)` holds.
+    """Repeats `val = body_fun(val)` while `cond_fun(val)` holds.
+
+    Args:
+        cond_fun: A function of the value that returns one boolean.
+        body_fun: A function of the value that returns the next one, of the same tree, shapes and
+            dtypes.
+        init_val: The value to begin with, a tree of arrays.
+
+    Returns:
+        The last value.
+
+    Differs from JAX:
+        Reverse-mode derivatives work: the loop is run again from checkpoints, whose memory is
+        bounded.
 
     >>> lax.while_loop(lambda x: x < 100, lambda x: 2 * x, 1)
-    Array(128, dtype=int32, weak_type=True)
-
-    It can be differentiated in both modes. Reverse mode runs the loop again from checkpoints, whose
-    memory is bounded.
-    """
+    Array(128, dtype=int32, weak_type=True)"""
     if not (callable(body_fun) and callable(cond_fun)):
         raise TypeError("lax.while_loop: body_fun and cond_fun arguments should be callable.")
     leaves, tree = pytrees.flatten(init_val)
@@ -286,12 +309,23 @@ def fori_loop(
     *,
     unroll: int | bool | None = None,
 ) -> Any:
-    """Repeat `val = body_fun(i, val)` for i from `lower` up to, but without, `upper`.
+    """Repeats `val = body_fun(i, val)` for each i from `lower` up to, but without, `upper`.
+
+    With bounds that are numbers it is a `scan`, with traced bounds a `while_loop`.
+
+    Args:
+        lower: The first i.
+        upper: The i before which to stop.
+        body_fun: A function of i and the value that returns the next value, of the same tree,
+            shapes and dtypes.
+        init_val: The value to begin with, a tree of arrays.
+        unroll: As of `scan`, for bounds that are numbers; None means 1.
+
+    Returns:
+        The last value.
 
     >>> lax.fori_loop(0, 5, lambda i, s: s + i, 0)
-    Array(10, dtype=int32, weak_type=True)
-
-    With bounds that are numbers it is a `scan`; with traced bounds a `while_loop`."""
+    Array(10, dtype=int32, weak_type=True)"""
     if not callable(body_fun):
         raise TypeError("lax.fori_loop: body_fun argument should be callable.")
     lower_type, upper_type = typeof(lower), typeof(upper)
@@ -378,8 +412,16 @@ def _fixed_loop(
 
 @boundary
 def map_(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
-    """`f` of each element along the leading axis, one after the other; `batch_size` of them at once
-    by vmap.
+    """Applies a function to the elements of arrays along axis 0, one after the other.
+
+    Args:
+        f: The function of one element.
+        xs: A tree of arrays.
+        batch_size: How many elements are done at once, by `vmap`; None means one. It spends memory
+            to save time.
+
+    Returns:
+        The results along a new axis 0.
 
     >>> lax.map(lambda x: x * x, jnp.arange(3.0))
     Array([0., 1., 4.], dtype=float32)"""

@@ -32,12 +32,27 @@ def custom_root(
     tangent_solve: Callable[[Callable[[Any], Any], Any], Any],
     has_aux: bool = False,
 ) -> Any:
-    """A root of `f`, found by `solve(f, initial_guess)`, with the derivative that the implicit
-    function theorem gives it.
+    """Gives a root of a function, found by a solver, with the derivative that it has as a root.
 
-    `tangent_solve(g, y)` solves `g(x) = y` for the linear function g; for a scalar that is `y /
-    g(1.0)`.
-    """
+    Derivatives follow from the implicit function theorem: the solver is not looked into.
+
+    Args:
+        f: The function whose root is sought; its result has the tree, shapes and dtypes of its
+            argument.
+        initial_guess: Where the solver begins.
+        solve: `solve(f, initial_guess)` gives a root.
+        tangent_solve: `tangent_solve(g, y)` gives x with g(x) = y for a linear function g; for a
+            scalar that is `y / g(1.0)`.
+        has_aux: Whether `solve` returns a pair of which the second part is handed on.
+
+    Returns:
+        The root; with `has_aux` (root, aux).
+
+    >>> def newton(f, x):
+    ...     return lax.fori_loop(0, 8, lambda _, x: x - f(x) / jax.grad(f)(x), x)
+    >>> root = lambda a: lax.custom_root(lambda x: x * x - a, 2.0, newton, lambda g, y: y / g(1.0))
+    >>> root(9.0), jax.grad(root)(4.0)
+    (Array(3., dtype=float32, weak_type=True), Array(0.25, dtype=float32, weak_type=True))"""
     guess, tree = pytrees.flatten(initial_guess)
     guess = arrays(guess, "custom_root", f, (initial_guess,), {})
     part = staged(f, (initial_guess,), [typeof(x) for x in guess], "custom_root")
@@ -123,12 +138,23 @@ def custom_linear_solve(
     symmetric: bool = False,
     has_aux: bool = False,
 ) -> Any:
-    """The solution x of `matvec(x) = b`, found by `solve(matvec, b)`, differentiable without
-    looking into the solver.
+    """Gives the solution of a linear system, found by a solver, with the derivative that it has.
 
-    `transpose_solve(vecmat, b)` solves the transposed system, for reverse mode; with `symmetric` it
-    is `solve` itself.
-    """
+    Args:
+        matvec: The linear function: `matvec(x) = b`.
+        b: The right side, a tree of arrays.
+        solve: `solve(matvec, b)` gives x.
+        transpose_solve: `transpose_solve(vecmat, b)` solves the transposed system; reverse mode
+            needs it.
+        symmetric: Whether the function is its own transpose, so that `solve` serves for both.
+        has_aux: Whether the solvers return a pair of which the second part is handed on.
+
+    Returns:
+        The solution, of the tree of `b`; with `has_aux` (solution, aux).
+
+    >>> solve = lambda matvec, b: b / 2.0
+    >>> lax.custom_linear_solve(lambda x: 2.0 * x, jnp.ones(2), solve, symmetric=True)
+    Array([0.5, 0.5], dtype=float32)"""
     if transpose_solve is None and symmetric:
         transpose_solve = solve
     leaves, tree = pytrees.flatten(b)

@@ -7,8 +7,9 @@ import numpy as np
 
 from calque.core import pytrees
 from calque.core.dtypes import PYTHON_SCALARS
+from calque.core.key_paths import keystr
 from calque.core.primitives import do
-from calque.core.trace import typeof
+from calque.core.trace import typeof, typing
 from calque.core.tracebacks import boundary
 from calque.transforms.engines.axes import Axis
 from calque.transforms.engines.batching import Dim, batch, placed
@@ -100,7 +101,8 @@ def vmap(
         dims = _canonical(values, _flat_axes(in_axes, args, kwargs), fun, args, kwargs)
         size = _size(values, dims, axis_size, fun, args, kwargs)
         flat = FlatFunction(fun, in_tree, "vmap")
-        axis = Axis(axis_name, size, spmd=spmd)
+        lanes = typing.value.lane_axes(values, dims, spmd)
+        axis = Axis(axis_name, size, spmd=lanes[0] if lanes else spmd, explicit=bool(lanes))
         outs, found = batch(flat if refs is None else refs.flat(flat), axis, values, dims)
         if refs is not None:
             outs, found = refs.stored(outs, found, dims, size)
@@ -109,6 +111,8 @@ def vmap(
             _placed(o, d, t, axis, fun, sum_match)
             for o, d, t in zip(outs, found, targets, strict=True)
         ]
+        if lanes:
+            results = [_on_lanes(o, t, lanes) for o, t in zip(results, targets)]
         return pytrees.unflatten(flat.out_tree, results)
 
     return _presented(mapped, fun)
@@ -126,6 +130,10 @@ def _presented(mapped: Callable[..., Any], fun: Callable[..., Any]) -> Callable[
             f" out_axes say.\n\nOriginal documentation:\n\n{fun.__doc__}"
         )
     return mapped
+
+
+def _on_lanes(x: Any, target: Dim, lanes: Any) -> Any:
+    return x if target is None else typing.value.on_lanes(x, target % typeof(x).ndim, lanes)
 
 
 def _objects(leaves: Sequence[Any], axes: Callable[[], list[Dim]]) -> dict[int, Any]:
@@ -252,7 +260,7 @@ def _name(fun: Any, args: Sequence[Any], kwargs: dict[str, Any], leaf: int) -> s
     if leaf < first:
         return "argument " + argument_name(fun, args, kwargs, leaf)
     path, _ = pytrees.flatten_with_path(kwargs)[0][leaf - first]
-    return "kwargs" + pytrees.keystr(path)
+    return "kwargs" + keystr(path)
 
 
 def _placed(x: Any, dim: Dim, target: Dim, axis: Axis, fun: Any, sum_match: bool) -> Any:

@@ -201,7 +201,8 @@ class Opening:
     """Arguments with their values above arrays opened into lists of arrays."""
 
     def __init__(self, tree: Any, leaves: Sequence[Any], name: str):
-        self.tree, self.given, opened = tree, {}, list(leaves)
+        self.tree, opened = tree, list(leaves)
+        self.given: dict[int, Any] = {}
         for i, x in enumerate(leaves):
             if high_type_of(x) is None:
                 continue
@@ -236,10 +237,10 @@ class Opening:
             for k, x in enumerate(results):
                 same = next((i for i, y in made.items() if y is x), None)
                 if same is not None:
-                    outs.append(("argument", same))
+                    outs.append((True, same))
                     results[k] = ()
                 elif high_type_of(x) is not None:
-                    outs.append(("made", *_kind(x)))
+                    outs.append((False, *_kind(x)))
                     results[k] = _opened(x)[1]
                 else:
                     outs.append(None)
@@ -265,9 +266,7 @@ class Opening:
             if kind is None:
                 leaves.append(x)
             else:
-                leaves.append(
-                    self.given[kind[1]] if kind[0] == "argument" else _closed(*kind[1:], x)
-                )
+                leaves.append(self.given[kind[1]] if kind[0] else _closed(kind[1], kind[2], x))
         return pytrees.unflatten(closing.tree, leaves)
 
 
