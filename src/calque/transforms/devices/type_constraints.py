@@ -13,7 +13,13 @@ from calque.transforms.devices.types import MeshPlace
 
 def with_constraints(closed: ClosedJaxpr) -> ClosedJaxpr:
     """The program with what its types say written out, and without it in the types."""
-    return without_places(_inner(closed))
+    return without_places(stated(closed))
+
+
+def stated(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The program with what its types say written out."""
+    found: ClosedJaxpr = _inner(closed)
+    return found
 
 
 def _stated(jaxpr: Jaxpr) -> Jaxpr:
