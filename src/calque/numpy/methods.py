@@ -17,7 +17,7 @@ from calque.core.lazy import LazyModule
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
-from calque.machine.state import Value, process
+from calque.machine.state import ProcessValue, process
 from calque.numpy import contractions, moving, reductions, shaping, sorting, ufuncs
 from calque.numpy.attributes import ATTRIBUTES
 from calque.numpy.calls.cached import cached, with_call_path
@@ -348,7 +348,7 @@ def _delitem(self: Any, index: Any) -> None:
 # ---------------------------------------------------------------- protocols
 
 
-_namespace: Final[Value[Any]] = process.value("module of array functions", None)
+_namespace: Final[ProcessValue[Any]] = process.value("module of array functions", None)
 
 
 def set_namespace(module: Any) -> None:

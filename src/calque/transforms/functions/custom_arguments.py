@@ -119,7 +119,7 @@ def of_wrapped(custom: Any, name: str) -> Any:
     return getattr(wrapped, name)
 
 
-class Arguments:
+class CustomArguments:
     """The arguments of one call of a custom function: fixed ones, and the leaves of the others."""
 
     def __init__(
