@@ -5,6 +5,7 @@ import functools
 import numpy as np
 import pytest
 
+import calque
 import calque.numpy as jnp
 from calque.core.dtypes import float0
 from calque.core.jaxprs import ClosedJaxpr

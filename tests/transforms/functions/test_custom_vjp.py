@@ -5,6 +5,7 @@ import functools
 import numpy as np
 import pytest
 
+import calque
 import calque.numpy as jnp
 from calque.core.config import config
 from calque.core.jaxprs import ClosedJaxpr
