@@ -19,7 +19,7 @@ from typing import Any, Final, NoReturn
 
 from calque.core.lazy import LazyModule
 from calque.machine.spans import span
-from calque.machine.state import Value, process
+from calque.machine.state import ProcessValue, process
 from calque.transforms.engines.scopes import named_scope
 
 _session: Any = LazyModule("calque.profiling.session")
@@ -31,10 +31,18 @@ _perf: Any = LazyModule("calque.profiling.perf")
 
 
 class TraceAnnotation(contextlib.ContextDecorator):
-    """A named part of the work: a bar of the timeline. Equations that are traced meanwhile are
-    named by it, as by `named_scope`. `metadata` stands beside the name.
+    """A named part of the work: a bar of the timeline of a trace.
 
-    >>> with calque.profiler.TraceAnnotation("loading"):
+    Equations that are traced meanwhile are named by it, as by `named_scope`.
+
+    Args:
+        name: What the bar is called.
+        **metadata: What stands beside the name in the timeline.
+
+    Returns:
+        A `with` block, which also is a decorator.
+
+    >>> with jax.profiler.TraceAnnotation("loading", files=3):
     ...     x = jnp.ones(3)"""
 
     _kind = "annotation"
@@ -55,7 +63,18 @@ class TraceAnnotation(contextlib.ContextDecorator):
 
 
 class StepTraceAnnotation(TraceAnnotation):
-    """One step of a loop: `with StepTraceAnnotation("train", step_num=n): ...`"""
+    """One step of a loop: a bar of the timeline, and a sample of the memory of arrays.
+
+    Args:
+        name: What the bar is called.
+        **metadata: What stands beside the name; by custom `step_num`.
+
+    Returns:
+        A `with` block, which also is a decorator.
+
+    >>> for n in range(2):
+    ...     with jax.profiler.StepTraceAnnotation("train", step_num=n):
+    ...         x = jnp.ones(3)"""
 
     _kind = "step"
 
@@ -63,8 +82,18 @@ class StepTraceAnnotation(TraceAnnotation):
 def annotate_function(
     func: Callable[..., Any], name: str | None = None, **decorator_kwargs: Any
 ) -> Callable[..., Any]:
-    """`func`, each call of which is a `TraceAnnotation` of this name (its own, unless told
-    otherwise) with `decorator_kwargs` as metadata."""
+    """A function each call of which is a `TraceAnnotation`.
+
+    Args:
+        func: The function.
+        name: What the bars are called; None: as the function.
+        **decorator_kwargs: What stands beside the name in the timeline.
+
+    Returns:
+        The function.
+
+    >>> jax.profiler.annotate_function(jnp.sum, name="the sum")(jnp.ones(3))
+    Array(3., dtype=float32)"""
 
     @functools.wraps(func)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -77,8 +106,19 @@ def annotate_function(
 
 
 class ProfileOptions:
-    """What a trace records. Here `session_id` names the folder of a trace; the other options speak
-    of tracers of other machines and are kept as they are set."""
+    """What a trace records: attributes that are set after it was made.
+
+    Returns:
+        Options for `start_trace` and `trace`.
+
+    Differs from JAX:
+        `session_id`, the name of the folder of a trace, is read. The other options speak of
+        tracers of other machines; they are kept as they are set.
+
+    >>> options = jax.profiler.ProfileOptions()
+    >>> options.session_id = "first"
+    >>> options.session_id
+    'first'"""
 
     def __init__(self) -> None:
         self.session_id = ""
@@ -119,8 +159,8 @@ class _Trace:
             plain.write(_xplane.xspace(events, self.started))
 
 
-_trace: Final[Value[_Trace | None]] = process.value("trace of the profiler", None)
-_serving: Final[Value[Any]] = process.value("server of the profiler", None)
+_trace: Final[ProcessValue[_Trace | None]] = process.value("trace of the profiler", None)
+_serving: Final[ProcessValue[Any]] = process.value("server of the profiler", None)
 
 
 def start_trace(
@@ -129,13 +169,26 @@ def start_trace(
     create_perfetto_trace: bool = False,
     profiler_options: ProfileOptions | None = None,
 ) -> None:
-    """Record from now on what compiled programs do: calls, kernels by name with the line of the
-    user, on which thread; tracing, passes, compiling; annotations; the memory of arrays.
+    """Records from now on what compiled programs do.
 
-    `stop_trace` writes it into the folder `log_dir`/plugins/profile/TIME: HOST.trace.json.gz for
-    Perfetto (https://ui.perfetto.dev) or chrome://tracing, HOST.xplane.pb for TensorBoard, and with
-    `create_perfetto_trace` perfetto_trace.json.gz as well. `profiler_options` may name the folder
-    TIME by `session_id`. `create_perfetto_link` is refused: drag the file onto the page instead."""
+    The timeline has calls, kernels by name with the line of the user, on which thread; tracing,
+    passes, compiling; annotations; the memory of arrays.
+
+    Args:
+        log_dir: The folder below which plugins/profile/TIME is made, with HOST.trace.json.gz for
+            Perfetto (https://ui.perfetto.dev) and chrome://tracing, HOST.xplane.pb for TensorBoard.
+        create_perfetto_link: Refused: drag the file onto the page instead.
+        create_perfetto_trace: Whether to write perfetto_trace.json.gz as well.
+        profiler_options: May name the folder TIME by `session_id`; see `ProfileOptions`.
+
+    Returns:
+        None.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     jax.profiler.start_trace(folder)
+    ...     y = jax.jit(lambda x: x @ x)(jnp.ones((8, 8)))
+    ...     jax.profiler.stop_trace()"""
     if _trace.value is not None:
         raise RuntimeError(
             "Profile has already been started. Only one profile may be run at a time."
@@ -149,7 +202,14 @@ def start_trace(
 
 
 def stop_trace() -> None:
-    """Record no more, and write what was recorded; see `start_trace`."""
+    """Records no more, and writes what was recorded since `start_trace`.
+
+    Returns:
+        None.
+
+    >>> jax.profiler.stop_trace()
+    Traceback (most recent call last):
+    RuntimeError: No profile started"""
     taken, _trace.value = _trace.value, None
     if taken is None:
         raise RuntimeError("No profile started")
@@ -163,8 +223,21 @@ def trace(
     create_perfetto_trace: bool = False,
     profiler_options: ProfileOptions | None = None,
 ) -> Iterator[None]:
-    """A `with` block that is recorded: `start_trace` with these arguments (`log_dir`,
-    `create_perfetto_link`, `create_perfetto_trace`, `profiler_options`), then `stop_trace`."""
+    """A `with` block that is recorded: `start_trace` before, `stop_trace` after it.
+
+    Args:
+        log_dir: The folder below which plugins/profile/TIME is made, with HOST.trace.json.gz for
+            Perfetto (https://ui.perfetto.dev) and chrome://tracing, HOST.xplane.pb for TensorBoard.
+        create_perfetto_link: Refused: drag the file onto the page instead.
+        create_perfetto_trace: Whether to write perfetto_trace.json.gz as well.
+        profiler_options: May name the folder TIME by `session_id`; see `ProfileOptions`.
+
+    Returns:
+        The `with` block.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, jax.profiler.trace(folder):
+    ...     y = jax.jit(lambda x: x @ x)(jnp.ones((8, 8)))"""
     start_trace(log_dir, create_perfetto_link, create_perfetto_trace, profiler_options)
     try:
         yield
@@ -173,10 +246,24 @@ def trace(
 
 
 def start_server(port: int, requires_backend: bool = True) -> Any:
-    """Serve profiles of this process to this machine at a `port` (0: any; the attribute `port` says
-    which): `curl -o t.json.gz localhost:PORT/trace?seconds=2` is a timeline,
-    `localhost:PORT/memory` a profile for pprof. `requires_backend` is for JAX's programs: there is
-    always a backend. Returns the server; `stop_server` ends it."""
+    """Serves profiles of this process over HTTP, to this machine alone.
+
+    `curl -o t.json.gz localhost:PORT/trace?seconds=2` is a timeline for Perfetto,
+    `localhost:PORT/memory` a profile of the memory for pprof.
+
+    Args:
+        port: Where; 0 takes one that is free.
+        requires_backend: There always is one: nothing depends on it.
+
+    Returns:
+        The server; its attribute `port` says where. `stop_server` ends it.
+
+    Differs from JAX:
+        The server speaks HTTP, not the protocol of TensorBoard's capture button.
+
+    >>> jax.profiler.start_server(0).port > 0
+    True
+    >>> jax.profiler.stop_server()"""
     if _serving.value is not None:
         raise ValueError("Only one profiler server can be active at a time.")
     _serving.value = _server.Server(port)
@@ -184,7 +271,14 @@ def start_server(port: int, requires_backend: bool = True) -> Any:
 
 
 def stop_server() -> None:
-    """End the server that `start_server` has started."""
+    """Ends the server that `start_server` has started.
+
+    Returns:
+        None.
+
+    >>> jax.profiler.stop_server()
+    Traceback (most recent call last):
+    ValueError: No active profiler server."""
     server, _serving.value = _serving.value, None
     if server is None:
         raise ValueError("No active profiler server.")
@@ -192,8 +286,19 @@ def stop_server() -> None:
 
 
 def device_memory_profile(backend: str | None = None) -> bytes:
-    """The arrays that live, by type and by what holds them, as a compressed profile for `pprof`.
-    `backend` may name the platform, which is "cpu"."""
+    """The arrays that live, by type and by what holds them, as a profile for `pprof`.
+
+    Args:
+        backend: The platform whose memory is asked for: None or "cpu".
+
+    Returns:
+        The profile, compressed, as bytes.
+
+    Differs from JAX:
+        Arrays are listed by who holds them now, not by who made them.
+
+    >>> len(jax.profiler.device_memory_profile()) > 0
+    True"""
     if backend not in (None, "cpu"):
         raise ValueError(f"device_memory_profile: the memory of {backend!r} is not known, only cpu")
     profile: bytes = _memory.memory_profile()
@@ -201,16 +306,41 @@ def device_memory_profile(backend: str | None = None) -> bytes:
 
 
 def save_device_memory_profile(filename: Any, backend: str | None = None) -> None:
-    """Write `device_memory_profile(backend)` to the file `filename`: `go tool pprof -top FILE`
-    shows it."""
+    """Writes `device_memory_profile` to a file: `go tool pprof -top FILE` shows it.
+
+    Args:
+        filename: The file.
+        backend: The platform whose memory is asked for: None or "cpu".
+
+    Returns:
+        None.
+
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile() as f:
+    ...     jax.profiler.save_device_memory_profile(f.name)"""
     with open(filename, "wb") as f:
         f.write(device_memory_profile(backend))
 
 
 def perf_map(path: str | None = None) -> str:
-    """Write the addresses and names of the kernels that are in memory now to `path`, or to
-    /tmp/perf-PID.map, where `perf report` looks for the names of code that has no file. Call it
-    when all is compiled that shall have a name. Returns the path; calque's own."""
+    """Writes the names of the kernels that are in memory now, for `perf report`.
+
+    Call it when all is compiled that shall have a name.
+
+    Args:
+        path: The file; None is /tmp/perf-PID.map, where `perf` looks for the names of code that
+            has no file.
+
+    Returns:
+        The path.
+
+    Differs from JAX:
+        It is calque's own.
+
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile() as f:
+    ...     f.name == jax.profiler.perf_map(f.name)
+    True"""
     written: str = _perf.perf_map(path)
     return written
 
@@ -223,7 +353,21 @@ def _no_reader(what: str) -> NoReturn:
 
 
 def register_subprocess(pid: int, port: int) -> NoReturn:
-    """Refused: a trace has one process. Profile each one, by `start_server` in it."""
+    """Would record another process as well, and raises NotImplementedError.
+
+    Args:
+        pid: The process.
+        port: Of the server in it.
+
+    Returns:
+        Nothing: it raises.
+
+    Differs from JAX:
+        A trace has one process: call `start_trace` in each of them.
+
+    >>> jax.profiler.register_subprocess(1, 2)
+    Traceback (most recent call last):
+    NotImplementedError: profiler.register_subprocess: a trace has one process..."""
     raise NotImplementedError(
         "profiler.register_subprocess: a trace has one process. Call start_trace in each of them"
     )

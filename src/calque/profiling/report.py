@@ -151,24 +151,32 @@ class Profile:
 
 
 def profile(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Profile:
-    """Call a function several times and say where the time goes: which kernels, how near they come
-    to what this machine can do, which of them run Python, and the line to blame.
+    """Where the time of a function goes: which kernels, how near they come to what this machine can
+    do, which of them run Python, and the line to blame.
 
-    fun: any function, jitted or not; it is called with `args` and `kwargs` for about half a second,
-    at least three times, so it should have no side effects. Arguments that it donates are copied.
+    Steps are timed by machine code around them, some 50 ns each, in a form of the program that
+    exists only meanwhile: when nobody profiles, nothing of it is there.
 
-    >>> import calque, calque.numpy as jnp
-    >>> report = calque.profile(calque.jit(lambda x: jnp.sin(x) @ x), jnp.ones((50, 50)))
+    Args:
+        fun: Any function, jitted or not. It is called for about half a second, at least four
+            times, so it should have no side effects.
+        *args: What it is called with. Arguments that it donates are copied.
+        **kwargs: What it is called with.
+
+    Returns:
+        A report: printing it shows a table, `rows` has its numbers, `save("trace.json")` writes a
+        timeline for Perfetto (https://ui.perfetto.dev).
+
+    Differs from JAX:
+        It is calque's own.
+
+    >>> report = jax.profile(jax.jit(lambda x: jnp.sin(x) @ x), jnp.ones((50, 50)))
     >>> report.calls > 0 and report.seconds > 0
     True
     >>> sorted({row.kind for row in report.rows})
     ['kernel']
     >>> "matmul" in " ".join(row.name for row in report.rows)
-    True
-
-    `print(report)` shows the table, `report.rows` has its numbers, `report.save("trace.json")`
-    writes a timeline. Steps are timed by machine code around them, some 50 ns each, in a form of
-    the program that exists only meanwhile: when nobody profiles, nothing of it is there."""
+    True"""
     if not callable(fun):
         raise TypeError(f"profile: a function is needed, got {type(fun).__name__}")
     given = _Arguments(args, kwargs)
