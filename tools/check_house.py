@@ -61,8 +61,8 @@ FLOORS = {
         "routines",
     ],
     "calque.core": [
-        "absl_flags config errors foreign_flags foreign_parts lazy pause polynomials pytrees source"
-        " vocabulary",
+        "absl_flags config errors foreign_flags foreign_parts lazy notebooks pause polynomials"
+        " pytrees source vocabulary",
         "devices dims dtypes key_use symbols tracebacks",
         "adopting avals extents",
         "trace_state",

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from calque.core import pytrees
+from calque.core import notebooks, pytrees
 from calque.core.arrays import ArrayImpl, from_numpy, to_numpy
 from calque.core.dtypes import is_extended
 from calque.profiling import traces
@@ -117,6 +117,10 @@ class Profile:
         return "\n".join(lines)
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        cells = [_cells(r) for r in self.rows[:MOST_ROWS]]
+        return notebooks.table_html(self._head(), _COLUMNS, cells)
 
     def _head(self) -> list[str]:
         if self.seconds is not None:
