@@ -4,6 +4,7 @@ import html.parser
 import re
 import subprocess
 import sys
+import types
 
 import calque as jax
 import calque.numpy as jnp
@@ -76,3 +77,19 @@ def test_nothing_is_imported_before_a_notebook_asks():
         "assert 'calque.core.notebooks' in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_files_and_cells(monkeypatch):
+    assert notebooks.file_name("/a/b/c.py") == "c.py"
+
+    class Compile:
+        def format_code_name(self, name):
+            return ("Cell", "In[3]") if "ipykernel" in name else None
+
+    shell = types.SimpleNamespace(compile=Compile())
+    module = types.SimpleNamespace(get_ipython=lambda: shell)
+    monkeypatch.setitem(sys.modules, "IPython", module)
+    assert (
+        notebooks.file_name("/tmp/ipykernel_1/2.py") == "Cell In[3]"
+        and notebooks.file_name("/a/b/c.py") == "c.py"
+    )

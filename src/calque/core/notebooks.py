@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import html
+import os
 import re
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -89,3 +91,10 @@ def table_html(head: Iterable[str], columns: Sequence[str], rows: Iterable[Seque
         f'{lines}<div style="overflow:auto"><table style="font-size:.9em">'
         f"<tr>{titles}</tr>{body}</table></div>"
     )
+
+
+def file_name(file: str) -> str:
+    """Of a file, its name; of a cell of a notebook, its number."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    named = getattr(getattr(shell, "compile", None), "format_code_name", lambda _: None)(file)
+    return " ".join(named) if named else os.path.basename(file)

@@ -8,7 +8,7 @@ import types
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from calque.explaining.places import file_name
+from calque.core.notebooks import file_name
 from calque.transforms.jit.captures import MUTATING, functions_of, is_library
 
 DONE: Final = {"STORE": "assigned", "DELET": "deleted"}

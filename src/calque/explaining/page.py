@@ -7,8 +7,8 @@ import html as escaping
 from collections.abc import Iterable
 from typing import Any
 
+from calque.core.notebooks import file_name
 from calque.explaining.equations import equation_rows
-from calque.explaining.places import file_name
 
 # Colours are shades of what is around, which a notebook has its own ideas of.
 STYLE = """

@@ -4,7 +4,6 @@ what the machine can do, host calls, and the line of the user to blame."""
 from __future__ import annotations
 
 import linecache
-import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
@@ -263,7 +262,7 @@ _LEFT: Final = ("step", "line")
 
 
 def _cells(r: Row) -> tuple[str, ...]:
-    where = f"{os.path.basename(r.file)}:{r.line}" if r.line else r.function
+    where = f"{notebooks.file_name(r.file)}:{r.line}" if r.line else r.function
     kind = "" if r.kind == "kernel" or r.name == r.kind else f"{r.kind} "
     return (
         duration(r.seconds),
