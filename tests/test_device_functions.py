@@ -5,6 +5,7 @@ import pytest
 
 import calque
 import calque.numpy as jnp
+from calque.experimental.layout import Format, Layout
 
 
 def test_counts_agree():
@@ -35,3 +36,12 @@ def test_waiting_hands_the_tree_back():
 def test_all_that_is_wrong_with_a_tree_of_devices_is_told():
     with pytest.raises(ValueError, match=r"(?s)Mismatch details \(2 found\).*\['a'\].*\['b'\]"):
         calque.device_put({"a": 1.0, "b": 2.0}, {"a": [None, None], "b": (None, None)})
+
+
+def test_formats_are_places_too():
+    x, where = jnp.ones((2, 3)), calque.sharding.SingleDeviceSharding(calque.devices()[0])
+    for layout in (None, Layout((0, 1))):
+        out = calque.device_put(x, Format(layout, where))
+        assert out.sharding == where and out.shape == (2, 3)
+    with pytest.raises(NotImplementedError, match="row by row"):
+        calque.device_put(x, Format(Layout((1, 0)), where))

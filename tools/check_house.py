@@ -61,8 +61,8 @@ FLOORS = {
         "routines",
     ],
     "calque.core": [
-        "absl_flags config errors foreign_flags foreign_parts lazy notebooks pause polynomials"
-        " pytrees source vocabulary",
+        "absl_flags config containers errors foreign_flags foreign_parts foreign_values key_paths"
+        " lazy notebooks pause polynomials pytrees source vocabulary",
         "devices dims dtypes key_use symbols tracebacks",
         "adopting avals extents",
         "trace_state",
@@ -108,7 +108,7 @@ FLOORS = {
         "buffers contractions elementwise fft nans packing predicates queries scalars sharing"
         " sorting vectorizing",
         "arranging attributes averages choosing calculus concrete_methods diagonals editing grids"
-        " linalg methods namespace operator_methods sets"
+        " linalg methods namespace operator_methods public sets"
         " ufunc_objects windows",
         "histograms padding polynomials",
         "segments",

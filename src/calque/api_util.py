@@ -8,6 +8,7 @@ from typing import Any
 
 from calque.core import pytrees
 from calque.core.avals import ShapedArray
+from calque.core.key_paths import keystr
 from calque.core.trace import typeof
 from calque.extend.linear_util import Store, transformation_with_aux2
 from calque.extend.programs import DebugInfo
@@ -40,7 +41,7 @@ def debug_info(
         named = dict(zip((f"args[{i}]" for i in range(len(args))), args)) | kwargs
     skipped = {n for i, n in enumerate(named) if i in static_argnums} | set(static_argnames)
     names = [
-        name + pytrees.keystr(path)
+        name + keystr(path)
         for name, value in named.items()
         if name not in skipped
         for path, _ in pytrees.flatten_with_path(value)[0]

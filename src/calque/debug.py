@@ -28,7 +28,10 @@ __all__ = [
 
 
 class DebugEffect:
-    """Marks a call back to Python that may be moved past others."""
+    """Marks a call back to Python that may be moved past others.
+
+    >>> str(jax.debug.DebugEffect())
+    'Debug'"""
 
     __slots__ = ()
 
@@ -37,7 +40,10 @@ class DebugEffect:
 
 
 class OrderedDebugEffect:
-    """Marks a call back to Python that keeps its place among others."""
+    """Marks a call back to Python that keeps its place among others.
+
+    >>> str(jax.debug.OrderedDebugEffect())
+    'OrderedDebug'"""
 
     __slots__ = ()
 
@@ -54,13 +60,27 @@ def breakpoint(
     token: Any = None,
     **kwargs: Any,
 ) -> Any:
-    """Stop in Python's debugger when the program reaches this point.
+    """Stops in Python's debugger when the program reaches this point, also in compiled code.
 
     The variables of the function are there by their names, with the values that they have then, and
-    so are the values given by name, also as `values`. The frames that led here are shown first:
-    `num_frames` of them, those of calque if `filter_frames` is False.
+    so are the values given by name, also as `values`. The frames that led here are shown first.
 
-    Write `calque.debug.breakpoint()` in a jitted function, and `p x` at the prompt."""
+    Args:
+        backend: None or "cli".
+        filter_frames: Whether the frames of calque are left out.
+        num_frames: How many frames are shown; None shows all.
+        ordered: Whether it keeps its order among such calls.
+        token: What is returned.
+        **kwargs: Further values for the debugger, by name.
+
+    Returns:
+        `token`.
+
+    >>> @jax.jit
+    ... def f(x):
+    ...     jax.debug.breakpoint()
+    ...     return x + 1
+    >>> f(1.0)  # doctest: +SKIP"""
     if backend not in (None, "cli"):
         raise ValueError(f"debug.breakpoint: the only backend is 'cli', got {backend!r}")
     if num_frames is not None and num_frames < 1:
@@ -104,21 +124,27 @@ def _frames(filter_frames: bool, num_frames: int | None) -> list[str]:
 
 
 def inspect_array_sharding(value: Any, *, callback: Callable[[Any], None]) -> None:
-    """Call back with the sharding of each array of a tree; those of a program that is being
-    recorded have that of one device.
+    """Calls back with the sharding of each array of a tree.
 
-    >>> import calque, calque.numpy as jnp
-    >>> calque.debug.inspect_array_sharding(jnp.ones(2), callback=lambda s: print(type(s).__name__))
+    Args:
+        value: A tree of arrays. Those of a program that is being recorded have that of one device.
+        callback: A function of a sharding.
+
+    >>> tell = lambda s: print(type(s).__name__)
+    >>> jax.debug.inspect_array_sharding(jnp.ones(2), callback=tell)
     SingleDeviceSharding"""
     for leaf in pytrees.leaves(value):
         callback(getattr(leaf, "sharding", None) or SingleDeviceSharding(devices()[0]))
 
 
 def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:
-    """Print which device holds which part of a vector or matrix.
+    """Prints which device holds which part of a vector or matrix.
 
-    >>> import calque, calque.numpy as jnp
-    >>> calque.debug.visualize_array_sharding(jnp.ones(4))
+    Args:
+        arr: The array.
+        **kwargs: As of `visualize_sharding`.
+
+    >>> jax.debug.visualize_array_sharding(jnp.ones(4))
     ┌───────┐
     │ CPU 0 │
     └───────┘"""
@@ -135,7 +161,21 @@ def visualize_sharding(
     max_width: int = 80,
     color_map: Any = None,
 ) -> None:
-    """Print which device holds which part of a vector or matrix of this shape."""
+    """Prints which device holds which part of a vector or matrix of some shape.
+
+    Args:
+        shape: The shape.
+        sharding: The sharding.
+        use_color: It changes nothing: the drawing has no colours.
+        scale: How large a cell is drawn.
+        min_width: The least width of a cell, in characters.
+        max_width: The largest width of a cell.
+        color_map: Must be None.
+
+    >>> jax.debug.visualize_sharding((4,), jnp.ones(4).sharding)
+    ┌───────┐
+    │ CPU 0 │
+    └───────┘"""
     if len(shape) not in (1, 2):
         raise ValueError("`visualize_sharding` only works for shapes with 1 and 2 dimensions.")
     cells: dict[tuple[int, int], list[str]] = {}

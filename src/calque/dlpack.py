@@ -31,18 +31,30 @@ _SUPPORTED: Final = {
 
 
 def from_dlpack(external_array: ArrayLike, device: Any = None, copy: bool | None = None) -> Array:
-    """An array that shares the memory of any object with `__dlpack__` where it can:
-    `calque.numpy.from_dlpack`.
+    """Makes an array of any object with `__dlpack__`; it shares the memory where it can.
 
-    >>> calque.dlpack.from_dlpack(np.arange(3.0, dtype=np.float32))
+    Args:
+        external_array: The object, such as an array of NumPy or a tensor of PyTorch.
+        device: Where the array goes, a device or a sharding; None leaves it.
+        copy: True asks for a copy, False refuses one, None copies where it must.
+
+    Returns:
+        An array.
+
+    >>> jax.dlpack.from_dlpack(np.arange(3.0, dtype=np.float32))
     Array([0., 1., 2.], dtype=float32)"""
     return sharing.from_dlpack(external_array, device=device, copy=copy)
 
 
 def is_supported_dtype(dtype: DTypeLike) -> bool:
-    """Whether arrays of this dtype can be shared.
+    """Tells whether arrays of a dtype can be shared.
 
-    >>> import calque
-    >>> calque.dlpack.is_supported_dtype("float32")
+    Args:
+        dtype: The dtype.
+
+    Returns:
+        A bool.
+
+    >>> jax.dlpack.is_supported_dtype("float32")
     True"""
     return as_dtype(dtype) in _SUPPORTED

@@ -31,11 +31,17 @@ bfloat16 = ml_dtypes.bfloat16
 
 
 def canonicalize_dtype(dtype: DTypeLike, allow_extended_dtype: bool = False) -> DType:
-    """The dtype that arrays of this dtype have: 64-bit types become 32-bit ones unless
-    `calque_enable_x64` is set.
+    """Gives the dtype that arrays of a dtype have.
 
-    >>> import calque
-    >>> calque.dtypes.canonicalize_dtype(float)
+    Args:
+        dtype: The dtype. 64-bit types become 32-bit ones unless they are enabled.
+        allow_extended_dtype: Whether the dtypes of random keys are given back; otherwise they are
+            an error.
+
+    Returns:
+        A dtype.
+
+    >>> jax.dtypes.canonicalize_dtype(float)
     dtype('float32')"""
     if is_extended(dtype) and not allow_extended_dtype:
         raise ValueError(
@@ -45,23 +51,33 @@ def canonicalize_dtype(dtype: DTypeLike, allow_extended_dtype: bool = False) -> 
 
 
 def issubdtype(a: Any, b: Any) -> bool:
-    """Whether the dtype or kind `a` is of the kind `b`. As NumPy's, also for the dtypes of random
-    keys and narrow floats.
+    """Tells whether a dtype or kind is of another kind; random keys and narrow floats included.
 
-    >>> import calque, numpy as np
-    >>> calque.dtypes.issubdtype(calque.dtypes.bfloat16, np.floating)
+    Args:
+        a: A dtype or a kind.
+        b: A kind, such as `np.floating`, or a dtype.
+
+    Returns:
+        A bool.
+
+    >>> jax.dtypes.issubdtype(jax.dtypes.bfloat16, np.floating)
     True
-    >>> calque.dtypes.issubdtype(calque.random.key(0).dtype, calque.dtypes.prng_key)
+    >>> jax.dtypes.issubdtype(jax.random.key(0).dtype, jax.dtypes.prng_key)
     True"""
     return _issubdtype(a, b)
 
 
 def result_type(*args: ArrayLike | DTypeLike, return_weak_type_flag: bool = False) -> Any:
-    """The dtype of a result with these operands, by the promotion rules; with the flag, also
-    whether it is weakly typed.
+    """Gives the dtype of a result with these operands, by the rules of promotion.
 
-    >>> import calque, numpy as np
-    >>> calque.dtypes.result_type(1, np.int8)
+    Args:
+        *args: Arrays, numbers and dtypes.
+        return_weak_type_flag: Whether to tell as well if the result is weakly typed.
+
+    Returns:
+        A dtype; with the flag a pair (dtype, bool).
+
+    >>> jax.dtypes.result_type(1, np.int8)
     dtype('int8')"""
     if not return_weak_type_flag:
         return _result_type(*args)
@@ -77,10 +93,15 @@ def result_type(*args: ArrayLike | DTypeLike, return_weak_type_flag: bool = Fals
 
 
 def scalar_type_of(x: Any) -> type:
-    """The Python type of the values of an array: bool, int, float or complex.
+    """Gives the Python type of the values of an array.
 
-    >>> import calque
-    >>> calque.dtypes.scalar_type_of(2.5)
+    Args:
+        x: An array or a number.
+
+    Returns:
+        bool, int, float or complex.
+
+    >>> jax.dtypes.scalar_type_of(2.5)
     <class 'float'>"""
     dtype = typeof(x).dtype
     for kind, result in (
@@ -95,10 +116,15 @@ def scalar_type_of(x: Any) -> type:
 
 
 def itemsize_bits(dtype: DTypeLike) -> int:
-    """The number of bits of an element.
+    """Gives the number of bits of an element.
 
-    >>> import calque
-    >>> calque.dtypes.itemsize_bits("int4")
+    Args:
+        dtype: The dtype.
+
+    Returns:
+        An int.
+
+    >>> jax.dtypes.itemsize_bits("int4")
     4"""
     if dtype is None:
         raise ValueError("itemsize_bits: dtype cannot be None: name the element type")

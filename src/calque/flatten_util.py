@@ -17,11 +17,15 @@ from calque.numpy.shaping import ravel, reshape
 
 
 def ravel_pytree(pytree: Any) -> tuple[Array, Callable[[ArrayLike], Any]]:
-    """The leaves of a tree as one vector, and the function that makes the tree from such a vector.
+    """Puts the leaves of a tree into one vector.
 
-    >>> import calque.numpy as jnp
-    >>> from calque.flatten_util import ravel_pytree
-    >>> flat, unravel = ravel_pytree({"a": jnp.zeros(2), "b": 1.0})
+    Args:
+        pytree: A tree of arrays and numbers.
+
+    Returns:
+        A pair: the vector, and the function that makes a tree from such a vector.
+
+    >>> flat, unravel = jax.flatten_util.ravel_pytree({"a": jnp.zeros(2), "b": 1.0})
     >>> flat
     Array([0., 0., 1.], dtype=float32)
     >>> sorted(unravel(flat))

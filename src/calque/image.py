@@ -31,8 +31,13 @@ class ResizeMethod(enum.Enum):
 
     @staticmethod
     def from_string(s: str) -> "ResizeMethod":
-        """The method of one of its names: `ResizeMethod.from_string("bilinear") is
-        ResizeMethod.LINEAR`"""
+        """Gives the method with a name.
+
+        Args:
+            s: The name.
+
+        Returns:
+            A ResizeMethod."""
         if s not in _NAMES:
             raise ValueError(f'Unknown resize method "{s}"; the methods are {", ".join(_NAMES)}')
         return _NAMES[s]
@@ -176,15 +181,26 @@ def scale_and_translate(
     antialias: bool = True,
     precision: Any = Precision.HIGHEST,
 ) -> Array:
-    """An image scaled and then moved along some dimensions, on a canvas of `shape`; 0 where there
-    was no image.
+    """Scales an image, and then moves it, on a canvas of some shape.
 
-    Pixel i covers the interval from i to i + 1. `antialias` widens the kernel when the image
-    shrinks.
+    Pixel i covers the interval from i to i + 1. Where there was no image, the result is 0.
 
-    >>> import calque as jax, calque.numpy as jnp
-    >>> jax.image.scale_and_translate(jnp.array([1.0, 2.0]), (4,), (0,), jnp.array([1.0]),
-    ...     jnp.array([1.0]), "linear")
+    Args:
+        image: An array.
+        shape: The shape of the result, of as many dimensions.
+        spatial_dims: The dimensions along which it is scaled and moved.
+        scale: The factor of each of them.
+        translation: How far it is moved along each of them, in pixels of the result.
+        method: How pixels between others are found: "nearest" (for `resize` only), "linear",
+            "cubic", "lanczos3", "lanczos5", ..., or a `ResizeMethod`.
+        antialias: Whether the kernel is widened where the image shrinks.
+        precision: How exact the products are, as of `lax.dot_general`.
+
+    Returns:
+        An array of this shape.
+
+    >>> x, one = jnp.array([1.0, 2.0]), jnp.array([1.0])
+    >>> jax.image.scale_and_translate(x, (4,), (0,), one, one, "linear")
     Array([0., 1., 2., 0.], dtype=float32)"""
     (image,) = promote_inexact(array_of("scale_and_translate", image))
     sizes = _shape("scale_and_translate", image, shape)
@@ -215,9 +231,19 @@ def resize(
     antialias: bool = True,
     precision: Any = Precision.HIGHEST,
 ) -> Array:
-    """An image with other sizes; every dimension whose size differs is resampled.
+    """Gives an image other sizes; every dimension whose size differs is resampled.
 
-    >>> import calque as jax, calque.numpy as jnp
+    Args:
+        image: An array.
+        shape: The shape of the result, of as many dimensions.
+        method: How pixels between others are found: "nearest" (for `resize` only), "linear",
+            "cubic", "lanczos3", "lanczos5", ..., or a `ResizeMethod`.
+        antialias: Whether the kernel is widened where the image shrinks.
+        precision: How exact the products are, as of `lax.dot_general`.
+
+    Returns:
+        An array of this shape.
+
     >>> jax.image.resize(jnp.array([1.0, 3.0]), (4,), "linear")
     Array([1. , 1.5, 2.5, 3. ], dtype=float32)"""
     image = array_of("resize", image)

@@ -8,10 +8,30 @@ __all__ = ["ArgInfo", "Compiled", "Lowered", "Traced", "Wrapped"]
 
 
 class Wrapped(Protocol):
-    """What `calque.jit` returns: a function that can be traced and lowered without being called."""
+    """What `jax.jit` returns: a function that can be traced and lowered without being called."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 
-    def trace(self, *args: Any, **kwargs: Any) -> Traced: ...
+    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+        """Traces the function for these arguments.
 
-    def lower(self, *args: Any, **kwargs: Any) -> Lowered: ...
+        Args:
+            *args: Arrays, or ShapeDtypeStructs in place of them.
+            **kwargs: The same, by name.
+
+        Returns:
+            A Traced.
+        """
+        ...
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """Traces the function for these arguments, and makes it ready to be compiled.
+
+        Args:
+            *args: Arrays, or ShapeDtypeStructs in place of them.
+            **kwargs: The same, by name.
+
+        Returns:
+            A Lowered.
+        """
+        ...

@@ -26,16 +26,24 @@ __all__ = [
 
 
 def static(**kwargs: _Any) -> _Any:
-    """A dataclass field that is part of the structure: `dataclasses.field` with `static` set in its
-    metadata, unless they say otherwise.
+    """Makes a dataclass field that is part of the structure: no leaf, but compared and hashed.
 
-    >>> import dataclasses, calque
-    >>> @calque.tree_util.register_dataclass
+    It is `dataclasses.field` with `static` set in its metadata, for
+    `jax.tree_util.register_dataclass`.
+
+    Args:
+        **kwargs: The arguments of `dataclasses.field`, such as `default`.
+
+    Returns:
+        A field.
+
+    >>> import dataclasses
+    >>> @jax.tree_util.register_dataclass
     ... @dataclasses.dataclass
     ... class Layer:
     ...     w: float
-    ...     name: str = calque.tree.static(default="dense")
-    >>> calque.tree.leaves(Layer(1.5))
+    ...     name: str = jax.tree.static(default="dense")
+    >>> jax.tree.leaves(Layer(1.5))
     [1.5]"""
     metadata = {"static": True, **(kwargs.pop("metadata", None) or {})}
     return _dataclasses.field(metadata=metadata, **kwargs)

@@ -1,22 +1,27 @@
 """Pytrees: nested containers of arrays."""
 
-import dataclasses
 import functools
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from calque.core import pytrees
-from calque.core.pytrees import (
+from calque.core.containers import (
+    register_dataclass,
+    register_pytree_node,
+    register_pytree_node_class,
+    register_pytree_with_keys,
+    register_pytree_with_keys_class,
+    register_static,
+)
+from calque.core.key_paths import (
     DictKey,
     FlattenedIndexKey,
     GetAttrKey,
     KeyPath,
-    PyTreeDef,
     SequenceKey,
     keystr,
-    tree_map,
-    treedef_tuple,
 )
+from calque.core.pytrees import PyTreeDef, tree_map, treedef_tuple
 
 __all__ = [
     "DictKey", "FlattenedIndexKey", "GetAttrKey", "KeyEntry", "KeyPath", "Partial", "PyTreeDef",
@@ -35,41 +40,86 @@ __all__ = [
 IsLeaf = Callable[[Any], bool] | None
 IsPathLeaf = Callable[..., bool] | None
 KeyEntry = TypeVar("KeyEntry")
-T = TypeVar("T", bound=type)
 
 
 def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
-    """The leaves of a tree and its structure.
+    """Gives the leaves of a tree and its structure.
 
-    >>> from calque import tree_util
-    >>> tree_util.tree_flatten({"a": 1, "b": (2, 3)})
+    Args:
+        tree: A tree: tuples, lists, dicts, None and registered classes around leaves.
+        is_leaf: A function that says of a container whether it counts as a leaf; None takes none
+            for one.
+
+    Returns:
+        A pair (list of leaves, PyTreeDef).
+
+    >>> jax.tree.flatten({"a": 1, "b": (2, 3)})
     ([1, 2, 3], PyTreeDef({'a': *, 'b': (*, *)}))"""
     return pytrees.flatten(tree, is_leaf)
 
 
 def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
-    """The tree of this structure with these leaves."""
+    """Makes the tree of a structure, with new leaves.
+
+    Args:
+        treedef: The structure of a tree.
+        leaves: The leaves, in order.
+
+    Returns:
+        A tree.
+
+    >>> jax.tree.unflatten(jax.tree.structure({"a": 0, "b": [0]}), [1, 2])
+    {'a': 1, 'b': [2]}"""
     return pytrees.unflatten(treedef, leaves)
 
 
 def tree_leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
-    """The leaves of a tree, in order."""
+    """Gives the leaves of a tree, in order. Dicts are ordered by their keys; None has no leaves.
+
+    Args:
+        tree: A tree: tuples, lists, dicts, None and registered classes around leaves.
+        is_leaf: A function that says of a container whether it counts as a leaf; None takes none
+            for one.
+
+    Returns:
+        A list.
+
+    >>> jax.tree.leaves({"b": [2, 3], "a": 1, "c": None})
+    [1, 2, 3]"""
     return pytrees.leaves(tree, is_leaf)
 
 
 def tree_structure(tree: Any, is_leaf: IsLeaf = None) -> PyTreeDef:
-    """The structure of a tree."""
+    """Gives the structure of a tree.
+
+    Args:
+        tree: A tree: tuples, lists, dicts, None and registered classes around leaves.
+        is_leaf: A function that says of a container whether it counts as a leaf; None takes none
+            for one.
+
+    Returns:
+        A PyTreeDef.
+
+    >>> jax.tree.structure([1, (2, 3)])
+    PyTreeDef([*, (*, *)])"""
     return pytrees.structure(tree, is_leaf)
 
 
 def tree_flatten_with_path(
     tree: Any, is_leaf: IsPathLeaf = None, is_leaf_takes_path: bool = False
 ) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
-    """(path, leaf) pairs of a tree and its structure. With `is_leaf_takes_path`, `is_leaf` gets a
-    path and a value.
+    """Gives the leaves of a tree with their paths, and its structure.
 
-    >>> from calque import tree_util
-    >>> tree_util.tree_flatten_with_path({"a": [5]})[0]
+    Args:
+        tree: A tree: tuples, lists, dicts, None and registered classes around leaves.
+        is_leaf: A function that says of a container whether it counts as a leaf; None takes none
+            for one.
+        is_leaf_takes_path: Whether `is_leaf` is called with the path first.
+
+    Returns:
+        A pair (list of pairs (path, leaf), PyTreeDef). A path is a tuple of keys.
+
+    >>> jax.tree.flatten_with_path({"a": [5]})[0]
     [((DictKey(key='a'), SequenceKey(idx=0)), 5)]"""
     if not is_leaf_takes_path or is_leaf is None:
         return pytrees.flatten_with_path(tree, is_leaf)
@@ -103,7 +153,19 @@ def _cut_at_leaves(tree: Any, is_leaf: Callable[[KeyPath, Any], bool], path: Key
 def tree_leaves_with_path(
     tree: Any, is_leaf: IsPathLeaf = None, is_leaf_takes_path: bool = False
 ) -> list[tuple[KeyPath, Any]]:
-    """(path, leaf) pairs of a tree."""
+    """Gives the leaves of a tree with their paths.
+
+    Args:
+        tree: A tree: tuples, lists, dicts, None and registered classes around leaves.
+        is_leaf: A function that says of a container whether it counts as a leaf; None takes none
+            for one.
+        is_leaf_takes_path: Whether `is_leaf` is called with the path first.
+
+    Returns:
+        A list of pairs (path, leaf). A path is a tuple of keys.
+
+    >>> jax.tree.leaves_with_path({"a": [5]})
+    [((DictKey(key='a'), SequenceKey(idx=0)), 5)]"""
     return tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
 
 
@@ -114,7 +176,21 @@ def tree_map_with_path(
     is_leaf: IsPathLeaf = None,
     is_leaf_takes_path: bool = False,
 ) -> Any:
-    """As `tree_map`; `f` also gets the path of each leaf first."""
+    """Applies a function to the leaves of a tree, and to their paths.
+
+    Args:
+        f: The function of the path, the leaf, and what the other trees have in the same place.
+        tree: A tree: tuples, lists, dicts, None and registered classes around leaves.
+        *rest: Further trees, of which `tree` is the beginning.
+        is_leaf: A function that says of a container whether it counts as a leaf; None takes none
+            for one.
+        is_leaf_takes_path: Whether `is_leaf` is called with the path first.
+
+    Returns:
+        A tree of the results.
+
+    >>> jax.tree.map_with_path(lambda path, x: (jax.tree_util.keystr(path), x), {"a": [5]})
+    {'a': [("['a'][0]", 5)]}"""
     pairs, treedef = tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)
     try:
         others = [treedef.flatten_up_to(r) for r in rest]
@@ -128,7 +204,18 @@ def tree_map_with_path(
 
 
 def tree_all(tree: Any, *, is_leaf: IsLeaf = None) -> bool:
-    """Whether all leaves are true."""
+    """Tells whether all leaves are true.
+
+    Args:
+        tree: A tree: tuples, lists, dicts, None and registered classes around leaves.
+        is_leaf: A function that says of a container whether it counts as a leaf; None takes none
+            for one.
+
+    Returns:
+        A bool.
+
+    >>> jax.tree.all({"a": True, "b": [1, 2]})
+    True"""
     return all(tree_leaves(tree, is_leaf))
 
 
@@ -138,7 +225,20 @@ _NONE = object()
 def tree_reduce(
     function: Callable[[Any, Any], Any], tree: Any, initializer: Any = _NONE, is_leaf: IsLeaf = None
 ) -> Any:
-    """Leaves folded from the left."""
+    """Folds the leaves of a tree from the left.
+
+    Args:
+        function: A function of what was found so far and the next leaf.
+        tree: A tree: tuples, lists, dicts, None and registered classes around leaves.
+        initializer: What to begin with; left out, it is the first leaf.
+        is_leaf: A function that says of a container whether it counts as a leaf; None takes none
+            for one.
+
+    Returns:
+        What was found last.
+
+    >>> jax.tree.reduce(lambda a, b: a + b, {"a": 1, "b": (2, 3)})
+    6"""
     values = tree_leaves(tree, is_leaf)
     return (
         functools.reduce(function, values)
@@ -154,10 +254,19 @@ def tree_reduce_associative(
     identity: Any = _NONE,
     is_leaf: IsLeaf = None,
 ) -> Any:
-    """Leaves folded as a balanced binary tree.
+    """Folds the leaves of a tree as a balanced binary tree, which loses fewer digits in sums.
 
-    >>> from calque import tree_util
-    >>> tree_util.tree_reduce_associative(lambda x, y: x + y, {"a": 1, "b": (2, 3)})
+    Args:
+        operation: An associative function of two values.
+        tree: A tree: tuples, lists, dicts, None and registered classes around leaves.
+        identity: The result for a tree without leaves; left out, that is an error.
+        is_leaf: A function that says of a container whether it counts as a leaf; None takes none
+            for one.
+
+    Returns:
+        The result.
+
+    >>> jax.tree.reduce_associative(lambda a, b: a + b, {"a": 1, "b": (2, 3)})
     6"""
     values = tree_leaves(tree, is_leaf)
     if values:
@@ -177,10 +286,17 @@ def _folded(operation: Callable[[Any, Any], Any], values: Sequence[Any]) -> Any:
 def tree_transpose(
     outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: Any
 ) -> Any:
-    """A tree of trees turned inside out.
+    """Turns a tree of trees inside out.
 
-    >>> from calque import tree_util
-    >>> tree_util.tree_transpose(tree_util.tree_structure([0, 0]), None, [(1, 2), (3, 4)])
+    Args:
+        outer_treedef: The structure of the outer tree.
+        inner_treedef: The structure of each inner tree; None takes that of the first one.
+        pytree_to_transpose: The tree.
+
+    Returns:
+        A tree of the inner structure, with trees of the outer structure as leaves.
+
+    >>> jax.tree.transpose(jax.tree.structure([0, 0]), None, [(1, 2), (3, 4)])
     ([1, 3], [2, 4])"""
     values, found = tree_flatten(pytree_to_transpose)
     if inner_treedef is None:
@@ -193,196 +309,138 @@ def tree_transpose(
 
 
 def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> Any:
-    """The leaves of a prefix repeated for all leaves below them."""
+    """Repeats the leaves of a tree for all leaves that another tree has below them.
+
+    Args:
+        prefix_tree: The tree that the other one begins with.
+        full_tree: The other tree.
+        is_leaf: A function that says of a container whether it counts as a leaf; None takes none
+            for one.
+
+    Returns:
+        A tree of the structure of `full_tree`.
+
+    >>> jax.tree.broadcast({"a": 0, "b": 1}, {"a": (2, 3), "b": [4]})
+    {'a': (0, 0), 'b': [1]}"""
     return tree_structure(full_tree, is_leaf).unflatten(
         pytrees.prefix_broadcast(prefix_tree, full_tree, is_leaf)
     )
 
 
 def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf = None) -> bool:
-    """Whether every item is a leaf."""
+    """Tells whether no item is a container.
+
+    Args:
+        iterable: The items.
+        is_leaf: A function that says of a container whether it counts as a leaf; None takes none
+            for one.
+
+    Returns:
+        A bool.
+
+    >>> jax.tree_util.all_leaves([1, "x"]), jax.tree_util.all_leaves([1, [2]])
+    (True, False)"""
     return all(tree_structure(x, is_leaf).is_leaf() for x in iterable)
 
 
 def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
-    """The structures directly below."""
+    """Gives the structures directly below a structure.
+
+    Args:
+        treedef: The structure of a tree.
+
+    Returns:
+        A list of PyTreeDefs.
+
+    >>> jax.tree_util.treedef_children(jax.tree.structure([1, (2, 3)]))
+    [PyTreeDef(*), PyTreeDef((*, *))]"""
     return treedef.children()
 
 
 def treedef_is_leaf(treedef: PyTreeDef) -> bool:
-    """Whether this is the structure of a single leaf."""
+    """Tells whether a structure is that of a single leaf.
+
+    Args:
+        treedef: The structure of a tree.
+
+    Returns:
+        A bool.
+
+    >>> jax.tree_util.treedef_is_leaf(jax.tree.structure(1))
+    True"""
     return treedef.is_leaf()
 
 
 def build_tree(treedef: PyTreeDef, xs: Any) -> Any:
-    """The tree of this structure from the leaves of nested sequences."""
+    """Makes the tree of a structure from the leaves of another tree.
+
+    Args:
+        treedef: The structure of a tree.
+        xs: The other tree.
+
+    Returns:
+        A tree.
+
+    >>> jax.tree_util.build_tree(jax.tree.structure({"a": 0, "b": 0}), [[1], (2,)])
+    {'a': 1, 'b': 2}"""
     return treedef.unflatten(tree_leaves(xs))
 
 
 def is_tree_node(typ: type) -> bool:
-    """Whether instances of this class are containers."""
+    """Tells whether instances of a class are containers.
+
+    Args:
+        typ: The class.
+
+    Returns:
+        A bool.
+
+    >>> jax.tree_util.is_tree_node(list), jax.tree_util.is_tree_node(int)
+    (True, False)"""
     return pytrees.is_node_type(typ)
 
 
 def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Any]:
-    """The children of a container and its auxiliary data.
+    """Gives the children of a container, and what it holds besides.
 
-    >>> from calque import tree_util
-    >>> tree_util.flatten_one_level([1, (2, 3)])
-    ([1, (2, 3)], None)"""
+    Args:
+        tree: A container.
+
+    Returns:
+        A pair (children, auxiliary data).
+
+    >>> jax.tree_util.flatten_one_level({"a": 1, "b": (2, 3)})
+    ([1, (2, 3)], ('a', 'b'))"""
     children, aux, _ = pytrees.one_level(tree)
     return children, aux
 
 
 def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[tuple[Any, Any]], Any]:
-    """The (key, child) pairs of a container and its auxiliary data."""
+    """Gives the children of a container with their keys, and what it holds besides.
+
+    Args:
+        tree: A container.
+
+    Returns:
+        A pair (pairs of key and child, auxiliary data).
+
+    >>> jax.tree_util.flatten_one_level_with_keys([5])
+    ([(SequenceKey(idx=0), 5)], None)"""
     children, aux, keys = pytrees.one_level(tree)
     return list(zip(keys, children)), aux
 
 
-# ---------------------------------------------------------------- registration
-
-
-def register_pytree_node(
-    nodetype: type,
-    flatten_func: Callable[[Any], tuple[Iterable[Any], Hashable]],
-    unflatten_func: Callable[[Any, Any], Any],
-    flatten_with_keys_func: Callable[[Any], Any] | None = None,
-) -> None:
-    """Make a class a container: `flatten_func(x)` gives (children, auxiliary data),
-    `unflatten_func(aux, children)` the way back."""
-    keys = (
-        None
-        if flatten_with_keys_func is None
-        else lambda x: [k for k, _ in flatten_with_keys_func(x)[0]]
-    )
-    pytrees.register(nodetype, flatten_func, unflatten_func, keys)
-
-
-def register_pytree_node_class(cls: T) -> T:
-    """A class decorator: uses the methods `tree_flatten` and `tree_unflatten`."""
-    owner: Any = cls
-    register_pytree_node(
-        cls,
-        lambda x: x.tree_flatten(),
-        lambda aux, children: owner.tree_unflatten(aux, children),
-    )
-    return cls
-
-
-def register_pytree_with_keys(
-    nodetype: type,
-    flatten_with_keys: Callable[[Any], tuple[Iterable[tuple[Any, Any]], Hashable]],
-    unflatten_func: Callable[[Any, Any], Any],
-    flatten_func: Callable[[Any], Any] | None = None,
-) -> None:
-    """As `register_pytree_node`, with a key for each child."""
-
-    def flat(x: Any) -> Any:
-        pairs, aux = flatten_with_keys(x)
-        return [v for _, v in pairs], aux
-
-    register_pytree_node(nodetype, flatten_func or flat, unflatten_func, flatten_with_keys)
-
-
-def register_pytree_with_keys_class(cls: T) -> T:
-    """A class decorator: uses the methods `tree_flatten_with_keys` and `tree_unflatten`."""
-    owner: Any = cls
-    flat = (lambda x: x.tree_flatten()) if hasattr(cls, "tree_flatten") else None
-    register_pytree_with_keys(
-        cls,
-        lambda x: x.tree_flatten_with_keys(),
-        lambda aux, children: owner.tree_unflatten(aux, children),
-        flat,
-    )
-    return cls
-
-
-def register_static(cls: T) -> T:
-    """A class decorator: instances are part of the structure, without leaves. They must be
-    hashable."""
-    register_pytree_node(cls, lambda x: ((), x), lambda aux, children: aux)
-    return cls
-
-
-def _fields_of(
-    cls: Any, data: Sequence[str] | None, meta: Sequence[str] | None, drop: Sequence[str]
-) -> tuple[Sequence[str], Sequence[str]]:
-    """The names of children and of auxiliary data of a class; those of a dataclass are checked
-    against its fields."""
-    is_dataclass = dataclasses.is_dataclass(cls)
-    if (data is None) != (meta is None):
-        raise TypeError(
-            "register_dataclass: data_fields and meta_fields must both be specified when either is"
-            f" specified. Got data_fields={data} meta_fields={meta}."
-        )
-    if data is None or meta is None:
-        if not is_dataclass:
-            raise TypeError(
-                "register_dataclass: data_fields and meta_fields are required when nodetype is not"
-                f" a dataclass. Got nodetype={cls}."
-            )
-        fields = [f for f in dataclasses.fields(cls) if f.init]
-        data = [f.name for f in fields if not f.metadata.get("static") and f.name not in drop]
-        meta = [f.name for f in fields if f.metadata.get("static") and f.name not in drop]
-    if set(data) & set(meta):
-        raise ValueError(
-            "data_fields and meta_fields must not overlap. Overlapping fields:"
-            f" {set(data) & set(meta)}."
-        )
-    if is_dataclass:
-        init, given = {f.name for f in dataclasses.fields(cls) if f.init}, {*data, *meta, *drop}
-        head = (
-            "data_fields and meta_fields must include all dataclass fields with ``init=True`` and"
-            " only them."
-        )
-        if init - given:
-            raise ValueError(
-                f"{head} Missing fields: {init - given}. Add them to drop_fields to suppress this"
-                " error."
-            )
-        if given - init - set(drop):
-            raise ValueError(f"{head} Unexpected fields: {given - init - set(drop)}.")
-    return data, meta
-
-
-def register_dataclass(
-    nodetype: Any = None,
-    data_fields: Sequence[str] | None = None,
-    meta_fields: Sequence[str] | None = None,
-    drop_fields: Sequence[str] = (),
-) -> Any:
-    """Make a dataclass a container: `data_fields` are children, `meta_fields` part of the
-    structure."""
-    if nodetype is None:
-        return functools.partial(
-            register_dataclass,
-            data_fields=data_fields,
-            meta_fields=meta_fields,
-            drop_fields=drop_fields,
-        )
-    data_fields, meta_fields = _fields_of(nodetype, data_fields, meta_fields, drop_fields)
-    data, meta = tuple(data_fields), tuple(meta_fields)
-
-    def unflatten(aux: Any, children: Any) -> Any:
-        return nodetype(**dict(zip(data, children)), **dict(zip(meta, aux)))
-
-    pytrees.register(
-        nodetype,
-        lambda x: (tuple(getattr(x, n) for n in data), tuple(getattr(x, n) for n in meta)),
-        unflatten,
-        lambda x: [GetAttrKey(n) for n in data],
-    )
-    return nodetype
-
-
 class Partial(functools.partial):
-    """functools.partial as a container: its arguments are children, its function is part of the
-    structure.
+    """`functools.partial` as a container: its arguments are leaves, its function is structure.
 
-    >>> from calque import tree_util
-    >>> tree_util.tree_leaves(tree_util.Partial(max, 1, 2))
-    [1, 2]"""
+    Args:
+        func: The function.
+        *args: The first arguments of the function.
+        **kwargs: Further arguments by name.
+
+    >>> add = jax.tree_util.Partial(lambda x, y: x + y, 1)
+    >>> jax.tree.leaves(add), add(2)
+    ([1], 3)"""
 
     def __new__(cls, func: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Partial":
         if isinstance(

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+import calque
 from calque.core import devices
 from calque.core.config import Config, config
 
@@ -88,3 +89,11 @@ print(settled, counts)
         check=False,
     )
     assert done.stdout.strip() == f"[False, False, True] [{count}, {count}, 5]", done.stderr
+
+
+def test_clients():
+    client = calque.devices()[0].client
+    assert client.platform == "cpu" and client.runtime_type == "calque"
+    assert client.devices() == calque.devices() and client.device_count() == calque.device_count()
+    assert client == calque.devices()[-1].client and client.process_index() == 0
+    assert len({client, calque.devices()[0].client}) == 1 and "CpuDevice" in repr(client)

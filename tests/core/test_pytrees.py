@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from calque.core import pytrees
+from calque.core.key_paths import GetAttrKey, keystr
 
 Point = namedtuple("Point", "x y")
 TREES = [
@@ -30,7 +31,7 @@ pytrees.register(
     Box,
     lambda b: (b.items, b.label),
     lambda label, items: Box(items, label),
-    keys=lambda b: [pytrees.GetAttrKey("i")] * len(b.items),
+    keys=lambda b: [GetAttrKey("i")] * len(b.items),
 )
 
 
@@ -70,10 +71,10 @@ def test_structures_of_structures():
 
 def test_paths():
     found, _ = pytrees.flatten_with_path({"w": [Point(1, 2)], "b": Box([5], "l")})
-    named = [(pytrees.keystr(path), leaf) for path, leaf in found]
+    named = [(keystr(path), leaf) for path, leaf in found]
     assert named == [("['b'].i", 5), ("['w'][0].x", 1), ("['w'][0].y", 2)]
-    assert pytrees.keystr(found[1][0]) == "['w'][0].x"
-    assert pytrees.keystr(found[1][0], simple=True, separator="/") == "w/0/x"
+    assert keystr(found[1][0]) == "['w'][0].x"
+    assert keystr(found[1][0], simple=True, separator="/") == "w/0/x"
 
 
 def test_prefixes():

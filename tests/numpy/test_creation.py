@@ -86,3 +86,24 @@ def test_placed() -> None:
 def test_nans_are_reported() -> None:
     with calque.debug_nans(True), pytest.raises(FloatingPointError, match="nan"):
         jnp.full((2,), float("nan"))
+
+
+class Sizes:
+    """A shape of another library: a sequence, no tuple."""
+
+    def __init__(self, *sizes):
+        self.sizes = sizes
+
+    def __len__(self):
+        return len(self.sizes)
+
+    def __iter__(self):
+        return iter(self.sizes)
+
+
+def test_shapes_of_other_libraries():
+    assert jnp.zeros(Sizes(2, 3)).shape == (2, 3)
+    assert jnp.broadcast_to(1.0, Sizes()).shape == ()
+    assert jnp.reshape(jnp.arange(6), Sizes(3, 2)).shape == (3, 2)
+    with pytest.raises(TypeError, match="Shapes must be 1D sequences"):
+        jnp.zeros(Sizes("a"))

@@ -2,6 +2,7 @@
 
 import pytest
 
+import calque.numpy as jnp
 from tests.numpy.expressions import ARRAYS, check_jax, check_jit, check_numpy, lines
 
 DATA = ARRAYS
@@ -46,3 +47,10 @@ def test_under_jit(case):
 @pytest.mark.parametrize("case", CASES)
 def test_as_jax(case):
     check_jax(case, DATA)
+
+
+def test_what_is_no_array_is_one_object_for_now():
+    for f, found in ((jnp.shape, ()), (jnp.ndim, 0), (jnp.size, 1)):
+        for x in (None, object()):
+            with pytest.warns(DeprecationWarning, match="requires ndarray or scalar arguments"):
+                assert f(x) == found

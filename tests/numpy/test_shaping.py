@@ -65,3 +65,12 @@ def test_orders_that_arrays_do_not_have(call):
 def test_gradients_go_where_elements_went():
     g = calque.grad(lambda x: (jnp.moveaxis(x, 0, -1) * X.transpose(1, 2, 0)).sum())(X)
     np.testing.assert_array_equal(g, X)
+
+
+def test_axes_may_be_ranges():
+    x = jnp.ones((2, 3))
+    assert jnp.expand_dims(x, range(2)).shape == (1, 1, 2, 3)
+    assert jnp.squeeze(jnp.expand_dims(x, 0), range(1)).shape == (2, 3)
+    assert jnp.sum(x, range(2)) == 6 and jnp.flip(x, range(2)).shape == (2, 3)
+    assert jnp.roll(x, (1, 1), range(2)).shape == (2, 3)
+    assert jnp.moveaxis(x, range(2), (1, 0)).shape == (3, 2)

@@ -6,6 +6,7 @@ from calque.core import lazy as _lazy
 
 if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     from calque.core.avals import AbstractValue, ShapedArray
+    from calque.core.foreign_values import types as pytype_aval_mappings
     from calque.core.jaxprs import Atom, ParamDict, Value
     from calque.core.outside import (
         ensure_compile_time_eval,

@@ -14,7 +14,7 @@ import numpy as np
 from calque.core.adopting import adopted, from_numpy, from_storage
 from calque.core.avals import ShapedArray, nbytes
 from calque.core.dtypes import PYTHON_SCALARS, storage
-from calque.core.trace import typeof
+from calque.core.trace import held, typeof
 from calque.core.trace_state import Tracer
 from calque.machine.call.arrays import (
     DELETED,
@@ -95,14 +95,16 @@ def repeated(x: Any, aval: ShapedArray) -> Any:
 
 def to_array(x: Any) -> Any:
     """Any operand as a concrete Array or a tracer."""
-    if isinstance(x, (ArrayImpl, Tracer)):
+    if issubclass(type(x), (ArrayImpl, Tracer)):  # `isinstance` would ask a proxy for its class
         return x
     if hasattr(x, "__jax_array__"):
         return to_array(x.__jax_array__())
     aval = typeof(x)
     if isinstance(x, PYTHON_SCALARS):
         return scalar(x, aval.dtype, aval.weak_type)
-    return from_numpy(np.asarray(x), aval.weak_type)
+    if isinstance(x, (np.ndarray, np.generic)):
+        return from_numpy(np.asarray(x), aval.weak_type)
+    return to_array(held(x))
 
 
 def to_numpy(x: Any) -> np.ndarray:

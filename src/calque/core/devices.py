@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from calque.core.config import config
 from calque.machine import memory
-from calque.machine.state import Value, process
+from calque.machine.state import ProcessValue, process
 
 
 class Space(enum.Enum):
@@ -53,6 +53,43 @@ class Memory:
         return f"CPU_{self.kind.upper()}_{self.device.id}"
 
 
+class Client:
+    """What runs programs on the devices of this process, as programs written for JAX ask of it."""
+
+    __slots__ = ()
+
+    platform = "cpu"
+    runtime_type = "calque"
+    platform_version = "calque"
+
+    def devices(self) -> list[Device]:
+        """The devices."""
+        return list(all_devices())
+
+    local_devices = _get_all_devices = devices
+
+    def device_count(self) -> int:
+        """How many there are."""
+        return len(all_devices())
+
+    local_device_count = device_count
+
+    def process_index(self) -> int:
+        """The number of this process: there is one."""
+        return 0
+
+    host_id = process_index
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Client)
+
+    def __hash__(self) -> int:
+        return hash(Client)
+
+    def __repr__(self) -> str:
+        return f"Client({self.devices()})"
+
+
 class Device:
     """A device: this processor, or one of the parts that CALQUE_NUM_CPU_DEVICES makes of it.
 
@@ -73,19 +110,38 @@ class Device:
     task_id = 0
     host_id = 0
     device_kind = "cpu"
-    client = None
+
+    @property
+    def client(self) -> Client:
+        """What runs programs on it."""
+        return Client()
 
     @property
     def local_hardware_id(self) -> int:
         return self.id
 
     def default_memory(self) -> Memory:
+        """Gives the memory of the device.
+
+        Returns:
+            A Memory; its kind is "device"."""
         return Memory(self)
 
     def addressable_memories(self) -> list[Memory]:
+        """Lists the memories that the device reaches.
+
+        Returns:
+            A list of one Memory."""
         return [Memory(self)]
 
     def memory(self, kind: str) -> Memory:
+        """Gives a memory of the device by its kind.
+
+        Args:
+            kind: "device", the only one.
+
+        Returns:
+            A Memory."""
         if kind != "device":
             raise ValueError(
                 f"Could not find memory addressable by device cpu with kind {kind!r}: the kind is"
@@ -94,14 +150,10 @@ class Device:
         return Memory(self)
 
     def memory_stats(self) -> Any:
-        """The memory of arrays in this process, which all devices share.
+        """Would give statistics of the memory; none are kept for a processor.
 
         Returns:
-            A dict: `bytes_in_use`; `bytes_reserved`, those kept for the next arrays among them;
-            `num_allocs`, blocks handed out so far; `bytes_limit`, what the machine has.
-
-        >>> jax.devices()[0].memory_stats()["bytes_in_use"] >= 0
-        True"""
+            None."""
         s = memory.stats()
         out = {
             "bytes_in_use": s.live_bytes,
@@ -140,7 +192,7 @@ def _count() -> int:
 
 DEFAULT_DEVICE: Final = Device(0)  # there is always one
 _devices: Final[list[Device]] = process.container("devices", [DEFAULT_DEVICE])
-_settled: Final[Value[bool]] = process.value("the number of devices is settled", False)
+_settled: Final[ProcessValue[bool]] = process.value("the number of devices is settled", False)
 
 
 def _adjust() -> None:

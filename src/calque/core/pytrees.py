@@ -11,6 +11,13 @@ from typing import Any, Final, cast
 
 import optree
 
+from calque.core.key_paths import (
+    DictKey,
+    FlattenedIndexKey,
+    GetAttrKey,
+    KeyPath,
+    SequenceKey,
+)
 from calque.core.lazy import LazyModule
 from calque.machine.daemons import guard_at_exit
 from calque.machine.state import process
@@ -28,7 +35,13 @@ _keys_of: Final[dict[type, Callable[[Any], Sequence[Any]]]] = process.container(
 
 
 class PyTreeDef:
-    """The structure of a pytree."""
+    """The structure of a tree: a tree with a star for each leaf. It can be compared and hashed.
+
+    Args:
+        spec: The structure as optree has it.
+
+    >>> jax.tree.structure({"a": 1, "b": (2, 3)}).num_leaves
+    3"""
 
     __slots__ = ("_spec",)
 
@@ -44,9 +57,26 @@ class PyTreeDef:
         return self._spec.num_nodes
 
     def unflatten(self, leaves: Iterable[Any]) -> Any:
+        """Makes the tree of this structure.
+
+        Args:
+            leaves: The leaves, in order.
+
+        Returns:
+            A tree."""
         return self._spec.unflatten(leaves)
 
     def flatten_up_to(self, tree: Any) -> list[Any]:
+        """Gives the parts of a tree that stand where this structure has leaves.
+
+        Args:
+            tree: A tree that begins with this structure.
+
+        Returns:
+            A list.
+
+        Raises:
+            ValueError: It does not; the error says where."""
         try:
             return self._spec.flatten_up_to(tree)
         except ValueError:
@@ -56,10 +86,17 @@ class PyTreeDef:
             raise ValueError(why) from None
 
     def children(self) -> list[PyTreeDef]:
+        """Gives the structures directly below.
+
+        Returns:
+            A list of PyTreeDefs."""
         return [PyTreeDef(s) for s in self._spec.children()]
 
     def node_data(self) -> tuple[Any, Any] | None:
-        """(type, auxiliary data) of the outermost container; None for a leaf."""
+        """Tells what the outermost container is.
+
+        Returns:
+            A pair (type, auxiliary data); None for a leaf."""
         kind, _, data, _, custom, *_ = self._spec.__getstate__()[0][-1]
         if kind == _LEAF_KIND:
             return None
@@ -71,8 +108,16 @@ class PyTreeDef:
         f_leaf: Callable[[Any], Any] | None,
         leaves: Iterable[Any],
     ) -> Any:
-        """The tree rebuilt bottom up: `f_leaf` of each leaf, `f_node` of what has been made of the
-        children of a container and of its auxiliary data."""
+        """Makes the tree again from the leaves up, by functions.
+
+        Args:
+            f_node: A function of what was made of the children of a container, and of its auxiliary
+                data.
+            f_leaf: A function of a leaf; None leaves them as they are.
+            leaves: The leaves, in order.
+
+        Returns:
+            What was made of the outermost container."""
         values, stack = iter(leaves), list[Any]()
         for kind, arity, data, *_ in self._spec.__getstate__()[0]:
             if kind == _LEAF_KIND:
@@ -85,7 +130,10 @@ class PyTreeDef:
         return stack[-1]
 
     def serialize_using_proto(self) -> bytes:
-        """A structure of tuples, lists, dicts with strings as keys and None as bytes."""
+        """Writes a structure of tuples, lists, dicts with strings as keys, and None.
+
+        Returns:
+            Bytes."""
         nodes = []
         for kind, arity, data, *_ in self._spec.__getstate__()[0]:
             if kind not in (_LEAF_KIND, _NONE, _TUPLE, _LIST, _DICT):
@@ -97,7 +145,14 @@ class PyTreeDef:
 
     @staticmethod
     def deserialize_using_proto(registry: Any, data: bytes) -> PyTreeDef:
-        """The structure that `serialize_using_proto` has written."""
+        """Reads the structure that `serialize_using_proto` has written.
+
+        Args:
+            registry: Not used: only Python's own containers can be written.
+            data: The bytes.
+
+        Returns:
+            A PyTreeDef."""
         stack: list[Any] = []
         for kind, arity, keys in json.loads(data):
             parts = stack[len(stack) - arity :]
@@ -107,6 +162,13 @@ class PyTreeDef:
         return structure(stack[-1])
 
     def compose(self, inner: PyTreeDef) -> PyTreeDef:
+        """Gives this structure with another one in place of each leaf.
+
+        Args:
+            inner: The other structure.
+
+        Returns:
+            A PyTreeDef."""
         return PyTreeDef(self._spec.compose(inner._spec))
 
     @property
@@ -114,6 +176,10 @@ class PyTreeDef:
         return self._spec.type
 
     def is_leaf(self) -> bool:
+        """Tells whether this is the structure of a single leaf.
+
+        Returns:
+            A bool."""
         return self._spec.is_leaf()
 
     def __eq__(self, other: object) -> bool:
@@ -138,7 +204,10 @@ class PyTreeDef:
         return f"PyTreeDef({self.text()})"
 
     def text(self) -> str:
-        """The structure with a star for each leaf."""
+        """Gives the structure as text, with a star for each leaf.
+
+        Returns:
+            A string."""
         stack: list[str] = []
         for kind, arity, data, _, custom, *_ in self._spec.__getstate__()[0]:
             parts = stack[len(stack) - arity :]
@@ -221,7 +290,20 @@ def structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> PyTree
 def tree_map(
     f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> Any:
-    """`f` of the leaves of a tree, and of what other trees have in the same places."""
+    """Applies a function to the leaves of a tree, and to what other trees have in the same places.
+
+    Args:
+        f: The function; it gets one value from each tree.
+        tree: A tree: tuples, lists, dicts, None and registered classes around leaves.
+        *rest: Further trees, of which `tree` is the beginning.
+        is_leaf: A function that says of a container whether it counts as a leaf; None takes none
+            for one.
+
+    Returns:
+        A tree of the results.
+
+    >>> jax.tree.map(lambda a, b: a + b, {"x": 1, "y": [2]}, {"x": 10, "y": [20]})
+    {'x': 11, 'y': [22]}"""
     try:
         return optree.tree_map(
             f, tree, *rest, is_leaf=is_leaf, none_is_leaf=False, namespace=NAMESPACE
@@ -239,6 +321,16 @@ LEAF = PyTreeDef(optree.tree_structure(_LEAF))
 
 
 def treedef_tuple(treedefs: Sequence[PyTreeDef]) -> PyTreeDef:
+    """Gives the structure of a tuple of trees.
+
+    Args:
+        treedefs: The structures of the trees.
+
+    Returns:
+        A PyTreeDef.
+
+    >>> jax.tree_util.treedef_tuple([jax.tree.structure(1), jax.tree.structure([2])])
+    PyTreeDef((*, [*]))"""
     return PyTreeDef(
         optree.treespec_tuple([d._spec for d in treedefs], none_is_leaf=False, namespace=NAMESPACE)
     )
@@ -294,90 +386,7 @@ class _Aux(tuple[Any]):
         return repr(self[0])
 
 
-# ---------------------------------------------------------------- key paths, as JAX prints them
-
-
-class SequenceKey:
-    __slots__ = ("idx",)
-    __match_args__ = ("idx",)
-
-    def __init__(self, idx: int):
-        self.idx = idx
-
-    def __str__(self) -> str:
-        return f"[{self.idx!r}]"
-
-    def __repr__(self) -> str:
-        return f"SequenceKey(idx={self.idx!r})"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, SequenceKey) and self.idx == other.idx
-
-    def __hash__(self) -> int:
-        return hash(self.idx)
-
-
-class DictKey:
-    __slots__ = ("key",)
-    __match_args__ = ("key",)
-
-    def __init__(self, key: Hashable):
-        self.key = key
-
-    def __str__(self) -> str:
-        return f"[{self.key!r}]"
-
-    def __repr__(self) -> str:
-        return f"DictKey(key={self.key!r})"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, DictKey) and self.key == other.key
-
-    def __hash__(self) -> int:
-        return hash(self.key)
-
-
-class GetAttrKey:
-    __slots__ = ("name",)
-    __match_args__ = ("name",)
-
-    def __init__(self, name: str):
-        self.name = name
-
-    def __str__(self) -> str:
-        return f".{self.name}"
-
-    def __repr__(self) -> str:
-        return f"GetAttrKey(name={self.name!r})"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, GetAttrKey) and self.name == other.name
-
-    def __hash__(self) -> int:
-        return hash(self.name)
-
-
-class FlattenedIndexKey:
-    __slots__ = ("key",)
-    __match_args__ = ("key",)
-
-    def __init__(self, key: int):
-        self.key = key
-
-    def __str__(self) -> str:
-        return f"[<flat index {self.key}>]"
-
-    def __repr__(self) -> str:
-        return f"FlattenedIndexKey(key={self.key!r})"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, FlattenedIndexKey) and self.key == other.key
-
-    def __hash__(self) -> int:
-        return hash(("flat index", self.key))
-
-
-KeyPath = tuple[Any, ...]
+# ---------------------------------------------------------------- key paths
 
 
 def _child_key(kind: type, entry: Any) -> Any:
@@ -405,15 +414,6 @@ def _paths(tree: Any, is_leaf: Callable[[Any], bool] | None, path: KeyPath) -> I
         children, _, keys = one_level(tree)
         for key, child in zip(keys, children, strict=True):
             yield from _paths(child, is_leaf, (*path, key))
-
-
-def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
-    """The path as text: `['w'][0].x`."""
-    if not simple:
-        return separator.join(map(str, keys))
-    return separator.join(
-        str(next((getattr(k, f) for f in ("idx", "key", "name") if hasattr(k, f)), k)) for k in keys
-    )
 
 
 def prefix_broadcast(

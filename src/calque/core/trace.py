@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from calque.core import dims, errors, leaks, primitives, trace_state
+from calque.core import dims, errors, foreign_values, leaks, primitives, trace_state
 from calque.core.adopting import from_numpy
 from calque.core.at_sizes import at_sizes, settled
 from calque.core.avals import ShapedArray
@@ -32,7 +32,7 @@ from calque.core.source import Source, here
 from calque.core.source import at as source_at
 from calque.core.trace_state import Trace, Tracer
 from calque.machine.call.arrays import ArrayImpl, wrap_numpy
-from calque.machine.state import Hook, Value, process
+from calque.machine.state import Hook, ProcessValue, process
 
 # ---------------------------------------------------------------- the types of values
 
@@ -74,6 +74,10 @@ def typeof(x: Any) -> ShapedArray:
         return next(_PYTHON_AVALS[p](x) for p in PYTHON_SCALARS if isinstance(x, p))
     if hasattr(x, "__jax_array__"):
         return typeof(x.__jax_array__())
+    rule = foreign_values.types.of(x) or foreign_values.conversions.of(x)
+    if rule is not None:
+        found = rule(x)
+        return found if isinstance(found, ShapedArray) else typeof(found)
     if high_type_of(x) is not None:
         raise NotImplementedError(
             f"a value of the class {t.__name__}, whose type stands above arrays, is no operand:"
@@ -84,6 +88,9 @@ def typeof(x: Any) -> ShapedArray:
         f"Value {x!r} with type {type(x)} is not a valid calque type: an array, a NumPy array or a"
         " Python number is needed"
     )
+
+
+foreign_values.types.own = lambda x: typeof(np.asarray(x))
 
 
 def placed_typeof(x: Any) -> ShapedArray:
@@ -186,16 +193,26 @@ trace_state.set_base(EvalTrace())
 
 def has_type_alone(x: Any) -> bool:
     """Whether this has a type and no value: a symbolic zero, a shape with its dtype."""
-    return hasattr(x, "aval") and not hasattr(x, "__jax_array__")
+    return (
+        hasattr(x, "aval")
+        and not hasattr(x, "__jax_array__")
+        and (issubclass(type(x), VALUES) or not isinstance(x, VALUES))  # a proxy has a value
+    )
 
 
 def constant(x: Any) -> Any:
     """A value from outside as programs keep it: an Array, of the values as they are now."""
-    if isinstance(x, VALUES) or has_type_alone(x):
+    if issubclass(type(x), VALUES) or has_type_alone(x):
         return x
     if isinstance(x, (np.ndarray, np.generic)):
         return from_numpy(np.asarray(x))
-    return constant(x.__jax_array__())
+    return constant(x.__jax_array__() if hasattr(x, "__jax_array__") else held(x))
+
+
+def held(x: Any) -> Any:
+    """The array of a value of a foreign class."""
+    rule = foreign_values.conversions.of(x)
+    return np.asarray(x) if rule is None else rule(x)
 
 
 class Typing:
@@ -276,7 +293,7 @@ class Typing:
         return "varying" if any(kinds) else None
 
 
-typing: Final[Value[Typing]] = process.value("where values are, in types", Typing())
+typing: Final[ProcessValue[Typing]] = process.value("where values are, in types", Typing())
 
 
 class JaxprTracer(Tracer):

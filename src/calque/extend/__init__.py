@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 from calque.core import lazy as _lazy
 
 if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
-    from calque.extend import core, linear_util, source_info_util
+    from calque.extend import core, ifrt_programs, linear_util, source_info_util
 
 __all__ = [
-    "core", "linear_util", "source_info_util",
+    "core", "ifrt_programs", "linear_util", "source_info_util",
 ]  # fmt: skip
 
 __getattr__, __dir__ = _lazy.facade(__name__, __file__)

@@ -2,9 +2,13 @@
 
 from typing import Any
 
+from calque.core import foreign_values
 from calque.extend.own import Primitive
 
-__all__ = ["apply_primitive"]
+__all__ = ["apply_primitive", "canonicalize_dtype_handlers"]
+
+# class -> what gives the array that a value of it holds; libraries add classes of their own
+canonicalize_dtype_handlers = foreign_values.conversions
 
 
 def apply_primitive(prim: Any, *args: Any, **params: Any) -> Any:

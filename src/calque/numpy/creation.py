@@ -45,8 +45,10 @@ from calque.transforms.functions import debug_nans
 def canonical_shape(shape: Any, what: str = "Shapes") -> tuple[int, ...]:
     """A tuple of Python ints, and of sizes that the program finds where integers are traced."""
     dims = shape if isinstance(shape, (tuple, list)) else (shape,)
-    if isinstance(shape, (np.ndarray, ArrayImpl)) and np.ndim(shape) == 1:
-        dims = tuple(np.asarray(shape))
+    if isinstance(shape, (np.ndarray, ArrayImpl)):
+        dims = tuple(np.asarray(shape)) if np.ndim(shape) == 1 else dims
+    elif dims is not shape and _is_sequence(shape):  # of a class of the user's
+        dims = tuple(shape)
     try:
         return tuple(
             [d if type(d) is int else extent(d, "a shape with a traced size") for d in dims]
@@ -60,6 +62,11 @@ def canonical_shape(shape: Any, what: str = "Shapes") -> tuple[int, ...]:
             f" {shape if traced is not None else repr(shape)}."
             + (origin(traced) if traced is not None else "")
         ) from error
+
+
+def _is_sequence(shape: Any) -> bool:
+    own = isinstance(shape, (Tracer, str, dict, set, np.generic))
+    return not own and hasattr(shape, "__iter__") and hasattr(shape, "__len__")
 
 
 def placed(f: AnyFunction) -> AnyFunction:

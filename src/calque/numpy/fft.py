@@ -352,6 +352,5 @@ def ifftshift(x: ArrayLike, axes: Axes | None = None) -> Array:
 def _axes(axes: Any, ndim: int) -> tuple[int, ...]:
     if axes is None:
         return tuple(range(ndim))
-    return tuple(
-        canonical_axis(k, ndim) for k in (axes if isinstance(axes, (tuple, list)) else (axes,))
-    )
+    given = axes if isinstance(axes, (tuple, list, range)) else (axes,)
+    return tuple(canonical_axis(k, ndim) for k in given)

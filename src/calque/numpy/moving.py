@@ -61,7 +61,7 @@ def flip(m: ArrayLike, axis: Axes | None = None) -> Array:
     n = typeof(m).ndim
     axes = (
         canonical_axes(axis, n)
-        if not isinstance(axis, (tuple, list))
+        if not isinstance(axis, (tuple, list, range))
         else tuple([canonical_axis(i, n) for i in axis])
     )
     if len(set(axes)) != len(axes):
@@ -117,7 +117,7 @@ def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: Axes | None = Non
         return reshape(roll(ravel(a), shift, 0), shape)
     axes = [
         canonical_axis(i, len(shape))
-        for i in (axis if isinstance(axis, (tuple, list)) else (axis,))
+        for i in (axis if isinstance(axis, (tuple, list, range)) else (axis,))
     ]
     rank = len(shape_of(shift))
     if rank > 1:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from calque.core import foreign_values
 from calque.core.arrays import Array, ArrayImpl, to_array
 from calque.core.avals import ShapedArray
 from calque.core.config import config
@@ -70,13 +71,15 @@ def is_arraylike(a: Any) -> bool:
         return True
     if isinstance(a, (np.ndarray, np.generic)):
         return a.dtype.kind not in "OSUMm"
-    return hasattr(a, "__jax_array__") or hasattr(a, "aval")
+    if hasattr(a, "__jax_array__") or hasattr(a, "aval"):
+        return True
+    return foreign_values.conversions.of(a) is not None
 
 
 def as_operand(x: Any) -> Any:
     """What primitives take: NumPy arrays in the canonical dtype and native byte order,
     `__jax_array__` asked."""
-    if isinstance(x, _ARRAYS) or type(x) in PYTHON_SCALARS:
+    if issubclass(type(x), _ARRAYS) or type(x) in PYTHON_SCALARS:
         return x
     if isinstance(x, (np.ndarray, np.generic)):
         dtype = canonicalize(x.dtype) if x.dtype.kind in "iufc" else x.dtype
@@ -86,7 +89,9 @@ def as_operand(x: Any) -> Any:
             return np.asarray(x).astype(dtype if dtype.isnative else dtype.newbyteorder("="))
     if type(x) is Dim:
         return value_of(x)
-    return x.__jax_array__() if hasattr(x, "__jax_array__") else x
+    if hasattr(x, "__jax_array__"):
+        return x.__jax_array__()
+    return x if foreign_values.conversions.of(x) is None else to_array(x)
 
 
 def arrays(name: str, *args: Any) -> list[Array]:

@@ -29,7 +29,7 @@ from calque.core.types import ArrayLike, Axes, DType, DTypeLike
 from calque.numpy.calls.marks import python_only
 from calque.numpy.conversions import asarray
 from calque.numpy.creation import placed
-from calque.numpy.promotion import array_of, canonical_axes, check_arraylike, convert
+from calque.numpy.promotion import array_of, canonical_axes, convert, is_arraylike
 from calque.numpy.signatures import Placement
 from calque.ops.random.keys import extended
 
@@ -332,20 +332,19 @@ def ndim(a: ArrayLike) -> int:
 
     >>> jnp.ndim(jnp.ones((2, 3)))
     2"""
-    return len(shape(a)) if hasattr(a, "shape") else typeof(_checked("ndim", a)).ndim
+    return len(_aval_of("ndim", a).shape)
 
 
 def _checked(name: str, a: Any) -> Any:
-    """An operand. Of a list is asked what NumPy asks, for a while."""
-    if isinstance(a, (list, tuple)):
+    """An operand. Of anything else is asked what NumPy asks, for a while."""
+    if not is_arraylike(a):
         warnings.warn(
             f"{name} requires ndarray or scalar arguments, got {type(a)}; a later release refuses"
             " it. Convert it with jnp.array first.",
             DeprecationWarning,
             stacklevel=3,
         )
-        return asarray(a)
-    check_arraylike(name, a)
+        return asarray(a) if isinstance(a, (list, tuple)) else 0  # one object, whatever it is
     return a
 
 

@@ -228,12 +228,14 @@ def moveaxis(a: ArrayLike, source: Axes, destination: Axes) -> Array:
     (3, 4, 2)"""
     check_arraylike("moveaxis", a)
     n = typeof(a).ndim
-    sources = source if isinstance(source, (tuple, list)) else (source,)
+    sources = source if isinstance(source, (tuple, list, range)) else (source,)
     src = [canonical_axis(i, n, "source") for i in sources]
     if len(set(src)) != len(src):
         raise TypeError(f"duplicate value in 'source': {source}")
     dst = canonical_axes(
-        destination if isinstance(destination, (tuple, list)) else (destination,), n, "destination"
+        destination if isinstance(destination, (tuple, list, range)) else (destination,),
+        n,
+        "destination",
     )
     if len(src) != len(dst):
         raise ValueError(f"Inconsistent number of elements: {len(src)} vs {len(dst)}")
@@ -256,7 +258,7 @@ def expand_dims(a: ArrayLike, axis: Axes = 0) -> Array:
     (1, 3)"""
     check_arraylike("expand_dims", a)
     a = as_operand(a)
-    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+    axes = axis if isinstance(axis, (tuple, list, range)) else (axis,)
     shape = typeof(a).shape
     n = len(shape) + len(axes)
     new = canonical_axes(tuple(axes), n)

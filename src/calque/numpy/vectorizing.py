@@ -267,7 +267,7 @@ def apply_over_axes(func: Callable[[Any, int], Any], a: ArrayLike, axes: Axes | 
     >>> jnp.apply_over_axes(jnp.sum, jnp.ones((2, 3)), [0, 1])
     Array([[6.]], dtype=float32)"""
     out = array_of("apply_over_axes", a)
-    for axis in axes if isinstance(axes, (tuple, list)) else (axes,):
+    for axis in axes if isinstance(axes, (tuple, list, range)) else (axes,):
         k = canonical_axis(axis, out.ndim)
         b = func(out, k)
         if b.ndim == out.ndim - 1:

@@ -9,6 +9,9 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
         AbstractValue,
         ShapedArray,
     )
+    from calque.core.foreign_values import (
+        types as pytype_aval_mappings,
+    )
     from calque.core.primitives import (
         Zero,
     )

@@ -60,11 +60,17 @@ class PRNGImpl:
 
 
 class extended:
-    """The scalar type above all dtypes that NumPy does not know."""
+    """The scalar type above all dtypes that NumPy does not know.
+
+    >>> jax.dtypes.issubdtype(jax.random.key(0).dtype, jax.dtypes.extended)
+    True"""
 
 
 class prng_key(extended):
-    """The scalar type of typed random keys."""
+    """The scalar type of typed random keys.
+
+    >>> jax.dtypes.issubdtype(jax.random.key(0).dtype, jax.dtypes.prng_key)
+    True"""
 
 
 class KeyDType(ExtendedDType):

@@ -90,9 +90,19 @@ def auto_axes(
     axes: str | tuple[str, ...] | None = None,
     out_sharding: Any = _NOT_GIVEN,
 ) -> Any:
-    """`f` with the shardings of its results given: inside, the compiler decides where values are.
+    """Makes a function inside which the compiler decides where values are.
 
-    The sharding can also be given by the caller: `auto_axes(f)(x, out_sharding=P("x"))`"""
+    Args:
+        f: The function. Left out, a decorator with the other arguments is returned.
+        axes: The mesh axes that are so inside, a name or a tuple; None means all.
+        out_sharding: The shardings of the results; the caller may give them instead, by this name.
+
+    Returns:
+        A function of the same arguments, and of `out_sharding`.
+
+    >>> with jax.set_mesh(jax.make_mesh((1,), ("x",))):
+    ...     jax.sharding.auto_axes(jnp.sin, out_sharding=jax.P("x"))(jnp.zeros(2))
+    Array([0., 0.], dtype=float32)"""
     if f is None:
         return functools.partial(auto_axes, axes=axes, out_sharding=out_sharding)
     given = out_sharding
@@ -122,8 +132,21 @@ def explicit_axes(
     axes: str | tuple[str, ...] | None = None,
     in_sharding: Any = _NOT_GIVEN,
 ) -> Any:
-    """`f` with the shardings of its positional arguments given. They can also be given by the
-    caller, as `in_sharding`."""
+    """Makes a function inside which types say where values are.
+
+    Args:
+        f: The function. Left out, a decorator with the other arguments is returned.
+        axes: The mesh axes that are so inside, a name or a tuple; None means all.
+        in_sharding: The shardings of the positional arguments; the caller may give them instead, by
+            this name.
+
+    Returns:
+        A function of the same arguments, and of `in_sharding`.
+
+    >>> mesh = jax.make_mesh((1,), ("x",), (jax.sharding.AxisType.Auto,))
+    >>> with jax.set_mesh(mesh):
+    ...     jax.sharding.explicit_axes(jnp.sin, in_sharding=jax.P("x"))(jnp.zeros(2))
+    Array([0., 0.], dtype=float32)"""
     if f is None:
         return functools.partial(explicit_axes, axes=axes, in_sharding=in_sharding)
     given = in_sharding

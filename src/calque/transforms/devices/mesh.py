@@ -13,9 +13,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from calque.core.devices import Device, all_devices
+from calque.core.backends import known
+from calque.core.devices import Device
 from calque.machine.caches import Table
-from calque.machine.state import PerThread, Value, process
+from calque.machine.state import PerThread, ProcessValue, process
 
 
 class AxisType(enum.Enum):
@@ -53,7 +54,15 @@ def _types(axis_types: Any, n: int, default: AxisType) -> tuple[AxisType, ...]:
 
 @dataclass(frozen=True)
 class AbstractDevice:
-    """What is known of a device that need not exist."""
+    """What is known of a device that need not exist.
+
+    Args:
+        device_kind: What devices of this kind are called.
+        num_cores: How many cores it has, or None.
+        platform: The platform, such as "cpu".
+
+    >>> jax.sharding.AbstractDevice("cpu", None, "cpu").platform
+    'cpu'"""
 
     device_kind: str
     num_cores: int | None
@@ -145,7 +154,15 @@ class AbstractMesh(_AnyMesh):
     def update(
         self, axis_sizes: Any = None, axis_names: Any = None, axis_types: Any = None
     ) -> AbstractMesh:
-        """The mesh with some of its attributes replaced."""
+        """Gives the mesh with some of its attributes replaced.
+
+        Args:
+            axis_sizes: New sizes; None keeps the old ones.
+            axis_names: New names; None keeps the old ones.
+            axis_types: New types; None keeps the old ones.
+
+        Returns:
+            An AbstractMesh."""
         return AbstractMesh(
             self.axis_sizes if axis_sizes is None else axis_sizes,
             self.axis_names if axis_names is None else axis_names,
@@ -153,7 +170,13 @@ class AbstractMesh(_AnyMesh):
         )
 
     def update_axis_types(self, types: dict[Any, AxisType]) -> AbstractMesh:
-        """The mesh with other types of some of its axes, given by name."""
+        """Gives the mesh with other types of some of its axes.
+
+        Args:
+            types: The AxisType by the name of the axis.
+
+        Returns:
+            An AbstractMesh."""
         pairs = zip(self.axis_names, self.axis_types)
         return self.update(axis_types=tuple(types.get(n, t) for n, t in pairs))
 
@@ -348,7 +371,7 @@ def make_mesh(
     Mesh('data': 1, axis_types=(Explicit,))"""
     shape = tuple(map(int, axis_shapes))
     names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
-    chosen = list(all_devices() if devices is None else devices)
+    chosen = list(known.default_devices() if devices is None else devices)
     n = math.prod(shape)
     if len(chosen) < n:
         raise ValueError(
@@ -383,7 +406,7 @@ class _Current(PerThread, name="current meshes"):
 
 
 _current = _Current()
-_globally: Final[Value[Mesh]] = process.value("mesh", EMPTY)
+_globally: Final[ProcessValue[Mesh]] = process.value("mesh", EMPTY)
 
 
 @contextlib.contextmanager

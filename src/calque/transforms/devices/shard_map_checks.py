@@ -6,9 +6,10 @@ from typing import Any
 
 from calque.core import pytrees
 from calque.core.avals import ShapedArray
+from calque.core.key_paths import keystr
 from calque.transforms.devices.sharding import check_spec
 from calque.transforms.devices.specs import PartitionSpec, names_in, names_of_spec
-from calque.transforms.devices.types import ManualAxisType, Place, in_mesh_order
+from calque.transforms.devices.types import ManualAxisType, MeshPlace, in_mesh_order
 from calque.transforms.engines.trees import FlatFunction, argument_name, name_of
 
 
@@ -83,7 +84,7 @@ def check_sums(option: str, specs: Any, mesh: Any, names: Sequence[Hashable]) ->
 def own_spec(aval: ShapedArray, names: Sequence[Hashable]) -> PartitionSpec:
     """How the type of an argument says that it is cut along these axes."""
     place = aval.place
-    if not isinstance(place, Place):
+    if not isinstance(place, MeshPlace):
         return PartitionSpec()
     entries = [tuple(n for n in names_in(e) if n in names) for e in place.spec.partitions]
     return place.spec.update(partitions=entries)
@@ -94,7 +95,7 @@ def check_types(
 ) -> None:
     """Along explicit axes an argument is cut as its type says."""
     place = aval.place
-    own = place.spec if isinstance(place, Place) else PartitionSpec()
+    own = place.spec if isinstance(place, MeshPlace) else PartitionSpec()
     for what in ("unreduced", "reduced"):
         if getattr(spec, what) != getattr(own, what):
             raise ValueError(
@@ -212,7 +213,7 @@ def check_output(
     raise ValueError(
         f"shard_map applied to the function '{name}' was given an out_specs entry which is too long"
         " to be compatible with the corresponding output value from the function:\n\nout_specs is"
-        f" {spec} which has length {len(spec)}, but {name}(*args){pytrees.keystr(path)} has shape"
+        f" {spec} which has length {len(spec)}, but {name}(*args){keystr(path)} has shape"
         f" {tuple(shape)}, which has rank {len(shape)} (and {len(shape)} < {len(spec)})\n\nEntries"
         " in out_specs must be of length no greater than the number of axes in the corresponding"
         f" output value.\n\nEither revise the spec to be shorter, or modify '{name}' so that its"

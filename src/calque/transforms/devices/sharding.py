@@ -14,7 +14,10 @@ from typing import Any, Final
 import numpy as np
 
 from calque.core import lazy
+from calque.core.backends import known
+from calque.core.config import config
 from calque.core.devices import DEFAULT_DEVICE, Device
+from calque.machine.caches import memo
 from calque.transforms.devices.mesh import EMPTY, AbstractMesh, Mesh
 from calque.transforms.devices.specs import (
     UNCONSTRAINED,
@@ -35,7 +38,10 @@ class IndivisibleError(ValueError):
 
 
 class Sharding:
-    """How an array is laid out over devices."""
+    """How an array is laid out over devices: what all kinds of shardings know.
+
+    >>> isinstance(jnp.ones(2).sharding, jax.sharding.Sharding)
+    True"""
 
     __slots__ = ("__weakref__", "memory_kind")
 
@@ -47,7 +53,16 @@ class Sharding:
         raise NotImplementedError(f"{type(self).__name__} has no devices")
 
     def parts(self, shape: Sequence[int]) -> tuple[int, ...]:
-        """Into how many parts each dimension is cut. Refuses shapes that cannot be cut so."""
+        """Tells into how many parts each dimension is cut.
+
+        Args:
+            shape: The shape of the whole array.
+
+        Returns:
+            A tuple of ints.
+
+        Raises:
+            ValueError: The shape cannot be cut so."""
         raise NotImplementedError(f"{type(self).__name__} cuts no shapes")
 
     @property
@@ -60,6 +75,8 @@ class Sharding:
     def _device_assignment(self) -> tuple[Device, ...]:
         """The name under which libraries ask for the order of the devices."""
         return self.device_order
+
+    _addressable_device_assignment = _device_assignment
 
     @property
     def num_devices(self) -> int:
@@ -76,15 +93,33 @@ class Sharding:
         return True
 
     def shard_shape(self, global_shape: Sequence[int]) -> tuple[int, ...]:
-        """The shape of the part that each device holds."""
+        """Gives the shape of the part that each device holds.
+
+        Args:
+            global_shape: The shape of the whole array.
+
+        Returns:
+            A shape."""
         return tuple(d // n for d, n in zip(global_shape, self.parts(global_shape)))
 
     def indices(self, shape: tuple[int, ...]) -> list[Index]:
-        """What part of the array each device in `device_order` holds."""
+        """Tells what part of an array each device holds, in the order of the devices.
+
+        Args:
+            shape: The shape of the whole array.
+
+        Returns:
+            A list of tuples of slices."""
         return [(slice(None),) * len(shape)] * self.num_devices
 
     def devices_indices_map(self, global_shape: Sequence[int]) -> dict[Device, Index]:
-        """For each device, the part that it holds, as an index of the whole array."""
+        """Tells what part of an array each device holds.
+
+        Args:
+            global_shape: The shape of the whole array.
+
+        Returns:
+            A dict from devices to tuples of slices."""
         shape = tuple(global_shape)
         self.check(shape)
         return dict(zip(self.device_order, self.indices(shape)))
@@ -92,13 +127,23 @@ class Sharding:
     addressable_devices_indices_map = devices_indices_map
 
     def check(self, shape: Sequence[int]) -> None:
-        """Refuse shapes that this sharding is not for."""
+        """Refuses shapes that this sharding is not for.
+
+        Args:
+            shape: The shape of the whole array."""
         self.parts(shape)
 
     check_compatible_aval = check
 
     def is_equivalent_to(self, other: Any, ndim: int) -> bool:
-        """Whether both place each element of arrays of this rank on the same devices."""
+        """Tells whether two shardings place each element of arrays of a rank on the same devices.
+
+        Args:
+            other: The other sharding.
+            ndim: The rank.
+
+        Returns:
+            A bool."""
         return isinstance(other, Sharding) and placement(self, ndim) == placement(other, ndim)
 
     # what libraries ask for: the sharding in the terms of XLA and of Shardy, for a rank
@@ -106,6 +151,13 @@ class Sharding:
     _to_sdy_sharding = lazy.function("calque.transforms.devices.tiles", "sdy_of")
 
     def with_memory_kind(self, kind: str) -> Sharding:
+        """Gives the sharding in another kind of memory.
+
+        Args:
+            kind: The kind; "device".
+
+        Returns:
+            A Sharding."""
         _check_kind(kind)
         return self
 
@@ -129,9 +181,13 @@ def _kind_without_devices(kind: str | None) -> str | None:
 
 
 class SingleDeviceSharding(Sharding):
-    """The whole array on one device.
+    """Lays the whole array out on one device.
 
-    >>> calque.sharding.SingleDeviceSharding(calque.devices()[0])
+    Args:
+        device: The device.
+        memory_kind: The kind of memory; "device" or None.
+
+    >>> jax.sharding.SingleDeviceSharding(jax.devices()[0])
     SingleDeviceSharding(device=CpuDevice(id=0), memory_kind=device)"""
 
     __slots__ = ("_device",)
@@ -149,6 +205,13 @@ class SingleDeviceSharding(Sharding):
         return (self._device,)
 
     def parts(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """Tells into how many parts each dimension is cut: one.
+
+        Args:
+            shape: The shape of the array.
+
+        Returns:
+            A tuple of ones."""
         return (1,) * len(shape)
 
     def __eq__(self, other: object) -> bool:
@@ -216,10 +279,27 @@ class NamedSharding(Sharding):
         return frozenset(n for n in self.mesh.axis_names if n not in used)
 
     def counts(self, ndim: int) -> tuple[int, ...]:
+        """Tells into how many parts each dimension is cut, whatever its size.
+
+        Args:
+            ndim: The number of dimensions.
+
+        Returns:
+            A tuple of ints."""
         sizes = self.mesh.shape
         return tuple(math.prod(sizes[n] for n in names_in(e)) for e in self.spec.padded(ndim))
 
     def parts(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """Tells into how many parts each dimension is cut.
+
+        Args:
+            shape: The shape of the whole array.
+
+        Returns:
+            A tuple of ints.
+
+        Raises:
+            IndivisibleError: A dimension cannot be cut into equal parts."""
         if len(self.spec) > len(shape):
             scalar = " For scalars the PartitionSpec should be P()" if not shape else ""
             raise ValueError(
@@ -237,6 +317,13 @@ class NamedSharding(Sharding):
         return counts
 
     def indices(self, shape: tuple[int, ...]) -> list[Index]:
+        """Tells what part of an array each device holds, in the order of the devices.
+
+        Args:
+            shape: The shape of the whole array.
+
+        Returns:
+            A list of tuples of slices."""
         counts = self.counts(len(shape))
         return [
             tuple(
@@ -246,16 +333,37 @@ class NamedSharding(Sharding):
             for where in positions(self, len(shape))
         ]
 
-    def update(self, **changes: Any) -> NamedSharding:
-        """The sharding with another `mesh` or `spec`."""
-        spec = changes.get("spec", self.spec)
+    def update(
+        self,
+        *,
+        mesh: Mesh | AbstractMesh | None = None,
+        spec: PartitionSpec | Sequence[Any] | None = None,
+        memory_kind: str | None = None,
+    ) -> NamedSharding:
+        """Gives the sharding with some of its attributes replaced.
+
+        Args:
+            mesh: A new mesh; None keeps the old one.
+            spec: A new spec; None keeps the old one.
+            memory_kind: A new kind of memory; None keeps the old one.
+
+        Returns:
+            A NamedSharding."""
+        given = self.spec if spec is None else spec
         return NamedSharding(
-            changes.get("mesh", self.mesh),
-            spec if isinstance(spec, PartitionSpec) else PartitionSpec(*spec),
-            memory_kind=changes.get("memory_kind", self.memory_kind),
+            self.mesh if mesh is None else mesh,
+            given if isinstance(given, PartitionSpec) else PartitionSpec(*given),
+            memory_kind=self.memory_kind if memory_kind is None else memory_kind,
         )
 
     def with_memory_kind(self, kind: str) -> NamedSharding:
+        """Gives the sharding in another kind of memory.
+
+        Args:
+            kind: The kind; "device".
+
+        Returns:
+            A NamedSharding."""
         return self.update(memory_kind=kind)
 
     def __eq__(self, other: object) -> bool:
@@ -357,11 +465,31 @@ def placement(sharding: Sharding, ndim: int) -> Any:
 def make_single_device_sharding(
     device: Device, memory_kind: str | None = None
 ) -> SingleDeviceSharding:
-    """The sharding of an array on one device."""
+    """Makes the sharding of an array on one device.
+
+    Args:
+        device: The device.
+        memory_kind: The kind of memory; "device" or None.
+
+    Returns:
+        A SingleDeviceSharding.
+
+    >>> jax.sharding.make_single_device_sharding(jax.devices()[0]).num_devices
+    1"""
     return SingleDeviceSharding(device, memory_kind=memory_kind)
 
 
 DEFAULT = SingleDeviceSharding(DEFAULT_DEVICE)
+
+
+@memo("shardings of default devices", 64)
+def _on_device(device: Device) -> SingleDeviceSharding:
+    return SingleDeviceSharding(device)
+
+
+def default_sharding() -> Sharding:
+    """Where arrays are that were placed nowhere: on the first device of the chosen platform."""
+    return _on_device(known.default_devices()[0]) if config.platforms else DEFAULT
 
 
 def resolved(sharding: Any, what: str, mesh: Mesh) -> Sharding:

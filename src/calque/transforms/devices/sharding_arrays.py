@@ -23,6 +23,7 @@ from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.machine.caches import Table
 from calque.machine.state import Hook, process
+from calque.transforms.devices.layouts import Format, row_major
 from calque.transforms.devices.mesh import (
     AbstractMesh,
     AxisType,
@@ -36,11 +37,11 @@ from calque.transforms.devices.mesh import (
     over_devices,
 )
 from calque.transforms.devices.sharding import (
-    DEFAULT,
     Index,
     NamedSharding,
     Sharding,
     SingleDeviceSharding,
+    default_sharding,
     resolved,
 )
 from calque.transforms.devices.specs import PartitionSpec, names_of_spec
@@ -158,7 +159,7 @@ def sharding_of(x: Any) -> Sharding:
         return found
     mesh = mesh_that_is_set()
     if mesh.empty:
-        return DEFAULT
+        return default_sharding()
     entries = [None] * x.aval.ndim if mesh.explicit_axes else []
     return NamedSharding(mesh, PartitionSpec(*entries))
 
@@ -374,7 +375,7 @@ def check_explicit(target: NamedSharding, what: str) -> None:
 
 
 def _is_target(x: Any) -> bool:
-    return x is None or isinstance(x, (Sharding, Device, PartitionSpec, Space))
+    return x is None or isinstance(x, (Sharding, Device, PartitionSpec, Space, Format))
 
 
 def _check_targets(tree: Any) -> None:
@@ -397,7 +398,13 @@ constraint: Final[Hook[Callable[[Any, Sharding], Any]]] = process.hook(
 
 
 def _put(x: Any, target: Any) -> Any:
-    value = x if isinstance(x, (ArrayImpl, Tracer)) else to_array(x)
+    value = to_array(x)
+    if isinstance(target, Format):
+        if target.layout not in (None, row_major(value.ndim, target.sharding).layout):
+            raise NotImplementedError(
+                f"device_put: arrays lie in memory row by row, and cannot be put in {target.layout}"
+            )
+        target = target.sharding
     if target is None or isinstance(target, Space):  # there is one memory
         return value
     mesh = consult_mesh()

@@ -134,10 +134,23 @@ class PartitionSpec:
         return NotImplemented
 
     def index(self, value: Any) -> int:
-        """The dimension with this entry."""
+        """Gives the dimension with an entry.
+
+        Args:
+            value: The entry: a name, a tuple of names, or None.
+
+        Returns:
+            An int."""
         return self.partitions.index(_canonical(value))
 
     def count(self, value: Any) -> int:
+        """Counts the dimensions with an entry.
+
+        Args:
+            value: The entry: a name, a tuple of names, or None.
+
+        Returns:
+            An int."""
         return self.partitions.count(_canonical(value))
 
     def __repr__(self) -> str:
@@ -183,11 +196,20 @@ class PartitionSpec:
         )
 
     def to_ct_spec(self) -> PartitionSpec:
-        """The spec of cotangents: what was reduced has still to be added, and the reverse."""
+        """Gives the spec of cotangents: what was reduced has still to be added, and the reverse.
+
+        Returns:
+            A PartitionSpec."""
         return self.update(unreduced=self.reduced, reduced=self.unreduced)
 
     def padded(self, ndim: int) -> Entries:
-        """What it says of each of `ndim` dimensions."""
+        """Gives what the spec says of each dimension of an array.
+
+        Args:
+            ndim: The number of dimensions.
+
+        Returns:
+            A tuple of so many entries."""
         return self.partitions + (None,) * (ndim - len(self.partitions))
 
     def __copy__(self) -> PartitionSpec:

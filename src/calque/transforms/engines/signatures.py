@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from calque.core import pytrees
+from calque.core.key_paths import keystr
 from calque.machine.state import Hook, process
 
 # what a function reads besides its arguments, with the values of now (`transforms/jit/captures.py`)
@@ -141,10 +142,8 @@ class ArgumentNames(Sequence[str]):
                 elif p.kind is p.VAR_POSITIONAL:
                     names += [f"{p.name}[{i}]" for i in range(max(0, self._n - len(names)))]
         names += [f"args[{i}]" for i in range(len(names), self._n)]
-        out = [
-            names[i] + pytrees.keystr(path) for i, paths in enumerate(self._paths) for path in paths
-        ]
-        return out + [k + pytrees.keystr(path) for k, paths in self._named for path in paths]
+        out = [names[i] + keystr(path) for i, paths in enumerate(self._paths) for path in paths]
+        return out + [k + keystr(path) for k, paths in self._named for path in paths]
 
     def __len__(self) -> int:
         return sum(map(len, self._paths)) + sum(len(p) for _, p in self._named)

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from calque.core import pytrees
-from calque.core.arrays import ArrayImpl, to_array
+from calque.core.arrays import to_array
 from calque.core.dims import Dim
 from calque.core.dtypes import PYTHON_SCALARS, float0
+from calque.core.key_paths import keystr
 from calque.core.trace import VALUES, has_type_alone
-from calque.core.trace_state import Tracer
 from calque.transforms.engines.signatures import ArgumentNames, describe_function
 
 _NUMBERS = (np.ndarray, np.generic, *PYTHON_SCALARS)
@@ -81,7 +81,9 @@ class FlatFunction:
 def check_results(flat: Sequence[Any], out: Any, fun: Any) -> list[Any]:
     """The results as arrays or tracers; the message names the component that cannot be one."""
     return [
-        x if isinstance(x, VALUES) or type(x) is Dim or has_type_alone(x) else _result(x, out, fun)
+        x
+        if issubclass(type(x), VALUES) or type(x) is Dim or has_type_alone(x)
+        else _result(x, out, fun)
         for x in flat
     ]
 
@@ -101,7 +103,7 @@ def _result(x: Any, out: Any, fun: Any) -> Any:
         return to_array(x)
     except TypeError:
         path = next(p for p, v in pytrees.flatten_with_path(out)[0] if v is x)
-        at = f" at output component {pytrees.keystr(path)}" if path else ""
+        at = f" at output component {keystr(path)}" if path else ""
         described = describe_function(fun, name_of(fun))
         raise TypeError(
             f"function {described} returned a value of type {type(x)}{at}, which is not"
@@ -121,7 +123,7 @@ def arrays(
     out = []
     for i, x in enumerate(leaves):
         try:
-            out.append(x if isinstance(x, (ArrayImpl, Tracer)) else to_array(x))
+            out.append(to_array(x))
         except TypeError:
             where = name(i) if name else argument_name(fun, args, kwargs, i)
             raise TypeError(

@@ -173,9 +173,17 @@ class _Formatter(string.Formatter):
 def debug_print(
     fmt: str, *args: Any, ordered: bool = False, partitioned: bool = False, **kwargs: Any
 ) -> None:
-    """Print values of a program while it runs. `fmt` is a format string, not an f-string.
+    """Prints values of a program while it runs.
 
-    >>> calque.debug.print("x = {x}", x=2)
+    Args:
+        fmt: A format string: "x = {x}". It is no f-string, which would show the values while
+            tracing.
+        *args: Values for its places.
+        ordered: Whether such calls keep the order in which they stand in the program.
+        partitioned: Whether each device of a split program prints its own part.
+        **kwargs: Values for its places, by name.
+
+    >>> jax.debug.print("x = {x}", x=2)
     x = 2"""
     _Formatter().format(fmt, *args, **kwargs)
     leaves, in_tree = pytrees.flatten((args, kwargs))

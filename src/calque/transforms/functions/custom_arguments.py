@@ -21,7 +21,11 @@ class SymbolicZero:
     """A tangent or cotangent that is known to be zero, as rules with `symbolic_zeros=True` see it.
 
     Args:
-        aval: Its type."""
+        aval: Its type.
+
+    >>> aval = jax.typeof(jnp.ones(2))
+    >>> jax.custom_derivatives.SymbolicZero(aval).shape
+    (2,)"""
 
     __slots__ = ("aval",)
 
@@ -115,7 +119,7 @@ def of_wrapped(custom: Any, name: str) -> Any:
     return getattr(wrapped, name)
 
 
-class Arguments:
+class CustomArguments:
     """The arguments of one call of a custom function: fixed ones, and the leaves of the others."""
 
     def __init__(

@@ -73,21 +73,17 @@ class _Rule:
 
 
 class custom_vmap:
-    """A function whose behaviour under `vmap` is given by a rule.
+    """A function whose behaviour under `vmap` is given by a rule, which `def_vmap` sets.
 
-    >>> @calque.custom_batching.custom_vmap
-    ... def f(x, y):
-    ...     return x + y
+    Args:
+        fun: The function, of arrays and trees of them.
+
+    >>> f = jax.custom_batching.custom_vmap(lambda x, y: x + y)
     >>> @f.def_vmap
     ... def rule(axis_size, in_batched, x, y):
     ...     return x + y + 1, True
-    >>> f(1.0, 2.0), calque.vmap(f, (0, None))(jnp.zeros(2), 2.0)
-    (Array(3., dtype=float32, weak_type=True), Array([3., 3.], dtype=float32))
-
-    The rule gets the size of the axis, a list that tells for each argument (a tree for a tree)
-    whether it is batched, and the arguments with batch dimensions first; it returns the result and
-    a tree that tells what of it is batched.
-    """
+    >>> f(1.0, 2.0), jax.vmap(f, (0, None))(jnp.zeros(2), 2.0)
+    (Array(3., dtype=float32, weak_type=True), Array([3., 3.], dtype=float32))"""
 
     def __init__(self, fun: Callable[..., Any]):
         functools.update_wrapper(self, fun)
@@ -95,7 +91,16 @@ class custom_vmap:
         self.vmap_rule: Callable[..., Any] | None = None
 
     def def_vmap(self, vmap_rule: Callable[..., Any]) -> Callable[..., Any]:
-        """The rule: `vmap_rule(axis_size, in_batched, *args)` gives (out, out_batched)."""
+        """Sets the rule; works as a decorator.
+
+        Args:
+            vmap_rule: `vmap_rule(axis_size, in_batched, *args)` gets the size of the axis, a list
+                that tells for each argument (a tree for a tree) whether it is batched, and the
+                arguments with the batch dimension first. It gives the result, and a tree that tells
+                what of it is batched.
+
+        Returns:
+            The rule, as it was given."""
         self.vmap_rule = vmap_rule
         return vmap_rule
 
@@ -128,10 +133,16 @@ class custom_vmap:
 
 
 def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
-    """A function that `vmap` runs for one member of the batch after the other, as a loop.
+    """Makes a function that `vmap` runs for one example after the other, as a loop.
 
-    >>> f = calque.custom_batching.sequential_vmap(lambda x: x + 1)
-    >>> calque.vmap(f)(jnp.arange(3.0))
+    Args:
+        f: The function.
+
+    Returns:
+        A function of the same arguments and results.
+
+    >>> f = jax.custom_batching.sequential_vmap(lambda x: x + 1)
+    >>> jax.vmap(f)(jnp.arange(3.0))
     Array([1., 2., 3.], dtype=float32)"""
     mapped = custom_vmap(f)
 

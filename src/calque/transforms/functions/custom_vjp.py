@@ -11,6 +11,7 @@ from calque.core.arrays import to_array
 from calque.core.avals import ShapedArray
 from calque.core.config import config
 from calque.core.dtypes import is_complex, is_float
+from calque.core.key_paths import keystr
 from calque.core.primitives import Zero
 from calque.core.trace import VALUES, typeof
 from calque.core.trace_state import Tracer
@@ -18,7 +19,7 @@ from calque.core.tracebacks import boundary
 from calque.transforms.engines.trees import check_results, handed, name_of
 from calque.transforms.engines.zeros import has_tangent, tangent_aval
 from calque.transforms.functions.custom_arguments import (
-    Arguments,
+    CustomArguments,
     as_meant,
     as_seen,
     nondiff_positions,
@@ -36,9 +37,8 @@ class CustomVJPPrimal:
         value: The value of the argument.
         perturbed: Whether it is differentiated.
 
-    Attributes:
-        value: The value of the argument.
-        perturbed: Whether it is differentiated."""
+    >>> jax.custom_derivatives.CustomVJPPrimal(2.0, True)
+    CustomVJPPrimal(value=2.0, perturbed=True)"""
 
     __slots__ = ("perturbed", "value")
 
@@ -132,7 +132,7 @@ class custom_vjp:
             raise AttributeError(
                 f"No VJP defined for custom_vjp function {name_of(self.fun)} using defvjp."
             )
-        given = Arguments(self.fun, self.nondiff_argnums, args, kwargs, "custom_vjp")
+        given = CustomArguments(self.fun, self.nondiff_argnums, args, kwargs, "custom_vjp")
         _no_tracers(given)
         outs = custom_vjp_call_p.bind(
             *given.taken(),
@@ -152,7 +152,7 @@ class custom_vjp:
         return self if instance is None else functools.partial(self, instance)
 
 
-def _no_tracers(given: Arguments) -> None:
+def _no_tracers(given: CustomArguments) -> None:
     """The rules get the arguments in nondiff_argnums when their trace has ended."""
     for i, x in given.fixed.items():
         if any(isinstance(leaf, Tracer) for leaf in pytrees.leaves(x)):
@@ -169,7 +169,7 @@ class _ForwardRule:
 
     def __init__(
         self,
-        given: Arguments,
+        given: CustomArguments,
         fwd: Callable[..., Any],
         bwd: Callable[..., Any],
         symbolic_zeros: bool,
@@ -248,7 +248,7 @@ class _BackwardRule:
 
     def __init__(
         self,
-        given: Arguments,
+        given: CustomArguments,
         bwd: Callable[..., Any],
         symbolic_zeros: bool,
         residuals: Residuals,
@@ -315,7 +315,7 @@ class _BackwardRule:
             raise ValueError(
                 f"Custom VJP bwd rule {self.__name__} for function {name_of(self.given.fun)} must"
                 " produce an output with the same type as the args tuple of the primal function,"
-                f" but at output{pytrees.keystr(path)} the bwd rule produced an output of type"
+                f" but at output{keystr(path)} the bwd rule produced an output of type"
                 f" {type_text(got)} corresponding to an input of type {type_text(aval)}, so {why}"
                 + (_ADVICE if self.symbolic_zeros else "")
             )

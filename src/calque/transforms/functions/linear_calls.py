@@ -20,8 +20,23 @@ def linear_call(
     residual_args: Any,
     linear_args: Any,
 ) -> Any:
-    """Call a function that is linear in its second argument, with a transpose of its own:
-    `fun_transpose(residuals, ct)`."""
+    """Calls a function that is linear in its second argument, with a transpose of its own.
+
+    Args:
+        fun: The function of (residuals, linear arguments).
+        fun_transpose: `fun_transpose(residuals, cotangent)` gives the cotangents of the linear
+            arguments.
+        residual_args: The first argument, a tree of arrays.
+        linear_args: The second argument, a tree of arrays.
+
+    Returns:
+        What the function returns.
+
+    >>> def f(x):
+    ...     return jax.custom_derivatives.linear_call(
+    ...         lambda r, x: r * x, lambda r, ct: r * ct, 2.0, x)
+    >>> jax.linear_transpose(f, 1.0)(3.0)
+    (Array(6., dtype=float32, weak_type=True),)"""
     res, res_tree = pytrees.flatten(residual_args)
     lin, _ = pytrees.flatten(linear_args)
     res = arrays(res, "linear_call", fun, (residual_args,), {})
@@ -68,13 +83,17 @@ def linear_call(
 class custom_transpose:
     """A function of (residuals, linear arguments) whose transpose is given by a rule.
 
-    >>> @calque.custom_derivatives.custom_transpose
-    ... def scaled(r, x):
-    ...     return r * x
+    It is called as `f(out_types, residuals, linear)`; `out_types` tells the shapes and dtypes of
+    its results. `def_transpose` sets the rule.
+
+    Args:
+        fun: The function.
+
+    >>> scaled = jax.custom_derivatives.custom_transpose(lambda r, x: r * x)
     >>> @scaled.def_transpose
-    ... def scaled_transpose(r, ct):
+    ... def rule(r, ct):
     ...     return r * ct
-    >>> calque.grad(lambda x: scaled(calque.ShapeDtypeStruct((), jnp.float32), 2.0, x))(3.0)
+    >>> jax.grad(lambda x: scaled(jax.ShapeDtypeStruct((), jnp.float32), 2.0, x))(3.0)
     Array(2., dtype=float32, weak_type=True)"""
 
     def __init__(self, fun: Callable[[Any, Any], Any]):
@@ -83,8 +102,14 @@ class custom_transpose:
         self.transpose: Callable[[Any, Any], Any] | None = None
 
     def def_transpose(self, transpose: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-        """The rule: `transpose(residuals, cotangent)` gives the cotangents of the linear
-        arguments."""
+        """Sets the rule; works as a decorator.
+
+        Args:
+            transpose: `transpose(residuals, cotangent)` gives the cotangents of the linear
+                arguments.
+
+        Returns:
+            The rule, as it was given."""
         self.transpose = transpose
         return transpose
 

@@ -173,7 +173,20 @@ remat = checkpoint
 
 
 def checkpoint_name(x: Any, name: str) -> Any:
-    """`x`, under a name that policies of `checkpoint` can speak of."""
+    """Gives values a name that policies of `checkpoint` can speak of.
+
+    Args:
+        x: A tree of arrays.
+        name: The name.
+
+    Returns:
+        The same values.
+
+    >>> from calque.ad_checkpoint import checkpoint_name
+    >>> policy = jax.checkpoint_policies.save_only_these_names("kept")
+    >>> f = jax.checkpoint(lambda x: jnp.sin(checkpoint_name(jnp.sin(x), "kept")), policy=policy)
+    >>> jax.grad(f)(0.0)
+    Array(1., dtype=float32, weak_type=True)"""
     return pytrees.tree_map(lambda v: name_p.bind(v, name=name), x)
 
 
@@ -226,6 +239,14 @@ def _maker(v: Any, eqns: Sequence[Eqn]) -> tuple[Any, Eqn | None]:
 
 
 def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
-    """Print what the backward pass of `f` keeps, and where it comes from."""
+    """Prints what the backward pass of a function keeps, and where it comes from.
+
+    Args:
+        f: The function.
+        *args: Its arguments.
+        **kwargs: Its arguments by name.
+
+    >>> jax.ad_checkpoint.print_saved_residuals(lambda x: jnp.sin(x), 1.0)
+    f32[] output of cos from ..."""
     for aval, whence in saved_residuals(f, *args, **kwargs):
         print(f"{aval.str_short()} {whence}")

@@ -7,6 +7,7 @@ import numpy as np
 
 from calque.core import pytrees
 from calque.core.dtypes import PYTHON_SCALARS
+from calque.core.key_paths import keystr
 from calque.core.primitives import do
 from calque.core.trace import typeof, typing
 from calque.core.tracebacks import boundary
@@ -259,7 +260,7 @@ def _name(fun: Any, args: Sequence[Any], kwargs: dict[str, Any], leaf: int) -> s
     if leaf < first:
         return "argument " + argument_name(fun, args, kwargs, leaf)
     path, _ = pytrees.flatten_with_path(kwargs)[0][leaf - first]
-    return "kwargs" + pytrees.keystr(path)
+    return "kwargs" + keystr(path)
 
 
 def _placed(x: Any, dim: Dim, target: Dim, axis: Axis, fun: Any, sum_match: bool) -> Any:

@@ -18,20 +18,27 @@ from calque.core.jaxprs import ClosedJaxpr
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.transforms.devices.layouts import row_major
-from calque.transforms.devices.sharding import DEFAULT, Sharding
+from calque.transforms.devices.sharding import Sharding, default_sharding
 from calque.transforms.devices.sharding_constraint import flat_shardings
 from calque.transforms.devices.sharding_propagation import shardings_of_results
 from calque.transforms.functions.shapes import struct
 from calque.transforms.jit.arguments import CallArguments
 from calque.transforms.jit.compiler_options import check_options
 from calque.transforms.jit.function import function_of
-from calque.transforms.jit.traced import Traced as Program
+from calque.transforms.jit.traced import TracedFunction as Program
 from calque.transforms.primitives.flow import type_text
 
 
 @dataclass(frozen=True)
 class ArgInfo:
-    """What is known of an argument."""
+    """What is known of an argument of a traced function.
+
+    Args:
+        donated: Whether its memory is given away.
+
+    >>> info = jax.jit(jnp.sin).lower(1.0).args_info[0][0]
+    >>> info.shape, info.dtype, info.donated
+    ((), dtype('float32'), False)"""
 
     _aval: ShapedArray
     donated: bool
@@ -115,30 +122,63 @@ class Stage:
 
 
 class Traced(Stage):
-    """A function traced for given arguments."""
+    """A function traced for given arguments: its program is `jaxpr`.
+
+    The next stage is `lower()`.
+
+    Args:
+        program: The program.
+        shown: What its arguments are called.
+        placements: Where the arguments are.
+
+    >>> jax.jit(jnp.sin).trace(1.0).jaxpr.eqns[0].primitive
+    sin"""
 
     @property
     def jaxpr(self) -> ClosedJaxpr:
         return self._program.closed
 
     def lower(self, **_: Any) -> "Lowered":
-        """The next stage."""
+        """Gives the next stage.
+
+        Returns:
+            A Lowered."""
         return Lowered(self._program, self._shown, self._placements)
 
 
 class Lowered(Stage):
-    """A traced function, ready to be compiled."""
+    """A traced function, ready to be compiled by `compile()`.
+
+    Args:
+        program: The program.
+        shown: What its arguments are called.
+        placements: Where the arguments are.
+
+    >>> jax.jit(jnp.sin).lower(1.0).compile()(0.0)
+    Array(0., dtype=float32, weak_type=True)"""
 
     def compile(self, compiler_options: Any = None) -> "Compiled":
-        """Compile it: a callable for arguments of these types."""
+        """Compiles the program.
+
+        Args:
+            compiler_options: Options by name, for XLA. They are checked, and change nothing here.
+
+        Returns:
+            A Compiled: a callable for arguments of these types."""
         check_options(compiler_options)
         return Compiled(self._program, self._shown, self._placements)
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
-        """The program as text: in "stablehlo", with the place where each operation was made if
-        `debug_info`; in "hlo", which needs jaxlib; or its "jaxpr".
+        """Gives the program as text.
 
-        >>> "stablehlo.sine" in calque.jit(jnp.sin).lower(1.0).as_text()
+        Args:
+            dialect: "stablehlo", which None means, "hlo", which needs jaxlib, or "jaxpr".
+            debug_info: Whether to say where each operation was made.
+
+        Returns:
+            A string.
+
+        >>> "stablehlo.sine" in jax.jit(jnp.sin).lower(1.0).as_text()
         True"""
         if dialect == "jaxpr":
             return str(self._program.closed)
@@ -146,14 +186,23 @@ class Lowered(Stage):
         return backends.stablehlo_text.call(self._program, form, *self._shown, debug_info)
 
     def compiler_ir(self, dialect: str | None = None) -> Any:
-        """The program as an object: of jaxlib's for "stablehlo" and "hlo"; its "jaxpr"."""
+        """Gives the program as an object.
+
+        Args:
+            dialect: "stablehlo", which None means, or "hlo", for objects of jaxlib; or "jaxpr".
+
+        Returns:
+            The object."""
         if dialect == "jaxpr":
             return self._program.closed
         form = _known_dialect("compiler_ir", dialect)
         return backends.stablehlo_module.call(self._program, form, *self._shown)
 
     def cost_analysis(self) -> dict[str, float]:
-        """Estimated work: flops and bytes accessed."""
+        """Estimates the work.
+
+        Returns:
+            A dict with "flops" and "bytes accessed"."""
         closed = self._program.closed
         return {
             "flops": float(backends.flops(closed.eqns)),
@@ -162,7 +211,16 @@ class Lowered(Stage):
 
 
 class Compiled(Stage):
-    """A compiled function; call it with arguments of the types that it was compiled for."""
+    """A compiled function. It is called with arguments of the types that it was compiled for.
+
+    Args:
+        program: The program.
+        shown: What its arguments are called.
+        placements: Where the arguments are.
+
+    >>> f = jax.jit(lambda x: x + 1).lower(1.0).compile()
+    >>> f(2.0)
+    Array(3., dtype=float32, weak_type=True)"""
 
     def __init__(self, program: Program, shown: Shown, placements: Sequence[Sharding | None]):
         super().__init__(program, shown, placements)
@@ -200,7 +258,7 @@ class Compiled(Stage):
     @property
     def input_shardings(self) -> tuple[Any, dict[str, Any]]:
         """Where the arguments are, as (positional, by name)."""
-        where = [DEFAULT if s is None else s for s in self._placements]
+        where = [default_sharding() if s is None else s for s in self._placements]
         args, kwargs = pytrees.unflatten(self.in_tree, where)
         return args, kwargs
 
@@ -210,7 +268,7 @@ class Compiled(Stage):
         found = shardings_of_results(
             self._program.closed, tuple(self._placements), self._program.name
         )
-        where = [DEFAULT if s is None else s for s in found]
+        where = [default_sharding() if s is None else s for s in found]
         return pytrees.unflatten(self.out_tree, where)
 
     @property
@@ -224,22 +282,43 @@ class Compiled(Stage):
         return _formats(self.out_avals, self.output_shardings)
 
     def as_text(self, stage: str | None = None) -> str:
-        """The compiled program at a stage: "jaxpr", "loops", "llvm" or "asm"."""
+        """Gives the compiled program as text.
+
+        Args:
+            stage: "jaxpr" (as traced), "passes" (simplified), "loops" (the kernels), "llvm", "asm",
+                or one of "graph", "homes", "stages", "nests", "steps" and "driver" between them.
+                None means passes and loops.
+
+        Returns:
+            A string."""
         return self._executable.as_text(stage)
 
     def cost_analysis(self) -> dict[str, float]:
-        """Estimated work: flops and bytes accessed."""
+        """Estimates the work.
+
+        Returns:
+            A dict with "flops" and "bytes accessed"."""
         return self._executable.cost_analysis()
 
     def memory_analysis(self) -> Any:
-        """The bytes of arguments, results and temporaries."""
+        """Tells the bytes of arguments, results and temporaries.
+
+        Returns:
+            An object with these as attributes."""
         return self._executable.memory_analysis()
 
     def runtime_executable(self) -> Any:
+        """Gives what runs the program.
+
+        Returns:
+            The executable of the backend."""
         return self._executable
 
     def serializable(self) -> ClosedJaxpr:
-        """The program without calls of Python rules, which have done their work."""
+        """Gives the program without calls of Python rules, which have done their work.
+
+        Returns:
+            A ClosedJaxpr."""
         simplified: ClosedJaxpr = getattr(self._executable, "simplified", self._program.closed)
         return simplified
 

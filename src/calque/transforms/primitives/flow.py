@@ -11,6 +11,7 @@ from calque.core import pytrees
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import promote
 from calque.core.jaxprs import ClosedJaxpr, Eqn, Literal, Var
+from calque.core.key_paths import keystr
 from calque.core.primitives import REGISTRY, do
 from calque.core.trace import trace_to_jaxpr, typeof, typing
 from calque.ops.common import scalar_of
@@ -140,7 +141,7 @@ def type_text(aval: ShapedArray) -> str:
 def paths(treedef: pytrees.PyTreeDef) -> list[str]:
     """The key path of each leaf, as text."""
     tree = pytrees.unflatten(treedef, range(treedef.num_leaves))
-    return [pytrees.keystr(p) for p, _ in pytrees.flatten_with_path(tree)[0]]
+    return [keystr(p) for p, _ in pytrees.flatten_with_path(tree)[0]]
 
 
 def tree_difference(a: pytrees.PyTreeDef, b: pytrees.PyTreeDef, first: str, second: str) -> str:

@@ -25,8 +25,14 @@ Saveable, Recompute = _Answer("Saveable", True), _Answer("Recompute", False)
 
 
 class Offloadable(NamedTuple):
-    """The answer of a policy that keeps a value in another memory. There is one memory: the value
-    is kept."""
+    """The answer of a policy that keeps a value in another memory. There is one memory: it is kept.
+
+    Args:
+        src: The memory that it is in.
+        dst: The memory that it would go to.
+
+    >>> jax.ad_checkpoint.Offloadable("device", "pinned_host").dst
+    'pinned_host'"""
 
     src: str
     dst: str

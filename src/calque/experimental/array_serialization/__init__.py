@@ -1,0 +1,1 @@
+"""Arrays written to storage by many processes: the interface that libraries implement."""
