@@ -17,6 +17,7 @@ from calque.transforms.functions.custom_arguments import (
     nondiff_positions,
     of_wrapped,
 )
+from calque.transforms.primitives.custom_calls import run_as_given
 from calque.transforms.primitives.custom_jvp import custom_jvp_call_p
 from calque.transforms.primitives.flow import split, type_text
 
@@ -103,6 +104,8 @@ class custom_jvp:
                 f"No JVP defined for custom_jvp function {name_of(self.fun)} using defjvp."
             )
         given = CustomArguments(self.fun, self.nondiff_argnums, args, kwargs, "custom_jvp")
+        if given.runs_as_given:
+            return run_as_given(self.fun, args, kwargs, "custom_jvp")
         rule = _Rule(given, self.jvp, self.symbolic_zeros)
         outs = custom_jvp_call_p.bind(
             *given.taken(),

@@ -25,6 +25,7 @@ from calque.transforms.functions.custom_arguments import (
     nondiff_positions,
     of_wrapped,
 )
+from calque.transforms.primitives.custom_calls import run_as_given
 from calque.transforms.primitives.custom_vjp import ForwardResult, custom_vjp_call_p
 from calque.transforms.primitives.flow import convert, joined_type, type_text
 from calque.transforms.primitives.refs_arguments import without_refs
@@ -134,6 +135,8 @@ class custom_vjp:
             )
         given = CustomArguments(self.fun, self.nondiff_argnums, args, kwargs, "custom_vjp")
         _no_tracers(given)
+        if given.runs_as_given:
+            return run_as_given(self.fun, args, kwargs, "custom_vjp")
         outs = custom_vjp_call_p.bind(
             *given.taken(),
             call_jaxpr=given.call,
