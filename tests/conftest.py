@@ -23,6 +23,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if not os.environ.get("CALQUE_PLATFORMS", "").startswith("xla"):
         return
     for item in items:
-        reason = EXCEPTIONS.get(item.nodeid.partition("[")[0])
+        file, test = item.nodeid.partition("::")[0], item.nodeid.partition("[")[0]
+        known = (EXCEPTIONS.get(name) for name in (item.nodeid, test, file))
+        reason = next((r for r in known if r is not None), None)
         if reason is not None:
             item.add_marker(pytest.mark.skip(reason=reason))

@@ -108,7 +108,7 @@ FLOORS = {
         "buffers contractions elementwise fft nans packing predicates queries scalars sharing"
         " sorting vectorizing",
         "arranging attributes averages choosing calculus concrete_methods diagonals editing grids"
-        " linalg methods namespace operator_methods sets"
+        " linalg methods namespace operator_methods public sets"
         " ufunc_objects windows",
         "histograms padding polynomials",
         "segments",

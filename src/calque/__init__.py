@@ -197,7 +197,9 @@ __getattr__, __dir__ = _lazy.facade(__name__, __file__)
 _backends.register("native", _lazy.function("calque.native.backend", "compile"), default=True)
 _backends.register_symbolic("native", _lazy.function("calque.native.symbolic", "compile"))
 _evaluator.install(_lazy.function("calque.native.eager.execution", "evaluate"))
-_backends.register("xla_cpu", _lazy.function("calque.xla.engine", "compile_on_cpu"))
+_backends.register(
+    "xla_cpu", _lazy.function("calque.xla.engine", "compile_on_cpu"), reads_places=True
+)
 _backends.register_devices("xla_cpu", _lazy.function("calque.xla.engine", "cpu_devices"))
 _stablehlo_text.install(_lazy.function("calque.xla.stages", "text"))
 _stablehlo_module.install(_lazy.function("calque.xla.stages", "compiler_ir"))

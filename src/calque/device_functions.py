@@ -26,7 +26,7 @@ def devices(backend: str | None = None) -> list[Device]:
     [CpuDevice(id=0)]"""
     if backend not in (None, "cpu"):
         return list(backends.known.devices_of(backend))
-    return list(all_devices())
+    return list(backends.known.default_devices() if backend is None else all_devices())
 
 
 def local_devices(

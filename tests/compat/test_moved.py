@@ -6,7 +6,7 @@ import warnings
 import pytest
 
 from calque.compat import moved
-from tests.compat.test_switch import served
+from tests.compat.shared import served
 
 
 def test_every_name_is_there():

@@ -10,8 +10,7 @@ import pytest
 import calque
 import calque.numpy as jnp
 from calque.compat import private
-from calque.compat.private import ad_util, compiler, core, dispatch, traceback_util, tree_util, util
-from calque.core.source import excluded_files
+from calque.compat.private import ad_util, core, dispatch, util
 
 MODULES = [m.name for m in pkgutil.walk_packages(private.__path__, "calque.compat.private.")]
 
@@ -35,57 +34,6 @@ def test_trace_state_clean():
     calque.grad(f)(1.0)
     calque.vmap(f)(jnp.ones(2))
     assert seen == [True, False, False, False] and core.trace_state_clean()
-
-
-def test_registry_of_containers():
-    class Plain:
-        pass
-
-    @calque.tree_util.register_pytree_node_class
-    class Node:
-        def tree_flatten(self):
-            return (), None
-
-        @classmethod
-        def tree_unflatten(cls, aux, children):
-            return cls()
-
-    registry = tree_util._registry
-    assert list in registry and dict in registry and type(None) in registry and Node in registry
-    assert Plain not in registry and int not in registry
-    assert tree_util.flatten_one_level((1, [2, 3])) == ([1, [2, 3]], None)
-
-
-def test_excluded_files(tmp_path):
-    """The user's line is looked for beyond the files of a library that asks for it."""
-    library = tmp_path / "library.py"
-    library.write_text("def call(f, *args):\n    return f(*args)\n")
-    spec = importlib.util.spec_from_file_location("library", library)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-
-    def place():
-        jaxpr = calque.make_jaxpr(lambda x: module.call(jnp.sin, x))(1.0)
-        return jaxpr.jaxpr.eqns[0].source.file
-
-    assert place() == str(library)
-    traceback_util.register_exclusion(str(library))
-    try:
-        assert place() == __file__
-    finally:
-        excluded_files.remove(str(library))
-
-
-def test_compilations_can_be_forbidden(monkeypatch):
-    def forbid(backend, *args):
-        raise RuntimeError(f"no compilation for {backend.platform}")
-
-    f = calque.jit(lambda x: x * 3 + 1)
-    monkeypatch.setattr(compiler, "backend_compile_and_load", forbid)
-    with pytest.raises(RuntimeError, match="no compilation for cpu"):
-        f(jnp.ones(3))
-    monkeypatch.undo()
-    assert f(jnp.ones(3)).tolist() == [4, 4, 4]
 
 
 def test_primitives_run():

@@ -1,35 +1,9 @@
 """`import jax` served by calque: in processes of their own, because the switch stays on."""
 
-import importlib.util
-import os
-import pathlib
-import subprocess
-import sys
-
 import pytest
 
-import calque
 from calque.compat import switch
-
-SOURCE = str(pathlib.Path(calque.__file__).parent.parent)
-
-
-def run(*arguments: str, code: int = 0, **environment: str) -> str:
-    """What a Python process prints; it must end with this status."""
-    inherited = {k: v for k, v in os.environ.items() if k not in (switch.VARIABLE, "PYTHONPATH")}
-    out = subprocess.run(
-        [sys.executable, *arguments],
-        env={**inherited, "PYTHONPATH": SOURCE, **environment},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert out.returncode == code, out.stdout + out.stderr
-    return (out.stdout + out.stderr).strip()
-
-
-def served(code: str) -> str:
-    return run("-c", "import calque; calque.as_jax()\n" + code)
+from tests.compat.shared import SOURCE, run, served
 
 
 def test_modules_are_the_same_objects():
@@ -49,6 +23,28 @@ print(isinstance(jnp.ones(2), jax.Array), jnp.__spec__.name, jnp.__name__)
         "True True True True",
         "True True",
         "True calque.numpy calque.numpy",
+    ]
+
+
+def test_modules_that_stand_elsewhere_inside_of_jax():
+    code = """
+import jax, jax._src.lax.lax, jax._src.interpreters.batching
+import jax._src.lax.slicing as slicing
+from jax._src import interpreters, lax as private
+from jax._src.lax import lax, control_flow, parallel
+from jax._src.interpreters import ad, mlir
+from jax._src.interpreters.partial_eval import dce_jaxpr
+import calque.lax, calque.interpreters.ad
+print({m is calque.lax for m in (slicing, lax, control_flow, parallel, private.slicing)})
+print(ad is calque.interpreters.ad is jax.interpreters.ad, interpreters is jax.interpreters)
+print(lax.__name__, hasattr(calque.lax, "lax"), jax._src.lax.lax.sin_p is jax.lax.sin_p)
+print(sorted(n for n in dir(private) if not n.startswith("_")))
+"""
+    assert served(code).split("\n") == [
+        "{True}",
+        "True True",
+        "calque.lax False True",
+        "['control_flow', 'lax', 'parallel', 'slicing']",
     ]
 
 
@@ -116,39 +112,6 @@ except RuntimeError as e:
     assert "jax (the real one) is imported already" in message and "python -m calque" in message
 
 
-def test_a_script_with_arguments(tmp_path):
-    script = tmp_path / "program.py"
-    (tmp_path / "beside.py").write_text("VALUE = 3")
-    script.write_text(
-        "import sys, jax, beside\nprint(__name__, sys.argv[1:], jax.numpy.ones(2).tolist(),"
-        " beside.VALUE, sys.argv[0] == __file__)\nsys.exit(7)"
-    )
-    out = run("-m", "calque", str(script), "-a", "b", code=7)
-    assert out == "__main__ ['-a', 'b'] [1.0, 1.0] 3 True"
-
-
-def test_a_module_and_code(tmp_path):
-    (tmp_path / "tool.py").write_text("import sys, jax\nprint(jax.__name__, sys.argv[1:])")
-    python = {"PYTHONPATH": f"{SOURCE}{os.pathsep}{tmp_path}"}
-    assert run("-m", "calque", "-m", "tool", "x", **python) == "calque ['x']"
-    code = "import jax, sys; print(jax.__name__, sys.argv)"
-    assert run("-m", "calque", "-c", code, "y") == "calque ['-c', 'y']"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "status", "text"),
-    [
-        ((), 2, "usage"),
-        (("--help",), 0, "usage"),
-        (("-m",), 2, "needs an argument"),
-        (("--nonsense",), 2, "unknown option --nonsense"),
-        (("no_such_file.py",), 2, "no file 'no_such_file.py'"),
-    ],
-)
-def test_calls_that_are_not_complete(arguments, status, text):
-    assert text in run("-m", "calque", *arguments, code=status)
-
-
 def test_child_processes_inherit_the_switch(tmp_path):
     code = """
 import subprocess, sys, multiprocessing
@@ -172,20 +135,15 @@ print(subprocess.run([sys.executable, "-c", "import jax; print(jax.__name__)"],
     assert run("-c", code, PYTHONPATH="") == "calque"
 
 
-def test_the_pytest_plugin(tmp_path):
-    (tmp_path / "conftest.py").write_text("import jax\nassert jax.__name__ == 'calque'")
-    (tmp_path / "test_one.py").write_text("def test_one():\n    import jax\n    jax.numpy.ones(2)")
-    options = ("-p", "no:cacheprovider", "-q", "--rootdir", str(tmp_path), str(tmp_path))
-    plugin = ("-m", "pytest", "-p", "calque.compat.pytest_plugin")
-    assert "1 passed" in run(*plugin, "--calque-as-jax", *options)
-    assert "1 passed" in run(*plugin, *options, CALQUE_AS_JAX="1")
-
-
 @pytest.mark.parametrize(
     ("name", "place"),
     [
         ("jax", "calque"),
         ("jax._src.core", "calque.compat.private.core"),
+        ("jax._src.interpreters", "calque.interpreters"),
+        ("jax._src.interpreters.ad", "calque.interpreters.ad"),
+        ("jax._src.lax", "calque.compat.private.lax"),
+        ("jax._src.lax.slicing", "calque.lax"),
         ("jax.lib", "calque.compat.lib"),
         ("jaxlib.version", "calque.compat.jaxlib.version"),
         ("jax.experimental.sparse", "calque.experimental.sparse"),
@@ -207,20 +165,3 @@ print(jax.config.jax_enable_x64, jax.config.jax_numpy_rank_promotion, jax.config
     assert run("-c", program, **ours) == "False raise False"  # calque's own go before
     unserved = "import calque; print(calque.config.enable_x64)"
     assert run("-c", unserved, **said) == "False"
-
-
-@pytest.mark.skipif(importlib.util.find_spec("absl") is None, reason="absl is not installed")
-def test_flags_of_absl():
-    code = """
-import calque; calque.as_jax()
-import sys, jax
-assert "absl" not in sys.modules
-sys.argv = ["program", "--jax_enable_x64", "--jax_num_cpu_devices=2", "mine", "--", "--jax_no"]
-jax.config.parse_flags_with_absl()
-print(jax.config.jax_enable_x64, jax.config.jax_debug_nans, jax.device_count())
-from absl import app
-sys.argv = ["program", "--jax_debug_nans", "--nojax_enable_x64", "mine"]
-jax.config.config_with_absl()  # once more changes nothing
-app.run(lambda left: print(left, jax.config.jax_debug_nans, jax.config.jax_enable_x64))
-"""
-    assert run("-c", code).splitlines() == ["True False 2", "['program', 'mine'] True False"]

@@ -11,6 +11,7 @@ from calque.core import reference
 from calque.core.arrays import from_numpy
 from calque.core.avals import ShapedArray, nbytes
 from calque.core.config import config
+from calque.core.devices import all_devices
 from calque.core.dims import hint_of
 from calque.core.jaxprs import ClosedJaxpr, Eqn, found_symbols, subjaxprs, without_places
 from calque.core.symbols import Symbols
@@ -70,12 +71,18 @@ class Backends:
     def __init__(self) -> None:
         self.compilers: dict[str, Compiler] = {}
         self.symbolic: dict[str, SymbolicCompiler] = {}  # of programs with free sizes
+        self.reading_places: set[str] = set()  # those that are told where values are
         self.default = ""
         self.devices: dict[str, Callable[[], Sequence[Any]]] = {}  # by platform, of other engines
 
-    def register(self, name: str, compiler: Compiler, default: bool = False) -> None:
-        """From now on there is such a backend."""
+    def register(
+        self, name: str, compiler: Compiler, default: bool = False, reads_places: bool = False
+    ) -> None:
+        """From now on there is such a backend; with `reads_places` it takes programs with all that
+        they say of where values are, on several devices."""
         self.compilers[name] = compiler
+        if reads_places:
+            self.reading_places.add(name)
         if default:
             self.default = name
 
@@ -111,6 +118,14 @@ class Backends:
             )
         return found()
 
+    def default_devices(self) -> Sequence[Any]:
+        """The devices that programs run on when nothing else is asked for: those of the chosen
+        platform."""
+        if not config.platforms:
+            return all_devices()
+        name = self.chosen
+        return all_devices() if name == self.default else self.devices_of(name)
+
     def register_symbolic(self, name: str, compiler: SymbolicCompiler) -> None:
         """The backend can compile programs with free sizes."""
         self.symbolic[name] = compiler
@@ -140,7 +155,8 @@ def compile_program(
 ) -> Executable:
     _before_compiling.tell()
     name = backend or known.chosen
-    closed = without_places(closed)
+    if name not in known.reading_places:
+        closed = without_places(closed)
     symbols = found_symbols(closed.jaxpr)
     if symbols is not None and name in known.symbolic:
         found: Executable = known.symbolic[name](closed, options, symbols)

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from calque.core.devices import all_devices
+from calque.core.backends import known
 from calque.machine.state import process
 from calque.transforms.devices.mesh import grid_of
 
@@ -28,7 +28,7 @@ def create_device_mesh(
     >>> from calque.experimental import mesh_utils
     >>> mesh_utils.create_device_mesh((1, 1))
     array([[CpuDevice(id=0)]], dtype=object)"""
-    chosen = list(all_devices() if devices is None else devices)
+    chosen = list(known.default_devices() if devices is None else devices)
     if len(chosen) != math.prod(mesh_shape):
         raise ValueError(
             f"Number of devices {len(chosen)} must equal the product of mesh_shape"

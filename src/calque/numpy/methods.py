@@ -17,7 +17,7 @@ from calque.core.lazy import LazyModule
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
-from calque.machine.state import Value, process
+from calque.machine.state import ProcessValue, process
 from calque.numpy import contractions, moving, reductions, shaping, sorting, ufuncs
 from calque.numpy.attributes import ATTRIBUTES
 from calque.numpy.calls.cached import cached, with_call_path
@@ -27,6 +27,7 @@ from calque.numpy.concrete_methods import CONCRETE
 from calque.numpy.indexing import gathering as indexing
 from calque.numpy.operator_methods import operators
 from calque.numpy.promotion import convert, is_arraylike
+from calque.numpy.public import complex_parts, folds
 from calque.numpy.traced_methods import TRACED
 from calque.transforms.devices.sharding_arrays import device_put
 
@@ -347,7 +348,7 @@ def _delitem(self: Any, index: Any) -> None:
 # ---------------------------------------------------------------- protocols
 
 
-_namespace: Final[Value[Any]] = process.value("module of array functions", None)
+_namespace: Final[ProcessValue[Any]] = process.value("module of array functions", None)
 
 
 def set_namespace(module: Any) -> None:
@@ -375,17 +376,17 @@ def _array_namespace(self: Any, *, api_version: str | None = None) -> Any:
 
 
 _from: Final = {
-    "sum": reductions.sum, "prod": reductions.prod, "max": reductions.max, "min": reductions.min,
+    "sum": folds.sum, "prod": folds.prod, "max": folds.max, "min": folds.min,
     "mean": reductions.mean,
-    "var": reductions.var, "std": reductions.std, "all": reductions.all, "any": reductions.any,
-    "argmax": reductions.argmax,
-    "argmin": reductions.argmin, "cumsum": reductions.cumsum, "cumprod": reductions.cumprod,
+    "var": reductions.var, "std": reductions.std, "all": folds.all, "any": folds.any,
+    "argmax": folds.argmax,
+    "argmin": folds.argmin, "cumsum": folds.cumsum, "cumprod": folds.cumprod,
     "ptp": reductions.ptp,
     "dot": contractions.dot, "trace": contractions.trace, "diagonal": contractions.diagonal,
     "swapaxes": shaping.swapaxes,
     "squeeze": shaping.squeeze, "ravel": shaping.ravel, "flatten": shaping.ravel,
     "repeat": moving.repeat, "clip": shaping.clip,
-    "round": sorting.round, "conj": ufuncs.conjugate, "conjugate": ufuncs.conjugate,
+    "round": sorting.round, "conj": complex_parts.conjugate, "conjugate": complex_parts.conjugate,
     "take": sorting.take,
     "argsort": sorting.argsort, "sort": sorting.sort, "searchsorted": sorting.searchsorted,
 }  # fmt: skip

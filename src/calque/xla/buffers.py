@@ -16,6 +16,7 @@ from calque.core.arrays import share
 from calque.machine.caches import Table, Tables
 from calque.machine.call.arrays import set_owner
 from calque.transforms.devices.sharding import NamedSharding, Sharding, positions
+from calque.transforms.devices.specs import names_in
 from calque.xla import jaxlib
 from calque.xla.lower.programs import host_data
 from calque.xla.text.types import type_of
@@ -66,7 +67,8 @@ def sharding_for(sharding: Sharding | None, devices: Sequence[Any], ndim: int) -
     """The sharding of jaxlib for arrays of this rank that have this one, over the devices of a
     program. None: every device has the whole."""
     named = sharding if isinstance(sharding, NamedSharding) and len(devices) > 1 else None
-    key = (named and (named.mesh, named.spec), tuple(devices), ndim)
+    split = named and tuple(map(names_in, named.spec.padded(ndim)))
+    key = (named and (named.mesh, split), tuple(devices), ndim)
     found = _SHARDINGS.find(key)
     if found is None:
         found = _SHARDINGS[key] = _sharding(named, devices, ndim)
@@ -81,11 +83,6 @@ def _sharding(named: NamedSharding | None, devices: Sequence[Any], ndim: int) ->
     if named is None:
         tiles = np.arange(len(devices)).reshape((1,) * ndim + (-1,))
         return jaxlib.tiled(xla, tiles, [Part((0,) * ndim, (1,) * ndim) for _ in mine])
-    if named.spec.unreduced:
-        raise NotImplementedError(
-            f"XLA's programs take no arrays that are still to be added up, as {named} says: reshard"
-            " them first"
-        )
     counts, places = named.counts(ndim), positions(named, ndim)
     holders: dict[tuple[int, ...], list[int]] = {}
     for k, where in enumerate(places):

@@ -11,10 +11,12 @@ from typing import Any
 from calque.core.arrays import ArrayImpl, delete_array, to_array
 from calque.core.avals import ShapedArray, nbytes
 from calque.core.backends import MemoryStats, Options
-from calque.core.jaxprs import ClosedJaxpr
+from calque.core.jaxprs import ClosedJaxpr, without_places
 from calque.machine.call.arrays import arrivals, pending_arrays
 from calque.machine.call.functions import PythonProgram
 from calque.machine.once import once
+from calque.transforms.devices.sharding import NamedSharding
+from calque.transforms.devices.type_constraints import stated
 from calque.xla import jaxlib
 from calque.xla.buffers import Place, arrive, sharding_for
 from calque.xla.devices import cpu_client, cpu_devices
@@ -38,13 +40,17 @@ class Executable:
     program: Any = None  # there is no machine code of ours: see `served`
 
     def __init__(self, closed: ClosedJaxpr, options: Options) -> None:
-        self.closed, self.options = closed, options
-        self.in_avals: Sequence[ShapedArray] = closed.in_avals
-        self.out_avals: Sequence[ShapedArray] = closed.out_avals
-        prepared()
         where = options.places
+        several = where is not None and len(where.devices) > 1
+        closed = stated(closed) if several else without_places(closed)
+        self.closed, self.options = closed, options
+        self.in_avals: Sequence[ShapedArray] = [a.without_place() for a in closed.in_avals]
+        self.out_avals: Sequence[ShapedArray] = [a.without_place() for a in closed.out_avals]
+        prepared()
         devices = cpu_devices()[:1] if where is None else where.devices
         ins = where.ins if where is not None and where.ins else [None] * len(self.in_avals)
+        if several:
+            ins = [own or asked for own, asked in zip(ins, asked_for(closed), strict=True)]
         outs = where.outs if where is not None and where.outs else [None] * len(self.out_avals)
         request = Request(
             name=options.name,
@@ -157,6 +163,16 @@ class Executable:
             int(m.alias_size_in_bytes),
             int(m.generated_code_size_in_bytes),
         )
+
+
+def asked_for(closed: ClosedJaxpr) -> list[Any]:
+    """Where the program wants its arguments: what it says of them first, as `in_shardings` do."""
+    said: dict[Any, Any] = {}
+    for e in closed.eqns:
+        if e.primitive.name == "sharding_constraint":
+            said.setdefault(e.invars[0], e.params["sharding"])
+    found = [said.get(v) for v in closed.jaxpr.invars]
+    return [s if isinstance(s, NamedSharding) else None for s in found]
 
 
 def result_of(aval: ShapedArray, sharding: Any, devices: Sequence[Any]) -> jaxlib.Result:

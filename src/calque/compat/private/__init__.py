@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from calque.core import lazy as _lazy
 
 if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
+    from calque import interpreters
     from calque.compat.private import (
         ad_util,
         api_util,
@@ -24,7 +25,6 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
         effects,
         errors,
         flatten_util,
-        interpreters,
         lax,
         linear_util,
         mesh,

@@ -13,9 +13,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from calque.core.devices import Device, all_devices
+from calque.core.backends import known
+from calque.core.devices import Device
 from calque.machine.caches import Table
-from calque.machine.state import PerThread, Value, process
+from calque.machine.state import PerThread, ProcessValue, process
 
 
 class AxisType(enum.Enum):
@@ -370,7 +371,7 @@ def make_mesh(
     Mesh('data': 1, axis_types=(Explicit,))"""
     shape = tuple(map(int, axis_shapes))
     names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
-    chosen = list(all_devices() if devices is None else devices)
+    chosen = list(known.default_devices() if devices is None else devices)
     n = math.prod(shape)
     if len(chosen) < n:
         raise ValueError(
@@ -405,7 +406,7 @@ class _Current(PerThread, name="current meshes"):
 
 
 _current = _Current()
-_globally: Final[Value[Mesh]] = process.value("mesh", EMPTY)
+_globally: Final[ProcessValue[Mesh]] = process.value("mesh", EMPTY)
 
 
 @contextlib.contextmanager

@@ -14,7 +14,10 @@ from typing import Any, Final
 import numpy as np
 
 from calque.core import lazy
+from calque.core.backends import known
+from calque.core.config import config
 from calque.core.devices import DEFAULT_DEVICE, Device
+from calque.machine.caches import memo
 from calque.transforms.devices.mesh import EMPTY, AbstractMesh, Mesh
 from calque.transforms.devices.specs import (
     UNCONSTRAINED,
@@ -477,6 +480,16 @@ def make_single_device_sharding(
 
 
 DEFAULT = SingleDeviceSharding(DEFAULT_DEVICE)
+
+
+@memo("shardings of default devices", 64)
+def _on_device(device: Device) -> SingleDeviceSharding:
+    return SingleDeviceSharding(device)
+
+
+def default_sharding() -> Sharding:
+    """Where arrays are that were placed nowhere: on the first device of the chosen platform."""
+    return _on_device(known.default_devices()[0]) if config.platforms else DEFAULT
 
 
 def resolved(sharding: Any, what: str, mesh: Mesh) -> Sharding:

@@ -37,11 +37,11 @@ from calque.transforms.devices.mesh import (
     over_devices,
 )
 from calque.transforms.devices.sharding import (
-    DEFAULT,
     Index,
     NamedSharding,
     Sharding,
     SingleDeviceSharding,
+    default_sharding,
     resolved,
 )
 from calque.transforms.devices.specs import PartitionSpec, names_of_spec
@@ -159,7 +159,7 @@ def sharding_of(x: Any) -> Sharding:
         return found
     mesh = mesh_that_is_set()
     if mesh.empty:
-        return DEFAULT
+        return default_sharding()
     entries = [None] * x.aval.ndim if mesh.explicit_axes else []
     return NamedSharding(mesh, PartitionSpec(*entries))
 

@@ -12,7 +12,8 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 from calque.core import pytrees
-from calque.core.devices import Device, all_devices
+from calque.core.backends import known
+from calque.core.devices import Device
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.tracebacks import boundary
@@ -106,7 +107,7 @@ class _Mapped:
             out_axes,
             axis_size,
         )
-        self.devices = list(all_devices() if devices is None else devices)
+        self.devices = list(known.default_devices() if devices is None else devices)
         self.__name__ = name_of(fun)
         _check_axes("in_axes", self.in_axes)
         _check_axes("out_axes", out_axes)

@@ -18,14 +18,14 @@ from calque.core.jaxprs import ClosedJaxpr
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.transforms.devices.layouts import row_major
-from calque.transforms.devices.sharding import DEFAULT, Sharding
+from calque.transforms.devices.sharding import Sharding, default_sharding
 from calque.transforms.devices.sharding_constraint import flat_shardings
 from calque.transforms.devices.sharding_propagation import shardings_of_results
 from calque.transforms.functions.shapes import struct
 from calque.transforms.jit.arguments import CallArguments
 from calque.transforms.jit.compiler_options import check_options
 from calque.transforms.jit.function import function_of
-from calque.transforms.jit.traced import Traced as Program
+from calque.transforms.jit.traced import TracedFunction as Program
 from calque.transforms.primitives.flow import type_text
 
 
@@ -258,7 +258,7 @@ class Compiled(Stage):
     @property
     def input_shardings(self) -> tuple[Any, dict[str, Any]]:
         """Where the arguments are, as (positional, by name)."""
-        where = [DEFAULT if s is None else s for s in self._placements]
+        where = [default_sharding() if s is None else s for s in self._placements]
         args, kwargs = pytrees.unflatten(self.in_tree, where)
         return args, kwargs
 
@@ -268,7 +268,7 @@ class Compiled(Stage):
         found = shardings_of_results(
             self._program.closed, tuple(self._placements), self._program.name
         )
-        where = [DEFAULT if s is None else s for s in found]
+        where = [default_sharding() if s is None else s for s in found]
         return pytrees.unflatten(self.out_tree, where)
 
     @property

@@ -303,9 +303,7 @@ def _identity(b: Builder, out: Tensor, x: Value, **_: Any) -> Value:
 
 
 RULES.update(
-    dict.fromkeys(
-        ("consume", "copy", "name", "pbroadcast", "pvary", "stage", "stop_gradient"), _identity
-    )
+    dict.fromkeys(("consume", "copy", "name", "pvary", "stage", "stop_gradient"), _identity)
 )
 
 _Barrier = Callable[..., Any]

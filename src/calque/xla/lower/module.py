@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from calque.core.jaxprs import ClosedJaxpr, Jaxpr, Var
+from calque.transforms.devices.sharding import NamedSharding
 from calque.xla.lower.control import symbol
-from calque.xla.lower.placing import sharding_attribute
+from calque.xla.lower.placing import mesh_name, sharding_attribute
 from calque.xla.lower.programs import constant_of, lower_program
 from calque.xla.lower.rules import Builder, State
 from calque.xla.lower.table import MODULES
@@ -88,6 +89,9 @@ def lower_module(closed: ClosedJaxpr, request: Request) -> LoweredModule:
     module = Module(symbol(f"jit_{request.name}").rstrip("_"))
     state = State(module, request.platform)
     state.partitions_asked = request.partitions
+    for s in (*request.in_shardings, *request.out_shardings):
+        if request.partitions > 1 and isinstance(s, NamedSharding):
+            mesh_name(state, s.mesh)
     state.unique_name("main")
     hoisted = [c for c in closed.consts if request.constants_as_arguments and is_large(c)]
     args = [Value(ins[i]) for i in kept]

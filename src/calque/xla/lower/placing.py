@@ -28,9 +28,12 @@ def mesh_name(state: State, mesh: Any) -> str:
     return name
 
 
-def dimensions(sharding: NamedSharding, ndim: int) -> str:
-    """[{"x"}, {}]: the mesh axes that each dimension is split over; {?} where that is left open."""
+def dimensions(sharding: NamedSharding, ndim: int, is_compiled: bool = False) -> str:
+    """[{"x"}, {}]: the mesh axes that each dimension is split over; {?} where that is left open.
+    What is still to be added up is a whole for what is compiled: all devices have the sum."""
     spec = sharding.spec
+    if is_compiled:
+        return f"[{', '.join(map(_dimension, spec.padded(ndim)))}]"
     unreduced = ", ".join(f'"{n}"' for n in sharding.mesh.axis_names if n in spec.unreduced)
     rest = f", unreduced={{{unreduced}}}" if unreduced else ""
     return f"[{', '.join(map(_dimension, spec.padded(ndim)))}]{rest}"
@@ -43,12 +46,15 @@ def _dimension(entry: Any) -> str:
 
 
 def sharding_attribute(state: State, sharding: Any, tensor: Tensor) -> str:
-    """The attribute of an argument or a result of the program that lives so; nothing where a
-    sharding names no mesh: then every device has the whole."""
-    if not isinstance(sharding, NamedSharding):
+    """The attribute of an argument or a result of the program that lives so. Of one that says
+    nothing every device has the whole, which has to be said: Shardy would choose itself."""
+    if isinstance(sharding, NamedSharding):
+        name, split = mesh_name(state, sharding.mesh), dimensions(sharding, tensor.ndim, True)
+    elif state.meshes:
+        name, split = next(iter(state.meshes.values())), f"[{', '.join(['{}'] * tensor.ndim)}]"
+    else:
         return ""
-    name = mesh_name(state, sharding.mesh)
-    return f"sdy.sharding = #sdy.sharding<@{name}, {dimensions(sharding, tensor.ndim)}>"
+    return f"sdy.sharding = #sdy.sharding<@{name}, {split}>"
 
 
 @rule("sharding_constraint")
@@ -61,5 +67,6 @@ def sharding_constraint(b: Builder, out: Tensor, x: Value, *, sharding: Any, **_
             f"XLA is told of shardings by a mesh: use a NamedSharding, not {sharding}"
         )
     name = mesh_name(b.state, sharding.mesh)
-    where = f" <@{name}, {dimensions(sharding, out.ndim)}> : {out}"
+    is_compiled = b.state.partitions_asked > 1
+    where = f" <@{name}, {dimensions(sharding, out.ndim, is_compiled)}> : {out}"
     return b.one(out, "sdy.sharding_constraint ", x, where)  # type: ignore[no-any-return]

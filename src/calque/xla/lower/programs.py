@@ -121,7 +121,7 @@ def ordered_inside(jaxpr: Jaxpr) -> bool:
 def function_of(b: Builder, name: str, closed: ClosedJaxpr) -> Function:
     """The private function of the module that is this program, which is written when it is asked
     for first."""
-    key = (id(closed.jaxpr), name)
+    key = (id(closed.jaxpr), name, b.state.manual)
     function = b.state.functions.get(key)
     if function is None:
         b.state.kept.append(closed)

@@ -9,6 +9,7 @@ from typing import Any, Final
 from calque.core.jaxprs import Eqn
 from calque.xla.lower import (
     callbacks,
+    collectives,
     control,
     elementwise,
     fourier,
@@ -27,6 +28,7 @@ from calque.xla.text.tree import Value
 
 MODULES: Final = (
     callbacks,
+    collectives,
     control,
     elementwise,
     fourier,
@@ -40,7 +42,7 @@ MODULES: Final = (
     sorting,
     windows,
 )
-_ONE_DEVICE: Final = "programs over many devices have no form on XLA yet"
+_ALONE: Final = "it has a meaning inside shard_map alone, where the program is one of the whole"
 _FIXED: Final = (
     "XLA has fixed sizes only, and this size is found while the program runs: give the function"
     " that finds it `size=`"
@@ -48,32 +50,7 @@ _FIXED: Final = (
 # Primitives that no program on XLA can have, and why.
 REFUSED: Final = {
     **dict.fromkeys(("let_size", "places"), _FIXED),
-    **dict.fromkeys(
-        (
-            "all_gather",
-            "all_to_all",
-            "axis_index",
-            "pmax",
-            "pmin",
-            "ppermute",
-            "psum",
-            "psum_invariant",
-            "psum_like",
-            "preduced",
-            "pvary_like",
-            "reduced_vary_cast",
-            "unreduced_psum",
-            "unreduced_reduce_scatter",
-            "vary_unreduced_cast",
-            "all_gather_invariant",
-            "all_gather_reduced",
-            "ragged_all_to_all",
-            "reduce_scatter",
-            "shard_map",
-            "variance_of",
-        ),
-        _ONE_DEVICE,
-    ),
+    **dict.fromkeys(("psum_like", "pvary_like", "ragged_all_to_all", "variance_of"), _ALONE),
 }
 # Primitives that neither XLA nor jaxlib has an operation for: their meaning runs on the host, as a
 # callback of the program.

@@ -5,6 +5,9 @@ from typing import TYPE_CHECKING
 from calque.core import lazy as _lazy
 
 if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
-    from calque.compat.private.lax import control_flow, lax, parallel, slicing
+    from calque import lax as control_flow
+    from calque import lax as lax
+    from calque import lax as parallel
+    from calque import lax as slicing
 
 __getattr__, __dir__ = _lazy.facade(__name__, __file__)

@@ -1,0 +1,106 @@
+"""Backends by name, the reference backend, and rough counts of work."""
+
+import numpy as np
+import pytest
+
+import calque
+import calque.numpy as jnp
+from calque import lax
+from calque.core import backends
+from calque.core.backends import Backends, Options, ReferenceExecutable, compile_program, flops
+from calque.core.config import config
+
+
+@pytest.fixture
+def own(monkeypatch):
+    found = Backends()
+    monkeypatch.setattr(backends, "known", found)
+    return found
+
+
+def noted(log, name):
+    return lambda closed, options: log.append((name, options.name)) or name
+
+
+def test_the_chosen_one_compiles(own):
+    log = []
+    own.register("first", noted(log, "first"), default=True)
+    own.register("second", noted(log, "second"))
+    closed = calque.make_jaxpr(jnp.sin)(1.0)
+    assert compile_program(closed, Options("f")) == "first"
+    assert compile_program(closed, Options("g"), "second") == "second"
+    assert log == [("first", "f"), ("second", "g")]
+    with pytest.raises(RuntimeError, match="Unknown backend 'third'; the backends are first, sec"):
+        compile_program(closed, Options(), "third")
+
+
+def test_platforms_are_chosen_in_order(own):
+    own.register("native", print, default=True)
+    own.register_devices("other", lambda: ["d0", "d1"])
+    for platforms, want in (
+        ("", "native"),
+        ("cpu", "native"),
+        ("other,cpu", "other"),
+        ("missing, other", "other"),
+    ):
+        with config.override("platforms", platforms):
+            assert own.chosen == want
+    with (
+        config.override("platforms", "tpu,gpu"),
+        pytest.raises(RuntimeError, match="initialize backend 'tpu': the platforms are cpu, o"),
+    ):
+        _ = own.chosen
+    assert own.devices_of("other") == ["d0", "d1"]
+    with pytest.raises(RuntimeError, match="Unknown backend tpu"):
+        own.devices_of("tpu")
+
+
+def test_programs_that_find_sizes_go_to_who_can(own):
+    own.register("native", lambda c, o: "fixed", default=True)
+    own.register_symbolic("native", lambda c, o, symbols: ("found", len(symbols.sizes()) >= 0))
+    plain = calque.make_jaxpr(jnp.sin)(1.0)
+    finding = calque.make_jaxpr(lambda x: x[x > 0])(jnp.ones(3))
+    assert compile_program(plain, Options()) == "fixed"
+    assert compile_program(finding, Options()) == ("found", True)
+    assert backends.has_symbolic()
+
+
+def test_who_asks_before_compiling_may_forbid_it(monkeypatch):
+    def forbid():
+        raise RuntimeError("not now")
+
+    closed = calque.make_jaxpr(jnp.sin)(1.0)
+    listeners = backends._before_compiling
+    monkeypatch.setattr(backends, "_before_compiling", type(listeners)("a test's own"))
+    backends.before_compiling(forbid)
+    with pytest.raises(RuntimeError, match="not now"):
+        compile_program(closed, Options(), "reference")
+
+
+def test_the_reference_runs_meanings():
+    closed = calque.make_jaxpr(lambda x, y: (x @ y, 2.0, jnp.sin(x)))(np.ones((2, 3)), np.ones(3))
+    e = ReferenceExecutable(closed, Options())
+    x, y = np.arange(6, dtype=np.float32).reshape(2, 3), np.float32([1, 0, 2])
+    a, b, c = e.call([x, y])
+    np.testing.assert_array_equal(a, x @ y)
+    np.testing.assert_allclose(c, np.sin(x), rtol=1e-6)
+    assert float(b) == 2 and b.weak_type and e.as_text() == e.as_text("jaxpr") == str(closed)
+    with pytest.raises(ValueError, match="no stage 'loops'"):
+        e.as_text("loops")
+    memory = e.memory_analysis()
+    assert (memory.argument_size_in_bytes, memory.output_size_in_bytes) == (36, 8 + 4 + 24)
+    assert e.cost_analysis() == {"flops": 12.0 + 6.0, "bytes accessed": 72.0}
+
+
+@pytest.mark.parametrize(
+    "f, args, want",
+    [
+        (lambda a, b: a @ b, (np.ones((2, 3)), np.ones((3, 5))), 2 * 10 * 3),
+        (lambda a: a.sum(), (np.ones((4, 5)),), 20),
+        (lambda a: a + 1, (np.ones(7),), 7),
+        (lambda a: lax.scan(lambda c, x: (c * x, None), np.float32(1), a), (np.ones(9),), 9),
+        (lambda a: calque.jit(lambda v: v * 2)(a), (np.ones(7),), 7),
+    ],
+)
+def test_operations_are_counted(f, args, want):
+    assert flops(calque.make_jaxpr(f)(*args).eqns) == want
