@@ -148,9 +148,6 @@ callpath.Jitted.clear_cache = clear_cache
 callpath.Jitted.__signature__ = property(lazy.function("calque.transforms.jit.stages", "signature"))
 
 
-# as of plain functions: a copy is the function itself, and a pickle holds its name
-
-
 def _reduced(jitted: Any) -> Any:
     """How a jitted function is pickled: by its name where that leads to it, else by the function
     that it runs."""
@@ -160,17 +157,18 @@ def _reduced(jitted: Any) -> Any:
     if place is jitted or not hasattr(jitted, "_function"):
         return jitted.__qualname__
     function = function_of(jitted)
-    return _restored, (function.fun, [getattr(function.options, n) for n in Options.__slots__])
+    return _restored, (function.fun, [getattr(function.options, n) for n in JitOptions.__slots__])
 
 
 def _restored(fun: Callable[..., Any], values: Sequence[Any]) -> Any:
-    options = Options.__new__(Options)
-    for name, value in zip(Options.__slots__, values, strict=True):
+    options = JitOptions.__new__(JitOptions)
+    for name, value in zip(JitOptions.__slots__, values, strict=True):
         setattr(options, name, value)
     return wrapped(fun, options)
 
 
 copyreg.pickle(callpath.Jitted, _reduced)
+# as of plain functions, a copy is the function itself
 callpath.Jitted.__copy__ = lambda self: self
 callpath.Jitted.__deepcopy__ = lambda self, memo: self
 
