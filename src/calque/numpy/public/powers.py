@@ -172,7 +172,7 @@ def sqrt(x: ArrayLike, /) -> Array:
 
 @written(_ufuncs.cbrt)
 def cbrt(x: ArrayLike, /) -> Array:
-    """The cube root, which negative numbers have too.
+    """The cube root, which negative numbers have too. Complex numbers are refused.
 
     Args:
         x: an array or a number; integers and bools count as floats.
