@@ -7,7 +7,7 @@ from __future__ import annotations
 from calque.core.arrays import Array
 from calque.core.types import ArrayLike, DTypeLike
 from calque.numpy import reductions as _reductions
-from calque.numpy.public.writing import written
+from calque.numpy.descriptions.writing import written
 from calque.numpy.signatures import FoldAxes
 
 __all__ = [
