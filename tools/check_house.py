@@ -62,7 +62,7 @@ FLOORS = {
     ],
     "calque.core": [
         "absl_flags config containers errors foreign_flags foreign_parts foreign_values key_paths"
-        " lazy pause polynomials pytrees source vocabulary",
+        " lazy notebooks pause polynomials pytrees source vocabulary",
         "devices dims dtypes key_use symbols tracebacks",
         "adopting avals extents",
         "trace_state",

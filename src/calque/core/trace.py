@@ -32,7 +32,7 @@ from calque.core.source import Source, here
 from calque.core.source import at as source_at
 from calque.core.trace_state import Trace, Tracer
 from calque.machine.call.arrays import ArrayImpl, wrap_numpy
-from calque.machine.state import Hook, Value, process
+from calque.machine.state import Hook, ProcessValue, process
 
 # ---------------------------------------------------------------- the types of values
 
@@ -293,7 +293,7 @@ class Typing:
         return "varying" if any(kinds) else None
 
 
-typing: Final[Value[Typing]] = process.value("where values are, in types", Typing())
+typing: Final[ProcessValue[Typing]] = process.value("where values are, in types", Typing())
 
 
 class JaxprTracer(Tracer):

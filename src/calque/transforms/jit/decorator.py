@@ -20,7 +20,7 @@ from calque.transforms.jit import captures, epochs, identity
 from calque.transforms.jit import dynamic as dynamic_sizes
 from calque.transforms.jit.compiler_options import check_options
 from calque.transforms.jit.control_flow import converted
-from calque.transforms.jit.function import Options, function_of, wrapped
+from calque.transforms.jit.function import JitOptions, function_of, wrapped
 
 
 def jit(
@@ -108,7 +108,7 @@ def jit(
     donate, donate_names = resolve(fun, donate_argnums, donate_argnames, "donate")
     _check_distinct((static, static_names), (donate, donate_names))
     shardings = jit_shardings(in_shardings, out_shardings, device, backend)
-    options = Options(
+    options = JitOptions(
         static,
         static_names,
         donate,
