@@ -7,10 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from calque.core.avals import ShapedArray
+from calque.core.lazy import LazyModule
 from calque.core.primitives import REGISTRY, Primitive
 from calque.core.source import Source
 from calque.core.symbols import Symbols
 from calque.machine.state import Hook, process
+
+notebooks = LazyModule("calque.core.notebooks")
 
 
 class Var:
@@ -229,6 +232,10 @@ class Jaxpr:
             A string."""
         return str(self)
 
+    def _repr_html_(self) -> str:
+        shown: str = notebooks.program_html(str(self))
+        return shown
+
     def __str__(self) -> str:
         return printer.call(self)
 
@@ -312,6 +319,9 @@ class ClosedJaxpr:
         Returns:
             A string."""
         return str(self)
+
+    def _repr_html_(self) -> str:
+        return self.jaxpr._repr_html_()
 
     def __str__(self) -> str:
         return str(self.jaxpr)
