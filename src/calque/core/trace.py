@@ -266,8 +266,7 @@ class Typing:
         return aval
 
     def lane_axes(self, values: Sequence[Any], dims: Sequence[Any], spmd: Any) -> Any:
-        """The mesh axes over which types say that the mapped dimension is split, and their mesh;
-        None if they do not."""
+        """The mesh axes over which types split the mapped dimension, and their mesh, or None."""
         return None
 
     def on_lanes(self, x: Any, dim: int, lanes: Any) -> Any:
@@ -399,8 +398,7 @@ class JaxprTrace(Trace):
         return typing.value.results(primitive, avals, params, out, self.mesh)
 
     def made_as(self, atom: Var | Literal, depth: int = 8) -> Any:
-        """How a value was made, as a key: equal for values that are computed in the same way from
-        the same ones."""
+        """How a value was made, as a key: equal for values made alike from the same ones."""
         if isinstance(atom, Literal):
             return (atom.aval, atom.val.tobytes())
         for e in self.eqns[self.indexed :]:
