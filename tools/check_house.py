@@ -100,7 +100,7 @@ FLOORS = {
         "symbolic",
         "eager",
     ],
-    "calque.xla": ["jaxlib text", "devices lower", "buffers", "engine stages"],
+    "calque.xla": ["jaxlib text", "devices lower", "buffers", "engine stages", "exporting"],
     "calque.numpy": [
         "descriptions promotion signatures traced_methods",
         "calls ufuncs",
