@@ -2,9 +2,9 @@
 
 from typing import Any, Final
 
-from calque.machine.state import Value, process
+from calque.machine.state import ProcessValue, process
 
-_started: Final[Value[bool]] = process.value("distributed.initialize", False)
+_started: Final[ProcessValue[bool]] = process.value("distributed.initialize", False)
 
 
 def initialize(

@@ -19,7 +19,7 @@ from typing import Any, Final, NoReturn
 
 from calque.core.lazy import LazyModule
 from calque.machine.spans import span
-from calque.machine.state import Value, process
+from calque.machine.state import ProcessValue, process
 from calque.transforms.engines.scopes import named_scope
 
 _session: Any = LazyModule("calque.profiling.session")
@@ -159,8 +159,8 @@ class _Trace:
             plain.write(_xplane.xspace(events, self.started))
 
 
-_trace: Final[Value[_Trace | None]] = process.value("trace of the profiler", None)
-_serving: Final[Value[Any]] = process.value("server of the profiler", None)
+_trace: Final[ProcessValue[_Trace | None]] = process.value("trace of the profiler", None)
+_serving: Final[ProcessValue[Any]] = process.value("server of the profiler", None)
 
 
 def start_trace(

@@ -41,14 +41,6 @@ def test_calls_that_are_not_complete(arguments, status, text):
     assert text in run("-m", "calque", *arguments, code=status)
 
 
-def test_nothing_runs_that_is_not_complete(monkeypatch, capsys):
-    monkeypatch.setattr(running, "as_jax", lambda: pytest.fail("the switch was thrown"))
-    assert running.main(["-c"]) == running.main(["--what"]) == running.main(["/nowhere.py"]) == 2
-    assert running.main([]) == 2 and running.main(["-h"]) == 0
-    out, err = capsys.readouterr()
-    assert out.count("usage: python -m calque") == 2 and "-c needs an argument" in err
-
-
 def test_an_error_of_the_program_is_its_own(tmp_path):
     script = tmp_path / "broken.py"
     script.write_text("import jax\nraise KeyError('mine')")

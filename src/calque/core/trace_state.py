@@ -12,7 +12,7 @@ from typing import Any, Final
 from calque.core.avals import ShapedArray
 from calque.core.symbols import Symbols
 from calque.machine.once import Turns
-from calque.machine.state import Inside, PerThread, Value, process
+from calque.machine.state import Inside, PerThread, ProcessValue, process
 
 
 class Trace:
@@ -65,8 +65,10 @@ class _State(PerThread, name="trace of operations"):
 
 _state = _State()
 _listeners: Final = process.listeners("recording begins or ends")
-_active: Final[Value[int]] = process.value("programs that are being recorded", 0)
-_collecting: Final[Value[bool]] = process.value("collection of garbage before recording", False)
+_active: Final[ProcessValue[int]] = process.value("programs that are being recorded", 0)
+_collecting: Final[ProcessValue[bool]] = process.value(
+    "collection of garbage before recording", False
+)
 _turns = Turns()
 
 

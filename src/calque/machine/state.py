@@ -61,7 +61,7 @@ class Hook(Generic[F]):
         self.call = call
 
 
-class Value(Generic[T]):
+class ProcessValue(Generic[T]):
     """One value of the process."""
 
     __slots__ = ("name", "value")
@@ -176,9 +176,9 @@ class Process:
         self.declare(name, made)
         return made
 
-    def value(self, name: str, initial: T) -> Value[T]:
+    def value(self, name: str, initial: T) -> ProcessValue[T]:
         """A new value."""
-        made = Value(name, initial)
+        made = ProcessValue(name, initial)
         self.declare(name, made)
         return made
 

@@ -36,13 +36,13 @@ _MARSHAL: Final = 4
 _ROOMS: Final = ("native", "machine", "core")
 
 
-class Stats:
+class StoredCounts:
     """Programs found on disk, and kept there, by this process."""
 
     found = kept = 0
 
 
-stats = Stats()
+stats = StoredCounts()
 
 
 class _Unknown(Exception):

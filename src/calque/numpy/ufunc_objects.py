@@ -454,14 +454,18 @@ def _updating(method: str) -> Callable[..., Any]:
 
 def _object(f: Callable[..., Any], nin: int = 2, **options: Any) -> Any:
     made = ufunc(f, nin, 1, name=f.__name__, call=f, **options)
-    made.__doc__ = universal.of_object(f.__doc__ or "")
-    operands = inspect.signature(f).parameters.values()
-    named = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=None) for n in _OPTIONS]
-    made.__signature__ = inspect.Signature([*operands, *named])
+    names = ("x",) if nin == 1 else ("x1", "x2")
+    made.__doc__ = universal.of_object(f.__name__, names)
+    made.__signature__ = inspect.Signature(
+        [
+            *[inspect.Parameter(n, inspect.Parameter.POSITIONAL_ONLY) for n in names],
+            *[inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=None) for n in _NO],
+        ]
+    )
     return made
 
 
-_OPTIONS = ("out", "where")
+_NO = ("out", "where")  # options that must be None
 
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from calque.machine.caches import memo
 from calque.native.library.sorting import extent
 from calque.native.lower.graph import Node
 from calque.native.lower.rules import View
-from calque.native.plan.blocks import Block, Planner, host_step
+from calque.native.plan.blocks import CodeBlock, Planner, host_step
 from calque.native.plan.steps import Made, Routine, Step
 from calque.native.scalars.expr import Buffer
 from calque.ops.dimension_numbers import FftType
@@ -185,7 +185,7 @@ def table_for(params: dict[str, Any], x: ShapedArray) -> Callable[..., np.ndarra
 # ---------------------------------------------------------------- in a compiled program
 
 
-def emit_fft(p: Planner, n: Node, block: Block) -> list[Step]:
+def emit_fft(p: Planner, n: Node, block: CodeBlock) -> list[Step]:
     """before: fft[fft_type=FFT, fft_lengths=(256,)] x        after: a call of the kernel; axes of
     lengths that the program finds are transformed by the host"""
     x = n.args[0].aval

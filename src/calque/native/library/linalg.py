@@ -24,7 +24,7 @@ from calque.native.library.names import FACTORS
 from calque.native.library.sorting import extent
 from calque.native.lower.graph import Node
 from calque.native.lower.rules import View
-from calque.native.plan.blocks import Block, Planner, host_step
+from calque.native.plan.blocks import CodeBlock, Planner, host_step
 from calque.native.plan.steps import Routine, Step
 from calque.native.scalars.expr import Buffer
 
@@ -183,7 +183,7 @@ def is_long(name: str, avals: Sequence[ShapedArray]) -> bool:
 # ---------------------------------------------------------------- in a compiled program
 
 
-def emit_linalg(p: Planner, n: Node, block: Block) -> list[Step]:
+def emit_linalg(p: Planner, n: Node, block: CodeBlock) -> list[Step]:
     """before: cholesky x        after: a call of the routine"""
     avals = [a.aval for a in n.args]
     functions = functions_of(n.op, n.params, avals)

@@ -21,7 +21,7 @@ from calque.core.lazy import LazyModule
 from calque.machine.once import once
 from calque.native.lower.graph import Node
 from calque.native.lower.rules import View
-from calque.native.plan.blocks import Block, Planner, host_step
+from calque.native.plan.blocks import CodeBlock, Planner, host_step
 from calque.native.plan.steps import Routine, Step
 from calque.native.scalars.expr import Buffer, Expr, const, ex
 from calque.ops.sorting import ranks, ranks_of_largest
@@ -131,7 +131,7 @@ def too_long(name: str, params: dict[str, Any], x: ShapedArray) -> bool:
 # ---------------------------------------------------------------- in a compiled program
 
 
-def emit_sort(p: Planner, n: Node, block: Block) -> list[Step]:
+def emit_sort(p: Planner, n: Node, block: CodeBlock) -> list[Step]:
     """before: sort[dimension=1, num_keys=1] x (iota)        after: a call of the kernel; what only
     counts places is not read"""
     avals = [a.aval for a in n.args]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from calque.native.loops.tree import Printer, Store, pretty
+from calque.native.loops.tree import LoopPrinter, Store, pretty
 from calque.native.lower.graph import Node
 from calque.native.lower.stages import Stage
 from calque.native.plan.homes import Homes
@@ -140,7 +140,7 @@ def stage_lines(s: Stage) -> Iterator[str]:
     folded = f" folding {', '.join(over[s.rank :])}" if over[s.rank :] else ""
     how = f" ({', '.join(marks)})" if marks else ""
     yield f"stage {s.buf.name} over {loops}{folded}{how}:"
-    p = Printer()
+    p = LoopPrinter()
     for a in s.accs:
         p.acc(a, 1)
     for suffix, value in s.parts:

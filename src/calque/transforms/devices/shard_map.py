@@ -59,7 +59,7 @@ from calque.transforms.devices.typed_values import (
     type_placement,
     unplaced,
 )
-from calque.transforms.devices.types import ManualAxisType, Place, lenient, mat_of
+from calque.transforms.devices.types import ManualAxisType, MeshPlace, lenient, mat_of
 from calque.transforms.engines import axes
 from calque.transforms.engines.signatures import check_callable
 from calque.transforms.engines.trees import FlatFunction, argument_name, arrays, name_of, wrapping
@@ -356,5 +356,5 @@ def _sizes(mesh: Any) -> Any:
 def _inner_entries(x: Any, lead: int) -> list[Any]:
     """Along which explicit axes the parts of a value are split, dimension by dimension."""
     place = typeof(x).place
-    entries = place.spec.partitions if isinstance(place, Place) else (None,) * typeof(x).ndim
+    entries = place.spec.partitions if isinstance(place, MeshPlace) else (None,) * typeof(x).ndim
     return list(entries[lead:])

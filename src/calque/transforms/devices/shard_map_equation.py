@@ -23,7 +23,7 @@ from calque.transforms.devices.shard_map_parts import of_parts, whole
 from calque.transforms.devices.specs import PartitionSpec, names_in, names_of_spec
 from calque.transforms.devices.types import (
     EMPTY_MANUAL,
-    Place,
+    MeshPlace,
     in_mesh_order,
     lenient,
     mat_of,
@@ -75,7 +75,7 @@ def part_aval(aval: ShapedArray, spec: PartitionSpec, params: Params) -> ShapedA
         d // math.prod(mesh.shape[n] for n in names_in(e))
         for d, e in zip(aval.shape, spec.padded(aval.ndim))
     ]
-    own = aval.place.spec.padded(aval.ndim) if isinstance(aval.place, Place) else ()
+    own = aval.place.spec.padded(aval.ndim) if isinstance(aval.place, MeshPlace) else ()
     inner = [tuple(n for n in names_in(e) if n not in manual) for e in own] or [()] * aval.ndim
     mat = mat_of(aval)
     if params["check_vma"]:
@@ -97,7 +97,9 @@ def whole_aval(aval: ShapedArray, spec: PartitionSpec, params: Params) -> Shaped
         d * math.prod(mesh.shape[n] for n in names_in(e)) for d, e in zip(aval.shape, entries)
     )
     inner = (
-        aval.place.spec.padded(aval.ndim) if isinstance(aval.place, Place) else (None,) * aval.ndim
+        aval.place.spec.padded(aval.ndim)
+        if isinstance(aval.place, MeshPlace)
+        else (None,) * aval.ndim
     )
     outer = spec.update(partitions=[(*names_in(a), *names_in(b)) for a, b in zip(entries, inner)])
     mat = mat_of(aval)

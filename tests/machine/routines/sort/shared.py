@@ -4,8 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from calque.machine.driver.interpreter import Run
 from calque.machine.routines.sort.keys import KeyKind
+from tests.machine.routines.shared import idle_run
+
+__all__ = ["RNG", "idle_run", "numbers", "words"]
 
 RNG = np.random.default_rng(0)
 
@@ -14,14 +16,6 @@ def numbers(dtype: Any, n: int, most: int | None = None) -> np.ndarray:
     return RNG.integers(
         0, np.iinfo(dtype).max if most is None else most, n, dtype=dtype, endpoint=True
     )
-
-
-def idle_run(stopped: int = 0) -> np.ndarray:
-    """A run of a program that another thread looks after, so that nobody looks at signals."""
-    run = np.zeros(16, np.int64)
-    run[Run.offset("owner") // 8] = 1
-    run[Run.offset("stopped") // 8] = stopped
-    return run
 
 
 def words(x: np.ndarray, out: np.ndarray, rows: int, run: np.ndarray) -> np.ndarray:

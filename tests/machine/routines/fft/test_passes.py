@@ -1,0 +1,59 @@
+"""Passes of every radix against the sum that they are."""
+
+import numpy as np
+import pytest
+
+from calque.machine.routines.fft import passes
+
+
+def tables(r: int, m: int) -> np.ndarray:
+    """The factors of a pass, and behind them the roots of its order."""
+    n = r * m
+    factors = np.exp(-2j * np.pi * np.outer(np.arange(1, r), np.arange(m)) / n)
+    roots = np.exp(-2j * np.pi * np.arange(r) / r)
+    return np.concatenate([p.reshape(-1) for x in (factors, roots) for p in (x.real, x.imag)])
+
+
+def wanted(x: np.ndarray, r: int, m: int, s: int) -> np.ndarray:
+    """y[j, p, q] = turn[j, p] * sum over k of root ** (j k) * x[k, p, q], at [p, j, q]."""
+    rows = x.reshape(r, m, s)
+    root = np.exp(-2j * np.pi * np.outer(np.arange(r), np.arange(r)) / r)
+    turn = np.exp(-2j * np.pi * np.outer(np.arange(r), np.arange(m)) / (r * m))
+    y = np.einsum("jk,kpq->jpq", root, rows) * turn[:, :, None]
+    return y.transpose(1, 0, 2).reshape(-1)
+
+
+@pytest.mark.parametrize("r", [2, 3, 4, 5, 7, 8, 11, 13])
+def test_every_radix(r: int) -> None:
+    """First passes, last ones, and those between, over vectors of every length."""
+    rng = np.random.default_rng(r)
+    for m in (1, 2, 5, 9):
+        for s in (1, 3, 8, 17):
+            n = r * m * s
+            x = rng.normal(size=n) + 1j * rng.normal(size=n)
+            xr, xi = x.real.copy(), x.imag.copy()
+            y = np.full((2, n + 1), 5.0)
+            w = tables(r, m)
+            arguments = [a.ctypes.data for a in (xr, xi, y[0], y[1], w)]
+            passes.fft_pass(r, *arguments, m, s)
+            got = y[0, :n] + 1j * y[1, :n]
+            np.testing.assert_allclose(got, wanted(x, r, m, s), rtol=1e-13, atol=1e-13)
+            assert (y[:, n] == 5).all()
+
+
+def test_all_passes_make_a_transform() -> None:
+    """In any order of the radices, several sequences side by side."""
+    for radices in ((2, 3, 4), (8, 5), (7, 2, 2), (13, 4), (4, 4, 3)):
+        n, lanes = int(np.prod(radices)), 3
+        x = np.random.default_rng(n).normal(size=(2, n, lanes))
+        parts, other = x.copy(), np.zeros_like(x)
+        m, s = n, lanes
+        for r in radices:
+            m //= r
+            w = tables(r, m)
+            given = [a.ctypes.data for a in (parts[0], parts[1], other[0], other[1], w)]
+            passes.fft_pass(r, *given, m, s)
+            parts, other = other, parts
+            s *= r
+        want = np.fft.fft(x[0] + 1j * x[1], axis=0)
+        np.testing.assert_allclose(parts[0] + 1j * parts[1], want, rtol=1e-12, atol=1e-12)
