@@ -4,14 +4,13 @@ what the machine can do, host calls, and the line of the user to blame."""
 from __future__ import annotations
 
 import linecache
-import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from calque.core import pytrees
+from calque.core import notebooks, pytrees
 from calque.core.arrays import ArrayImpl, from_numpy, to_numpy
 from calque.core.dtypes import is_extended
 from calque.profiling import traces
@@ -117,6 +116,10 @@ class Profile:
         return "\n".join(lines)
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        cells = [_cells(r) for r in self.rows[:MOST_ROWS]]
+        return notebooks.table_html(self._head(), _COLUMNS, cells)
 
     def _head(self) -> list[str]:
         if self.seconds is not None:
@@ -259,7 +262,7 @@ _LEFT: Final = ("step", "line")
 
 
 def _cells(r: Row) -> tuple[str, ...]:
-    where = f"{os.path.basename(r.file)}:{r.line}" if r.line else r.function
+    where = f"{notebooks.file_name(r.file)}:{r.line}" if r.line else r.function
     kind = "" if r.kind == "kernel" or r.name == r.kind else f"{r.kind} "
     return (
         duration(r.seconds),
