@@ -90,6 +90,7 @@ FLOORS = {
         "lower",
         "schedule",
         "emit",
+        "routines",
         "calls stored",
         "plan",
         "library",
@@ -100,7 +101,7 @@ FLOORS = {
         "symbolic",
         "eager",
     ],
-    "calque.xla": ["jaxlib text", "devices lower", "buffers", "engine stages"],
+    "calque.xla": ["jaxlib text", "devices lower", "buffers", "engine stages", "exporting"],
     "calque.numpy": [
         "descriptions promotion signatures traced_methods",
         "calls ufuncs",

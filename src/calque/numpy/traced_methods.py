@@ -97,5 +97,6 @@ TRACED: Final[dict[str, Any]] = {
     "item": _concretize("item"),
     "tolist": _concretize("tolist"),
     "tobytes": _concretize("tobytes"),
+    "__reduce__": _concretize("__reduce__"),
     "block_until_ready": lambda self: self,
 }
