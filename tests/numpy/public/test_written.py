@@ -1,4 +1,4 @@
-"""What editors read in the source is what `help` shows: a function with a signature and its help."""
+"""What editors read in the source is what `help` shows: functions with their signatures and help."""
 
 import ast
 import importlib
