@@ -1,4 +1,4 @@
-"""What editors read in the source is what `help` shows: functions with their signatures and help."""
+"""What editors read in the source is what `help` shows: signatures and help of every function."""
 
 import ast
 import importlib
