@@ -320,8 +320,32 @@ def register_lapack() -> None:
 # ---------------------------------------------------------------- modules of MLIR
 
 
+def portable(text: str) -> bytes:
+    """A module of StableHLO as bytes that jaxlib of other versions reads as well."""
+    lib, stablehlo = jaxlib(), imported("jaxlib.mlir.dialects.stablehlo")
+    version = stablehlo.get_version_from_compatibility_requirement(
+        stablehlo.StablehloCompatibilityRequirement.WEEK_4
+    )
+    module = mlir_module(text)
+    with module.context:
+        return bytes(lib.extension.mlir.serialize_portable_artifact(module, version, True))
+
+
+def portable_text(data: bytes) -> str:
+    """The text of a module that was written so."""
+    context = _context()
+    with context:
+        module = jaxlib().extension.mlir.deserialize_portable_artifact(data)
+        return str(module)
+
+
 def mlir_module(text: str) -> Any:
     """A module of MLIR from its text."""
+    return imported("jaxlib.mlir.ir").Module.parse(text, _context())
+
+
+def _context() -> Any:
+    """A context of MLIR that knows the dialects."""
     jaxlib()
     ir = imported("jaxlib.mlir.ir")
     context = ir.Context()
@@ -331,7 +355,7 @@ def mlir_module(text: str) -> Any:
     context.load_all_available_dialects()
     for dialect in ("stablehlo", "chlo", "sdy"):
         imported(f"jaxlib.mlir.dialects.{dialect}").register_dialect(context)
-    return ir.Module.parse(text, context)
+    return context
 
 
 def computation(text: str) -> Any:
