@@ -22,6 +22,7 @@ from calque.xla.buffers import Place, arrive, sharding_for
 from calque.xla.devices import cpu_client, cpu_devices
 from calque.xla.lower.module import Request, lower_module
 from calque.xla.lower.programs import host_data
+from calque.xla.stored import loaded_program
 from calque.xla.text.types import type_of
 
 __all__ = ["Executable", "compile_on_cpu", "cpu_devices"]
@@ -68,7 +69,7 @@ class Executable:
         self.constants = [
             Place(c.aval, None, devices).put(host_data(c)) for c in self.lowered.constants
         ]
-        self.loaded = jaxlib.LoadedProgram(
+        self.loaded = loaded_program(
             cpu_client(),
             [d.xla for d in devices],
             self.lowered.text(),
