@@ -105,7 +105,7 @@ FLOORS = {
         "devices lower stored",
         "buffers",
         "engine stages",
-        "exporting",
+        "exporting plugins",
     ],
     "calque.numpy": [
         "descriptions promotion signatures traced_methods",

@@ -129,6 +129,22 @@ def cpu_client(devices: int, distributed: Distributed | None = None) -> Any:
     )
 
 
+def plugin_client(platform: str, path: str) -> Any:
+    """The devices of a plugin of PJRT, whose library is loaded now."""
+    client = jaxlib().client
+    try:
+        if not client.pjrt_plugin_loaded(platform):
+            client.load_pjrt_plugin_dynamically(platform, path)
+        if not client.pjrt_plugin_initialized(platform):
+            client.initialize_pjrt_plugin(platform)
+        return client.make_c_api_client(platform, {}, None)
+    except runtime_errors() as e:
+        raise XlaUnavailable(
+            f"the plugin of {platform!r} at {path} cannot be used: {e}. It must be a library of"
+            " PJRT for this jaxlib, and its driver must be there"
+        ) from None
+
+
 @dataclass(frozen=True)
 class Distributed:
     """This process as one of several: its client of the service that they meet at."""
