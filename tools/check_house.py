@@ -90,6 +90,7 @@ FLOORS = {
         "lower",
         "schedule",
         "emit",
+        "routines",
         "calls stored",
         "plan",
         "library",
