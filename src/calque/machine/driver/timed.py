@@ -234,7 +234,7 @@ def overhead() -> Overhead:
     return Overhead(seen, max(whole_of_timed - plain, seen))
 
 
-_last_log: Final[Value[np.ndarray | None]] = process.value("log of the last profile", None)
+_last_log: Final[ProcessValue[np.ndarray | None]] = process.value("log of the last profile", None)
 _on: Final[ProcessValue[Timing | None]] = process.value("the profile that is being taken", None)
 
 
