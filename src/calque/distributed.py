@@ -20,8 +20,28 @@ def initialize(
     slice_index: int | None = None,
     partition_index: int | None = None,
 ) -> None:
-    """Join the other processes; there are none, so `num_processes` can only be 1:
-    `initialize(num_processes=1)`"""
+    """Joins the other processes. There are none.
+
+    Args:
+        coordinator_address: Where the first process listens; None, or any with `num_processes=1`.
+        num_processes: How many processes there are: None or 1.
+        process_id: The number of this process: None or 0.
+        local_device_ids: Must be None.
+        cluster_detection_method: Must be None.
+        initialization_timeout: How many seconds to wait for others, more than 0.
+        heartbeat_timeout_seconds: How long another may be silent, more than 0.
+        shutdown_timeout_seconds: How many seconds to wait for others at the end, more than 0.
+        coordinator_bind_address: Must be None.
+        slice_index: Must be None.
+        partition_index: Must be None.
+
+    Differs from JAX:
+        More processes than one are refused. CALQUE_NUM_CPU_DEVICES=n gives one process n devices.
+
+    >>> jax.distributed.initialize(num_processes=1)
+    >>> jax.distributed.is_initialized()
+    True
+    >>> jax.distributed.shutdown()"""
     if _started.value:
         raise RuntimeError("distributed.initialize should only be called once.")
     others = {
@@ -56,10 +76,18 @@ def initialize(
 
 
 def is_initialized() -> bool:
-    """Whether `initialize` has been called."""
+    """Tells whether `initialize` has been called.
+
+    Returns:
+        A bool.
+
+    >>> jax.distributed.is_initialized()
+    False"""
     return _started.value
 
 
 def shutdown() -> None:
-    """Leave the other processes."""
+    """Leaves the other processes.
+
+    >>> jax.distributed.shutdown()"""
     _started.value = False

@@ -381,27 +381,69 @@ class _OfReading:
 
 
 class ProfileData(_OfReading):
-    """A trace that was read back. Refused."""
+    """A trace that was read back. Refused: traces are written here, as JSON.
+
+    Args:
+        args: Not looked at.
+        kwargs: Not looked at.
+
+    >>> jax.profiler.ProfileData.from_file("trace")
+    Traceback (most recent call last):
+    NotImplementedError: profiler.ProfileData.from_file: traces are written, not read back..."""
 
     @staticmethod
     def from_file(path: Any) -> NoReturn:
-        """Refused: traces are JSON as well."""
+        """Refused: read HOST.trace.json.gz, which is JSON.
+
+        Args:
+            path: The file.
+
+        Returns:
+            Nothing: it raises."""
         _no_reader("ProfileData.from_file")
 
     @staticmethod
     def from_serialized_xspace(serialized: bytes) -> NoReturn:
-        """Refused: traces are JSON as well."""
+        """Refused: read HOST.trace.json.gz, which is JSON.
+
+        Args:
+            serialized: The bytes of a trace.
+
+        Returns:
+            Nothing: it raises."""
         _no_reader("ProfileData.from_serialized_xspace")
 
     @staticmethod
     def from_text_proto(text: str) -> NoReturn:
-        """Refused: traces are JSON as well."""
+        """Refused: read HOST.trace.json.gz, which is JSON.
+
+        Args:
+            text: The text of a trace.
+
+        Returns:
+            Nothing: it raises."""
         _no_reader("ProfileData.from_text_proto")
 
 
 class ProfilePlane(_OfReading):
-    """The events of one device in a trace that was read back. Refused."""
+    """The events of one device in a trace that was read back. Refused.
+
+    Args:
+        args: Not looked at.
+        kwargs: Not looked at.
+
+    >>> jax.profiler.ProfilePlane()
+    Traceback (most recent call last):
+    NotImplementedError: profiler.ProfilePlane: traces are written, not read back..."""
 
 
 class ProfileEvent(_OfReading):
-    """One event of a trace that was read back. Refused."""
+    """One event of a trace that was read back. Refused.
+
+    Args:
+        args: Not looked at.
+        kwargs: Not looked at.
+
+    >>> jax.profiler.ProfileEvent()
+    Traceback (most recent call last):
+    NotImplementedError: profiler.ProfileEvent: traces are written, not read back..."""
