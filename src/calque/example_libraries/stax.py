@@ -306,13 +306,26 @@ def _pooling(
         return init_fun, lambda params, inputs, **kwargs: reduced(inputs)
 
     pool.__name__ = pool.__qualname__ = name
-    pool.__doc__ = text + " of windows; `spec` names the axes, such as NHWC."
+    pool.__doc__ = f"""Makes a layer that gives {text} of each window.
+
+    Args:
+        window_shape: The spatial shape of a window.
+        strides: The steps; None means 1.
+        padding: "VALID" or "SAME".
+        spec: The names of the axes of the inputs, such as "NHWC", which None means.
+
+    Returns:
+        A layer: a pair (init_fun, apply_fun), without parameters.
+
+    >>> from calque.example_libraries import stax
+    >>> stax.{name}((2, 2))[0](jax.random.key(0), (-1, 4, 4, 3))[0]
+    (-1, 3, 3, 3)"""
     return pool
 
 
-MaxPool = _pooling("MaxPool", lax.max, -math.inf, "The largest values")
-SumPool = _pooling("SumPool", lax.add, 0.0, "The sums")
-AvgPool = _pooling("AvgPool", lax.add, 0.0, "The means", average=True)
+MaxPool = _pooling("MaxPool", lax.max, -math.inf, "the largest value")
+SumPool = _pooling("SumPool", lax.add, 0.0, "the sum")
+AvgPool = _pooling("AvgPool", lax.add, 0.0, "the mean", average=True)
 
 
 def Dropout(rate: float, mode: str = "train") -> Layer:
