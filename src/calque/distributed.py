@@ -20,23 +20,20 @@ def initialize(
     slice_index: int | None = None,
     partition_index: int | None = None,
 ) -> None:
-    """Joins the other processes. There are none.
+    """Joins the other processes. The native backend has none, so a call only says so:
+    `num_processes` is 1, `process_id` 0.
 
     Args:
-        coordinator_address: Where the first process listens; None, or any with `num_processes=1`.
-        num_processes: How many processes there are: None or 1.
-        process_id: The number of this process: None or 0.
-        local_device_ids: Must be None.
-        cluster_detection_method: Must be None.
-        initialization_timeout: How many seconds to wait for others, more than 0.
-        heartbeat_timeout_seconds: How long another may be silent, more than 0.
-        shutdown_timeout_seconds: How many seconds to wait for others at the end, more than 0.
-        coordinator_bind_address: Must be None.
-        slice_index: Must be None.
-        partition_index: Must be None.
-
-    Differs from JAX:
-        More processes than one are refused. CALQUE_NUM_CPU_DEVICES=n gives one process n devices.
+        coordinator_address: where processes meet; it needs `num_processes=1`.
+        num_processes: 1 or None.
+        process_id: 0 or None.
+        local_device_ids: must be None.
+        cluster_detection_method: must be None.
+        initialization_timeout: seconds, more than 0; nothing is waited for.
+        heartbeat_timeout_seconds: seconds, more than 0.
+        shutdown_timeout_seconds: seconds, more than 0.
+        coordinator_bind_address: must be None.
+        slice_index, partition_index: must be None.
 
     >>> jax.distributed.initialize(num_processes=1)
     >>> jax.distributed.is_initialized()
@@ -76,7 +73,7 @@ def initialize(
 
 
 def is_initialized() -> bool:
-    """Tells whether `initialize` has been called.
+    """Whether `initialize` has been called, and `shutdown` not since.
 
     Returns:
         A bool.
@@ -87,7 +84,7 @@ def is_initialized() -> bool:
 
 
 def shutdown() -> None:
-    """Leaves the other processes.
+    """Leaves the other processes. `initialize` may be called again.
 
     >>> jax.distributed.shutdown()"""
     _started.value = False
