@@ -3,12 +3,13 @@ PYTHON ?= python3
 VENV ?= .venv
 RUN = $(VENV)/bin/python
 
-.PHONY: demo test check peer xla fuzz clean
+.PHONY: demo test check peer xla fuzz soak conformance wheel clean
 
 $(VENV)/ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(RUN) -m pip install --quiet --upgrade pip
 	$(RUN) -m pip install --quiet -e '.[dev]'
+	$(RUN) tools/make_images.py --best || echo "no images for this machine: its first process compiles the runtime"
 	touch $@
 
 demo: $(VENV)/ready
@@ -49,5 +50,10 @@ soak: $(VENV)/ready
 conformance:
 	$(PYTHON) tools/conformance.py
 
+# A wheel with images of the runtime for this Python and every level of x86-64 that this machine runs.
+wheel: $(VENV)/ready
+	$(RUN) tools/make_images.py
+	$(RUN) -m pip wheel --quiet --no-deps --wheel-dir dist .
+
 clean:
-	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) build dist src/calque/images *.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -100,11 +100,23 @@ def check_jvp(
     eps: float = EPS,
     err_msg: str = "",
 ) -> None:
-    """Checks that `f_jvp(args, tangents)` agrees with differences of f; an AssertionError
-    otherwise.
+    """Checks that forward derivatives agree with differences.
 
-    >>> import functools, calque, calque.numpy as jnp
-    >>> calque.test_util.check_jvp(jnp.sin, functools.partial(calque.jvp, jnp.sin), (0.5,))"""
+    Args:
+        f: The function, of arrays and trees of them.
+        f_jvp: `f_jvp(args, tangents)` gives (value, tangent), as `jax.jvp` with `f`.
+        args: Its arguments, a tuple.
+        atol: The absolute error that is allowed, or a dict from dtypes to such; None takes one by
+            dtype.
+        rtol: The relative error that is allowed, likewise.
+        eps: The step of the differences.
+        err_msg: What an error begins with.
+
+    Raises:
+        AssertionError: They do not.
+
+    >>> import functools
+    >>> jax.test_util.check_jvp(jnp.sin, functools.partial(jax.jvp, jnp.sin), (0.5,))"""
     tangents = _random_like(args)
     out, slope = f_jvp(tuple(args), tangents)
     _assert_close(out, f(*args), atol, rtol, f"{err_msg} primal" if err_msg else "primal")
@@ -131,10 +143,23 @@ def check_vjp(
     eps: float = EPS,
     err_msg: str = "",
 ) -> None:
-    """Checks that `f_vjp(*args)` agrees with differences of f; an AssertionError otherwise.
+    """Checks that backward derivatives agree with differences.
 
-    >>> import functools, calque, calque.numpy as jnp
-    >>> calque.test_util.check_vjp(jnp.sin, functools.partial(calque.vjp, jnp.sin), (0.5,))"""
+    Args:
+        f: The function, of arrays and trees of them.
+        f_vjp: `f_vjp(*args)` gives (value, function of cotangents), as `jax.vjp` with `f`.
+        args: Its arguments, a tuple.
+        atol: The absolute error that is allowed, or a dict from dtypes to such; None takes one by
+            dtype.
+        rtol: The relative error that is allowed, likewise.
+        eps: The step of the differences.
+        err_msg: What an error begins with.
+
+    Raises:
+        AssertionError: They do not.
+
+    >>> import functools
+    >>> jax.test_util.check_vjp(jnp.sin, functools.partial(jax.vjp, jnp.sin), (0.5,))"""
     out, pullback = f_vjp(*args)
     _assert_close(out, f(*args), atol, rtol, f"{err_msg} primal" if err_msg else "primal")
     tangents = _random_like(args)
@@ -169,11 +194,22 @@ def check_grads(
     rtol: Any = None,
     eps: float | None = None,
 ) -> None:
-    """Checks that derivatives up to an order agree with finite differences, forward ("fwd") and in
-    reverse ("rev").
+    """Checks that derivatives agree with differences, in both modes and up to some order.
 
-    >>> import calque, calque.numpy as jnp
-    >>> calque.test_util.check_grads(jnp.sin, (0.5,), order=2)"""
+    Args:
+        f: The function, of arrays and trees of them.
+        args: Its arguments, a tuple.
+        order: The highest order.
+        modes: "fwd" for forward derivatives, "rev" for backward ones.
+        atol: The absolute error that is allowed, or a dict from dtypes to such; None takes one by
+            dtype.
+        rtol: The relative error that is allowed, likewise.
+        eps: The step of the differences; None takes a good one.
+
+    Raises:
+        AssertionError: They do not.
+
+    >>> jax.test_util.check_grads(jnp.sin, (0.5,), order=2)"""
     args = tuple(args)
     step = EPS if eps is None else eps
     unknown = set(modes) - {"fwd", "rev"}

@@ -6,7 +6,7 @@ import pytest
 
 from calque.compat import versions
 from calque.compat.distributions import ServedDistribution, distributions
-from calque.compat.switch import Finder
+from calque.compat.switch import ModuleFinder
 
 
 def found(name=None):
@@ -29,6 +29,6 @@ def test_both_and_no_others():
 
 
 def test_the_finder_asks_here():
-    assert [d.metadata["Name"] for d in Finder().find_distributions()] == ["jax", "jaxlib"]
+    assert [d.metadata["Name"] for d in ModuleFinder().find_distributions()] == ["jax", "jaxlib"]
     context = DistributionFinder.Context(name="jaxlib")
-    assert [d.version for d in Finder().find_distributions(context)] == [versions.JAXLIB]
+    assert [d.version for d in ModuleFinder().find_distributions(context)] == [versions.JAXLIB]

@@ -72,3 +72,9 @@ def test_everything_that_arrays_have_is_declared() -> None:
     assert own <= declared("ArrayInterface").keys()
     updates = {n for n in dir(Updates) if not n.startswith("_")} - {"array", "index"}
     assert updates == declared("Updates").keys()
+
+
+@pytest.mark.parametrize("cls", ["ArrayInterface", "Updates"])
+def test_editors_show_what_each_member_is(cls: str) -> None:
+    without = [n for n, f in declared(cls).items() if n[0] != "_" and not ast.get_docstring(f)]
+    assert not without

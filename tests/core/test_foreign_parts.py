@@ -2,7 +2,7 @@
 
 import pytest
 
-from calque.compat.switch import Finder
+from calque.compat.switch import ModuleFinder
 from calque.core import foreign_parts
 
 
@@ -26,11 +26,11 @@ def test_folders_of_packages(opened):
 
 def test_the_finder_looks_there_for_what_calque_lacks(opened):
     with pytest.raises(ModuleNotFoundError, match=r"jaxlib.parts"):
-        Finder().find_spec("jaxlib.parts.engine")
+        ModuleFinder().find_spec("jaxlib.parts.engine")
     foreign_parts.open_package("jaxlib", opened)
-    spec = Finder().find_spec("jaxlib.parts.engine")
+    spec = ModuleFinder().find_spec("jaxlib.parts.engine")
     assert spec.origin.endswith("engine.py")
     with pytest.raises(ModuleNotFoundError):
-        Finder().find_spec("jaxlib.parts.missing")
-    assert Finder().find_spec("jaxlib.version").loader is not None  # its own comes first
-    assert Finder().find_spec("numpy") is None
+        ModuleFinder().find_spec("jaxlib.parts.missing")
+    assert ModuleFinder().find_spec("jaxlib.version").loader is not None  # its own comes first
+    assert ModuleFinder().find_spec("numpy") is None

@@ -44,4 +44,5 @@ def run(
 def check(code: str, **options: object) -> None:
     """Run a piece of Python, which must go well, and the call after it, too."""
     done = run(code, **options)  # type: ignore[arg-type]
-    assert done.returncode == 0 and done.stdout.endswith("fine\n"), done.stdout + done.stderr
+    said = f"exit status {done.returncode}\n{done.stdout}{done.stderr}"
+    assert done.returncode == 0 and done.stdout.endswith("fine\n"), said

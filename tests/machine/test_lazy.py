@@ -39,6 +39,7 @@ def test_imports_under_way_are_counted(tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks are POSIX")
+@pytest.mark.filterwarnings("ignore")  # a peer that was imported before warns of any fork
 def test_a_fork_waits_for_no_import_of_its_own_thread(tmp_path, monkeypatch):
     (tmp_path / "calque_lazy_fork.py").write_text(
         "import os\npid = os.fork()\nif pid == 0:\n    os._exit(7)\n"

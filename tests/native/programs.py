@@ -11,7 +11,7 @@ from calque.core.backends import Options
 from calque.core.jaxprs import ClosedJaxpr
 from calque.core.trace import trace_to_jaxpr, typeof
 from calque.native import backend
-from calque.native.executable import Executable
+from calque.native.executable import NativeExecutable
 
 
 def traced(fun: Callable[..., Any], *args: Any) -> ClosedJaxpr:
@@ -24,17 +24,17 @@ def traced(fun: Callable[..., Any], *args: Any) -> ClosedJaxpr:
     return trace_to_jaxpr(flat, [typeof(a) for a in args])
 
 
-def compiled(fun: Callable[..., Any], *args: Any, exact: bool = False) -> Executable:
+def compiled(fun: Callable[..., Any], *args: Any, exact: bool = False) -> NativeExecutable:
     return backend.compile(traced(fun, *args), Options(exact=exact))
 
 
-def run(executable: Executable, *args: Any) -> list[np.ndarray]:
+def run(executable: NativeExecutable, *args: Any) -> list[np.ndarray]:
     return [to_numpy(o) for o in executable.call([to_array(a) for a in args])]
 
 
 def check(
     fun: Callable[..., Any], *args: Any, tol: float = 2e-5, native: bool = True
-) -> Executable:
+) -> NativeExecutable:
     """The native backend gives what the reference gives; `native` says that Python takes no part in
     it."""
     closed = traced(fun, *args)

@@ -4,11 +4,11 @@ import numpy as np
 
 import calque
 from calque.core.backends import Options
-from calque.native.executable import Executable, is_long
+from calque.native.executable import NativeExecutable, is_long
 
 
-def planned(f, *args, **options) -> Executable:
-    return Executable(calque.make_jaxpr(f)(*args), Options(**options))
+def planned(f, *args, **options) -> NativeExecutable:
+    return NativeExecutable(calque.make_jaxpr(f)(*args), Options(**options))
 
 
 def test_donated_inputs_name_the_results_that_take_their_memory() -> None:

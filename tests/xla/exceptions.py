@@ -13,7 +13,7 @@ _BITS: Final = "compares floats with eager results bit by bit: XLA's functions a
 EXCEPTIONS: Final = {
     "tests/transforms/functions/test_checks.py::test_programs_without_keys_are_served_by_machine_code": _MACHINE_CODE,  # noqa: E501
     "tests/transforms/functions/test_checks.py::test_eager_indices_are_checked_beside_programs": _MACHINE_CODE,  # noqa: E501
-    "tests/transforms/functions/test_debug_nans.py::test_programs_look_at_themselves": _MACHINE_CODE,  # noqa: E501
+    "tests/transforms/functions/test_nan_checks.py::test_programs_look_at_themselves": _MACHINE_CODE,  # noqa: E501
     "tests/numpy/calls/test_any_size.py::test_sizes_that_depend_on_values": _FOUND,
     "tests/numpy/calls/test_any_size.py::test_products_and_large_sums_have_one_program_for_all_sizes": _BITS,  # noqa: E501
     "tests/numpy/calls/test_operators.py::test_powers_give_the_bits_of_compiled_ones_in_any_order": _BITS,  # noqa: E501

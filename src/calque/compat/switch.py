@@ -63,7 +63,7 @@ class _Alias:
         module.__spec__ = self.spec
 
 
-class Finder:
+class ModuleFinder:
     """Finds `jax`, `jaxlib` and all below them."""
 
     def find_spec(
@@ -114,7 +114,7 @@ def exists(place: str) -> bool:
 
 def serving() -> bool:
     """Whether `import jax` gives calque in this process."""
-    return any(isinstance(f, Finder) for f in sys.meta_path)
+    return any(isinstance(f, ModuleFinder) for f in sys.meta_path)
 
 
 def as_jax() -> ModuleType:
@@ -148,7 +148,7 @@ def as_jax() -> ModuleType:
             " calque's would meet. Call calque.as_jax() before anything imports jax: as the first"
             " line of the program, or start it with `python -m calque script.py`."
         )
-    sys.meta_path.insert(0, Finder())  # type: ignore[arg-type]
+    sys.meta_path.insert(0, ModuleFinder())  # type: ignore[arg-type]
     package.__version__ = versions.JAX  # type: ignore[attr-defined]
     package.__version_info__ = versions.as_numbers(versions.JAX)  # type: ignore[attr-defined]
     sys.modules["jax"] = package

@@ -26,7 +26,8 @@ class Updates:
         fill_value: ArrayLike | None = None,
         out_sharding: Any = None,
         wrap_negative_indices: bool = True,
-    ) -> Array: ...
+    ) -> Array:
+        """Gives `x[index]`, with a choice of what places outside give."""
     def apply(
         self,
         func: Callable[[Any], Any],
@@ -36,7 +37,8 @@ class Updates:
         mode: Any = None,
         out_sharding: Any = None,
         wrap_negative_indices: bool = True,
-    ) -> Array: ...
+    ) -> Array:
+        """Gives the array with a function applied to the places, as often as these are named."""
     def set(
         self,
         values: ArrayLike,
@@ -46,7 +48,8 @@ class Updates:
         mode: Any = None,
         out_sharding: Any = None,
         wrap_negative_indices: bool = True,
-    ) -> Array: ...
+    ) -> Array:
+        """Gives the array with values written to the places."""
     def add(
         self,
         values: ArrayLike,
@@ -56,7 +59,8 @@ class Updates:
         mode: Any = None,
         out_sharding: Any = None,
         wrap_negative_indices: bool = True,
-    ) -> Array: ...
+    ) -> Array:
+        """Gives the array with values added at the places, as often as these are named."""
     def subtract(
         self,
         values: ArrayLike,
@@ -66,7 +70,8 @@ class Updates:
         mode: Any = None,
         out_sharding: Any = None,
         wrap_negative_indices: bool = True,
-    ) -> Array: ...
+    ) -> Array:
+        """Gives the array with values subtracted at the places."""
     def multiply(
         self,
         values: ArrayLike,
@@ -76,7 +81,8 @@ class Updates:
         mode: Any = None,
         out_sharding: Any = None,
         wrap_negative_indices: bool = True,
-    ) -> Array: ...
+    ) -> Array:
+        """Gives the array with the places multiplied by values."""
     def mul(
         self,
         values: ArrayLike,
@@ -86,7 +92,8 @@ class Updates:
         mode: Any = None,
         out_sharding: Any = None,
         wrap_negative_indices: bool = True,
-    ) -> Array: ...
+    ) -> Array:
+        """Gives the array with the places multiplied by values."""
     def min(
         self,
         values: ArrayLike,
@@ -96,7 +103,8 @@ class Updates:
         mode: Any = None,
         out_sharding: Any = None,
         wrap_negative_indices: bool = True,
-    ) -> Array: ...
+    ) -> Array:
+        """Gives the array with the smaller of element and value at the places."""
     def max(
         self,
         values: ArrayLike,
@@ -106,9 +114,12 @@ class Updates:
         mode: Any = None,
         out_sharding: Any = None,
         wrap_negative_indices: bool = True,
-    ) -> Array: ...
-    def divide(self, values: ArrayLike, **options: Any) -> Array: ...
-    def power(self, values: ArrayLike, **options: Any) -> Array: ...
+    ) -> Array:
+        """Gives the array with the larger of element and value at the places."""
+    def divide(self, values: ArrayLike, **options: Any) -> Array:
+        """Gives the array with the places divided by values."""
+    def power(self, values: ArrayLike, **options: Any) -> Array:
+        """Gives the array with the places raised to a power."""
 
 class IndexForUpdates:
     """`x.at`."""
@@ -124,31 +135,44 @@ class ArrayInterface:
     # ------------------------------------------------------------ what it is
 
     @property
-    def aval(self) -> ShapedArray: ...
+    def aval(self) -> ShapedArray:
+        """The type: a ShapedArray of shape, dtype and weak type."""
     @property
-    def shape(self) -> Shape: ...
+    def shape(self) -> Shape:
+        """The size of each axis, a tuple of ints."""
     @property
-    def dtype(self) -> np.dtype[Any]: ...
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the elements, a NumPy dtype."""
     @property
-    def ndim(self) -> int: ...
+    def ndim(self) -> int:
+        """The number of axes."""
     @property
-    def size(self) -> int: ...
+    def size(self) -> int:
+        """The number of elements: the product of the sizes."""
     @property
-    def itemsize(self) -> int: ...
+    def itemsize(self) -> int:
+        """The bytes of one element."""
     @property
-    def nbytes(self) -> int: ...
+    def nbytes(self) -> int:
+        """The bytes of all elements."""
     @property
-    def weak_type(self) -> bool: ...
+    def weak_type(self) -> bool:
+        """Whether the dtype gives way to that of another operand, as a Python number's does."""
     @property
-    def T(self) -> Array: ...
+    def T(self) -> Array:
+        """The array with its axes in opposite order; a matrix transposed."""
     @property
-    def mT(self) -> Array: ...
+    def mT(self) -> Array:
+        """The last two axes exchanged: every matrix of a batch transposed."""
     @property
-    def real(self) -> Array: ...
+    def real(self) -> Array:
+        """The real part; of real numbers the array itself."""
     @property
-    def imag(self) -> Array: ...
+    def imag(self) -> Array:
+        """The imaginary part; of real numbers zeros."""
     @property
-    def at(self) -> IndexForUpdates: ...
+    def at(self) -> IndexForUpdates:
+        """Updates that give a new array: `x.at[i].set(y)`, `.add(y)`, `.max(y)`, ..."""
 
     # ------------------------------------------------------------ operators
 
@@ -228,7 +252,8 @@ class ArrayInterface:
         initial: ArrayLike | None = None,
         where: ArrayLike | None = None,
         promote_integers: bool = True,
-    ) -> Array: ...
+    ) -> Array:
+        """The sum of the elements, over all axes or some."""
     def prod(
         self,
         axis: Any = None,
@@ -238,7 +263,8 @@ class ArrayInterface:
         initial: ArrayLike | None = None,
         where: ArrayLike | None = None,
         promote_integers: bool = True,
-    ) -> Array: ...
+    ) -> Array:
+        """The product of the elements, over all axes or some."""
     def max(
         self,
         axis: Any = None,
@@ -246,7 +272,8 @@ class ArrayInterface:
         keepdims: bool = False,
         initial: ArrayLike | None = None,
         where: ArrayLike | None = None,
-    ) -> Array: ...
+    ) -> Array:
+        """The largest element, over all axes or some; nan if there is one."""
     def min(
         self,
         axis: Any = None,
@@ -254,7 +281,8 @@ class ArrayInterface:
         keepdims: bool = False,
         initial: ArrayLike | None = None,
         where: ArrayLike | None = None,
-    ) -> Array: ...
+    ) -> Array:
+        """The smallest element, over all axes or some; nan if there is one."""
     def mean(
         self,
         axis: Any = None,
@@ -263,7 +291,8 @@ class ArrayInterface:
         keepdims: bool = False,
         *,
         where: ArrayLike | None = None,
-    ) -> Array: ...
+    ) -> Array:
+        """The arithmetic mean, over all axes or some."""
     def var(
         self,
         axis: Any = None,
@@ -275,7 +304,8 @@ class ArrayInterface:
         where: ArrayLike | None = None,
         mean: ArrayLike | None = None,
         correction: int | float | None = None,
-    ) -> Array: ...
+    ) -> Array:
+        """The variance, over all axes or some: the mean of the squared distances from the mean."""
     def std(
         self,
         axis: Any = None,
@@ -287,7 +317,8 @@ class ArrayInterface:
         where: ArrayLike | None = None,
         mean: ArrayLike | None = None,
         correction: int | float | None = None,
-    ) -> Array: ...
+    ) -> Array:
+        """The standard deviation, over all axes or some: the square root of `var`."""
     def all(
         self,
         axis: Any = None,
@@ -295,7 +326,8 @@ class ArrayInterface:
         keepdims: bool = False,
         *,
         where: ArrayLike | None = None,
-    ) -> Array: ...
+    ) -> Array:
+        """Tells whether all elements are true, over all axes or some."""
     def any(
         self,
         axis: Any = None,
@@ -303,20 +335,26 @@ class ArrayInterface:
         keepdims: bool = False,
         *,
         where: ArrayLike | None = None,
-    ) -> Array: ...
+    ) -> Array:
+        """Tells whether any element is true, over all axes or some."""
     def argmax(
         self, axis: int | None = None, out: None = None, keepdims: bool | None = None
-    ) -> Array: ...
+    ) -> Array:
+        """The position of the largest element."""
     def argmin(
         self, axis: int | None = None, out: None = None, keepdims: bool | None = None
-    ) -> Array: ...
+    ) -> Array:
+        """The position of the smallest element."""
     def cumsum(
         self, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
-    ) -> Array: ...
+    ) -> Array:
+        """The running sum along an axis: each element with all before it."""
     def cumprod(
         self, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
-    ) -> Array: ...
-    def ptp(self, axis: Axes | None = None, out: None = None, keepdims: bool = False) -> Array: ...
+    ) -> Array:
+        """The running product along an axis: each element with all before it."""
+    def ptp(self, axis: Axes | None = None, out: None = None, keepdims: bool = False) -> Array:
+        """The distance from the smallest to the largest element, over all axes or some."""
 
     # ------------------------------------------------------------ products, diagonals
 
@@ -327,7 +365,8 @@ class ArrayInterface:
         precision: Any = None,
         preferred_element_type: DTypeLike | None = None,
         out_sharding: Any = None,
-    ) -> Array: ...
+    ) -> Array:
+        """The dot product: for vectors the sum of products, for matrices the matrix product."""
     def trace(
         self,
         offset: int = 0,
@@ -335,26 +374,37 @@ class ArrayInterface:
         axis2: int = 1,
         dtype: DTypeLike | None = None,
         out: None = None,
-    ) -> Array: ...
-    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array: ...
+    ) -> Array:
+        """The sum of a diagonal."""
+    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
+        """A diagonal of matrices."""
 
     # ------------------------------------------------------------ shapes, dtypes, order
 
-    def astype(self, dtype: DTypeLike | None, copy: bool = False, device: Any = None) -> Array: ...
-    def view(self, dtype: DTypeLike | None = None, type: None = None) -> Array: ...
-    def copy(self) -> Array: ...
+    def astype(self, dtype: DTypeLike | None, copy: bool = False, device: Any = None) -> Array:
+        """Gives the values in another dtype."""
+    def view(self, dtype: DTypeLike | None = None, type: None = None) -> Array:
+        """Gives the same bytes as elements of another dtype."""
+    def copy(self) -> Array:
+        """Gives a copy, in memory of its own."""
     def reshape(
         self,
         *shape: ShapeLike,
         order: str = "C",
         copy: bool | None = None,
         out_sharding: Any = None,
-    ) -> Array: ...
-    def transpose(self, *axes: Axes | None) -> Array: ...
-    def swapaxes(self, axis1: int, axis2: int) -> Array: ...
-    def squeeze(self, axis: Axes | None = None) -> Array: ...
-    def ravel(self, order: str = "C", *, out_sharding: Any = None) -> Array: ...
-    def flatten(self, order: str = "C", *, out_sharding: Any = None) -> Array: ...
+    ) -> Array:
+        """Gives the same elements in another shape."""
+    def transpose(self, *axes: Axes | None) -> Array:
+        """Gives the array with its axes in another order."""
+    def swapaxes(self, axis1: int, axis2: int) -> Array:
+        """An array with two axes exchanged."""
+    def squeeze(self, axis: Axes | None = None) -> Array:
+        """An array without axes of size 1."""
+    def ravel(self, order: str = "C", *, out_sharding: Any = None) -> Array:
+        """All elements of an array along one axis."""
+    def flatten(self, order: str = "C", *, out_sharding: Any = None) -> Array:
+        """All elements of an array along one axis."""
     def repeat(
         self,
         repeats: ArrayLike,
@@ -362,11 +412,16 @@ class ArrayInterface:
         *,
         total_repeat_length: int | None = None,
         out_sharding: Any = None,
-    ) -> Array: ...
-    def clip(self, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Array: ...
-    def round(self, decimals: int = 0, out: None = None) -> Array: ...
-    def conj(self, /) -> Array: ...
-    def conjugate(self, /) -> Array: ...
+    ) -> Array:
+        """Each element several times in a row."""
+    def clip(self, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Array:
+        """Values brought into an interval."""
+    def round(self, decimals: int = 0, out: None = None) -> Array:
+        """Numbers rounded to some decimals; halves go to the even digit."""
+    def conj(self, /) -> Array:
+        """The complex conjugate: the imaginary part with the opposite sign."""
+    def conjugate(self, /) -> Array:
+        """The complex conjugate: the imaginary part with the opposite sign."""
     def take(
         self,
         indices: ArrayLike,
@@ -376,7 +431,8 @@ class ArrayInterface:
         unique_indices: bool = False,
         indices_are_sorted: bool = False,
         fill_value: ArrayLike | None = None,
-    ) -> Array: ...
+    ) -> Array:
+        """Elements along an axis, by their positions."""
     def argsort(
         self,
         axis: int | None = -1,
@@ -386,7 +442,8 @@ class ArrayInterface:
         stable: bool = True,
         descending: bool = False,
         dtype: DTypeLike | None = None,
-    ) -> Array: ...
+    ) -> Array:
+        """The positions that put the elements in ascending order along an axis."""
     def sort(
         self,
         axis: int | None = -1,
@@ -395,7 +452,8 @@ class ArrayInterface:
         order: None = None,
         stable: bool = True,
         descending: bool = False,
-    ) -> Array: ...
+    ) -> Array:
+        """The elements in ascending order along an axis."""
     def searchsorted(
         self,
         v: ArrayLike,
@@ -403,9 +461,11 @@ class ArrayInterface:
         sorter: ArrayLike | None = None,
         *,
         method: str = "scan",
-    ) -> Array: ...
+    ) -> Array:
+        """Where values would stand in a sorted array."""
     @property
-    def flat(self) -> Any: ...
+    def flat(self) -> Any:
+        """Would iterate over all elements, and raises NotImplementedError: use `x.ravel()`."""
     def compress(
         self,
         condition: ArrayLike,
@@ -414,48 +474,73 @@ class ArrayInterface:
         out: None = None,
         size: int | None = None,
         fill_value: ArrayLike | None = 0,
-    ) -> Array: ...
+    ) -> Array:
+        """Gives the slices along an axis for which a condition holds."""
     def choose(
         self, choices: ArrayLike | Sequence[ArrayLike], out: None = None, mode: str = "raise"
-    ) -> Array: ...
-    def argpartition(self, kth: int, axis: int = -1) -> Array: ...
-    def byteswap(self, inplace: bool = False) -> Array: ...
+    ) -> Array:
+        """Picks each element from one of several arrays; this array says from which."""
+    def argpartition(self, kth: int, axis: int = -1) -> Array:
+        """Finds positions that bring the `kth` smallest element to its place."""
+    def byteswap(self, inplace: bool = False) -> Array:
+        """Gives the values whose bytes stand in the opposite order."""
     def nonzero(
         self,
         *,
         size: int | None = None,
         fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None,
-    ) -> tuple[Array, ...]: ...
+    ) -> tuple[Array, ...]:
+        """Finds the positions of the elements that are not zero."""
 
     # ------------------------------------------------------------ memory
 
-    def item(self, *args: SupportsIndex) -> Any: ...
-    def tolist(self) -> Any: ...
-    def tobytes(self, order: str = "C") -> bytes: ...
-    def block_until_ready(self) -> Array: ...
-    def copy_to_host_async(self) -> None: ...
-    def delete(self) -> None: ...
-    def is_deleted(self) -> bool: ...
-    def is_ready(self) -> bool: ...
-    def unsafe_buffer_pointer(self) -> int: ...
-    def on_device_size_in_bytes(self) -> int: ...
+    def item(self, *args: SupportsIndex) -> Any:
+        """Gives an element as a Python number."""
+    def tolist(self) -> Any:
+        """Gives the elements as nested lists of Python numbers."""
+    def tobytes(self, order: str = "C") -> bytes:
+        """Gives the bytes of the elements."""
+    def block_until_ready(self) -> Array:
+        """Waits until the array is computed. Only programs on XLA return before they are done."""
+    def copy_to_host_async(self) -> None:
+        """Begins to copy the array to the host. Its memory is the host's already."""
+    def delete(self) -> None:
+        """Gives the memory back at once. The array must not be used any more."""
+    def is_deleted(self) -> bool:
+        """Tells whether the memory of this array was given away, or back."""
+    def is_ready(self) -> bool:
+        """Tells whether the array is computed. That of a program on XLA may not be, yet."""
+    def unsafe_buffer_pointer(self) -> int:
+        """Gives the address of the first element."""
+    def on_device_size_in_bytes(self) -> int:
+        """Gives the bytes that the elements take."""
 
     # ------------------------------------------------------------ devices
 
     @property
-    def device(self) -> Any: ...
+    def device(self) -> Any:
+        """The device of the array, or its sharding if it lives on several."""
     @property
-    def sharding(self) -> Any: ...
+    def sharding(self) -> Any:
+        """How an array is laid out over devices."""
     @property
-    def committed(self) -> bool: ...
+    def committed(self) -> bool:
+        """Whether the array was placed where it is."""
     @property
-    def is_fully_addressable(self) -> bool: ...
+    def is_fully_addressable(self) -> bool:
+        """Whether this process sees all devices of the array. There is one process: True."""
     @property
-    def is_fully_replicated(self) -> bool: ...
+    def is_fully_replicated(self) -> bool:
+        """Whether every device holds the whole array."""
     @property
-    def addressable_shards(self) -> Sequence[Any]: ...
+    def addressable_shards(self) -> Sequence[Any]:
+        """The parts of an array, one for each device of its sharding."""
     @property
-    def global_shards(self) -> Sequence[Any]: ...
-    def devices(self) -> set[Device]: ...
-    def addressable_data(self, index: int) -> Array: ...
-    def to_device(self, device: Any, *, stream: Any = None) -> Array: ...
+    def global_shards(self) -> Sequence[Any]:
+        """The parts of an array, one for each device of its sharding."""
+    def devices(self) -> set[Device]:
+        """The set of devices that the array lives on."""
+    def addressable_data(self, index: int) -> Array:
+        """Gives the part of the array that one device holds."""
+    def to_device(self, device: Any, *, stream: Any = None) -> Array:
+        """Gives the array on a device, or with a sharding."""

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from calque.core.config import config
 from calque.machine import memory
-from calque.machine.state import Value, process
+from calque.machine.state import ProcessValue, process
 
 
 class Space(enum.Enum):
@@ -192,7 +192,7 @@ def _count() -> int:
 
 DEFAULT_DEVICE: Final = Device(0)  # there is always one
 _devices: Final[list[Device]] = process.container("devices", [DEFAULT_DEVICE])
-_settled: Final[Value[bool]] = process.value("the number of devices is settled", False)
+_settled: Final[ProcessValue[bool]] = process.value("the number of devices is settled", False)
 
 
 def _adjust() -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from calque.machine.state import Value, process
+from calque.machine.state import ProcessValue, process
 
-_open: Final[Value[dict[str, str]]] = process.value("folders of packages whose name is served", {})
+_open: Final[ProcessValue[dict[str, str]]] = process.value(
+    "folders of packages whose name is served", {}
+)
 
 
 def open_package(name: str, folder: str) -> None:

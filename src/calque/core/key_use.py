@@ -1,6 +1,6 @@
 """Which random keys have been used up.
 
-A `Cell` remembers which elements of an array of keys are used up; arrays and variables that hold
+A `KeyCell` remembers which elements of an array of keys are used up; arrays and variables that hold
 the same keys are views of one cell. `calque_debug_key_reuse` and the analysis of programs
 (`transforms.functions.key_reuse`) speak of keys in these terms."""
 
@@ -38,7 +38,7 @@ def shape_of(aval: Any) -> tuple[int, ...]:
     return tuple(shape) if all(type(n) is int for n in shape) else ()
 
 
-class Cell:
+class KeyCell:
     """Keys, which of them are used up, and how and where that was done last."""
 
     __slots__ = ("how", "used", "where")
@@ -51,7 +51,7 @@ class Cell:
 class Keys(NamedTuple):
     """A view of a cell: the place in it of each element. None: all elements, in no known order."""
 
-    cell: Cell
+    cell: KeyCell
     places: np.ndarray | None
 
     @property
@@ -98,7 +98,7 @@ def new(aval: Any, used: Any = False) -> Keys:
     shape = shape_of(aval)
     if np.ndim(used) and np.shape(used) != shape:
         used = np.any(used)
-    cell = Cell(shape, used)
+    cell = KeyCell(shape, used)
     return Keys(cell, np.arange(cell.used.size).reshape(shape))
 
 

@@ -11,12 +11,14 @@ import threading
 from collections.abc import Iterator
 from typing import Any, Final
 
-from calque.machine.state import Value, process
+from calque.machine.state import ProcessValue, process
 
 YOUNG = 40_000  # objects of a process that has imported little besides NumPy
 FROZEN_AT_START = 1_000  # Python 3.12 freezes some hundred objects of its own when it starts
 
-_holder: Final[Value[int | None]] = process.value("the thread that holds off collection", None)
+_holder: Final[ProcessValue[int | None]] = process.value(
+    "the thread that holds off collection", None
+)
 
 
 @contextlib.contextmanager

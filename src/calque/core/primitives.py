@@ -156,10 +156,10 @@ class Primitive:
         on_replacement.tell()
         return impl
 
-    def get_bind_params(self, params: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    def get_bind_params(self, params: dict[str, Any]) -> dict[str, Any]:
         """What `bind` is called with, besides operands, to make an equation of these parameters:
         they alone."""
-        return [], params
+        return params
 
     def __repr__(self) -> str:
         return self.name

@@ -8,186 +8,73 @@ import functools
 import itertools
 import string
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 import calque.numpy as jnp
 from calque.core import pytrees
-from calque.core.arrays import to_array, to_numpy
+from calque.core.arrays import to_array
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import is_inexact
-from calque.core.errors import CalqueRuntimeError
 from calque.core.jaxprs import ClosedJaxpr, Eqn, Jaxpr, Var, subjaxprs
 from calque.core.primitives import Primitive
 from calque.core.source import at as source_at
 from calque.core.trace import literal_value, trace_to_jaxpr, typeof
 from calque.core.trace_state import Tracer
-from calque.ops.common import front
-from calque.ops.random.keys import keys_of_records
-from calque.transforms.engines.axes import Axis, AxisPrimitive
+from calque.experimental.failures import (
+    DivisionByZeroError,
+    Error,
+    ErrorCategory,
+    FailedCheckError,
+    JaxException,
+    JaxRuntimeError,
+    Kinds,
+    NaNError,
+    OOBError,
+    Out,
+    Outcome,
+    Site,
+    all_checks,
+    automatic_checks,
+    check_error,
+    check_p,
+    div_checks,
+    float_checks,
+    index_checks,
+    init_error,
+    nan_checks,
+    payload_at_failure,
+    user_checks,
+)
 from calque.transforms.engines.trees import FlatFunction, name_of
 from calque.transforms.functions.callbacks import is_value
 from calque.transforms.primitives.flow import split
 
-
-class JaxException(Exception):
-    """What a check finds, as a kind: sets of these choose which checks `checkify` makes."""
-
-
-class FailedCheckError(JaxException):
-    """A check that the user wrote."""
-
-
-class NaNError(JaxException):
-    """An operation that gave a NaN."""
-
-
-class OOBError(JaxException):
-    """An index outside of its array."""
-
-
-class DivisionByZeroError(JaxException):
-    """A division by zero."""
-
-
-class JaxRuntimeError(CalqueRuntimeError, ValueError):
-    """A check that failed where nothing looks for its error. Programs that handle it know it as a
-    ValueError."""
-
-
-ErrorCategory = type[JaxException]
-Kinds = frozenset[ErrorCategory]
-Out = TypeVar("Out")
-
-user_checks: Kinds = frozenset({FailedCheckError})
-nan_checks: Kinds = frozenset({NaNError})
-index_checks: Kinds = frozenset({OOBError})
-div_checks: Kinds = frozenset({DivisionByZeroError})
-float_checks = nan_checks | div_checks
-automatic_checks = float_checks | index_checks
-all_checks = automatic_checks | user_checks
-
-
-class Site(NamedTuple):
-    """What a check says when it fails: a format of the values in its payload."""
-
-    fmt: str
-    tree: pytrees.PyTreeDef
-    suffix: str = ""
-
-    def text(self, payload: Sequence[Any]) -> str:
-        args, kwargs = pytrees.unflatten(self.tree, [_value(p) for p in payload])
-        return self.fmt.format(*args, **kwargs) + self.suffix
-
-
-def _value(x: Any) -> Any:
-    """A value of a payload, as the format of a message shows it."""
-    records = isinstance(x, (np.ndarray, np.generic)) and x.dtype.names
-    return keys_of_records(np.asarray(x)) if records else to_array(x)
-
-
-class Outcome(NamedTuple):
-    """One check in a program: whether it failed, and with which values."""
-
-    site: Site
-    failed: Any
-    payload: tuple[Any, ...]
-
-
-class Error:
-    """The failures of a checked call: a tree of arrays, so that it may leave jit and vmap."""
-
-    def __init__(self, found: Sequence[Outcome] = ()):
-        self._found = tuple(found)
-
-    def get(self) -> str | None:
-        """The message of the first check that failed, None if all are well. Under vmap, one line
-        for each failing member."""
-        flags = [np.asarray(to_numpy(f.failed)) for f in self._found]
-        shape = np.broadcast_shapes(*[f.shape for f in flags]) if flags else ()
-        lines = []
-        for where in itertools.product(*map(range, shape)):
-            first = next(
-                (f for f, flag in zip(self._found, flags) if np.broadcast_to(flag, shape)[where]),
-                None,
-            )
-            if first is not None:
-                text = first.site.text([np.asarray(to_numpy(p))[where] for p in first.payload])
-                lines.append(
-                    f"at mapped index {', '.join(map(str, where))}: {text}" if where else text
-                )
-        return "\n".join(lines) if lines else None
-
-    @property
-    def _metadata(self) -> dict[int, Site]:
-        """What the checks say, by their numbers."""
-        return {i: f.site for i, f in enumerate(self._found)}
-
-    def throw(self) -> None:
-        """Raise the error if there is one."""
-        check_error(self)
-
-    def __str__(self) -> str:
-        return f"Error({self.get()})"
-
-    __repr__ = __str__
-
-
-def _flatten_error(error: Error) -> tuple[list[Any], Any]:
-    return [[f.failed, *f.payload] for f in error._found], tuple([f.site for f in error._found])
-
-
-def _unflatten_error(sites: Sequence[Site], parts: Any) -> Error:
-    return Error([Outcome(s, p[0], tuple(p[1:])) for s, p in zip(sites, parts)])
-
-
-pytrees.register(Error, _flatten_error, _unflatten_error)
-
-init_error = Error()
-
-# ---------------------------------------------------------------- the primitive
-
-
-def _payload_at_failure(ok: Any, payload: Sequence[Any]) -> tuple[Any, tuple[Any, ...]]:
-    """Did anything fail, and the values of the first member that did. The payload has the
-    dimensions of `ok` in front."""
-    n = typeof(ok).ndim
-    if n == 0:
-        return ~ok, tuple(payload)
-    flat = jnp.ravel(~ok)
-    where = jnp.argmax(flat)
-    return flat.any(), tuple([jnp.reshape(p, (-1, *typeof(p).shape[n:]))[where] for p in payload])
-
-
-def _check_meaning(
-    ok: np.ndarray, *payload: np.ndarray, site: Site, debug: bool = False
-) -> list[Any]:
-    if not debug and not ok.all():
-        first = tuple(np.argwhere(~ok)[0])
-        raise JaxRuntimeError(site.text([p[first] for p in payload]))
-    return []
-
-
-def _check_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
-    return check_p.bind(*primals, **params), []
-
-
-def _check_batch(axis: Axis, args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
-    check_p.bind(*[front(x, d, axis.size) for x, d in zip(args, dims)], **params)
-    return [], []
-
-
-check_p: AxisPrimitive = AxisPrimitive(
+__all__ = [
+    "DivisionByZeroError",
+    "Error",
+    "ErrorCategory",
+    "FailedCheckError",
+    "JaxException",
+    "JaxRuntimeError",
+    "NaNError",
+    "OOBError",
+    "Out",
+    "all_checks",
+    "automatic_checks",
     "check",
-    meaning=_check_meaning,
-    shape=lambda *avals, **_: [],
-    jvp=_check_jvp,
-    transpose=lambda cts, *args, **_: [None] * len(args),
-    batch=_check_batch,
-    multiple_results=True,
-    effect=True,
-)
+    "check_error",
+    "check_p",
+    "checkify",
+    "debug_check",
+    "div_checks",
+    "float_checks",
+    "index_checks",
+    "init_error",
+    "nan_checks",
+    "user_checks",
+]
 
 
 class _Formats(string.Formatter):
@@ -198,8 +85,14 @@ class _Formats(string.Formatter):
 
 
 def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs: Any) -> None:
-    """Fail with `msg`, a format of the arguments, when `pred` is false: at once, or as an error of
-    the `checkify` around. With `debug` there is no check unless there is a `checkify` around.
+    """Fails when a condition is false: at once, or as an error of the `checkify` around.
+
+    Args:
+        pred: One boolean.
+        msg: The message, a format string for the other arguments.
+        *fmt_args: Values for its places: arrays and numbers.
+        debug: Whether there is no check unless there is a `checkify` around.
+        **fmt_kwargs: Values for its places, by name.
 
     >>> from calque.experimental import checkify
     >>> x = 1.0
@@ -225,21 +118,19 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
 
 
 def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
-    """A check that only a `checkify` around it sees: without one it does nothing.
+    """Fails as `check` does, inside a `checkify` only: without one it does nothing.
+
+    Args:
+        pred: One boolean.
+        msg: The message, a format string for the other arguments.
+        *fmt_args: Values for its places: arrays and numbers.
+        **fmt_kwargs: Values for its places, by name.
 
     >>> from calque.experimental import checkify
     >>> checkify.debug_check(False, "nobody looks")
     >>> checkify.checkify(lambda: checkify.debug_check(False, "seen"))()[0].get()
     'seen (`check` failed)'"""
     check(pred, msg, *fmt_args, debug=True, **fmt_kwargs)
-
-
-def check_error(error: Error) -> None:
-    """Raise the error of a checked call if there is one; inside a `checkify`, hand it on."""
-    if not isinstance(error, Error):
-        raise ValueError(f"check_error takes an Error as argument, got type {type(error)} instead.")
-    for f in error._found:
-        check_p.bind(jnp.logical_not(f.failed), *f.payload, site=f.site, debug=False)
 
 
 # ---------------------------------------------------------------- automatic checks
@@ -339,7 +230,7 @@ def _equation(e: Eqn, args: list[Any], kinds: Kinds) -> Result:
     if e.primitive is check_p:
         if FailedCheckError not in kinds:
             return [], []
-        failed, payload = _payload_at_failure(args[0], args[1:])
+        failed, payload = payload_at_failure(args[0], args[1:])
         return [], [Outcome(e.params["site"], failed, payload)]
     if any(True for _ in subjaxprs(e.params)) and _has_checks(e.params, kinds):
         rule = _RULES.get(e.primitive.name)
@@ -561,13 +452,21 @@ _RULES: Final[dict[str, Callable[..., Result]]] = {
 def checkify(
     f: Callable[..., Any], errors: Kinds = user_checks
 ) -> Callable[..., tuple[Error, Any]]:
-    """`f` as a function that returns (error, result); `errors` says which checks are made.
+    """Makes a function that returns what its checks have found beside its result.
+
+    Args:
+        f: The function.
+        errors: Which checks are made: `user_checks`, `nan_checks`, `index_checks`, `div_checks`,
+            `float_checks`, `automatic_checks`, `all_checks`, or a union of them.
+
+    Returns:
+        A function of the same arguments that returns (error, result).
 
     >>> from calque.experimental import checkify
     >>> def f(x):
     ...     checkify.check(x > 0, "x must be positive, got {x}", x=x)
     ...     return jnp.log(x)
-    >>> error, y = calque.jit(checkify.checkify(f))(-1.0)
+    >>> error, y = jax.jit(checkify.checkify(f))(-1.0)
     >>> error.get()
     'x must be positive, got -1.0 (`check` failed)'"""
     if not callable(f):

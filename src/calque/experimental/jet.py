@@ -67,17 +67,23 @@ def jet(
     series: Sequence[Sequence[Any]],
     factorial_scaled: bool = True,
 ) -> tuple[Any, Any]:
-    """`fun` along a curve whose value is `primals` and whose derivatives of order 1, 2, ... are
-    `series`.
+    """Gives the derivatives of a function along a curve.
 
-    Returns `fun(*primals)` and, in place of each of its leaves, the list of its derivatives along
-    the curve. Without `factorial_scaled` both series are Taylor coefficients: derivatives divided
-    by the factorials of their orders.
+    Args:
+        fun: The function, of arrays.
+        primals: Where the curve begins: a tuple with an array for each argument.
+        series: The derivatives of the curve: for each argument a list with those of order 1, 2, ...
+        factorial_scaled: Whether both series are derivatives; otherwise they are Taylor
+            coefficients, derivatives divided by the factorials of their orders.
+
+    Returns:
+        A pair: the value, and in place of each of its leaves the list of its derivatives along the
+        curve.
 
     >>> from calque.experimental.jet import jet
-    >>> value, (first, second) = jet(jnp.sin, (0.0,), ((1.0, 0.0),))
-    >>> float(first), float(second)
-    (1.0, 0.0)"""
+    >>> value, derivatives = jet(jnp.sin, (0.0,), ((1.0, 0.0),))
+    >>> [float(d) for d in derivatives]
+    [1.0, 0.0]"""
     name, order = name_of(fun), _order(fun, primals, series)
     values = [_value(x, i, name) for i, x in enumerate(primals)]
     factors = [float(f) if factorial_scaled else 1.0 for f in factorials(order)]
@@ -241,33 +247,85 @@ def _series_of(
 def zero_prop(
     prim: Primitive, primals_in: Sequence[Any], series_in: Sequence[Any], **params: Any
 ) -> tuple[Any, Any]:
-    """The rule of a primitive whose result is constant along curves: its value, and no series."""
+    """The rule of a primitive whose result is constant along curves.
+
+    Args:
+        prim: The primitive.
+        primals_in: The operands.
+        series_in: Their series.
+        **params: The parameters of the primitive.
+
+    Returns:
+        A pair: the result, and no series.
+
+    >>> from calque.experimental import jet
+    >>> jet.zero_prop(lax.floor_p, (1.5,), ([1.0],))[0]
+    Array(1., dtype=float32, weak_type=True)"""
     return prim.bind(*primals_in, **params), zero_series
 
 
 def defzero(prim: Primitive) -> None:
-    """Makes `zero_prop` the rule of a primitive, as `jet_rules[prim] = ...` does."""
+    """Makes `zero_prop` the rule of a primitive.
+
+    Args:
+        prim: The primitive.
+
+    >>> from calque.experimental import jet
+    >>> p = jax.extend.core.Primitive("constant")
+    >>> jet.defzero(p)"""
     jet_rules[prim] = partial(zero_prop, prim)
 
 
 def linear_prop(
     prim: Primitive, primals_in: Sequence[Any], series_in: Sequence[Any], **params: Any
 ) -> tuple[Any, Any]:
-    """The rule of a primitive that is linear in all its operands together: it is applied to the
-    terms of each order."""
+    """The rule of a primitive that is linear in all its operands together.
+
+    Args:
+        prim: The primitive.
+        primals_in: The operands.
+        series_in: Their series, of one length.
+        **params: The parameters of the primitive.
+
+    Returns:
+        A pair: the result and its series.
+
+    >>> from calque.experimental import jet
+    >>> jet.linear_prop(lax.neg_p, (1.0,), ([2.0],))
+    (Array(-1., dtype=float32, weak_type=True), [Array(-2., dtype=float32, weak_type=True)])"""
     terms = [prim.bind(*row, **params) for row in zip(*series_in)]
     return prim.bind(*primals_in, **params), list(zip(*terms)) if prim.multiple_results else terms
 
 
 def deflinear(prim: Primitive) -> None:
-    """Makes `linear_prop` the rule of a primitive."""
+    """Makes `linear_prop` the rule of a primitive.
+
+    Args:
+        prim: The primitive.
+
+    >>> from calque.experimental import jet
+    >>> p = jax.extend.core.Primitive("linear")
+    >>> jet.deflinear(p)"""
     jet_rules[prim] = partial(linear_prop, prim)
 
 
 def deriv_prop(
     prim: Primitive, deriv: Callable[..., Any], primals_in: Sequence[Any], series_in: Sequence[Any]
 ) -> tuple[Any, Any]:
-    """The rule of a primitive y = p(x) of one operand by its derivative, from y' = deriv(x) x'."""
+    """The rule of a primitive of one operand whose derivative is known.
+
+    Args:
+        prim: The primitive.
+        deriv: Its derivative, a function of arrays.
+        primals_in: The operand, in a tuple.
+        series_in: Its series, in a tuple.
+
+    Returns:
+        A pair: the result and its series.
+
+    >>> from calque.experimental import jet
+    >>> jet.deriv_prop(lax.sin_p, lax.cos, (0.0,), ([1.0],))
+    (Array(0., dtype=float32, weak_type=True), [Array(1., dtype=float32, weak_type=True)])"""
     (x,), (series,) = primals_in, series_in
     slope, slopes = jet2(deriv, (x,), (series,))
     slopes, terms = [slope, *slopes], []
@@ -281,16 +339,28 @@ def deriv_prop(
 
 
 def def_deriv(prim: Primitive, deriv: Callable[..., Any]) -> None:
-    """Makes `deriv_prop` with this derivative, a function of arrays, the rule of a primitive."""
+    """Makes `deriv_prop` with this derivative the rule of a primitive.
+
+    Args:
+        prim: The primitive.
+        deriv: Its derivative, a function of arrays.
+
+    >>> from calque.experimental import jet
+    >>> p = jax.extend.core.Primitive("sine")
+    >>> jet.def_deriv(p, lax.cos)"""
     jet_rules[prim] = partial(deriv_prop, prim, deriv)
 
 
 def def_comp(prim: Primitive, comp: Callable[..., Any], **kwargs: Any) -> None:
-    """Makes the series of a function of arrays the rule of a primitive that it computes.
+    """Makes the series of a function the rule of a primitive that it computes.
 
-    >>> from calque.experimental.jet import def_comp, jet, jet_rules
-    >>> from calque.extend.core import Primitive
-    >>> cube_p = Primitive("cube")
+    Args:
+        prim: The primitive.
+        comp: The function of arrays.
+        **kwargs: Further arguments of `jet2`.
+
+    >>> from calque.experimental.jet import def_comp, jet
+    >>> cube_p = jax.extend.core.Primitive("cube")
     >>> _ = cube_p.def_impl(lambda x: x**3)
     >>> def_comp(cube_p, lambda x: x * x * x)
     >>> [float(t) for t in jet(cube_p.bind, (2.0,), ((1.0, 0.0),))[1]]

@@ -28,7 +28,14 @@ class ProcessFailureError(RuntimeError):
 
 
 def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
-    """The values that the source process has, for all: here this process's own, as NumPy arrays.
+    """Gives the values that the source process has, for all processes: those of this one.
+
+    Args:
+        in_tree: A tree of arrays and numbers.
+        is_source: Whether this process is the source; None or True.
+
+    Returns:
+        The tree with NumPy arrays.
 
     >>> from calque.experimental import multihost_utils
     >>> multihost_utils.broadcast_one_to_all(jnp.arange(3))
@@ -42,8 +49,15 @@ def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
 
 
 def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
-    """The values of all processes: stacked along a new first dimension, or joined along the first
-    one if `tiled`.
+    """Gives the values of all processes.
+
+    Args:
+        in_tree: A tree of arrays and numbers.
+        tiled: Whether they are joined along the first dimension rather than stacked along a new
+            one.
+
+    Returns:
+        The tree with NumPy arrays.
 
     >>> from calque.experimental import multihost_utils
     >>> multihost_utils.process_allgather(jnp.arange(3)).shape
@@ -52,13 +66,29 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
 
 
 def sync_global_devices(name: str) -> None:
-    """Wait until every process has come here with this name: at once, there is one."""
+    """Waits until every process has come here; there is one.
+
+    Args:
+        name: The name of the place.
+
+    >>> from calque.experimental import multihost_utils
+    >>> multihost_utils.sync_global_devices("saved")"""
     if not isinstance(name, str):
         raise TypeError(f"sync_global_devices: name must be a string, got {name!r}")
 
 
 def assert_equal(in_tree: Any, fail_message: str = "") -> None:
-    """Raise AssertionError unless all processes have the same values: the one process has."""
+    """Checks that all processes have the same values; the one process has.
+
+    Args:
+        in_tree: A tree of arrays and numbers.
+        fail_message: What an error begins with.
+
+    Raises:
+        AssertionError: They have not.
+
+    >>> from calque.experimental import multihost_utils
+    >>> multihost_utils.assert_equal(jnp.ones(2))"""
     expected = broadcast_one_to_all(in_tree)
     same = pytrees.tree_map(
         lambda a, b: bool(np.array_equal(np.asarray(a), b, equal_nan=b.dtype.kind in "fc")),
@@ -70,8 +100,17 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
 
 
 def reached_preemption_sync_point(step_id: int) -> bool:
-    """Whether the processes have agreed to save at this step, before they are stopped. Nobody stops
-    one process that way."""
+    """Tells whether the processes have agreed to save at this step, before they are stopped.
+
+    Args:
+        step_id: The number of the step.
+
+    Returns:
+        False: nobody stops one process that way.
+
+    >>> from calque.experimental import multihost_utils
+    >>> multihost_utils.reached_preemption_sync_point(3)
+    False"""
     if not isinstance(step_id, int):
         raise TypeError(f"reached_preemption_sync_point: step_id must be an int, got {step_id!r}")
     return False
@@ -79,27 +118,73 @@ def reached_preemption_sync_point(step_id: int) -> bool:
 
 @contextlib.contextmanager
 def live_devices(devices: Sequence[Any]) -> Iterator[list[Any]]:
-    """The devices whose processes are alive: all of this one."""
+    """A `with` block with the devices whose processes are alive.
+
+    Args:
+        devices: The devices in question.
+
+    Returns:
+        A context manager that gives a list: all of them.
+
+    >>> from calque.experimental import multihost_utils
+    >>> with multihost_utils.live_devices(jax.devices()) as alive:
+    ...     alive == jax.devices()
+    True"""
     yield list(devices)
 
 
 def host_local_array_to_global_array(local_inputs: Any, global_mesh: Any, pspecs: Any) -> Any:
-    """Arrays placed over a mesh, of which this process holds everything.
+    """Places arrays over a mesh; this process holds all of each.
+
+    Args:
+        local_inputs: A tree of arrays.
+        global_mesh: The mesh.
+        pspecs: A PartitionSpec, or a tree of them that the arrays begin with.
+
+    Returns:
+        The tree with placed arrays.
 
     >>> from calque.experimental import multihost_utils
-    >>> mesh, P = calque.make_mesh((1,), ("x",)), calque.P
+    >>> mesh, P = jax.make_mesh((1,), ("x",)), jax.P
     >>> multihost_utils.host_local_array_to_global_array(jnp.ones(2), mesh, P("x")).sharding.spec
     P('x',)"""
     return _over_trees(host_local_array_to_global_array_impl, local_inputs, global_mesh, pspecs)
 
 
 def global_array_to_host_local_array(global_inputs: Any, global_mesh: Any, pspecs: Any) -> Any:
-    """The parts of arrays over a mesh that this process holds: the whole arrays."""
+    """Gives the parts of arrays over a mesh that this process holds: the whole arrays.
+
+    Args:
+        global_inputs: A tree of arrays.
+        global_mesh: The mesh.
+        pspecs: A PartitionSpec, or a tree of them that the arrays begin with.
+
+    Returns:
+        The tree with arrays.
+
+    >>> from calque.experimental import multihost_utils
+    >>> mesh, P = jax.make_mesh((1,), ("x",)), jax.P
+    >>> multihost_utils.global_array_to_host_local_array(jnp.ones(2), mesh, P("x"))
+    Array([1., 1.], dtype=float32)"""
     return _over_trees(global_array_to_host_local_array_impl, global_inputs, global_mesh, pspecs)
 
 
 def host_local_array_to_global_array_impl(arr: Any, *, global_mesh: Any, pspec: Any) -> Any:
-    """One array of `host_local_array_to_global_array`."""
+    """Places one array over a mesh.
+
+    Args:
+        arr: The array.
+        global_mesh: The mesh.
+        pspec: A PartitionSpec.
+
+    Returns:
+        A placed array.
+
+    >>> from calque.experimental import multihost_utils
+    >>> mesh = jax.make_mesh((1,), ("x",))
+    >>> place = multihost_utils.host_local_array_to_global_array_impl
+    >>> place(jnp.ones(2), global_mesh=mesh, pspec=jax.P("x")).sharding.spec
+    P('x',)"""
     if pspec is None:
         raise ValueError(
             "`None` is not a valid input to the pspecs argument. Please use P() if you want"
@@ -109,7 +194,21 @@ def host_local_array_to_global_array_impl(arr: Any, *, global_mesh: Any, pspec: 
 
 
 def global_array_to_host_local_array_impl(arr: Any, *, global_mesh: Any, pspec: Any) -> Any:
-    """One array of `global_array_to_host_local_array`."""
+    """Gives the part of one array over a mesh that this process holds: the whole array.
+
+    Args:
+        arr: The array.
+        global_mesh: The mesh.
+        pspec: A PartitionSpec.
+
+    Returns:
+        An array.
+
+    >>> from calque.experimental import multihost_utils
+    >>> mesh = jax.make_mesh((1,), ("x",))
+    >>> part = multihost_utils.global_array_to_host_local_array_impl
+    >>> part(jnp.ones(2), global_mesh=mesh, pspec=jax.P("x"))
+    Array([1., 1.], dtype=float32)"""
     return host_local_array_to_global_array_impl(arr, global_mesh=global_mesh, pspec=pspec)
 
 
@@ -129,5 +228,15 @@ def _over_trees(f: Any, inputs: Any, mesh: Any, pspecs: Any) -> Any:
 
 
 def safe_zip(*sequences: Sequence[Any]) -> list[tuple[Any, ...]]:
-    """`zip` of sequences of one length."""
+    """Zips sequences that must be of one length.
+
+    Args:
+        *sequences: The sequences.
+
+    Returns:
+        A list of tuples.
+
+    >>> from calque.experimental import multihost_utils
+    >>> multihost_utils.safe_zip([1, 2], [3, 4])
+    [(1, 3), (2, 4)]"""
     return list(zip(*sequences, strict=True))

@@ -33,12 +33,33 @@ _strict_zip = functools.partial(zip, strict=True)
 
 
 def safe_zip(*args: Any) -> list[tuple[Any, ...]]:
-    """zip of iterables that must be of one length, as a list."""
+    """Zips iterables that must be of one length.
+
+    Args:
+        *args: The iterables.
+
+    Returns:
+        A list of tuples.
+
+    >>> from calque.experimental import ode
+    >>> ode.safe_zip([1, 2], [3, 4])
+    [(1, 3), (2, 4)]"""
     return list(_strict_zip(*args))
 
 
 def safe_map(f: Callable[..., Any], *args: Any) -> list[Array]:
-    """map over iterables that must be of one length, as a list."""
+    """Maps a function over iterables that must be of one length.
+
+    Args:
+        f: The function.
+        *args: The iterables.
+
+    Returns:
+        A list.
+
+    >>> from calque.experimental import ode
+    >>> ode.safe_map(max, [1, 4], [3, 2])
+    [3, 4]"""
     return [f(*xs) for xs in _strict_zip(*args)]
 
 
@@ -67,7 +88,13 @@ _MIDDLE = 0.5 * np.array([
 
 
 def abs2(x: Array) -> Array:
-    """|x|^2, real.
+    """Gives the square of the absolute value of each element.
+
+    Args:
+        x: An array.
+
+    Returns:
+        An array of real numbers.
 
     >>> from calque.experimental import ode
     >>> ode.abs2(jnp.array([3 + 4j]))
@@ -83,8 +110,23 @@ def _combined(weights: Any, k: Any) -> Any:
 def runge_kutta_step(
     func: Callable[..., Any], y0: Array, f0: Array, t0: Array, dt: Array
 ) -> tuple[Any, Any, Any, Any]:
-    """One step from (t0, y0) with the derivative f0: (y1, f1, estimate of the error, the
-    derivatives at the seven stages)."""
+    """Takes one step by the method of Dormand and Prince.
+
+    Args:
+        func: The derivative, a function of (y, t).
+        y0: The state, a vector.
+        f0: The derivative at the state.
+        t0: The time.
+        dt: The length of the step.
+
+    Returns:
+        (the new state, its derivative, an estimate of the error, the derivatives at the seven
+        stages).
+
+    >>> from calque.experimental import ode
+    >>> y0, dt = jnp.ones(1), jnp.float32(0.1)
+    >>> ode.runge_kutta_step(lambda y, t: -y, y0, -y0, 0.0, dt)[0].round(4)
+    Array([0.9048], dtype=float32)"""
     step = dt.astype(f0.dtype)
     k = [f0]
     for node, row in safe_zip(_NODES, _STAGES):
@@ -99,8 +141,23 @@ def runge_kutta_step(
 def fit_4th_order_polynomial(
     y0: Array, y1: Array, y_mid: Array, dy0: Array, dy1: Array, dt: Array
 ) -> tuple[Array, ...]:
-    """The coefficients, highest first, of the polynomial in (t - t0) / dt with these values and
-    derivatives at the ends and this value in the middle."""
+    """Gives the polynomial in (t - t0) / dt with given values and derivatives.
+
+    Args:
+        y0: The value at the beginning.
+        y1: The value at the end.
+        y_mid: The value in the middle.
+        dy0: The derivative at the beginning.
+        dy1: The derivative at the end.
+        dt: The length of the step.
+
+    Returns:
+        Its five coefficients, the highest first.
+
+    >>> from calque.experimental import ode
+    >>> one, zero = jnp.ones(1), jnp.zeros(1)
+    >>> ode.fit_4th_order_polynomial(zero, one, one / 2, one, one, 1.0)[3]
+    Array([1.], dtype=float32)"""
     dt = jnp.asarray(dt).astype(y0.dtype)
     rise, fall = dt * dy0, dt * dy1
     a = 2 * (fall - rise) - 8 * (y0 + y1) + 16 * y_mid
@@ -110,8 +167,21 @@ def fit_4th_order_polynomial(
 
 
 def interp_fit_dopri(y0: Array, y1: Array, k: Array, dt: Array) -> Array:
-    """The polynomial that follows the solution through a step, given the derivatives at its
-    stages."""
+    """Gives the polynomial that follows the solution through a step.
+
+    Args:
+        y0: The state before.
+        y1: The state after.
+        k: The derivatives at the stages of the step.
+        dt: The length of the step.
+
+    Returns:
+        An array with the five coefficients, the highest first.
+
+    >>> from calque.experimental import ode
+    >>> y = jnp.ones(1)
+    >>> ode.interp_fit_dopri(y, y, jnp.zeros((7, 1)), 0.1).shape
+    (5, 1)"""
     y_mid = y0 + jnp.asarray(dt).astype(y0.dtype) * _combined(_MIDDLE, k)
     return jnp.stack(fit_4th_order_polynomial(y0, y1, y_mid, k[0], k[-1], dt))
 
@@ -122,7 +192,24 @@ def interp_fit_dopri(y0: Array, y1: Array, k: Array, dt: Array) -> Array:
 def initial_step_size(
     fun: Callable[..., Any], t0: Array, y0: Array, order: int, rtol: float, atol: float, f0: Array
 ) -> Array:
-    """A first step for a method of this order (Hairer, Norsett and Wanner 1993, II.4)."""
+    """Chooses the first step of a method.
+
+    Args:
+        fun: The derivative, a function of (y, t).
+        t0: The first time.
+        y0: The first state.
+        order: The order of the method.
+        rtol: The relative error that is allowed.
+        atol: The absolute error that is allowed.
+        f0: The derivative at the first state.
+
+    Returns:
+        The length of the step.
+
+    >>> from calque.experimental import ode
+    >>> y0 = jnp.ones(1)
+    >>> ode.initial_step_size(lambda y, t: -y, 0.0, y0, 4, 1e-3, 1e-3, -y0) > 0
+    Array(True, dtype=bool)"""
     y0, f0 = (jnp.asarray(v) for v in promote_dtypes_inexact(y0, f0))
     scale = (atol + jnp.abs(y0) * rtol).astype(y0.dtype)
 
@@ -146,8 +233,22 @@ def initial_step_size(
 def mean_error_ratio(
     error_estimate: Array, rtol: float, atol: float, y0: Array, y1: Array
 ) -> Array:
-    """The error of a step in units of what is allowed, as a root mean square: up to 1 is good
-    enough."""
+    """Gives the error of a step in units of what is allowed, as a root mean square.
+
+    Args:
+        error_estimate: The estimate of the error.
+        rtol: The relative error that is allowed.
+        atol: The absolute error that is allowed.
+        y0: The state before.
+        y1: The state after.
+
+    Returns:
+        A number; up to 1 is good enough.
+
+    >>> from calque.experimental import ode
+    >>> y = jnp.ones(2)
+    >>> ode.mean_error_ratio(0.25 * y, 0.5, 0.0, y, y)
+    Array(0.5, dtype=float32)"""
     allowed = atol + rtol * jnp.maximum(jnp.abs(y0), jnp.abs(y1))
     return jnp.sqrt(jnp.mean(abs2(error_estimate / allowed.astype(error_estimate.dtype))))
 
@@ -160,8 +261,23 @@ def optimal_step_size(
     dfactor: float = 0.2,
     order: float = 5.0,
 ) -> Array:
-    """The next step: larger by at most `ifactor`, smaller by at least `dfactor` and only after a
-    step that was not good enough."""
+    """Chooses the length of the next step.
+
+    Args:
+        last_step: The length of the last one.
+        mean_error_ratio: Its error, as `mean_error_ratio` gives it.
+        safety: A factor of caution.
+        ifactor: By how much steps may grow at most.
+        dfactor: By how much steps may shrink at most, which only happens after one that was not
+            good enough.
+        order: The order of the method.
+
+    Returns:
+        The length.
+
+    >>> from calque.experimental import ode
+    >>> ode.optimal_step_size(0.1, 0.0)
+    Array(1., dtype=float32)"""
     ratio = jnp.asarray(mean_error_ratio)
     least = jnp.where(ratio < 1, 1.0, dfactor)
     safe = jnp.where(ratio == 0, 1.0, ratio)
@@ -225,7 +341,20 @@ def _integrate(fun: Callable[..., Any], options: _Options, y0: Any, ts: Any) -> 
 def ravel_first_arg(
     f: Callable[..., Any], unravel: Callable[[Any], Any], debug_info: Any = None
 ) -> Callable[..., Any]:
-    """`f` with a vector in the place of the tree that is its first argument, giving a vector."""
+    """Makes a function whose first argument and result are vectors in place of trees.
+
+    Args:
+        f: The function.
+        unravel: Makes the tree of a vector.
+        debug_info: Not used.
+
+    Returns:
+        A function.
+
+    >>> from calque.experimental import ode
+    >>> flat, unravel = jax.flatten_util.ravel_pytree({"a": jnp.ones(2)})
+    >>> ode.ravel_first_arg(lambda y: y, unravel)(flat)
+    Array([1., 1.], dtype=float32)"""
 
     def flat(y: Any, *args: Any) -> Any:
         return ravel_pytree(f(unravel(y), *args))[0].astype(y.dtype)
@@ -243,10 +372,24 @@ def odeint(
     mxstep: float = np.inf,
     hmax: float = np.inf,
 ) -> Array:
-    """The solution of dy/dt = func(y, t, *args) with y = y0 at t[0], at the increasing times `t`: a
-    tree as y0 is, with a first axis for the times. Steps keep the error below atol + rtol |y|, are
-    at most `hmax` long, and at most `mxstep` from one time to the next. Differentiable in reverse,
-    in y0, t and args, by solving the adjoint equation backwards.
+    """Solves the differential equation dy/dt = func(y, t, *args).
+
+    Steps of the method of Dormand and Prince are chosen so that the error stays below atol + rtol
+    |y|. The derivative in y0, t and args, in reverse mode, is found by solving the adjoint equation
+    backwards.
+
+    Args:
+        func: The derivative; it gives a tree like `y0`.
+        y0: The state at `t[0]`, a tree of arrays.
+        t: The increasing times at which the solution is asked for, an array of floats.
+        *args: Further arguments of `func`.
+        rtol: The relative error that is allowed.
+        atol: The absolute error that is allowed.
+        mxstep: The most steps from one time to the next.
+        hmax: The length of the longest step.
+
+    Returns:
+        A tree like `y0`, with a first axis for the times.
 
     >>> from calque.experimental.ode import odeint
     >>> odeint(lambda y, t: -y, 1.0, jnp.array([0.0, 1.0])).round(4)

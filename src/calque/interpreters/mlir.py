@@ -55,7 +55,7 @@ class _Effects:
 lowerable_effects = _Effects()
 
 
-class Lowered:
+class ArrayRule:
     """A function of arrays in the place of a lowering rule."""
 
     def __init__(self, fun: Callable[..., Any], multiple_results: bool):
@@ -67,7 +67,7 @@ class Lowered:
         )
 
 
-def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> Lowered:
+def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> ArrayRule:
     """A function of arrays as a lowering rule: compiled code runs it in the place of the primitive.
 
     >>> from calque.interpreters import mlir
@@ -76,7 +76,7 @@ def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> Lowered
     >>> mlir.register_lowering(twice_p, mlir.lower_fun(lambda x: 2 * x, multiple_results=False))
     >>> calque.jit(twice_p.bind)(jnp.arange(3))
     Array([0, 2, 4], dtype=int32)"""
-    return Lowered(fun, multiple_results)
+    return ArrayRule(fun, multiple_results)
 
 
 def register_lowering(
@@ -93,13 +93,13 @@ def register_lowering(
         raise TypeError(f"register_lowering: a primitive is needed, got {prim!r}")
     if not callable(rule):
         raise TypeError(f"register_lowering: the rule of '{prim}' must be callable, got {rule!r}")
-    if isinstance(rule, Lowered) and platform in (None, "cpu"):
+    if isinstance(rule, ArrayRule) and platform in (None, "cpu"):
         if platform == "cpu" or prim.program is None or (prim, "cpu") not in lowerings:
             prim.program = _program(prim, rule)
     lowerings[prim, platform] = rule
 
 
-def _program(prim: Any, rule: Lowered) -> Callable[..., Any]:
+def _program(prim: Any, rule: ArrayRule) -> Callable[..., Any]:
     def program(*args: Any, **params: Any) -> Any:
         out = rule.fun(*args, **params)
         if rule.multiple_results == prim.multiple_results:

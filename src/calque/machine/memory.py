@@ -305,7 +305,7 @@ def memory_after_fork() -> None:
     store_i64(_slab, 16, 0)
 
 
-class Stats(NamedTuple):
+class MemoryUse(NamedTuple):
     """Bytes in use, bytes kept idle, blocks in use, and blocks handed out since the start."""
 
     live_bytes: int
@@ -314,7 +314,7 @@ class Stats(NamedTuple):
     allocations: int
 
 
-def stats() -> Stats:
+def stats() -> MemoryUse:
     """What the allocator holds now; exact when no other thread is allocating."""
     live_bytes = idle_bytes = live_blocks = allocations = 0
     for index in range(_CLASSES):
@@ -324,7 +324,7 @@ def stats() -> Stats:
         idle_bytes += idle * nbytes
         live_blocks += live
         allocations += handed_out
-    return Stats(live_bytes, idle_bytes, live_blocks, allocations)
+    return MemoryUse(live_bytes, idle_bytes, live_blocks, allocations)
 
 
 def allocate(nbytes: int) -> int:

@@ -8,7 +8,7 @@ import time
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final, NamedTuple, Protocol
 
-from calque.machine.state import Value, process
+from calque.machine.state import ProcessValue, process
 
 
 class Span(NamedTuple):
@@ -28,7 +28,7 @@ class Recorder(Protocol):
     def add(self, span: Span) -> None: ...
 
 
-_recorder: Final[Value[Recorder | None]] = process.value("recorder of spans", None)
+_recorder: Final[ProcessValue[Recorder | None]] = process.value("recorder of spans", None)
 _NOTHING: Final = nullcontext()
 
 

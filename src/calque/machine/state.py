@@ -61,7 +61,7 @@ class Hook(Generic[F]):
         self.call = call
 
 
-class Value(Generic[T]):
+class ProcessValue(Generic[T]):
     """One value of the process."""
 
     __slots__ = ("name", "value")
@@ -146,8 +146,12 @@ class Inside(Generic[P]):
     def __enter__(self) -> P:
         state = self._state
         self._before = [(name, getattr(state, name)) for name in self._values]
-        for name, value in self._values.items():
-            setattr(state, name, value)
+        try:
+            for name, value in self._values.items():
+                setattr(state, name, value)
+        except BaseException:  # an interrupt may come after any of them
+            self.__exit__()
+            raise
         return state
 
     def __exit__(self, *error: object) -> None:
@@ -176,9 +180,9 @@ class Process:
         self.declare(name, made)
         return made
 
-    def value(self, name: str, initial: T) -> Value[T]:
+    def value(self, name: str, initial: T) -> ProcessValue[T]:
         """A new value."""
-        made = Value(name, initial)
+        made = ProcessValue(name, initial)
         self.declare(name, made)
         return made
 

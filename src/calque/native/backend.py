@@ -16,7 +16,7 @@ from calque.native.calls import call_program, compiled, memory_of
 from calque.native.passes.pipeline import run as run_passes
 
 if TYPE_CHECKING:
-    from calque.native.executable import Executable
+    from calque.native.executable import NativeExecutable
 
 # what plans is imported by the first program that nobody has planned yet
 executable = LazyModule("calque.native.executable")
@@ -30,10 +30,10 @@ class Found:
         self.closed, self.options, self.program = closed, options, program
         self.in_avals: Sequence[ShapedArray] = closed.in_avals
         self.out_avals: Sequence[ShapedArray] = closed.out_avals
-        self._planned: Executable | None = None
+        self._planned: NativeExecutable | None = None
 
     @property
-    def planned(self) -> Executable:
+    def planned(self) -> NativeExecutable:
         if self._planned is None:
             self._planned = planned(self.closed, self.options)
         return self._planned
@@ -58,7 +58,7 @@ class Found:
         return memory_of(self, taken)
 
 
-def compile(closed: ClosedJaxpr, options: Options | None = None) -> Executable | Found:
+def compile(closed: ClosedJaxpr, options: Options | None = None) -> NativeExecutable | Found:
     """The public entry."""
     options = options or Options()
     simplified = run_passes(closed)
@@ -77,7 +77,7 @@ def compile(closed: ClosedJaxpr, options: Options | None = None) -> Executable |
     return made_here
 
 
-def planned(closed: ClosedJaxpr, options: Options) -> Executable:
+def planned(closed: ClosedJaxpr, options: Options) -> NativeExecutable:
     """A program that is planned in this process."""
-    made: Executable = executable.Executable(closed, options)
+    made: NativeExecutable = executable.NativeExecutable(closed, options)
     return made

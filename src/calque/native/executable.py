@@ -35,7 +35,7 @@ views = LazyModule("calque.native.views")
 RELEASE_NS = 20_000  # shorter programs keep the GIL: giving it up costs some 50 ns
 
 
-class Lowered(NamedTuple):
+class StagedProgram(NamedTuple):
     """A program in stages: where its arguments and results live, what is to be done, and what
     lowering knows of it."""
 
@@ -77,7 +77,7 @@ class Planned:
         self.calls = [s for s in walk(self.steps) if isinstance(s, Call)]
         self.routines = [s for s in walk(self.steps) if isinstance(s, Routine)]
 
-    def lowered(self, sizes: Sizes) -> Lowered:
+    def lowered(self, sizes: Sizes) -> StagedProgram:
         """Homes for what comes in and goes out, and the stages between."""
         p, g = Planner(sizes, EMITTERS), graph_of(self.simplified)
         inputs: list[Buffer] = []
@@ -89,18 +89,20 @@ class Planned:
         p.donated = {inputs[i] for i in self.options.donated}
         outputs = [(p.buffer(n, "out"), aval) for n, aval in zip(g.outputs, self.out_avals)]
         homes = [(n, View(b)) for n, (b, _) in zip(g.outputs, outputs)]
-        made = Lowered(
+        made = StagedProgram(
             p, tuple(inputs), tuple(outputs), tuple(p.block("program", homes, g.effects))
         )
         self.checked("stages", made.steps, made)
         return made
 
-    def nests(self, lowered: Lowered) -> Sequence[Step]:
+    def nests(self, lowered: StagedProgram) -> Sequence[Step]:
         """Stages that share loops as one nest each."""
         p = lowered.planner
         return self.checked("nests", fused(lowered.steps, p.mutable, p.sizes), lowered)
 
-    def checked(self, form: StepForm, steps: Sequence[Step], lowered: Lowered) -> Sequence[Step]:
+    def checked(
+        self, form: StepForm, steps: Sequence[Step], lowered: StagedProgram
+    ) -> Sequence[Step]:
         """The steps; in tests they are verified."""
         if config.verify_kernels:
             given = [*lowered.inputs, *[b for b, _ in lowered.planner.consts]]
@@ -147,7 +149,7 @@ def is_plain(s: Step) -> bool:
     return isinstance(s, (Call, Routine))
 
 
-class Executable(Planned):
+class NativeExecutable(Planned):
     """A compiled program: `program` for the machine's call path, `call` from Python."""
 
     def __init__(self, closed: ClosedJaxpr, options: Options) -> None:

@@ -17,7 +17,6 @@ from calque.numpy import reductions, ufuncs
 from calque.numpy.contractions import dot
 from calque.numpy.conversions import asarray
 from calque.numpy.creation import placed
-from calque.numpy.descriptions.folds import of_fold
 from calque.numpy.joining import concatenate
 from calque.numpy.promotion import (
     array_of,
@@ -145,7 +144,7 @@ def _quantiles(name: str, scale: float, skip: bool) -> Quantile:
             name, a, q, axis, out, overwrite_input, method, keepdims, weights, scale, skip
         )
 
-    return ufuncs.named(quantiles, name, of_fold(name))
+    return ufuncs.named(quantiles, name)
 
 
 quantile = _quantiles("quantile", 1.0, False)
@@ -204,7 +203,7 @@ def _median(name: str, skip: bool) -> Median:
             name, a, 0.5, axis, out, overwrite_input, "midpoint", keepdims, None, 1.0, skip
         )
 
-    return ufuncs.named(middle, name, of_fold(name))
+    return ufuncs.named(middle, name)
 
 
 median = _median("median", False)

@@ -109,7 +109,6 @@ float_power = python_only(
         "float_power",
         lambda x, y: do.pow(x, y),
         promote_inexact,
-        ("x", "y"),
     )
 )
 
@@ -328,7 +327,7 @@ def _log_sum(base: str, name: str) -> Any:
 
         return out, do.add(do.mul(s, share(x)), do.mul(t, share(y)))
 
-    return named(apply, name, "")
+    return named(apply, name)
 
 
 def _complex_log_sum(x: Any, y: Any, scale: float) -> Any:

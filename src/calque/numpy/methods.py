@@ -11,13 +11,14 @@ import numpy as np
 from calque.core.arrays import (
     Array,
     ArrayImpl,
+    to_numpy,
 )
 from calque.core.dtypes import as_dtype, canonicalize, is_complex
 from calque.core.lazy import LazyModule
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
-from calque.machine.state import Value, process
+from calque.machine.state import ProcessValue, process
 from calque.numpy import contractions, moving, reductions, shaping, sorting, ufuncs
 from calque.numpy.attributes import ATTRIBUTES
 from calque.numpy.calls.cached import cached, with_call_path
@@ -27,10 +28,12 @@ from calque.numpy.concrete_methods import CONCRETE
 from calque.numpy.indexing import gathering as indexing
 from calque.numpy.operator_methods import operators
 from calque.numpy.promotion import convert, is_arraylike
+from calque.numpy.public import complex_parts, folds
 from calque.numpy.traced_methods import TRACED
 from calque.transforms.devices.sharding_arrays import device_put
 
 choosing, arranging = LazyModule("calque.numpy.choosing"), LazyModule("calque.numpy.arranging")
+notebooks = LazyModule("calque.core.notebooks")
 
 # ------------------------------------------------------------ methods that arrays and tracers share
 
@@ -347,7 +350,7 @@ def _delitem(self: Any, index: Any) -> None:
 # ---------------------------------------------------------------- protocols
 
 
-_namespace: Final[Value[Any]] = process.value("module of array functions", None)
+_namespace: Final[ProcessValue[Any]] = process.value("module of array functions", None)
 
 
 def set_namespace(module: Any) -> None:
@@ -375,17 +378,17 @@ def _array_namespace(self: Any, *, api_version: str | None = None) -> Any:
 
 
 _from: Final = {
-    "sum": reductions.sum, "prod": reductions.prod, "max": reductions.max, "min": reductions.min,
+    "sum": folds.sum, "prod": folds.prod, "max": folds.max, "min": folds.min,
     "mean": reductions.mean,
-    "var": reductions.var, "std": reductions.std, "all": reductions.all, "any": reductions.any,
-    "argmax": reductions.argmax,
-    "argmin": reductions.argmin, "cumsum": reductions.cumsum, "cumprod": reductions.cumprod,
+    "var": reductions.var, "std": reductions.std, "all": folds.all, "any": folds.any,
+    "argmax": folds.argmax,
+    "argmin": folds.argmin, "cumsum": folds.cumsum, "cumprod": folds.cumprod,
     "ptp": reductions.ptp,
     "dot": contractions.dot, "trace": contractions.trace, "diagonal": contractions.diagonal,
     "swapaxes": shaping.swapaxes,
     "squeeze": shaping.squeeze, "ravel": shaping.ravel, "flatten": shaping.ravel,
     "repeat": moving.repeat, "clip": shaping.clip,
-    "round": sorting.round, "conj": ufuncs.conjugate, "conjugate": ufuncs.conjugate,
+    "round": sorting.round, "conj": complex_parts.conjugate, "conjugate": complex_parts.conjugate,
     "take": sorting.take,
     "argsort": sorting.argsort, "sort": sorting.sort, "searchsorted": sorting.searchsorted,
 }  # fmt: skip
@@ -417,6 +420,17 @@ METHODS: Final[dict[str, Any]] = {
 }
 
 
+def in_notebook(x: Any) -> str:
+    """An array as notebooks show it: type, place, the range of its numbers, some of them."""
+    aval = x.aval
+    if x.is_deleted():
+        return str(notebooks.array_html("deleted: its memory was given away", [str(aval)], None))
+    plain = isinstance(aval.dtype, np.dtype) and aval.dtype.kind in "biufc"
+    where = str(getattr(x.sharding, "spec", "")) if aval.place is not None else ""
+    head = [aval.str_short(), f"{x.nbytes:,} bytes", *([where] if where else [])]
+    return str(notebooks.array_html(repr(x), head, to_numpy(x) if plain else None))
+
+
 def attach() -> None:
     """Give arrays and tracers their methods; the public ones of arrays have call paths."""
     for name, value in METHODS.items():
@@ -434,6 +448,7 @@ def attach() -> None:
             setattr(Array, name, value)
     for name, value in TRACED.items():
         setattr(Tracer, name, value)
+    ArrayImpl._repr_html_ = in_notebook
 
 
 attach()

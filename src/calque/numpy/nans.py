@@ -13,7 +13,6 @@ from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike, DTypeLike
 from calque.numpy import reductions, ufuncs
-from calque.numpy.descriptions.folds import of_fold
 from calque.numpy.promotion import (
     array_of,
     canonical_axes,
@@ -66,7 +65,7 @@ def _extreme(name: str, fold: Callable[..., Any], neutral: Callable[[Any], Any])
         )  # a slice of nothing but nan has no extreme
         return where_(every, const(a, np.nan), result)
 
-    return ufuncs.named(reduction, name, of_fold(name))
+    return ufuncs.named(reduction, name)
 
 
 nanmax = _extreme("nanmax", reductions.max, lowest)
@@ -85,7 +84,7 @@ def _position(name: str, find: Callable[..., Any], neutral: Callable[[Any], Any]
         every = reductions.all(_isnan(a), axis, keepdims=bool(keepdims))
         return where_(every, const(result, -1), result)
 
-    return ufuncs.named(reduction, name, of_fold(name))
+    return ufuncs.named(reduction, name)
 
 
 nanargmax = _position("nanargmax", reductions.argmax, lowest)
@@ -109,7 +108,7 @@ def _sum_like(name: str, fold: Callable[..., Any], neutral: int) -> NanSumLike:
             without_nan(a, neutral), axis, dtype, keepdims=keepdims, initial=initial, where=where
         )
 
-    return ufuncs.named(reduction, name, of_fold(name))
+    return ufuncs.named(reduction, name)
 
 
 nansum = _sum_like("nansum", reductions.sum, 0)
@@ -123,7 +122,7 @@ def _cumulative(name: str, scan: Callable[..., Any], neutral: int) -> Running:
         refuse_out(name, out)
         return scan(without_nan(array_of(name, a), neutral), axis, dtype)
 
-    return ufuncs.named(running, name, of_fold(name))
+    return ufuncs.named(running, name)
 
 
 nancumsum = _cumulative("nancumsum", reductions.cumsum, 0)

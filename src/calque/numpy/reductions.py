@@ -27,7 +27,6 @@ from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.core.types import ArrayLike, Axes, DTypeLike
 from calque.numpy import ufuncs
-from calque.numpy.descriptions.folds import of_fold
 from calque.numpy.indexing.found_sizes import refuse_empty
 from calque.numpy.promotion import (
     as_operand,
@@ -196,7 +195,7 @@ def _sum_like(
         )
         return convert(result, target) if work != target else result
 
-    return ufuncs.named(reduction, name, of_fold(name))
+    return ufuncs.named(reduction, name)
 
 
 sum = _sum_like(
@@ -253,7 +252,7 @@ def _extreme(name: str, primitive: str, neutral: Callable[[Any], Any], combine: 
             {},
         )
 
-    return ufuncs.named(reduction, name, of_fold(name))
+    return ufuncs.named(reduction, name)
 
 
 max = amax = _extreme("max", "reduce_max", lowest, ufuncs.maximum)
@@ -276,7 +275,7 @@ def _logical(name: str, primitive: str, neutral: bool) -> Truth:
         x = convert(x, np.dtype(bool))
         return fold(name, primitive, x, axis, keepdims, where, None, neutral, ufuncs.add, {})
 
-    return ufuncs.named(reduction, name, of_fold(name))
+    return ufuncs.named(reduction, name)
 
 
 all = _logical("all", "reduce_and", True)
@@ -482,7 +481,7 @@ def _position(name: str, primitive: str) -> Position:
             return result
         return keep(result, aval.shape, tuple(range(aval.ndim)) if flat else (k,), True)
 
-    return ufuncs.named(reduction, name, of_fold(name))
+    return ufuncs.named(reduction, name)
 
 
 argmax = _position("argmax", "argmax")
@@ -511,7 +510,7 @@ def _cumulative(name: str, primitive: str) -> Running:
             return convert(do[primitive](x, axis=k, reverse=False), target)
         return do[primitive](convert(a, target), axis=k, reverse=False)
 
-    return ufuncs.named(scan, name, of_fold(name))
+    return ufuncs.named(scan, name)
 
 
 cumsum = _cumulative("cumsum", "cumsum")

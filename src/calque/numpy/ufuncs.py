@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -25,7 +24,6 @@ from calque.core.trace import VALUES, typeof
 from calque.core.trace_state import Tracer
 from calque.core.types import ArrayLike
 from calque.numpy.calls.marks import python_only
-from calque.numpy.descriptions.universal import of_ufunc
 from calque.numpy.promotion import (
     as_operand,
     check_arraylike,
@@ -58,7 +56,7 @@ def operands(name: str, promotion: Promotion, *args: Any) -> list[Array]:
     return promote_shapes(name, *promoted)
 
 
-def named(f: AnyFunction, name: str, doc: str, module: str = "calque.numpy") -> AnyFunction:
+def named(f: AnyFunction, name: str, doc: str = "", module: str = "calque.numpy") -> AnyFunction:
     """A function that a factory made, as if it were written out in its module."""
     f.__name__ = f.__qualname__ = name
     f.__doc__ = doc
@@ -66,28 +64,17 @@ def named(f: AnyFunction, name: str, doc: str, module: str = "calque.numpy") -> 
     return f
 
 
-def _parameters(f: AnyFunction, *names: str) -> AnyFunction:
-    """The signature of a function made by a factory, with the parameter names of its family."""
-    parameters = [inspect.Parameter(n, inspect.Parameter.POSITIONAL_ONLY) for n in names]
-    f.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    return f
-
-
-def unary(
-    name: str, apply: Callable[[Any], Any], promotion: Promotion, parameter: str = "x"
-) -> Unary:
+def unary(name: str, apply: Callable[[Any], Any], promotion: Promotion) -> Unary:
     def ufunc(x: ArrayLike, /) -> Array:
         return to_array(apply(operands(name, promotion, x)[0]))
 
-    doc = of_ufunc(name, promotion.__name__, (parameter,))
-    return _parameters(named(ufunc, name, doc), parameter)
+    return named(ufunc, name)
 
 
 def binary(
     name: str,
     apply: Callable[[Any, Any], Any],
     promotion: Promotion,
-    parameters: tuple[str, str] = ("x1", "x2"),
 ) -> Binary:
     def ufunc(x: ArrayLike, y: ArrayLike, /) -> Array:
         a, b = getattr(x, "aval", None), getattr(y, "aval", None)
@@ -102,8 +89,7 @@ def binary(
         x, y = operands(name, promotion, x, y)
         return apply(x, y)
 
-    doc = of_ufunc(name, promotion.__name__, parameters)
-    return _parameters(named(ufunc, name, doc), *parameters)
+    return named(ufunc, name)
 
 
 def _with_out(name: str, apply: Callable[[Any], Any]) -> UnaryWithOut:
@@ -114,7 +100,7 @@ def _with_out(name: str, apply: Callable[[Any], Any]) -> UnaryWithOut:
         refuse_out(name, out)
         return f(x)
 
-    return named(ufunc, name, of_ufunc(name, _EXACT.__name__, ("x",), with_out=True))
+    return named(ufunc, name)
 
 
 _EXACT, _INEXACT, _NUMERIC = promote_dtypes, promote_inexact, promote_numeric
@@ -268,6 +254,18 @@ def _integer_power(x: Any, y: Any) -> Any:
 
 @python_only
 def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """`x1` to the power `x2`. An exponent that is a Python int becomes repeated multiplication.
+    Integers to a negative power are 0, unless they are 1 or -1.
+
+    Args:
+        x1, x2: arrays or numbers. Their shapes broadcast.
+    Returns:
+        An array of the common shape: the dtype that the operands have together.
+    Differs from NumPy:
+        Integers to a negative power are no error. There is no `out`, `where` or `dtype`.
+
+    >>> jnp.power(jnp.array([2, 3]), jnp.array([3, 2]))
+    Array([8, 9], dtype=int32)"""
     check_arraylike("power", x1, x2)
     x1, x2 = as_operand(x1), as_operand(x2)
     if type(x2) is int and not (is_integer(typeof(x1).dtype) and x2 < 0):
@@ -292,7 +290,6 @@ def _known_integer(x: Any) -> int | None:
 
 
 binary_power = binary("power", _power, _EXACT)
-power.__doc__ = binary_power.__doc__
 
 
 def _abs(x: Any) -> Any:
@@ -489,8 +486,8 @@ reciprocal = unary("reciprocal", _reciprocal, _INEXACT)
 deg2rad = radians = unary("deg2rad", _scale(np.pi / 180), _INEXACT)
 rad2deg = degrees = unary("rad2deg", _scale(180 / np.pi), _INEXACT)
 conjugate = conj = unary("conjugate", _conjugate, _EXACT)
-real = unary("real", _real, _EXACT, "val")
-imag = unary("imag", _imag, _EXACT, "val")
+real = unary("real", _real, _EXACT)
+imag = unary("imag", _imag, _EXACT)
 isnan = unary("isnan", _isnan, _EXACT)
 isinf = unary("isinf", _isinf, _EXACT)
 isfinite = unary("isfinite", _isfinite, _EXACT)
@@ -503,8 +500,6 @@ bitwise_count = unary("bitwise_count", _bitwise_count, _integers)
 
 # ---------------------------------------------------------------- functions of two operands
 
-_XY = ("x", "y")  # the names of the parameters; else x1 and x2
-
 add = binary("add", _add, _EXACT)
 subtract = binary("subtract", _subtract, _EXACT)
 multiply = binary("multiply", _multiply, _EXACT)
@@ -516,19 +511,19 @@ pow = power
 maximum = binary("maximum", do.max, _EXACT)
 minimum = binary("minimum", do.min, _EXACT)
 arctan2 = atan2 = binary("arctan2", do.atan2, _INEXACT)
-nextafter = binary("nextafter", do.nextafter, _INEXACT, _XY)
+nextafter = binary("nextafter", do.nextafter, _INEXACT)
 bitwise_and = binary("bitwise_and", _AND, _integers)
 bitwise_or = binary("bitwise_or", _OR, _integers)
 bitwise_xor = binary("bitwise_xor", do.xor, _integers)
-left_shift = binary("left_shift", do.shift_left, _shifted, _XY)
-bitwise_left_shift = binary("bitwise_left_shift", do.shift_left, _shifted, _XY)
+left_shift = binary("left_shift", do.shift_left, _shifted)
+bitwise_left_shift = binary("bitwise_left_shift", do.shift_left, _shifted)
 right_shift = bitwise_right_shift = binary("right_shift", _right_shift, _shifted)
 logical_and = binary("logical_and", _AND, _bools)
 logical_or = binary("logical_or", _OR, _bools)
 logical_xor = binary("logical_xor", do.xor, _bools)
-equal = binary("equal", do.eq, _EXACT, _XY)
-not_equal = binary("not_equal", do.ne, _EXACT, _XY)
-less = binary("less", _ordered(do.lt), _EXACT, _XY)
-less_equal = binary("less_equal", _ordered(do.le), _EXACT, _XY)
-greater = binary("greater", _ordered(do.gt), _EXACT, _XY)
-greater_equal = binary("greater_equal", _ordered(do.ge), _EXACT, _XY)
+equal = binary("equal", do.eq, _EXACT)
+not_equal = binary("not_equal", do.ne, _EXACT)
+less = binary("less", _ordered(do.lt), _EXACT)
+less_equal = binary("less_equal", _ordered(do.le), _EXACT)
+greater = binary("greater", _ordered(do.gt), _EXACT)
+greater_equal = binary("greater_equal", _ordered(do.ge), _EXACT)

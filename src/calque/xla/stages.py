@@ -8,12 +8,12 @@ from typing import Any
 from calque.core import pytrees
 from calque.core.key_paths import keystr
 from calque.transforms.devices.type_constraints import with_constraints
-from calque.transforms.jit.traced import Traced
+from calque.transforms.jit.traced import TracedFunction
 from calque.xla import jaxlib
 from calque.xla.lower.module import LoweredModule, Request, lower_module
 
 
-def lowered(program: Traced, names: Sequence[str], keep_unused: bool) -> LoweredModule:
+def lowered(program: TracedFunction, names: Sequence[str], keep_unused: bool) -> LoweredModule:
     """The module of a traced function."""
     request = Request(
         name=program.name,
@@ -25,7 +25,7 @@ def lowered(program: Traced, names: Sequence[str], keep_unused: bool) -> Lowered
     return lower_module(with_constraints(program.closed), request)
 
 
-def result_names(program: Traced) -> list[str]:
+def result_names(program: TracedFunction) -> list[str]:
     """`result`, or `result[0]['w']` where there are several."""
     n = len(program.closed.jaxpr.outvars)
     tree = pytrees.unflatten(program.out_tree, [0] * n)
@@ -33,7 +33,7 @@ def result_names(program: Traced) -> list[str]:
 
 
 def text(
-    program: Traced, dialect: str, names: Sequence[str], keep_unused: bool, located: bool
+    program: TracedFunction, dialect: str, names: Sequence[str], keep_unused: bool, located: bool
 ) -> str:
     """The program in a dialect of XLA: "stablehlo" or "hlo"."""
     made = lowered(program, names, keep_unused)
@@ -42,7 +42,9 @@ def text(
     return str(jaxlib.computation(made.text(located=True)).as_hlo_text())
 
 
-def compiler_ir(program: Traced, dialect: str, names: Sequence[str], keep_unused: bool) -> Any:
+def compiler_ir(
+    program: TracedFunction, dialect: str, names: Sequence[str], keep_unused: bool
+) -> Any:
     """The program as an object of jaxlib: a module of MLIR, or a computation of XLA."""
     written = lowered(program, names, keep_unused).text(located=True)
     return (jaxlib.mlir_module if dialect == "stablehlo" else jaxlib.computation)(written)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from calque.native.control import checks
-from calque.native.loops.tree import Let, Recurrence, State, Store
+from calque.native.loops.tree import Let, LoopValue, Recurrence, Store
 from calque.native.scalars.expr import (
     FALSE,
     TRUE,
@@ -35,7 +35,7 @@ def finite(x: Expr) -> Expr:
 
 def loop(following: Expr, init: Expr = FALSE, **more: Any) -> Recurrence:
     return Recurrence(
-        (State("bad", init, following),), more.pop("body", ()), more.pop("var", I), **more
+        (LoopValue("bad", init, following),), more.pop("body", ()), more.pop("var", I), **more
     )
 
 
@@ -87,8 +87,8 @@ def test_what_stays_a_test_in_each_round() -> None:
         assert same(checks.late_checks(given, AFTER), given), given
     others = Recurrence(
         (
-            State("bad", FALSE, FAILS),
-            State("k", const(0, "i32"), ex("add", whole, cast(BAD, "i32"))),
+            LoopValue("bad", FALSE, FAILS),
+            LoopValue("k", const(0, "i32"), ex("add", whole, cast(BAD, "i32"))),
         ),
         (),
         I,
@@ -97,8 +97,8 @@ def test_what_stays_a_test_in_each_round() -> None:
 
 
 def test_other_states_stay_as_they_are() -> None:
-    total = State("s", const(0.0, "f32"), ex("add", ref("s", "f32"), V))
-    given = Recurrence((total, State("bad", FALSE, FAILS)), (), I)
+    total = LoopValue("s", const(0.0, "f32"), ex("add", ref("s", "f32"), V))
+    given = Recurrence((total, LoopValue("bad", FALSE, FAILS)), (), I)
     made, after = checks.late_checks(given, (*AFTER, Store(Y, (const(0),), ref("s", "f32"))))
     assert made.states[0] is total and made.var is I
     assert after[1] == Store(Y, (const(0),), ref("s", "f32"))
@@ -107,8 +107,8 @@ def test_other_states_stay_as_they_are() -> None:
 
 def test_two_numbers_of_different_dtypes_are_no_sum() -> None:
     wide = load(Buffer("w", (n,), "f64"), (I,))
-    assert checks.numbers_of(State("bad", FALSE, either(FAILS, invert(finite(wide))))) is None
-    assert checks.numbers_of(State("bad", FALSE, either(BAD, invert(finite(wide))))) == [wide]
+    assert checks.numbers_of(LoopValue("bad", FALSE, either(FAILS, invert(finite(wide))))) is None
+    assert checks.numbers_of(LoopValue("bad", FALSE, either(BAD, invert(finite(wide))))) == [wide]
 
 
 def test_flags_in_disguise() -> None:

@@ -9,7 +9,7 @@ import pytest
 import calque
 import calque.numpy as jnp
 from calque import lax
-from calque.native.loops.tree import For, If, Out, Recurrence, State, Store, statements
+from calque.native.loops.tree import For, If, LoopValue, Out, Recurrence, Store, statements
 from calque.native.plan.steps import Call, Repeat, Switch, walk
 from calque.native.scalars.expr import cast, const, ex, load, ref, var
 from tests.native.programs import check, compiled, normal
@@ -32,8 +32,8 @@ def halvings(name: str, start: Any) -> Recurrence:
     """How often `start` is halved until it is below 1, and what is left."""
     a, k = ref(f"{name}.a", "f32"), ref(f"{name}.k", "i64")
     states = (
-        State(f"{name}.a", start, ex("mul", a, f32(0.5))),
-        State(f"{name}.k", const(0), ex("add", k, const(1))),
+        LoopValue(f"{name}.a", start, ex("mul", a, f32(0.5))),
+        LoopValue(f"{name}.k", const(0), ex("add", k, const(1))),
     )
     return Recurrence(states, (), cond=ex("ge", a, f32(1.0)))
 
@@ -78,8 +78,13 @@ def test_loops_inside_loops() -> None:
     """The inner loop would never end for a lane that has left the outer one."""
     a, s = ref("o.a", "f32"), ref("o.s", "f32")
     b = ref("w.b", "f32")
-    inner = Recurrence((State("w.b", a, ex("mul", b, f32(2.0))),), (), cond=ex("lt", b, f32(64.0)))
-    states = (State("o.a", X, ex("sub", a, f32(1.0))), State("o.s", f32(0.0), ex("add", s, b)))
+    inner = Recurrence(
+        (LoopValue("w.b", a, ex("mul", b, f32(2.0))),), (), cond=ex("lt", b, f32(64.0))
+    )
+    states = (
+        LoopValue("o.a", X, ex("sub", a, f32(1.0))),
+        LoopValue("o.s", f32(0.0), ex("add", s, b)),
+    )
     body = (Recurrence(states, (inner,), cond=ex("gt", a, f32(0.0))), Store(y, (i,), s))
 
     def want(v: float) -> float:

@@ -16,7 +16,7 @@ from calque.core.symbols import Symbols
 from calque.core.trace import trace_to_jaxpr
 from calque.machine.call.functions import run_program
 from calque.native.eager import program
-from calque.native.eager.program import Inexpressible, assemble, planned
+from calque.native.eager.program import BeyondSteps, assemble, planned
 from calque.native.eager.sizes import resizable
 from calque.native.plan.steps import Copy, Host, Routine, WriteSize
 from calque.native.plan.text import steps_text
@@ -102,9 +102,9 @@ def test_too_much_for_steps() -> None:
         return x
 
     for f, shape in ((long, (3,)), (lambda x: cq.lax.scan(lambda c, y: (c + y, y), 0.0, x), (3,))):
-        with pytest.raises(Inexpressible):
+        with pytest.raises(BeyondSteps):
             planned(program_of(f, shape), free=False)
-    with pytest.raises(Inexpressible):
+    with pytest.raises(BeyondSteps):
         planned(program_of(lambda x: x @ x, (300, 300)), free=False)
 
 
@@ -149,7 +149,7 @@ def test_meanings_of_any_size() -> None:
 
     at_sizes(f, (7, 1, 4, 30))
     symbols = Symbols((7,))
-    with pytest.raises(Inexpressible):
+    with pytest.raises(BeyondSteps):
         resizable(program_of(f, (symbols.sizes()[0], 3)), symbols, hosts=False)
 
 

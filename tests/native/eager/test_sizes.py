@@ -13,7 +13,7 @@ from calque.core.primitives import do
 from calque.core.symbols import Symbols
 from calque.core.trace import trace_to_jaxpr
 from calque.native.eager import sizes
-from calque.native.eager.program import Inexpressible
+from calque.native.eager.program import BeyondSteps
 from calque.native.symbolic import Resizable, SymbolicExecutable
 from calque.transforms.engines.specialiser import TooEarly
 
@@ -59,7 +59,7 @@ def test_one_primitive_with_kernels_of_its_own_is_compiled_when_it_is_time() -> 
 def test_calls_of_python_where_they_are_not_wanted() -> None:
     p = {"padding_config": ((1, 2, 0),)}
     closed, symbols = traced(lambda x: do.pad(x, np.float32(7), **p), "n")
-    with pytest.raises(Inexpressible):
+    with pytest.raises(BeyondSteps):
         sizes.resizable(closed, symbols, hosts=False)
     made = sizes.resizable(closed, symbols)
     for n in (1, 9):

@@ -10,7 +10,7 @@ import pytest
 from calque.native.emit import emitter
 from calque.native.emit.math_functions import MathFunction
 from calque.native.loops.canonical import canonical
-from calque.native.loops.tree import Acc, Fold, For, If, Let, Out, Recurrence, State, Store
+from calque.native.loops.tree import Acc, Fold, For, If, Let, LoopValue, Out, Recurrence, Store
 from calque.native.loops.verify import verify
 from calque.native.scalars.expr import cast, const, ex, load, make, ref, var
 from tests.native.run_kernel import array
@@ -62,7 +62,7 @@ def collatz():
     a, steps = ref("a", "i64"), ref("s", "i64")
     odd = ex("ne", ex("and", a, ONE), ZERO)
     following = ex("select", odd, ex("add", ex("mul", a, const(3)), ONE), ex("ashr", a, ONE))
-    states = (State("a", load(x, (i,)), following), State("s", ZERO, ex("add", steps, ONE)))
+    states = (LoopValue("a", load(x, (i,)), following), LoopValue("s", ZERO, ex("add", steps, ONE)))
     return over_lanes(Recurrence(states, (), cond=ex("gt", a, ONE)), Store(y, (i,), steps))
 
 
@@ -71,7 +71,7 @@ def counted():
     x, y = array("x", "f32", n), array("y", "f32", 1)
     s, v = ref("s", "f32"), load(x, (i,))
     following = make("rare", (ex("gt", v, s), ex("add", s, v), ex("sqrt", v)), "f32")
-    loop = Recurrence((State("s", const(0.0, "f32"), following),), (), var=i)
+    loop = Recurrence((LoopValue("s", const(0.0, "f32"), following),), (), var=i)
     return (loop, Store(y, (ZERO,), s))
 
 

@@ -15,7 +15,7 @@ from calque.machine.code import diskcache
 from calque.native.emit import emitter, kernels, objects
 from calque.native.emit.kernels import compile_kernels
 from calque.native.loops.canonical import canonical
-from calque.native.loops.tree import Acc, For, Recurrence, State, Store
+from calque.native.loops.tree import Acc, For, LoopValue, Recurrence, Store
 from calque.native.scalars.expr import Buffer, const, ex, load, make, param, ref, var
 from tests.native.run_kernel import call, words
 
@@ -188,7 +188,7 @@ def collatz():
         ex("add", ex("mul", a, c(3)), c(1)),
     )
     loop = Recurrence(
-        (State("a", param("p", "i64"), step), State("s", c(0), ex("add", steps, c(1)))),
+        (LoopValue("a", param("p", "i64"), step), LoopValue("s", c(0), ex("add", steps, c(1)))),
         (),
         cond=ex("ne", a, c(1)),
     )

@@ -5,8 +5,8 @@ import numpy as np
 from calque.native.loops.tree import (
     Acc,
     For,
+    LoopValue,
     Recurrence,
-    State,
     Store,
 )
 from calque.native.scalars.expr import (
@@ -66,8 +66,10 @@ def test_while_with_states():
     even = ex("eq", ex("and", a, c(1)), c(0))
     step = select(even, ex("ashr", a, c(1)), ex("add", ex("mul", a, c(3)), c(1)))
     body = (
-        Recurrence((State("a", param("p", "i64"), step), State("s", c(0), ex("add", steps, c(1)))),
-        (), cond=ex("ne", a, c(1))),
+        Recurrence((
+            LoopValue("a", param("p", "i64"), step),
+            LoopValue("s", c(0), ex("add", steps, c(1))),
+        ), (), cond=ex("ne", a, c(1))),
         Store(y, (c(0),), a),
         Store(y, (c(1),), steps),
     )  # fmt: skip
@@ -83,7 +85,9 @@ def test_scan_with_states_and_arrays():
     a, b = ref("a", "i64"), ref("b", "i64")
     body = (
         Recurrence(
-            (State("a", c(0), b), State("b", c(1), ex("add", a, b))), (Store(y, (i,), a),), var=i
+            (LoopValue("a", c(0), b), LoopValue("b", c(1), ex("add", a, b))),
+            (Store(y, (i,), a),),
+            var=i,
         ),
     )
     out = np.zeros(12, "i8")
@@ -98,8 +102,10 @@ def test_states_differ_from_lane_to_lane():
     z, k = ref("z", "f32"), var("k", n)
     body = (
         For(j, (
-            Recurrence((State("z", f32(0.0), ex("add", ex("mul", z, z), load(x, (j,)))), State("q",
-            f32(1.0), f32(2.0))), (), var=k),
+            Recurrence((
+                LoopValue("z", f32(0.0), ex("add", ex("mul", z, z), load(x, (j,)))),
+                LoopValue("q", f32(1.0), f32(2.0)),
+            ), (), var=k),
             Store(y, (j,), ex("mul", z, ref("q", "f32"))),
         ), (), "vector", 16),
     )  # fmt: skip
@@ -118,7 +124,10 @@ def test_lanes_end_at_different_rounds():
     a, steps = ref("a", "i64"), ref("s", "i64")
     odd = ex("ne", ex("and", a, c(1)), c(0))
     following = select(odd, ex("add", ex("mul", a, c(3)), c(1)), ex("ashr", a, c(1)))
-    states = (State("a", load(x, (i,)), following), State("s", c(0), ex("add", steps, c(1))))
+    states = (
+        LoopValue("a", load(x, (i,)), following),
+        LoopValue("s", c(0), ex("add", steps, c(1))),
+    )
     count = Store(z, (i,), ex("add", load(z, (i,)), c(1)))
     loop = Recurrence(states, (count,), cond=ex("gt", a, c(1)))
     body = (For(i, (loop, Store(y, (i,), steps)), (), "vector", 8),)
@@ -150,7 +159,7 @@ def test_a_count_and_a_condition_together():
     """The rounds end with the first of both, and the states are those of that round."""
     y, p = array("y", "i64", 1), param("p", "i64")
     s = ref("s", "i64")
-    loop = Recurrence((State("s", c(1), ex("add", s, s)),), (), var=i, cond=ex("lt", s, p))
+    loop = Recurrence((LoopValue("s", c(1), ex("add", s, s)),), (), var=i, cond=ex("lt", s, p))
     body = (loop, Store(y, (c(0),), s))
     out = np.zeros(1, "i8")
     for rounds, limit, want in ((3, 1000, 8), (100, 1000, 1024), (0, 5, 1), (5, 0, 1)):

@@ -10,8 +10,8 @@ from calque.native.loops.tree import (
     For,
     If,
     Let,
+    LoopValue,
     Recurrence,
-    State,
     Store,
 )
 from calque.native.scalars.expr import (
@@ -87,9 +87,9 @@ def test_every_kind_of_statement_stands_in_the_key():
         (For(i, (), (Acc("s", "sum", v, init=f32(1.0)),)), Store(x, (c(0),), s)),
         (For(i, (If(ex("lt", v, f32(0.0)), (Store(x, (i,), v),)),)),),
         (For(i, (If(ex("lt", v, f32(0.0)), (), (Store(x, (i,), v),)),)),),
-        (Recurrence((State("s", f32(0.0), v),), (), var=i), Store(x, (c(0),), s)),
-        (Recurrence((State("s", f32(1.0), v),), (), var=i), Store(x, (c(0),), s)),
-        (Recurrence((State("s", f32(0.0), s),), (), cond=ex("lt", s, f32(1.0))),
+        (Recurrence((LoopValue("s", f32(0.0), v),), (), var=i), Store(x, (c(0),), s)),
+        (Recurrence((LoopValue("s", f32(1.0), v),), (), var=i), Store(x, (c(0),), s)),
+        (Recurrence((LoopValue("s", f32(0.0), s),), (), cond=ex("lt", s, f32(1.0))),
         Store(x, (c(0),), s)),
     ]  # fmt: skip
     assert len({canonical(b).key for b in bodies}) == len(bodies)

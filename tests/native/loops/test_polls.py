@@ -10,7 +10,7 @@ from calque.native.emit import emitter
 from calque.native.emit.kernels import processor
 from calque.native.loops import polls
 from calque.native.loops.canonical import canonical
-from calque.native.loops.tree import For, If, Recurrence, State, Store
+from calque.native.loops.tree import For, If, LoopValue, Recurrence, Store
 from calque.native.scalars.expr import Buffer, const, ex, load, param, ref, var
 from tests.native.run_kernel import words
 
@@ -20,7 +20,7 @@ S = ref("s", "i64")
 
 def counting(limit=None, inner=()):  # type: ignore[no-untyped-def]
     """s = 0, 1, 2, ... while it is below the parameter, or so many times."""
-    state = State("s", const(0), ex("add", S, const(1)))
+    state = LoopValue("s", const(0), ex("add", S, const(1)))
     if limit is None:
         return Recurrence((state,), inner, cond=ex("lt", S, param("p", "i64")))
     return Recurrence((state,), inner, var=var("k", limit))

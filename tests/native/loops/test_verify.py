@@ -2,7 +2,7 @@
 
 import pytest
 
-from calque.native.loops.tree import Acc, Fold, For, Recurrence, State, Store, statements
+from calque.native.loops.tree import Acc, Fold, For, LoopValue, Recurrence, Store, statements
 from calque.native.loops.verify import MalformedKernel, verify
 from calque.native.scalars.expr import Buffer, const, ex, load, ref, var
 
@@ -99,7 +99,7 @@ def broken():
         "changes from",
         (
             Recurrence(
-                (State("a", const(0), const(0.0, "f32")),),
+                (LoopValue("a", const(0), const(0.0, "f32")),),
                 (),
                 cond=ex("lt", ref("a", "i64"), const(5)),
             ),

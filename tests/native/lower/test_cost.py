@@ -6,7 +6,7 @@ import pytest
 import calque
 import calque.numpy as jnp
 from calque import lax
-from calque.native.loops.tree import Acc, For, If, Recurrence, State, Store
+from calque.native.loops.tree import Acc, For, If, LoopValue, Recurrence, Store
 from calque.native.lower.cost import (
     UNKNOWN_TURNS,
     Strides,
@@ -107,7 +107,7 @@ def test_turns_of_loops() -> None:
     free = Sizes(known=False)
     assert turns(free.dim(1000), free) == UNKNOWN_TURNS
     rounds = Recurrence(
-        (State("a", const(0), ex("add", ref("a", "i64"), const(1))),), (), cond=None, var=i
+        (LoopValue("a", const(0), ex("add", ref("a", "i64"), const(1))),), (), cond=None, var=i
     )
     until = Recurrence(rounds.states, (), cond=ex("lt", ref("a", "i64"), const(5)))
     assert nanoseconds((rounds,), SIZES) > nanoseconds((until,), SIZES)

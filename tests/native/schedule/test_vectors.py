@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from calque.native.loops.tree import Acc, Fold, For, If, Recurrence, State, Statement, Store
+from calque.native.loops.tree import Acc, Fold, For, If, LoopValue, Recurrence, Statement, Store
 from calque.native.lower.sizes import Sizes
 from calque.native.scalars.expr import Buffer, cast, const, ex, load, make, ref, var
 from calque.native.schedule import vectors
@@ -138,8 +138,9 @@ def test_widths_follow_elements_and_work() -> None:
     assert width("f32", 20) < width("f32")
     zero = const(0.0, "f32")
     parting = width("f32", around=lambda b, v: (If(ex("lt", v, zero), b),))
-    rounds = width("f32", around=lambda b, v: (Recurrence((State("t", v, ex("sub", ref("t", "f32"),
-    v)),), b, cond=ex("gt", ref("t", "f32"), zero)),))  # fmt: skip
+    rounds = width("f32", around=lambda b, v: (Recurrence((
+        LoopValue("t", v, ex("sub", ref("t", "f32"), v)),
+    ), b, cond=ex("gt", ref("t", "f32"), zero)),))  # fmt: skip
     assert parting < rounds < width("f32")
 
 

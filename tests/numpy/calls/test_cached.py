@@ -8,14 +8,20 @@ import calque.numpy as jnp
 from calque.core.config import config
 from calque.machine.call import functions as callpath
 from calque.numpy.calls import cached as module
-from calque.numpy.calls.cached import Arguments, cached, flat_function, substituted, with_call_path
+from calque.numpy.calls.cached import (
+    CachedArguments,
+    cached,
+    flat_function,
+    substituted,
+    with_call_path,
+)
 from calque.transforms.jit.teaching import Inexpressible
 
 X = jnp.arange(3.0)
 
 
 def key(*args, **kwargs):
-    return Arguments(args, kwargs).key
+    return CachedArguments(args, kwargs).key
 
 
 def test_keys_are_of_types_of_arrays_and_of_values_of_all_else():
@@ -40,7 +46,7 @@ def test_what_machine_code_cannot_recognise():
     for a in (np.ones(2), {"a": 1}, object(), 1j, [np.ones(2)], placed):
         with pytest.raises(Inexpressible):
             key(a)
-    assert Arguments((X, [X, 2.0], None), {"dtype": np.float32}).sizes == (3, 3)
+    assert CachedArguments((X, [X, 2.0], None), {"dtype": np.float32}).sizes == (3, 3)
 
 
 def test_arrays_are_replaced_in_order():
@@ -50,11 +56,11 @@ def test_arrays_are_replaced_in_order():
 
 
 def test_functions_whose_result_no_operation_makes_stay_python():
-    fun, tree = flat_function(lambda x: {"s": x + 1}, Arguments((X,), {}))
+    fun, tree = flat_function(lambda x: {"s": x + 1}, CachedArguments((X,), {}))
     closed = calque.make_jaxpr(fun)(X)
     assert [e.primitive.name for e in closed.eqns] == ["add"] and tree[0].num_leaves == 1
     for f in (lambda x: x.shape[0], lambda x: (x, 3), lambda x: X):
-        fun, _ = flat_function(f, Arguments((X,), {}))
+        fun, _ = flat_function(f, CachedArguments((X,), {}))
         with pytest.raises(Inexpressible):
             calque.make_jaxpr(fun)(X)
 

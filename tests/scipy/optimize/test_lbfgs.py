@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import calque.numpy as jnp
-from calque.scipy.optimize.lbfgs import State, _appended, _direction, minimize_lbfgs
+from calque.scipy.optimize.lbfgs import LbfgsState, _appended, _direction, minimize_lbfgs
 from tests.ops.helpers import x64
 
 RNG = np.random.default_rng(0)
@@ -17,7 +17,7 @@ def state(steps, size, n=5):
     moves = [RNG.normal(size=n) for _ in range(steps)]
     pairs = [(s, a @ s) for s in moves]
     empty = jnp.zeros((size, n))
-    h = State(*[None] * 12)._replace(
+    h = LbfgsState(*[None] * 12)._replace(
         moves=empty, changes=empty, weights=jnp.zeros(size), scale=jnp.ones(()),
         steps=jnp.asarray(steps), gradient=jnp.asarray(RNG.normal(size=n)),
     )  # fmt: skip

@@ -64,9 +64,19 @@ def test_weak_types_give_way():
         (lambda: cond(True, 1, 2), TypeError, "should be callable"),
         (lambda: switch(0, []), ValueError, "Empty branch sequence"),
         (lambda: switch(0.5, [lambda: 1, lambda: 2]), TypeError, "Index type must be an integer"),
-        (lambda: switch(0, [lambda: 1, lambda: 2.0]), TypeError, "branch 1 has type float32"),
+        (lambda: switch(0, [lambda: 1, lambda: 2.0]), TypeError, "branch1 has type float32"),
     ],
 )
 def test_bad_arguments(call, error, text):
     with pytest.raises(error, match="(?s)" + text):
         call()
+
+
+def test_branches_are_compared_with_the_first():
+    def array(_):
+        return {"a": jnp.ones(1)}
+
+    with pytest.raises(TypeError, match=r"branch 0 output at path \['a'\] is a pytree leaf but"):
+        switch(1, [array, lambda _: {"a": (1.0, 2.0)}], 1.0)
+    with pytest.raises(TypeError, match=r"branch 0 at path \['a'\] has type float32\[1\] but"):
+        switch(1, [array, lambda _: {"a": 1.0}], 1.0)

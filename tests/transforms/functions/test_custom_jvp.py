@@ -5,6 +5,7 @@ import functools
 import numpy as np
 import pytest
 
+import calque
 import calque.numpy as jnp
 from calque.core.dtypes import float0
 from calque.core.jaxprs import ClosedJaxpr
@@ -124,3 +125,11 @@ def test_tangents_of_integers():
     f.defjvp(lambda p, t: (p, (5 * t[0], zero_from_primal(p[1]))))
     out, tangents = jvp(f, (2.0, 3), (1.0, nothing))
     assert out == (2.0, 3) and tangents[0] == 5.0 and tangents[1].dtype == float0
+
+
+def test_numbers_stay_numbers_where_the_function_runs_at_once():
+    f = calque.custom_jvp(lambda x, y: {"sum": x + y, "y": y})
+    f.defjvp(lambda primals, tangents: (f(*primals), {"sum": tangents[0], "y": tangents[1]}))
+    out = f(1, 2.5)
+    assert type(out["sum"]) is float and out == {"sum": 3.5, "y": 2.5}
+    assert isinstance(calque.jit(f)(1, 2.5)["sum"], calque.Array)

@@ -5,6 +5,7 @@ import functools
 import numpy as np
 import pytest
 
+import calque
 import calque.numpy as jnp
 from calque.core.config import config
 from calque.core.jaxprs import ClosedJaxpr
@@ -125,3 +126,10 @@ def test_checks_of_cotangents_can_be_left_out():
         grad(lambda y: f(1.0, y))(jnp.ones(4))
     with config.override("calque_disable_bwd_checks", True):
         assert grad(lambda y: f(1.0, y))(jnp.ones(4)).shape == (3,)
+
+
+def test_numbers_stay_numbers_where_the_function_runs_at_once():
+    f = calque.custom_vjp(lambda x: x * 2)
+    f.defvjp(lambda x: (x * 2, None), lambda _, ct: (3 * ct,))
+    assert type(f(1.5)) is float and f(1.5) == 3.0
+    assert calque.grad(f)(1.5) == 3.0 and isinstance(f(calque.numpy.ones(2)), calque.Array)

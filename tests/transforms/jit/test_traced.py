@@ -11,13 +11,13 @@ from calque.core import backends, pytrees
 from calque.core.config import config
 from calque.core.devices import Device
 from calque.sharding import SingleDeviceSharding
-from calque.transforms.jit.traced import Traced, log
+from calque.transforms.jit.traced import TracedFunction, log
 
 
 def traced(f, *args):
     closed = calque.make_jaxpr(f)(*args)
     tree = pytrees.structure((args, {}))
-    return Traced(closed, [], tree, pytrees.structure(f(*args)), "f")
+    return TracedFunction(closed, [], tree, pytrees.structure(f(*args)), "f")
 
 
 X = jnp.arange(3.0)

@@ -94,3 +94,17 @@ def test_batches(custom):
     close([vmap(grad(f))(X), grad(lambda x: vmap(f)(x).sum())(X)], [np.full(3, 3, "f")] * 2)
     nested = vmap(vmap(jit(f), 1, 1))(np.stack([X, X]).reshape(1, 2, 3))
     close(nested, np.sin(np.stack([X, X]).reshape(1, 2, 3)), 1e-6)
+
+
+def test_libraries_bind_equations_anew():
+    f = calque.custom_jvp(lambda x: x * 2)
+    f.defjvp(lambda p, t: (f(*p), 5 * t[0]))
+
+    def anew(x):
+        (e,) = calque.make_jaxpr(f)(x).eqns
+        params = e.primitive.get_bind_params(e.params)
+        assert params["subfuns"][0].call_wrapped(x) == [2 * x]
+        return e.primitive.bind(x, **params)[0]
+
+    assert anew(3.0) == 6.0
+    assert calque.jvp(anew, (3.0,), (1.0,))[1] == 5.0

@@ -20,9 +20,9 @@ from calque.machine.objects.plain import (
     move,
     new_array,
 )
-from calque.machine.state import Value, process
+from calque.machine.state import ProcessValue, process
 
-_epoch: Final[Value[int]] = process.value("epoch of plain calls", 0)
+_epoch: Final[ProcessValue[int]] = process.value("epoch of plain calls", 0)
 
 
 class _Callable:

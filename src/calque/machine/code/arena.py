@@ -68,7 +68,7 @@ class Room:
                 del self._ends[k - 1], self._starts[k]
 
 
-class Region:
+class CodeRegion:
     """A range of memory: code from its beginning on, data behind it."""
 
     def __init__(self, code: int, data: int) -> None:
@@ -118,7 +118,7 @@ class Arena:
 
     def __init__(self) -> None:
         self._turns = Turns()
-        self.regions: tuple[Region, ...] = ()
+        self.regions: tuple[CodeRegion, ...] = ()
         # What nobody has any more, until the next one who needs room looks: objects die at any
         # moment, also while this very thread holds the lock.
         self._given_back: deque[Allotment] = deque()
@@ -131,7 +131,7 @@ class Arena:
                 found = region.place(code, data, align)
                 if found is not None:
                     return found
-            region = Region(code, data)
+            region = CodeRegion(code, data)
             found = region.place(code, data, align)
             self.regions = (*self.regions, region)
         assert found is not None

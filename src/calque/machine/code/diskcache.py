@@ -24,7 +24,7 @@ from typing import Any, Final
 from calque.machine.code.digest import BYTES, hexdigest
 from calque.machine.code.digest import digest as digest_of
 from calque.machine.lazy import LazyModule
-from calque.machine.state import Value, process
+from calque.machine.state import ProcessValue, process
 
 logging: Any = LazyModule("logging")
 
@@ -52,7 +52,7 @@ class _Folder:
         self.bytes_written = [0] * _SHARDS
 
 
-_folder: Final[Value[_Folder | None]] = process.value("folder of the disk cache", None)
+_folder: Final[ProcessValue[_Folder | None]] = process.value("folder of the disk cache", None)
 
 
 def get(key: str, kind: str) -> bytes | None:

@@ -20,16 +20,17 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from calque.machine.code import diskcache, image, target
+from calque.machine.code import diskcache, image, shipped, target
 from calque.machine.code.digest import hexdigest
 from calque.machine.code.linked import Linked
 from calque.machine.lazy import LazyModule
-from calque.machine.state import Value, process
+from calque.machine.state import ProcessValue, process
 
 llvm: Any = LazyModule("llvmlite.binding")
 
 _FORMAT = "object-3"  # part of each key: a change of the way objects are made must change it
 _EXIT_SECONDS: Final = 60.0
+OPT: Final = 2  # the level of code generation where none is asked for
 _NAMED_PASSES: Final = {
     "sroa": "sroa",
     "instcombine": "instruction_combine",
@@ -48,21 +49,22 @@ class LLVMError(RuntimeError):
 
 
 @dataclass
-class Stats:
+class CompileCounts:
     """What has been compiled by this process, in counts and milliseconds."""
 
     modules: int = 0
     compiled: int = 0
     cache_hits: int = 0
+    shipped: int = 0
     compile_ms: float = 0.0
     link_ms: float = 0.0
     ir_bytes: int = 0
     object_bytes: int = 0
 
 
-stats = Stats()
+stats = CompileCounts()
 _lock = threading.RLock()
-_linker: Final[Value[Any]] = process.value("linker of LLVM", None)
+_linker: Final[ProcessValue[Any]] = process.value("linker of LLVM", None)
 # by level of code generation: four at most
 _machines: Final[dict[int, Any]] = process.container("LLVM's target machines", {})
 _numbers: Final = process.container("numbers of modules", itertools.count())
@@ -75,7 +77,7 @@ def link_module(
     ir_text: str,
     exports: Iterable[str],
     imports: Mapping[str, int] | None = None,
-    opt: int = 2,
+    opt: int = OPT,
     passes: str | None = None,
     cache: bool = True,
 ) -> dict[str, int]:
@@ -101,23 +103,42 @@ def link_cached(
     make_ir: Callable[[], str],
     exports: Iterable[str],
     imports: Mapping[str, int] | None = None,
-    opt: int = 2,
+    opt: int = OPT,
     passes: str | None = None,
     cache: bool = True,
 ) -> dict[str, int]:
-    """As ``link_module``, for text that ``key`` determines wholly: it is made only when no object
-    is on disk."""
+    """As ``link_module``, for text that ``key`` determines wholly: it is made only when there is no
+    code of this key."""
     made: list[str] = []
 
     def make() -> str:
         made.append(make_ir())
         return made[0]
 
-    obj = _cached_object(_key("key", key, opt, passes), make, opt, passes, cache)
+    obj = code_of(key, make, opt, passes, cache)
     return _kept(link_object(obj, exports, imports, made[0] if made else ""))
 
 
-def object_code(ir_text: str, opt: int = 2, passes: str | None = None, cache: bool = True) -> bytes:
+def code_of(
+    key: str,
+    make_ir: Callable[[], str],
+    opt: int = OPT,
+    passes: str | None = None,
+    cache: bool = True,
+) -> bytes:
+    """The code of a module that ``key`` determines wholly: the package's own, what is on disk, or
+    made now."""
+    found = shipped.find(key, opt, passes) if cache else None
+    if found is not None:
+        stats.modules += 1
+        stats.shipped += 1
+        return found
+    return _cached_object(_key("key", key, opt, passes), make_ir, opt, passes, cache)
+
+
+def object_code(
+    ir_text: str, opt: int = OPT, passes: str | None = None, cache: bool = True
+) -> bytes:
     """The code of a module in the form in which it is kept, from the disk cache when it holds
     it."""
     return _cached_object(_key("text", ir_text, opt, passes), lambda: ir_text, opt, passes, cache)
@@ -160,7 +181,7 @@ def link_object(
         stats.link_ms += (time.perf_counter() - start) * 1e3
 
 
-def assembly(ir_text: str, opt: int = 2, passes: str | None = None) -> str:
+def assembly(ir_text: str, opt: int = OPT, passes: str | None = None) -> str:
     """The assembly text of a module, for people."""
     with _lock:
         module = _parse(ir_text)
@@ -168,7 +189,7 @@ def assembly(ir_text: str, opt: int = 2, passes: str | None = None) -> str:
         return str(_machine(opt).emit_assembly(module))
 
 
-def optimized(ir_text: str, passes: str = "O2", opt: int = 2) -> str:
+def optimized(ir_text: str, passes: str = "O2", opt: int = OPT) -> str:
     """The text of a module after a pipeline of passes."""
     with _lock:
         module = _parse(ir_text)

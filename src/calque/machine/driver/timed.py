@@ -27,7 +27,7 @@ from calque.machine.driver.stamps import (
     interp_timed_part,
 )
 from calque.machine.driver.verify import instructions
-from calque.machine.state import Value, process
+from calque.machine.state import ProcessValue, process
 
 TIMED: Final = (Op.CALL, Op.CALL_RANGE, Op.COPY, Op.FILL, Op.HOST)
 _CODE: Final = Header.offset("code")
@@ -226,7 +226,7 @@ def overhead() -> Overhead:
     return Overhead(seen, max(whole_of_timed - plain, seen))
 
 
-_on: Final[Value[Timing | None]] = process.value("the profile that is being taken", None)
+_on: Final[ProcessValue[Timing | None]] = process.value("the profile that is being taken", None)
 
 
 def _word(address: int) -> ctypes.c_int64:

@@ -8,7 +8,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from calque.machine.code import target
-from calque.machine.lang.expressions import Expressions, Value
+from calque.machine.lang.expressions import Expressions, TypedOperand
 from calque.machine.lang.reach import reachable
 from calque.machine.lang.types import (
     I1,
@@ -207,7 +207,7 @@ class FunctionEmitter(Expressions):
         operation = ast.copy_location(ast.BinOp(left=load, op=node.op, right=node.value), node)
         self.assign(target, self.expr(operation))
 
-    def assign(self, target: ast.expr, value: Value) -> None:
+    def assign(self, target: ast.expr, value: TypedOperand) -> None:
         """Store into a variable or a struct field."""
         if isinstance(target, ast.Attribute):
             place, type_ = self.field(target)
@@ -262,7 +262,9 @@ class FunctionEmitter(Expressions):
         assert isinstance(call, ast.Call)
         given = [self.expr(a) for a in call.args]
         bounds = [self.coerce(v, I64, node) for v in given]
-        start, stop = (Value(I64, "0"), bounds[0]) if len(bounds) == 1 else (bounds[0], bounds[1])
+        start, stop = (
+            (TypedOperand(I64, "0"), bounds[0]) if len(bounds) == 1 else (bounds[0], bounds[1])
+        )
         step = given[2].const if len(given) == 3 else 1
         if not step:
             raise self.error(node, "the step of a range must be a constant other than 0")

@@ -50,7 +50,7 @@ FLOAT: Final = {ast.Add: "fadd", ast.Sub: "fsub", ast.Mult: "fmul", ast.Div: "fd
 
 
 @dataclass(frozen=True)
-class Value:
+class TypedOperand:
     """A typed operand; `const` is its Python value when it is a literal that takes the type of its
     surroundings."""
 
@@ -87,22 +87,22 @@ class Expressions:
     def op(self, line: str) -> None:
         self.lines.append(line)
 
-    def let(self, type_: Type, line: str) -> Value:
+    def let(self, type_: Type, line: str) -> TypedOperand:
         """A new value."""
         self.counter += 1
         self.lines.append(f"%t{self.counter} = {line}")
-        return Value(type_, f"%t{self.counter}")
+        return TypedOperand(type_, f"%t{self.counter}")
 
     def access(self) -> str:
         """What is said of an access to memory."""
         return f", !llvm.access.group {self.group}" if self.group else ""
 
-    def nothing(self) -> Value:
+    def nothing(self) -> TypedOperand:
         """The value of a call that gives none."""
-        return Value(None, "")
+        return TypedOperand(None, "")
 
-    def pointer(self, text: str) -> Value:
-        return Value(PTR, text)
+    def pointer(self, text: str) -> TypedOperand:
+        return TypedOperand(PTR, text)
 
     def label(self, name: str) -> None:
         """Start a block; one nobody jumps to stays closed."""
@@ -146,26 +146,26 @@ class Expressions:
 
     # -- conversion --
 
-    def literal(self, const: Any, type_: Type, node: ast.AST) -> Value:
+    def literal(self, const: Any, type_: Type, node: ast.AST) -> TypedOperand:
         """A constant as a value of a type."""
         if type_ is I1:
-            return Value(I1, "true" if const else "false")
+            return TypedOperand(I1, "true" if const else "false")
         if type_.is_int and isinstance(const, int):
             bits = 8 * type_.size
             if not -(1 << (bits - 1)) <= const < (1 << bits):
                 raise self.error(node, f"{const} does not fit into {type_}")
             const = const - (1 << bits) if const >= 1 << (bits - 1) else const
-            return Value(type_, str(const))
+            return TypedOperand(type_, str(const))
         if type_.is_float:
             as_double = float(const)
             if type_.size == 4:
                 as_double = type_.ctype(as_double).value
-            return Value(type_, f"0x{_double_bits(as_double):016X}")
+            return TypedOperand(type_, f"0x{_double_bits(as_double):016X}")
         if type_ is PTR and const == 0:
-            return Value(PTR, "null")
+            return TypedOperand(PTR, "null")
         raise self.error(node, f"{const!r} is no {type_}")
 
-    def coerce(self, value: Value, type_: Type, node: ast.AST) -> Value:
+    def coerce(self, value: TypedOperand, type_: Type, node: ast.AST) -> TypedOperand:
         """Implicit conversion: literals fit themselves in, integers widen; the rest is an error."""
         if value.const is not None:
             return self.literal(value.const, type_, node)
@@ -185,7 +185,7 @@ class Expressions:
             node, f"expected {type_}, got {value.type}; write a cast {type_}(...) if that is meant"
         )
 
-    def cast(self, value: Value, type_: Type, node: ast.AST) -> Value:
+    def cast(self, value: TypedOperand, type_: Type, node: ast.AST) -> TypedOperand:
         """An explicit conversion."""
         source = value.type
         if value.const is not None and not (type_ is PTR and value.const):
@@ -206,10 +206,10 @@ class Expressions:
             type_, f"{_conversion(source, type_)} {source.ir} {value.text} to {type_.ir}"
         )
 
-    def truth(self, value: Value, node: ast.AST) -> Value:
+    def truth(self, value: TypedOperand, node: ast.AST) -> TypedOperand:
         """A condition: itself, or different from zero."""
         if value.const is not None:
-            return Value(I1, "true" if value.const else "false")
+            return TypedOperand(I1, "true" if value.const else "false")
         if value.type is I1:
             return value
         if value.type is None or value.type.is_float:
@@ -217,7 +217,9 @@ class Expressions:
         zero = "null" if value.type is PTR else "0"
         return self.let(I1, f"icmp ne {value.type.ir} {value.text}, {zero}")
 
-    def common(self, left: Value, right: Value, node: ast.AST) -> tuple[Value, Value, Type]:
+    def common(
+        self, left: TypedOperand, right: TypedOperand, node: ast.AST
+    ) -> tuple[TypedOperand, TypedOperand, Type]:
         """Two operands brought to one type."""
         if left.const is not None and right.const is not None:
             type_ = F64 if isinstance(left.const, float) or isinstance(right.const, float) else I64
@@ -243,27 +245,29 @@ class Expressions:
 
     # -- expressions --
 
-    def expr(self, node: ast.expr) -> Value:
+    def expr(self, node: ast.expr) -> TypedOperand:
         """The value of an expression."""
-        method: Callable[[Any], Value] | None = getattr(self, f"expr_{type(node).__name__}", None)
+        method: Callable[[Any], TypedOperand] | None = getattr(
+            self, f"expr_{type(node).__name__}", None
+        )
         if method is None:
             raise self.error(node, f"no {type(node).__name__} in the machine language")
         return method(node)
 
-    def expr_Constant(self, node: ast.Constant) -> Value:
+    def expr_Constant(self, node: ast.Constant) -> TypedOperand:
         if node.value is None:
-            return Value(PTR, "null")
+            return TypedOperand(PTR, "null")
         if isinstance(node.value, bool):
-            return Value(I1, "true" if node.value else "false")
+            return TypedOperand(I1, "true" if node.value else "false")
         if isinstance(node.value, int | float):
             return self.number(node.value)
         if isinstance(node.value, str):
-            return Value(PTR, self.module.string(node.value))
+            return TypedOperand(PTR, self.module.string(node.value))
         raise self.error(node, f"no constant {node.value!r} in the machine language")
 
-    def number(self, value: Any) -> Value:
+    def number(self, value: Any) -> TypedOperand:
         value = value if isinstance(value, float) else int(value)
-        return Value(F64 if isinstance(value, float) else I64, str(value), value)
+        return TypedOperand(F64 if isinstance(value, float) else I64, str(value), value)
 
     def outside(self, node: ast.expr) -> Any:
         """The Python object a name or attribute stands for, None when it is a variable."""
@@ -286,27 +290,27 @@ class Expressions:
                 return getattr(owner, node.attr)
         return None
 
-    def expr_Name(self, node: ast.Name) -> Value:
+    def expr_Name(self, node: ast.Name) -> TypedOperand:
         type_ = self.variables.get(node.id)
         if type_ is not None:
             return self.let(type_, f"load {type_.ir}, ptr %v.{node.id}")
         return self.outside_value(self.outside(node), node)
 
-    def outside_value(self, value: Any, node: ast.expr) -> Value:
+    def outside_value(self, value: Any, node: ast.expr) -> TypedOperand:
         """What a thing from outside is worth in an expression."""
         if isinstance(value, int | float):
             return self.number(value)
         if isinstance(value, Cell):
             return self.let(value.type, f"load {value.type.ir}, ptr @{value.name}")
         if isinstance(value, Var | Extern | Function):
-            return Value(PTR, f"@{value.name}")
+            return TypedOperand(PTR, f"@{value.name}")
         if isinstance(value, Intrinsic) and value.name == "NULL":
-            return Value(PTR, "null")
+            return TypedOperand(PTR, "null")
         raise self.error(
             node, f"{ast.unparse(node)} is a {type(value).__name__}, which has no value here"
         )
 
-    def expr_Attribute(self, node: ast.Attribute) -> Value:
+    def expr_Attribute(self, node: ast.Attribute) -> TypedOperand:
         outside = self.outside(node)
         if outside is not None:
             return self.outside_value(outside, node)
@@ -315,7 +319,9 @@ class Expressions:
             isinstance(at, ast.Call) and isinstance(at.func, ast.Attribute) and at.func.attr == "at"
         )
         place, type_ = self.field(node)
-        return Value(PTR, place) if is_at else self.let(type_, f"load {type_.ir}, ptr {place}")
+        return (
+            TypedOperand(PTR, place) if is_at else self.let(type_, f"load {type_.ir}, ptr {place}")
+        )
 
     def field(self, node: ast.Attribute) -> tuple[str, Type]:
         """Address and type of `Layout(p).field` or `Layout.at(p).field`."""
@@ -339,7 +345,7 @@ class Expressions:
             type_,
         )
 
-    def expr_BinOp(self, node: ast.BinOp) -> Value:
+    def expr_BinOp(self, node: ast.BinOp) -> TypedOperand:
         left, right = self.expr(node.left), self.expr(node.right)
         if left.const is not None and right.const is not None:
             return self.number(_fold(node.op, left.const, right.const))
@@ -356,7 +362,9 @@ class Expressions:
             raise self.error(node, f"no {type(node.op).__name__} on integers")
         return self.let(type_, f"{INTEGER[type(node.op)]} {type_.ir} {left.text}, {right.text}")
 
-    def pointer_arithmetic(self, node: ast.BinOp, left: Value, right: Value) -> Value:
+    def pointer_arithmetic(
+        self, node: ast.BinOp, left: TypedOperand, right: TypedOperand
+    ) -> TypedOperand:
         if left.type is PTR and right.type is PTR and isinstance(node.op, ast.Sub):
             first, second = self.cast(left, I64, node), self.cast(right, I64, node)
             return self.let(I64, f"sub i64 {first.text}, {second.text}")
@@ -369,7 +377,9 @@ class Expressions:
             amount = self.let(I64, f"sub i64 0, {amount.text}")
         return self.let(PTR, f"getelementptr i8, ptr {left.text}, i64 {amount.text}")
 
-    def floor_division(self, left: Value, right: Value, type_: Type, modulo: bool) -> Value:
+    def floor_division(
+        self, left: TypedOperand, right: TypedOperand, type_: Type, modulo: bool
+    ) -> TypedOperand:
         """Python's rounding: towards minus infinity."""
         ir = type_.ir
         rest = self.let(type_, f"srem {ir} {left.text}, {right.text}")
@@ -384,7 +394,7 @@ class Expressions:
         fix = self.let(type_, f"sext i1 {wrong.text} to {ir}")
         return self.let(type_, f"add {ir} {quotient.text}, {fix.text}")
 
-    def expr_UnaryOp(self, node: ast.UnaryOp) -> Value:
+    def expr_UnaryOp(self, node: ast.UnaryOp) -> TypedOperand:
         value = self.expr(node.operand)
         if isinstance(node.op, ast.Not):
             return self.let(I1, f"xor i1 {self.truth(value, node).text}, true")
@@ -405,8 +415,8 @@ class Expressions:
             return self.let(value.type, f"xor {value.type.ir} {value.text}, -1")
         return value
 
-    def expr_Compare(self, node: ast.Compare) -> Value:
-        result: Value | None = None
+    def expr_Compare(self, node: ast.Compare) -> TypedOperand:
+        result: TypedOperand | None = None
         left = self.expr(node.left)
         if isinstance(node.ops[0], ast.In | ast.NotIn):
             return self.membership(node, left)
@@ -418,12 +428,12 @@ class Expressions:
         assert result is not None
         return result
 
-    def membership(self, node: ast.Compare, left: Value) -> Value:
+    def membership(self, node: ast.Compare, left: TypedOperand) -> TypedOperand:
         """`x in (a, b)`: equal to one of them."""
         choices = node.comparators[0]
         if len(node.ops) != 1 or not isinstance(choices, ast.Tuple):
             raise self.error(node, "`in` takes a tuple")
-        found = Value(I1, "false")
+        found = TypedOperand(I1, "false")
         for element in choices.elts:
             test = self.compare(ast.Eq(), left, self.expr(element), node)
             found = self.let(I1, f"or i1 {found.text}, {test.text}")
@@ -431,7 +441,9 @@ class Expressions:
             found if isinstance(node.ops[0], ast.In) else self.let(I1, f"xor i1 {found.text}, true")
         )
 
-    def compare(self, operator: ast.cmpop, left: Value, right: Value, node: ast.AST) -> Value:
+    def compare(
+        self, operator: ast.cmpop, left: TypedOperand, right: TypedOperand, node: ast.AST
+    ) -> TypedOperand:
         if isinstance(operator, ast.Is | ast.IsNot):
             operator = ast.Eq() if isinstance(operator, ast.Is) else ast.NotEq()
         word = COMPARE.get(type(operator))
@@ -444,10 +456,10 @@ class Expressions:
         sign = "" if word in ("eq", "ne") else "u" if type_ in (PTR, I1) else "s"
         return self.let(I1, f"icmp {sign}{word} {type_.ir} {left.text}, {right.text}")
 
-    def expr_BoolOp(self, node: ast.BoolOp) -> Value:
-        return self.choose(node, Value(I1, "true"), Value(I1, "false"))
+    def expr_BoolOp(self, node: ast.BoolOp) -> TypedOperand:
+        return self.choose(node, TypedOperand(I1, "true"), TypedOperand(I1, "false"))
 
-    def choose(self, test: ast.expr, first: Value, second: Value) -> Value:
+    def choose(self, test: ast.expr, first: TypedOperand, second: TypedOperand) -> TypedOperand:
         """A condition as a value, through the short-circuit jumps."""
         then, other, end = self.fresh("yes"), self.fresh("no"), self.fresh("join")
         self.branch(test, then, other)
@@ -458,7 +470,7 @@ class Expressions:
         self.label(end)
         return self.let(I1, f"phi i1 [ {first.text}, %{then} ], [ {second.text}, %{other} ]")
 
-    def expr_IfExp(self, node: ast.IfExp) -> Value:
+    def expr_IfExp(self, node: ast.IfExp) -> TypedOperand:
         then, other, end = self.fresh("yes"), self.fresh("no"), self.fresh("join")
         slot = self.fresh("choice")
         self.branch(node.test, then, other)
@@ -479,7 +491,7 @@ class Expressions:
         self.label(end)
         return self.let(type_, f"load {type_.ir}, ptr %{slot}")
 
-    def joined(self, first: Value, second: Value, node: ast.AST) -> Type:
+    def joined(self, first: TypedOperand, second: TypedOperand, node: ast.AST) -> Type:
         """The type that holds both sides of a choice."""
         if first.const is not None or second.const is not None:
             type_ = first.type if second.const is not None else second.type
@@ -488,7 +500,7 @@ class Expressions:
 
     # -- calls --
 
-    def expr_Call(self, node: ast.Call) -> Value:
+    def expr_Call(self, node: ast.Call) -> TypedOperand:
         if node.keywords:
             raise self.error(node, "no keyword arguments in the machine language")
         if isinstance(node.func, ast.Name) and node.func.id in ("min", "max", "abs"):
@@ -507,7 +519,9 @@ class Expressions:
             return self.invoke(pointer.text, target, node.args[1:], node)
         raise self.error(node, f"{ast.unparse(node.func)} cannot be called from a machine function")
 
-    def invoke(self, callee: str, sig: Signature, args: list[ast.expr], node: ast.AST) -> Value:
+    def invoke(
+        self, callee: str, sig: Signature, args: list[ast.expr], node: ast.AST
+    ) -> TypedOperand:
         """A call with typed arguments."""
         if len(args) < len(sig.args) or (len(args) > len(sig.args) and not sig.vararg):
             raise self.error(node, f"expected {len(sig.args)} arguments, got {len(args)}")
@@ -523,11 +537,11 @@ class Expressions:
             return self.nothing()
         return self.let(sig.ret, line)
 
-    def untyped(self, value: Value, node: ast.AST) -> Value:
+    def untyped(self, value: TypedOperand, node: ast.AST) -> TypedOperand:
         """An argument nothing says the type of: a literal is an i64 or f64."""
         return value if value.const is None else self.coerce(value, value.type or I64, node)
 
-    def builtin(self, node: ast.Call) -> Value:
+    def builtin(self, node: ast.Call) -> TypedOperand:
         """min, max and abs of integers."""
         values = [self.expr(a) for a in node.args]
         name = node.func.id if isinstance(node.func, ast.Name) else ""

@@ -12,13 +12,13 @@ from calque.machine.lang.types import F32, F64, I1, I8, I16, I32, I64, PTR, Cell
 from calque.machine.state import process
 
 if TYPE_CHECKING:
-    from calque.machine.lang.expressions import Expressions, Value
+    from calque.machine.lang.expressions import Expressions, TypedOperand
 
-Emit = Callable[["Expressions", ast.Call], "Value"]
+Emit = Callable[["Expressions", ast.Call], "TypedOperand"]
 INTRINSICS: Final[dict[str, Emit]] = process.container("intrinsics", {})
 
 
-def _arguments(e: Expressions, node: ast.Call, *types: Type | None) -> list[Value]:
+def _arguments(e: Expressions, node: ast.Call, *types: Type | None) -> list[TypedOperand]:
     """Evaluate and convert the arguments; None leaves one as it is."""
     if len(node.args) != len(types):
         raise e.error(node, f"expected {len(types)} arguments, got {len(node.args)}")
@@ -29,19 +29,19 @@ def _arguments(e: Expressions, node: ast.Call, *types: Type | None) -> list[Valu
     ]
 
 
-def _place(e: Expressions, pointer: Value, offset: Value) -> str:
+def _place(e: Expressions, pointer: TypedOperand, offset: TypedOperand) -> str:
     if offset.text == "0":
         return pointer.text
     return e.let(PTR, f"getelementptr i8, ptr {pointer.text}, i64 {offset.text}").text
 
 
-def _load(type_: Type, widened: bool, e: Expressions, node: ast.Call) -> Value:
+def _load(type_: Type, widened: bool, e: Expressions, node: ast.Call) -> TypedOperand:
     pointer, offset = _arguments(e, node, PTR, I64)
     value = e.let(type_, f"load {type_.ir}, ptr {_place(e, pointer, offset)}, align 1{e.access()}")
     return e.let(I64, f"zext {type_.ir} {value.text} to i64") if widened else value
 
 
-def _store(type_: Type, e: Expressions, node: ast.Call) -> Value:
+def _store(type_: Type, e: Expressions, node: ast.Call) -> TypedOperand:
     pointer, offset, value = _arguments(e, node, PTR, I64, None)
     if type_.is_int and value.const is None and value.type is not None and value.type.is_int:
         value = e.cast(value, type_, node)
@@ -50,20 +50,20 @@ def _store(type_: Type, e: Expressions, node: ast.Call) -> Value:
     return e.nothing()
 
 
-def _read_modify_write(type_: Type, operation: str, e: Expressions, node: ast.Call) -> Value:
+def _read_modify_write(type_: Type, operation: str, e: Expressions, node: ast.Call) -> TypedOperand:
     pointer, offset, value = _arguments(e, node, PTR, I64, type_)
     place = _place(e, pointer, offset)
     return e.let(type_, f"atomicrmw {operation} ptr {place}, {type_.ir} {value.text} seq_cst")
 
 
-def _atomic_cas(type_: Type, e: Expressions, node: ast.Call) -> Value:
+def _atomic_cas(type_: Type, e: Expressions, node: ast.Call) -> TypedOperand:
     pointer, offset, old, new = _arguments(e, node, PTR, I64, type_, type_)
     place, ir = _place(e, pointer, offset), type_.ir
     pair = e.let(type_, f"cmpxchg ptr {place}, {ir} {old.text}, {ir} {new.text} seq_cst seq_cst")
     return e.let(I1, f"extractvalue {{ {ir}, i1 }} {pair.text}, 1")
 
 
-def _atomic_load(type_: Type, e: Expressions, node: ast.Call) -> Value:
+def _atomic_load(type_: Type, e: Expressions, node: ast.Call) -> TypedOperand:
     pointer, offset = _arguments(e, node, PTR, I64)
     return e.let(
         type_,
@@ -71,20 +71,20 @@ def _atomic_load(type_: Type, e: Expressions, node: ast.Call) -> Value:
     )
 
 
-def _atomic_store(type_: Type, order: str, e: Expressions, node: ast.Call) -> Value:
+def _atomic_store(type_: Type, order: str, e: Expressions, node: ast.Call) -> TypedOperand:
     pointer, offset, value = _arguments(e, node, PTR, I64, type_)
     place = _place(e, pointer, offset)
     e.op(f"store atomic {type_.ir} {value.text}, ptr {place} {order}, align {type_.size}")
     return e.nothing()
 
 
-def _fence(e: Expressions, node: ast.Call) -> Value:
+def _fence(e: Expressions, node: ast.Call) -> TypedOperand:
     _arguments(e, node)
     e.op("fence seq_cst")
     return e.nothing()
 
 
-def _pause(e: Expressions, node: ast.Call) -> Value:
+def _pause(e: Expressions, node: ast.Call) -> TypedOperand:
     """A hint to the core that this thread spins; nothing on a machine whose hint we do not know."""
     _arguments(e, node)
     if platform.machine() in ("x86_64", "AMD64"):
@@ -96,7 +96,7 @@ def _pause(e: Expressions, node: ast.Call) -> Value:
     return e.nothing()
 
 
-def _integer(operation: str, e: Expressions, node: ast.Call) -> Value:
+def _integer(operation: str, e: Expressions, node: ast.Call) -> TypedOperand:
     left, right = _arguments(e, node, None, None)
     left, right, type_ = e.common(left, right, node)
     if operation.startswith("icmp"):
@@ -104,24 +104,24 @@ def _integer(operation: str, e: Expressions, node: ast.Call) -> Value:
     return e.let(type_, f"{operation} {type_.ir} {left.text}, {right.text}")
 
 
-def _bits(source: Type, target: Type, e: Expressions, node: ast.Call) -> Value:
+def _bits(source: Type, target: Type, e: Expressions, node: ast.Call) -> TypedOperand:
     (value,) = _arguments(e, node, source)
     return e.let(target, f"bitcast {source.ir} {value.text} to {target.ir}")
 
 
-def _sqrt(e: Expressions, node: ast.Call) -> Value:
+def _sqrt(e: Expressions, node: ast.Call) -> TypedOperand:
     (value,) = _arguments(e, node, F64)
     e.module.declare_ir("llvm.sqrt.f64", "declare double @llvm.sqrt.f64(double)")
     return e.let(F64, f"call double @llvm.sqrt.f64(double {value.text})")
 
 
-def _expect(wanted: str, e: Expressions, node: ast.Call) -> Value:
+def _expect(wanted: str, e: Expressions, node: ast.Call) -> TypedOperand:
     (value,) = _arguments(e, node, None)
     e.module.declare_ir("llvm.expect.i1", "declare i1 @llvm.expect.i1(i1, i1)")
     return e.let(I1, f"call i1 @llvm.expect.i1(i1 {e.truth(value, node).text}, i1 {wanted})")
 
 
-def _alloca(e: Expressions, node: ast.Call) -> Value:
+def _alloca(e: Expressions, node: ast.Call) -> TypedOperand:
     (size,) = _arguments(e, node, None)
     if not isinstance(size.const, int) or size.const <= 0:
         raise e.error(node, "alloca takes a positive constant number of bytes")
@@ -130,7 +130,7 @@ def _alloca(e: Expressions, node: ast.Call) -> Value:
     return e.pointer(f"%{name}")
 
 
-def _memory(name: str, second: Type, e: Expressions, node: ast.Call) -> Value:
+def _memory(name: str, second: Type, e: Expressions, node: ast.Call) -> TypedOperand:
     target, source, count = _arguments(e, node, PTR, None, I64)
     if second is I8:
         source = e.cast(source, I8, node)
@@ -144,14 +144,14 @@ def _memory(name: str, second: Type, e: Expressions, node: ast.Call) -> Value:
     return e.nothing()
 
 
-def _sizeof(e: Expressions, node: ast.Call) -> Value:
+def _sizeof(e: Expressions, node: ast.Call) -> TypedOperand:
     outside: Any = e.outside(node.args[0]) if len(node.args) == 1 else None
     if not isinstance(outside, Layout | Type):
         raise e.error(node, "sizeof takes a layout or a type")
     return e.number(outside.size)
 
 
-def _address(e: Expressions, node: ast.Call) -> Value:
+def _address(e: Expressions, node: ast.Call) -> TypedOperand:
     outside: Any = e.outside(node.args[0]) if len(node.args) == 1 else None
     if not isinstance(outside, Cell | Var):
         raise e.error(node, "address takes a global")

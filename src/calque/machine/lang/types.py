@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import ctypes
 import inspect
+import linecache
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -281,8 +282,7 @@ class Function:
 
     def tree(self) -> tuple[ast.FunctionDef, str, int]:
         """Its syntax tree, file and the line its source starts at."""
-        lines, start = inspect.getsourcelines(self.python)
-        module = syntax_tree(textwrap.dedent("".join(lines)))
+        start, module = _source_tree(self.python)
         definition = module.body[0]
         if not isinstance(definition, ast.FunctionDef):
             raise LangError(f"{self.name} is not a plain function")
@@ -298,6 +298,24 @@ class Function:
     def describe(self) -> str:
         kind = "function" if self.exported else "helper"
         return f"{kind} {self.unit.name}.{self.name} {self.params} {self.signature}"
+
+
+def _source_tree(python: Callable[..., Any]) -> tuple[int, ast.Module]:
+    """The line where the source of a function starts, and its tree.
+
+    Its bytecode knows its last line, which is found much faster than by `inspect`, which reads
+    tokens up to it; where a bracket is closed after that line, or the code has no positions, it
+    must."""
+    code = python.__code__
+    last = max((end for _, end, _, _ in code.co_positions() if end is not None), default=0)
+    lines = linecache.getlines(code.co_filename)[code.co_firstlineno - 1 : last]
+    if lines:
+        try:
+            return code.co_firstlineno, syntax_tree(textwrap.dedent("".join(lines)))
+        except SyntaxError:
+            pass
+    lines, start = inspect.getsourcelines(python)
+    return start, syntax_tree(textwrap.dedent("".join(lines)))
 
 
 def _read_signature(python: Callable[..., Any]) -> tuple[tuple[str, ...], Signature]:

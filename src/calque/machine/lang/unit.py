@@ -72,7 +72,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from calque.machine.code import diskcache, llvm
+from calque.machine.code import diskcache, llvm, shipped
 from calque.machine.code.digest import digest, hexdigest
 from calque.machine.lang.reach import constants, reachable
 from calque.machine.lang.types import (
@@ -168,6 +168,7 @@ likely, unlikely, fence, pause, bits_i64, bits_f64, bits_i32, bits_f32, sqrt = m
 lang_emit: Any = LazyModule("calque.machine.lang.emit")
 _LANGUAGE = os.path.dirname(os.path.abspath(__file__))
 _FOLDER = os.path.dirname(_LANGUAGE)
+_LEVEL, _PASSES = 2, "O2"  # of LLVM's code generation, and before it
 
 
 class Unit:
@@ -237,12 +238,18 @@ class Unit:
         needed = reachable(self.functions)
         imports = {name: resolve() for name, resolve in sorted(self._imports(needed).items())}
         addresses = llvm.link_cached(
-            self._known_key(needed), self.ir, exports, imports, opt=2, passes="O2"
+            self._known_key(needed), self.ir, exports, imports, _LEVEL, _PASSES
         )
         for cell in self.globals:
             if isinstance(cell, Cell):
                 cell.initialise(addresses[cell.name])
         return addresses
+
+    def image(self, level: str) -> tuple[str, bytes]:
+        """What the code is known by in the pack of a level of processors, and the code."""
+        key = self.key()
+        code = llvm.code_of(key, self.ir, _LEVEL, _PASSES)
+        return shipped.key_of(level, key, _LEVEL, _PASSES), code
 
     def address(self, name: str) -> int:
         """Where an exported function or a global lives."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from calque.native.loops.tree import Body, Recurrence, State, map_exprs, own_exprs, statements
+from calque.native.loops.tree import Body, LoopValue, Recurrence, map_exprs, own_exprs, statements
 from calque.native.scalars.expr import FALSE, Expr, const, ex, is_const, ref, rewrite
 
 FLOATS: Final = ("f32", "f64")
@@ -33,13 +33,13 @@ def late_checks(loop: Recurrence, after: Body) -> tuple[Recurrence, Body]:
     )
 
 
-def summed(s: State) -> tuple[State, Expr] | None:
+def summed(s: LoopValue) -> tuple[LoopValue, Expr] | None:
     """A state that becomes true when a number is not finite, as a sum; and the test of that."""
     tested = numbers_of(s)
     if tested is None:
         return None
     sum_ = ref(s.name, tested[0].dtype)
-    return State(s.name, const(0.0, sum_.dtype), total(sum_, tested)), ex("ne", sum_, sum_)
+    return LoopValue(s.name, const(0.0, sum_.dtype), total(sum_, tested)), ex("ne", sum_, sum_)
 
 
 def as_bool(e: Expr) -> Expr:
@@ -60,14 +60,14 @@ def total(start: Expr, numbers: list[Expr]) -> Expr:
     return start
 
 
-def is_read(s: State, loop: Recurrence) -> bool:
+def is_read(s: LoopValue, loop: Recurrence) -> bool:
     """Does anything else than its own next value ask for a state?"""
     others = [t.next for t in loop.states if t.name != s.name]
     others += [e for x in statements(loop.body) for e in own_exprs(x)]
     return any(s.name in e.names for e in others)
 
 
-def numbers_of(s: State) -> list[Expr] | None:
+def numbers_of(s: LoopValue) -> list[Expr] | None:
     """The numbers of a state that becomes true when one of them is not finite; None where it is
     another one."""
     found = failing(s.next, s.name)

@@ -24,13 +24,13 @@ from calque.native.control.pointwise import pointwise_loop
 from calque.native.control.together import lanes_together
 from calque.native.lower.graph import Node
 from calque.native.lower.rules import View
-from calque.native.plan.blocks import Block, Planner
+from calque.native.plan.blocks import CodeBlock, Planner
 from calque.native.plan.homes import IN_PLACE, homes_of, needed
 from calque.native.plan.steps import Count, Repeat, Step, Swap, Switch
 from calque.native.scalars.expr import Buffer, Expr, cast, const, ex
 
 
-def emit_loop(p: Planner, n: Node, block: Block) -> list[Step]:
+def emit_loop(p: Planner, n: Node, block: CodeBlock) -> list[Step]:
     """scan or while."""
     p.depth += 1
     loop = loop_parts(p, n, block.order, f"t{p.depth}.{n.id}")
@@ -50,7 +50,7 @@ def emit_loop(p: Planner, n: Node, block: Block) -> list[Step]:
     return before + driver_loop(p, loop, block)
 
 
-def driver_loop(p: Planner, loop: LoopParts, block: Block) -> list[Step]:
+def driver_loop(p: Planner, loop: LoopParts, block: CodeBlock) -> list[Step]:
     """A loop of the driver. A carry has two buffers that change places after each round, or one
     when it is updated in place."""
     steps = turn_matrices(p, loop, block)
@@ -141,7 +141,7 @@ def counters(p: Planner, loop: LoopParts) -> dict[int, Expr]:
 
 
 def carry_buffers(
-    p: Planner, loop: LoopParts, block: Block, i: int, in_place: bool
+    p: Planner, loop: LoopParts, block: CodeBlock, i: int, in_place: bool
 ) -> tuple[Buffer, Buffer]:
     """The two buffers of a carry. With a known number of rounds the one that is current in the end
     may be the result itself."""
@@ -195,7 +195,7 @@ def chain(out: Node, carry: Node) -> list[Node]:
     return links[::-1] if out is carry else []
 
 
-def emit_cond(p: Planner, n: Node, block: Block) -> list[Step]:
+def emit_cond(p: Planner, n: Node, block: CodeBlock) -> list[Step]:
     """One branch runs; all write their results to the same buffers."""
     p.depth += 1
     index, operands = n.args[0], n.args[1:]
@@ -215,13 +215,13 @@ def emit_cond(p: Planner, n: Node, block: Block) -> list[Step]:
     return [Switch(selector, cases)]
 
 
-def emit_let_size(p: Planner, n: Node, block: Block) -> list[Step]:
+def emit_let_size(p: Planner, n: Node, block: CodeBlock) -> list[Step]:
     """From here on the driver knows a size."""
     name = p.sizes.dim(n.params["size"]).attr[0]
     return [Count(str(name), p.in_memory(n.args[0], block))]
 
 
-SMALL_LOOPS: Final[tuple[Callable[[Planner, LoopParts, Block], list[Step] | None], ...]] = (
+SMALL_LOOPS: Final[tuple[Callable[[Planner, LoopParts, CodeBlock], list[Step] | None], ...]] = (
     lanes_together,
     lanes_loop,
     scalar_loop,

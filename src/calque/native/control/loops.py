@@ -12,7 +12,7 @@ from calque.native.lower.dot import transposed
 from calque.native.lower.graph import Graph, GraphBuilder, Node, graph_of
 from calque.native.lower.rules import RULES, Index, Lower, Request, Value, View
 from calque.native.passes.pipeline import run as run_passes
-from calque.native.plan.blocks import Block, Planner
+from calque.native.plan.blocks import CodeBlock, Planner
 from calque.native.plan.steps import Step
 from calque.native.scalars.expr import Expr, const, ex, var
 from calque.transforms.primitives.while_loop import scalar_condition
@@ -148,7 +148,7 @@ def unchanged(loop: LoopParts) -> dict[int, Node]:
     }
 
 
-def turn_matrices(p: Planner, loop: LoopParts, block: Block) -> list[Step]:
+def turn_matrices(p: Planner, loop: LoopParts, block: CodeBlock) -> list[Step]:
     """A matrix that every round multiplies with a short vector is transposed once, so that the
     product runs along its rows.
 

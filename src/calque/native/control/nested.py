@@ -28,7 +28,7 @@ from calque.native.loops.tree import For, If, Out, Recurrence, Statement
 from calque.native.lower.cost import body_size
 from calque.native.lower.graph import Node, reachable
 from calque.native.lower.rules import Value, View
-from calque.native.plan.blocks import Block, Planner
+from calque.native.plan.blocks import CodeBlock, Planner
 from calque.native.plan.steps import Nest, Step
 from calque.native.scalars.expr import Expr, const, ex
 
@@ -38,7 +38,7 @@ MOST_NODES: Final = 4000
 NESTED: Final = frozenset(("scan", "while", "cond"))
 
 
-def scalar_loop(p: Planner, loop: LoopParts, block: Block) -> list[Step] | None:
+def scalar_loop(p: Planner, loop: LoopParts, block: CodeBlock) -> list[Step] | None:
     """before: scan over c:f32[3]      after: loop with c.0, c.1, c.2 in registers; what is stacked
     is stored element by element"""
     if not few(loop.stacked):
@@ -66,7 +66,7 @@ def few(nodes: Sequence[Node]) -> bool:
     )
 
 
-def lanes_loop(p: Planner, loop: LoopParts, block: Block) -> list[Step] | None:
+def lanes_loop(p: Planner, loop: LoopParts, block: CodeBlock) -> list[Step] | None:
     """before: scan without carries: y[t] = while(x[t])      after: for t: loop with c = x[t]: ...;
     y[t] = c"""
     if loop.carries or loop.var is None or not few(loop.stacked):

@@ -8,12 +8,12 @@ from collections.abc import Container, Sequence
 from calque.native.control.checks import late_checks
 from calque.native.control.loops import LoopParts, NotPointwiseError
 from calque.native.control.scalar import inline, pieces, store, symbol
-from calque.native.loops.tree import Body, For, Recurrence, State, Statement, Store
+from calque.native.loops.tree import Body, For, LoopValue, Recurrence, Statement, Store
 from calque.native.lower.cost import body_size
 from calque.native.lower.graph import Node, reachable
 from calque.native.lower.rules import Index, Value, View
 from calque.native.lower.stages import loops_of
-from calque.native.plan.blocks import Block, Planner
+from calque.native.plan.blocks import CodeBlock, Planner
 from calque.native.plan.steps import Nest, Step
 from calque.native.scalars.expr import FALSE, TRUE, Expr, ex, ref
 
@@ -21,7 +21,7 @@ MOST_STATES = 12
 MOST_NODES = 600
 
 
-def pointwise_loop(p: Planner, loop: LoopParts, block: Block) -> list[Step] | None:
+def pointwise_loop(p: Planner, loop: LoopParts, block: CodeBlock) -> list[Step] | None:
     """before: loop: for i: z[i] = f(z[i], n)      after: for i: loop with z in a register: z = f(z,
     n); z'[i] = z
 
@@ -99,13 +99,13 @@ def mark_name(loop: LoopParts, i: int) -> str:
     return f"c{loop.t.attr[0]}.{i}"
 
 
-def mark_state(p: Planner, loop: LoopParts, i: int, tests: Sequence[Node], idx: Index) -> State:
+def mark_state(p: Planner, loop: LoopParts, i: int, tests: Sequence[Node], idx: Index) -> LoopValue:
     """Has this element ever failed?"""
     failed = ref(mark_name(loop, i), "i1")
     now: Expr = failed
     for x in tests:
         now = ex("or", now, p.at(x, idx))
-    return State(mark_name(loop, i), FALSE, now)
+    return LoopValue(mark_name(loop, i), FALSE, now)
 
 
 def common_shape(
@@ -160,11 +160,11 @@ class PointwiseCarries:
         return not names.isdisjoint(others)
 
 
-def states_of(p: Planner, loop: LoopParts, which: Sequence[int], idx: Index) -> list[State]:
+def states_of(p: Planner, loop: LoopParts, which: Sequence[int], idx: Index) -> list[LoopValue]:
     out = []
     for i in which:
         tag = f"c{loop.t.attr[0]}.{i}"
         names = [str(e.attr[0]) for e in pieces(symbol(tag, loop.carries[i].dtype))]
         first, then = pieces(p.at(loop.init[i], idx)), pieces(p.at(loop.next[i], idx))
-        out += [State(n, a, b) for n, a, b in zip(names, first, then)]
+        out += [LoopValue(n, a, b) for n, a, b in zip(names, first, then)]
     return out

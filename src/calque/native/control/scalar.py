@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from calque.native.control.loops import LoopParts
-from calque.native.loops.tree import State, Store
+from calque.native.loops.tree import LoopValue, Store
 from calque.native.lower.cost import is_expression
 from calque.native.lower.graph import REAL_PART, Node
 from calque.native.lower.rules import Index, Lower, Value, View
@@ -50,14 +50,14 @@ def carried(p: Planner, loop: LoopParts) -> Results:
     return results
 
 
-def states_of(p: Planner, loop: LoopParts, results: Results) -> list[State]:
+def states_of(p: Planner, loop: LoopParts, results: Results) -> list[LoopValue]:
     """A state per scalar of every carry."""
     states = []
     for i, row in enumerate(results):
         for idx, v in row:
             first, then = p.at(loop.init[i], idx), p.at(loop.next[i], idx)
             states += [
-                State(str(s.attr[0]), a, b)
+                LoopValue(str(s.attr[0]), a, b)
                 for s, a, b in zip(pieces(v), pieces(first), pieces(then))
             ]
     return states

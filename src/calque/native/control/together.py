@@ -9,7 +9,7 @@ from calque.native.control.loops import LoopParts, alias, bind
 from calque.native.lower.graph import graph_of
 from calque.native.lower.rules import View
 from calque.native.passes.pipeline import run as run_passes
-from calque.native.plan.blocks import Block, Planner
+from calque.native.plan.blocks import CodeBlock, Planner
 from calque.native.plan.steps import Step
 from calque.transforms.engines.axes import Axis
 from calque.transforms.engines.batching import batch_jaxpr
@@ -20,7 +20,7 @@ SMALL: Final = (
 LOOPS: Final = frozenset(("scan", "while"))
 
 
-def lanes_together(p: Planner, loop: LoopParts, block: Block) -> list[Step] | None:
+def lanes_together(p: Planner, loop: LoopParts, block: CodeBlock) -> list[Step] | None:
     """before: scan without carries over lanes: y[t] = while(x[t]), with a small host call inside
     after:  one loop over all lanes until the last has ended; lanes that have keep their values"""
     params = loop.node.params

@@ -40,7 +40,7 @@ MOST_STEPS: Final = 60
 MOST_BYTES: Final = 1 << 20
 
 
-class Inexpressible(Exception):
+class BeyondSteps(Exception):
     """The function needs more than these steps."""
 
 
@@ -98,7 +98,7 @@ class EagerSteps:
             self.temporaries.add(made)
             self.used += -(-self.bytes[made] // ALIGN) * ALIGN
             if self.used > MOST_BYTES:
-                raise Inexpressible
+                raise BeyondSteps
         self.buffers[v] = made
         return made
 
@@ -110,7 +110,7 @@ class EagerSteps:
             self.steps.append(WriteSize(params["dim"], self.place(e.outvars[0])))
             return
         if any(is_extended(a.dtype) for a in (*avals, *out_avals)) or not eager.small(out_avals):
-            raise Inexpressible
+            raise BeyondSteps
         if p.name in ALIASES and len(avals) == 1:
             self.alias(e)
             return
@@ -132,7 +132,7 @@ class EagerSteps:
             return
         # what has neither a kernel for every shape nor a strided copy runs its meaning
         if p.effect or eager.holds_programs(params) or p.name in eager.COMPILED:
-            raise Inexpressible
+            raise BeyondSteps
         self.steps.append(Host(p.name, params, ins, outs, avals, out_avals))
 
     def alias(self, e: Eqn) -> None:
@@ -154,7 +154,7 @@ def planned(closed: ClosedJaxpr, free: bool) -> EagerSteps:
     out_avals = closed.out_avals  # passes may give a result the variable of another that is weaker
     closed = run_passes(closed)
     if closed.consts or len(closed.jaxpr.eqns) > MOST_STEPS:
-        raise Inexpressible
+        raise BeyondSteps
     made = EagerSteps(closed.jaxpr, out_avals, free)
     if config.verify_kernels:
         given = [*made.inputs, *[b for b, _ in made.consts]]

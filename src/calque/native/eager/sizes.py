@@ -11,7 +11,7 @@ from calque.core.config import config
 from calque.core.jaxprs import ClosedJaxpr
 from calque.core.symbols import Symbols
 from calque.native.eager import execution as eager
-from calque.native.eager.program import Inexpressible, planned
+from calque.native.eager.program import BeyondSteps, planned
 from calque.native.symbolic import Resizable, SymbolicAssembler, SymbolicExecutable
 from calque.transforms.engines.specialiser import TooEarly
 
@@ -24,7 +24,7 @@ def resizable(closed: ClosedJaxpr, symbols: Symbols, hosts: bool = True) -> Resi
     assembler = SymbolicAssembler(steps.sizes, {}, steps.bytes, {})
     program = steps.program(assembler)
     if assembler.hosts and not hosts:
-        raise Inexpressible
+        raise BeyondSteps
     return Resizable(assembler, program, out_avals, symbols)
 
 
@@ -34,7 +34,7 @@ def executable(closed: ClosedJaxpr, symbols: Symbols, patient: bool) -> Any:
     name = closed.jaxpr.eqns[0].primitive.name if len(closed.jaxpr.eqns) == 1 else ""
     if name not in eager.COMPILED | eager.POSITIONS:
         return resizable(closed, symbols)
-    with contextlib.suppress(Inexpressible):
+    with contextlib.suppress(BeyondSteps):
         return resizable(closed, symbols, hosts=False)
     if patient:
         raise TooEarly

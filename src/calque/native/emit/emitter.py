@@ -26,7 +26,7 @@ from calque.native.emit.writer import NOTHING, CodeOptions, Writer
 from calque.native.loops.tree import Body, loaded, stored
 from calque.native.scalars.expr import LANE, Buffer, Expr
 
-__all__ = ["SUBJECTS", "CodeOptions", "Function", "write_kernel", "write_math_function"]
+__all__ = ["SUBJECTS", "CodeOptions", "FunctionText", "write_kernel", "write_math_function"]
 
 SUBJECTS = (
     casts,
@@ -43,7 +43,7 @@ SUBJECTS = (
 
 
 @dataclass(frozen=True)
-class Function:
+class FunctionText:
     """LLVM text, with what it needs beside it: declarations, and math functions by symbol."""
 
     text: str
@@ -58,7 +58,7 @@ def write_kernel(
     params: list[Expr],
     body: Body,
     options: CodeOptions,
-) -> Function:
+) -> FunctionText:
     """``void name(ptr args, i64 begin, i64 end)``; ``args`` holds buffers, sizes, params: a word
     each."""
     w = Writer(name, options, stored(body) & loaded(body))
@@ -76,7 +76,7 @@ def write_kernel(
     w.where[LANE] = 0
     statements(w, body, SCALAR)
     text = w.text(f"define void @{name}(ptr %args, i64 %begin, i64 %end)", "ret void")
-    return Function(text, w.declared, w.math)
+    return FunctionText(text, w.declared, w.math)
 
 
 def _argument_word(w: Writer, word: int, t: str) -> str:
@@ -84,7 +84,7 @@ def _argument_word(w: Writer, word: int, t: str) -> str:
     return w.new(f"load {t}, ptr {p}, align 8")
 
 
-def write_math_function(f: MathFunction, options: CodeOptions) -> Function:
+def write_math_function(f: MathFunction, options: CodeOptions) -> FunctionText:
     """An outlined math function, shared by all kernels."""
     symbol = f.symbol(options.tag)
     w = Writer(symbol, options, NOTHING)
@@ -95,4 +95,4 @@ def write_math_function(f: MathFunction, options: CodeOptions) -> Function:
     r = operand(w, definition(f.op, f.dtypes, f.result), lanes)
     args = ", ".join([f"{vector(VALUE[d], f.width)} %x{k}" for k, d in enumerate(f.dtypes)])
     t = vector(VALUE[f.result], f.width)
-    return Function(w.text(f"define {t} @{symbol}({args})", f"ret {t} {r}"), w.declared, w.math)
+    return FunctionText(w.text(f"define {t} @{symbol}({args})", f"ret {t} {r}"), w.declared, w.math)

@@ -32,7 +32,7 @@ OUTLINE: Final = 1  # kernels with more math functions than this call shared one
 
 
 @dataclass
-class Stats:
+class KernelCounts:
     """Kernels asked for by ``compile_kernels``: compiled, found in memory, found on disk."""
 
     compiled: int = 0
@@ -40,7 +40,7 @@ class Stats:
     disk: int = 0
 
 
-stats = Stats()
+stats = KernelCounts()
 
 
 @dataclass(eq=False)

@@ -25,7 +25,7 @@ from calque.native.lower.convolution import Geometry, Strides, weight_met
 from calque.native.lower.graph import Node
 from calque.native.lower.layout import reindex
 from calque.native.lower.rules import Index, View
-from calque.native.plan.blocks import Block, Planner
+from calque.native.plan.blocks import CodeBlock, Planner
 from calque.native.plan.steps import Nest, Step, Switch
 from calque.native.scalars.expr import ZERO, Buffer, Expr, cast, ex, load, var
 
@@ -178,7 +178,7 @@ def convolution_of(p: Planner, n: Node, last: Node, home: View) -> Convolution:
     )
 
 
-def emit_conv(p: Planner, n: Node, block: Block) -> list[Step]:
+def emit_conv(p: Planner, n: Node, block: CodeBlock) -> list[Step]:
     """A convolution and what follows it."""
     for a in (n.args[0], *n.args[2:]):
         p.view[a] = View(p.in_memory(a, block))

@@ -24,7 +24,7 @@ from calque.native.loops.tree import ROUND, Acc, Body, For, Let, Store, round_of
 from calque.native.lower.graph import Node
 from calque.native.lower.layout import guarded, reindex
 from calque.native.lower.rules import Index, View
-from calque.native.plan.blocks import Block, Planner
+from calque.native.plan.blocks import CodeBlock, Planner
 from calque.native.plan.steps import Nest, Step, Switch
 from calque.native.scalars.expr import (
     TRUE,
@@ -107,7 +107,7 @@ class RightSide(NamedTuple):
     packed: Buffer | None
 
 
-class Rows(NamedTuple):
+class NearRows(NamedTuple):
     """Rows of the left side that were copied near: where to, and the tile."""
 
     buffer: Buffer
@@ -310,12 +310,12 @@ class Product:
         ):
             shape = (TILES, self.tile.rows, self.depth + PADDING)
             rows = Buffer(f"rows.{part}", shape, self.node.dtype, "stack")
-            tile = self.micro(q, ex("add", first, t), start, depth, part, Rows(rows, t))
-            work = (self.copy_rows(Rows(rows, t), first, start, depth), For(q, (For(t, tile),)))
+            tile = self.micro(q, ex("add", first, t), start, depth, part, NearRows(rows, t))
+            work = (self.copy_rows(NearRows(rows, t), first, start, depth), For(q, (For(t, tile),)))
             out += [For(r, work)] if part == "some" else list(work)
         return self.around(For(blocks, tuple(out)))
 
-    def copy_rows(self, to: Rows, first: Expr, start: Expr, depth: Expr) -> For:
+    def copy_rows(self, to: NearRows, first: Expr, start: Expr, depth: Expr) -> For:
         """The rows of a block, for one round."""
         m, k = var("m", self.tile.rows), var("kc", depth)
         value = self.left(self.copied_row(ex("add", first, to.tile), m), ex("add", start, k))
@@ -338,7 +338,7 @@ class Product:
         return self.last.dtype == self.node.dtype and self.last.shape == self.node.shape
 
     def micro(
-        self, q: Expr, i: Expr, start: Expr, depth: Expr, part: str, rows: Rows | None = None
+        self, q: Expr, i: Expr, start: Expr, depth: Expr, part: str, rows: NearRows | None = None
     ) -> Body:
         """One tile: its sums in registers, then what follows. `rows` are those that were copied."""
         j, k = var("j", self.tile.columns), var(f"k{part}", depth)
@@ -478,13 +478,13 @@ def product_of(p: Planner, n: Node, last: Node, home: View) -> Product:
     return Product(p, n, last, home, extents, tile, right_side(p, n, extents, tile))
 
 
-def emit_product(p: Planner, n: Node, block: Block) -> list[Step]:
+def emit_product(p: Planner, n: Node, block: CodeBlock) -> list[Step]:
     """A product and what follows it, as one kernel (and one that packs)."""
     return emit_with(product_of, p, n, block)
 
 
 def emit_with(
-    make: Callable[[Planner, Node, Node, View], Product], p: Planner, n: Node, block: Block
+    make: Callable[[Planner, Node, Node, View], Product], p: Planner, n: Node, block: CodeBlock
 ) -> list[Step]:
     p.count += 1
     hole = Buffer(f"hole{p.count}", tuple(p.sizes.dim(d) for d in n.shape), n.dtype)

@@ -144,7 +144,7 @@ class For:
 
 
 @dataclass(frozen=True)
-class State:
+class LoopValue:
     """A scalar carried by a ``Recurrence``: ``ref(name)`` is its value in this round, and after the
     loop its last one."""
 
@@ -161,7 +161,7 @@ class Recurrence:
     or while ``cond`` holds (asked before each round, after the statements of ``test``, which see
     the states), or both: then it ends with whichever ends first."""
 
-    states: tuple[State, ...]
+    states: tuple[LoopValue, ...]
     body: tuple[Statement, ...]
     var: Expr | None = None
     cond: Expr | None = None
@@ -318,7 +318,7 @@ def _map_statement(s: Statement, f: Callable[[Expr], Expr]) -> Statement:
     if isinstance(s, For):
         return replace(s, body=map_exprs(s.body, f), accs=tuple(map_acc(a, f) for a in s.accs))
     if isinstance(s, Recurrence):
-        states = tuple(State(t.name, f(t.init), f(t.next)) for t in s.states)
+        states = tuple(LoopValue(t.name, f(t.init), f(t.next)) for t in s.states)
         cond = f(s.cond) if s.cond is not None else None
         return replace(
             s, states=states, cond=cond, body=map_exprs(s.body, f), test=map_exprs(s.test, f)
@@ -392,7 +392,7 @@ def as_fold(a: Accumulator) -> Fold:
 
 
 @dataclass
-class Printer:
+class LoopPrinter:
     """Writes statements and expressions as lines."""
 
     lines: list[str] = field(default_factory=list)
@@ -504,6 +504,6 @@ class Printer:
 
 def pretty(body: Body) -> str:
     """Readable text of a body."""
-    p = Printer()
+    p = LoopPrinter()
     p.body(body, 0)
     return "\n".join(p.lines)

@@ -21,13 +21,13 @@ from calque.native.plan.homes import Around, Homes, Owner, homes_of, needed
 from calque.native.plan.steps import Compute, Copy, Host, Step
 from calque.native.scalars.expr import Buffer, item_size
 
-Emitter = Callable[["Planner", Node, "Block"], list[Step]]
+Emitter = Callable[["Planner", Node, "CodeBlock"], list[Step]]
 checks = LazyModule("calque.native.plan.verify")
 
 _LEAVES: Final = frozenset(("input", "const", "literal", "get"))
 
 
-class Block:
+class CodeBlock:
     """A straight piece of program whose homes are known, being lowered to steps: nodes in order,
     and where its results must go."""
 
@@ -215,7 +215,7 @@ class Planner(Lower):
     ) -> list[Step]:
         """Steps that compute nodes and leave each where it is wanted, and run those that have an
         effect."""
-        made = Block(self, name, targets, effects)
+        made = CodeBlock(self, name, targets, effects)
         self.homes.append(made.homes)
         return made.run()
 
@@ -231,7 +231,7 @@ class Planner(Lower):
         self.consts.append((b, array))
         self.view[n] = View(b)
 
-    def in_memory(self, n: Node, block: Block) -> Buffer:
+    def in_memory(self, n: Node, block: CodeBlock) -> Buffer:
         """A buffer that holds exactly this node (a copy is made of a literal, or of a part of
         something)."""
         home = self.view.get(n)
@@ -244,7 +244,7 @@ class Planner(Lower):
         return b
 
 
-def host_step(p: Planner, n: Node, block: Block) -> list[Step]:
+def host_step(p: Planner, n: Node, block: CodeBlock) -> list[Step]:
     """An equation without a native form: its meaning runs in Python."""
     gets = {m.params["index"]: m for m in block.order if m.op == "get" and m.args[0] is n}
     results = [n] if n.aval is not None else [gets.get(i) for i in range(max(gets, default=-1) + 1)]

@@ -83,7 +83,7 @@ def forwarded(
     def is_row(b: Buffer) -> bool:
         return b in makes and b.place == "arg" and not is_wanted(b)
 
-    return fuse.shrink(fuse.prune(fuse.Forward(local).body(body), is_wanted), is_row, sizes)
+    return fuse.shrink(fuse.prune(fuse.StoreForwarding(local).body(body), is_wanted), is_row, sizes)
 
 
 def kernels_of(stages: Sequence[Stage], sizes: Sizes) -> list[Body]:

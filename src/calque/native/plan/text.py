@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from calque.native.loops.tree import Printer, Store, pretty
+from calque.machine.driver.words import External
+from calque.native.loops.tree import LoopPrinter, Store, pretty
 from calque.native.lower.graph import Node
 from calque.native.lower.stages import Stage
 from calque.native.plan.homes import Homes
@@ -140,7 +141,7 @@ def stage_lines(s: Stage) -> Iterator[str]:
     folded = f" folding {', '.join(over[s.rank :])}" if over[s.rank :] else ""
     how = f" ({', '.join(marks)})" if marks else ""
     yield f"stage {s.buf.name} over {loops}{folded}{how}:"
-    p = Printer()
+    p = LoopPrinter()
     for a in s.accs:
         p.acc(a, 1)
     for suffix, value in s.parts:
@@ -156,7 +157,7 @@ def word(w: Any) -> str:
         return show(w)
     if isinstance(w, (np.ndarray, Made)):
         return "table"
-    return str(w)
+    return w.name.split()[1] if isinstance(w, External) else str(w)
 
 
 def names(buffers: Sequence[Buffer]) -> str:

@@ -266,7 +266,7 @@ def loop(stages: Sequence[Stage], k: int, sizes: Sizes) -> list[Statement]:
 # --- values that stay in registers ----------------------------------------------------------------
 
 
-class Forward:
+class StoreForwarding:
     """Replace a read, at the index at which the same body made the value, by the value."""
 
     def __init__(self, local: frozenset[Buffer]) -> None:
@@ -345,7 +345,7 @@ def apart(a: Sequence[Expr], b: Sequence[Expr]) -> bool:
 def forward(body: Sequence[Statement], stages: Iterable[Stage]) -> Body:
     """before: for i: t[i] = a; for i of the same loop: y[i] = t[i] + 1      after: y[i] = a + 1, t
     is stored but not read"""
-    return Forward(frozenset(s.buf for s in stages if s.local)).body(body)
+    return StoreForwarding(frozenset(s.buf for s in stages if s.local)).body(body)
 
 
 def prune(body: Body, kept: Callable[[Buffer], bool]) -> Body:

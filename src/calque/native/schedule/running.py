@@ -16,8 +16,8 @@ from calque.native.loops.tree import (
     Fold,
     For,
     Let,
+    LoopValue,
     Recurrence,
-    State,
     Statement,
     Store,
     as_fold,
@@ -28,7 +28,7 @@ Values = list[Expr]  # one for each name of a fold
 
 
 @dataclass
-class Rows:
+class RowBlocks:
     """A nest `for f: for inner: running folds, stores`, to be taken a block of rows at a time.
     `heavy`: what is folded is computed in a loop of its own instead of once for each row of a
     block."""
@@ -52,7 +52,7 @@ class Rows:
         carry = [[ref(f"{n}.c", v.dtype) for n, v in zip(f.names, f.values)] for f in self.folds]
         body, last = self.block(ex("mul", q, const(SCAN_BLOCK)), SCAN_BLOCK, carry, "")
         states = [
-            State(str(c.attr[0]), first, then)
+            LoopValue(str(c.attr[0]), first, then)
             for cs, firsts, thens in zip(carry, start, last)
             for c, first, then in zip(cs, firsts, thens)
         ]

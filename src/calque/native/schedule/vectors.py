@@ -30,7 +30,7 @@ from calque.native.lower.cost import Strides, body_weight, nest_cost, weight
 from calque.native.lower.sizes import Sizes
 from calque.native.scalars.expr import Expr, index_and_guard, is_const, item_size, walk
 from calque.native.schedule.lanes import in_lanes, keeps_blocks
-from calque.native.schedule.running import Rows
+from calque.native.schedule.running import RowBlocks
 from calque.native.schedule.stripes import COLUMNS, in_stripes, suits_stripes
 
 PLACE_BYTES: Final = 8  # of an index that is an element of a vector
@@ -164,7 +164,7 @@ class _Vectorizer:
     def rows(self, f: For, inner: For) -> For:
         """The running folds of many columns, side by side."""
         n = self.sizes.interval(inner.extent)[0]
-        body = Rows(inner, n, body_weight((inner,)) > BULK).body()
+        body = RowBlocks(inner, n, body_weight((inner,)) > BULK).body()
         width = self.fit(self.vector_bytes // self.element_bytes(f), f.extent)
         return self.note(
             replace(f, body=tuple(body), kind="vector", width=width),

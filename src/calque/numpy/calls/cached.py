@@ -42,7 +42,7 @@ TURNS = 20  # calls like `zeros(3)` after which machine code learns them
 _STATIC = (int, bool, str, type(None))
 
 
-class Arguments:
+class CachedArguments:
     """The arguments of one call: a key, the arrays among them, and how the call path recognises
     them."""
 
@@ -110,7 +110,7 @@ class Teacher:
         if not callpath_enabled() or (self.seldom and self.is_rare(args, kwargs)):
             return self.f(*args, **kwargs)
         try:
-            arguments = Arguments(args, kwargs)
+            arguments = CachedArguments(args, kwargs)
             key = (epoch(), *arguments.key)
             known = self.seen.find(key)
         except (Inexpressible, TypeError):
@@ -133,7 +133,7 @@ class Teacher:
             return False
         return n <= TURNS
 
-    def learns(self, arguments: Arguments, key: Any, known: int | None) -> bool:
+    def learns(self, arguments: CachedArguments, key: Any, known: int | None) -> bool:
         """Whether there is an entry for such arguments now."""
         if known is None and arguments.sizes:
             self.seen[key] = 1
@@ -151,12 +151,12 @@ class Teacher:
         self.seen[key] = met + 1
         return False
 
-    def sized(self, arguments: Arguments, key: Any) -> LibraryCall:
+    def sized(self, arguments: CachedArguments, key: Any) -> LibraryCall:
         """A call that a program with free sizes might serve."""
         flat = functools.partial(flat_function, self.f, arguments)
         return LibraryCall(self.any_size.families, self.function, flat, arguments, key)
 
-    def teach(self, arguments: Arguments, number: int) -> bool:
+    def teach(self, arguments: CachedArguments, number: int) -> bool:
         """Add an entry for such arguments in the epoch of this number; False when the function is
         not for machine code."""
         changes = config.changes_elsewhere()
@@ -170,7 +170,7 @@ class Teacher:
         return True
 
 
-Exact = Callable[[Callable[..., Any], Arguments], Lesson]
+Exact = Callable[[Callable[..., Any], CachedArguments], Lesson]
 
 
 def cached(f: Callable[..., Any]) -> Any:
@@ -182,7 +182,7 @@ def cached(f: Callable[..., Any]) -> Any:
     return function
 
 
-def steps(f: Callable[..., Any], arguments: Arguments) -> Lesson:
+def steps(f: Callable[..., Any], arguments: CachedArguments) -> Lesson:
     """A program that does one step for each primitive."""
     flat, tree = flat_function(f, arguments)
     program = eager_program.assemble(trace_to_jaxpr(flat, arguments.avals))
@@ -190,7 +190,7 @@ def steps(f: Callable[..., Any], arguments: Arguments) -> Lesson:
 
 
 def flat_function(
-    f: Callable[..., Any], arguments: Arguments
+    f: Callable[..., Any], arguments: CachedArguments
 ) -> tuple[Callable[..., list[Any]], list[pytrees.PyTreeDef]]:
     """`f` as a function of the arrays among these arguments, and a cell that receives the structure
     of its result."""

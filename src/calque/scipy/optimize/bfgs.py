@@ -13,7 +13,7 @@ from calque.transforms.functions.autodiff import value_and_grad
 from calque.transforms.functions.loops import while_loop
 
 
-class State(NamedTuple):
+class BfgsState(NamedTuple):
     """Where the search stands."""
 
     converged: Any
@@ -35,13 +35,13 @@ def minimize_bfgs(
     norm: float = np.inf,
     gtol: float = 1e-5,
     line_search_maxiter: int = 10,
-) -> tuple[State, Any]:
+) -> tuple[BfgsState, Any]:
     """The last state, and its status: 0 converged, 1 too many steps, 3 or 5 the line search failed,
     -1 otherwise."""
     limit = x0.size * 200 if maxiter is None else maxiter
     one = jnp.eye(x0.size, dtype=x0.dtype)
 
-    def body(s: State) -> State:
+    def body(s: BfgsState) -> BfgsState:
         direction = -product(s.inverse_hessian, s.gradient)
         found = line_search(
             fun, s.x, direction, s.value, s.gradient, s.value_before, line_search_maxiter
@@ -53,7 +53,7 @@ def minimize_bfgs(
         updated = product(product(left, s.inverse_hessian), left.T) + weight * jnp.outer(
             moved, moved
         )
-        return State(
+        return BfgsState(
             converged=linalg.norm(found.gradient, ord=norm) < gtol,
             failed=found.failed,
             steps=s.steps + 1,
@@ -67,7 +67,7 @@ def minimize_bfgs(
         )
 
     value, gradient = value_and_grad(fun)(x0)
-    start = State(
+    start = BfgsState(
         converged=linalg.norm(gradient, ord=norm) < gtol,
         failed=jnp.zeros((), bool),
         steps=jnp.asarray(0),

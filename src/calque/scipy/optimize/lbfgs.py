@@ -14,7 +14,7 @@ from calque.transforms.functions.autodiff import value_and_grad
 from calque.transforms.functions.loops import fori_loop, while_loop
 
 
-class State(NamedTuple):
+class LbfgsState(NamedTuple):
     """Where the search stands; `moves` and `changes` are the last steps and the changes of the
     gradient, newest last."""
 
@@ -43,14 +43,14 @@ def minimize_lbfgs(
     maxfun: float | None = None,
     maxgrad: float | None = None,
     maxls: int = 20,
-) -> tuple[State, Any]:
+) -> tuple[LbfgsState, Any]:
     """The last state, and its status: 0 converged, 1 too many steps, 2 or 3 too many evaluations, 4
     too little gained, 5 the line search failed."""
     if maxiter is None and maxfun is None and maxgrad is None:
         maxiter = x0.size * 200
     limits = [np.inf if n is None else n for n in (maxiter, maxfun, maxgrad)]
 
-    def body(s: State) -> State:
+    def body(s: LbfgsState) -> LbfgsState:
         direction = _direction(s)
         found = line_search(fun, s.x, direction, s.value, s.gradient, None, maxls)
         moved = found.step.astype(x0.dtype) * direction
@@ -58,7 +58,7 @@ def minimize_lbfgs(
         curvature = jnp.real(product(change, moved))
         converged = linalg.norm(found.gradient, ord=norm) < gtol
         status = _status(s, found, limits, ftol)
-        return State(
+        return LbfgsState(
             converged=converged,
             failed=(status > 0) & ~converged,
             steps=s.steps + 1,
@@ -75,7 +75,7 @@ def minimize_lbfgs(
 
     value, gradient = value_and_grad(fun)(x0)
     no = jnp.zeros((), bool)
-    start = State(
+    start = LbfgsState(
         converged=no,
         failed=no,
         steps=jnp.asarray(0),
@@ -93,7 +93,7 @@ def minimize_lbfgs(
     return end, end.status
 
 
-def _status(s: State, found: Any, limits: list[Any], ftol: float) -> Any:
+def _status(s: LbfgsState, found: Any, limits: list[Any], ftol: float) -> Any:
     """Why to stop, before this step is looked at for convergence; later conditions outrank earlier
     ones."""
     reasons = (
@@ -113,7 +113,7 @@ def _appended(history: Any, new: Any) -> Any:
     return jnp.concatenate([history[1:], new[None]])
 
 
-def _direction(s: State) -> Any:
+def _direction(s: LbfgsState) -> Any:
     """Minus the inverse Hessian, as the history knows it, times the gradient: the two-loop
     recursion."""
     size = s.weights.shape[0]

@@ -16,7 +16,7 @@ import numpy as np
 from calque.core.backends import known
 from calque.core.devices import Device
 from calque.machine.caches import Table
-from calque.machine.state import PerThread, Value, process
+from calque.machine.state import PerThread, ProcessValue, process
 
 
 class AxisType(enum.Enum):
@@ -406,7 +406,7 @@ class _Current(PerThread, name="current meshes"):
 
 
 _current = _Current()
-_globally: Final[Value[Mesh]] = process.value("mesh", EMPTY)
+_globally: Final[ProcessValue[Mesh]] = process.value("mesh", EMPTY)
 
 
 @contextlib.contextmanager

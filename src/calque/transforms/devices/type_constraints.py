@@ -8,7 +8,7 @@ from typing import Any
 from calque.core.jaxprs import ClosedJaxpr, DropVar, Eqn, Jaxpr, Var, without_places
 from calque.transforms.devices.mesh import EMPTY
 from calque.transforms.devices.sharding_constraint import sharding_constraint_p
-from calque.transforms.devices.types import Place
+from calque.transforms.devices.types import MeshPlace
 
 
 def with_constraints(closed: ClosedJaxpr) -> ClosedJaxpr:
@@ -36,7 +36,7 @@ def _stated(jaxpr: Jaxpr) -> Jaxpr:
             if (
                 e.primitive is sharding_constraint_p
                 or isinstance(v, DropVar)
-                or not isinstance(place, Place)
+                or not isinstance(place, MeshPlace)
                 or not place.mesh.explicit_axes
             ):
                 continue

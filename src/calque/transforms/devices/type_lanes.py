@@ -14,12 +14,12 @@ from calque.transforms.devices.sharding import NamedSharding
 from calque.transforms.devices.sharding_arrays import constraint
 from calque.transforms.devices.sharding_arrays import placed as put_on
 from calque.transforms.devices.specs import PartitionSpec, names_in, names_of_spec
-from calque.transforms.devices.types import Place
+from calque.transforms.devices.types import MeshPlace
 
 Names = tuple[Hashable, ...]
 
 
-def _place(x: Any) -> Place | None:
+def _place(x: Any) -> MeshPlace | None:
     """What the type of a value says of explicit axes."""
     if isinstance(x, Tracer):
         place = x.aval.place
@@ -27,7 +27,7 @@ def _place(x: Any) -> Place | None:
         place = placed_typeof(x).place
     else:
         return None
-    return place if isinstance(place, Place) and place.mesh.explicit_axes else None
+    return place if isinstance(place, MeshPlace) and place.mesh.explicit_axes else None
 
 
 def lane_axes(
@@ -66,7 +66,7 @@ def on_lanes(x: Any, dim: int, lanes: tuple[Names, AbstractMesh]) -> Any:
     names, mesh = lanes
     aval = placed_typeof(x)
     place = aval.place
-    spec = place.spec if isinstance(place, Place) else PartitionSpec(*[None] * aval.ndim)
+    spec = place.spec if isinstance(place, MeshPlace) else PartitionSpec(*[None] * aval.ndim)
     entries = spec.partitions
     if names_in(entries[dim]) == names or names_of_spec(spec) & set(names):
         return x

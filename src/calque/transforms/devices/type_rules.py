@@ -34,7 +34,7 @@ from calque.transforms.devices.types import (
     EMPTY_MANUAL,
     Axes,
     ManualAxisType,
-    Place,
+    MeshPlace,
     ShardingTypeError,
     in_mesh_order,
     is_lenient,
@@ -52,14 +52,14 @@ Avals = Sequence[ShapedArray]
 
 def _entries(aval: ShapedArray) -> Entries:
     place = aval.place
-    return list(place.spec.partitions) if isinstance(place, Place) else [None] * aval.ndim
+    return list(place.spec.partitions) if isinstance(place, MeshPlace) else [None] * aval.ndim
 
 
 def _mesh_of(avals: Avals, mesh: AbstractMesh) -> AbstractMesh:
     """The mesh of the operands; that of the place where they meet, if they have none."""
     found: AbstractMesh | None = None
     for a in avals:
-        if isinstance(a.place, Place):
+        if isinstance(a.place, MeshPlace):
             if mesh.manual_axes and a.place.mesh.axis_names == mesh.axis_names:
                 return mesh  # values from around a `shard_map`, of another kind of axes
             if found is not None and a.place.mesh != found:
@@ -354,7 +354,7 @@ def _spec_entries(
 
 def _sums_of(aval: ShapedArray) -> tuple[Axes | None, Axes | None]:
     place = aval.place
-    if not isinstance(place, Place) or (aval.ndim == 0 and aval.weak_type and place.mat.empty):
+    if not isinstance(place, MeshPlace) or (aval.ndim == 0 and aval.weak_type and place.mat.empty):
         return None, None
     return place.spec.unreduced | place.mat.unreduced, place.spec.reduced | place.mat.reduced
 
@@ -374,7 +374,7 @@ def _result(
     if isinstance(p, Collective):
         mat = _collective(p, avals, params)
         unreduced, reduced = mat.unreduced, mat.reduced
-        if avals and isinstance(avals[0].place, Place):
+        if avals and isinstance(avals[0].place, MeshPlace):
             unreduced |= avals[0].place.spec.unreduced
             reduced |= avals[0].place.spec.reduced
         varying = mat.varying
@@ -429,7 +429,7 @@ class _Typing(Typing):
 
     def batched(self, aval: ShapedArray, dim: int | None, axis: Any) -> ShapedArray:
         shape, place = aval.shape, aval.place
-        if isinstance(place, Place):
+        if isinstance(place, MeshPlace):
             if axis.checked:  # the members are all there: nothing varies any more
                 kinds = ("varying", "unreduced", "reduced")
                 rest = {k: getattr(place.mat, k) - {axis.name} for k in kinds}
@@ -452,7 +452,7 @@ class _Typing(Typing):
 
     def stacked(self, aval: ShapedArray, length: Any) -> ShapedArray:
         place = aval.place
-        if isinstance(place, Place):
+        if isinstance(place, MeshPlace):
             place = place.with_entries((None, *place.spec.partitions))
         return ShapedArray((length, *aval.shape), aval.dtype, aval.weak_type, place)
 
@@ -466,14 +466,14 @@ class _Typing(Typing):
         if mesh is None:
             return aval
         place = aval.place
-        if not isinstance(place, Place):
+        if not isinstance(place, MeshPlace):
             place = place_of(mesh, PartitionSpec(*[None] * aval.ndim), EMPTY_MANUAL)
         mat = place.mat.update(**{kind: getattr(place.mat, kind) | {axis.name}})
         return aval.update(place=place.updated(mat=mat, mesh=mesh))
 
     def without(self, aval: ShapedArray, dim: int) -> ShapedArray:
         shape, place = aval.shape[:dim] + aval.shape[dim + 1 :], aval.place
-        if isinstance(place, Place):
+        if isinstance(place, MeshPlace):
             entries = place.spec.partitions
             place = place.with_entries(entries[:dim] + entries[dim + 1 :])
         return ShapedArray(shape, aval.dtype, aval.weak_type, place)
@@ -490,7 +490,7 @@ class _Typing(Typing):
 
     def mesh_of(self, aval: Any) -> Any:
         place = getattr(aval, "place", None)
-        return place.mesh if isinstance(place, Place) else None
+        return place.mesh if isinstance(place, MeshPlace) else None
 
     def operands(self, primitive: Primitive, args: Sequence[Any], params: Params) -> Any:
         if len(args) < 2 or isinstance(primitive, AxisPrimitive) or not checks_variance():
@@ -523,9 +523,9 @@ class _Typing(Typing):
 def retyped(x: Any, aval: ShapedArray) -> Any:
     """A value that is split along explicit axes as a type says."""
     place, own = aval.place, placed_typeof(x).place
-    if not isinstance(place, Place) or not place.mesh.explicit_axes:
+    if not isinstance(place, MeshPlace) or not place.mesh.explicit_axes:
         return x
-    if isinstance(own, Place) and own.spec == place.spec:
+    if isinstance(own, MeshPlace) and own.spec == place.spec:
         return x
     if isinstance(x, Tracer):
         return constraint.call(x, place.sharding)
@@ -579,7 +579,7 @@ def _joined_branches(out: Sequence[Any], branches: Sequence[Any]) -> list[Any]:
     """The types of what branches give: it varies where it does in one of them."""
     joined = []
     for a, *others in zip(out, *[b.out_avals for b in branches]):
-        places = [o.place for o in others if isinstance(getattr(o, "place", None), Place)]
+        places = [o.place for o in others if isinstance(getattr(o, "place", None), MeshPlace)]
         if places:
             varying = frozenset[Hashable]().union(*[p.mat.varying for p in places])
             first = places[0]

@@ -14,13 +14,13 @@ from calque.transforms.devices.sharding import NamedSharding
 from calque.transforms.devices.sharding_arrays import placed
 from calque.transforms.devices.sharding_constraint import sharding_constraint_p
 from calque.transforms.devices.specs import names_in
-from calque.transforms.devices.types import Place
+from calque.transforms.devices.types import MeshPlace
 
 
 def type_placement(aval: Any, mesh: Mesh | None) -> NamedSharding | None:
     """The sharding that a type says, over the devices of a mesh."""
     place = getattr(aval, "place", None)
-    if not isinstance(place, Place) or not place.mesh.explicit_axes or mesh is None:
+    if not isinstance(place, MeshPlace) or not place.mesh.explicit_axes or mesh is None:
         return None
     return NamedSharding(mesh, place.spec)
 
@@ -35,7 +35,7 @@ def unplaced(x: Any, aval: ShapedArray, names: Sequence[Hashable]) -> Any:
     if isinstance(x, ArrayImpl):
         return placed(x, None)
     place = aval.place
-    if not isinstance(place, Place) or not (
+    if not isinstance(place, MeshPlace) or not (
         place.spec.unreduced
         or place.spec.reduced
         or any(n in names for e in place.spec.partitions for n in names_in(e))

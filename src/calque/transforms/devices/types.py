@@ -1,7 +1,7 @@
 """What types say of where values are: along which explicit mesh axes each dimension is split, and
 how a value inside `shard_map` relates to the manual axes.
 
-A `ShapedArray` has a `Place`, or None: then it says nothing, and may be joined with any. Places
+A `ShapedArray` has a `MeshPlace`, or None: then it says nothing, and may be joined with any. Places
 follow the operands through every equation that is recorded (`type_rules`); programs are compiled
 without them.
 """
@@ -151,7 +151,7 @@ EMPTY_MANUAL: Final = ManualAxisType()
 # ---------------------------------------------------------------- places
 
 
-class Place:
+class MeshPlace:
     """What a type says: a spec over the explicit axes of a mesh, and a manual axis type. Interned,
     so that equality is identity."""
 
@@ -168,7 +168,7 @@ class Place:
     def sharding(self) -> NamedSharding:
         return NamedSharding(self.mesh, self.spec)
 
-    def cotangent(self) -> Place:
+    def cotangent(self) -> MeshPlace:
         """The place of cotangents: what was reduced has still to be added, and the reverse."""
         return self.updated(spec=self.spec.to_ct_spec(), mat=self.mat.to_ct_mat())
 
@@ -177,18 +177,18 @@ class Place:
         spec: PartitionSpec | None = None,
         mat: ManualAxisType | None = None,
         mesh: AbstractMesh | None = None,
-    ) -> Place:
+    ) -> MeshPlace:
         return place_of(
             self.mesh if mesh is None else mesh,
             self.spec if spec is None else spec,
             self.mat if mat is None else mat,
         )
 
-    def of_rank(self, rank: int) -> Place:
+    def of_rank(self, rank: int) -> MeshPlace:
         """The place of a value of another rank, of whose dimensions nothing is said."""
         return self.updated(spec=self.spec.update(partitions=(None,) * rank))
 
-    def with_entries(self, entries: Sequence[Any]) -> Place:
+    def with_entries(self, entries: Sequence[Any]) -> MeshPlace:
         return self.updated(spec=self.spec.update(partitions=entries))
 
     def text(self, shape: Sequence[Any]) -> str:
@@ -216,10 +216,10 @@ class Place:
         return place_of, (self.mesh, self.spec, self.mat)
 
 
-_places: Final[Interned[tuple[Any, ...], Place]] = Interned("places in types", _LIMIT)
+_places: Final[Interned[tuple[Any, ...], MeshPlace]] = Interned("places in types", _LIMIT)
 
 
-def place_of(mesh: AbstractMesh, spec: PartitionSpec, mat: ManualAxisType) -> Place:
+def place_of(mesh: AbstractMesh, spec: PartitionSpec, mat: ManualAxisType) -> MeshPlace:
     """The one place that says this; without axes of size 1, where the configuration says so."""
     if config.remove_size_one_mesh_axis_from_type:
         spec, mat = _without_ones(mesh, spec, mat)
@@ -227,7 +227,7 @@ def place_of(mesh: AbstractMesh, spec: PartitionSpec, mat: ManualAxisType) -> Pl
     found = _places.get(key)
     if found is None:
         _places.made += 1
-        found = _places.setdefault(key, Place(*key))
+        found = _places.setdefault(key, MeshPlace(*key))
     return found
 
 
@@ -267,7 +267,7 @@ def of_explicit_axes(spec: PartitionSpec, mesh: AbstractMesh | Mesh) -> Partitio
 
 def place_on(
     mesh: AbstractMesh | Mesh, spec: PartitionSpec, mat: ManualAxisType, ndim: int
-) -> Place | None:
+) -> MeshPlace | None:
     """The place of a value of this rank with this sharding; None where types of values on that mesh
     say nothing: it has no explicit or manual axes."""
     if mesh.are_all_axes_auto and mat.empty:
@@ -278,7 +278,9 @@ def place_on(
     return place_of(mesh.abstract_mesh, spec, mat)
 
 
-def _stated(shape: tuple[Any, ...], sharding: Any, manual: ManualAxisType | None) -> Place | None:
+def _stated(
+    shape: tuple[Any, ...], sharding: Any, manual: ManualAxisType | None
+) -> MeshPlace | None:
     mat = EMPTY_MANUAL if manual is None else manual
     if sharding is None or sharding.mesh.empty:
         if not mat.empty:
@@ -316,7 +318,7 @@ def typed(aval: ShapedArray, sharding: Any) -> ShapedArray:
     return aval.update(place=place_on(sharding.mesh, sharding.spec, EMPTY_MANUAL, aval.ndim))
 
 
-def check_divisible(place: Place, shape: Sequence[Any]) -> None:
+def check_divisible(place: MeshPlace, shape: Sequence[Any]) -> None:
     """The explicit axes divide the dimensions that they split."""
     for k, (entry, n) in enumerate(zip(place.spec.partitions, shape)):
         parts = 1
@@ -341,7 +343,7 @@ def _sharding(aval: ShapedArray) -> NamedSharding:
     place = aval.place
     if place is None:
         return NamedSharding(ambient_mesh(), PartitionSpec(*[None] * aval.ndim))
-    assert isinstance(place, Place)
+    assert isinstance(place, MeshPlace)
     return place.sharding
 
 

@@ -126,7 +126,7 @@ def linearize(
 # ---------------------------------------------------------------- programs
 
 
-class Linearized(NamedTuple):
+class SplitProgram(NamedTuple):
     """A program split in two.
 
     primal   arguments -> results, new residuals
@@ -147,7 +147,7 @@ class Linearized(NamedTuple):
 
 def linearize_jaxpr(
     closed: ClosedJaxpr, active: tuple[bool, ...], instantiated: tuple[bool, ...] = ()
-) -> Linearized:
+) -> SplitProgram:
     """Split a program at its tangents; `active` says which arguments have tangents.
 
     The results in `instantiated` have a tangent though it be zero."""
@@ -165,7 +165,7 @@ def linearize_jaxpr(
 
 def _linearize_jaxpr(
     closed: ClosedJaxpr, active: tuple[bool, ...], instantiated: tuple[bool, ...]
-) -> Linearized:
+) -> SplitProgram:
     record = JaxprTrace("linearize")
     record.lenient = True
     with trace_state.recording(record):
@@ -175,7 +175,7 @@ def _linearize_jaxpr(
         linear, values = split_constants(tape, record)
         sources, new = _sources(values, record.invars, out_atoms)
         primal = pruned(record.finish([*outs, *new]))
-    return Linearized(primal, linear, nonzeros, sources)
+    return SplitProgram(primal, linear, nonzeros, sources)
 
 
 def split_constants(tape: ClosedJaxpr, record: JaxprTrace) -> tuple[ClosedJaxpr, list[JaxprTracer]]:

@@ -7,10 +7,11 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from calque.core import pytrees
+from calque.core import pytrees, trace_state
 from calque.core.avals import ShapedArray
 from calque.core.primitives import Zero
 from calque.core.trace import typeof
+from calque.core.trace_state import Tracer
 from calque.transforms.engines.trees import arrays, check_results, handed, name_of
 from calque.transforms.engines.zeros import instantiate, tangent_aval
 from calque.transforms.primitives.flow import type_text
@@ -119,7 +120,7 @@ def of_wrapped(custom: Any, name: str) -> Any:
     return getattr(wrapped, name)
 
 
-class Arguments:
+class CustomArguments:
     """The arguments of one call of a custom function: fixed ones, and the leaves of the others."""
 
     def __init__(
@@ -140,6 +141,10 @@ class Arguments:
         dynamic, self._restore = without_refs(dynamic, name_of(fun))
         self.count = len(dynamic)
         leaves, self.tree = pytrees.flatten(dynamic)
+        # does the function run at once: numbers that no operation made then stay so
+        self.runs_as_given = trace_state.is_evaluating() and not any(
+            [isinstance(x, Tracer) for x in leaves]
+        )
         self._leaves = arrays(leaves, f"the custom function {name_of(fun)}", fun, dynamic, {})
         self.out_tree = pytrees.LEAF
         # the types of the results, where they are known from the function itself

@@ -11,12 +11,13 @@ from calque.core.tracebacks import boundary
 from calque.transforms.engines.trees import check_results, handed, name_of
 from calque.transforms.engines.zeros import add_tangents, instantiate, tangent_aval, zero_like
 from calque.transforms.functions.custom_arguments import (
-    Arguments,
+    CustomArguments,
     as_meant,
     as_seen,
     nondiff_positions,
     of_wrapped,
 )
+from calque.transforms.primitives.custom_calls import run_as_given
 from calque.transforms.primitives.custom_jvp import custom_jvp_call_p
 from calque.transforms.primitives.flow import split, type_text
 
@@ -102,7 +103,9 @@ class custom_jvp:
             raise AttributeError(
                 f"No JVP defined for custom_jvp function {name_of(self.fun)} using defjvp."
             )
-        given = Arguments(self.fun, self.nondiff_argnums, args, kwargs, "custom_jvp")
+        given = CustomArguments(self.fun, self.nondiff_argnums, args, kwargs, "custom_jvp")
+        if given.runs_as_given:
+            return run_as_given(self.fun, args, kwargs, "custom_jvp")
         rule = _Rule(given, self.jvp, self.symbolic_zeros)
         outs = custom_jvp_call_p.bind(
             *given.taken(),
@@ -133,7 +136,7 @@ def _added(a: Any, b: Any) -> Any:
 class _Rule:
     """The user's jvp rule as a function of leaves."""
 
-    def __init__(self, given: Arguments, rule: Callable[..., Any], symbolic_zeros: bool):
+    def __init__(self, given: CustomArguments, rule: Callable[..., Any], symbolic_zeros: bool):
         self.given, self.rule, self.symbolic_zeros = given, rule, symbolic_zeros
         self.__name__ = name_of(rule)
 

@@ -19,12 +19,13 @@ from calque.core.tracebacks import boundary
 from calque.transforms.engines.trees import check_results, handed, name_of
 from calque.transforms.engines.zeros import has_tangent, tangent_aval
 from calque.transforms.functions.custom_arguments import (
-    Arguments,
+    CustomArguments,
     as_meant,
     as_seen,
     nondiff_positions,
     of_wrapped,
 )
+from calque.transforms.primitives.custom_calls import run_as_given
 from calque.transforms.primitives.custom_vjp import ForwardResult, custom_vjp_call_p
 from calque.transforms.primitives.flow import convert, joined_type, type_text
 from calque.transforms.primitives.refs_arguments import without_refs
@@ -132,8 +133,10 @@ class custom_vjp:
             raise AttributeError(
                 f"No VJP defined for custom_vjp function {name_of(self.fun)} using defvjp."
             )
-        given = Arguments(self.fun, self.nondiff_argnums, args, kwargs, "custom_vjp")
+        given = CustomArguments(self.fun, self.nondiff_argnums, args, kwargs, "custom_vjp")
         _no_tracers(given)
+        if given.runs_as_given:
+            return run_as_given(self.fun, args, kwargs, "custom_vjp")
         outs = custom_vjp_call_p.bind(
             *given.taken(),
             call_jaxpr=given.call,
@@ -152,7 +155,7 @@ class custom_vjp:
         return self if instance is None else functools.partial(self, instance)
 
 
-def _no_tracers(given: Arguments) -> None:
+def _no_tracers(given: CustomArguments) -> None:
     """The rules get the arguments in nondiff_argnums when their trace has ended."""
     for i, x in given.fixed.items():
         if any(isinstance(leaf, Tracer) for leaf in pytrees.leaves(x)):
@@ -169,7 +172,7 @@ class _ForwardRule:
 
     def __init__(
         self,
-        given: Arguments,
+        given: CustomArguments,
         fwd: Callable[..., Any],
         bwd: Callable[..., Any],
         symbolic_zeros: bool,
@@ -248,7 +251,7 @@ class _BackwardRule:
 
     def __init__(
         self,
-        given: Arguments,
+        given: CustomArguments,
         bwd: Callable[..., Any],
         symbolic_zeros: bool,
         residuals: Residuals,

@@ -23,11 +23,19 @@ Term = Callable[[int], Any]
 
 
 class ZeroTerm:
-    """A coefficient that is zero, among those that a rule gives."""
+    """A coefficient that is zero, among those that a rule gives.
+
+    >>> from calque.experimental import jet
+    >>> type(jet.zero_term) is jet.ZeroTerm
+    True"""
 
 
 class ZeroSeries:
-    """A series that is zero altogether, as a rule gives it."""
+    """A series that is zero altogether, as a rule gives it.
+
+    >>> from calque.experimental import jet
+    >>> type(jet.zero_series) is jet.ZeroSeries
+    True"""
 
 
 GivenRule = Callable[..., tuple[Any, Any]]

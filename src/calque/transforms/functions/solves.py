@@ -8,6 +8,7 @@ from calque.core.avals import ShapedArray
 from calque.core.jaxprs import ClosedJaxpr
 from calque.core.primitives import UndefinedPrimal, Zero, do
 from calque.core.trace import eval_jaxpr, typeof
+from calque.core.trace_state import is_evaluating
 from calque.core.tracebacks import boundary
 from calque.ops.common import front, instantiate, zero_like
 from calque.transforms.engines.axes import Axis, AxisPrimitive
@@ -19,6 +20,7 @@ from calque.transforms.engines.trees import arrays, name_of
 from calque.transforms.engines.zeros import add_tangents, nonzero, only_nonzero, with_zeros
 from calque.transforms.functions import autodiff
 from calque.transforms.functions.custom_jvp import custom_jvp
+from calque.transforms.functions.shapes import eval_shape
 from calque.transforms.primitives.flow import Staged, same_type, split, staged, type_text
 
 # ---------------------------------------------------------------- custom_root
@@ -93,7 +95,16 @@ def custom_root(
             return out, x_dot
         return out, (x_dot, pytrees.tree_map(lambda a: instantiate(zero_like(a)), out[1]))
 
-    return root(part.consts, solver.consts, start)
+    out = root(part.consts, solver.consts, start)
+    if is_evaluating():  # what is wrong with the solver of tangents is said now; it is not run
+        x = out[0] if has_aux else out
+        eval_shape(lambda x: _solved_tangent(tangent_solve, residual(part.consts), x), x)
+    return out
+
+
+def _solved_tangent(tangent_solve: Any, f: Callable[[Any], Any], x: Any) -> Any:
+    y, linear = autodiff.linearize(f, x)
+    return tangent_solve(linear, y)
 
 
 def _check_square(
@@ -117,7 +128,7 @@ def _check_square(
 # ---------------------------------------------------------------- custom_linear_solve
 
 
-class Parts(NamedTuple):
+class SolveParts(NamedTuple):
     """Something for each of the functions that make up a linear solve."""
 
     matvec: Any
@@ -125,8 +136,8 @@ class Parts(NamedTuple):
     solve: Any
     transpose_solve: Any
 
-    def swapped(self) -> "Parts":
-        return Parts(self.vecmat, self.matvec, self.transpose_solve, self.solve)
+    def swapped(self) -> "SolveParts":
+        return SolveParts(self.vecmat, self.matvec, self.transpose_solve, self.solve)
 
 
 @boundary
@@ -172,8 +183,8 @@ def custom_linear_solve(
     n = len(leaves)
     aux_tree = _solution_tree(solve, solver, tree, avals, has_aux)
     parts, consts = (
-        Parts(product.closed, None, solver.closed, None),
-        Parts(product.consts, [], solver.consts, []),
+        SolveParts(product.closed, None, solver.closed, None),
+        SolveParts(product.consts, [], solver.consts, []),
     )
     if transpose_solve is not None:
         back = product if symmetric else _transposed(product, avals, tree)
@@ -185,9 +196,9 @@ def custom_linear_solve(
             "transpose_solve of custom_linear_solve",
         )
         _solution_tree(chosen, back_solver, tree, avals, has_aux)
-        parts = Parts(product.closed, back.closed, solver.closed, back_solver.closed)
-        consts = Parts(product.consts, back.consts, solver.consts, back_solver.consts)
-    lengths = Parts(*map(len, consts))
+        parts = SolveParts(product.closed, back.closed, solver.closed, back_solver.closed)
+        consts = SolveParts(product.consts, back.consts, solver.consts, back_solver.consts)
+    lengths = SolveParts(*map(len, consts))
     outs = linear_solve_p.bind(
         *(c for cs in consts for c in cs), *leaves, const_lengths=lengths, jaxprs=parts
     )
@@ -238,17 +249,21 @@ def _solution_tree(
     return aux
 
 
-def _shape(*avals: ShapedArray, const_lengths: Parts, jaxprs: Parts) -> list[ShapedArray]:
+def _shape(*avals: ShapedArray, const_lengths: SolveParts, jaxprs: SolveParts) -> list[ShapedArray]:
     return list(jaxprs.solve.out_avals)
 
 
-def _meaning(*args: Any, const_lengths: Parts, jaxprs: Parts) -> list[Any]:
+def _meaning(*args: Any, const_lengths: SolveParts, jaxprs: SolveParts) -> list[Any]:
     _, _, consts, _, b = split(args, *const_lengths)
     return reference.run(jaxprs.solve, *consts, *b)
 
 
 def _jvp(
-    primals: Sequence[Any], tangents: Sequence[Any], *, const_lengths: Parts, jaxprs: Parts
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    *,
+    const_lengths: SolveParts,
+    jaxprs: SolveParts,
 ) -> Any:
     outs = linear_solve_p.bind(*primals, const_lengths=const_lengths, jaxprs=jaxprs)
     *_, b = split(primals, *const_lengths)
@@ -272,7 +287,9 @@ def _jvp(
     return outs, [*found[:n], *(zero_like(o) for o in outs[n:])]
 
 
-def _transpose(cts: Sequence[Any], *args: Any, const_lengths: Parts, jaxprs: Parts) -> list[Any]:
+def _transpose(
+    cts: Sequence[Any], *args: Any, const_lengths: SolveParts, jaxprs: SolveParts
+) -> list[Any]:
     if jaxprs.transpose_solve is None:
         raise TypeError(
             "transpose_solve required for backwards mode automatic differentiation of"
@@ -287,7 +304,7 @@ def _transpose(cts: Sequence[Any], *args: Any, const_lengths: Parts, jaxprs: Par
         )
     if not any(nonzero(cts[:n])):
         return [None] * (len(args) - n) + [Zero(x.aval) for x in b]
-    consts = Parts(*parts).swapped()
+    consts = SolveParts(*parts).swapped()
     outs = linear_solve_p.bind(
         *(c for cs in consts for c in cs),
         *map(instantiate, cts[:n]),
@@ -298,7 +315,12 @@ def _transpose(cts: Sequence[Any], *args: Any, const_lengths: Parts, jaxprs: Par
 
 
 def _batch(
-    axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, const_lengths: Parts, jaxprs: Parts
+    axis: Axis,
+    args: Sequence[Any],
+    dims: Sequence[Dim],
+    *,
+    const_lengths: SolveParts,
+    jaxprs: SolveParts,
 ) -> Any:
     """Right sides and solutions are batched together, whichever of them needs it."""
     *_, b = split(args, *const_lengths)
@@ -309,7 +331,7 @@ def _batch(
     def batched(closed: ClosedJaxpr | None, const_dims: Sequence[Dim]) -> ClosedJaxpr | None:
         return None if closed is None else batch_jaxpr(closed, axis, (*const_dims, *inner), True)[0]
 
-    whole = Parts(*(batched(j, d) for j, d in zip(jaxprs, parts)))
+    whole = SolveParts(*(batched(j, d) for j, d in zip(jaxprs, parts)))
     rights = [front(x, d, axis.size) for x, d in zip(b, b_dims)]
     outs = linear_solve_p.bind(*args[:n_consts], *rights, const_lengths=const_lengths, jaxprs=whole)
     return outs, [0] * len(outs)

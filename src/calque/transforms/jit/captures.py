@@ -296,20 +296,28 @@ def short(value: Any) -> str:
 
 def captured(fun: Callable[..., Any]) -> Captures:
     """What `fun` reads, with the values of this moment."""
-    finder = Finder()
+    finder = CaptureFinder()
     finder.function(fun)
     return Captures(tuple(finder.reads.values()))
+
+
+def functions_of(fun: Callable[..., Any]) -> list[types.FunctionType]:
+    """The functions of the user that `fun` calls by name, itself among them, and those that they
+    call."""
+    finder = CaptureFinder()
+    finder.function(fun)
+    return list(finder.seen.values())
 
 
 def is_transparent(fun: Callable[..., Any]) -> bool:
     """Whether every use of a captured object is known, so that an equal function made later may
     share what was traced."""
-    finder = Finder()
+    finder = CaptureFinder()
     finder.function(fun)
     return not finder.opaque
 
 
-class Finder:
+class CaptureFinder:
     """Walks through the bytecode of functions."""
 
     def __init__(self) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from calque.core import backends, pytrees, trace_state
 from calque.core.avals import ShapedArray
 from calque.core.config import config
+from calque.core.errors import InvalidValueError
 from calque.core.jaxprs import ClosedJaxpr
 from calque.core.lazy import LazyModule
 from calque.core.pause import no_collection
@@ -39,7 +40,7 @@ from calque.transforms.jit.arguments import CallArguments, check_result
 from calque.transforms.jit.epochs import epoch_of, programs_enabled
 from calque.transforms.jit.flat_calls import NOT_SERVED, FlatCalls
 from calque.transforms.jit.teaching import Inexpressible, Lesson, call_arguments, result_of, teach
-from calque.transforms.jit.traced import Ran, Traced, log, stats, warn
+from calque.transforms.jit.traced import Ran, TracedFunction, log, stats, warn
 from calque.transforms.primitives.call import close_over_tracers, jit_p
 from calque.transforms.primitives.high_values import HighValues
 from calque.transforms.primitives.refs import RefTouched, any_alive
@@ -47,7 +48,7 @@ from calque.transforms.primitives.refs import RefTouched, any_alive
 key_reuse: Any = LazyModule("calque.transforms.functions.key_reuse")  # used with its flag alone
 
 
-class Options:
+class JitOptions:
     """What `jit` was asked for."""
 
     __slots__ = (
@@ -91,7 +92,7 @@ _OF_VALUES: Final[Tables[Any, Any]] = Tables("functions of the values of Refs", 
 class JittedFunction:
     """The Python side of a jitted function."""
 
-    def __init__(self, fun: Callable[..., Any], options: Options):
+    def __init__(self, fun: Callable[..., Any], options: JitOptions):
         self.fun, self.options = fun, options
         name = getattr(fun, "__name__", None) or getattr(
             getattr(fun, "func", None), "__name__", None
@@ -131,7 +132,7 @@ class JittedFunction:
         """A function that takes the values of Refs in place of the Refs, jitted as this one is."""
         o = self.options
         return wrapped(
-            fun, Options(tuple(static_argnums), o.static_argnames, (), (), False, o.inline)
+            fun, JitOptions(tuple(static_argnums), o.static_argnames, (), (), False, o.inline)
         )
 
     # ------------------------------------------------------------ arguments
@@ -194,11 +195,13 @@ class JittedFunction:
 
     # ------------------------------------------------------------ tracing
 
-    def trace(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Traced, list[Any]]:
+    def trace(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[TracedFunction, list[Any]]:
         arguments = CallArguments(self, args, kwargs)
         return self.trace_given(arguments), arguments.leaves
 
-    def trace_given(self, arguments: CallArguments) -> Traced:
+    def trace_given(self, arguments: CallArguments) -> TracedFunction:
         traced = self.cache.programs.find(arguments.key)
         if traced is None or (traced.captures.reads and self.is_stale(traced)):
             if traced is not None:
@@ -216,7 +219,7 @@ class JittedFunction:
             self.fun, arguments.dynamic, arguments.named, self.options.static_argnums
         )
 
-    def is_stale(self, traced: Traced) -> bool:
+    def is_stale(self, traced: TracedFunction) -> bool:
         """Whether the function must be traced anew, because of what it captured. A function made
         anew sees new values without a word."""
         changed = traced.captures.changed()
@@ -226,7 +229,7 @@ class JittedFunction:
         self.changed = [r.name for r in changed] if anew else []
         return anew
 
-    def outdated(self, traced: Traced) -> None:
+    def outdated(self, traced: TracedFunction) -> None:
         """What was captured is another value now. Machine code serves the old one, should it come
         back, for a few such changes; then its programs go, and what they captured."""
         executable = traced.executable
@@ -236,7 +239,7 @@ class JittedFunction:
         if len(self.earlier) > _EARLIER:
             callpath.drop_entries(self.callable, self.earlier.pop(0))
 
-    def trace_new(self, arguments: CallArguments, avals: Sequence[ShapedArray]) -> Traced:
+    def trace_new(self, arguments: CallArguments, avals: Sequence[ShapedArray]) -> TracedFunction:
         names = self.argument_names(arguments)
         flat, out_tree = self.flat_function(
             arguments.args, arguments.kwargs, arguments.in_tree, names
@@ -261,7 +264,7 @@ class JittedFunction:
         closed, hoisted = close_over_tracers(closed)
         keys = key_reuse.of_closed(closed) if config.debug_key_reuse else NOTHING
         closed = ClosedJaxpr(drop_unused(closed.jaxpr), closed.consts)
-        traced = Traced(closed, hoisted, arguments.in_tree, out_tree[0], self.name)
+        traced = TracedFunction(closed, hoisted, arguments.in_tree, out_tree[0], self.name)
         traced.statics = tuple([at for at, _ in arguments.statics if type(at) is int])
         traced.ambient = consultations() != consulted
         if changes != config.changes_elsewhere() or arguments.settings != config.trace_key():
@@ -298,11 +301,21 @@ class JittedFunction:
                 return refs_jit.call_closing_over(self, arguments)
             try:
                 return self.served(arguments)
+            except InvalidValueError as e:
+                if debug_nans.MADE_NOWHERE not in str(e):
+                    self.run_as_python(arguments)
+                raise
             except RefTouched as e:
                 error = e
             return refs_jit.call_closing_over(self, arguments, error)
         except HighValues:
             return refs_jit.call_opened(self, args, kwargs)
+
+    def run_as_python(self, arguments: CallArguments) -> None:
+        """The result holds what a flag forbids: run the function as it is written, so that what it
+        raises comes with a traceback through it."""
+        if trace_state.is_evaluating() and not any_alive() and self.options.shardings is None:
+            self.fun(*arguments.args, **arguments.kwargs)
 
     def is_known(self, arguments: CallArguments) -> bool:
         """Whether there is a program for these arguments."""
@@ -355,17 +368,17 @@ class JittedFunction:
                 self.learn(arguments, traced, ran.executable)
         return pytrees.unflatten(traced.out_tree, ran.out)
 
-    def stage(self, traced: Traced, leaves: Sequence[Any]) -> list[Any]:
+    def stage(self, traced: TracedFunction, leaves: Sequence[Any]) -> list[Any]:
         """Called while another program is traced, or on values of a transformation."""
         if self.options.inline:
             return eval_jaxpr(traced.closed.jaxpr, traced.closed.consts, *traced.hoisted, *leaves)
         return jit_p.bind(*traced.hoisted, *leaves, **traced.params)
 
-    def watches(self, traced: Traced) -> bool:
+    def watches(self, traced: TracedFunction) -> bool:
         """Whether the machine code can see that a captured value has changed."""
         return self.on_stale == "ignore" or traced.captures.watchable()
 
-    def guards(self, traced: Traced) -> list[tuple[Any, ...]]:
+    def guards(self, traced: TracedFunction) -> list[tuple[Any, ...]]:
         return [] if self.on_stale == "ignore" else traced.captures.words()
 
     @property
@@ -375,7 +388,7 @@ class JittedFunction:
     def learn(
         self,
         arguments: CallArguments,
-        traced: Traced,
+        traced: TracedFunction,
         executable: backends.Executable,
         choose: Callable[..., Any] | None = None,
     ) -> None:
@@ -384,14 +397,14 @@ class JittedFunction:
         if executable.program is not None and self.may_learn(arguments, traced):
             self.teach(arguments, traced, executable.program, choose)
 
-    def learn_elsewhere(self, arguments: CallArguments, traced: Traced, ran: Ran) -> None:
+    def learn_elsewhere(self, arguments: CallArguments, traced: TracedFunction, ran: Ran) -> None:
         """Teach the C callable to match such calls and have them served by the function of Python
         that another engine has for them."""
         served = getattr(ran.executable, "served", None)
         if served is not None and self.may_learn(arguments, traced):
             self.teach(arguments, traced, served(ran.out), places=ran.places)
 
-    def may_learn(self, arguments: CallArguments, traced: Traced) -> bool:
+    def may_learn(self, arguments: CallArguments, traced: TracedFunction) -> bool:
         """Whether machine code may recognise such calls."""
         keys = traced.keys.sinks  # which are used up is known to Python
         if not programs_enabled() or not self.watches(traced) or keys:
@@ -404,7 +417,7 @@ class JittedFunction:
     def teach(
         self,
         arguments: CallArguments,
-        traced: Traced,
+        traced: TracedFunction,
         program: Any,
         choose: Callable[..., Any] | None = None,
         places: Sequence[Any] | None = None,
@@ -421,7 +434,7 @@ class JittedFunction:
             names = tuple(arguments.kwargs)
             teach(self.callable, lesson._replace(arguments=told, names=names), number)
 
-    def told(self, arguments: CallArguments, traced: Traced) -> list[Any] | None:
+    def told(self, arguments: CallArguments, traced: TracedFunction) -> list[Any] | None:
         """How machine code tells the arguments, None if it cannot: a static value is known by
         itself, so one that has been taught and comes back as another object never will be."""
         o = self.options
@@ -437,7 +450,7 @@ class JittedFunction:
             return None
 
 
-def wrapped(fun: Callable[..., Any], options: Options) -> Any:
+def wrapped(fun: Callable[..., Any], options: JitOptions) -> Any:
     function = JittedFunction(fun, options)
     wrapped = callpath.Jitted(function.miss)
     function.callable = wrapped

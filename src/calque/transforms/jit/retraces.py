@@ -12,7 +12,7 @@ from calque.core import pytrees
 from calque.core.avals import ShapedArray
 from calque.core.dims import hint_of, is_symbolic
 from calque.core.source import here
-from calque.machine.state import Value, process
+from calque.machine.state import ProcessValue, process
 
 MOST: Final = 1000  # events of the process that are remembered
 OF_A_FUNCTION: Final = 32
@@ -149,7 +149,7 @@ def tree_text(tree: pytrees.PyTreeDef) -> str:
 
 # without values of the user
 _events: Final[deque[tuple[Seen, str]]] = process.container("last retraces", deque(maxlen=MOST))
-_forbidding: Final[Value[int]] = process.value("blocks of no_retrace", 0)
+_forbidding: Final[ProcessValue[int]] = process.value("blocks of no_retrace", 0)
 
 
 def record(history: deque[Event], event: Event) -> None:

@@ -25,7 +25,7 @@ from calque.transforms.functions.shapes import struct
 from calque.transforms.jit.arguments import CallArguments
 from calque.transforms.jit.compiler_options import check_options
 from calque.transforms.jit.function import function_of
-from calque.transforms.jit.traced import Traced as Program
+from calque.transforms.jit.traced import TracedFunction as Program
 from calque.transforms.primitives.flow import type_text
 
 

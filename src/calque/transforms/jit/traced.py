@@ -31,7 +31,7 @@ from calque.transforms.jit import captures, donation
 nan_checks: Any = LazyModule("calque.transforms.functions.nan_checks")  # used with its flag alone
 
 
-class Traced:
+class TracedFunction:
     """A function traced for one kind of arguments: its program and the structures around it."""
 
     __slots__ = (
@@ -179,13 +179,13 @@ class Ran(NamedTuple):
     places: list[Any]
 
 
-class Stats:
+class TraceCounts:
     """How often functions were traced in this process, and how often called through Python."""
 
     traces = asked = 0
 
 
-stats = Stats()
+stats = TraceCounts()
 
 
 def log(message: str) -> None:

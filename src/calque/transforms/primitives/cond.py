@@ -14,7 +14,7 @@ from calque.ops.common import batch_size, filled, front, scalar_of
 from calque.transforms.engines.axes import Axis, AxisPrimitive
 from calque.transforms.engines.batching import Dim, batch_jaxpr
 from calque.transforms.engines.jvp import jvp_jaxpr
-from calque.transforms.engines.linear import Linearized, linearize_jaxpr
+from calque.transforms.engines.linear import SplitProgram, linearize_jaxpr
 from calque.transforms.engines.slices import (
     dead_code_rules,
     dependence_rules,
@@ -81,7 +81,7 @@ def _linearize(primals: Sequence[Any], tangents: Sequence[Any], *, branches: Bra
 
 
 def _joined_residuals(
-    lins: Sequence[Linearized],
+    lins: Sequence[SplitProgram],
 ) -> tuple[list[ShapedArray], list[list[tuple[str, int]]]]:
     """Slots for what the branches leave behind, shared between branches, and each branch's sources
     with slots for "new"."""
@@ -104,7 +104,7 @@ def _joined_residuals(
 
 
 def _with_slots(
-    lin: Linearized, slots: Sequence[ShapedArray], places: Sequence[tuple[str, int]]
+    lin: SplitProgram, slots: Sequence[ShapedArray], places: Sequence[tuple[str, int]]
 ) -> ClosedJaxpr:
     """A branch whose results are its own and then all slots: zeros in those of the other
     branches."""
@@ -122,7 +122,7 @@ def _with_slots(
 
 
 def _linear_branch(
-    lin: Linearized,
+    lin: SplitProgram,
     places: Sequence[tuple[str, int]],
     used: Sequence[tuple[str, int]],
     residuals: Sequence[Any],

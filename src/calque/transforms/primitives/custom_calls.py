@@ -7,22 +7,33 @@ values works inside it."""
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from calque.core import reference, trace_state
+from calque.core import pytrees, reference, trace_state
 from calque.core.avals import ShapedArray
 from calque.core.errors import UnexpectedTracerError
 from calque.core.jaxprs import ClosedJaxpr, Eqn
 from calque.core.primitives import UndefinedPrimal, Zero
 from calque.core.trace import JaxprTrace, eval_jaxpr, trace_to_jaxpr, typeof
+from calque.core.trace_state import Tracer
 from calque.ops.common import front
 from calque.transforms.engines.axes import Axis, AxisPrimitive
 from calque.transforms.engines.batching import BatchTracer, Dim, batch
 from calque.transforms.engines.jvp import JVPTracer
 from calque.transforms.engines.slices import without_dead_code
 from calque.transforms.engines.transpose import transpose_jaxpr
+from calque.transforms.engines.trees import name_of
 from calque.transforms.engines.zeros import nonzero, only_nonzero
 from calque.transforms.primitives.call import close_over_tracers
 
 FlatCall = Callable[..., list[Any]]
+
+
+class _Called:
+    """A function, to be called as libraries do."""
+
+    __slots__ = ("call_wrapped",)
+
+    def __init__(self, call: Callable[..., Any]):
+        self.call_wrapped = call
 
 
 class CustomCallPrimitive(AxisPrimitive):
@@ -31,7 +42,15 @@ class CustomCallPrimitive(AxisPrimitive):
 
     __slots__ = ()
 
-    def bind(self, *args: Any, call_jaxpr: ClosedJaxpr | FlatCall, **params: Any) -> Any:
+    def get_bind_params(self, params: dict[str, Any]) -> dict[str, Any]:
+        """The parameters, and beside them the function and its rules, which libraries call."""
+        rules = [_Called(params[n]) for n in ("jvp", "fwd", "bwd") if n in params]
+        return {**params, "subfuns": (_Called(as_function(params["call_jaxpr"])), *rules)}
+
+    def bind(
+        self, *args: Any, call_jaxpr: ClosedJaxpr | FlatCall, subfuns: Any = (), **params: Any
+    ) -> Any:
+        """The results; `subfuns` are what `get_bind_params` added, the parameters say the same."""
         trace = trace_state.top_trace(args)
         if isinstance(trace, JaxprTrace) and not isinstance(call_jaxpr, ClosedJaxpr):
             call_jaxpr, consts = close_over_tracers(
@@ -55,6 +74,16 @@ def run_call(call: ClosedJaxpr | FlatCall, args: Sequence[Any]) -> list[Any]:
         if isinstance(call, ClosedJaxpr)
         else list(call(*args))
     )
+
+
+def run_as_given(
+    fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], kind: str
+) -> Any:
+    """The results of a custom function that runs at once."""
+    out = fun(*args, **kwargs)
+    if any([isinstance(x, Tracer) and _differentiates_captured(x, 0) for x in pytrees.leaves(out)]):
+        _refuse_closure(name_of(fun), kind)
+    return out
 
 
 def as_function(call: ClosedJaxpr | FlatCall) -> FlatCall:

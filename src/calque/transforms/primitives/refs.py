@@ -31,7 +31,12 @@ from calque.transforms.engines.trees import FlatFunction, name_of
 class AbstractRef:
     """The type of a Ref: that of its value.
 
-    >>> calque.ref.AbstractRef(jax.typeof(jnp.ones(3)))
+    Args:
+        inner_aval: The type of the value.
+        memory_space: None: there is one memory.
+        kind: A word that has no effect.
+
+    >>> jax.ref.AbstractRef(jax.typeof(jnp.ones(3)))
     Ref{float32[3]}"""
 
     def __init__(self, inner_aval: ShapedArray, memory_space: Any = None, kind: Any = None):

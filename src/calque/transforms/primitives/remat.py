@@ -11,7 +11,7 @@ from calque.core.jaxprs import ClosedJaxpr
 from calque.core.primitives import Primitive, Zero
 from calque.core.trace import eval_jaxpr, trace_to_jaxpr
 from calque.core.trace_state import Tracer
-from calque.transforms.engines.linear import Linearized, linearize_jaxpr
+from calque.transforms.engines.linear import SplitProgram, linearize_jaxpr
 from calque.transforms.engines.slices import (
     dead_code_rules,
     dependence_rules,
@@ -128,7 +128,7 @@ def _splitted(closed: ClosedJaxpr, active: tuple[bool, ...], policy: Policy) -> 
     )
 
 
-def _with_recomputation(again: ClosedJaxpr, lin: Linearized) -> ClosedJaxpr:
+def _with_recomputation(again: ClosedJaxpr, lin: SplitProgram) -> ClosedJaxpr:
     n = len(again.jaxpr.invars)
 
     def body(*args: Any) -> list[Any]:

@@ -23,7 +23,7 @@ from calque.transforms.primitives.call import inline_calls
 from calque.transforms.primitives.remat_policies import Policy
 
 
-class Parts(NamedTuple):
+class RematParts(NamedTuple):
     """The equations of a program that run first, those that run again, and the values that are
     kept between."""
 
@@ -40,7 +40,7 @@ class _Divided(NamedTuple):
     saved: list[Var]
 
 
-def parts(eqns: Sequence[Eqn], residuals: Sequence[Any], policy: Policy) -> Parts:
+def parts(eqns: Sequence[Eqn], residuals: Sequence[Any], policy: Policy) -> RematParts:
     """What has to run again for the residuals, if the policy says what may be kept."""
     live = {a for a in residuals if isinstance(a, Var)}
     first: list[Eqn] = []
@@ -66,7 +66,7 @@ def parts(eqns: Sequence[Eqn], residuals: Sequence[Any], policy: Policy) -> Part
             live.update(a for a in kept.invars if isinstance(a, Var))
     for es in (first, again, saved):
         es.reverse()
-    return Parts(first, again, saved)
+    return RematParts(first, again, saved)
 
 
 def _only(e: Eqn, used: Sequence[bool]) -> Eqn:
@@ -134,7 +134,7 @@ def _stacked(aval: ShapedArray, length: Any) -> ShapedArray:
 def _scan_again(
     e: Eqn,
     body: ClosedJaxpr,
-    inner: Parts,
+    inner: RematParts,
     wanted: tuple[set[int], list[int]],
     places: dict[Var, Var],
 ) -> Eqn | None:
@@ -199,7 +199,7 @@ def _divided_cond(e: Eqn, used: Sequence[bool], policy: Policy) -> _Divided | No
     return _Divided(first, _only(again, [True] * sum(rest)), [*kept, *slots])
 
 
-def _is_kept(branches: Sequence[ClosedJaxpr], found: Sequence[Parts], i: int) -> bool:
+def _is_kept(branches: Sequence[ClosedJaxpr], found: Sequence[RematParts], i: int) -> bool:
     """Whether the i-th result of every branch is kept or known."""
     atoms = [b.outvars[i] for b in branches]
     ready = [
@@ -209,7 +209,7 @@ def _is_kept(branches: Sequence[ClosedJaxpr], found: Sequence[Parts], i: int) ->
     return all(ready) and any(a in p.saved for a, p in zip(atoms, found))
 
 
-def _branch_first(b: ClosedJaxpr, p: Parts, saved: Sequence[Var]) -> ClosedJaxpr:
+def _branch_first(b: ClosedJaxpr, p: RematParts, saved: Sequence[Var]) -> ClosedJaxpr:
     """The branch with what it keeps, and zeros for what the others keep."""
     eqns = list(p.first)
     results: list[Atom] = [*b.outvars]
@@ -226,7 +226,7 @@ def _branch_first(b: ClosedJaxpr, p: Parts, saved: Sequence[Var]) -> ClosedJaxpr
 
 
 def _branch_again(
-    b: ClosedJaxpr, p: Parts, saved: Sequence[Var], rest: Sequence[bool]
+    b: ClosedJaxpr, p: RematParts, saved: Sequence[Var], rest: Sequence[bool]
 ) -> ClosedJaxpr:
     """The part of the branch that runs again, which reads what was kept."""
     given = [Var(v.aval.strip_weak_type()) for v in saved]

@@ -7,7 +7,7 @@ from typing import Any
 
 from calque.core.jaxprs import ClosedJaxpr, DropVar, Jaxpr, Var
 from calque.core.trace import eval_jaxpr
-from calque.transforms.engines.linear import Linearized, linearize_jaxpr
+from calque.transforms.engines.linear import SplitProgram, linearize_jaxpr
 from calque.transforms.engines.slices import dependents, without_dead_code
 from calque.transforms.engines.zeros import nonzero, with_zeros
 from calque.transforms.primitives.flow import rearranged, split
@@ -61,7 +61,7 @@ class _Residuals:
     """Where each residual of a linearised body lives: constants of the loop, computed before it,
     read again from xs or ys, or stacked by the loop."""
 
-    def __init__(self, lin: Linearized, num_consts: int, num_carry: int, num_xs: int):
+    def __init__(self, lin: SplitProgram, num_consts: int, num_carry: int, num_xs: int):
         self.lin, self.num_consts, self.num_carry = lin, num_consts, num_carry
         j = lin.primal.jaxpr
         n_outs = len(lin.nonzeros)

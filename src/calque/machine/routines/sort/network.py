@@ -17,7 +17,7 @@ import ctypes
 from collections.abc import Iterator
 from typing import Any, Final
 
-from calque.machine.code import llvm, target
+from calque.machine.code import llvm, shipped, target
 from calque.machine.code.digest import hexdigest
 from calque.machine.lang.unit import (
     Unit,
@@ -312,14 +312,24 @@ def text() -> str:
     return "\n".join(out) + "\n"
 
 
+def _key() -> str:
+    """What decides the text."""
+    with open(__file__, encoding="utf-8") as file:
+        return f"{hexdigest(file.read())} {lanes_of(32)}"
+
+
+def image(level: str) -> tuple[str, bytes]:
+    """What the straight pieces are known by in the pack of a level of processors, and their
+    code."""
+    return shipped.key_of(level, _key(), llvm.OPT, None), llvm.code_of(_key(), text)
+
+
 @once
 def _table() -> ctypes.Array[ctypes.c_int64]:
     """The addresses of the straight pieces, `_ROW` bytes for each width; 0 for what this processor
     does not have."""
-    with open(__file__, encoding="utf-8") as file:
-        key = f"{hexdigest(file.read())} {lanes_of(32)}"
     names = [n for bits in (32, 64) for n in _names(bits)]
-    linked = llvm.link_cached(key, text, [n for n in names if _exists(n)])
+    linked = llvm.link_cached(_key(), text, [n for n in names if _exists(n)])
     return (ctypes.c_int64 * len(names))(*[linked.get(n, 0) for n in names])
 
 

@@ -12,7 +12,7 @@ from calque.native.scalars.expr import Expr, cast, const, either, ex, select
 
 
 @dataclass(frozen=True)
-class Format:
+class FloatFormat:
     """A float of at most 8 bits. `largest` is the code of the largest finite number; `infinity` and
     `nan` are codes where there are such values (nan None: nans become `nothing`); a format without
     infinity saturates or overflows to nan.
@@ -36,17 +36,17 @@ class Format:
         return 1 << (self.exponent + self.fraction)
 
 
-FORMATS: Final[dict[str, Format]] = {
-    "float8_e3m4": Format(3, 4, 3, 0x6F, 0x70, 0x78),
-    "float8_e4m3": Format(4, 3, 7, 0x77, 0x78, 0x7C),
-    "float8_e4m3fn": Format(4, 3, 7, 0x7E, None, 0x7F),
-    "float8_e4m3b11fnuz": Format(4, 3, 11, 0x7F, None, 0x80, negative_zero=False),
-    "float8_e4m3fnuz": Format(4, 3, 8, 0x7F, None, 0x80, negative_zero=False),
-    "float8_e5m2": Format(5, 2, 15, 0x7B, 0x7C, 0x7E),
-    "float8_e5m2fnuz": Format(5, 2, 16, 0x7F, None, 0x80, negative_zero=False),
-    "float6_e2m3fn": Format(2, 3, 1, 0x1F, None, None, saturates=True),
-    "float6_e3m2fn": Format(3, 2, 3, 0x1F, None, None, saturates=True),
-    "float4_e2m1fn": Format(2, 1, 1, 0x7, None, None, saturates=True),
+FORMATS: Final[dict[str, FloatFormat]] = {
+    "float8_e3m4": FloatFormat(3, 4, 3, 0x6F, 0x70, 0x78),
+    "float8_e4m3": FloatFormat(4, 3, 7, 0x77, 0x78, 0x7C),
+    "float8_e4m3fn": FloatFormat(4, 3, 7, 0x7E, None, 0x7F),
+    "float8_e4m3b11fnuz": FloatFormat(4, 3, 11, 0x7F, None, 0x80, negative_zero=False),
+    "float8_e4m3fnuz": FloatFormat(4, 3, 8, 0x7F, None, 0x80, negative_zero=False),
+    "float8_e5m2": FloatFormat(5, 2, 15, 0x7B, 0x7C, 0x7E),
+    "float8_e5m2fnuz": FloatFormat(5, 2, 16, 0x7F, None, 0x80, negative_zero=False),
+    "float6_e2m3fn": FloatFormat(2, 3, 1, 0x1F, None, None, saturates=True),
+    "float6_e3m2fn": FloatFormat(3, 2, 3, 0x1F, None, None, saturates=True),
+    "float4_e2m1fn": FloatFormat(2, 1, 1, 0x7, None, None, saturates=True),
 }
 E8M0: Final = "float8_e8m0fnu"
 SMALL_FLOATS: Final = frozenset(FORMATS) | {E8M0}
@@ -117,7 +117,7 @@ def encode(x: Expr, dtype: str) -> Expr:
     return cast(select(either(is_nan, op2("gt", code, f.largest)), i32(f.sign), signed), "u8")
 
 
-def rounded_code(f: Format, a: Expr) -> Expr:
+def rounded_code(f: FloatFormat, a: Expr) -> Expr:
     """The code of a magnitude given as f32 bits, as if exponents had no upper end."""
     drop = 23 - f.fraction
     odd = op2("and", op2("lshr", a, drop), 1)
@@ -134,7 +134,7 @@ def rounded_code(f: Format, a: Expr) -> Expr:
     return select(op2("lt", a, (128 - f.bias) << 23), denormal, normal)
 
 
-def clamp_code(f: Format, code: Expr) -> Expr:
+def clamp_code(f: FloatFormat, code: Expr) -> Expr:
     """Codes beyond the largest: infinity, nan, or the largest itself. Formats whose nan is the code
     0x80 are left for later."""
     if f.saturates:

@@ -1,0 +1,1 @@
+"""The public functions that factories make, written out: their signatures and their help."""
