@@ -20,7 +20,7 @@ import pathlib
 import re
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pytest
@@ -191,7 +191,7 @@ def returns_something(f: Any) -> bool:
         said = inspect.signature(f).return_annotation
     except (TypeError, ValueError):
         return True
-    return said not in (None, "None", "NoReturn")
+    return said not in (None, "None", "NoReturn", NoReturn)
 
 
 def left() -> set[str]:

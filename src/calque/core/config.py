@@ -101,6 +101,7 @@ _FLAGS: Final[dict[str, tuple[Any, bool]]] = {
     "allow_f16_reductions": (True, True),
     "array_garbage_collection_guard": (None, False),
     "auto_pcast": (True, True),
+    "disable_vmap_shmap_error": (False, True),  # let lanes and shard_map name the same axes
     "default_device": (None, False),
     "disable_bwd_checks": (False, True),  # cotangents of any type from rules of the user
     "enable_checks": (False, False),

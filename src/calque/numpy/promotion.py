@@ -262,7 +262,7 @@ _BETWEEN = tuple(
         "core/", "machine/", "native/", "transforms/jit/", "transforms/engines/specialiser.py",
         "numpy/attributes.py", "numpy/calls/", "numpy/concrete_methods.py", "numpy/methods.py",
         "numpy/operator_methods.py", "numpy/promotion.py",
-        "numpy/ufunc_objects.py", "numpy/ufuncs.py",
+        "numpy/public/objects.py", "numpy/ufunc_objects.py", "numpy/ufuncs.py",
     )
 )  # fmt: skip
 
