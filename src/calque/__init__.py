@@ -199,8 +199,9 @@ _backends.register("native", _lazy.function("calque.native.backend", "compile"),
 _backends.register_symbolic("native", _lazy.function("calque.native.symbolic", "compile"))
 _evaluator.install(_lazy.function("calque.native.eager.execution", "evaluate"))
 _backends.register(
-    "xla_cpu", _lazy.function("calque.xla.engine", "compile_on_cpu"), reads_places=True
+    "xla_cpu", _lazy.function("calque.xla.engine", "compile_on_xla"), reads_places=True
 )
+_backends.plugins.install(_lazy.function("calque.xla.plugins", "opened"))
 _backends.register_devices("xla_cpu", _lazy.function("calque.xla.engine", "cpu_devices"))
 _stablehlo_text.install(_lazy.function("calque.xla.stages", "text"))
 _stablehlo_module.install(_lazy.function("calque.xla.stages", "compiler_ir"))

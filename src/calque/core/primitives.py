@@ -31,7 +31,14 @@ class NotApplicable:
 
 
 class Zero:
-    """A tangent or cotangent known to be zero, without an array."""
+    """A tangent or cotangent that is known to be zero, without an array.
+
+    Args:
+        aval: Its type.
+
+    >>> from calque.experimental import hijax
+    >>> hijax.Zero(jax.typeof(1.0))
+    Zero(f32[])"""
 
     __slots__ = ("aval",)
 

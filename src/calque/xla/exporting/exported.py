@@ -39,6 +39,7 @@ from calque.xla.exporting.written import (
 from calque.xla.lower.module import Request, lower_module
 from calque.xla.lower.programs import host_data
 from calque.xla.lower.rules import Builder, equation_rule, listed
+from calque.xla.stored import loaded_program
 from calque.xla.text.tree import Value
 from calque.xla.text.types import Tensor, signature
 
@@ -417,7 +418,7 @@ def _loaded(exported: Exported) -> Callable[..., list[np.ndarray]]:
     places = [Place(exported.in_avals[i], None, devices) for i in exported.module_kept_var_idx]
     results = [result_of(a, None, devices) for a in exported.out_avals]
     text = jaxlib.portable_text(exported.mlir_module_serialized)
-    program = jaxlib.LoadedProgram(cpu_client(), [devices[0].xla], text, (), results)
+    program = loaded_program(cpu_client(), [devices[0].xla], text, (), results)
 
     def run(*xs: Any) -> list[np.ndarray]:
         kept = [host_data(xs[i]) for i in exported.module_kept_var_idx]
