@@ -62,7 +62,7 @@ FLOORS = {
     ],
     "calque.core": [
         "absl_flags config containers errors foreign_flags foreign_parts foreign_values key_paths"
-        " lazy pause polynomials pytrees source vocabulary",
+        " lazy notebooks pause polynomials pytrees source vocabulary",
         "devices dims dtypes key_use symbols tracebacks",
         "adopting avals extents",
         "trace_state",
@@ -90,6 +90,7 @@ FLOORS = {
         "lower",
         "schedule",
         "emit",
+        "routines",
         "calls stored",
         "plan",
         "library",
@@ -100,13 +101,19 @@ FLOORS = {
         "symbolic",
         "eager",
     ],
-    "calque.xla": ["jaxlib text", "devices lower", "buffers", "engine stages"],
+    "calque.xla": [
+        "jaxlib text",
+        "devices lower stored",
+        "buffers",
+        "engine stages",
+        "exporting plugins",
+    ],
     "calque.numpy": [
         "descriptions promotion signatures traced_methods",
         "calls ufuncs",
         "conversions creation indexing joining matrices moving ranges reductions shaping",
-        "buffers contractions elementwise fft nans packing predicates queries scalars sharing"
-        " sorting vectorizing",
+        "buffers contractions elementwise fft fourier nans packing predicates queries scalars"
+        " sharing sorting vectorizing",
         "arranging attributes averages choosing calculus concrete_methods diagonals editing grids"
         " linalg methods namespace operator_methods public sets"
         " ufunc_objects windows",

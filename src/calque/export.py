@@ -1,49 +1,134 @@
-"""Programs as files for other processes, in JAX's names. They wait for the XLA engine: what can be
-asked of it is refused with the remedy."""
+"""Programs as bytes for other processes, in JAX's names: `export(jit(f))(args).serialize()` gives
+what `deserialize` loads, here or in JAX: StableHLO as bytes, which jaxlib writes and reads."""
 
+import json
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
+from calque.xla.exporting.exported import CALLING_CONVENTIONS as _CONVENTIONS
+from calque.xla.exporting.exported import DisabledSafetyCheck, Exported, exporter, read
+from calque.xla.exporting.written import Node, maker, register_node
 
-def _not_yet(what: str) -> NoReturn:
-    raise NotImplementedError(
-        f"export.{what}: calque cannot export programs yet, this waits for the XLA engine. Compiled"
-        " kernels are kept on disk by themselves, so a second process compiles nothing;"
-        " f.lower(x).as_text() gives the program as text"
-    )
+minimum_supported_calling_convention_version, maximum_supported_calling_convention_version = (
+    _CONVENTIONS
+)
 
 
 def export(
     fun_jit: Callable[..., Any],
     *,
     platforms: Sequence[str] | None = None,
-    disabled_checks: Any = (),
-) -> NoReturn:
-    """Refused: programs cannot be exported yet."""
-    _not_yet("export")
+    disabled_checks: Sequence[DisabledSafetyCheck] = (),
+) -> Callable[..., Exported]:
+    """Makes a function that exports a jitted function for arguments of given shapes and dtypes.
+
+    Args:
+        fun_jit: The function, a result of `jit`.
+        platforms: One of "cpu", "cuda", "rocm" and "tpu", in a list; None is the CPU.
+        disabled_checks: Checks that are left out.
+
+    Returns:
+        A function of arguments, or of ShapeDtypeStructs in their place, that gives an Exported.
+
+    Raises:
+        ValueError: The function is not jitted, or calls Python on the host.
+
+    Differs from JAX:
+        One platform, one device, and fixed sizes: export once for each.
+
+    >>> exported = jax.export.export(jax.jit(jnp.sin))(jnp.ones(3))  # doctest: +SKIP
+    >>> exported.call(jnp.zeros(3))  # doctest: +SKIP
+    Array([0., 0., 0.], dtype=float32)"""
+    return exporter(fun_jit, platforms, disabled_checks)
 
 
-def deserialize(blob: Any) -> NoReturn:
-    """Refused: programs cannot be exported yet."""
-    _not_yet("deserialize")
+def deserialize(blob: bytes | bytearray) -> Exported:
+    """Reads a program that `Exported.serialize` has written, here or in JAX.
+
+    Args:
+        blob: The bytes. Load only what you trust: a program may call what is in jaxlib.
+
+    Returns:
+        An Exported.
+
+    Raises:
+        ValueError: The bytes hold no program.
+        NotImplementedError: It has free sizes, or effects.
+
+    >>> blob = jax.export.export(jax.jit(jnp.sin))(1.0).serialize()  # doctest: +SKIP
+    >>> jax.export.deserialize(blob).call(0.0)  # doctest: +SKIP
+    Array(0., dtype=float32)"""
+    return read(blob)
+
+
+def _fixed(what: str) -> NoReturn:
+    raise NotImplementedError(
+        f"export.{what}: programs are exported for fixed sizes; export one for each size that is"
+        " needed"
+    )
 
 
 def symbolic_shape(
     shape_spec: str | None, *, constraints: Sequence[str] = (), scope: Any = None, like: Any = None
 ) -> NoReturn:
-    """Refused: sizes are numbers."""
-    _not_yet("symbolic_shape")
+    """Refused: programs are exported for fixed sizes. One program for each size takes its place.
+
+    Args:
+        shape_spec: sizes as text, such as "a, 2*b".
+        constraints: what is known of them.
+        scope: where their names stand.
+        like: a shape that gives what is left out.
+
+    >>> jax.export.symbolic_shape("a, b")
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: export.symbolic_shape: programs are exported for fixed..."""
+    _fixed("symbolic_shape")
 
 
 def symbolic_args_specs(
     args: Any, shapes_specs: Any, constraints: Sequence[str] = (), scope: Any = None
 ) -> NoReturn:
-    """Refused: sizes are numbers."""
-    _not_yet("symbolic_args_specs")
+    """Refused: programs are exported for fixed sizes. One program for each size takes its place.
+
+    Args:
+        args: the arguments.
+        shapes_specs: their sizes as texts.
+        constraints: what is known of them.
+        scope: where their names stand.
+
+    >>> jax.export.symbolic_args_specs((), "a")
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: export.symbolic_args_specs: programs are exported for..."""
+    _fixed("symbolic_args_specs")
+
+
+class SymbolicScope:
+    """Refused: the names of sizes that `symbolic_shape` would take.
+
+    Args:
+        constraints_str: what is known of the sizes.
+
+    >>> jax.export.SymbolicScope()
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: export.SymbolicScope: programs are exported for fixed..."""
+
+    def __init__(self, constraints_str: Sequence[str] = ()):
+        _fixed("SymbolicScope")
 
 
 def is_symbolic_dim(p: Any) -> bool:
-    """Whether this is a size that stands for any number. None is: `is_symbolic_dim(3)` is False."""
+    """Whether this is a size that stands for any number. None is.
+
+    Args:
+        p: a size.
+    Returns:
+        False.
+
+    >>> jax.export.is_symbolic_dim(3)
+    False"""
     return False
 
 
@@ -53,48 +138,79 @@ def register_pytree_node_serialization(
     serialized_name: str,
     serialize_auxdata: Callable[[Any], bytes],
     deserialize_auxdata: Callable[[bytes], Any],
-    from_children: Callable[..., Any] | None = None,
-) -> NoReturn:
-    """Refused: programs cannot be exported yet."""
-    _not_yet("register_pytree_node_serialization")
+    from_children: Callable[[Any, Sequence[Any]], Any] | None = None,
+) -> type:
+    """Says how trees with nodes of a class are written and read.
+
+    Args:
+        nodetype: The class, which is registered as a node of trees.
+        serialized_name: The name by which it is known in the bytes.
+        serialize_auxdata: A function of the auxiliary data of a node that gives bytes.
+        deserialize_auxdata: Its inverse.
+        from_children: Makes a node of auxiliary data and children; None takes the function that it
+            was registered with.
+
+    Returns:
+        The class.
+
+    Raises:
+        ValueError: The class, or the name, was registered before.
+
+    >>> class Pair:
+    ...     def __init__(self, *parts): self.parts = parts
+    >>> _ = jax.tree_util.register_pytree_node(
+    ...     Pair, lambda p: (p.parts, None), lambda _, parts: Pair(*parts))
+    >>> _ = jax.export.register_pytree_node_serialization(  # doctest: +SKIP
+    ...     Pair, serialized_name="Pair",
+    ...     serialize_auxdata=lambda _: b"", deserialize_auxdata=lambda _: None)"""
+    make = maker(nodetype) if from_children is None else from_children
+    register_node(Node(nodetype, serialized_name, serialize_auxdata, deserialize_auxdata, make))
+    return nodetype
 
 
-def register_namedtuple_serialization(nodetype: type, *, serialized_name: str) -> NoReturn:
-    """Refused: programs cannot be exported yet."""
-    _not_yet("register_namedtuple_serialization")
+def register_namedtuple_serialization(nodetype: type, *, serialized_name: str) -> type:
+    """Says that trees with these named tuples may be written and read.
 
+    Args:
+        nodetype: The class of named tuples.
+        serialized_name: The name by which it is known in the bytes.
 
-class Exported:
-    """A program as `export` and `deserialize` would give it. None can be made yet."""
+    Returns:
+        The class.
 
-    def __init__(self, *args: Any, **kwargs: Any):
-        _not_yet("Exported")
-
-
-class SymbolicScope:
-    """The names of sizes that `symbolic_shape` would take. None can be made yet."""
-
-    def __init__(self, constraints_str: Sequence[str] = ()):
-        _not_yet("SymbolicScope")
-
-
-class DisabledSafetyCheck:
-    """A check that `export` would leave out. None can be made yet."""
-
-    def __init__(self, _impl: str):
-        _not_yet("DisabledSafetyCheck")
-
-    @classmethod
-    def platform(cls) -> NoReturn:
-        """Refused: programs cannot be exported yet."""
-        _not_yet("DisabledSafetyCheck.platform")
-
-    @classmethod
-    def custom_call(cls, target_name: str) -> NoReturn:
-        """Refused: programs cannot be exported yet."""
-        _not_yet("DisabledSafetyCheck.custom_call")
+    >>> import collections
+    >>> Point = collections.namedtuple("Point", "x y")
+    >>> register = jax.export.register_namedtuple_serialization
+    >>> _ = register(Point, serialized_name="Point")  # doctest: +SKIP"""
+    fields: Any = getattr(nodetype, "_fields", None)
+    if not (issubclass(nodetype, tuple) and isinstance(fields, tuple)):
+        raise ValueError(
+            "Use `jax.export.register_pytree_node_serialization` for types other than"
+            " `collections.namedtuple`."
+        )
+    return register_pytree_node_serialization(
+        nodetype,
+        serialized_name=serialized_name,
+        serialize_auxdata=lambda _: json.dumps(fields).encode(),
+        deserialize_auxdata=json.loads,
+        from_children=lambda names, children: nodetype(**dict(zip(names, children))),
+    )
 
 
 def default_export_platform() -> str:
-    """The platform that programs are compiled for: 'cpu'."""
+    """The platform that programs are exported for when none is named.
+
+    Returns:
+        "cpu".
+
+    >>> jax.export.default_export_platform()
+    'cpu'"""
     return "cpu"
+
+
+__all__ = [
+    "DisabledSafetyCheck", "Exported", "SymbolicScope", "default_export_platform", "deserialize",
+    "export", "is_symbolic_dim", "maximum_supported_calling_convention_version",
+    "minimum_supported_calling_convention_version", "register_namedtuple_serialization",
+    "register_pytree_node_serialization", "symbolic_args_specs", "symbolic_shape",
+]  # fmt: skip

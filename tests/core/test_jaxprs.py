@@ -141,3 +141,14 @@ def test_programs_with_and_without_constants_look_alike():
     ]
     assert closed.jaxpr.out_avals == closed.out_avals and closed.out_avals[0].shape == (3,)
     assert [bool(e.effects) for e in closed.eqns].count(True) == 1 and closed.effects
+
+
+def test_parts_are_replaced_by_name_and_unknown_parts_refused():
+    jaxpr = calque.make_jaxpr(lambda x: x + 1.0)(2.0).jaxpr
+    (e,) = jaxpr.eqns
+    other = e.replace(params={"a": 1}, source_info=e.source)
+    assert other.params == {"a": 1} and other.primitive is e.primitive and other.source is e.source
+    assert jaxpr.replace(eqns=[], outvars=jaxpr.invars, effects=()).eqns == []
+    for part in (e, jaxpr, calque.make_jaxpr(lambda x: x)(2.0)):
+        with pytest.raises(TypeError, match="unexpected keyword argument 'outvar'"):
+            part.replace(outvar=[])

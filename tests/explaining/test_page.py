@@ -42,7 +42,7 @@ def test_the_page_links_source_and_program(tmp_path):
     assert not marks.open and "http" not in re.sub(r"<pre>.*?</pre>", "", text, flags=re.S)
     line = scaled.__code__.co_firstlineno + 1
     assert (
-        marks.lines.count(str(line)) == 6
+        marks.lines.count(f"0:{line}") == 6
     )  # source, two equations, head and body of the loops, machine code
     assert r._repr_html_() in text and "&lt;" in text
 
@@ -58,7 +58,7 @@ def test_the_page_in_a_browser(tmp_path):
     jax.explain(scaled, jnp.ones(3)).save(str(path))
     hover = (
         "<script>document.querySelector('[data-line]').dispatchEvent(new"
-        " Event('mouseenter'))</script></body>"
+        " Event('mouseover', {bubbles: true}))</script></body>"
     )
     path.write_text(path.read_text().replace("</body>", hover))
     command = [
@@ -76,9 +76,9 @@ def test_the_page_in_a_browser(tmp_path):
 
 def test_rows_say_which_lines_they_belong_to():
     assert page.line(set(), "a < b") == '<span class="line">a &lt; b</span>'
-    assert page.line({12, 3}, "x") == '<span class="line" data-line="3 12">x</span>'
-    assert page.line({1}, "").endswith("> </span>")  # an empty line has a height
-    assert page.marked([(set(), "a"), ({1}, "b")]).count("<span") == 2
+    assert page.line({"0:3", "0:12"}, "x") == '<span class="line" data-line="0:12 0:3">x</span>'
+    assert page.line({"0:1"}, "").endswith("> </span>")  # an empty line has a height
+    assert page.marked([(set(), "a"), ({"0:1"}, "b")]).count("<span") == 2
 
 
 def test_names_cannot_break_the_page():
@@ -96,9 +96,48 @@ def test_names_cannot_break_the_page():
 def test_functions_without_source():
     made = eval("lambda x: x + 1")
     r = jax.explain(made, 1.0)
-    assert page.source(r) == "<pre>the source is not at hand</pre>" and "<h1>" in page.fragment(r)
+    assert page.sources(r) == "<pre>the source is not at hand</pre>" and "<h1>" in page.fragment(r)
 
 
-def test_equations_have_a_line_each():
-    r = jax.explain(lambda x: jnp.sort(x) * 2, jnp.ones(3))
-    assert page.equations(r) == ["f32[3] = sort(f32[3])", "f32[3] = mul(f32[3], f32[])"]
+def layer(x, w):
+    print(end="")
+    return jnp.tanh(x @ w)
+
+
+def model(x, w):
+    y = layer(x, w)
+    total = y.sum()
+    return total
+
+
+REPORT = jax.explain(model, jnp.ones((3, 4)), jnp.ones((4, 5)))
+
+
+def test_a_notebook_gets_the_style_with_the_report():
+    shown = REPORT._repr_html_()
+    style = re.search(r"<style>(.*?)</style>", shown, re.S)[1]
+    selectors = [s.strip() for block in re.findall(r"([^{}]+)\{", style) for s in block.split(",")]
+    scoped = [s for s in selectors if not s.startswith("@media")]
+    assert scoped and all(s.startswith(".calque-report") for s in scoped)  # nothing else is touched
+    assert 'class="calque-report"' in shown and "<script>" in shown
+    assert ".line { display: block" in style
+
+
+def test_sources_of_all_functions_with_their_places():
+    shown = REPORT._repr_html_()
+    for f in (model, layer):
+        assert f"{f.__name__}, test_page.py:{f.__code__.co_firstlineno}" in shown
+    line = layer.__code__.co_firstlineno + 2
+    assert shown.count(f'data-line="0:{line}"') >= 3  # source, program, loops
+
+
+def test_rows_of_the_program_are_named():
+    shown = REPORT._repr_html_()
+    assert re.search(r"c:f32\[3,5\] = dot_general", shown) and "# total</span>" in shown
+
+
+def test_side_effects_of_helpers():
+    (effect,) = REPORT.effects
+    line = layer.__code__.co_firstlineno + 1
+    assert effect.what == "print()" and effect.helper == "layer"
+    assert str(effect) == f"print() in layer (test_page.py:{line})" and str(effect) in str(REPORT)

@@ -19,7 +19,7 @@ from calque.core.backends import Options
 from calque.core.config import config
 from calque.machine.code import diskcache
 from calque.machine.driver import stored as data_of_programs
-from calque.native import backend, stored
+from calque.native import backend, routines, stored
 from calque.native.emit import objects
 from calque.native.passes.pipeline import run as run_passes
 
@@ -63,6 +63,37 @@ def test_the_second_program_is_found_and_gives_the_same_bits() -> None:
     assert len(second.kernels) == len(first.kernels) and not second.host_calls
     with pytest.raises(TypeError, match=r"was called with f32\[2,10\]"):
         second.call([X[:2], W])
+
+
+def transforms(x: Any) -> Any:
+    for _ in range(3):
+        x = jnp.fft.irfft2(jnp.fft.rfft2(x) * 0.5) + jnp.sort(x, axis=0)
+    return x, jnp.linalg.svd(x, full_matrices=False), jnp.linalg.cholesky(x @ x.T + jnp.eye(64))
+
+
+def test_programs_with_routines_and_functions_of_lapack_are_found() -> None:
+    x = np.linspace(-1, 1, 64 * 40, dtype="f").reshape(64, 40) ** 3
+    kept, found = stored.stats.kept, stored.stats.found
+    first = compiled(transforms, x)
+    assert type(first) is not backend.Found and stored.stats.kept == kept + 1
+    second = compiled(transforms, x)
+    assert type(second) is backend.Found and stored.stats.found == found + 1
+    for a, b in zip(first.call([x]), second.call([x]), strict=True):
+        assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
+    places = second.program.places
+    assert places is not None
+    names = {name for _, name in (*places.calls, *places.externals) if " " in name}
+    assert {"fft calque_fft", "sort calque_sort", "spectral calque_svd"} <= names
+    assert {"factors calque_cholesky", "lapack sgesdd", "lapack spotrf"} <= names
+
+
+def test_a_program_is_planned_where_a_function_cannot_be_had(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    x = np.linspace(-1, 1, 64 * 40, dtype="f").reshape(64, 40) ** 3
+    compiled(transforms, x)
+    monkeypatch.setattr(routines, "by_name", lambda name: None)
+    assert type(compiled(transforms, x)) is not backend.Found
 
 
 def test_arrays_are_those_of_the_program_that_asks() -> None:
@@ -212,4 +243,4 @@ print(sorted(m for m in sys.modules if m.startswith(planner)))
 def test_data_of_a_program_are_plain() -> None:
     planned = compiled(layers, X, W)
     data = data_of_programs.as_data(planned.program, [])
-    assert data is not None and len(data) == 9
+    assert data is not None and len(data) == 10

@@ -54,3 +54,9 @@ def test_what_is_no_array_is_one_object_for_now():
         for x in (None, object()):
             with pytest.warns(DeprecationWarning, match="requires ndarray or scalar arguments"):
                 assert f(x) == found
+
+
+def test_types_without_a_common_64_bit_type():
+    """Where no 64-bit type is named and they are not enabled, none is found."""
+    assert jnp.promote_types("int32", "uint32") == jnp.promote_types("int8", "uint32") == "int32"
+    assert jnp.promote_types("int8", "int64") == jnp.promote_types("int64", "uint32") == "int64"

@@ -4,7 +4,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import calque.numpy as jnp
+from calque import lax
 from calque.core.avals import ShapedArray
+from calque.core.dtypes import float0
 from calque.core.primitives import REGISTRY, NotApplicable, Zero
 from calque.core.trace import trace_to_jaxpr, typeof
 from calque.ops import common as C
@@ -90,3 +93,11 @@ def test_every_rule_is_there_or_says_why_not():
             found = getattr(prim, rule)
             assert callable(found), name
             assert not isinstance(found, NotApplicable) or len(found.reason) > 10, name
+
+
+def test_tangents_of_integers_take_no_part():
+    nothing = np.zeros((), float0)
+    with pytest.raises(TypeError, match="float0s do not support any operations by design"):
+        lax.add(nothing, jnp.zeros(()))
+    with pytest.raises(TypeError, match="float0s do not support any operations by design"):
+        jnp.zeros(()) + nothing

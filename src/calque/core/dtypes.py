@@ -366,8 +366,11 @@ def promote_in_any_case(items: tuple[tuple[Any, bool], ...]) -> tuple[Any, bool]
 
 
 def wide_promotion(items: tuple[tuple[Any, bool], ...]) -> Any:
-    """The common dtype as it is where 64-bit types are enabled, whether they are or not."""
-    return _promote(tuple(dict.fromkeys(items)), config.numpy_dtype_promotion == "strict", True)[0]
+    """The common dtype of types as they are named, 64-bit ones too, whether these are enabled or
+    not. Where none is named and they are not enabled, there is none to be found either."""
+    found = _promote(tuple(dict.fromkeys(items)), config.numpy_dtype_promotion == "strict", True)[0]
+    named = config.enable_x64 or any(dtype in _NARROW for dtype, _ in items)
+    return found if named else canonicalize_as(found, False)
 
 
 def canonicalize_as(dtype: Any, x64: bool) -> Any:

@@ -35,7 +35,6 @@ FOREIGN: Final[dict[str, Any]] = {
     "debug_leaked_clients_on_clear_backends": False,
     "debug_log_modules": "",
     "disable_most_optimizations": False,
-    "disable_vmap_shmap_error": False,
     "disallow_mesh_context_manager": False,
     "distributed_debug": False,
     "dump_ir_modes": "stablehlo",

@@ -7,14 +7,24 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from calque.core.avals import ShapedArray
+from calque.core.lazy import LazyModule
 from calque.core.primitives import REGISTRY, Primitive
 from calque.core.source import Source
 from calque.core.symbols import Symbols
 from calque.machine.state import Hook, process
 
+notebooks = LazyModule("calque.core.notebooks")
+
 
 class Var:
-    """A variable: nothing but its type. Identity is equality."""
+    """A variable of a program: nothing but its type. Identity is equality.
+
+    Args:
+        aval: Its type.
+
+    >>> jaxpr = jax.make_jaxpr(lambda x: x + 1)(2.0).jaxpr
+    >>> jaxpr.invars[0].aval
+    ShapedArray(float32[], weak_type=True)"""
 
     __slots__ = ("aval",)
 
@@ -26,15 +36,28 @@ class Var:
 
 
 class DropVar(Var):
-    """The name of a result that nobody reads."""
+    """The variable of a result that nobody reads.
+
+    Args:
+        aval: Its type.
+
+    >>> issubclass(jax.extend.core.DropVar, jax.extend.core.Var)
+    True"""
 
     __slots__ = ()
 
 
 class Literal:
-    """A scalar constant that stands in the program text. `val` is a NumPy scalar or 0-d array of
-    exactly `aval.dtype`. `written` says that it is a number of the user's text and no array whose
-    value happens to be known: eager execution tells them apart too."""
+    """A scalar constant that stands in the text of a program.
+
+    Args:
+        val: Its value, a NumPy scalar of exactly the dtype of `aval`.
+        aval: Its type.
+        written: Whether it is a number of the user's text, rather than an array whose value is
+            known.
+
+    >>> jax.make_jaxpr(lambda x: x + 1)(2.0).eqns[0].invars[1]
+    Literal(1.0)"""
 
     __slots__ = ("aval", "val", "written")
 
@@ -51,7 +74,18 @@ Value = Any  # what programs are run on: arrays, tracers, numbers
 
 
 class Eqn:
-    """outvars = primitive[params](invars), made at `source` in the user's code."""
+    """An equation of a program: outvars = primitive[params](invars).
+
+    Args:
+        primitive: The operation.
+        invars: Its operands, variables and literals.
+        outvars: The variables of its results.
+        params: Its parameters by name.
+        source: Where it was made in the user's code.
+
+    >>> e = jax.make_jaxpr(jnp.sin)(2.0).eqns[0]
+    >>> e.primitive, e.params
+    (sin, {})"""
 
     __slots__ = ("invars", "outvars", "params", "primitive", "source")
 
@@ -66,12 +100,38 @@ class Eqn:
         self.primitive, self.params, self.source = primitive, params, source
         self.invars, self.outvars = list(invars), list(outvars)
 
-    def replace(self, **changes: Any) -> Eqn:
+    def replace(
+        self,
+        *,
+        primitive: Primitive | None = None,
+        invars: Sequence[Atom] | None = None,
+        outvars: Sequence[Var] | None = None,
+        params: ParamDict | None = None,
+        source: Source | None = None,
+        source_info: Source | None = None,
+        effects: Any = None,
+        ctx: Any = None,
+    ) -> Eqn:
+        """Gives the equation with some of its parts replaced.
+
+        Args:
+            primitive: Another operation; None keeps the old one.
+            invars: Other operands; None keeps the old ones.
+            outvars: Other results; None keeps the old ones.
+            params: Other parameters; None keeps the old ones.
+            source: Another place; None keeps the old one.
+            source_info: Another name for `source`.
+            effects: They follow from the operation: what is given is not kept.
+            ctx: Equations keep no context of configuration: what is given is not kept.
+
+        Returns:
+            An Eqn."""
         return Eqn(
-            *(
-                changes.get(k, getattr(self, k))
-                for k in ("primitive", "invars", "outvars", "params", "source")
-            )
+            self.primitive if primitive is None else primitive,
+            self.invars if invars is None else invars,
+            self.outvars if outvars is None else outvars,
+            self.params if params is None else params,
+            source or source_info or self.source,
         )
 
     @property
@@ -90,7 +150,17 @@ class Eqn:
 
 
 class Jaxpr:
-    """constvars and invars in, equations in order, outvars out."""
+    """A program: constvars and invars in, equations in order, outvars out.
+
+    Args:
+        constvars: Variables of captured values.
+        invars: Variables of the arguments.
+        outvars: What it gives: variables and literals.
+        eqns: The equations.
+        debug_names: What the arguments are called, for messages.
+
+    >>> jax.make_jaxpr(lambda x: x + 1)(2.0).jaxpr
+    { lambda ; a:f32[]. let b:f32[] = add a 1.0:f32[] in (b,) }"""
 
     __slots__ = ("__weakref__", "constvars", "debug_names", "eqns", "invars", "outvars")
 
@@ -106,12 +176,38 @@ class Jaxpr:
         self.outvars, self.eqns = list(outvars), list(eqns)
         self.debug_names = debug_names
 
-    def replace(self, **changes: Any) -> Jaxpr:
+    def replace(
+        self,
+        *,
+        constvars: Sequence[Var] | None = None,
+        invars: Sequence[Var] | None = None,
+        outvars: Sequence[Atom] | None = None,
+        eqns: Sequence[Eqn] | None = None,
+        debug_names: Sequence[str] | None = None,
+        effects: Any = None,
+        debug_info: Any = None,
+        is_high: bool | None = None,
+    ) -> Jaxpr:
+        """Gives the program with some of its parts replaced.
+
+        Args:
+            constvars: Other variables of captured values; None keeps the old ones.
+            invars: Other arguments; None keeps the old ones.
+            outvars: Other results; None keeps the old ones.
+            eqns: Other equations; None keeps the old ones.
+            debug_names: Other names of arguments; None keeps the old ones.
+            effects: They follow from the equations: what is given is not kept.
+            debug_info: What is given is not kept; `debug_names` are.
+            is_high: It follows from the equations: what is given is not kept.
+
+        Returns:
+            A Jaxpr."""
         return Jaxpr(
-            *(
-                changes.get(k, getattr(self, k))
-                for k in ("constvars", "invars", "outvars", "eqns", "debug_names")
-            )
+            self.constvars if constvars is None else constvars,
+            self.invars if invars is None else invars,
+            self.outvars if outvars is None else outvars,
+            self.eqns if eqns is None else eqns,
+            self.debug_names if debug_names is None else debug_names,
         )
 
     @property
@@ -127,7 +223,18 @@ class Jaxpr:
         return frozenset(e.primitive.name for e in self.eqns if e.primitive.effect)
 
     def pretty_print(self, **_: Any) -> str:
+        """Gives the program as text.
+
+        Args:
+            **_: Options of JAX's printer, which change nothing here.
+
+        Returns:
+            A string."""
         return str(self)
+
+    def _repr_html_(self) -> str:
+        shown: str = notebooks.program_html(str(self))
+        return shown
 
     def __str__(self) -> str:
         return printer.call(self)
@@ -136,7 +243,15 @@ class Jaxpr:
 
 
 class ClosedJaxpr:
-    """A jaxpr with the values of its constvars."""
+    """A program with the values that it has captured.
+
+    Args:
+        jaxpr: The program.
+        consts: The values of its constvars.
+
+    >>> closed = jax.make_jaxpr(lambda x: x + 1)(2.0)
+    >>> closed.in_avals, len(closed.eqns)
+    ([ShapedArray(float32[], weak_type=True)], 1)"""
 
     __slots__ = ("__weakref__", "cache", "consts", "jaxpr")
 
@@ -180,11 +295,33 @@ class ClosedJaxpr:
     def effects(self) -> frozenset[str]:
         return self.jaxpr.effects
 
-    def replace(self, **changes: Any) -> ClosedJaxpr:
-        return ClosedJaxpr(changes.get("jaxpr", self.jaxpr), changes.get("consts", self.consts))
+    def replace(
+        self, *, jaxpr: Jaxpr | None = None, consts: Sequence[Any] | None = None
+    ) -> ClosedJaxpr:
+        """Gives the program with other parts.
+
+        Args:
+            jaxpr: Another program; None keeps the old one.
+            consts: Other values; None keeps the old ones.
+
+        Returns:
+            A ClosedJaxpr."""
+        return ClosedJaxpr(
+            self.jaxpr if jaxpr is None else jaxpr, self.consts if consts is None else consts
+        )
 
     def pretty_print(self, **_: Any) -> str:
+        """Gives the program as text.
+
+        Args:
+            **_: Options of JAX's printer, which change nothing here.
+
+        Returns:
+            A string."""
         return str(self)
+
+    def _repr_html_(self) -> str:
+        return self.jaxpr._repr_html_()
 
     def __str__(self) -> str:
         return str(self.jaxpr)
@@ -309,8 +446,15 @@ class JaxprTypeError(TypeError):
 
 
 def check_jaxpr(jaxpr: Jaxpr) -> None:
-    """Every variable is defined once and before use; every equation has the types that its shape
-    rule says."""
+    """Checks a program: variables defined once and before use, types those of the operations.
+
+    Args:
+        jaxpr: The program.
+
+    Raises:
+        JaxprTypeError: Something is wrong with it.
+
+    >>> jax.extend.core.check_jaxpr(jax.make_jaxpr(jnp.sin)(1.0).jaxpr)"""
     defined: set[Var] = set()
     for v in (*jaxpr.constvars, *jaxpr.invars):
         if v in defined:

@@ -52,8 +52,7 @@ def high_type_of(x: Any) -> Callable[[Any], Any] | None:
 
 
 def typeof(x: Any) -> ShapedArray:
-    """The aval of any value that may be an operand: arrays, tracers, NumPy arrays, Python
-    scalars."""
+    """The aval of any value that may be an operand: arrays, tracers, NumPy arrays, numbers."""
     aval = getattr(x, "aval", None)
     if aval is not None:
         return aval
@@ -100,7 +99,7 @@ def placed_typeof(x: Any) -> ShapedArray:
         x: An array, traced or not, a number, or a Ref.
 
     Returns:
-        A ShapedArray, or the type that a Ref or an object of an extension says it has.
+        A ShapedArray; of a Ref and of objects of extensions their own type.
 
     >>> jax.typeof(jnp.ones((2, 3)))
     ShapedArray(float32[2,3])"""
@@ -267,8 +266,7 @@ class Typing:
         return aval
 
     def lane_axes(self, values: Sequence[Any], dims: Sequence[Any], spmd: Any) -> Any:
-        """The mesh axes over which types say that the mapped dimension is split, and their mesh;
-        None if they do not."""
+        """The mesh axes over which types split the mapped dimension, and their mesh, or None."""
         return None
 
     def on_lanes(self, x: Any, dim: int, lanes: Any) -> Any:
@@ -400,8 +398,7 @@ class JaxprTrace(Trace):
         return typing.value.results(primitive, avals, params, out, self.mesh)
 
     def made_as(self, atom: Var | Literal, depth: int = 8) -> Any:
-        """How a value was made, as a key: equal for values that are computed in the same way from
-        the same ones."""
+        """How a value was made, as a key: equal for values made alike from the same ones."""
         if isinstance(atom, Literal):
             return (atom.aval, atom.val.tobytes())
         for e in self.eqns[self.indexed :]:
@@ -531,7 +528,16 @@ def last_uses(jaxpr: Jaxpr) -> dict[int, list[Var]]:
 
 
 def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr) -> Callable[..., list[Any]]:
-    """The program as a function that gives the list of its results."""
+    """Makes a function of a program.
+
+    Args:
+        closed_jaxpr: The program.
+
+    Returns:
+        A function of its arguments that gives the list of its results.
+
+    >>> jax.extend.core.jaxpr_as_fun(jax.make_jaxpr(lambda x: x + 1)(2.0))(5.0)
+    [Array(6., dtype=float32, weak_type=True)]"""
     return lambda *args: eval_jaxpr(closed_jaxpr.jaxpr, closed_jaxpr.consts, *args)
 
 

@@ -8,7 +8,8 @@ import types
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from calque.transforms.jit.captures import MUTATING, is_library
+from calque.core.notebooks import file_name
+from calque.transforms.jit.captures import MUTATING, functions_of, is_library
 
 DONE: Final = {"STORE": "assigned", "DELET": "deleted"}
 
@@ -18,20 +19,30 @@ class SideEffect(NamedTuple):
 
     what: str
     line: int | None
+    helper: str = ""  # the function that does it, where it is not the outermost
+    file: str = ""
 
     def __str__(self) -> str:
+        if self.helper:
+            return f"{self.what} in {self.helper} ({file_name(self.file)}:{self.line})"
         return self.what + (f" (line {self.line})" if self.line else "")
 
 
 def side_effects(fun: Callable[..., Any]) -> list[SideEffect]:
     """The prints, changes of captured containers, and assignments to globals and attributes in a
-    function of the user."""
+    function of the user, and in those functions of the user that it calls by name."""
     while (inner := getattr(fun, "__wrapped__", None) or getattr(fun, "func", None)) is not None:
         fun = inner
     f = getattr(fun, "__func__", fun)
     if not isinstance(f, types.FunctionType) or is_library(f):
         return []
-    return list(dict.fromkeys(of_code(f.__code__)))
+    found = dict.fromkeys(of_code(f.__code__))
+    for helper in functions_of(fun):
+        code = helper.__code__
+        if code is not f.__code__ and not is_library(helper):
+            for e in of_code(code):
+                found.setdefault(e._replace(helper=code.co_name, file=code.co_filename))
+    return list(found)
 
 
 def of_code(code: types.CodeType) -> Iterator[SideEffect]:

@@ -50,7 +50,7 @@ class Report:
         )
         self.signature = [(n, a.str_short()) for n, a in zip(names, avals)]
         self.sizes, self.guards = serving.sizes, serving.guards
-        self.links = Links(function.fun)
+        self.links = Links(function.fun, traced.closed.jaxpr)
         self.jaxpr = str(traced.closed)
         self.passes = list(counted_passes(traced.closed))
         self.kernels = len({k.code for k in executable.kernels})
@@ -66,12 +66,12 @@ class Report:
         self.retraced = history[-1].reason(history[:-1]) if len(history) > 1 else ""
 
     @property
-    def loop_lines(self) -> list[tuple[set[int], str]]:
+    def loop_lines(self) -> list[tuple[set[str], str]]:
         """The loops, line by line, with the lines of the source that each belongs to."""
         return loop_lines(self.loops, self.links.of_arrays(self.executable))
 
     @property
-    def assembly_parts(self) -> list[tuple[set[int], str]]:
+    def assembly_parts(self) -> list[tuple[set[str], str]]:
         """The machine code, kernel by kernel, in the same way."""
         return by_kernel(self.assembly, self.loop_lines)
 

@@ -20,22 +20,21 @@ class _AnyPrimitive(type):
 
 
 class Primitive(primitives.Primitive, metaclass=_AnyPrimitive):
-    """An operation of a library's own. What it does is added by decorators and tables:
+    """An operation of a library's own.
 
-    `def_impl` its values, `def_abstract_eval` its types, `interpreters.ad.primitive_jvps` and
-    `primitive_transposes` its derivatives, `interpreters.batching.primitive_batchers` its batching,
-    `interpreters.mlir.register_lowering(p, mlir.lower_fun(f))` the function that compiled code runs
-    for it. Without that, compiled code calls `impl`.
+    What it does is added by decorators and tables: `def_impl` its values, `def_abstract_eval` its
+    types, `interpreters.ad.primitive_jvps` and `primitive_transposes` its derivatives,
+    `interpreters.batching.primitive_batchers` its batching, `interpreters.mlir.register_lowering(p,
+    mlir.lower_fun(f))` the function that compiled code runs for it. Without that, compiled code
+    calls `impl`.
 
-    >>> from calque.extend.core import Primitive
-    >>> double_p = Primitive("double")
-    >>> @double_p.def_impl
-    ... def _(x):
-    ...     return x * 2
-    >>> @double_p.def_abstract_eval
-    ... def _(x):
-    ...     return x
-    >>> calque.jit(double_p.bind)(jnp.ones(2))
+    Args:
+        name: Its name; a number is added if there is such a primitive already.
+
+    >>> double_p = jax.extend.core.Primitive("double")
+    >>> _ = double_p.def_impl(lambda x: x * 2)
+    >>> _ = double_p.def_abstract_eval(lambda x: x)
+    >>> jax.jit(double_p.bind)(jnp.ones(2))
     Array([2., 2.], dtype=float32)"""
 
     multiple_results = False
@@ -60,18 +59,38 @@ class Primitive(primitives.Primitive, metaclass=_AnyPrimitive):
     # ---------------------------------------------------------------- definitions
 
     def def_impl(self, impl: Callable[..., Any]) -> Callable[..., Any]:
-        """What the operation gives for concrete arrays. A decorator."""
+        """Sets what the operation gives for concrete arrays; works as a decorator.
+
+        Args:
+            impl: A function of the operands and parameters.
+
+        Returns:
+            The function, as it was given."""
         self.impl = impl
         return impl
 
     def def_abstract_eval(self, abstract_eval: Callable[..., Any]) -> Callable[..., Any]:
-        """The types of its results, for types of operands. A decorator."""
+        """Sets the types of the results; works as a decorator.
+
+        Args:
+            abstract_eval: A function of the types of the operands and the parameters.
+
+        Returns:
+            The function, as it was given."""
         self.abstract_eval = abstract_eval
         return abstract_eval
 
     def def_effectful_abstract_eval(self, abstract_eval: Callable[..., Any]) -> Callable[..., Any]:
-        """The types of its results and its effects. Equations with effects are kept though nobody
-        reads their results. A decorator."""
+        """Sets the types of the results and the effects; works as a decorator.
+
+        Equations with effects are kept though nobody reads their results.
+
+        Args:
+            abstract_eval: A function of the types of the operands and the parameters that gives
+                (types, effects).
+
+        Returns:
+            The function, as it was given."""
 
         def without_effects(*avals: Any, **params: Any) -> Any:
             out, effects = abstract_eval(*avals, **params)
@@ -82,15 +101,27 @@ class Primitive(primitives.Primitive, metaclass=_AnyPrimitive):
         return abstract_eval
 
     def def_custom_bind(self, bind: Callable[..., Any]) -> Callable[..., Any]:
-        """What `bind` does instead of asking the trace. A decorator."""
+        """Sets what `bind` does instead of asking the trace; works as a decorator.
+
+        Args:
+            bind: A function of the operands and parameters.
+
+        Returns:
+            The function, as it was given."""
         self.bind = bind  # type: ignore[method-assign]
         return bind
 
     # ---------------------------------------------------------------- use
 
     def bind(self, *args: Any, **params: Any) -> Any:
-        """Apply to values: evaluated at once, or recorded by the trace that the arguments belong
-        to."""
+        """Applies the operation: it runs at once, or the trace that operands belong to records it.
+
+        Args:
+            *args: The operands.
+            **params: The parameters.
+
+        Returns:
+            The result; a list if `multiple_results` is set."""
         args = tuple(map(handed, args))
         trace = trace_state.top_trace(args)
         if trace.level == 0:

@@ -49,12 +49,17 @@ __all__ = [
 
 
 class Effect:
-    """Something that an operation does beside giving results. Libraries derive their own from
-    it."""
+    """Something that an operation does beside giving results. Libraries derive their own from it.
+
+    >>> class Prints(jax.extend.core.Effect):
+    ...     pass"""
 
 
 class AbstractToken:
-    """The type of tokens."""
+    """The type of tokens.
+
+    >>> jax.extend.core.AbstractToken is not jax.extend.core.Token
+    True"""
 
 
 class _IsToken(type):
@@ -65,15 +70,30 @@ class _IsToken(type):
 
 
 class Token(metaclass=_IsToken):
-    """A value that orders effects. calque orders them as the program does and needs none."""
+    """A value that orders effects. calque orders them as the program does and needs none.
+
+    >>> isinstance(lax.create_token(), jax.extend.core.Token)
+    True"""
 
 
 class TraceTag:
-    """Marks traces that belong together."""
+    """Marks traces that belong together.
+
+    >>> isinstance(jax.extend.core.TraceTag(), jax.extend.core.TraceTag)
+    True"""
 
 
 class DebugInfo(NamedTuple):
-    """Names for messages: what was traced, where, and the names of arguments and results."""
+    """Names for messages.
+
+    Args:
+        traced_for: What the function was traced for.
+        func_src_info: Where the function stands.
+        arg_names: What its arguments are called, or None.
+        result_paths: What its results are called, or None.
+
+    >>> jax.extend.core.DebugInfo("jit", None, ("x",)).arg_names
+    ('x',)"""
 
     traced_for: str
     func_src_info: str | None
@@ -97,7 +117,23 @@ def new_jaxpr_eqn(
     effects: Any = no_effects, source_info: Any = None,
     ctx: Any = None,
 ) -> Eqn:  # fmt: skip
-    """An equation. Its effects are those of its primitive; `effects` must not say otherwise."""
+    """Makes an equation.
+
+    Args:
+        invars: The operands, variables and literals.
+        outvars: The variables of the results.
+        primitive: The operation.
+        params: The parameters by name.
+        effects: The effects; they must not say what the primitive does not have.
+        source_info: Where it was made in the user's code.
+        ctx: Must be None: equations keep no context of configuration.
+
+    Returns:
+        A JaxprEqn.
+
+    >>> x, y = (jax.extend.core.Var(jax.typeof(1.0)) for _ in range(2))
+    >>> jax.extend.core.new_jaxpr_eqn([x], [y], lax.sin_p, {}).primitive
+    sin"""
     if bool(effects) and not primitive.effect:
         raise ValueError(
             f"new_jaxpr_eqn: primitive {primitive} has no effects, got effects={effects}"
@@ -110,23 +146,60 @@ def new_jaxpr_eqn(
 
 
 def gensym() -> Callable[[ShapedArray], Var]:
-    """A function that makes new variables of types."""
+    """Gives a function that makes new variables of types.
+
+    Returns:
+        A function from a type to a Var.
+
+    >>> jax.extend.core.gensym()(jax.typeof(1.0)).aval
+    ShapedArray(float32[], weak_type=True)"""
     return Var
 
 
 def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
-    """The programs among the parameters of an equation."""
+    """Gives the programs among the parameters of an equation.
+
+    Args:
+        params: The parameters.
+
+    Returns:
+        An iterator of programs.
+
+    >>> e = jax.make_jaxpr(jax.jit(lambda x: x + 1))(1.0).eqns[0]
+    >>> len(list(jax.extend.core.jaxprs_in_params(e.params)))
+    1"""
     return _subjaxprs(params)
 
 
 def subjaxprs(jaxpr: Jaxpr | ClosedJaxpr) -> Iterator[Jaxpr]:
-    """The programs among the parameters of the equations of a program."""
+    """Gives the programs among the parameters of the equations of a program.
+
+    Args:
+        jaxpr: The program.
+
+    Returns:
+        An iterator of programs.
+
+    >>> jaxpr = jax.make_jaxpr(jax.jit(lambda x: x + 1))(1.0).jaxpr
+    >>> len(list(jax.extend.core.subjaxprs(jaxpr)))
+    1"""
     for e in jaxpr.eqns:
         yield from _subjaxprs(e.params)
 
 
 def mapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray:
-    """The type without the mapped dimension: `mapped_aval(3, 0, f32[3,4])` is `f32[4]`."""
+    """Gives a type without a mapped dimension.
+
+    Args:
+        size: The size of the dimension.
+        axis: The dimension; None changes nothing.
+        aval: The type.
+
+    Returns:
+        A ShapedArray.
+
+    >>> jax.extend.core.mapped_aval(3, 0, jax.typeof(jnp.ones((3, 4))))
+    ShapedArray(float32[4])"""
     if axis is None:
         return aval
     if aval.shape[axis] != size:
@@ -141,8 +214,19 @@ def mapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray:
 def unmapped_aval(
     size: int, axis: int | None, aval: ShapedArray, explicit_mesh_axis: Any = None
 ) -> ShapedArray:
-    """The type with one more dimension: `unmapped_aval(3, 0, f32[4])` is `f32[3,4]`. Of a type that
-    says where values are the dimension lies along `explicit_mesh_axis`."""
+    """Gives a type with one more dimension.
+
+    Args:
+        size: The size of the dimension.
+        axis: Where it stands; None changes nothing.
+        aval: The type.
+        explicit_mesh_axis: The mesh axis that it lies along, of a type that says where values are.
+
+    Returns:
+        A ShapedArray.
+
+    >>> jax.extend.core.unmapped_aval(3, 0, jax.typeof(jnp.ones(4)))
+    ShapedArray(float32[3,4])"""
     if axis is None:
         return aval
     if explicit_mesh_axis is not None and aval.place is None:
@@ -171,12 +255,32 @@ def _of_dimensions(aval: ShapedArray, shape: Sequence[int], spec: Sequence[Any])
 
 
 def primal_dtype_to_tangent_dtype(primal_dtype: Any) -> Any:
-    """The dtype of tangents: the same for floats and complex numbers, float0 for others."""
+    """Gives the dtype of tangents.
+
+    Args:
+        primal_dtype: The dtype of values.
+
+    Returns:
+        The same for floats and complex numbers, float0 for others.
+
+    >>> jax.extend.core.primal_dtype_to_tangent_dtype(np.dtype("float32"))
+    dtype('float32')"""
     return tangent_dtype(primal_dtype)
 
 
 def call_impl(f: Callable[..., Any], *args: Any, **params: Any) -> Any:
-    """`f(*args)`, whatever the parameters of the call are."""
+    """Calls a function, whatever the parameters of the call are.
+
+    Args:
+        f: The function.
+        *args: Its arguments.
+        **params: Parameters, which are not looked at.
+
+    Returns:
+        What the function returns.
+
+    >>> jax.extend.core.call_impl(max, 1, 2, name="f")
+    2"""
     return f(*args)
 
 
@@ -184,7 +288,16 @@ def call_impl(f: Callable[..., Any], *args: Any, **params: Any) -> Any:
 
 
 def valid_jaxtype(x: Any) -> bool:
-    """Whether `x` may be an operand of a primitive."""
+    """Tells whether a value may be an operand of a primitive.
+
+    Args:
+        x: The value.
+
+    Returns:
+        A bool.
+
+    >>> jax.extend.core.valid_jaxtype(1.0), jax.extend.core.valid_jaxtype("x")
+    (True, False)"""
     try:
         typeof(x)
     except (TypeError, OverflowError):
@@ -193,7 +306,21 @@ def valid_jaxtype(x: Any) -> bool:
 
 
 def concrete_or_error(force: Callable[[Any], Any] | None, val: Any, context: str = "") -> Any:
-    """`force(val)` for a concrete value; for a traced one an error that says what needed it."""
+    """Gives a value that must be known now.
+
+    Args:
+        force: What to make of it, such as `int`; None leaves it.
+        val: The value.
+        context: What needs it, for the error.
+
+    Returns:
+        `force(val)`.
+
+    Raises:
+        ConcretizationTypeError: The value is traced.
+
+    >>> jax.extend.core.concrete_or_error(int, jnp.asarray(3))
+    3"""
     if not is_concrete(val):
         raise ConcretizationTypeError(
             f"Abstract tracer value encountered where concrete value is expected: {val!r}."
@@ -206,7 +333,13 @@ def concrete_or_error(force: Callable[[Any], Any] | None, val: Any, context: str
 
 
 def find_top_trace(_: Sequence[Any]) -> Trace:
-    """The trace that an operation on these values goes to."""
+    """Gives the trace that an operation on values goes to.
+
+    Returns:
+        A Trace.
+
+    >>> jax.extend.core.find_top_trace([jnp.ones(2)]).level
+    0"""
     return trace_state.top_trace(_)
 
 
@@ -229,13 +362,35 @@ class _TraceState:
 
 
 def get_opaque_trace_state(convention: str | None = None) -> _TraceState:
-    """Something to compare: it is equal as long as we are within the same trace."""
+    """Gives something that is equal as long as the same trace goes on.
+
+    Args:
+        convention: Not looked at.
+
+    Returns:
+        An object to compare.
+
+    >>> get = jax.extend.core.get_opaque_trace_state
+    >>> get() == get()
+    True"""
     return _TraceState()
 
 
 @contextlib.contextmanager
 def set_current_trace(trace: Trace, check_leaks: bool = False) -> Iterator[None]:
-    """Operations inside go to this trace."""
+    """A `with` block in which operations go to a trace.
+
+    Args:
+        trace: The trace.
+        check_leaks: Whether JAX would look for values that outlive it; it changes nothing here.
+
+    Returns:
+        A context manager.
+
+    >>> with jax.extend.core.take_current_trace() as trace:
+    ...     with jax.extend.core.set_current_trace(trace):
+    ...         jnp.ones(2) + 1
+    Array([2., 2.], dtype=float32)"""
     state = trace_state._state
     before, state.dynamic = state.dynamic, trace
     try:
@@ -246,27 +401,58 @@ def set_current_trace(trace: Trace, check_leaks: bool = False) -> Iterator[None]
 
 @contextlib.contextmanager
 def take_current_trace() -> Iterator[Trace]:
-    """The current trace, while operations inside run at once."""
+    """A `with` block in which operations run at once.
+
+    Returns:
+        A context manager that gives the trace that was current.
+
+    >>> with jax.extend.core.take_current_trace() as trace:
+    ...     jnp.ones(2) + 1
+    Array([2., 2.], dtype=float32)"""
     current = trace_state.dynamic_trace()
     with trace_state.evaluating():
         yield current
 
 
 def unsafe_am_i_under_a_jit_DO_NOT_USE() -> bool:
-    """Whether a program is being recorded."""
+    """Tells whether a program is being recorded.
+
+    Returns:
+        A bool.
+
+    >>> jax.extend.core.unsafe_am_i_under_a_jit_DO_NOT_USE()
+    False"""
     return isinstance(trace_state.dynamic_trace(), JaxprTrace)
 
 
 def unsafe_am_i_under_a_vmap_DO_NOT_USE() -> bool:
-    """Whether a named axis is being mapped over."""
+    """Tells whether a named axis is being mapped over.
+
+    Returns:
+        A bool.
+
+    >>> jax.extend.core.unsafe_am_i_under_a_vmap_DO_NOT_USE()
+    False"""
     return bool(axes.in_scope())
 
 
 def unsafe_get_axis_names_DO_NOT_USE() -> list[Any]:
-    """The names of the axes that are being mapped over."""
+    """Lists the named axes that there are here.
+
+    Returns:
+        A list of names.
+
+    >>> jax.extend.core.unsafe_get_axis_names_DO_NOT_USE()
+    []"""
     return [a.name for a in axes.in_scope()]
 
 
 def nonempty_axis_env_DO_NOT_USE() -> bool:
-    """Whether a named axis is being mapped over."""
+    """Tells whether there are named axes here.
+
+    Returns:
+        A bool.
+
+    >>> jax.extend.core.nonempty_axis_env_DO_NOT_USE()
+    False"""
     return bool(axes.in_scope())

@@ -2,8 +2,9 @@
 
 The key is the simplified program as bytes: every primitive, parameter, type and literal, with what
 else decides the words (options, threads, processor, the compiler's own files). Arrays are not part
-of it, as no word depends on their elements. A program that calls Python, or whose parameters hold
-objects that bytes cannot tell, is planned in every process.
+of it, as no word depends on their elements. What a program calls stands there by name: kernels,
+the machine's routines, functions of LAPACK. One that calls Python, or whose parameters hold objects
+that bytes cannot tell, is planned in every process.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from calque.machine.driver.program import Program
 from calque.machine.driver.stored import as_data, from_data
 from calque.machine.once import once
 from calque.machine.threads import get_num_threads
+from calque.native import routines
 from calque.native.emit import objects
 
 WORTH: Final = 8  # equations: smaller programs are planned as fast as they are found
@@ -106,9 +108,17 @@ def find(
         return None
     outputs = [(aval, nbytes(aval)) for aval in out_avals]
     arrays = [constant_data(c) for c in closed.consts]
-    program = from_data(marshal.loads(raw), outputs, arrays, objects.by_symbol, text)
+    program = from_data(marshal.loads(raw), outputs, arrays, _code_of, text)
     stats.found += program is not None
     return program
+
+
+def _code_of(name: str) -> tuple[int, object] | None:
+    """What a program calls: a routine, a function of LAPACK, or a kernel."""
+    if " " not in name:
+        return objects.by_symbol(name)
+    address = routines.by_name(name)
+    return None if address is None else (address, None)
 
 
 def keep(key: str, program: Program, arrays: Sequence[np.ndarray]) -> None:

@@ -254,13 +254,14 @@ def asarray(
         a: what `array` takes.
         dtype: of the elements; None keeps what `a` has.
         order: "K", "C" or None. Arrays are row-major.
-        copy: True copies in any case, False refuses where a copy is needed, None decides.
+        copy: True copies in any case; None and False only where it is needed.
         device: where the array lies: a device or a sharding. None is the default device.
         out_sharding: how the array lies on a mesh with explicit axes; None leaves it open.
     Returns:
         The array; `a` itself if it is one that fits.
     Differs from NumPy:
-        Python floats become float32 and ints int32 unless x64 is on. Order "F" is refused.
+        Python floats become float32 and ints int32 unless x64 is on. Order "F" is refused;
+        `copy=False` is no error where a copy is needed.
 
     >>> jnp.asarray((1.0, 2.0))
     Array([1., 2.], dtype=float32)"""

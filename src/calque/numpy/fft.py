@@ -1,34 +1,29 @@
 """calque.numpy.fft: discrete Fourier transforms."""
 
+# mypy: disable-error-code="empty-body"
+
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
-import numpy as np
-
 from calque.core.arrays import Array
-from calque.core.dims import as_size, surely_less
-from calque.core.dtypes import canonicalize, complex_of, is_complex, real_part
+from calque.core.dims import as_size
+from calque.core.dtypes import canonicalize
 from calque.core.types import ArrayLike, Axes, DTypeLike
 from calque.numpy import ufuncs
-from calque.numpy.conversions import asarray
-from calque.numpy.creation import placed, zeros
-from calque.numpy.descriptions.transforms import of_transform
-from calque.numpy.indexing.found_sizes import refuse_empty
-from calque.numpy.joining import concatenate
-from calque.numpy.moving import roll, section
+from calque.numpy.creation import placed
+from calque.numpy.descriptions.writing import written
+from calque.numpy.fourier import check_axis, over_many, over_one, over_two, scale_of
+from calque.numpy.moving import roll
 from calque.numpy.promotion import (
     array_of,
-    canonical_axes,
     canonical_axis,
     convert,
-    promote_inexact,
     result_dtype,
 )
-from calque.numpy.shaping import moveaxis, where
+from calque.numpy.shaping import where
 from calque.numpy.signatures import Placement
-from calque.ops import fft as lax_fft
 from calque.ops.sizes import as_number, places
 
 __all__ = [
@@ -38,173 +33,277 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _fitted(x: Any, axis: int, n: int) -> Any:
-    """An axis cut, or filled up with zeros, to n."""
-    size = x.shape[axis]
-    if size > n:
-        return section(x, axis, 0, n)
-    if size < n:
-        return concatenate(
-            [x, zeros(tuple(n - size if i == axis else d for i, d in enumerate(x.shape)), x.dtype)],
-            axis=axis,
-        )
-    return x
+@written(over_one("fft", "FFT"))
+def fft(
+    a: ArrayLike, n: int | None = None, axis: int | None = -1, norm: str | None = None
+) -> Array:
+    """The discrete Fourier transform along an axis.
+
+    Args:
+        a: an array of values, real or complex.
+        n: the number of points: values are cut off at the end, or zeros appended. None is
+            the size of the axis.
+        axis: the axis to transform.
+        norm: "forward" divides the transform by the number of points, "backward" the inverse,
+            "ortho" both by its square root. None is "backward".
+    Returns:
+        Complex numbers, complex128 for float64 and complex128.
+
+    >>> jnp.fft.fft(jnp.array([1.0, 0.0, 0.0, 0.0]))
+    Array([1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j], dtype=complex64)"""
 
 
-def _scale(name: str, norm: str | None, inverse: bool, count: int) -> float:
-    """What the unscaled forward, or the 1/n-scaled inverse, transform is multiplied by."""
-    if norm not in (None, "backward", "ortho", "forward"):
-        raise ValueError(
-            f'Invalid norm={norm!r} for {name}; norm should be "backward","ortho" or "forward".'
-        )
-    if norm in (None, "backward") or not count:
-        return 1.0
-    if norm == "ortho":
-        return float(np.sqrt(count)) if inverse else 1 / float(np.sqrt(count))
-    return float(count) if inverse else 1 / count
+@written(over_one("ifft", "IFFT"))
+def ifft(
+    a: ArrayLike, n: int | None = None, axis: int | None = -1, norm: str | None = None
+) -> Array:
+    """The inverse of `fft` along an axis.
+
+    Args:
+        a: an array of values, real or complex.
+        n: the number of points: values are cut off at the end, or zeros appended. None is
+            the size of the axis.
+        axis: the axis to transform.
+        norm: "forward" divides the transform by the number of points, "backward" the inverse,
+            "ortho" both by its square root. None is "backward".
+    Returns:
+        Complex numbers, complex128 for float64 and complex128.
+
+    >>> jnp.fft.ifft(jnp.array([4.0, 0.0, 0.0, 0.0]))
+    Array([1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j], dtype=complex64)"""
 
 
-def _transform(name: str, kind: str, a: Any, sizes: Any, axes: Any, norm: str | None) -> Any:
-    """Axes are moved to the end, cut or filled to their sizes, and transformed three at most at a
-    time."""
-    (x,) = promote_inexact(array_of(name, a))
-    x = asarray(x)
-    if x.dtype.itemsize < 4 or x.dtype.kind == "V":
-        x = convert(x, np.dtype("float32"))
-    if axes is None and sizes is not None:
-        axes = tuple(range(x.ndim - len(sizes), x.ndim))
-    dims = (
-        canonical_axes(axes, x.ndim)
-        if axes is None or len(set(axes)) == len(tuple(axes))
-        else _refuse_repeats(name, axes)
-    )
-    if sizes is not None and len(sizes) != len(dims):
-        raise ValueError(
-            f"Shape and axes have different lengths: calque.numpy.fft.{name} got"
-            f" s={tuple(sizes)} and axes={tuple(dims)}."
-        )
-    inverse, real = kind.startswith("I"), "RFFT" in kind
-    full = [
-        as_size(n) if n is not None and n != -1 else x.shape[k]
-        for n, k in zip(sizes or [None] * len(dims), dims)
-    ]
-    if kind == "IRFFT" and dims and (sizes is None or sizes[-1] in (None, -1)):
-        full[-1] = 2 * (x.shape[dims[-1]] - 1)
-    if kind in ("FFT", "IFFT") and sizes is None and 0 in full:
-        return convert(x, canonicalize(complex_of(x.dtype)))  # of no points there are none
-    if any(surely_less(n, 1) for n in full):
-        raise ValueError(
-            f"calque.numpy.fft.{name}: the number of points must be positive, got {tuple(full)}"
-            f" for axes {dims} of shape {x.shape}"
-        )
-    refuse_empty(
-        full, ValueError(f"calque.numpy.fft.{name}: the number of points must be positive, got 0")
-    )
-    if kind == "RFFT" and is_complex(x.dtype):
-        raise ValueError(
-            f"calque.numpy.fft.{name} only supports real valued inputs, got dtype"
-            f" {x.dtype.name}: use"
-            " jnp.fft.fft."
-        )
-    if not real or inverse:
-        x = convert(x, canonicalize(complex_of(x.dtype)))
-    if not dims:
-        return x
-    count = 1
-    for n, k in zip(full, dims):
-        x = _fitted(x, k, n // 2 + 1 if kind == "IRFFT" and k == dims[-1] else n)
-        count *= n
-    x = moveaxis(x, dims, tuple(range(-len(dims), 0)))
-    x = _on_last(x, kind, full)
-    scale = _scale(name, norm, inverse, count)
-    if scale != 1.0:
-        x = x * np.asarray(scale, real_part(x.dtype))
-    return moveaxis(x, tuple(range(-len(dims), 0)), dims)
+@written(over_one("rfft", "RFFT"))
+def rfft(
+    a: ArrayLike, n: int | None = None, axis: int | None = -1, norm: str | None = None
+) -> Array:
+    """The Fourier transform of real values along an axis: the half of `fft` that says it all.
+
+    Args:
+        a: an array of real values.
+        n: the number of points: values are cut off at the end, or zeros appended. None is
+            the size of the axis.
+        axis: the axis to transform.
+        norm: "forward" divides the transform by the number of points, "backward" the inverse,
+            "ortho" both by its square root. None is "backward".
+    Returns:
+        Complex numbers, `n // 2 + 1` along the axis.
+
+    >>> jnp.fft.rfft(jnp.array([1.0, 1.0, 1.0, 1.0]))
+    Array([4.+0.j, 0.+0.j, 0.+0.j], dtype=complex64)"""
 
 
-def _refuse_repeats(name: str, axes: Any) -> tuple[int, ...]:
-    raise ValueError(
-        f"calque.numpy.fft.{name} does not support repeated axes. Got axes {list(axes)}."
-    )
+@written(over_one("irfft", "IRFFT"))
+def irfft(
+    a: ArrayLike, n: int | None = None, axis: int | None = -1, norm: str | None = None
+) -> Array:
+    """The inverse of `rfft`: real values, from the first half of their transform.
+
+    Args:
+        a: an array of values, real or complex.
+        n: the number of points: values are cut off at the end, or zeros appended. None is
+            `2 * (size - 1)`.
+        axis: the axis to transform.
+        norm: "forward" divides the transform by the number of points, "backward" the inverse,
+            "ortho" both by its square root. None is "backward".
+    Returns:
+        Real numbers, `n` along the axis.
+
+    >>> jnp.fft.irfft(jnp.array([4.0, 0.0, 0.0]))
+    Array([1., 1., 1., 1.], dtype=float32)"""
 
 
-def _on_last(x: Any, kind: str, full: Sequence[int]) -> Any:
-    """The transform over the last len(full) axes; the real one belongs to the last of them."""
-    n = len(full)
-    if n <= 3:
-        return lax_fft.fft(x, kind, tuple(full))
-    plain = "IFFT" if kind.startswith("I") else "FFT"
-    head = [_one_axis(plain, -n + i, d) for i, d in enumerate(full[:-3])]
+@written(over_two("fft2", "FFT"))
+def fft2(
+    a: ArrayLike,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] = (-2, -1),
+    norm: str | None = None,
+) -> Array:
+    """The discrete Fourier transform over two axes.
 
-    def tail(v: Any) -> Any:
-        return lax_fft.fft(v, kind, tuple(full[-3:]))
+    Args:
+        a: an array of values, real or complex.
+        s: the number of points along each axis: values are cut off at the end, or zeros appended.
+            None, and -1 for one axis, is its size.
+        axes: the axes to transform, no axis twice. By default the last two.
+        norm: "forward" divides the transform by the number of points, "backward" the inverse,
+            "ortho" both by its square root. None is "backward".
+    Returns:
+        Complex numbers, complex128 for float64 and complex128.
 
-    steps = [*head, tail] if kind.startswith("I") else [tail, *head]
-    for step in steps:
-        x = step(x)
-    return x
-
-
-def _one_axis(kind: str, axis: int, n: int) -> Callable[[Any], Any]:
-    return lambda x: moveaxis(lax_fft.fft(moveaxis(x, axis, -1), kind, (n,)), -1, axis)
-
-
-def _one(name: str, kind: str) -> Any:
-    def transform(
-        a: Any, n: int | None = None, axis: int | None = -1, norm: str | None = None
-    ) -> Any:
-        _check_axis(name, axis)
-        if n is not None and surely_less(as_size(n), 1):
-            raise ValueError(
-                f"calque.numpy.fft.{name}: the number of points n must be positive, got {n}"
-            )
-        return _transform(
-            name, kind, a, None if n is None else (n,), (-1 if axis is None else axis,), norm
-        )
-
-    return ufuncs.named(transform, name, of_transform(name), "calque.numpy.fft")
+    >>> jnp.fft.fft2(jnp.ones((2, 2)))
+    Array([[4.+0.j, 0.+0.j],
+           [0.+0.j, 0.+0.j]], dtype=complex64)"""
 
 
-def _check_axis(name: str, axis: Any) -> None:
-    if isinstance(axis, (tuple, list)):
-        raise ValueError(
-            f"calque.numpy.fft.{name} does not support multiple axes. Please use"
-            f" calque.numpy.fft.{name}n. Got axis = {axis}."
-        )
+@written(over_two("ifft2", "IFFT"))
+def ifft2(
+    a: ArrayLike,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] = (-2, -1),
+    norm: str | None = None,
+) -> Array:
+    """The inverse of `fft2` over two axes.
+
+    Args:
+        a: an array of values, real or complex.
+        s: the number of points along each axis: values are cut off at the end, or zeros appended.
+            None, and -1 for one axis, is its size.
+        axes: the axes to transform, no axis twice. By default the last two.
+        norm: "forward" divides the transform by the number of points, "backward" the inverse,
+            "ortho" both by its square root. None is "backward".
+    Returns:
+        Complex numbers, complex128 for float64 and complex128.
+
+    >>> jnp.fft.ifft2(jnp.array([[4.0, 0.0], [0.0, 0.0]]))
+    Array([[1.+0.j, 1.+0.j],
+           [1.+0.j, 1.+0.j]], dtype=complex64)"""
 
 
-def _two(name: str, kind: str) -> Any:
-    def transform(
-        a: Any, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
-    ) -> Any:
-        if len(axes) != 2:
-            raise ValueError(f"calque.numpy.fft.{name} only supports 2 axes. Got axes = {axes}.")
-        return _transform(name, kind, a, s, axes, norm)
+@written(over_two("rfft2", "RFFT"))
+def rfft2(
+    a: ArrayLike,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] = (-2, -1),
+    norm: str | None = None,
+) -> Array:
+    """The Fourier transform of real values over two axes, halved along the last of them.
 
-    return ufuncs.named(transform, name, of_transform(name), "calque.numpy.fft")
+    Args:
+        a: an array of real values.
+        s: the number of points along each axis: values are cut off at the end, or zeros appended.
+            None, and -1 for one axis, is its size.
+        axes: the axes to transform, no axis twice. By default the last two.
+        norm: "forward" divides the transform by the number of points, "backward" the inverse,
+            "ortho" both by its square root. None is "backward".
+    Returns:
+        Complex numbers, `n // 2 + 1` along the last axis of `axes`.
+
+    >>> jnp.fft.rfft2(jnp.ones((2, 2)))
+    Array([[4.+0.j, 0.+0.j],
+           [0.+0.j, 0.+0.j]], dtype=complex64)"""
 
 
-def _many(name: str, kind: str) -> Any:
-    def transform(
-        a: Any, s: Any = None, axes: Sequence[int] | None = None, norm: str | None = None
-    ) -> Any:
-        return _transform(name, kind, a, s, axes, norm)
+@written(over_two("irfft2", "IRFFT"))
+def irfft2(
+    a: ArrayLike,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] = (-2, -1),
+    norm: str | None = None,
+) -> Array:
+    """The inverse of `rfft2`: real values over two axes.
 
-    return ufuncs.named(transform, name, of_transform(name), "calque.numpy.fft")
+    Args:
+        a: an array of values, real or complex.
+        s: the number of points along each axis: values are cut off at the end, or zeros appended.
+            None, and -1 for one axis, is its size, `2 * (size - 1)` for the last.
+        axes: the axes to transform, no axis twice. By default the last two.
+        norm: "forward" divides the transform by the number of points, "backward" the inverse,
+            "ortho" both by its square root. None is "backward".
+    Returns:
+        Real numbers.
+
+    >>> jnp.fft.irfft2(jnp.array([[4.0, 0.0], [0.0, 0.0]]))
+    Array([[1., 1.],
+           [1., 1.]], dtype=float32)"""
 
 
-fft = _one("fft", "FFT")
-ifft = _one("ifft", "IFFT")
-rfft = _one("rfft", "RFFT")
-irfft = _one("irfft", "IRFFT")
-fft2 = _two("fft2", "FFT")
-ifft2 = _two("ifft2", "IFFT")
-rfft2 = _two("rfft2", "RFFT")
-irfft2 = _two("irfft2", "IRFFT")
-fftn = _many("fftn", "FFT")
-ifftn = _many("ifftn", "IFFT")
-rfftn = _many("rfftn", "RFFT")
-irfftn = _many("irfftn", "IRFFT")
+@written(over_many("fftn", "FFT"))
+def fftn(
+    a: ArrayLike,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str | None = None,
+) -> Array:
+    """The discrete Fourier transform over several axes.
+
+    Args:
+        a: an array of values, real or complex.
+        s: the number of points along each axis: values are cut off at the end, or zeros appended.
+            None, and -1 for one axis, is its size.
+        axes: the axes to transform, no axis twice. By default all, or the last `len(s)`.
+        norm: "forward" divides the transform by the number of points, "backward" the inverse,
+            "ortho" both by its square root. None is "backward".
+    Returns:
+        Complex numbers, complex128 for float64 and complex128.
+
+    >>> jnp.fft.fftn(jnp.ones((2, 2)))
+    Array([[4.+0.j, 0.+0.j],
+           [0.+0.j, 0.+0.j]], dtype=complex64)"""
+
+
+@written(over_many("ifftn", "IFFT"))
+def ifftn(
+    a: ArrayLike,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str | None = None,
+) -> Array:
+    """The inverse of `fftn` over several axes.
+
+    Args:
+        a: an array of values, real or complex.
+        s: the number of points along each axis: values are cut off at the end, or zeros appended.
+            None, and -1 for one axis, is its size.
+        axes: the axes to transform, no axis twice. By default all, or the last `len(s)`.
+        norm: "forward" divides the transform by the number of points, "backward" the inverse,
+            "ortho" both by its square root. None is "backward".
+    Returns:
+        Complex numbers, complex128 for float64 and complex128.
+
+    >>> jnp.fft.ifftn(jnp.array([[4.0, 0.0], [0.0, 0.0]]))
+    Array([[1.+0.j, 1.+0.j],
+           [1.+0.j, 1.+0.j]], dtype=complex64)"""
+
+
+@written(over_many("rfftn", "RFFT"))
+def rfftn(
+    a: ArrayLike,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str | None = None,
+) -> Array:
+    """The Fourier transform of real values over several axes, halved along the last of them.
+
+    Args:
+        a: an array of real values.
+        s: the number of points along each axis: values are cut off at the end, or zeros appended.
+            None, and -1 for one axis, is its size.
+        axes: the axes to transform, no axis twice. By default all, or the last `len(s)`.
+        norm: "forward" divides the transform by the number of points, "backward" the inverse,
+            "ortho" both by its square root. None is "backward".
+    Returns:
+        Complex numbers, `n // 2 + 1` along the last axis of `axes`.
+
+    >>> jnp.fft.rfftn(jnp.ones((2, 2)))
+    Array([[4.+0.j, 0.+0.j],
+           [0.+0.j, 0.+0.j]], dtype=complex64)"""
+
+
+@written(over_many("irfftn", "IRFFT"))
+def irfftn(
+    a: ArrayLike,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str | None = None,
+) -> Array:
+    """The inverse of `rfftn`: real values over several axes.
+
+    Args:
+        a: an array of values, real or complex.
+        s: the number of points along each axis: values are cut off at the end, or zeros appended.
+            None, and -1 for one axis, is its size, `2 * (size - 1)` for the last.
+        axes: the axes to transform, no axis twice. By default all, or the last `len(s)`.
+        norm: "forward" divides the transform by the number of points, "backward" the inverse,
+            "ortho" both by its square root. None is "backward".
+    Returns:
+        Real numbers.
+
+    >>> jnp.fft.irfftn(jnp.array([[4.0, 0.0], [0.0, 0.0]]))
+    Array([[1., 1.],
+           [1., 1.]], dtype=float32)"""
+
 
 _OTHER: Final = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
 
@@ -224,10 +323,10 @@ def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
 
     >>> jnp.fft.hfft(jnp.array([1.0, 0.0, 0.0]))
     Array([1., 1., 1., 1.], dtype=float32)"""
-    _check_axis("hfft", axis)
+    check_axis("hfft", axis)
     x = ufuncs.conjugate(array_of("hfft", a))
     if norm not in _OTHER:
-        _scale("hfft", norm, False, 1)
+        scale_of("hfft", norm, False, 1)
     return irfft(x, n, axis, _OTHER[norm])
 
 
@@ -245,9 +344,9 @@ def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
 
     >>> jnp.fft.ihfft(jnp.array([1.0, 1.0, 1.0, 1.0]))
     Array([1.-0.j, 0.-0.j, 0.-0.j], dtype=complex64)"""
-    _check_axis("ihfft", axis)
+    check_axis("ihfft", axis)
     if norm not in _OTHER:
-        _scale("ihfft", norm, False, 1)
+        scale_of("ihfft", norm, False, 1)
     return ufuncs.conjugate(rfft(a, n, axis, _OTHER[norm]))
 
 

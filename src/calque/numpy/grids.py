@@ -296,8 +296,17 @@ def _range_of(s: slice, name: str) -> Any:
 
 
 class _Grid:
-    """`mgrid[0:3, 0:2]`: coordinates of the grid that slices describe, stacked or (for `ogrid`) a
-    list that broadcasts."""
+    """The points of a grid, described by slices: `mgrid[0:3, 0:2]`, `ogrid[0:1:5j]`.
+
+    A slice is the range of an axis; an imaginary step is the number of points, the last one
+    included. `mgrid` stacks the coordinates of all points, an array for each axis; `ogrid` gives a
+    list of arrays that broadcast to them.
+
+    >>> jnp.mgrid[0:2, 0:2][1]
+    Array([[0, 1],
+           [0, 1]], dtype=int32)
+    >>> jnp.ogrid[0:1:3j]
+    Array([0. , 0.5, 1. ], dtype=float32)"""
 
     def __init__(self, name: str, sparse: bool):
         self.name, self.sparse = name, sparse
@@ -323,8 +332,17 @@ ogrid = _Grid("ogrid", True)
 
 
 class _Concatenator:
-    """`r_[1:4, 0, x]`: pieces joined along an axis; a leading string gives the axis, the least
-    rank, and where new axes go."""
+    """Arrays written as pieces: `r_[1:4, 0, x]` in a row, `c_[x, y]` as columns.
+
+    Pieces are slices (ranges, where an imaginary step is the number of points), numbers and arrays.
+    A text in front, such as "0,2,0", says along which axis they are joined, how many axes they have
+    at least, and where new ones go.
+
+    >>> jnp.r_[1:4, 0, jnp.array([7, 8])]
+    Array([1, 2, 3, 0, 7, 8], dtype=int32)
+    >>> jnp.c_[jnp.array([1, 2]), jnp.array([3, 4])]
+    Array([[1, 3],
+           [2, 4]], dtype=int32)"""
 
     def __init__(self, name: str, axis: int, ndmin: int, first: int):
         self.name, self.axis, self.ndmin, self.first = name, axis, ndmin, first

@@ -11,6 +11,7 @@ import numpy as np
 from calque.core.arrays import (
     Array,
     ArrayImpl,
+    to_numpy,
 )
 from calque.core.dtypes import as_dtype, canonicalize, is_complex
 from calque.core.lazy import LazyModule
@@ -32,6 +33,7 @@ from calque.numpy.traced_methods import TRACED
 from calque.transforms.devices.sharding_arrays import device_put
 
 choosing, arranging = LazyModule("calque.numpy.choosing"), LazyModule("calque.numpy.arranging")
+notebooks = LazyModule("calque.core.notebooks")
 
 # ------------------------------------------------------------ methods that arrays and tracers share
 
@@ -418,6 +420,17 @@ METHODS: Final[dict[str, Any]] = {
 }
 
 
+def in_notebook(x: Any) -> str:
+    """An array as notebooks show it: type, place, the range of its numbers, some of them."""
+    aval = x.aval
+    if x.is_deleted():
+        return str(notebooks.array_html("deleted: its memory was given away", [str(aval)], None))
+    plain = isinstance(aval.dtype, np.dtype) and aval.dtype.kind in "biufc"
+    where = str(getattr(x.sharding, "spec", "")) if aval.place is not None else ""
+    head = [aval.str_short(), f"{x.nbytes:,} bytes", *([where] if where else [])]
+    return str(notebooks.array_html(repr(x), head, to_numpy(x) if plain else None))
+
+
 def attach() -> None:
     """Give arrays and tracers their methods; the public ones of arrays have call paths."""
     for name, value in METHODS.items():
@@ -435,6 +448,7 @@ def attach() -> None:
             setattr(Array, name, value)
     for name, value in TRACED.items():
         setattr(Tracer, name, value)
+    ArrayImpl._repr_html_ = in_notebook
 
 
 attach()

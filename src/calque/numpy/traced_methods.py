@@ -11,6 +11,8 @@ import numpy as np
 from calque.core import errors
 from calque.core.dtypes import is_integer
 from calque.core.trace import JaxprTracer, origin
+from calque.core.trace_state import Tracer
+from calque.transforms.engines.batching import BatchTracer
 
 _NUMBERS: Final = ("int", "float", "complex")
 
@@ -74,7 +76,35 @@ def _no_array(self: Any, *args: Any, **kwargs: Any) -> np.ndarray:
     )
 
 
+def _members(self: Any) -> str | None:
+    """The values that the members of a `shard_map` have, each with its place in the mesh."""
+    names: list[Any] = []
+    at: list[tuple[str, Any]] = [("", self)]
+    while isinstance(at[0][1], BatchTracer):
+        trace: Any = at[0][1]._trace
+        axis = trace.axis
+        if axis.mesh is None:
+            break
+        names.append(axis.name)
+        at = [
+            (f"{before}{', ' if before else ''}{k}", x.val if x.dim is None else x.val[_row(x, k)])
+            for before, x in at
+            for k in range(axis.size)
+        ]
+    if not names or any(isinstance(x, Tracer) for _, x in at):
+        return None
+    said = ", ".join(map(repr, names))
+    return "\n".join(f"at mesh coordinates ({said}) = ({where}):\n{x}" for where, x in at)
+
+
+def _row(x: Any, k: int) -> tuple[Any, ...]:
+    return (slice(None),) * x.dim + (k,)
+
+
 def _tracer_repr(self: Any) -> str:
+    members = _members(self) if isinstance(self, BatchTracer) else None
+    if members is not None:
+        return members
     weak = "~" if self.aval.weak_type else ""
     kind = "JitTracer" if isinstance(self, JaxprTracer) else type(self).__name__
     held = "".join(
@@ -97,5 +127,6 @@ TRACED: Final[dict[str, Any]] = {
     "item": _concretize("item"),
     "tolist": _concretize("tolist"),
     "tobytes": _concretize("tobytes"),
+    "__reduce__": _concretize("__reduce__"),
     "block_until_ready": lambda self: self,
 }

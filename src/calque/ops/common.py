@@ -328,6 +328,11 @@ def same_dtypes(name: str, xs: list[Any]) -> list[Any]:
 
 
 def dtype_mismatch(name: str, dtypes: Sequence[Any]) -> TypeError:
+    if float0 in dtypes:
+        return TypeError(
+            f"lax.{name}: float0s do not support any operations by design: they stand for tangents"
+            " of integers, which have no values"
+        )
     listed = ", ".join(str(getattr(d, "name", d)) for d in dtypes)
     return TypeError(
         f"lax.{name} requires arguments to have the same dtypes, got {listed}. (Tip: jnp.{name} is"

@@ -4,14 +4,13 @@ what the machine can do, host calls, and the line of the user to blame."""
 from __future__ import annotations
 
 import linecache
-import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from calque.core import pytrees
+from calque.core import notebooks, pytrees
 from calque.core.arrays import ArrayImpl, from_numpy, to_numpy
 from calque.core.dtypes import is_extended
 from calque.profiling import traces
@@ -118,6 +117,10 @@ class Profile:
 
     __repr__ = __str__
 
+    def _repr_html_(self) -> str:
+        cells = [_cells(r) for r in self.rows[:MOST_ROWS]]
+        return notebooks.table_html(self._head(), _COLUMNS, cells)
+
     def _head(self) -> list[str]:
         if self.seconds is not None:
             one = f"{self.name}: {duration(self.seconds)} a call"
@@ -179,7 +182,7 @@ def profile(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Profile:
     True"""
     if not callable(fun):
         raise TypeError(f"profile: a function is needed, got {type(fun).__name__}")
-    given = _Arguments(args, kwargs)
+    given = Arguments(args, kwargs)
     fun(*(first := given.fresh())[0], **first[1])
     given.look(first)
     fun(*(second := given.fresh())[0], **second[1])
@@ -191,7 +194,7 @@ def profile(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Profile:
     return Profile(name, session, len(calls), sorted(plain)[len(plain) // 2], sum(calls))
 
 
-class _Arguments:
+class Arguments:
     """Arguments for many calls; those that a call deletes are copied for each."""
 
     def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -215,7 +218,7 @@ def _copied(x: Any) -> Any:
     return from_numpy(np.array(to_numpy(x)), x.aval.weak_type)
 
 
-def _calls(fun: Callable[..., Any], given: _Arguments) -> list[float]:
+def _calls(fun: Callable[..., Any], given: Arguments) -> list[float]:
     """Seconds of each of some calls."""
     out: list[float] = []
     end = time.perf_counter() + SECONDS
@@ -259,7 +262,7 @@ _LEFT: Final = ("step", "line")
 
 
 def _cells(r: Row) -> tuple[str, ...]:
-    where = f"{os.path.basename(r.file)}:{r.line}" if r.line else r.function
+    where = f"{notebooks.file_name(r.file)}:{r.line}" if r.line else r.function
     kind = "" if r.kind == "kernel" or r.name == r.kind else f"{r.kind} "
     return (
         duration(r.seconds),

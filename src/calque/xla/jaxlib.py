@@ -129,6 +129,22 @@ def cpu_client(devices: int, distributed: Distributed | None = None) -> Any:
     )
 
 
+def plugin_client(platform: str, path: str) -> Any:
+    """The devices of a plugin of PJRT, whose library is loaded now."""
+    client = jaxlib().client
+    try:
+        if not client.pjrt_plugin_loaded(platform):
+            client.load_pjrt_plugin_dynamically(platform, path)
+        if not client.pjrt_plugin_initialized(platform):
+            client.initialize_pjrt_plugin(platform)
+        return client.make_c_api_client(platform, {}, None)
+    except runtime_errors() as e:
+        raise XlaUnavailable(
+            f"the plugin of {platform!r} at {path} cannot be used: {e}. It must be a library of"
+            " PJRT for this jaxlib, and its driver must be there"
+        ) from None
+
+
 @dataclass(frozen=True)
 class Distributed:
     """This process as one of several: its client of the service that they meet at."""
@@ -243,11 +259,14 @@ class LoadedProgram:
         text: str,
         callbacks: Sequence[Any],
         results: Sequence[Result],
+        known: Any = None,
     ) -> None:
         extension = jaxlib().extension
         place = extension.DeviceList(tuple(devices))
         options = compile_options(devices)
-        if callbacks:  # those go with modules, not with text
+        if known is not None:  # an earlier process has compiled it
+            self.loaded = known
+        elif callbacks:  # those go with modules, not with text
             module = mlir_module(text)
             self.loaded = client.compile_and_load(
                 module, place, options, host_callbacks=list(callbacks)
@@ -287,6 +306,25 @@ class LoadedProgram:
         return self.loaded.get_compiled_memory_stats()
 
 
+def serialized(client: Any, loaded: Any) -> bytes | None:
+    """A compiled program as bytes for other processes; None where the platform has none."""
+    try:
+        if hasattr(loaded, "serialize"):
+            return bytes(loaded.serialize())
+        return bytes(client.serialize_executable(loaded))
+    except runtime_errors():
+        return None
+
+
+def deserialized(client: Any, devices: Sequence[Any], data: bytes) -> Any:
+    """The program that was written so; None when it is not for this compiler."""
+    place = jaxlib().extension.DeviceList(tuple(devices))
+    try:
+        return client.deserialize_executable(data, place, compile_options(devices))
+    except runtime_errors():
+        return None
+
+
 def compile_options(devices: Sequence[Any]) -> Any:
     """What a program for these devices is compiled with."""
     options = jaxlib().extension.CompileOptions()
@@ -320,8 +358,32 @@ def register_lapack() -> None:
 # ---------------------------------------------------------------- modules of MLIR
 
 
+def portable(text: str) -> bytes:
+    """A module of StableHLO as bytes that jaxlib of other versions reads as well."""
+    lib, stablehlo = jaxlib(), imported("jaxlib.mlir.dialects.stablehlo")
+    version = stablehlo.get_version_from_compatibility_requirement(
+        stablehlo.StablehloCompatibilityRequirement.WEEK_4
+    )
+    module = mlir_module(text)
+    with module.context:
+        return bytes(lib.extension.mlir.serialize_portable_artifact(module, version, True))
+
+
+def portable_text(data: bytes) -> str:
+    """The text of a module that was written so."""
+    context = _context()
+    with context:
+        module = jaxlib().extension.mlir.deserialize_portable_artifact(data)
+        return str(module)
+
+
 def mlir_module(text: str) -> Any:
     """A module of MLIR from its text."""
+    return imported("jaxlib.mlir.ir").Module.parse(text, _context())
+
+
+def _context() -> Any:
+    """A context of MLIR that knows the dialects."""
     jaxlib()
     ir = imported("jaxlib.mlir.ir")
     context = ir.Context()
@@ -331,7 +393,7 @@ def mlir_module(text: str) -> Any:
     context.load_all_available_dialects()
     for dialect in ("stablehlo", "chlo", "sdy"):
         imported(f"jaxlib.mlir.dialects.{dialect}").register_dialect(context)
-    return ir.Module.parse(text, context)
+    return context
 
 
 def computation(text: str) -> Any:

@@ -88,3 +88,12 @@ def test_least_squares_of_nothing():
     x, _, rank, _ = jnp.linalg.lstsq(np.zeros((3, 2), np.float32), np.ones((3, 1), np.float32))
     assert x.tolist() == [[0], [0]]
     assert int(rank) == 0
+
+
+def test_residuals_of_no_unknowns():
+    """As NumPy has them: the squares of the right side."""
+    a, b = np.zeros((3, 0), np.float32), np.arange(3, dtype=np.float32)
+    ours = jnp.linalg.lstsq(a, b, numpy_resid=True)
+    theirs = np.linalg.lstsq(a, b, rcond=None)
+    assert [np.shape(x) for x in ours] == [np.shape(x) for x in theirs]
+    np.testing.assert_allclose(ours[1], theirs[1])

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import calque
+import calque.numpy as jnp
 from calque.core.avals import ShapedArray
 from calque.ops.linalg import common
 
@@ -78,3 +79,8 @@ def test_batches_are_loops():
     out, square = common.for_each(lambda a: (a.sum(), a * 2), [(A, 2)], [((), F), ((3, 3), F)])
     np.testing.assert_allclose(out, A.sum((1, 2)), rtol=1e-6)
     np.testing.assert_array_equal(square, A * 2)
+
+
+def test_products_of_derivatives_ask_for_the_highest_precision():
+    text = str(calque.make_jaxpr(lambda a: calque.jvp(jnp.linalg.cholesky, (a,), (a,)))(jnp.eye(3)))
+    assert text.count("dot_general") == text.count("precision=(Precision.HIGHEST") > 0

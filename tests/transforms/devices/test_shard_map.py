@@ -311,3 +311,84 @@ def test_each_device_calls_back_for_itself():
     np.testing.assert_array_equal(calque.pmap(twice)(x), 2 * x)
     with pytest.raises(NotImplementedError, match="vmap_method"):
         calque.vmap(twice)(x)
+
+
+def test_a_derivative_has_one_equation_for_the_map():
+    m = calque.sharding.Mesh(np.array(calque.devices()[:1]), ("x",))
+    f = calque.shard_map(lambda v: lax.psum(v, "x"), mesh=m, in_specs=P("x"), out_specs=P())
+    back = calque.vjp(f, jnp.arange(4.0))[1]
+    (e,) = calque.make_jaxpr(back)(jnp.ones(4)).jaxpr.eqns
+    assert e.primitive.name == "shard_map"
+    assert [i.primitive.name for i in e.params["jaxpr"].eqns] == ["pvary"]
+
+    def by_value(v):  # asks for a value, which it has as long as nothing is recorded
+        return v * (2.0 if float(v[0]) > 0 else 3.0)
+
+    g = calque.shard_map(by_value, mesh=m, in_specs=P("x"), out_specs=P("x"))
+    with pytest.raises(calque.errors.ConcretizationTypeError):
+        calque.jit(g)(jnp.ones(4))
+
+
+@four_devices
+def test_lanes_over_axes_that_residuals_could_vary_along():
+    m = calque.sharding.Mesh(np.array(calque.devices()[:4]).reshape(2, 2), ("x", "y"))
+
+    @functools.partial(calque.shard_map, mesh=m, in_specs=P("y"), out_specs=P(), check_vma=False)
+    def f(v):
+        return jnp.sin(v.sum())
+
+    x = jnp.arange(16.0).reshape(4, 4) / 7
+    expected = calque.vmap(calque.grad(f))(x)
+    for transform in (lambda g: g, calque.jit):
+        got = transform(calque.vmap(calque.grad(f), spmd_axis_name="x"))(x)
+        np.testing.assert_allclose(got, expected, rtol=1e-6)
+
+
+@four_devices
+def test_meshes_of_arguments_and_of_the_map():
+    one = calque.sharding.Mesh(np.array(calque.devices()[:2]), ("x",))
+    other = calque.sharding.Mesh(np.array(calque.devices()[:2]), ("y",))
+    x = calque.device_put(np.arange(4.0), calque.NamedSharding(one, P("x")))
+    f = calque.shard_map(lambda v: v, mesh=other.abstract_mesh, in_specs=P("y"), out_specs=P("y"))
+    with pytest.raises(ValueError, match=r"Mesh shape of the input .* does not match"):
+        f(x)
+
+
+@four_devices
+def test_results_along_axes_that_the_compiler_decides_about():
+    kinds = (calque.sharding.AxisType.Explicit, calque.sharding.AxisType.Auto)
+    m = calque.make_mesh((2, 2), ("x", "y"), kinds)
+    with calque.set_mesh(m):
+        f = calque.smap(lambda v: v * 2, in_axes=0, out_axes=0, axis_name="y")
+        x = calque.device_put(np.arange(4.0), P("y"))
+        assert f(x).sharding == calque.jit(f)(x).sharding == calque.NamedSharding(m, P("y"))
+
+
+@four_devices
+def test_a_map_shows_what_its_members_hold():
+    m = calque.sharding.Mesh(np.array(calque.devices()[:4]).reshape(2, 2), ("x", "y"))
+    seen = []
+
+    def f(v):
+        seen.append(str(v))
+        return v
+
+    calque.shard_map(f, mesh=m, in_specs=P("x", "y"), out_specs=P("x", "y"))(
+        jnp.arange(4.0).reshape(2, 2)
+    )
+    lines = seen[0].split("\n")
+    assert len(lines) == 8 and all("at mesh coordinates ('" in t for t in lines[::2])
+    assert sorted(lines[1::2]) == ["[[0.]]", "[[1.]]", "[[2.]]", "[[3.]]"]
+
+
+def test_axes_that_lanes_and_a_map_name():
+    m = calque.sharding.Mesh(np.array(calque.devices()[:1]), ("x",))
+    f = calque.shard_map(lambda v: v * 2, mesh=m, in_specs=P("x"), out_specs=P("x"))
+    lanes = calque.vmap(f, spmd_axis_name="x")
+    with pytest.raises(ValueError, match="vmap spmd_axis_name cannot appear"):
+        lanes(jnp.ones((2, 3)))
+    calque.config.update("jax_disable_vmap_shmap_error", True)
+    try:
+        assert lanes(jnp.ones((2, 3))).shape == (2, 3)
+    finally:
+        calque.config.update("jax_disable_vmap_shmap_error", False)

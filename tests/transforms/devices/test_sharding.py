@@ -158,3 +158,10 @@ def test_arrays_from_parts():
     assert calque.make_array_from_process_local_data(row, np.ones(8)).sharding == row
     with pytest.raises(ValueError, match="on a single process"):
         calque.make_array_from_process_local_data(row, np.ones(8), (16,))
+
+
+def test_unknown_parts_of_a_sharding_are_refused():
+    s = calque.NamedSharding(calque.make_mesh((1,), ("x",)), calque.P("x"))
+    assert s.update(spec=(None, "x")).spec == calque.P(None, "x") and s.update() == s
+    with pytest.raises(TypeError, match="unexpected keyword argument 'specs'"):
+        s.update(specs=calque.P())

@@ -269,3 +269,35 @@ def test_cotangents_are_where_their_values_are():
         for f in (lambda v: jnp.square(part(v).sum()), lambda v: part(jnp.sin(v)).sum()):
             assert calque.grad(f)(x).sharding == x.sharding
             assert calque.jit(calque.grad(f))(x).sharding == x.sharding
+
+
+@four_devices
+def test_dimensions_that_are_not_even_stay_whole_in_programs():
+    m, s = square(), NamedSharding(square(), P(("x", "y")))
+    f = calque.jit(lambda v: lax.with_sharding_constraint(v, s) * 2)
+    assert f(jnp.ones(4)).sharding == s
+    out = f(jnp.ones(6))
+    assert out.sharding.is_fully_replicated and out.sharding.mesh == m
+    with pytest.raises(ValueError, match="should evenly divide"):
+        lax.with_sharding_constraint(jnp.ones(6), s)
+
+
+@four_devices
+def test_cotangents_that_nothing_reaches_are_where_their_values_are():
+    m = square(AxisType.Explicit)
+    with calque.set_mesh(m):
+        x = calque.reshard(np.arange(8.0, dtype="f4"), P(reduced={"x"}))
+        y = calque.reshard(np.arange(8.0, dtype="f4"), P("x"))
+        for f in (lambda a, b: b, calque.jit(lambda a, b: b)):
+            _, back = calque.vjp(f, x, y)
+            to_x, to_y = back(y)
+            assert calque.typeof(to_x).sharding.spec == P(None, unreduced={"x"})
+            assert calque.typeof(to_y).sharding.spec == P("x")
+
+
+@four_devices
+def test_derivatives_of_maps_are_where_their_arguments_are():
+    m = square()
+    x = calque.device_put(np.ones((4, 4), "f4"), NamedSharding(m, P("x", "y")))
+    f = calque.jit(calque.shard_map(jnp.sin, mesh=m, in_specs=P("x", "y"), out_specs=P("x", "y")))
+    assert calque.grad(lambda v: f(v).sum())(x).sharding == x.sharding

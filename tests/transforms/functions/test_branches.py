@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import calque.numpy as jnp
+from calque import tree_util
 from calque.transforms.functions.branches import cond, switch
 from calque.transforms.jit.decorator import jit
 from tests.transforms.programs import check, close, primitives_of, reference_backend, verified  # noqa: F401
@@ -64,9 +65,35 @@ def test_weak_types_give_way():
         (lambda: cond(True, 1, 2), TypeError, "should be callable"),
         (lambda: switch(0, []), ValueError, "Empty branch sequence"),
         (lambda: switch(0.5, [lambda: 1, lambda: 2]), TypeError, "Index type must be an integer"),
-        (lambda: switch(0, [lambda: 1, lambda: 2.0]), TypeError, "branch 1 has type float32"),
+        (lambda: switch(0, [lambda: 1, lambda: 2.0]), TypeError, "branch1 has type float32"),
     ],
 )
 def test_bad_arguments(call, error, text):
     with pytest.raises(error, match="(?s)" + text):
         call()
+
+
+def test_branches_are_compared_with_the_first():
+    def array(_):
+        return {"a": jnp.ones(1)}
+
+    with pytest.raises(TypeError, match=r"branch 0 output at path \['a'\] is a pytree leaf but"):
+        switch(1, [array, lambda _: {"a": (1.0, 2.0)}], 1.0)
+    with pytest.raises(TypeError, match=r"branch 0 at path \['a'\] has type float32\[1\] but"):
+        switch(1, [array, lambda _: {"a": 1.0}], 1.0)
+
+
+def test_operands_may_be_callable():
+    """As long as the first argument after the predicate is, it is a branch."""
+
+    class Callable:
+        def __init__(self, x):
+            self.x = x
+
+        def __call__(self):
+            raise AssertionError("an operand is not called")
+
+    tree_util.register_pytree_node(Callable, lambda c: ((c.x,), None), lambda _, x: Callable(*x))
+    f = lambda a, b: a + b.x  # noqa: E731
+    assert cond(True, f, f, 3, Callable(4)) == 7
+    assert cond(False, lambda a, b: b.x, lambda a, b: a.x + b.x, Callable(3), Callable(4)) == 7

@@ -29,7 +29,7 @@ def test_platforms():
         float(calque.jit(lambda x: lax.platform_dependent(x, cuda=double, default=triple))(2.0))
         == 6.0
     )
-    with pytest.raises(NotImplementedError, match="a function for cuda but the platform is cpu"):
+    with pytest.raises(NotImplementedError, match="platform cpu, there is one for cuda"):
         lax.platform_dependent(2.0, cuda=double)
     with pytest.raises(TypeError, match="cuda must be a function"):
         lax.platform_dependent(2.0, cuda=1, default=double)
@@ -41,3 +41,17 @@ def test_attributes_may_be_arrays():
     scaled = lax.composite(lambda x, *, scale: x / scale, "my.scaled")
     for f in (lambda x: scaled(x, scale=scale), calque.jit(lambda x: scaled(x, scale=scale))):
         assert f(jnp.ones(2)).tolist() == [2, 4]
+
+
+def test_platforms_without_a_function():
+    with pytest.raises(NotImplementedError, match=r"rule .* not found for platform cpu"):
+        lax.platform_dependent(3.0, tpu=lambda x: x)
+
+
+def test_attributes_of_operations_in_text():
+    def f(x):
+        named = {"dtype": np.dtype(np.int8), "nothing": None, "n": 2}
+        return lax.composite(lambda x, **_: jnp.sin(x), "my.sin")(x, **named)
+
+    text = calque.jit(f).lower(jnp.ones(3)).as_text()
+    assert "composite_attributes = {dtype = i8, n = 2 : i64}" in text

@@ -39,7 +39,8 @@ def test_single_operations(nans):
 def test_infinities():
     with config.override("debug_infs", True):
         refused(lambda: jnp.log(0.0), name="log", kind="inf")
-        refused(calque.jit(lambda x: 1 / x + 1), 0.0, name="div", kind="inf")
+        zero = jnp.float32(0)
+        refused(calque.jit(lambda x: 1 / x + 1), zero, name="div", kind="inf")
         assert np.isnan(float(jnp.log(-1.0)))
 
 
@@ -121,3 +122,18 @@ def test_what_no_operation_made_is_said():
             f(jnp.float32(np.nan))
         with pytest.raises(FloatingPointError, match=r"de-optimized function did not .* literal"):
             calque.jit(lambda x: (jnp.nan, x))(1.0)
+
+
+def divides(x):
+    y = x + 1
+    return 0.0 / (y - 1)
+
+
+def test_the_traceback_leads_through_the_function(nans):
+    f = calque.jit(divides)
+    with pytest.raises(FloatingPointError) as caught:
+        f(jnp.float32(0))
+    lines = [(e.name, e.lineno) for e in caught.traceback]
+    assert ("divides", divides.__code__.co_firstlineno + 1) in lines  # counted from 0
+    with pytest.raises(ZeroDivisionError):  # as written, of a Python number
+        f(0.0)

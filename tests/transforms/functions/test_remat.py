@@ -82,3 +82,8 @@ def test_functions_are_staged_once():
     assert f(0.5) == value * 1.5 and len(traces) == 2
     close(jnp.stack([f(x) for x in jnp.arange(2.0)]), 3 * np.sin(np.arange(2)))
     assert len(traces) == 3  # of another type
+
+
+def test_arguments_may_say_one_by_one_what_is_kept_apart():
+    f = checkpoint(lambda w, x: jnp.sin(w @ x).sum(), prevent_cse=(False, {"x": True}))
+    close(grad(f)(jnp.eye(2), jnp.ones(2)), np.cos(np.ones((2, 2))))

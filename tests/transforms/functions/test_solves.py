@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 import calque.numpy as jnp
+from calque import lax
 from calque.transforms.functions.autodiff import grad, jvp
 from calque.transforms.functions.loops import while_loop
 from calque.transforms.functions.solves import custom_linear_solve, custom_root
@@ -109,3 +110,11 @@ def test_a_solver_that_captures_what_is_differentiated():
         np.testing.assert_allclose(run(xs), 0.5 / np.sqrt(xs), rtol=1e-6)
     np.testing.assert_allclose(calque.vmap(f)(xs), np.sqrt(xs), rtol=1e-6)
     np.testing.assert_allclose(calque.grad(calque.grad(f))(0.7), -0.25 * 0.7**-1.5, rtol=1e-5)
+
+
+def test_solvers_of_tangents_are_looked_at_at_once():
+    def wrong(g, y):
+        raise LookupError("never written")
+
+    with pytest.raises(LookupError, match="never written"):
+        lax.custom_root(lambda x: x - 1.0, 0.0, lambda f, x: 1.0, wrong)

@@ -132,3 +132,8 @@ def test_functions_are_objects_of_any_kind():
             return self.scale * x
 
     assert calque.vmap(Scaled())(jnp.ones(2)).tolist() == [2.0, 2.0]
+
+
+def test_results_that_are_no_values_are_told():
+    with pytest.raises(TypeError, match=r"Output from batched function.* is not a valid JAX type"):
+        vmap(lambda x: "text")(jnp.arange(3))

@@ -1,6 +1,8 @@
 """What `jit` and the other transformations take and refuse; compiler options; reprs."""
 
+import copy
 import functools
+import pickle
 
 import numpy as np
 import pytest
@@ -86,3 +88,27 @@ def test_masked_arrays_are_refused():
     masked = np.ma.array([1, 2], mask=[True, False])
     with pytest.raises(ValueError, match="numpy masked arrays are not supported"):
         jax.jit(lambda x: x)(masked)
+
+
+def by_name(x):
+    return x + 1
+
+
+jitted_by_name = jax.jit(by_name)
+named = jax.jit(functools.wraps(by_name)(lambda x: x + 2))
+named.__qualname__ = "named"
+
+
+def test_pickles_hold_a_name_or_the_function():
+    assert pickle.loads(pickle.dumps(named)) is named
+    other = pickle.loads(pickle.dumps(jitted_by_name))  # its name leads to the plain function
+    assert other is not jitted_by_name and other(1.0) == 2.0 and other.__name__ == "by_name"
+    static = jax.jit(by_name, static_argnums=0, inline=True)
+    again = pickle.loads(pickle.dumps(static))
+    assert again(3) == 4 and again.trace(3).jaxpr.in_avals == []
+    assert copy.copy(static) is static and copy.deepcopy(static) is static
+
+
+def test_traced_values_are_not_pickled():
+    with pytest.raises(jax.errors.ConcretizationTypeError, match="__reduce__"):
+        jax.jit(pickle.dumps)(0)

@@ -31,6 +31,7 @@ from calque.machine.driver.interpreter import Op
 from calque.machine.driver.program import Places, Program
 from calque.machine.driver.verify import Frame, ProgramError
 from calque.machine.driver.words import (
+    External,
     Immediate,
     Integer,
     Label,
@@ -42,7 +43,7 @@ from calque.machine.driver.words import (
 )
 from calque.machine.integers import IntegerType
 
-__all__ = ["ProgramBuilder", "ProgramError", "Reg", "Slot", "Varying"]
+__all__ = ["External", "ProgramBuilder", "ProgramError", "Reg", "Slot", "Varying"]
 
 _KINDS: Final = {
     "i1": IntegerType.U8,
@@ -165,11 +166,11 @@ class ProgramBuilder:
         name: str = "kernel",
         asks: bool = False,
         owner: object = None,
-        found_by_name: bool = False,
+        symbol: str | None = None,
     ) -> None:
         """Call ``kernel(args, begin, end)``; in parallel when the range holds at least two grains.
-        The program keeps the ``owner`` of its code. What is ``found_by_name`` another process
-        finds by that.
+        The program keeps the ``owner`` of its code. Another process finds that by its ``symbol``,
+        or by the name of an ``External``.
         A kernel that ``asks`` calls ``calque_poll`` now and then, which may let other Python code
         run, and returns early when told to.
         """
@@ -177,7 +178,8 @@ class ProgramBuilder:
         self._keepalive.append(owner)
         if kernel <= 0:
             raise ProgramError(f"{name} has no address")
-        self._called.append((len(self._instructions), name if found_by_name else None))
+        symbol = kernel.name if isinstance(kernel, External) else symbol
+        self._called.append((len(self._instructions), symbol))
         words = [self._any(arg) for arg in args]
         self._max_args = max(self._max_args, len(words))
         called = tuple(args)
@@ -417,7 +419,7 @@ class ProgramBuilder:
             return number
         if not isinstance(number, int | np.integer):
             raise ProgramError(f"{number} is neither a register nor an integer")
-        return self._immediate(number if type(number) is Varying else int(number))
+        return self._immediate(number if isinstance(number, Varying | External) else int(number))
 
     def _any(self, operand: Operand) -> Slot | Reg | Immediate:
         return self._slot(operand) if isinstance(operand, Slot) else self._int(operand)
@@ -425,7 +427,11 @@ class ProgramBuilder:
     def _immediate(self, value: int) -> Immediate:
         if not -(1 << 63) <= value < 1 << 64:
             raise ProgramError(f"{value} does not fit in 64 bits")
-        key: Any = ("varying", value.key) if type(value) is Varying else value
+        key: Any = value
+        if type(value) is Varying:
+            key = ("varying", value.key)
+        elif type(value) is External:
+            key = ("external", value.name)
         index = self._immediates.get(key)
         if index is None:
             index = self._immediates[key] = len(self._values)
@@ -467,7 +473,9 @@ class ProgramBuilder:
             | interp.DONATES * bool(self._donated),
             lambda: self._text(release_gil),
             self._donated,
-            None if self._holds_addresses() else Places(calls, tuple(self._arrays.values())),
+            None
+            if self._holds_addresses()
+            else Places(calls, tuple(self._arrays.values()), tuple(self._special("external"))),
         )
 
     def _holds_addresses(self) -> bool:
@@ -479,7 +487,15 @@ class ProgramBuilder:
 
     def varying(self) -> list[tuple[int, Any]]:
         """(number of an immediate, key) of all that vary."""
-        return [(i, key[1]) for key, i in self._immediates.items() if type(key) is tuple]
+        return self._special("varying")
+
+    def _special(self, kind: str) -> list[tuple[int, Any]]:
+        """(number of an immediate, what it is known by) of those of a kind."""
+        return [
+            (i, key[1])
+            for key, i in self._immediates.items()
+            if type(key) is tuple and key[0] == kind
+        ]
 
     def _runs_python(self) -> bool:
         return self._asks or any(

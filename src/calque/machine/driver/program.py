@@ -19,10 +19,12 @@ made: Final = process.listeners("programs of the driver")
 
 class Places(NamedTuple):
     """Where addresses stand in a program that another process can use: of code by its name, at
-    these words; of arrays, in the order of its constants."""
+    these words; of arrays, in the order of its constants; of functions by their names, at these
+    immediates."""
 
     calls: tuple[tuple[int, str], ...]
     arrays: tuple[np.ndarray | None, ...]
+    externals: tuple[tuple[int, str], ...] = ()
 
 
 class Program:

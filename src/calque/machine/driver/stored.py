@@ -4,7 +4,7 @@ arrays that it is given anew."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -13,22 +13,30 @@ from calque.machine.driver.verify import Frame
 
 Named = tuple[int, object]  # the address of code, and the object that keeps it in memory
 
+_OWN_BYTES: Final = 1 << 20  # of arrays that a program was planned with, tables of transforms
+
 
 def as_data(program: Program, arrays: Sequence[np.ndarray]) -> tuple[Any, ...] | None:
     """A program in numbers, bytes and texts; None where it means something in this process only,
-    or reads other arrays than these."""
+    or reads many bytes beside these arrays, which are given to it anew."""
     places = program.places
     if places is None:
         return None
     which = {id(a): k for k, a in enumerate(arrays)}
-    constants = [which.get(id(a)) for a in places.arrays]
-    if None in constants:
+    own = [a for a in places.arrays if a is not None and id(a) not in which]
+    if sum([a.nbytes for a in own]) > _OWN_BYTES or any(a.dtype.kind not in "biuf" for a in own):
         return None
+    constants = [
+        which[id(a)] if id(a) in which else (a.dtype.str, a.shape, a.tobytes())
+        for a in places.arrays
+        if a is not None
+    ]
     frame, code = program.frame, program.code.copy()
     template = np.array(program.words()[1], np.int64)
     code[[at for at, _ in places.calls]] = 0  # addresses mean nothing elsewhere
     first = _first_constant(frame)
     template[first : first + len(constants)] = 0
+    template[_immediates(frame, places.externals)] = 0
     return (
         code.tobytes(),
         (tuple(frame.starts.items()), frame.words, frame.args),
@@ -39,7 +47,13 @@ def as_data(program: Program, arrays: Sequence[np.ndarray]) -> tuple[Any, ...] |
         tuple(map(tuple, program.donated)),
         places.calls,
         tuple(constants),
+        places.externals,
     )
+
+
+def _immediates(frame: Frame, externals: Sequence[tuple[int, str]]) -> list[int]:
+    """Where these immediates stand in the template."""
+    return [frame.starts["imm"] - frame.starts["own"] + i for i, _ in externals]
 
 
 def _first_constant(frame: Frame) -> int:
@@ -56,20 +70,21 @@ def from_data(
 ) -> Program | None:
     """The program that was `as_data`, verified; None where code is missing that it calls."""
     code_bytes, (starts, words, args), template_bytes, offsets, arena, flags, donated = data[:7]
-    calls, constants = data[7:]
+    calls, constants, externals = data[7:]
     code = np.frombuffer(code_bytes, np.int64).copy()
     template = np.frombuffer(template_bytes, np.int64).copy()
     frame = Frame(dict(starts), words, args)
     owners: dict[str, Named] = {}
-    for at, name in calls:
-        named = owners.get(name)
+    for name in {name for _, name in (*calls, *externals)}:
+        named = code_of(name)
         if named is None:
-            named = code_of(name)
-            if named is None:
-                return None
-            owners[name] = named
-        code[at] = named[0]
-    given = [arrays[k] for k in constants]
+            return None
+        owners[name] = named
+    for at, name in calls:
+        code[at] = owners[name][0]
+    for at, (_, name) in zip(_immediates(frame, externals), externals, strict=True):
+        template[at] = owners[name][0]
+    given = [arrays[k] if isinstance(k, int) else _array(*k) for k in constants]
     first = _first_constant(frame)
     template[first : first + len(given)] = [a.ctypes.data for a in given]
     return Program(
@@ -83,5 +98,9 @@ def from_data(
         flags,
         text,
         donated,
-        Places(tuple(calls), tuple(given)),
+        Places(tuple(calls), tuple(given), tuple(externals)),
     )
+
+
+def _array(dtype: str, shape: tuple[int, ...], data: bytes) -> np.ndarray:
+    return np.frombuffer(data, dtype).reshape(shape).copy()

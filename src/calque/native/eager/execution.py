@@ -43,6 +43,7 @@ from calque.native.plan.steps import Call, Routine
 from calque.native.scalars import elements
 from calque.native.scalars.expr import Buffer, Expr
 from calque.native.symbolic import python_text
+from calque.transforms.devices.sharding_constraint import has_constraints
 from calque.transforms.devices.sharding_propagation import place_one
 
 HINTS: Final = (1009, 1013, 1019)  # the sizes of a kernel for all sizes, while it is made
@@ -331,7 +332,9 @@ def prepare(
     ):
         return lambda arrays: repeated(arrays[0], out)
     if (holds_programs(params) or p.program is not None) and not p.effect:
-        return of_program(p, avals, params)
+        run = of_program(p, avals, params)
+        says = p.name == "shard_map" or (p.name == "jit" and has_constraints(params["jaxpr"]))
+        return (lambda arrays: place_one(p, arrays, params, run(arrays))) if says else run
     form = normal_form(p, avals, params, frozen)
     if form is not None:
         made = template_of(p, form)

@@ -18,6 +18,7 @@ from calque.core.avals import ShapedArray
 from calque.core.dims import Dim, hint_of
 from calque.core.lazy import LazyModule
 from calque.machine.caches import memo
+from calque.native import routines
 from calque.native.library.sorting import extent
 from calque.native.lower.graph import Node
 from calque.native.lower.rules import View
@@ -31,10 +32,7 @@ _LONGEST: Final = 1 << 24  # the table of a longer axis takes too much memory
 _KEPT: Final = 64  # tables
 _SMALL: Final = 1 << 14
 
-kernel, passes = (
-    LazyModule("calque.machine.routines.fft.transforms"),
-    LazyModule("calque.machine.routines.fft.passes"),
-)
+passes = LazyModule("calque.machine.routines.fft.passes")
 
 
 # ---------------------------------------------------------------- tables
@@ -201,7 +199,12 @@ def emit_fft(p: Planner, n: Node, block: CodeBlock) -> list[Step]:
     given = [operand, home.buf, outer, Made(table_for(n.params, x), lengths)]
     return [
         Routine(
-            n.op, kernel.calque_fft.address, given, [operand], [home.buf], hint_of(x.size) * _NS
+            n.op,
+            routines.routine("fft", "calque_fft"),
+            given,
+            [operand],
+            [home.buf],
+            hint_of(x.size) * _NS,
         )
     ]
 
@@ -222,4 +225,4 @@ def routine(
         return None
     outer = math.prod(x.shape[: x.ndim - len(lengths)])
     words = [ins[0], outs[0], outer, table_for(params, x)(*lengths)]
-    return Routine(name, kernel.calque_fft.address, words, ins, outs)
+    return Routine(name, routines.routine("fft", "calque_fft"), words, ins, outs)

@@ -8,7 +8,6 @@ is imported when a matrix may be too large for our own loops.
 
 from __future__ import annotations
 
-import ctypes
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -18,8 +17,7 @@ import numpy as np
 from calque.core.avals import ShapedArray
 from calque.core.dims import hint_of
 from calque.core.dtypes import is_complex
-from calque.core.lazy import LazyModule
-from calque.machine.once import once
+from calque.native import routines as outside
 from calque.native.library.names import FACTORS
 from calque.native.library.sorting import extent
 from calque.native.lower.graph import Node
@@ -42,33 +40,14 @@ _PARAMETERS: Final = ("left_side", "lower", "transpose_a", "conjugate_a", "unit_
 _PER_NS: Final = 4  # products, by a guess
 _LONG_NS: Final = 20_000
 
-routines, spectral = (
-    LazyModule("calque.machine.routines.linalg.factors"),
-    LazyModule("calque.machine.routines.linalg.spectral"),
-)
-blas, lapack = LazyModule("scipy.linalg.cython_blas"), LazyModule("scipy.linalg.cython_lapack")
-
 
 # ---------------------------------------------------------------- functions of LAPACK
 
 
-@once
 def library_function(name: str, dtype: np.dtype[Any]) -> int:
-    """The address of a function of SciPy's LAPACK or BLAS whose integers have 32 bits; 0 when it
-    has none."""
+    """A function of SciPy's LAPACK or BLAS for a dtype; 0 when there is none."""
     name = _COMPLEX.get(name, name) if is_complex(dtype) else name
-    letter = "sdcz"[_KINDS[dtype]]
-    try:
-        capsule = (blas if name == "trsm" else lapack).__pyx_capi__[letter + name]
-    except (ImportError, AttributeError, KeyError):
-        return 0
-    api = ctypes.pythonapi
-    name_of = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", api))
-    pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
-        ("PyCapsule_GetPointer", api)
-    )
-    signature = name_of(capsule)
-    return int(pointer_of(capsule, signature)) if signature.endswith(b" int *)") else 0
+    return outside.library_function("sdcz"[_KINDS[dtype]] + name)
 
 
 def needs_library(name: str, params: dict[str, Any], avals: Sequence[ShapedArray]) -> bool:
@@ -76,12 +55,12 @@ def needs_library(name: str, params: dict[str, Any], avals: Sequence[ShapedArray
     if name not in _SMALL or is_complex(avals[0].dtype):
         return True
     sizes = list(avals[0].shape[-2:])
-    if any(type(d) is not int or d > routines.SMALL for d in sizes):
+    if any(type(d) is not int or d > outside.factors.SMALL for d in sizes):
         return True
     if name != "triangular_solve":
         return False
     count = avals[1].shape[-1 if params["left_side"] else -2]
-    return type(count) is not int or count > routines.FEW
+    return type(count) is not int or count > outside.factors.FEW
 
 
 def functions_of(
@@ -157,12 +136,8 @@ def words(
 
 def address_of(name: str) -> int:
     """The routine for a primitive."""
-    found = getattr(
-        routines if name in {*_SMALL, _EXCHANGES} else spectral,
-        f"calque_{name.removesuffix('_solve')}",
-    )
-    address: int = found.address
-    return address
+    room = "factors" if name in {*_SMALL, _EXCHANGES} else "spectral"
+    return outside.routine(room, f"calque_{name.removesuffix('_solve')}")
 
 
 def guess(name: str, avals: Sequence[ShapedArray]) -> int:

@@ -19,6 +19,7 @@ from calque.core.dims import hint_of
 from calque.core.dtypes import is_complex, is_float, storage
 from calque.core.lazy import LazyModule
 from calque.machine.once import once
+from calque.native import routines
 from calque.native.lower.graph import Node
 from calque.native.lower.rules import View
 from calque.native.plan.blocks import CodeBlock, Planner, host_step
@@ -29,10 +30,7 @@ from calque.ops.sorting import ranks, ranks_of_largest
 _LONGEST: Final = 1 << 32  # places are counted with 32 bits
 _NS: Final = 5  # a guess of the time for an element
 
-kernel, keys = (
-    LazyModule("calque.machine.routines.sort.rows"),
-    LazyModule("calque.machine.routines.sort.keys"),
-)
+keys = LazyModule("calque.machine.routines.sort.keys")
 
 
 # ---------------------------------------------------------------- keys
@@ -151,7 +149,7 @@ def emit_sort(p: Planner, n: Node, block: CodeBlock) -> list[Step]:
     given = words(n.op, n.params, avals, operands, results, lambda shape: extent(p, shape))
     ns = hint_of(avals[0].size) * _NS
     ins, outs = [x for x in operands if x is not None], [x for x in results if x is not None]
-    return [Routine(n.op, kernel.calque_sort.address, given, ins, outs, ns)]
+    return [Routine(n.op, routines.routine("sort", "calque_sort"), given, ins, outs, ns)]
 
 
 def n_keys(n: Node) -> int:
@@ -193,4 +191,4 @@ def routine(
     if too_long(name, params, avals[0]):
         return None
     given = words(name, params, avals, ins, outs, math.prod)
-    return Routine(name, kernel.calque_sort.address, given, ins, outs)
+    return Routine(name, routines.routine("sort", "calque_sort"), given, ins, outs)

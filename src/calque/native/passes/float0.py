@@ -59,8 +59,12 @@ def without_float0(closed: ClosedJaxpr) -> ClosedJaxpr:
         np.zeros((*v.aval.shape, 0), bool) if is_float0(v) else c
         for v, c in zip(j.constvars, closed.consts)
     ]
-    names = {k: [renamed(v) for v in getattr(j, k)] for k in ("constvars", "invars", "outvars")}
-    return ClosedJaxpr(j.replace(eqns=[q for e in j.eqns for q in equation(e)], **names), consts)
+    constvars, invars, outvars = (
+        [renamed(v) for v in vs] for vs in (j.constvars, j.invars, j.outvars)
+    )
+    eqns = [q for e in j.eqns for q in equation(e)]
+    program = j.replace(constvars=constvars, invars=invars, eqns=eqns, outvars=outvars)
+    return ClosedJaxpr(program, consts)
 
 
 def _filled(v: Var, e: Eqn, value: Literal) -> Eqn:

@@ -11,7 +11,7 @@ import numpy as np
 from calque.core.avals import nbytes
 from calque.core.dims import Dim
 from calque.core.primitives import REGISTRY
-from calque.machine.driver.builder import ProgramBuilder, Reg, Slot
+from calque.machine.driver.builder import External, ProgramBuilder, Reg, Slot
 from calque.machine.driver.interpreter import Op
 from calque.machine.driver.program import Program
 from calque.machine.threads import get_num_threads
@@ -154,7 +154,7 @@ class Assembler:
         args += [self.params[e.attr[0]] for e in k.params]
         if s.schedule.extent is None:
             self.builder.call(
-                k.address, args, name=k.symbol, asks=k.polls, owner=k.code, found_by_name=True
+                k.address, args, name=k.symbol, asks=k.polls, owner=k.code, symbol=k.symbol
             )
             return
         extent = self.integer(s.schedule.extent)
@@ -178,7 +178,7 @@ class Assembler:
             name=k.symbol,
             asks=k.polls,
             owner=k.code,
-            found_by_name=True,
+            symbol=k.symbol,
         )
 
     def routine(self, s: Routine) -> None:
@@ -189,7 +189,7 @@ class Assembler:
 
     def operand(self, word: Any) -> Any:
         """An argument of a routine."""
-        if type(word) is int:
+        if type(word) is int or type(word) is External:
             return word
         if isinstance(word, Buffer):
             return self.slots[word]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from calque.machine.driver.words import External
 from calque.native.loops.tree import LoopPrinter, Store, pretty
 from calque.native.lower.graph import Node
 from calque.native.lower.stages import Stage
@@ -156,7 +157,7 @@ def word(w: Any) -> str:
         return show(w)
     if isinstance(w, (np.ndarray, Made)):
         return "table"
-    return str(w)
+    return w.name.split()[1] if isinstance(w, External) else str(w)
 
 
 def names(buffers: Sequence[Buffer]) -> str:

@@ -272,7 +272,7 @@ def svd(
         full_matrices: whether U is m by m and Vh n by n, rather than as large as the smaller size.
         compute_uv: whether U and Vh are returned.
         hermitian: whether the matrices are Hermitian, which is quicker.
-        subset_by_index: a pair (start, end): only these singular values and vectors; None is all.
+        subset_by_index: must be None: the results can be sliced.
     Returns:
         A named tuple `U`, `S`, `Vh`, S descending; only S without `compute_uv`.
 

@@ -409,7 +409,7 @@ def lstsq(
         safe = where(there, s, np.ones((), real))
         weights = convert(where(there, 1 / safe, np.zeros((), real)), a.dtype)[:, None]
         x = matmul(adjoint(vh), weights * matmul(adjoint(u), b))
-    if numpy_resid and (0 in (m, n) or m <= n or int(rank) < n):
+    if numpy_resid and (m <= n or int(rank) < n):
         residuals = asarray(np.zeros((0,), real))
     else:
         left = b - matmul(a, x)

@@ -8,7 +8,7 @@ from calque.core.arrays import Array
 from calque.core.types import ArrayLike
 from calque.numpy import elementwise as _elementwise
 from calque.numpy import ufuncs as _ufuncs
-from calque.numpy.public.writing import written
+from calque.numpy.descriptions.writing import written
 
 __all__ = [
     "abs",

@@ -7,7 +7,7 @@ from __future__ import annotations
 from calque.core.arrays import Array
 from calque.core.types import ArrayLike
 from calque.numpy import ufuncs as _ufuncs
-from calque.numpy.public.writing import written
+from calque.numpy.descriptions.writing import written
 
 __all__ = ["conj", "conjugate", "imag", "real"]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from calque.core.arrays import Array
 from calque.core.types import ArrayLike, DTypeLike
 from calque.numpy import reductions as _reductions
-from calque.numpy.public.writing import written
+from calque.numpy.descriptions.writing import written
 from calque.numpy.signatures import FoldAxes
 
 __all__ = [
@@ -73,7 +73,7 @@ def prod(
 
     Args:
         a: an array or a number.
-        axis: the axis to fold, or a tuple of axes; None folds all. Names stand for mapped axes.
+        axis: the axis to fold, or a tuple of axes; None folds all.
         dtype: of the elements and of the result; None decides as said below.
         out: must be None: arrays are immutable.
         keepdims: whether folded axes stay, with size 1.

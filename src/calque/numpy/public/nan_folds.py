@@ -7,7 +7,7 @@ from __future__ import annotations
 from calque.core.arrays import Array
 from calque.core.types import ArrayLike, DTypeLike
 from calque.numpy import nans as _nans
-from calque.numpy.public.writing import written
+from calque.numpy.descriptions.writing import written
 from calque.numpy.signatures import FoldAxes
 
 __all__ = [
@@ -63,7 +63,7 @@ def nanprod(
 
     Args:
         a: an array or a number.
-        axis: the axis to fold, or a tuple of axes; None folds all. Names stand for mapped axes.
+        axis: the axis to fold, or a tuple of axes; None folds all.
         dtype: of the elements and of the result; None decides as said below.
         out: must be None: arrays are immutable.
         keepdims: whether folded axes stay, with size 1.
@@ -89,7 +89,7 @@ def nanmax(
 
     Args:
         a: an array or a number.
-        axis: the axis to fold, or a tuple of axes; None folds all. Names stand for mapped axes.
+        axis: the axis to fold, or a tuple of axes; None folds all.
         out: must be None: arrays are immutable.
         keepdims: whether folded axes stay, with size 1.
         initial: a number that is folded as well; None for none.
@@ -115,7 +115,7 @@ def nanmin(
 
     Args:
         a: an array or a number.
-        axis: the axis to fold, or a tuple of axes; None folds all. Names stand for mapped axes.
+        axis: the axis to fold, or a tuple of axes; None folds all.
         out: must be None: arrays are immutable.
         keepdims: whether folded axes stay, with size 1.
         initial: a number that is folded as well; None for none.

@@ -8,7 +8,7 @@ from calque.core.arrays import Array
 from calque.core.types import ArrayLike
 from calque.numpy import elementwise as _elementwise
 from calque.numpy import ufuncs as _ufuncs
-from calque.numpy.public.writing import written
+from calque.numpy.descriptions.writing import written
 
 __all__ = [
     "acos",
@@ -172,7 +172,7 @@ def sqrt(x: ArrayLike, /) -> Array:
 
 @written(_ufuncs.cbrt)
 def cbrt(x: ArrayLike, /) -> Array:
-    """The cube root, which negative numbers have too.
+    """The cube root, which negative numbers have too. Complex numbers are refused.
 
     Args:
         x: an array or a number; integers and bools count as floats.

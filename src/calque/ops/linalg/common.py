@@ -4,7 +4,7 @@ them."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -14,7 +14,11 @@ from calque.core.primitives import REGISTRY, Zero, do
 from calque.core.trace import trace_to_jaxpr, typeof
 from calque.ops import common
 from calque.ops.common import batch_size, front, instantiate, zero_like
-from calque.ops.dimension_numbers import GatherDimensionNumbers, GatherScatterMode
+from calque.ops.dimension_numbers import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    canonical_precision,
+)
 from calque.ops.layout import Shape, permuted
 from calque.ops.scalar_programs import jvp_scalars
 
@@ -90,16 +94,16 @@ def for_each(
 # ---------------------------------------------------------------- operations for rules
 
 
+_HIGHEST: Final = canonical_precision("highest")
+
+
 def matmul(a: Any, b: Any) -> Any:
-    """The product of batches of matrices."""
+    """The product of batches of matrices, as exact as there is on any processor: derivatives of
+    factors lose digits otherwise."""
     n = typeof(a).ndim
     batch = tuple(range(n - 2))
     numbers = (((n - 1,), (n - 2,)), (batch, batch))
-    return do.dot_general(
-        a,
-        b,
-        dimension_numbers=numbers,
-    )
+    return do.dot_general(a, b, dimension_numbers=numbers, precision=_HIGHEST)
 
 
 def transposed(x: Any) -> Any:

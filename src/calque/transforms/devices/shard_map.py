@@ -18,6 +18,8 @@ from typing import Any
 from calque.core import pytrees, trace_state
 from calque.core.arrays import ArrayImpl
 from calque.core.avals import ShapedArray
+from calque.core.config import config
+from calque.core.errors import JAXIndexError, JAXTypeError
 from calque.core.primitives import do
 from calque.core.trace import JaxprTrace, placed_typeof, trace_to_jaxpr, typeof
 from calque.core.trace_state import Tracer
@@ -61,8 +63,10 @@ from calque.transforms.devices.typed_values import (
 )
 from calque.transforms.devices.types import ManualAxisType, MeshPlace, lenient, mat_of
 from calque.transforms.engines import axes
+from calque.transforms.engines.jvp import JVPTracer
 from calque.transforms.engines.signatures import check_callable
 from calque.transforms.engines.trees import FlatFunction, argument_name, arrays, name_of, wrapping
+from calque.transforms.primitives.refs import RefTouched
 
 
 class _Infer:
@@ -153,7 +157,8 @@ class _Mapping:
         """The mesh axes that are mapped, in the order of the mesh."""
         known = tuple(n for n in mesh.axis_names if not axes.splits(n, explicit=True))
         split = [n for n in known if axes.splits(n)]
-        check_not_split(self.in_specs, self.out_specs, split)
+        if not config.read("disable_vmap_shmap_error"):
+            check_not_split(self.in_specs, self.out_specs, split)
         if not self.axis_names <= set(known):
             raise ValueError(
                 f"jax.shard_map requires axis_names={set(self.axis_names)} to be a subset of"
@@ -184,6 +189,11 @@ class _Mapping:
         call = _Call(self, mesh, self.manual(mesh), args)
         if isinstance(trace_state.dynamic_trace(), JaxprTrace):
             return call.recorded()
+        if any([isinstance(x, JVPTracer) for x in call.values]):
+            try:  # one equation of the derivative
+                return call.recorded()
+            except (JAXTypeError, JAXIndexError, RefTouched):
+                pass  # the function asks for values, which it has here
         return call.typed() if call.needs_types else call.run(call.values)
 
 
@@ -238,6 +248,12 @@ class _Call:
             return self.mesh
         own = [sharding_of(x) for x in self.values if isinstance(x, ArrayImpl)]
         meshes = [s.mesh for s in own if isinstance(s, NamedSharding)] + [consult_mesh()]
+        other = [m for m in meshes[:-1] if _sizes(m) != _sizes(self.mesh)]
+        if other and is_evaluating_all(self.values):
+            raise ValueError(
+                f"Mesh shape of the input {other[0].shape_tuple} does not match the mesh shape"
+                f" passed to shard_map {self.mesh.shape_tuple}"
+            )
         same = (m for m in meshes if _sizes(m) == _sizes(self.mesh))
         return next((m for m in same if isinstance(m, Mesh)), None)
 
@@ -248,7 +264,10 @@ class _Call:
             lambda *values: pytrees.leaves(self.run(values)), self.avals, name_of(self.f)
         )
         outs = do.jit(*self.values, jaxpr=closed, name=name_of(self.f))
-        where = [type_placement(a, self.devices) for a in closed.out_avals]
+        where = [
+            _with_auto(type_placement(a, self.devices), s, a.ndim)
+            for a, s in zip(closed.out_avals, self.out_specs)
+        ]
         outs = [x if s is None else placed(x, s) for x, s in zip(outs, where)]
         return pytrees.unflatten(self.flat.out_tree, outs)
 
@@ -311,6 +330,7 @@ class _Call:
             PartitionSpec() if s is None else s
             for s in flat_specs("out_specs", self.mapping.out_specs, tree, self.f)
         ]
+        self.out_specs = out_specs
         with lenient():
             results = [
                 self.joined(x, v, m, s, i)
@@ -347,6 +367,21 @@ class _Call:
         if isinstance(target, AbstractMesh) and target.are_all_axes_auto:
             return joined
         return constrained(joined, NamedSharding(target, outer))
+
+
+def _with_auto(
+    sharding: NamedSharding | None, spec: PartitionSpec, ndim: int
+) -> NamedSharding | None:
+    """Where a type says that a result is, and along axes of which types do not speak where its spec
+    does."""
+    if sharding is None:
+        return None
+    auto = set(sharding.mesh.auto_axes)
+    entries = [
+        (*names_in(a), *(n for n in names_in(b) if n in auto))
+        for a, b in zip(sharding.spec.padded(ndim), spec.padded(ndim))
+    ]
+    return sharding.update(spec=sharding.spec.update(partitions=entries))
 
 
 def _sizes(mesh: Any) -> Any:

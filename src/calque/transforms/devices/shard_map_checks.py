@@ -9,7 +9,12 @@ from calque.core.avals import ShapedArray
 from calque.core.key_paths import keystr
 from calque.transforms.devices.sharding import check_spec
 from calque.transforms.devices.specs import PartitionSpec, names_in, names_of_spec
-from calque.transforms.devices.types import ManualAxisType, MeshPlace, in_mesh_order
+from calque.transforms.devices.types import (
+    ManualAxisType,
+    MeshPlace,
+    in_mesh_order,
+    place_of,
+)
 from calque.transforms.engines.trees import FlatFunction, argument_name, name_of
 
 
@@ -94,7 +99,7 @@ def check_types(
     mesh: Any, names: Sequence[Hashable], aval: ShapedArray, spec: PartitionSpec
 ) -> None:
     """Along explicit axes an argument is cut as its type says."""
-    place = aval.place
+    place: Any = aval.place
     own = place.spec if isinstance(place, MeshPlace) else PartitionSpec()
     for what in ("unreduced", "reduced"):
         if getattr(spec, what) != getattr(own, what):
@@ -104,7 +109,8 @@ def check_types(
             )
     if place is None or not mesh.are_all_axes_explicit or set(names) != set(mesh.axis_names):
         return
-    if spec.padded(aval.ndim) != own.partitions:
+    asked = place_of(place.mesh, spec.update(partitions=spec.padded(aval.ndim)), place.mat).spec
+    if asked.partitions != own.partitions:
         raise ValueError(
             f"in_specs passed to shard_map: {spec.update(partitions=spec.padded(aval.ndim))} does"
             f" not match the specs of the input: {own} for arg: {aval.str_short()}. `in_specs` is"

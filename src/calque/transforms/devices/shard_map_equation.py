@@ -54,6 +54,12 @@ def manual_names(params: Params) -> tuple[Hashable, ...]:
     return in_mesh_order(params["mesh"], params["newly_manual_axes"])
 
 
+def member_names(params: Params) -> tuple[Hashable, ...]:
+    """The axes that the members of a lane are spread over: not those over which the lanes of a vmap
+    around are."""
+    return tuple(n for n in manual_names(params) if not axes.splits(n))
+
+
 def mapped_axes(params: Params) -> list[Axis]:
     mesh, names = params["mesh"], manual_names(params)
     inside = mesh.abstract_mesh.update_axis_types(dict.fromkeys(names, AxisType.Manual))
@@ -257,7 +263,7 @@ class _Residuals:
             self.sources.append(("new", len(new_atoms)))
             new_avals.append(outs[k])
             new_atoms.append(atoms[k])
-        everything = manual_names(params)
+        everything = member_names(params)
         varying = [
             in_mesh_order(mesh, mat_of(a).varying & set(everything))
             if params["check_vma"]
@@ -328,7 +334,7 @@ def _transpose(
 
 def _unmentioned(spec: PartitionSpec, params: Params) -> tuple[Hashable, ...]:
     used = names_of_spec(spec) | spec.unreduced | spec.reduced
-    return tuple(n for n in manual_names(params) if n not in used)
+    return tuple(n for n in member_names(params) if n not in used)
 
 
 def _share(ct: Any, spec: PartitionSpec, params: Params) -> Any:
@@ -350,7 +356,8 @@ def _batch(
     out_specs: Specs,
     **params: Any,
 ) -> Any:
-    own = [n for n in axis.spmd if n in params["newly_manual_axes"]]
+    named = {n for s in (*in_specs, *out_specs) for n in names_of_spec(s)}
+    own = [n for n in axis.spmd if n in params["newly_manual_axes"] and n not in named]
     size = axis.size // math.prod(params["mesh"].shape[n] for n in own)
     with region(params):
         batched, out_dims = batch_jaxpr(jaxpr, axis._replace(size=size), tuple(dims))

@@ -8,6 +8,7 @@ from typing import Any
 
 from calque.core import backends, pytrees, trace_state
 from calque.core.arrays import ArrayImpl, to_array
+from calque.core.config import config
 from calque.core.devices import Device
 from calque.core.jaxprs import ClosedJaxpr, subjaxprs
 from calque.core.primitives import Zero
@@ -79,15 +80,16 @@ def _batch(
         )
     if isinstance(sharding, NamedSharding) and d is not None:
         entries = sharding.spec.padded(typeof(x).ndim - 1)
-        new = spmd[0] if len(spmd) == 1 else spmd or None
-        if new is None and UNCONSTRAINED in entries:
-            new = UNCONSTRAINED
         twice = names_of_spec(sharding.spec) & set(spmd)
-        if twice:
+        if twice and not config.read("disable_vmap_shmap_error"):
             raise ValueError(
                 f"vmap spmd_axis_name {spmd} cannot appear in with_sharding_constraint spec, but"
                 f" got spec {sharding.spec}"
             )
+        spmd = tuple(n for n in spmd if n not in twice)
+        new = spmd[0] if len(spmd) == 1 else spmd or None
+        if new is None and UNCONSTRAINED in entries:
+            new = UNCONSTRAINED
         sharding = sharding.update(
             spec=sharding.spec.update(partitions=(*entries[:d], new, *entries[d:]))
         )
@@ -172,10 +174,20 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
                 " give each array a sharding"
             )
         refuse_manual(s)
-        check_shape("One of with_sharding_constraint arguments", s, typeof(value).shape)
+        if not (isinstance(value, Tracer) and _is_of_compiler(s, typeof(value).ndim)):
+            check_shape("One of with_sharding_constraint arguments", s, typeof(value).shape)
         _check_operand(leaf, value, s)
         out.append(constrained(value, s))
     return pytrees.unflatten(tree, out)
+
+
+def _is_of_compiler(sharding: Sharding, ndim: int) -> bool:
+    """Whether the compiler decides about dimensions that are not even: they stay whole."""
+    return (
+        isinstance(sharding, NamedSharding)
+        and not sharding.mesh.explicit_axes
+        and len(sharding.spec) <= ndim
+    )
 
 
 def refuse_manual(sharding: Sharding) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from calque.core.arrays import ArrayImpl, is_deleted
 from calque.core.avals import ShapedArray
-from calque.core.jaxprs import ClosedJaxpr, Eqn, Literal
+from calque.core.jaxprs import ClosedJaxpr, Literal
 from calque.core.primitives import Primitive
 from calque.core.trace import typing
 from calque.transforms.devices.mesh import Mesh, current_mesh, devices_of, over_devices
@@ -212,7 +212,7 @@ def follow(
 ) -> list[Sharding | None]:
     """The shardings of the results of one primitive."""
     if p.name == "sharding_constraint":
-        return [_with_devices(params["sharding"], shardings)]
+        return [_fitting(_with_devices(params["sharding"], shardings), outs[0])]
     base = common(shardings, avals, p.name)
     if not outs or not isinstance(base, NamedSharding):
         return [base] * len(outs)
@@ -240,6 +240,18 @@ def follow(
     return found
 
 
+def _fitting(sharding: Sharding | None, aval: ShapedArray) -> Sharding | None:
+    """The sharding, along those axes that divide the dimensions."""
+    if not isinstance(sharding, NamedSharding):
+        return sharding
+    entries = sharding.spec.padded(aval.ndim)
+    counts = sharding.counts(aval.ndim)
+    if all(d % n == 0 for d, n in zip(aval.shape, counts)):
+        return sharding
+    kept = [e if d % n == 0 else None for e, d, n in zip(entries, aval.shape, counts)]
+    return sharding.update(spec=sharding.spec.update(partitions=kept))
+
+
 def _with_devices(target: Sharding, known: Sequence[Sharding | None]) -> Sharding | None:
     """A sharding over the devices of the operand, if it has none of its own."""
     if isinstance(target, NamedSharding) and not isinstance(target.mesh, Mesh):
@@ -256,7 +268,13 @@ def place_one(p: Primitive, arrays: Sequence[Any], params: dict[str, Any], resul
     """The result of a primitive that ran on arrays, some of which were placed."""
     results = result if p.multiple_results else [result]
     avals = [a.aval for a in arrays]
-    found = follow(p, [a._extra for a in arrays], avals, [r.aval for r in results], params)
+    own = [a._extra for a in arrays]
+    if p.name in ("jit", "closed_call", "call"):
+        found = propagate(params["jaxpr"], tuple(own), p.name)
+    elif p.name == "shard_map":
+        found = _of_map(params, own)
+    else:
+        found = follow(p, own, avals, [r.aval for r in results], params)
     mesh = next((s.mesh for s in found if isinstance(s, NamedSharding)), None)
     if mesh is not None and mesh.explicit_axes:
         outs = [r.aval for r in results]
@@ -298,7 +316,7 @@ def _propagate(
         if e.primitive.name in ("jit", "closed_call", "call"):
             found = propagate(e.params["jaxpr"], ins, name)
         elif e.primitive.name == "shard_map":
-            found = _of_map(e, ins)
+            found = _of_map(e.params, ins)
         else:
             found = follow(
                 e.primitive, ins, [a.aval for a in e.invars], [v.aval for v in e.outvars], e.params
@@ -307,10 +325,10 @@ def _propagate(
     return [None if isinstance(a, Literal) else env.get(a) for a in closed.jaxpr.outvars]
 
 
-def _of_map(e: Eqn, ins: Sequence[Sharding | None]) -> list[Sharding | None]:
+def _of_map(params: dict[str, Any], ins: Sequence[Sharding | None]) -> list[Sharding | None]:
     """The results of a `shard_map` are where its `out_specs` say."""
-    mesh = e.params["mesh"]
-    return [_with_devices(NamedSharding(mesh, _known(s, mesh)), ins) for s in e.params["out_specs"]]
+    mesh = params["mesh"]
+    return [_with_devices(NamedSharding(mesh, _known(s, mesh)), ins) for s in params["out_specs"]]
 
 
 def _known(spec: PartitionSpec, mesh: Any) -> PartitionSpec:

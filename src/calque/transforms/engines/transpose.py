@@ -52,7 +52,8 @@ def backward_pass(
 def _cotangent(v: Var, found: dict[Var, Any]) -> Any:
     """What has arrived at a linear argument, where cotangents of its type are."""
     if v not in found:
-        return Zero(tangent_aval(v.aval))
+        aval = tangent_aval(v.aval)
+        return Zero(aval if getattr(aval, "place", None) is None else aval.to_ct_aval())
     return _of_type(found[v], v)
 
 

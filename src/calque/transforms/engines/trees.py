@@ -75,15 +75,16 @@ class FlatFunction:
                 )
             out, self.aux = out
         flat, self.out_tree = pytrees.flatten(out)
-        return check_results(flat, out, self.fun)
+        return check_results(flat, out, self.fun, self.what)
 
 
-def check_results(flat: Sequence[Any], out: Any, fun: Any) -> list[Any]:
-    """The results as arrays or tracers; the message names the component that cannot be one."""
+def check_results(flat: Sequence[Any], out: Any, fun: Any, what: str = "") -> list[Any]:
+    """The results as arrays or tracers; the message names the component that cannot be one, and
+    the function, as `what` knows it."""
     return [
         x
         if issubclass(type(x), VALUES) or type(x) is Dim or has_type_alone(x)
-        else _result(x, out, fun)
+        else _result(x, out, fun, what)
         for x in flat
     ]
 
@@ -98,15 +99,20 @@ def _holds(x: Any) -> bool:
     return getattr(x, "dtype", None) != float0
 
 
-def _result(x: Any, out: Any, fun: Any) -> Any:
+def _result(x: Any, out: Any, fun: Any, what: str) -> Any:
     try:
         return to_array(x)
     except TypeError:
         path = next(p for p, v in pytrees.flatten_with_path(out)[0] if v is x)
         at = f" at output component {keystr(path)}" if path else ""
         described = describe_function(fun, name_of(fun))
+        what_of = (
+            f"Output from batched function {described}: it"
+            if what == "vmap"
+            else (f"function {described}")
+        )
         raise TypeError(
-            f"function {described} returned a value of type {type(x)}{at}, which is not"
+            f"{what_of} returned a value of type {type(x)}{at}, which is not"
             " a valid JAX type: return arrays, numbers, and containers of them."
         ) from None
 

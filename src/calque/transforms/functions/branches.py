@@ -105,12 +105,7 @@ def cond(
 
 def _is_older_form(first: Any, second: Any, rest: tuple[Any, ...]) -> bool:
     """Whether the arguments after `pred` are (true_operand, true_fun, false_operand, false_fun)."""
-    return (
-        len(rest) == 2
-        and callable(second)
-        and callable(rest[1])
-        and not (callable(first) and callable(rest[0]))
-    )
+    return len(rest) == 2 and callable(second) and callable(rest[1]) and not callable(first)
 
 
 def _cond(
@@ -209,28 +204,33 @@ def _described(names: Sequence[str], funs: Sequence[Any], i: int) -> str:
     return f"{names[i]} is {name_of(funs[i])}{where}"
 
 
+def _base(what: str, parts: Sequence[Staged]) -> int:
+    """The branch with which the others are compared: the first one, or `true_fun`."""
+    return 0 if what == "switch" else len(parts) - 1
+
+
 def _check_structures(
     what: str, funs: Sequence[Any], names: Sequence[str], parts: Sequence[Staged]
 ) -> None:
-    last = len(parts) - 1
+    base = _base(what, parts)
     for i, p in enumerate(parts):
-        if p.out_tree != parts[last].out_tree:
+        if p.out_tree != parts[base].out_tree:
             why = flow.tree_difference(
-                parts[last].out_tree,
+                parts[base].out_tree,
                 p.out_tree,
-                f"output of {names[last]}",
+                f"output of {names[base]}",
                 f"output of {names[i]}",
             )
             raise TypeError(
                 f"{what} branch outputs must have the same pytree structure, but they"
-                f" differ:\n\n{_described(names, funs, last)}\n{_described(names, funs, i)}\n\n"
+                f" differ:\n\n{_described(names, funs, base)}\n{_described(names, funs, i)}\n\n"
                 + "\n".join(
-                    f"  * {names[last]} output{_at(d.path)} is {d.left} but"
+                    f"  * {names[base]} output{_at(d.path)} is {d.left} but"
                     f" {names[i].replace(' ', '')} output{_at(d.path)} is {d.right}, so {d.why}."
-                    for d in flow.structure_differences(parts[last].out_tree, p.out_tree)
+                    for d in flow.structure_differences(parts[base].out_tree, p.out_tree)
                 )
-                + f"\n\nThe output of {names[last]} has structure {parts[last].out_tree} but that"
-                f" of {names[i]} has structure {p.out_tree}{why}.\n\nRevise {names[last]} and/or"
+                + f"\n\nThe output of {names[base]} has structure {parts[base].out_tree} but that"
+                f" of {names[i]} has structure {p.out_tree}{why}.\n\nRevise {names[base]} and/or"
                 f" {names[i]} so that they have the same pytree structure."
             )
 
@@ -240,17 +240,17 @@ def _common_types(
 ) -> list[ShapedArray]:
     """The types of the results: equal in all branches but for weak types, which give way."""
     joined = []
-    last = len(parts) - 1
+    base = _base(what, parts)
     for k, avals in enumerate(zip(*(p.closed.out_avals for p in parts))):
         for i, a in enumerate(avals):
-            if not flow.same_type(a, avals[last]):
-                raise _different(what, funs, names, parts, k, last, i)
-            here, there = typing.value.casts(avals[last], a), typing.value.casts(a, avals[last])
+            if not flow.same_type(a, avals[base]):
+                raise _different(what, funs, names, parts, k, base, i)
+            here, there = typing.value.casts(avals[base], a), typing.value.casts(a, avals[base])
             if here and there:
                 raise TypeError(
                     f"{what} branches must have equal output types but they vary along different"
                     f" manual axes.\n\nThis might be fixed by applying `jax.lax.pcast(..., {here},"
-                    f" to='varying')` to the output of {names[last]} and `jax.lax.pcast(...,"
+                    f" to='varying')` to the output of {names[base]} and `jax.lax.pcast(...,"
                     f" {there}, to='varying')` to the output of {names[i]}"
                 )
         joined.append(avals[0] if all(a is avals[0] for a in avals) else avals[0].strip_weak_type())

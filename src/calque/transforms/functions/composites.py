@@ -78,8 +78,7 @@ def platform_dependent(
             raise TypeError(f"platform_dependent: {what} must be a function, got {fun!r}")
     if chosen is None:
         raise NotImplementedError(
-            "platform_dependent: there is a function for"
-            f" {', '.join(per_platform) or 'no platform'} but the platform is cpu: give one with"
-            " cpu=, or default="
+            "platform_dependent: translation rule (function) not found for platform cpu, there is"
+            f" one for {', '.join(per_platform) or 'no platform'}: give one with cpu=, or default="
         )
     return chosen(*args)

@@ -57,12 +57,25 @@ def _first_bad(outs: Sequence[Any]) -> str | None:
     return next((k for k in map(bad_kind, outs) if k is not None), None)
 
 
-def _refuse(kind: str, name: str) -> FloatingPointError:
+def _refuse(kind: str, name: str) -> Exception:
     place = here()
     text = f"invalid value ({kind}) encountered in {name}" + (f" at {place}" if place else "")
-    if any(a.devices for a in axes.in_scope()):
-        text = f"Invalid value ({kind}) encountered in sharded computation. {text}"
-    return errors.InvalidValueError(text)
+    found = errors.InvalidValueError(text)
+    return on_devices(found) if any(a.devices for a in axes.in_scope()) else found
+
+
+def on_devices(e: Exception) -> Exception:
+    """An invalid value in a program for several devices, as programs written for JAX know it."""
+    text = str(e)
+    if text.startswith("Invalid value"):
+        return e
+    kind = text[text.find("(") + 1 : text.find(")")]
+    return errors.InvalidValueError(
+        f"Invalid value ({kind}) encountered in sharded computation. {text}"
+    )
+
+
+MADE_NOWHERE: Final = "the de-optimized function did not make it"
 
 
 def explain(closed: ClosedJaxpr, args: Sequence[Any], name: str) -> None:
@@ -72,8 +85,7 @@ def explain(closed: ClosedJaxpr, args: Sequence[Any], name: str) -> None:
     if given is not None:
         raise _refuse(
             given,
-            f"the jitted function {name}: the de-optimized function did not make it, it is in an"
-            " input,",
+            f"the jitted function {name}: {MADE_NOWHERE}, it is in an input,",
         )
     eval_jaxpr(closed.jaxpr, closed.consts, *args)  # every operation is checked
     blame(name)
@@ -84,7 +96,7 @@ def blame(name: str) -> None:
     kind = "nan" if config.debug_nans else "inf"
     raise _refuse(
         kind,
-        f"the jitted function {name}: the de-optimized function did not make it in any of its"
+        f"the jitted function {name}: {MADE_NOWHERE} in any of its"
         " operations when they run one by one, so it is a literal or a constant of the program,",
     )
 

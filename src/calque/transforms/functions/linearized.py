@@ -8,8 +8,8 @@ from calque.core import pytrees
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import PYTHON_SCALARS
 from calque.core.jaxprs import Jaxpr
-from calque.core.primitives import UndefinedPrimal
-from calque.core.trace import eval_jaxpr, typeof
+from calque.core.primitives import UndefinedPrimal, Zero
+from calque.core.trace import eval_jaxpr, typeof, typing
 from calque.core.tracebacks import boundary
 from calque.transforms.engines.transpose import backward_pass
 from calque.transforms.engines.trees import handed
@@ -19,6 +19,8 @@ from calque.transforms.functions import debug_nans
 
 def derivative_value(ct: Any) -> Any:
     """A cotangent as users get it: an array, also where it is a number that no operation made."""
+    if type(ct) is Zero and getattr(ct.aval, "place", None) is not None:
+        return typing.value.retyped(instantiate(ct), ct.aval)
     ct = instantiate(ct)
     if isinstance(ct, PYTHON_SCALARS):
         return debug_nans.as_array(ct, "a constant cotangent")

@@ -69,7 +69,7 @@ class _User(NamedTuple):
 def checkpoint(
     fun: Callable[..., Any] | None = None,
     *,
-    prevent_cse: bool = True,
+    prevent_cse: Any = True,
     policy: Policy | None = None,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] | None = None,
@@ -82,7 +82,7 @@ def checkpoint(
     Args:
         fun: The function. Left out, a decorator with the other arguments is returned.
         prevent_cse: Whether the second computation is kept apart from the first, so that no pass
-            unites them again.
+            unites them again. A tree that tells it for each argument keeps all apart, if any.
         policy: Says which values may be kept, one of `checkpoint_policies`; None keeps nothing but
             the arguments.
         static_argnums: Positions of arguments that stay Python values; they must be hashable.
@@ -125,8 +125,9 @@ def checkpoint(
             return fun(*[fixed.get(i, v) for i, v in enumerate(values)], **others, **named)
 
         call.__name__ = name_of(fun)
+        apart = any(pytrees.leaves(prevent_cse))
         user = _User(fun, fixed, named, kept)
-        return _checkpointed(call, dynamic, rest, user, policy, prevent_cse)
+        return _checkpointed(call, dynamic, rest, user, policy, apart)
 
     return fun_remat
 

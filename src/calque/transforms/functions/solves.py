@@ -8,6 +8,7 @@ from calque.core.avals import ShapedArray
 from calque.core.jaxprs import ClosedJaxpr
 from calque.core.primitives import UndefinedPrimal, Zero, do
 from calque.core.trace import eval_jaxpr, typeof
+from calque.core.trace_state import is_evaluating
 from calque.core.tracebacks import boundary
 from calque.ops.common import front, instantiate, zero_like
 from calque.transforms.engines.axes import Axis, AxisPrimitive
@@ -19,6 +20,7 @@ from calque.transforms.engines.trees import arrays, name_of
 from calque.transforms.engines.zeros import add_tangents, nonzero, only_nonzero, with_zeros
 from calque.transforms.functions import autodiff
 from calque.transforms.functions.custom_jvp import custom_jvp
+from calque.transforms.functions.shapes import eval_shape
 from calque.transforms.primitives.flow import Staged, same_type, split, staged, type_text
 
 # ---------------------------------------------------------------- custom_root
@@ -93,7 +95,16 @@ def custom_root(
             return out, x_dot
         return out, (x_dot, pytrees.tree_map(lambda a: instantiate(zero_like(a)), out[1]))
 
-    return root(part.consts, solver.consts, start)
+    out = root(part.consts, solver.consts, start)
+    if is_evaluating():  # what is wrong with the solver of tangents is said now; it is not run
+        x = out[0] if has_aux else out
+        eval_shape(lambda x: _solved_tangent(tangent_solve, residual(part.consts), x), x)
+    return out
+
+
+def _solved_tangent(tangent_solve: Any, f: Callable[[Any], Any], x: Any) -> Any:
+    y, linear = autodiff.linearize(f, x)
+    return tangent_solve(linear, y)
 
 
 def _check_square(

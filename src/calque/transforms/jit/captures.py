@@ -301,6 +301,14 @@ def captured(fun: Callable[..., Any]) -> Captures:
     return Captures(tuple(finder.reads.values()))
 
 
+def functions_of(fun: Callable[..., Any]) -> list[types.FunctionType]:
+    """The functions of the user that `fun` calls by name, itself among them, and those that they
+    call."""
+    finder = CaptureFinder()
+    finder.function(fun)
+    return list(finder.seen.values())
+
+
 def is_transparent(fun: Callable[..., Any]) -> bool:
     """Whether every use of a captured object is known, so that an equal function made later may
     share what was traced."""

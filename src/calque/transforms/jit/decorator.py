@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copyreg
 import functools
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
@@ -145,8 +146,31 @@ for _name, _stage in _STAGES.items():  # methods that few programs call
     setattr(callpath.Jitted, _name, lazy.function("calque.transforms.jit.stages", _stage))
 callpath.Jitted.clear_cache = clear_cache
 callpath.Jitted.__signature__ = property(lazy.function("calque.transforms.jit.stages", "signature"))
-# as of plain functions: a copy is the function itself, and a pickle holds its name
-copyreg.pickle(callpath.Jitted, lambda jitted: jitted.__qualname__)
+
+
+def _reduced(jitted: Any) -> Any:
+    """How a jitted function is pickled: by its name where that leads to it, else by the function
+    that it runs."""
+    place: Any = sys.modules.get(jitted.__module__)
+    for name in jitted.__qualname__.split("."):
+        place = getattr(place, name, None)
+    if place is jitted or not hasattr(jitted, "_function"):
+        return jitted.__qualname__
+    function = function_of(jitted)
+    return _restored, (function.fun, [getattr(function.options, n) for n in JitOptions.__slots__])
+
+
+def _restored(fun: Callable[..., Any], values: Sequence[Any]) -> Any:
+    options = JitOptions.__new__(JitOptions)
+    for name, value in zip(JitOptions.__slots__, values, strict=True):
+        setattr(options, name, value)
+    return wrapped(fun, options)
+
+
+copyreg.pickle(callpath.Jitted, _reduced)
+# as of plain functions, a copy is the function itself
+callpath.Jitted.__copy__ = lambda self: self
+callpath.Jitted.__deepcopy__ = lambda self, memo: self
 
 
 def clear_caches() -> None:

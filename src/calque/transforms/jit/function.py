@@ -11,6 +11,7 @@ from typing import Any, Final
 from calque.core import backends, pytrees, trace_state
 from calque.core.avals import ShapedArray
 from calque.core.config import config
+from calque.core.errors import InvalidValueError
 from calque.core.jaxprs import ClosedJaxpr
 from calque.core.lazy import LazyModule
 from calque.core.pause import no_collection
@@ -300,11 +301,21 @@ class JittedFunction:
                 return refs_jit.call_closing_over(self, arguments)
             try:
                 return self.served(arguments)
+            except InvalidValueError as e:
+                if debug_nans.MADE_NOWHERE not in str(e):
+                    self.run_as_python(arguments)
+                raise
             except RefTouched as e:
                 error = e
             return refs_jit.call_closing_over(self, arguments, error)
         except HighValues:
             return refs_jit.call_opened(self, args, kwargs)
+
+    def run_as_python(self, arguments: CallArguments) -> None:
+        """The result holds what a flag forbids: run the function as it is written, so that what it
+        raises comes with a traceback through it."""
+        if trace_state.is_evaluating() and not any_alive() and self.options.shardings is None:
+            self.fun(*arguments.args, **arguments.kwargs)
 
     def is_known(self, arguments: CallArguments) -> bool:
         """Whether there is a program for these arguments."""

@@ -14,6 +14,7 @@ from typing import Any
 from calque.core import pytrees
 from calque.core.backends import known
 from calque.core.devices import Device
+from calque.core.errors import InvalidValueError
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.tracebacks import boundary
@@ -25,6 +26,7 @@ from calque.transforms.engines.axes import Axis
 from calque.transforms.engines.batching import Dim, batch, placed
 from calque.transforms.engines.signatures import as_tuple, check_callable
 from calque.transforms.engines.trees import FlatFunction, argument_name, arrays, name_of
+from calque.transforms.functions import debug_nans
 from calque.transforms.functions.vmap import flatten_axes
 from calque.transforms.jit.decorator import jit
 
@@ -129,7 +131,10 @@ class _Mapped:
                 f" {len(self.devices)} devices are available (pmap of {self.__name__} with a mapped"
                 f" axis of size {size}); set CALQUE_NUM_CPU_DEVICES={size} for more"
             )
-        out = self.compiled(*args, **kwargs)
+        try:
+            out = self.compiled(*args, **kwargs)
+        except InvalidValueError as e:
+            raise debug_nans.on_devices(e) from None
         leaves, tree = pytrees.flatten(out)
         targets = flatten_axes("pmap out_axes", self.out_axes, out)
         return pytrees.unflatten(

@@ -36,9 +36,15 @@ def close_over_tracers(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
 
 
 class CallPrimitive(AxisPrimitive):
-    """Runs the program in the parameter `jaxpr` on its operands. All rules transform that program.
+    """A primitive that runs the program in its parameter `jaxpr`. All rules transform that program.
 
-    `adapt(params)` gives the parameters of the calls that come out of a transformation."""
+    Args:
+        name: Its name.
+        adapt: Gives the parameters of the calls that come out of a transformation.
+        **options: As of other primitives.
+
+    >>> jax.make_jaxpr(jax.jit(jnp.sin))(1.0).eqns[0].primitive
+    jit"""
 
     __slots__ = ("adapt",)
 
@@ -63,7 +69,15 @@ class CallPrimitive(AxisPrimitive):
         self.adapt = adapt
 
     def call(self, jaxpr: ClosedJaxpr, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-        """Bind, unless there is nothing to do: then the results are given at once."""
+        """Binds the primitive; where the program does nothing, its results are given at once.
+
+        Args:
+            jaxpr: The program.
+            args: The operands.
+            params: The parameters.
+
+        Returns:
+            A list of results."""
         if not jaxpr.jaxpr.eqns and not jaxpr.jaxpr.constvars:
             return eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *args)
         extra: list[Any]
@@ -73,6 +87,16 @@ class CallPrimitive(AxisPrimitive):
     def jvp_rule(
         self, primals: Sequence[Any], tangents: Tangents, *, jaxpr: ClosedJaxpr, **params: Any
     ) -> Any:
+        """Gives the results and their tangents.
+
+        Args:
+            primals: The operands.
+            tangents: Their tangents, or Zero.
+            jaxpr: The program.
+            **params: Further parameters.
+
+        Returns:
+            A pair of lists."""
         both, mask = jvp_jaxpr(jaxpr, nonzero(tangents))
         outs = self.call(both, [*primals, *only_nonzero(tangents)], params)
         n = len(mask)
@@ -81,6 +105,16 @@ class CallPrimitive(AxisPrimitive):
     def linearize_rule(
         self, primals: Sequence[Any], tangents: Tangents, *, jaxpr: ClosedJaxpr, **params: Any
     ) -> Any:
+        """Gives the results, and their tangents as linear functions of those of the operands.
+
+        Args:
+            primals: The operands.
+            tangents: Their tangents, or Zero.
+            jaxpr: The program.
+            **params: Further parameters.
+
+        Returns:
+            A pair of lists."""
         lin = linearize_jaxpr(jaxpr, nonzero(tangents))
         n = len(lin.nonzeros)
         if not any(lin.nonzeros):
@@ -95,6 +129,16 @@ class CallPrimitive(AxisPrimitive):
     def transpose_rule(
         self, cts: Sequence[Any], *args: Any, jaxpr: ClosedJaxpr, **params: Any
     ) -> list[Any]:
+        """Gives the cotangents of the linear operands.
+
+        Args:
+            cts: The cotangents of the results.
+            *args: The operands, UndefinedPrimal for the linear ones.
+            jaxpr: The program.
+            **params: Further parameters.
+
+        Returns:
+            A list, with None for the other operands."""
         linear = tuple([type(x) is UndefinedPrimal for x in args])
         back, mask = transpose_jaxpr(jaxpr, linear, nonzero(cts))
         known = [x for x in args if type(x) is not UndefinedPrimal]
@@ -114,6 +158,17 @@ class CallPrimitive(AxisPrimitive):
         jaxpr: ClosedJaxpr,
         **params: Any,
     ) -> Any:
+        """Gives the results for a batch, and where their batch dimension is.
+
+        Args:
+            axis: The axis that is mapped.
+            args: The operands.
+            dims: Their batch dimensions, or None.
+            jaxpr: The program.
+            **params: Further parameters.
+
+        Returns:
+            A pair of lists."""
         batched, out_dims = batch_jaxpr(jaxpr, axis, tuple(dims))
         return self.call(batched, args, params), list(out_dims)
 

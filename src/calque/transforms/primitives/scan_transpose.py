@@ -195,7 +195,7 @@ def _transpose_rest(
     body = j.replace(
         invars=[j.invars[i] for i in keep],
         eqns=known_eqns,
-        outvars=[j.outvars[i - num_consts] for i in carried] + local,
+        outvars=[*[j.outvars[i - num_consts] for i in carried], *local],
     )
     c, i, x = thirds(keep, num_consts, num_carry)
     found = bind_scan(

@@ -60,6 +60,7 @@ class State:
     platform: str = "cpu"
     callbacks: list[Any] = field(default_factory=list)  # host functions that the program calls
     functions: dict[Any, Function] = field(default_factory=dict)  # of programs, by what they are
+    adopted: dict[Any, str] = field(default_factory=dict)  # main functions of other modules
     kept: list[ClosedJaxpr] = field(default_factory=list)  # programs whose ids are keys
     names: dict[str, int] = field(default_factory=dict)
     meshes: dict[Any, str] = field(default_factory=dict)  # by the names and sizes of their axes

@@ -64,6 +64,7 @@ class Printer:
         self.lines += [f"{_STEP}{d}" for d in m.declarations]
         for f in m.functions:
             self.function(f)
+        self.lines += m.others
         self.lines.append("}" + self.place(None))
         self.lines += [f"{name} = {text}" for text, name in self.aliases.items()]
         return "\n".join(self.lines) + "\n"

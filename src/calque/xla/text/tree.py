@@ -95,4 +95,5 @@ class Module:
     name: str
     functions: list[Function] = field(default_factory=list)
     declarations: list[str] = field(default_factory=list)  # meshes, ahead of the functions
+    others: list[str] = field(default_factory=list)  # functions of other modules, as text
     attributes: Sequence[str] = ()

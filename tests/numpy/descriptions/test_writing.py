@@ -4,7 +4,7 @@ import inspect
 
 import pytest
 
-from calque.numpy.public.writing import written
+from calque.numpy.descriptions.writing import written
 from tests.numpy.public.shared import check_parameters
 
 

@@ -1,0 +1,44 @@
+"""Machine code that programs call and that no kernel is: the machine's own routines, and functions
+of LAPACK and BLAS. Each has a name, by which another process finds its own."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from calque.core.lazy import LazyModule
+from calque.machine.driver.words import External
+
+sort, fft, factors, spectral, lapack = (
+    LazyModule("calque.machine.routines.sort.rows"),
+    LazyModule("calque.machine.routines.fft.transforms"),
+    LazyModule("calque.machine.routines.linalg.factors"),
+    LazyModule("calque.machine.routines.linalg.spectral"),
+    LazyModule("calque.machine.routines.linalg.lapack"),
+)
+_ROOMS: Final[dict[str, Any]] = {
+    "sort": sort,
+    "fft": fft,
+    "factors": factors,
+    "spectral": spectral,
+}
+_LAPACK: Final = "lapack"
+
+
+def routine(room: str, name: str) -> External:
+    """A routine of the machine."""
+    return External(getattr(_ROOMS[room], name).address, f"{room} {name}")
+
+
+def library_function(name: str) -> External | int:
+    """A function of LAPACK or BLAS by its whole name; 0 when it cannot be had."""
+    address = lapack.function(name)
+    return External(address, f"{_LAPACK} {name}") if address else 0
+
+
+def by_name(text: str) -> int | None:
+    """The address in this process of what has this name; None for what is no such name, or cannot
+    be had."""
+    room, _, name = text.partition(" ")
+    if room == _LAPACK:
+        return int(library_function(name)) or None
+    return int(routine(room, name)) if room in _ROOMS else None

@@ -1,0 +1,34 @@
+"""Fourier transforms over one axis, two or many."""
+
+import numpy as np
+import pytest
+
+import calque.numpy as jnp
+from calque.numpy import fft
+from calque.numpy.fourier import over_many, over_one, scale_of
+from tests.numpy.public.shared import check_parameters
+
+X = np.arange(16.0, dtype=np.float32).reshape(2, 2, 2, 2)
+
+
+def test_many_axes_are_one_after_the_other() -> None:
+    every = over_many("fftn", "FFT")(X)
+    one = over_one("fft", "FFT")
+    np.testing.assert_allclose(every, one(one(one(one(X, axis=0), axis=1), axis=2)), atol=1e-4)
+
+
+@pytest.mark.parametrize("norm", [None, "backward", "ortho", "forward"])
+def test_the_scales_of_both_ways_undo_each_other(norm: str | None) -> None:
+    both = scale_of("fft", norm, False, 8) * scale_of("ifft", norm, True, 8)
+    assert both == pytest.approx(1)
+
+
+@pytest.mark.parametrize("kind", ["fft", "ifft", "rfft", "irfft"])
+@pytest.mark.parametrize("axes", ["", "2", "n"])
+def test_what_is_written_is_what_was_made(kind: str, axes: str) -> None:
+    check_parameters(getattr(fft, kind + axes))
+
+
+def test_an_axis_may_not_occur_twice() -> None:
+    with pytest.raises(ValueError, match="repeated axes"):
+        jnp.fft.fftn(X, axes=(0, 0))
