@@ -101,7 +101,13 @@ FLOORS = {
         "symbolic",
         "eager",
     ],
-    "calque.xla": ["jaxlib text", "devices lower", "buffers", "engine stages", "exporting"],
+    "calque.xla": [
+        "jaxlib text",
+        "devices lower stored",
+        "buffers",
+        "engine stages",
+        "exporting plugins",
+    ],
     "calque.numpy": [
         "descriptions promotion signatures traced_methods",
         "calls ufuncs",

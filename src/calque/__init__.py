@@ -118,7 +118,7 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
         process_indices,
     )
     from calque.environment import effects_barrier, live_arrays, print_environment_info
-    from calque.explaining import explain, stats
+    from calque.explaining import explain, show, stats
     from calque.machine.threads import get_num_threads, set_num_threads
     from calque.numpy.indexing.dynamic_slices import ds
     from calque.profiling.report import profile
@@ -185,7 +185,8 @@ __all__ = [
     "process_count", "process_index", "process_indices", "profile", "profiler", "pure_callback",
     "random",
     "ref", "remat", "remove_size_one_mesh_axis_from_type", "reshard", "scipy", "set_mesh",
-    "set_num_threads", "shard_map", "sharding", "smap", "softmax_custom_jvp", "stages", "stats",
+    "set_num_threads", "shard_map", "sharding", "show", "smap",
+    "softmax_custom_jvp", "stages", "stats",
     "test_util", "thread_guard", "threefry_partitionable", "transfer_guard",
     "transfer_guard_device_to_device", "transfer_guard_device_to_host",
     "transfer_guard_host_to_device", "tree", "tree_util", "typeof", "typing", "value_and_grad",
@@ -198,8 +199,9 @@ _backends.register("native", _lazy.function("calque.native.backend", "compile"),
 _backends.register_symbolic("native", _lazy.function("calque.native.symbolic", "compile"))
 _evaluator.install(_lazy.function("calque.native.eager.execution", "evaluate"))
 _backends.register(
-    "xla_cpu", _lazy.function("calque.xla.engine", "compile_on_cpu"), reads_places=True
+    "xla_cpu", _lazy.function("calque.xla.engine", "compile_on_xla"), reads_places=True
 )
+_backends.plugins.install(_lazy.function("calque.xla.plugins", "opened"))
 _backends.register_devices("xla_cpu", _lazy.function("calque.xla.engine", "cpu_devices"))
 _stablehlo_text.install(_lazy.function("calque.xla.stages", "text"))
 _stablehlo_module.install(_lazy.function("calque.xla.stages", "compiler_ir"))

@@ -20,8 +20,25 @@ def initialize(
     slice_index: int | None = None,
     partition_index: int | None = None,
 ) -> None:
-    """Join the other processes; there are none, so `num_processes` can only be 1:
-    `initialize(num_processes=1)`"""
+    """Joins the other processes. The native backend has none, so a call only says so:
+    `num_processes` is 1, `process_id` 0.
+
+    Args:
+        coordinator_address: where processes meet; it needs `num_processes=1`.
+        num_processes: 1 or None.
+        process_id: 0 or None.
+        local_device_ids: must be None.
+        cluster_detection_method: must be None.
+        initialization_timeout: seconds, more than 0; nothing is waited for.
+        heartbeat_timeout_seconds: seconds, more than 0.
+        shutdown_timeout_seconds: seconds, more than 0.
+        coordinator_bind_address: must be None.
+        slice_index, partition_index: must be None.
+
+    >>> jax.distributed.initialize(num_processes=1)
+    >>> jax.distributed.is_initialized()
+    True
+    >>> jax.distributed.shutdown()"""
     if _started.value:
         raise RuntimeError("distributed.initialize should only be called once.")
     others = {
@@ -56,10 +73,18 @@ def initialize(
 
 
 def is_initialized() -> bool:
-    """Whether `initialize` has been called."""
+    """Whether `initialize` has been called, and `shutdown` not since.
+
+    Returns:
+        A bool.
+
+    >>> jax.distributed.is_initialized()
+    False"""
     return _started.value
 
 
 def shutdown() -> None:
-    """Leave the other processes."""
+    """Leaves the other processes. `initialize` may be called again.
+
+    >>> jax.distributed.shutdown()"""
     _started.value = False

@@ -34,7 +34,11 @@ def export(
         ValueError: The function is not jitted, or calls Python on the host.
 
     Differs from JAX:
-        One platform, one device, and fixed sizes: export once for each."""
+        One platform, one device, and fixed sizes: export once for each.
+
+    >>> exported = jax.export.export(jax.jit(jnp.sin))(jnp.ones(3))  # doctest: +SKIP
+    >>> exported.call(jnp.zeros(3))  # doctest: +SKIP
+    Array([0., 0., 0.], dtype=float32)"""
     return exporter(fun_jit, platforms, disabled_checks)
 
 
@@ -49,7 +53,11 @@ def deserialize(blob: bytes | bytearray) -> Exported:
 
     Raises:
         ValueError: The bytes hold no program.
-        NotImplementedError: It has free sizes, or effects."""
+        NotImplementedError: It has free sizes, or effects.
+
+    >>> blob = jax.export.export(jax.jit(jnp.sin))(1.0).serialize()  # doctest: +SKIP
+    >>> jax.export.deserialize(blob).call(0.0)  # doctest: +SKIP
+    Array(0., dtype=float32)"""
     return read(blob)
 
 
@@ -63,26 +71,64 @@ def _fixed(what: str) -> NoReturn:
 def symbolic_shape(
     shape_spec: str | None, *, constraints: Sequence[str] = (), scope: Any = None, like: Any = None
 ) -> NoReturn:
-    """Refused: sizes are numbers."""
+    """Refused: programs are exported for fixed sizes. One program for each size takes its place.
+
+    Args:
+        shape_spec: sizes as text, such as "a, 2*b".
+        constraints: what is known of them.
+        scope: where their names stand.
+        like: a shape that gives what is left out.
+
+    >>> jax.export.symbolic_shape("a, b")
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: export.symbolic_shape: programs are exported for fixed..."""
     _fixed("symbolic_shape")
 
 
 def symbolic_args_specs(
     args: Any, shapes_specs: Any, constraints: Sequence[str] = (), scope: Any = None
 ) -> NoReturn:
-    """Refused: sizes are numbers."""
+    """Refused: programs are exported for fixed sizes. One program for each size takes its place.
+
+    Args:
+        args: the arguments.
+        shapes_specs: their sizes as texts.
+        constraints: what is known of them.
+        scope: where their names stand.
+
+    >>> jax.export.symbolic_args_specs((), "a")
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: export.symbolic_args_specs: programs are exported for..."""
     _fixed("symbolic_args_specs")
 
 
 class SymbolicScope:
-    """The names of sizes that `symbolic_shape` would take. None can be made."""
+    """Refused: the names of sizes that `symbolic_shape` would take.
+
+    Args:
+        constraints_str: what is known of the sizes.
+
+    >>> jax.export.SymbolicScope()
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: export.SymbolicScope: programs are exported for fixed..."""
 
     def __init__(self, constraints_str: Sequence[str] = ()):
         _fixed("SymbolicScope")
 
 
 def is_symbolic_dim(p: Any) -> bool:
-    """Whether this is a size that stands for any number. None is: `is_symbolic_dim(3)` is False."""
+    """Whether this is a size that stands for any number. None is.
+
+    Args:
+        p: a size.
+    Returns:
+        False.
+
+    >>> jax.export.is_symbolic_dim(3)
+    False"""
     return False
 
 
@@ -108,7 +154,15 @@ def register_pytree_node_serialization(
         The class.
 
     Raises:
-        ValueError: The class, or the name, was registered before."""
+        ValueError: The class, or the name, was registered before.
+
+    >>> class Pair:
+    ...     def __init__(self, *parts): self.parts = parts
+    >>> _ = jax.tree_util.register_pytree_node(
+    ...     Pair, lambda p: (p.parts, None), lambda _, parts: Pair(*parts))
+    >>> _ = jax.export.register_pytree_node_serialization(  # doctest: +SKIP
+    ...     Pair, serialized_name="Pair",
+    ...     serialize_auxdata=lambda _: b"", deserialize_auxdata=lambda _: None)"""
     make = maker(nodetype) if from_children is None else from_children
     register_node(Node(nodetype, serialized_name, serialize_auxdata, deserialize_auxdata, make))
     return nodetype
@@ -122,7 +176,12 @@ def register_namedtuple_serialization(nodetype: type, *, serialized_name: str) -
         serialized_name: The name by which it is known in the bytes.
 
     Returns:
-        The class."""
+        The class.
+
+    >>> import collections
+    >>> Point = collections.namedtuple("Point", "x y")
+    >>> register = jax.export.register_namedtuple_serialization
+    >>> _ = register(Point, serialized_name="Point")  # doctest: +SKIP"""
     fields: Any = getattr(nodetype, "_fields", None)
     if not (issubclass(nodetype, tuple) and isinstance(fields, tuple)):
         raise ValueError(
@@ -139,7 +198,13 @@ def register_namedtuple_serialization(nodetype: type, *, serialized_name: str) -
 
 
 def default_export_platform() -> str:
-    """The platform that programs are exported for when none is named: 'cpu'."""
+    """The platform that programs are exported for when none is named.
+
+    Returns:
+        "cpu".
+
+    >>> jax.export.default_export_platform()
+    'cpu'"""
     return "cpu"
 
 

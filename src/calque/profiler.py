@@ -381,27 +381,60 @@ class _OfReading:
 
 
 class ProfileData(_OfReading):
-    """A trace that was read back. Refused."""
+    """Refused: a trace that was read back. Traces are written as JSON too, which any program reads.
+
+    Args:
+        *args, **kwargs: anything.
+
+    >>> jax.profiler.ProfileData()
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: profiler.ProfileData: traces are written, not read..."""
 
     @staticmethod
     def from_file(path: Any) -> NoReturn:
-        """Refused: traces are JSON as well."""
+        """Refused: traces are written as JSON too.
+
+        Args:
+            path: the path of a trace."""
         _no_reader("ProfileData.from_file")
 
     @staticmethod
     def from_serialized_xspace(serialized: bytes) -> NoReturn:
-        """Refused: traces are JSON as well."""
+        """Refused: traces are written as JSON too.
+
+        Args:
+            serialized: a trace as bytes."""
         _no_reader("ProfileData.from_serialized_xspace")
 
     @staticmethod
     def from_text_proto(text: str) -> NoReturn:
-        """Refused: traces are JSON as well."""
+        """Refused: traces are written as JSON too.
+
+        Args:
+            text: a trace as text."""
         _no_reader("ProfileData.from_text_proto")
 
 
 class ProfilePlane(_OfReading):
-    """The events of one device in a trace that was read back. Refused."""
+    """Refused: the events of one device in a trace that was read back.
+
+    Args:
+        *args, **kwargs: anything.
+
+    >>> jax.profiler.ProfilePlane()
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: profiler.ProfilePlane: traces are written, not read..."""
 
 
 class ProfileEvent(_OfReading):
-    """One event of a trace that was read back. Refused."""
+    """Refused: one event of a trace that was read back.
+
+    Args:
+        *args, **kwargs: anything.
+
+    >>> jax.profiler.ProfileEvent()
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: profiler.ProfileEvent: traces are written, not read..."""

@@ -102,6 +102,8 @@ def test_profile_and_explain_of_a_function(program, tmp_path):
         page
     )
     assert page.read_text().startswith("<!doctype html>")
+    done = calque("show", "-o", str(page), f"{program}:model", *types)
+    assert done.stdout.strip() == str(page) and "<svg" in page.read_text()
     assert "has no 'modl'; there is 'model'" in calque("explain", f"{program}:modl", code=2).stderr
 
 

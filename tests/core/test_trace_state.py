@@ -9,6 +9,7 @@ import pytest
 
 import calque as jax
 import calque.numpy as jnp
+from calque.core import trace_state
 
 
 @pytest.mark.filterwarnings("ignore")  # libraries that keep threads of their own warn of any fork
@@ -48,3 +49,24 @@ def test_a_child_forked_while_another_thread_traces() -> None:
     thread.join()
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     assert gc.isenabled()
+
+
+@pytest.mark.parametrize("interrupted", [1, 2])
+def test_an_interrupt_as_recording_begins_or_ends_leaves_no_trace(
+    monkeypatch: pytest.MonkeyPatch, interrupted: int
+) -> None:
+    tell, calls = trace_state._tell, []
+
+    def interrupt() -> None:
+        calls.append(None)
+        if len(calls) == interrupted:
+            raise KeyboardInterrupt
+        tell()
+
+    monkeypatch.setattr(trace_state, "_tell", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        jax.make_jaxpr(lambda x: x + 1)(1.0)
+    assert trace_state.is_evaluating() and not trace_state.any_recording()
+    assert trace_state.depth() == 0 and float(jnp.float32(2) + 1) == 3.0
+    assert float(jax.jit(lambda x: x * interrupted)(2.0)) == 2.0 * interrupted
+    assert gc.isenabled() and not trace_state._told.value  # the next one put it right

@@ -95,6 +95,10 @@ class _Mine(PerThread, name="test of threads"):
     number = 1
     text = "first"
 
+    @property
+    def fixed(self):
+        return 0
+
 
 def test_each_thread_has_its_own_state():
     mine, seen = _Mine(), []
@@ -119,6 +123,15 @@ def test_what_holds_inside_ends_with_the_block():
         mine.number = 7  # also what was set meanwhile
         raise KeyError
     assert (mine.number, mine.text) == (1, "first")
+
+
+def test_a_block_that_cannot_begin_changes_nothing():
+    with pytest.raises(AttributeError), _Mine().inside(number=5, fixed=1):
+        raise AssertionError("never reached")
+    mine = _Mine()
+    with pytest.raises(AttributeError):
+        mine.inside(number=5, fixed=1).__enter__()
+    assert mine.number == 1
 
 
 def test_blocks_of_two_threads_do_not_meet():

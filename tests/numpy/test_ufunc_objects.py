@@ -1,10 +1,7 @@
 """jnp.add.reduce and its like."""
 
-import inspect
-
 import pytest
 
-import calque.numpy as jnp
 from tests.numpy.expressions import ARRAYS, check_jax, check_jit, check_numpy, lines
 
 DATA = ARRAYS
@@ -45,10 +42,3 @@ def test_under_jit(case):
 @pytest.mark.parametrize("case", CASES)
 def test_as_jax(case):
     check_jax(case, DATA)
-
-
-def test_help_names_the_operands():
-    assert str(inspect.signature(jnp.add)) == "(x1, x2, /, *, out=None, where=None)"
-    assert str(inspect.signature(jnp.negative)) == "(x, /, *, out=None, where=None)"
-    assert "x1, x2: arrays or numbers" in jnp.add.__doc__
-    assert "out, where: must be None" in jnp.add.__doc__

@@ -11,6 +11,7 @@ import importlib
 import os
 import sys
 import time
+import webbrowser
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -19,6 +20,7 @@ from calque.command_line.targets import TargetError, called
 from calque.compat.running import problem_of, run
 from calque.compat.switch import as_jax
 from calque.explaining.report import Report, explain
+from calque.explaining.showing import show
 from calque.profiling import perf, traces
 from calque.profiling.report import Profile, profile
 from calque.profiling.session import EVENTS, Session
@@ -47,7 +49,7 @@ class Takes(NamedTuple):
     words: tuple[str, ...] = ()
 
 
-COMMANDS: Final = ("run", "explain", "profile", "info", "cache", "doctor")
+COMMANDS: Final = ("run", "explain", "show", "profile", "info", "cache", "doctor")
 ACTIONS: Final = ("show", "where", "size", "clear", "warm")
 WITH_PROGRAM: Final = {
     "run": Takes("program [arguments ...]"),
@@ -84,6 +86,10 @@ def parser() -> argparse.ArgumentParser:
     c = command("explain", "say what calque makes of a function", _explain, TARGET)
     _add_target(c)
     c.add_argument("--html", metavar="FILE", help="write a page for a browser instead of text")
+    c = command("show", "draw a function: graph, timeline and loops, as a page", _show, TARGET)
+    _add_target(c)
+    c.add_argument("-o", "--output", metavar="FILE", help="the page; NAME.html unless told")
+    c.add_argument("--open", action="store_true", help="show it in a browser")
     c = command(
         "profile",
         "say where the time of a program, or of a function, goes",
@@ -184,6 +190,19 @@ def _explain(found: Any) -> int:
         print(found.html)
     else:
         print(report)
+    return 0
+
+
+def _show(found: Any) -> int:
+    try:
+        function, args = called(found.target, found.arguments)
+    except TargetError as error:
+        return _wrong(error)
+    path = found.output or f"{found.target.rpartition(':')[2]}.html"
+    show(function, *args).save(path)
+    print(path)
+    if found.open:
+        webbrowser.open(f"file://{os.path.abspath(path)}")
     return 0
 
 

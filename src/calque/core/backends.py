@@ -65,6 +65,12 @@ Compiler = Callable[[ClosedJaxpr, Options], Executable]
 SymbolicCompiler = Callable[[ClosedJaxpr, Options, Symbols], Any]
 
 
+def _no_plugins(platform: str) -> Any:
+    raise RuntimeError(
+        f"Unknown backend {platform}: nothing opens plugins before calque is imported"
+    )
+
+
 class Backends:
     """The backends by name, and which of them compiles."""
 
@@ -73,6 +79,10 @@ class Backends:
         self.symbolic: dict[str, SymbolicCompiler] = {}  # of programs with free sizes
         self.reading_places: set[str] = set()  # those that are told where values are
         self.default = ""
+        # opens the plugin of a platform that is not known yet, and gives its devices
+        self.plugins: Hook[Callable[[str], Sequence[Any]]] = process.hook(
+            "plugins of XLA", _no_plugins
+        )
         self.devices: dict[str, Callable[[], Sequence[Any]]] = {}  # by platform, of other engines
 
     def register(
@@ -101,22 +111,20 @@ class Backends:
         for name in names:
             if name == "cpu" or name in self.devices:
                 return self.default if name == "cpu" else name
-        raise RuntimeError(
-            f"Unable to initialize backend {names[0]!r}: the platforms are"
-            f" {', '.join(['cpu', *sorted(self.devices)])} (set CALQUE_PLATFORMS, or"
-            " config.update('calque_platforms', ...), to one of them)"
-        )
+        try:
+            return str(self.plugins.call(names[0])[0].platform)
+        except RuntimeError as e:
+            raise RuntimeError(
+                f"Unable to initialize backend {names[0]!r}: {e} (set CALQUE_PLATFORMS, or"
+                " config.update('calque_platforms', ...), to a platform that is there:"
+                f" {', '.join(['cpu', *sorted(self.devices)])})"
+            ) from None
 
     def devices_of(self, platform: str) -> Sequence[Any]:
         """The devices of a platform of another engine."""
         found = self.devices.get(platform)
-        if found is None:
-            raise RuntimeError(
-                f"Unknown backend {platform}. Available backends are"
-                f" {['cpu', *sorted(self.devices)]}: 'cpu' is this machine's CPU with calque's own"
-                " compiler, 'xla_cpu' the CPU with XLA, which needs `pip install calque[xla]`"
-            )
-        return found()
+        devices: Sequence[Any] = self.plugins.call(platform) if found is None else found()
+        return devices
 
     def default_devices(self) -> Sequence[Any]:
         """The devices that programs run on when nothing else is asked for: those of the chosen

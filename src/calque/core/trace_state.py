@@ -59,13 +59,14 @@ class _State(PerThread, name="trace of operations"):
     dynamic: Trace
     depth: int = 0
     tracing: int = 0
-    recordings: int = 0  # of those that are active, how many are of this thread
+    recordings: tuple[Trace, ...] = ()  # those of this thread that are active
     symbols: Symbols | None = None
 
 
 _state = _State()
 _listeners: Final = process.listeners("recording begins or ends")
-_active: Final[ProcessValue[int]] = process.value("programs that are being recorded", 0)
+_active: Final[set[Trace]] = process.container("programs that are being recorded", set())
+_told: Final[ProcessValue[bool]] = process.value("whether recording was told of", False)
 _collecting: Final[ProcessValue[bool]] = process.value(
     "collection of garbage before recording", False
 )
@@ -106,7 +107,7 @@ def is_evaluating() -> bool:
 
 def any_recording() -> bool:
     """Whether any thread records a program."""
-    return _active.value > 0
+    return bool(_active)
 
 
 def on_tracing(listener: Callable[[bool], None]) -> None:
@@ -132,25 +133,34 @@ def recording(trace: Trace) -> Iterator[None]:
     """As `entered`, and every operation inside belongs to `trace` unless a higher trace takes
     it."""
     with entered(trace):
-        before, _state.dynamic = _state.dynamic, trace
-        symbols = _state.symbols
-        with _turns.taken():
-            _active.value += 1
-            _state.recordings += 1
-            if _active.value == 1:
-                _listeners.tell(True)
-                _pause_collection()
-        try:
+        before, symbols, recordings = _state.dynamic, _state.symbols, _state.recordings
+        try:  # before anything is changed: an interrupt may come at any moment
+            _state.recordings = (*recordings, trace)
+            _active.add(trace)
+            _tell()
+            _state.dynamic = trace
             yield
         finally:
             _state.dynamic = before
+            _state.recordings = recordings
+            _active.discard(trace)
             _state.symbols = symbols if before.level == 0 else _state.symbols
-            with _turns.taken():
-                _active.value -= 1
-                _state.recordings -= 1
-                if _active.value == 0:
-                    _listeners.tell(False)
-                    _resume_collection()
+            _tell()
+
+
+def _tell() -> None:
+    """Say whether any thread records, if that has changed. What an interrupt leaves unsaid is said
+    by the next one."""
+    with _turns.taken():
+        now = bool(_active)
+        if now == _told.value:
+            return
+        if now:
+            _pause_collection()
+        else:
+            _resume_collection()
+        _listeners.tell(now)
+        _told.value = now
 
 
 def with_symbols(symbols: Symbols) -> Inside[_State]:
@@ -171,13 +181,15 @@ def symbols_of_recording() -> Symbols | None:
 def _pause_collection() -> None:
     """Equations are many small objects that live until the program is done: searching them for
     garbage doubles the time."""
-    _collecting.value = gc.isenabled()
-    gc.disable()
+    if gc.isenabled():
+        _collecting.value = True
+        gc.disable()
 
 
 def _resume_collection() -> None:
     if _collecting.value:
         gc.enable()
+        _collecting.value = False
 
 
 def evaluating() -> Inside[_State]:
@@ -186,11 +198,9 @@ def evaluating() -> Inside[_State]:
 
 
 def _after_fork_in_child() -> None:
-    """The threads that were recording do not exist here."""
-    before, _active.value = _active.value, _state.recordings
-    if before and not _active.value:
-        _listeners.tell(False)
-        _resume_collection()
+    """The other threads that were recording do not exist here."""
+    _active.intersection_update(_state.recordings)
+    _tell()
 
 
 if hasattr(os, "register_at_fork"):

@@ -43,12 +43,16 @@ for (const root of document.querySelectorAll(".calque-report:not([data-ready])")
 
 def html(report: Any) -> str:
     """The whole page."""
-    title = escaping.escape(f"calque: {report.name}")
+    return whole(escaping.escape(f"calque: {report.name}"), fragment(report))
+
+
+def whole(title: str, body: str) -> str:
+    """A page of its own."""
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{title}</title><style>{PAGE}</style></head>"
-        f"<body>{fragment(report)}</body></html>\n"
+        f"<body>{body}</body></html>\n"
     )
 
 

@@ -146,8 +146,12 @@ class Inside(Generic[P]):
     def __enter__(self) -> P:
         state = self._state
         self._before = [(name, getattr(state, name)) for name in self._values]
-        for name, value in self._values.items():
-            setattr(state, name, value)
+        try:
+            for name, value in self._values.items():
+                setattr(state, name, value)
+        except BaseException:  # an interrupt may come after any of them
+            self.__exit__()
+            raise
         return state
 
     def __exit__(self, *error: object) -> None:

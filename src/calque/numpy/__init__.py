@@ -1,4 +1,5 @@
-"""calque.numpy: NumPy's functions on calque's arrays, in JAX's names."""
+"""calque.numpy: NumPy's functions on calque's arrays, in JAX's names. The examples of its help
+begin with `import calque.numpy as jnp`."""
 
 import sys as _sys
 from typing import TYPE_CHECKING
@@ -282,6 +283,22 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
         nanprod,
         nansum,
     )
+    from calque.numpy.public.objects import (
+        add,
+        bitwise_and,
+        bitwise_or,
+        bitwise_xor,
+        logaddexp,
+        logaddexp2,
+        logical_and,
+        logical_or,
+        logical_xor,
+        maximum,
+        minimum,
+        multiply,
+        negative,
+        subtract,
+    )
     from calque.numpy.public.powers import (
         acos,
         acosh,
@@ -385,24 +402,7 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
         take_along_axis,
     )
     from calque.numpy.sorting import round as around
-    from calque.numpy.ufunc_objects import (
-        add,
-        bitwise_and,
-        bitwise_or,
-        bitwise_xor,
-        frompyfunc,
-        logaddexp,
-        logaddexp2,
-        logical_and,
-        logical_or,
-        logical_xor,
-        maximum,
-        minimum,
-        multiply,
-        negative,
-        subtract,
-        ufunc,
-    )
+    from calque.numpy.ufunc_objects import frompyfunc, ufunc
     from calque.numpy.ufuncs import pow, power
     from calque.numpy.vectorizing import apply_along_axis, apply_over_axes, vectorize
     from calque.numpy.windows import bartlett, blackman, hamming, hanning, kaiser

@@ -6,17 +6,14 @@ from __future__ import annotations
 import inspect
 import operator
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from calque.core.arrays import Array
 from calque.core.dtypes import is_integer
 from calque.core.trace import typeof
-from calque.core.types import ArrayLike
-from calque.numpy import elementwise, reductions, ufuncs
+from calque.numpy import reductions
 from calque.numpy.calls.marks import python_only
-from calque.numpy.descriptions import universal
 from calque.numpy.joining import concatenate
 from calque.numpy.promotion import (
     array_of,
@@ -29,7 +26,6 @@ from calque.numpy.promotion import (
 )
 from calque.numpy.shaping import moveaxis, ravel, reshape
 from calque.numpy.shaping import where as where_
-from calque.numpy.signatures import Binary
 from calque.transforms.functions.loops import scan
 from calque.transforms.functions.vmap import vmap
 
@@ -391,129 +387,3 @@ def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: An
     if not callable(func):
         raise TypeError(f"func argument to frompyfunc must be a callable, got {type(func)}")
     return ufunc(func, nin, nout, identity=identity)
-
-
-# ---------------------------------------------------------------- the functions that JAX offers as
-
-
-def _logical(fold: Callable[..., Any], combine: Callable[..., Any]) -> Callable[..., Any]:
-    def reduce(
-        a: Any,
-        axis: Any = 0,
-        keepdims: bool = False,
-        initial: Any = None,
-        where: Any = None,
-        dtype: Any = None,
-    ) -> Any:
-        out = fold(a, axis=axis, keepdims=keepdims, where=where)
-        return out if initial is None else combine(out, initial)
-
-    return reduce
-
-
-def _bitwise(primitive: str, combine: Binary, identity: int) -> Callable[..., Any]:
-    name = combine.__name__
-
-    def reduce(
-        a: Any,
-        axis: Any = 0,
-        keepdims: bool = False,
-        initial: Any = None,
-        where: Any = None,
-        dtype: Any = None,
-    ) -> Any:
-        a = array_of(f"{name}.reduce", a)
-        a = a if dtype is None else convert(a, result_dtype(dtype))
-        neutral = bool(identity) if a.dtype == np.dtype(bool) else identity
-        return reductions.fold(
-            name, primitive, a, axis, keepdims, where, initial, neutral, combine, {}
-        )
-
-    return reduce
-
-
-def _odd(
-    a: Any,
-    axis: Any = 0,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-    dtype: Any = None,
-) -> Any:
-    a = array_of("logical_xor.reduce", a)
-    return _bitwise("reduce_xor", ufuncs.logical_xor, 0)(a != 0, axis, keepdims, initial, where)
-
-
-def _accumulated(f: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda a, axis=0, dtype=None: f(a, axis=axis, dtype=dtype)
-
-
-def _updating(method: str) -> Callable[..., Any]:
-    return lambda a, indices, b: getattr(a.at[indices], method)(b)
-
-
-def _object(f: Callable[..., Any], nin: int = 2, **options: Any) -> Any:
-    made = ufunc(f, nin, 1, name=f.__name__, call=f, **options)
-    names = ("x",) if nin == 1 else ("x1", "x2")
-    made.__doc__ = universal.of_object(f.__name__, names)
-    made.__signature__ = inspect.Signature(
-        [
-            *[inspect.Parameter(n, inspect.Parameter.POSITIONAL_ONLY) for n in names],
-            *[inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=None) for n in _NO],
-        ]
-    )
-    return made
-
-
-_NO = ("out", "where")  # options that must be None
-
-
-if TYPE_CHECKING:
-
-    class UnaryObject(ufunc):
-        def __call__(  # type: ignore[override]
-            self, x: ArrayLike, /, *, out: None = None, where: None = None
-        ) -> Array: ...
-
-    class BinaryObject(ufunc):
-        def __call__(  # type: ignore[override]
-            self, x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None
-        ) -> Array: ...
-
-
-negative: UnaryObject = _object(ufuncs.negative, 1)
-add: BinaryObject = _object(
-    ufuncs.add,
-    identity=0,
-    reduce=reductions.sum,
-    accumulate=_accumulated(reductions.cumsum),
-    at=_updating("add"),
-)
-subtract: BinaryObject = _object(ufuncs.subtract, at=_updating("subtract"))
-multiply: BinaryObject = _object(
-    ufuncs.multiply,
-    identity=1,
-    reduce=reductions.prod,
-    accumulate=_accumulated(reductions.cumprod),
-    at=_updating("multiply"),
-)
-maximum: BinaryObject = _object(ufuncs.maximum, reduce=reductions.max, at=_updating("max"))
-minimum: BinaryObject = _object(ufuncs.minimum, reduce=reductions.min, at=_updating("min"))
-bitwise_and: BinaryObject = _object(
-    ufuncs.bitwise_and, identity=-1, reduce=_bitwise("reduce_and", ufuncs.bitwise_and, -1)
-)
-bitwise_or: BinaryObject = _object(
-    ufuncs.bitwise_or, identity=0, reduce=_bitwise("reduce_or", ufuncs.bitwise_or, 0)
-)
-bitwise_xor: BinaryObject = _object(
-    ufuncs.bitwise_xor, identity=0, reduce=_bitwise("reduce_xor", ufuncs.bitwise_xor, 0)
-)
-logical_and: BinaryObject = _object(
-    ufuncs.logical_and, identity=True, reduce=_logical(reductions.all, ufuncs.logical_and)
-)
-logical_or: BinaryObject = _object(
-    ufuncs.logical_or, identity=False, reduce=_logical(reductions.any, ufuncs.logical_or)
-)
-logical_xor: BinaryObject = _object(ufuncs.logical_xor, identity=False, reduce=_odd)
-logaddexp: BinaryObject = _object(elementwise.logaddexp, identity=-np.inf)
-logaddexp2: BinaryObject = _object(elementwise.logaddexp2, identity=-np.inf)

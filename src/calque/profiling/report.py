@@ -182,7 +182,7 @@ def profile(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Profile:
     True"""
     if not callable(fun):
         raise TypeError(f"profile: a function is needed, got {type(fun).__name__}")
-    given = _Arguments(args, kwargs)
+    given = Arguments(args, kwargs)
     fun(*(first := given.fresh())[0], **first[1])
     given.look(first)
     fun(*(second := given.fresh())[0], **second[1])
@@ -194,7 +194,7 @@ def profile(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Profile:
     return Profile(name, session, len(calls), sorted(plain)[len(plain) // 2], sum(calls))
 
 
-class _Arguments:
+class Arguments:
     """Arguments for many calls; those that a call deletes are copied for each."""
 
     def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -218,7 +218,7 @@ def _copied(x: Any) -> Any:
     return from_numpy(np.array(to_numpy(x)), x.aval.weak_type)
 
 
-def _calls(fun: Callable[..., Any], given: _Arguments) -> list[float]:
+def _calls(fun: Callable[..., Any], given: Arguments) -> list[float]:
     """Seconds of each of some calls."""
     out: list[float] = []
     end = time.perf_counter() + SECONDS

@@ -21,8 +21,8 @@ from calque.native.scalars.expr import Buffer
 from calque.profiling.work import bytes_touched, work_of
 
 MOST_NAMES: Final = 6  # operations that a name lists
-_SHOWN: Final = {"matmul_tiled": "matmul", "conv_tiled": "conv"}
-_KINDS: Final[dict[type, str]] = {Call: "call", Routine: "call", Copy: "copy", Host: "host"}
+SHOWN: Final = {"matmul_tiled": "matmul", "conv_tiled": "conv"}
+KINDS: Final[dict[type, str]] = {Call: "call", Routine: "call", Copy: "copy", Host: "host"}
 _GIVEN: Final = ("input", "const", "literal", "get")
 
 
@@ -37,6 +37,7 @@ class Facts(NamedTuple):
     additions: float | None = None
     nbytes: float | None = None
     double: bool = False  # does it compute with 64-bit floats?
+    nodes: tuple[Node, ...] = ()  # what it computes, in the order of the program
 
 
 class Described(NamedTuple):
@@ -71,7 +72,7 @@ def described(executable: Any) -> Described:
     steps: dict[tuple[str, int], Facts] = {}
     order: list[tuple[Any, tuple[str, int]]] = []
     for s in walk(planned.steps):
-        kind = _KINDS.get(type(s))
+        kind = KINDS.get(type(s))
         if kind is not None:
             index = counts.get(kind, 0)
             counts[kind] = index + 1
@@ -113,7 +114,7 @@ class _Describer:
             nodes.sort(key=lambda n: n.id)
         self.writers: dict[Buffer, int] = {}
         for s in walk(planned.steps):
-            if type(s) in _KINDS:
+            if type(s) in KINDS:
                 for b in s.writes():
                     self.writers[b] = self.writers.get(b, 0) + 1
 
@@ -126,9 +127,10 @@ class _Describer:
         touched = float(sum(self.nbytes.get(b, 0) for b in s.reads() | s.writes()))
         match s:
             case Copy():
-                return Facts("copy", "copy", sources, 0.0, 0.0, 2.0 * self.nbytes.get(s.dst, 0))
+                moved = 2.0 * self.nbytes.get(s.dst, 0)
+                facts = Facts("copy", "copy", sources, 0.0, 0.0, moved)
             case Host():
-                return Facts(s.op, "host call", sources)
+                facts = Facts(s.op, "host call", sources)
             case Routine():
                 facts = Facts(s.name, "routine", sources, nbytes=touched, double=double)
             case _:
@@ -136,6 +138,7 @@ class _Describer:
                 facts = Facts(names, "kernel", sources, flops, additions, touched, double)
                 if nodes and not self.inside(nodes):  # a part of a loop that is steps itself
                     facts = facts._replace(flops=None, additions=None)
+        facts = facts._replace(nodes=tuple(self.inside(nodes) or nodes))
         return facts._replace(flops=None, additions=None, nbytes=None) if self.free else facts
 
     def inside(self, nodes: Sequence[Node]) -> Sequence[Node]:
@@ -169,7 +172,7 @@ class _Describer:
     @staticmethod
     def names(nodes: Sequence[Node]) -> str:
         """Its operations, those that only move elements where there are no others."""
-        ops = [_SHOWN.get(n.op, n.op) for n in nodes if n.op not in _GIVEN]
+        ops = [SHOWN.get(n.op, n.op) for n in nodes if n.op not in _GIVEN]
         return _listed([op for op in ops if op not in WEIGHTLESS] or ops)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from calque.core.arrays import ArrayImpl, delete_array, to_array
 from calque.core.avals import ShapedArray, nbytes
-from calque.core.backends import MemoryStats, Options
+from calque.core.backends import MemoryStats, Options, known
 from calque.core.jaxprs import ClosedJaxpr, without_places
 from calque.machine.call.arrays import arrivals, pending_arrays
 from calque.machine.call.functions import PythonProgram
@@ -19,12 +19,13 @@ from calque.transforms.devices.sharding import NamedSharding
 from calque.transforms.devices.type_constraints import stated
 from calque.xla import jaxlib
 from calque.xla.buffers import Place, arrive, sharding_for
-from calque.xla.devices import cpu_client, cpu_devices
+from calque.xla.devices import cpu_devices
 from calque.xla.lower.module import Request, lower_module
 from calque.xla.lower.programs import host_data
+from calque.xla.stored import loaded_program
 from calque.xla.text.types import type_of
 
-__all__ = ["Executable", "compile_on_cpu", "cpu_devices"]
+__all__ = ["Executable", "compile_on_xla", "cpu_devices"]
 
 
 @once
@@ -47,13 +48,14 @@ class Executable:
         self.in_avals: Sequence[ShapedArray] = [a.without_place() for a in closed.in_avals]
         self.out_avals: Sequence[ShapedArray] = [a.without_place() for a in closed.out_avals]
         prepared()
-        devices = cpu_devices()[:1] if where is None else where.devices
+        devices = tuple(known.default_devices()[:1]) if where is None else where.devices
         ins = where.ins if where is not None and where.ins else [None] * len(self.in_avals)
         if several:
             ins = [own or asked for own, asked in zip(ins, asked_for(closed), strict=True)]
         outs = where.outs if where is not None and where.outs else [None] * len(self.out_avals)
         request = Request(
             name=options.name,
+            platform=lowering_platform(devices[0]),
             donated=options.donated,
             constants_as_arguments=True,
             partitions=len(devices),
@@ -68,8 +70,8 @@ class Executable:
         self.constants = [
             Place(c.aval, None, devices).put(host_data(c)) for c in self.lowered.constants
         ]
-        self.loaded = jaxlib.LoadedProgram(
-            cpu_client(),
+        self.loaded = loaded_program(
+            devices[0].client,
             [d.xla for d in devices],
             self.lowered.text(),
             self.lowered.callbacks,
@@ -182,6 +184,12 @@ def result_of(aval: ShapedArray, sharding: Any, devices: Sequence[Any]) -> jaxli
     return jaxlib.Result(kind, sharding_for(sharding, devices, tensor.ndim))
 
 
-def compile_on_cpu(closed: ClosedJaxpr, options: Options) -> Executable:
-    """The backend `xla_cpu`."""
+def lowering_platform(device: Any) -> str:
+    """For which kind of device a program is lowered."""
+    kinds = {"xla_cpu": "cpu", "cuda": "gpu", "rocm": "gpu"}
+    return kinds.get(device.engine, str(device.engine))
+
+
+def compile_on_xla(closed: ClosedJaxpr, options: Options) -> Executable:
+    """The backends of XLA: its CPU, and those of plugins."""
     return Executable(closed, options)

@@ -129,6 +129,22 @@ def cpu_client(devices: int, distributed: Distributed | None = None) -> Any:
     )
 
 
+def plugin_client(platform: str, path: str) -> Any:
+    """The devices of a plugin of PJRT, whose library is loaded now."""
+    client = jaxlib().client
+    try:
+        if not client.pjrt_plugin_loaded(platform):
+            client.load_pjrt_plugin_dynamically(platform, path)
+        if not client.pjrt_plugin_initialized(platform):
+            client.initialize_pjrt_plugin(platform)
+        return client.make_c_api_client(platform, {}, None)
+    except runtime_errors() as e:
+        raise XlaUnavailable(
+            f"the plugin of {platform!r} at {path} cannot be used: {e}. It must be a library of"
+            " PJRT for this jaxlib, and its driver must be there"
+        ) from None
+
+
 @dataclass(frozen=True)
 class Distributed:
     """This process as one of several: its client of the service that they meet at."""
@@ -243,11 +259,14 @@ class LoadedProgram:
         text: str,
         callbacks: Sequence[Any],
         results: Sequence[Result],
+        known: Any = None,
     ) -> None:
         extension = jaxlib().extension
         place = extension.DeviceList(tuple(devices))
         options = compile_options(devices)
-        if callbacks:  # those go with modules, not with text
+        if known is not None:  # an earlier process has compiled it
+            self.loaded = known
+        elif callbacks:  # those go with modules, not with text
             module = mlir_module(text)
             self.loaded = client.compile_and_load(
                 module, place, options, host_callbacks=list(callbacks)
@@ -285,6 +304,25 @@ class LoadedProgram:
 
     def memory(self) -> Any:
         return self.loaded.get_compiled_memory_stats()
+
+
+def serialized(client: Any, loaded: Any) -> bytes | None:
+    """A compiled program as bytes for other processes; None where the platform has none."""
+    try:
+        if hasattr(loaded, "serialize"):
+            return bytes(loaded.serialize())
+        return bytes(client.serialize_executable(loaded))
+    except runtime_errors():
+        return None
+
+
+def deserialized(client: Any, devices: Sequence[Any], data: bytes) -> Any:
+    """The program that was written so; None when it is not for this compiler."""
+    place = jaxlib().extension.DeviceList(tuple(devices))
+    try:
+        return client.deserialize_executable(data, place, compile_options(devices))
+    except runtime_errors():
+        return None
 
 
 def compile_options(devices: Sequence[Any]) -> Any:

@@ -95,3 +95,8 @@ def test_types_inside_a_map_say_along_which_axes_values_vary():
         return v
 
     f(jnp.ones(2))
+
+
+def test_a_shape_is_a_sequence():
+    with pytest.raises(TypeError, match="'int' object is not iterable"):
+        ShapeDtypeStruct(4, "float32")

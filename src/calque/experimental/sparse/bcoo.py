@@ -23,13 +23,18 @@ class BCOOProperties(NamedTuple):
 
 @register_pytree_node_class
 class BCOO(JAXSparse):
-    """A sparse array of `batch + sparse + dense` dimensions.
+    """A sparse array with coordinates of its values.
 
-    `data` has shape (*batch, nse, *dense), `indices` shape (*batch, nse, number of sparse
-    dimensions). Elements whose index lies outside of the array are padding.
+    It has batch, sparse and dense dimensions, in this order. Elements whose index lies outside of
+    the array are padding. Values of the same place are added.
 
-    >>> import calque.numpy as jnp
-    >>> from calque.experimental import sparse
+    Args:
+        args: The values, of shape (*batch, nse, *dense), and the indices, integers of shape
+            (*batch, nse, number of sparse dimensions).
+        shape: The sizes of all dimensions.
+        indices_sorted: A promise that the indices come in order.
+        unique_indices: A promise that no index comes twice.
+
     >>> a = sparse.BCOO.fromdense(jnp.array([[0.0, 2.0], [3.0, 0.0]]))
     >>> a
     BCOO(float32[2, 2], nse=2)
@@ -111,6 +116,10 @@ class BCOO(JAXSparse):
         )
 
     def tree_flatten(self) -> tuple[Any, Any]:
+        """Gives values and indices, and the rest.
+
+        Returns:
+            A pair."""
         return (self.data, self.indices), (
             self.sparse_shape,
             self.indices_sorted,
@@ -119,6 +128,14 @@ class BCOO(JAXSparse):
 
     @classmethod
     def tree_unflatten(cls, aux: Any, children: Any) -> "BCOO":
+        """Makes the array of its parts.
+
+        Args:
+            aux: The rest, as `tree_flatten` gave it.
+            children: Values and indices.
+
+        Returns:
+            A BCOO array."""
         out = object.__new__(cls)
         out.data, out.indices = children
         out.sparse_shape, out.indices_sorted, out.unique_indices = aux

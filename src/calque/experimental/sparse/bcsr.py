@@ -26,13 +26,15 @@ from calque.tree_util import register_pytree_node_class
 
 @register_pytree_node_class
 class BCSR(JAXSparse):
-    """A sparse array with two sparse dimensions, between batch and dense ones: values by rows.
+    """A sparse array with two sparse dimensions between batch and dense ones: values by rows.
 
-    `data` has shape (*batch, nse, *dense), `indices` (columns) shape (*batch, nse), `indptr` shape
-    (*batch, rows + 1).
+    Args:
+        args: The values, of shape (*batch, nse, *dense), their columns, (*batch, nse), and the
+            position of the first element of each row, (*batch, rows + 1).
+        shape: The sizes of all dimensions.
+        indices_sorted: A promise that the columns of a row come in order.
+        unique_indices: A promise that no place comes twice.
 
-    >>> import calque.numpy as jnp
-    >>> from calque.experimental import sparse
     >>> sparse.BCSR.fromdense(jnp.eye(2)).indptr.tolist()
     [0, 1, 2]"""
 
@@ -108,17 +110,32 @@ class BCSR(JAXSparse):
         )
 
     def tree_flatten(self) -> tuple[Any, Any]:
+        """Gives the arrays of this one, and the rest.
+
+        Returns:
+            A pair."""
         return self._bufs, (self.sparse_shape, self.indices_sorted, self.unique_indices)
 
     @classmethod
     def tree_unflatten(cls, aux: Any, children: Any) -> "BCSR":
+        """Makes the array of its parts.
+
+        Args:
+            aux: The rest, as `tree_flatten` gave it.
+            children: Values, columns and positions of rows.
+
+        Returns:
+            A BCSR array."""
         out = object.__new__(cls)
         out.data, out.indices, out.indptr = children
         out.sparse_shape, out.indices_sorted, out.unique_indices = aux
         return out
 
     def to_bcoo(self) -> BCOO:
-        """The same array with coordinates."""
+        """Gives the same array with coordinates.
+
+        Returns:
+            A BCOO array."""
         rows = self.sparse_shape[0]
 
         def one(columns: Any, ends: Any) -> Any:
@@ -137,7 +154,13 @@ class BCSR(JAXSparse):
 
     @classmethod
     def from_bcoo(cls, arr: BCOO) -> "BCSR":
-        """A BCOO array with two sparse dimensions, by rows."""
+        """Makes a BCSR array of a BCOO array with two sparse dimensions.
+
+        Args:
+            arr: The BCOO array.
+
+        Returns:
+            A BCSR array."""
         if arr.n_sparse != 2:
             raise NotImplementedError(f"BCSR.from_bcoo requires n_sparse=2; got {arr.n_sparse}")
         unique = arr.unique_indices
@@ -161,7 +184,18 @@ class BCSR(JAXSparse):
         n_dense: int = 0,
         n_batch: int = 0,
     ) -> "BCSR":
-        """A dense array by rows."""
+        """Makes a BCSR array of a dense one.
+
+        Args:
+            mat: The dense array.
+            nse: How many elements are stored; None stores those that are not 0. Under `jit` it must
+                be given.
+            index_dtype: The integer dtype of the indices.
+            n_dense: The number of dense dimensions.
+            n_batch: The number of batch dimensions.
+
+        Returns:
+            A BCSR array."""
         return bcsr_fromdense(
             mat, nse=nse, index_dtype=index_dtype, n_dense=n_dense, n_batch=n_batch
         )
@@ -175,7 +209,16 @@ class BCSR(JAXSparse):
         n_dense: int = 0,
         n_batch: int = 0,
     ) -> "BCSR":
-        """A matrix of scipy.sparse."""
+        """Makes a BCSR array of a matrix of scipy.sparse.
+
+        Args:
+            mat: The matrix.
+            index_dtype: The integer dtype of the indices; None means int32.
+            n_dense: Must be 0.
+            n_batch: Must be 0.
+
+        Returns:
+            A BCSR array."""
         if n_dense or n_batch:
             raise NotImplementedError("BCSR.from_scipy_sparse with nonzero n_dense or n_batch")
         if mat.ndim != 2:
@@ -214,14 +257,33 @@ class BCSR(JAXSparse):
         return cls(parts, shape=shape, indices_sorted=True, unique_indices=True)
 
     def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> "BCSR":
-        """The array with one element for each place."""
+        """Gives the array with one element for each place.
+
+        Args:
+            nse: How many elements are stored; None stores as many as there are. Under `jit` it must
+                be given.
+            remove_zeros: Whether stored zeros are left out.
+
+        Returns:
+            A BCSR array."""
         change = bcoo_eliminate_zeros if remove_zeros else bcoo_sum_duplicates
         return BCSR.from_bcoo(change(self.to_bcoo(), nse))
 
     def todense(self) -> Array:
+        """Gives the array as a dense one.
+
+        Returns:
+            An array."""
         return bcoo_todense(self.to_bcoo())
 
     def transpose(self, axes: ArrayLike | None = None) -> Any:
+        """Refused: convert with `to_bcoo()` first.
+
+        Args:
+            axes: Not looked at.
+
+        Returns:
+            Nothing: it raises."""
         raise NotImplementedError("BCSR.transpose: convert with to_bcoo() first")
 
 
@@ -239,7 +301,18 @@ def bcsr_fromdense(
     n_dense: int = 0,
     index_dtype: DTypeLike = np.int32,
 ) -> BCSR:
-    """A dense array by rows. Under jit the number of stored elements, `nse`, must be given.
+    """Makes a BCSR array of a dense one.
+
+    Args:
+        mat: The dense array.
+        nse: How many elements are stored; None stores those that are not 0. Under `jit` it must be
+            given.
+        n_batch: The number of batch dimensions.
+        n_dense: The number of dense dimensions; two others are left.
+        index_dtype: The integer dtype of the indices.
+
+    Returns:
+        A BCSR array.
 
     >>> sparse.bcsr_fromdense(jnp.eye(2)).nse
     2"""
@@ -255,12 +328,34 @@ def bcsr_fromdense(
 
 
 def bcsr_todense(mat: BCSR) -> Array:
-    """A BCSR array as a dense one."""
+    """Gives a BCSR array as a dense one.
+
+    Args:
+        mat: The array.
+
+    Returns:
+        An array.
+
+    >>> sparse.bcsr_todense(sparse.eye(2, sparse_format="bcsr"))
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)"""
     return _checked("bcsr_todense", mat).todense()
 
 
 def bcsr_extract(indices: ArrayLike, indptr: ArrayLike, mat: ArrayLike) -> Array:
-    """The values of a dense array at the places that columns and row ends name."""
+    """Gives the values of a dense array at given places.
+
+    Args:
+        indices: The columns, of shape (*batch, nse).
+        indptr: The position of the first element of each row, of shape (*batch, rows + 1).
+        mat: The dense array.
+
+    Returns:
+        An array of values.
+
+    >>> dense = jnp.array([[1.0, 2.0], [3.0, 4.0]])
+    >>> sparse.bcsr_extract(jnp.array([1]), jnp.array([0, 1, 1]), dense)
+    Array([2.], dtype=float32)"""
     indices, indptr, mat = (array_of("bcsr_extract", x) for x in (indices, indptr, mat))
     n = indices.ndim - 1
     blank = jnp.zeros((*indices.shape, *mat.shape[n + 2 :]), mat.dtype)
@@ -268,7 +363,18 @@ def bcsr_extract(indices: ArrayLike, indptr: ArrayLike, mat: ArrayLike) -> Array
 
 
 def bcsr_sum_duplicates(mat: BCSR, nse: int | None = None) -> BCSR:
-    """A BCSR array with one element for each place."""
+    """Gives a BCSR array with one element for each place.
+
+    Args:
+        mat: The array.
+        nse: How many elements are stored; None stores as many as there are. Under `jit` it must be
+            given.
+
+    Returns:
+        A BCSR array.
+
+    >>> sparse.bcsr_sum_duplicates(sparse.eye(2, sparse_format="bcsr")).nse
+    2"""
     return _checked("bcsr_sum_duplicates", mat).sum_duplicates(nse, remove_zeros=False)
 
 
@@ -281,7 +387,22 @@ def bcsr_dot_general(
     preferred_element_type: DTypeLike | None = None,
     out_sharding: OutSharding = None,
 ) -> Any:
-    """`bcoo_dot_general` for a BCSR array on the left."""
+    """Multiplies a BCSR array by another array, as `lax.dot_general`.
+
+    Args:
+        lhs: The BCSR array.
+        rhs: A sparse or dense array.
+        dimension_numbers: As of `lax.dot_general`.
+        precision: It changes nothing: sums are exact products in the dtype of the result.
+        preferred_element_type: The dtype of the result; None takes that of the operands.
+        out_sharding: Must be None.
+
+    Returns:
+        A dense array; a BCOO array if `rhs` is sparse.
+
+    >>> a, dims = sparse.eye(2, sparse_format="bcsr"), (((1,), (0,)), ((), ()))
+    >>> sparse.bcsr_dot_general(a, jnp.array([3.0, 4.0]), dimension_numbers=dims)
+    Array([3., 4.], dtype=float32)"""
     lhs = _checked("bcsr_dot_general", lhs).to_bcoo()
     return bcoo_dot_general(
         lhs, rhs, dimension_numbers=dimension_numbers, precision=precision,
@@ -297,7 +418,20 @@ def bcsr_broadcast_in_dim(
     broadcast_dimensions: Sequence[int],
     sharding: OutSharding = None,
 ) -> BCSR:
-    """`bcoo_broadcast_in_dim` for BCSR arrays: the sparse dimensions stay two."""
+    """Gives a BCSR array more or larger dimensions; the sparse ones stay two.
+
+    Args:
+        mat: The array.
+        shape: The shape of the result.
+        broadcast_dimensions: For each dimension of `mat` the one of the result that it becomes.
+        sharding: Must be None.
+
+    Returns:
+        A BCSR array.
+
+    >>> a = sparse.bcsr_fromdense(jnp.ones((1, 2, 2)), n_batch=1)
+    >>> sparse.bcsr_broadcast_in_dim(a, shape=(3, 2, 2), broadcast_dimensions=(0, 1, 2)).shape
+    (3, 2, 2)"""
     out = bcoo_broadcast_in_dim(
         _checked("bcsr_broadcast_in_dim", mat).to_bcoo(), shape=shape,
         broadcast_dimensions=broadcast_dimensions, sharding=sharding
@@ -306,7 +440,18 @@ def bcsr_broadcast_in_dim(
 
 
 def bcsr_concatenate(operands: Sequence[BCSR], *, dimension: int) -> BCSR:
-    """BCSR arrays joined along a dimension."""
+    """Joins BCSR arrays along a dimension.
+
+    Args:
+        operands: The arrays.
+        dimension: The dimension.
+
+    Returns:
+        A BCSR array.
+
+    >>> a = sparse.eye(2, sparse_format="bcsr")
+    >>> sparse.bcsr_concatenate([a, a], dimension=1)
+    BCSR(float32[2, 4], nse=4)"""
     return BCSR.from_bcoo(
         bcoo_concatenate(
             [_checked("bcsr_concatenate", m).to_bcoo() for m in operands], dimension=dimension

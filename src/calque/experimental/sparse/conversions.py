@@ -15,7 +15,13 @@ from calque.numpy.promotion import array_of
 
 
 def bcoo_todense(mat: BCOO) -> Array:
-    """A BCOO array as a dense one; values of the same place are added.
+    """Gives a BCOO array as a dense one; values of the same place are added.
+
+    Args:
+        mat: The array.
+
+    Returns:
+        An array.
 
     >>> sparse.bcoo_todense(sparse.eye(2))
     Array([[1., 0.],
@@ -94,7 +100,18 @@ def bcoo_fromdense(
     n_dense: int = 0,
     index_dtype: DTypeLike = np.int32,
 ) -> BCOO:
-    """A dense array as a BCOO one. Under jit the number of stored elements, `nse`, must be given.
+    """Makes a BCOO array of a dense one.
+
+    Args:
+        mat: The dense array.
+        nse: How many elements are stored; None stores those that are not 0. Under `jit` it must be
+            given.
+        n_batch: The number of batch dimensions.
+        n_dense: The number of dense dimensions.
+        index_dtype: The integer dtype of the indices.
+
+    Returns:
+        A BCOO array.
 
     >>> sparse.bcoo_fromdense(jnp.array([0.0, 5.0, 0.0])).indices.tolist()
     [[1]]"""
@@ -128,7 +145,16 @@ def bcoo_fromdense(
 
 
 def bcoo_extract(sparr: BCOO, arr: ArrayLike, *, assume_unique: bool | None = None) -> BCOO:
-    """The values of a dense array at the places of a sparse one.
+    """Gives the values of a dense array at the places of a sparse one.
+
+    Args:
+        sparr: The sparse array.
+        arr: The dense array, of the same shape.
+        assume_unique: Whether no place comes twice; None takes what `sparr` says. Otherwise only
+            the first of equal places gets the value.
+
+    Returns:
+        A BCOO array.
 
     >>> sparse.bcoo_extract(sparse.eye(2), jnp.array([[1.0, 2.0], [3.0, 4.0]])).data
     Array([1., 4.], dtype=float32)"""

@@ -84,7 +84,16 @@ def _sparse_aware(transform: Callable[..., Any], with_value: bool, name: str) ->
         return derivative
 
     make.__name__ = make.__qualname__ = name
-    make.__doc__ = f"""As `calque.{name}`; derivatives of sparse arguments are sparse.
+    make.__doc__ = f"""Makes a function that gives what `jax.{name}` gives, for sparse arrays too.
+
+    Args:
+        fun: The function; its arguments may be sparse.
+        argnums: The position, or positions, of the arguments to differentiate in.
+        has_aux: Whether `fun` returns a pair of which the second part is not differentiated.
+        **options: Further arguments of `jax.{name}`.
+
+    Returns:
+        A function of the same arguments. What it gives of a sparse argument has its places.
 
     >>> a = sparse.eye(2)
     >>> sparse.grad(lambda a: (a @ jnp.array([2.0, 3.0])).sum())(a).data

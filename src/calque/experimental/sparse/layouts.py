@@ -21,8 +21,15 @@ from calque.experimental.sparse.conversions import counted, lexicographic, start
 
 
 def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
-    """A BCOO array with its dimensions in another order, each among its own kind: batch, sparse or
-    dense.
+    """Gives a BCOO array with its dimensions in another order, each among its own kind.
+
+    Args:
+        mat: The array.
+        permutation: For each new dimension the old one. Batch, sparse and dense dimensions do not
+            mix.
+
+    Returns:
+        A BCOO array.
 
     >>> sparse.bcoo_transpose(sparse.empty((2, 3)), permutation=(1, 0)).shape
     (3, 2)"""
@@ -60,10 +67,16 @@ def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
 
 
 def bcoo_sort_indices(mat: BCOO) -> BCOO:
-    """A BCOO array whose indices are in order.
+    """Puts the indices of a BCOO array in order.
 
-    >>> sparse.bcoo_sort_indices(sparse.BCOO((jnp.ones(2), jnp.array([[1], [0]])),
-    ...     shape=(2,))).indices.tolist()
+    Args:
+        mat: The array.
+
+    Returns:
+        A BCOO array.
+
+    >>> a = sparse.BCOO((jnp.ones(2), jnp.array([[1], [0]])), shape=(2,))
+    >>> sparse.bcoo_sort_indices(a).indices.tolist()
     [[0], [1]]"""
     mat = checked("bcoo_sort_indices", mat)
     if mat.indices_sorted or mat.n_sparse == 0:
@@ -80,11 +93,18 @@ def bcoo_sort_indices(mat: BCOO) -> BCOO:
 
 
 def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
-    """A BCOO array with one element for each place, in order. Under jit the number of elements,
-    `nse`, must be given.
+    """Gives a BCOO array with one element for each place, in order.
 
-    >>> sparse.bcoo_sum_duplicates(sparse.BCOO((jnp.ones(2), jnp.array([[1], [1]])),
-    ...     shape=(2,))).data
+    Args:
+        mat: The array.
+        nse: How many elements are stored; None stores as many as there are. Under `jit` it must be
+            given.
+
+    Returns:
+        A BCOO array.
+
+    >>> a = sparse.BCOO((jnp.ones(2), jnp.array([[1], [1]])), shape=(2,))
+    >>> sparse.bcoo_sum_duplicates(a).data
     Array([2.], dtype=float32)"""
     mat = checked("bcoo_sum_duplicates", mat)
     shape = mat.sparse_shape
@@ -134,8 +154,16 @@ def bcoo_update_layout(
     n_dense: int | None = None,
     on_inefficient: str | None = "error",
 ) -> BCOO:
-    """A BCOO array with other numbers of batch and dense dimensions. More of them store more;
-    `on_inefficient` says what then: "error", "warn" or None.
+    """Gives a BCOO array other numbers of batch and dense dimensions.
+
+    Args:
+        mat: The array.
+        n_batch: The number of batch dimensions; None keeps it.
+        n_dense: The number of dense dimensions; None keeps it.
+        on_inefficient: What happens where more is stored then: "error", "warn" or None.
+
+    Returns:
+        A BCOO array.
 
     >>> sparse.bcoo_update_layout(sparse.eye(3), n_batch=1, on_inefficient=None)
     BCOO(float32[3, 3], nse=3, n_batch=1)"""

@@ -32,10 +32,17 @@ def _format(name: str, sparse_format: str) -> Any:
 
 
 def todense(arr: JAXSparse | ArrayLike) -> Array:
-    """A sparse array as a dense one; a dense one as it is.
+    """Gives a sparse array as a dense one; a dense one as it is.
 
-    >>> sparse.todense(sparse.eye(2)).tolist()
-    [[1.0, 0.0], [0.0, 1.0]]"""
+    Args:
+        arr: The array.
+
+    Returns:
+        An array.
+
+    >>> sparse.todense(sparse.eye(2))
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)"""
     return arr.todense() if isinstance(arr, JAXSparse) else array_of("todense", arr)
 
 
@@ -46,7 +53,17 @@ def empty(
     sparse_format: str = "bcoo",
     **kwds: Any,
 ) -> JAXSparse:
-    """A sparse array of zeros, none of them stored.
+    """Makes a sparse array of zeros, none of which is stored.
+
+    Args:
+        shape: The size of each dimension.
+        dtype: The dtype of the values; None means float32 (float64 where 64-bit types are enabled).
+        index_dtype: The integer dtype of the indices.
+        sparse_format: "bcoo", "bcsr", "coo", "csr" or "csc".
+        **kwds: For "bcoo" and "bcsr" `n_batch`, `n_dense` and `nse`.
+
+    Returns:
+        A sparse array.
 
     >>> sparse.empty((2, 3))
     BCOO(float32[2, 3], nse=0)"""
@@ -67,7 +84,20 @@ def eye(
     n_batch: int = 0,
     n_dense: int = 0,
 ) -> JAXSparse:
-    """A sparse matrix with ones along the k-th diagonal.
+    """Makes a sparse matrix with ones along a diagonal.
+
+    Args:
+        N: The number of rows.
+        M: The number of columns; None means N.
+        k: The diagonal: 0 is the main one, positive ones lie above.
+        dtype: The dtype of the values; None means float32 (float64 where 64-bit types are enabled).
+        index_dtype: The integer dtype of the indices.
+        sparse_format: "bcoo", "bcsr", "coo", "csr" or "csc".
+        n_batch: The number of batch dimensions, for "bcoo".
+        n_dense: The number of dense dimensions, for "bcoo".
+
+    Returns:
+        A sparse matrix.
 
     >>> sparse.eye(3, k=1)
     BCOO(float32[3, 3], nse=2)"""
@@ -110,10 +140,25 @@ def random_bcoo(
     generator: Callable[..., Any] = random.uniform,
     **kwds: Any,
 ) -> BCOO:
-    """A BCOO array with random values, from `generator(key, shape, dtype)`, at random places; `nse`
-    is their number or a fraction.
+    """Makes a BCOO array with random values at random places.
 
-    >>> sparse.random_bcoo(calque.random.key(0), (3, 4), nse=0.5)
+    Args:
+        key: A random key.
+        shape: The size of each dimension.
+        dtype: The dtype of the values.
+        indices_dtype: The integer dtype of the indices; None means int32 (int64 where enabled).
+        nse: The number of stored elements, or a fraction of all from 0 to 1.
+        n_batch: The number of batch dimensions.
+        n_dense: The number of dense dimensions.
+        unique_indices: Whether no place is drawn twice.
+        sorted_indices: Whether the indices are put in order.
+        generator: `generator(key, shape, dtype)` draws the values.
+        **kwds: Further arguments of `generator`.
+
+    Returns:
+        A BCOO array.
+
+    >>> sparse.random_bcoo(jax.random.key(0), (3, 4), nse=0.5)
     BCOO(float32[3, 4], nse=6)"""
     sizes = tuple(operator.index(n) for n in shape)
     n_sparse = len(sizes) - n_batch - n_dense

@@ -73,8 +73,12 @@ def _product(name: str, mat: Any, v: Any, transpose: bool, ndims: tuple[int, ...
 class COO(_Matrix):
     """A sparse matrix of values, rows and columns.
 
-    >>> import calque.numpy as jnp
-    >>> from calque.experimental import sparse
+    Args:
+        args: The values, their rows and their columns: three vectors of one length.
+        shape: The numbers of rows and columns.
+        rows_sorted: A promise that the elements come by rows.
+        cols_sorted: A promise that the elements of a row come by columns.
+
     >>> sparse.COO.fromdense(jnp.eye(2)) @ jnp.array([1.0, 2.0])
     Array([1., 2.], dtype=float32)"""
 
@@ -100,16 +104,32 @@ class COO(_Matrix):
         return self.data, self.row, self.col
 
     def tree_flatten(self) -> tuple[Any, Any]:
+        """Gives values, rows and columns, and the rest.
+
+        Returns:
+            A pair."""
         return self._bufs, (self.shape, self._rows_sorted, self._cols_sorted)
 
     @classmethod
     def tree_unflatten(cls, aux: Any, children: Any) -> "COO":
+        """Makes the matrix of its parts.
+
+        Args:
+            aux: The rest, as `tree_flatten` gave it.
+            children: Values, rows and columns.
+
+        Returns:
+            A COO matrix."""
         out = object.__new__(cls)
         out.data, out.row, out.col = children
         out.shape, out._rows_sorted, out._cols_sorted = aux
         return out
 
     def to_bcoo(self) -> BCOO:
+        """Gives the same matrix with coordinates.
+
+        Returns:
+            A BCOO array."""
         indices = jnp.stack([self.row, self.col], axis=-1)
         return BCOO(
             (self.data, indices),
@@ -135,7 +155,16 @@ class COO(_Matrix):
     def fromdense(
         cls, mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeLike = np.int32
     ) -> "COO":
-        """A dense matrix as values, rows and columns."""
+        """Makes a COO matrix of a dense one.
+
+        Args:
+            mat: The dense matrix.
+            nse: How many elements are stored; None stores those that are not 0. Under `jit` it must
+                be given.
+            index_dtype: The integer dtype of rows and columns.
+
+        Returns:
+            A COO matrix."""
         return coo_fromdense(mat, nse=nse, index_dtype=index_dtype)
 
     @classmethod
@@ -185,12 +214,19 @@ class _Compressed(_Matrix):
 class CSR(_Compressed):
     """A sparse matrix by rows: values, columns, and where each row begins.
 
-    >>> import calque.numpy as jnp
-    >>> from calque.experimental import sparse
+    Args:
+        args: The values, their columns, and the position of the first element of each row, with the
+            end as last one.
+        shape: The numbers of rows and columns.
+
     >>> sparse.CSR.fromdense(jnp.eye(2)).indptr.tolist()
     [0, 1, 2]"""
 
     def to_bcoo(self) -> BCOO:
+        """Gives the same matrix with coordinates.
+
+        Returns:
+            A BCOO array."""
         return BCSR(self._bufs, shape=self.shape).to_bcoo()
 
     def _reversed(self) -> "CSC":
@@ -204,7 +240,16 @@ class CSR(_Compressed):
     def fromdense(
         cls, mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeLike = np.int32
     ) -> "CSR":
-        """A dense matrix by rows."""
+        """Makes a CSR matrix of a dense one.
+
+        Args:
+            mat: The dense matrix.
+            nse: How many elements are stored; None stores those that are not 0. Under `jit` it must
+                be given.
+            index_dtype: The integer dtype of the columns.
+
+        Returns:
+            A CSR matrix."""
         return csr_fromdense(mat, nse=nse, index_dtype=index_dtype)
 
     @classmethod
@@ -219,12 +264,19 @@ class CSR(_Compressed):
 class CSC(_Compressed):
     """A sparse matrix by columns: values, rows, and where each column begins.
 
-    >>> import calque.numpy as jnp
-    >>> from calque.experimental import sparse
+    Args:
+        args: The values, their rows, and the position of the first element of each column, with the
+            end as last one.
+        shape: The numbers of rows and columns.
+
     >>> sparse.CSC.fromdense(jnp.eye(2)).T
     CSR(float32[2, 2], nse=2)"""
 
     def to_bcoo(self) -> BCOO:
+        """Gives the same matrix with coordinates.
+
+        Returns:
+            A BCOO array."""
         mat = self._reversed().to_bcoo()
         return BCOO((mat.data, mat.indices[:, ::-1]), shape=self.shape)
 
@@ -235,7 +287,16 @@ class CSC(_Compressed):
     def fromdense(
         cls, mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeLike = np.int32
     ) -> "CSC":
-        """A dense matrix by columns."""
+        """Makes a CSC matrix of a dense one.
+
+        Args:
+            mat: The dense matrix.
+            nse: How many elements are stored; None stores those that are not 0. Under `jit` it must
+                be given.
+            index_dtype: The integer dtype of the rows.
+
+        Returns:
+            A CSC matrix."""
         return csr_fromdense(
             array_of("CSC.fromdense", mat).T, nse=nse, index_dtype=index_dtype
         )._reversed()
@@ -268,43 +329,132 @@ def _of(name: str, mat: Any, kind: type) -> Any:
 def coo_fromdense(
     mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeLike = np.int32
 ) -> COO:
-    """A dense matrix as values, rows and columns. Under jit the number of stored elements, `nse`,
-    must be given."""
+    """Makes a COO matrix of a dense one.
+
+    Args:
+        mat: The dense matrix.
+        nse: How many elements are stored; None stores those that are not 0. Under `jit` it must be
+            given.
+        index_dtype: The integer dtype of rows and columns.
+
+    Returns:
+        A COO matrix.
+
+    >>> sparse.coo_fromdense(jnp.eye(2)).row.tolist()
+    [0, 1]"""
     return COO._of(bcoo_fromdense(_matrix("coo_fromdense", mat), nse=nse, index_dtype=index_dtype))
 
 
 def coo_todense(mat: COO) -> Array:
-    """A COO matrix as a dense one."""
+    """Gives a COO matrix as a dense one.
+
+    Args:
+        mat: The matrix.
+
+    Returns:
+        An array.
+
+    >>> sparse.coo_todense(sparse.eye(2, sparse_format="coo"))
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)"""
     return _of("coo_todense", mat, COO).todense()
 
 
 def coo_matvec(mat: COO, v: ArrayLike, transpose: bool = False) -> Array:
-    """The product of a COO matrix, or of its transpose, and a vector."""
+    """Multiplies a COO matrix, or its transpose, by a vector.
+
+    Args:
+        mat: The matrix.
+        v: The vector.
+        transpose: Whether the transpose is taken.
+
+    Returns:
+        A vector.
+
+    >>> sparse.coo_matvec(sparse.eye(2, sparse_format="coo"), jnp.array([3.0, 4.0]))
+    Array([3., 4.], dtype=float32)"""
     return _product("coo_matvec", _of("coo_matvec", mat, COO), v, transpose, (1,))
 
 
 def coo_matmat(mat: COO, B: ArrayLike, *, transpose: bool = False) -> Array:
-    """The product of a COO matrix, or of its transpose, and a dense matrix."""
+    """Multiplies a COO matrix, or its transpose, by a dense matrix.
+
+    Args:
+        mat: The matrix.
+        B: The dense matrix.
+        transpose: Whether the transpose of `mat` is taken.
+
+    Returns:
+        A dense matrix.
+
+    >>> sparse.coo_matmat(sparse.eye(2, sparse_format="coo"), jnp.ones((2, 1)))
+    Array([[1.],
+           [1.]], dtype=float32)"""
     return _product("coo_matmat", _of("coo_matmat", mat, COO), B, transpose, (2,))
 
 
 def csr_fromdense(
     mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeLike = np.int32
 ) -> CSR:
-    """A dense matrix by rows. Under jit the number of stored elements, `nse`, must be given."""
+    """Makes a CSR matrix of a dense one.
+
+    Args:
+        mat: The dense matrix.
+        nse: How many elements are stored; None stores those that are not 0. Under `jit` it must be
+            given.
+        index_dtype: The integer dtype of the columns.
+
+    Returns:
+        A CSR matrix.
+
+    >>> sparse.csr_fromdense(jnp.eye(2)).indices.tolist()
+    [0, 1]"""
     return CSR._of(bcoo_fromdense(_matrix("csr_fromdense", mat), nse=nse, index_dtype=index_dtype))
 
 
 def csr_todense(mat: CSR) -> Array:
-    """A CSR matrix as a dense one."""
+    """Gives a CSR matrix as a dense one.
+
+    Args:
+        mat: The matrix.
+
+    Returns:
+        An array.
+
+    >>> sparse.csr_todense(sparse.eye(2, sparse_format="csr"))
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)"""
     return _of("csr_todense", mat, CSR).todense()
 
 
 def csr_matvec(mat: CSR, v: ArrayLike, transpose: bool = False) -> Array:
-    """The product of a CSR matrix, or of its transpose, and a vector."""
+    """Multiplies a CSR matrix, or its transpose, by a vector.
+
+    Args:
+        mat: The matrix.
+        v: The vector.
+        transpose: Whether the transpose is taken.
+
+    Returns:
+        A vector.
+
+    >>> sparse.csr_matvec(sparse.eye(2, sparse_format="csr"), jnp.array([3.0, 4.0]))
+    Array([3., 4.], dtype=float32)"""
     return _product("csr_matvec", _of("csr_matvec", mat, CSR), v, transpose, (1,))
 
 
 def csr_matmat(mat: CSR, B: ArrayLike, *, transpose: bool = False) -> Array:
-    """The product of a CSR matrix, or of its transpose, and a dense matrix."""
+    """Multiplies a CSR matrix, or its transpose, by a dense matrix.
+
+    Args:
+        mat: The matrix.
+        B: The dense matrix.
+        transpose: Whether the transpose of `mat` is taken.
+
+    Returns:
+        A dense matrix.
+
+    >>> sparse.csr_matmat(sparse.eye(2, sparse_format="csr"), jnp.ones((2, 1)))
+    Array([[1.],
+           [1.]], dtype=float32)"""
     return _product("csr_matmat", _of("csr_matmat", mat, CSR), B, transpose, (2,))

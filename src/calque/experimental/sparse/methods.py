@@ -18,7 +18,21 @@ from calque.experimental.sparse.sparsifying import sparsify
 def _from_scipy_sparse(
     cls: type, mat: Any, *, index_dtype: Any = None, n_dense: int = 0, n_batch: int = 0
 ) -> BCOO:
-    """A matrix of scipy.sparse."""
+    """Makes a BCOO array of a matrix of scipy.sparse.
+
+    Args:
+        cls: The class.
+        mat: The matrix.
+        index_dtype: The integer dtype of the indices; None means int32.
+        n_dense: Must be 0.
+        n_batch: Must be 0.
+
+    Returns:
+        A BCOO array.
+
+    >>> import scipy.sparse
+    >>> sparse.BCOO.from_scipy_sparse(scipy.sparse.eye(2))
+    BCOO(float32[2, 2], nse=2)"""
     if n_dense or n_batch:
         raise NotImplementedError("BCOO.from_scipy_sparse with nonzero n_dense or n_batch")
     places = mat.tocoo()
@@ -37,7 +51,22 @@ def _fromdense(
     n_dense: int = 0,
     n_batch: int = 0,
 ) -> BCOO:
-    """A dense array as a BCOO one."""
+    """Makes a BCOO array of a dense one.
+
+    Args:
+        cls: The class.
+        mat: The dense array.
+        nse: How many elements are stored; None stores those that are not 0. Under `jit` it must be
+            given.
+        index_dtype: The integer dtype of the indices.
+        n_dense: The number of dense dimensions.
+        n_batch: The number of batch dimensions.
+
+    Returns:
+        A BCOO array.
+
+    >>> sparse.BCOO.fromdense(jnp.array([0.0, 5.0, 0.0]))
+    BCOO(float32[3], nse=1)"""
     return bcoo_fromdense(mat, nse=nse, index_dtype=index_dtype, n_dense=n_dense, n_batch=n_batch)
 
 
@@ -61,20 +90,49 @@ def _empty(
 
 
 def _transpose(self: BCOO, axes: Sequence[int] | None = None) -> BCOO:
-    """The array with its dimensions in another order; reversed without `axes`."""
+    """Gives the array with its dimensions in another order.
+
+    Args:
+        axes: For each new dimension the old one; None reverses all.
+
+    Returns:
+        A BCOO array.
+
+    >>> sparse.eye(2, 3).transpose()
+    BCOO(float32[3, 2], nse=2)"""
     order = tuple(range(self.ndim))[::-1] if axes is None else tuple(axes)
     return layouts.bcoo_transpose(self, permutation=order)
 
 
 def _sum_duplicates(self: BCOO, nse: int | None = None, remove_zeros: bool = True) -> BCOO:
-    """The array with one element for each place, in order, and without stored zeros."""
+    """Gives the array with one element for each place, in order.
+
+    Args:
+        nse: How many elements are stored; None stores as many as there are. Under `jit` it must be
+            given.
+        remove_zeros: Whether stored zeros are left out.
+
+    Returns:
+        A BCOO array.
+
+    >>> sparse.BCOO((jnp.ones(2), jnp.array([[1], [1]])), shape=(2,)).sum_duplicates()
+    BCOO(float32[2], nse=1)"""
     return (layouts.bcoo_eliminate_zeros if remove_zeros else layouts.bcoo_sum_duplicates)(
         self, nse
     )
 
 
 def _reshape(self: BCOO, *shape: Any) -> BCOO:
-    """The array with other sizes."""
+    """Gives the array other sizes.
+
+    Args:
+        *shape: The sizes, or one tuple of them; one may be -1 and follows from the others.
+
+    Returns:
+        A BCOO array.
+
+    >>> sparse.eye(2).reshape(4)
+    BCOO(float32[4], nse=2)"""
     sizes = shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
     known = -int(np.prod(sizes)) if -1 in sizes else 1
     full = [self.size // known if n == -1 else n for n in sizes]
@@ -82,12 +140,32 @@ def _reshape(self: BCOO, *shape: Any) -> BCOO:
 
 
 def _sum(self: BCOO, *args: Any, **kwargs: Any) -> Any:
-    """The sum over axes, sparse."""
+    """Sums over axes.
+
+    Args:
+        *args: As of `jnp.sum`.
+        **kwargs: As of `jnp.sum`.
+
+    Returns:
+        A BCOO array.
+
+    >>> sparse.eye(2).sum(axis=0).todense()
+    Array([1., 1.], dtype=float32)"""
     return sparsify(lambda x: x.sum(*args, **kwargs))(self)
 
 
 def _astype(self: BCOO, *args: Any, **kwargs: Any) -> BCOO:
-    """The array with another dtype."""
+    """Gives the values in another dtype.
+
+    Args:
+        *args: As of the method `astype` of arrays.
+        **kwargs: As of the method `astype` of arrays.
+
+    Returns:
+        A BCOO array.
+
+    >>> sparse.eye(2).astype("int32")
+    BCOO(int32[2, 2], nse=2)"""
     return sparsify(lambda x: x.astype(*args, **kwargs))(self)
 
 

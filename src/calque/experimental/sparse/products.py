@@ -62,14 +62,21 @@ def bcoo_dot_general(
     preferred_element_type: DTypeLike | None = None,
     out_sharding: OutSharding = None,
 ) -> Any:
-    """`lax.dot_general` where one or both operands are BCOO arrays: dense if one of them is, else
-    sparse.
+    """Multiplies arrays of which one or both are BCOO arrays, as `lax.dot_general`.
 
-    Sums of sparse operands are always exact products in the dtype of the result, whatever the
-    `precision`.
+    Args:
+        lhs: A sparse or dense array.
+        rhs: A sparse or dense array.
+        dimension_numbers: As of `lax.dot_general`.
+        precision: It changes nothing: sums are exact products in the dtype of the result.
+        preferred_element_type: The dtype of the result; None takes that of the operands.
+        out_sharding: Must be None.
 
-    >>> a = sparse.eye(3)
-    >>> sparse.bcoo_dot_general(a, jnp.arange(3.0), dimension_numbers=(((1,), (0,)), ((), ())))
+    Returns:
+        A dense array if one operand is dense, else a BCOO array.
+
+    >>> dims = (((1,), (0,)), ((), ()))
+    >>> sparse.bcoo_dot_general(sparse.eye(3), jnp.arange(3.0), dimension_numbers=dims)
     Array([0., 1., 2.], dtype=float32)"""
     if out_sharding is not None:
         raise NotImplementedError(
@@ -198,11 +205,19 @@ def _sparse_sparse(lhs: BCOO, rhs: BCOO, dims: Dims, preferred: Any) -> BCOO:
 def bcoo_dot_general_sampled(
     A: ArrayLike, B: ArrayLike, indices: ArrayLike, *, dimension_numbers: Any
 ) -> Array:
-    """The elements of a dense product at these places only.
+    """Gives the elements of a dense product at given places only.
 
-    >>> at = jnp.array([[0, 1]])
-    >>> sparse.bcoo_dot_general_sampled(jnp.ones((2, 3)), jnp.ones((3, 2)), at,
-    ...     dimension_numbers=(((1,), (0,)), ((), ())))
+    Args:
+        A: The left array.
+        B: The right array.
+        indices: The places, of shape (number of them, 2).
+        dimension_numbers: As of `lax.dot_general`.
+
+    Returns:
+        A vector of elements.
+
+    >>> a, b, dims = jnp.ones((2, 3)), jnp.ones((3, 2)), (((1,), (0,)), ((), ()))
+    >>> sparse.bcoo_dot_general_sampled(a, b, jnp.array([[0, 1]]), dimension_numbers=dims)
     Array([3.], dtype=float32)"""
     A, B = promote_dtypes(
         array_of("bcoo_dot_general_sampled", A), array_of("bcoo_dot_general_sampled", B)
@@ -231,8 +246,14 @@ def bcoo_dot_general_sampled(
 
 
 def bcoo_multiply_dense(sp_mat: BCOO, v: ArrayLike) -> Array:
-    """The values of a sparse array times those of a dense one, which may be smaller by
-    broadcasting: the new values.
+    """Multiplies the values of a BCOO array by those of a dense one.
+
+    Args:
+        sp_mat: The BCOO array.
+        v: The dense array; it broadcasts to the shape of the other.
+
+    Returns:
+        The new values.
 
     >>> sparse.bcoo_multiply_dense(sparse.eye(2), jnp.array([3.0, 4.0]))
     Array([3., 4.], dtype=float32)"""
@@ -270,7 +291,14 @@ def _with_dense(name: str, mat: BCOO, v: Any, f: Any, fill: int) -> Any:
 
 
 def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
-    """The product of two sparse arrays, element by element. Dimensions of size 1 are repeated.
+    """Multiplies two BCOO arrays, element by element. Dimensions of size 1 are repeated.
+
+    Args:
+        lhs: The one array.
+        rhs: The other array.
+
+    Returns:
+        A BCOO array.
 
     >>> sparse.bcoo_multiply_sparse(sparse.eye(2), sparse.eye(2)).todense().tolist()
     [[1.0, 0.0], [0.0, 1.0]]"""
@@ -329,12 +357,28 @@ def bcoo_conv_general_dilated(
     preferred_element_type: DTypeLike | None = None,
     out_sharding: OutSharding = None,
 ) -> BCOO:
-    """`lax.conv_general_dilated` of sparse arrays of shape (1, 1, n), without strides and
-    dilations.
+    """Convolves sparse arrays of shape (1, 1, n), as `lax.conv_general_dilated`.
+
+    Args:
+        lhs: The operand.
+        rhs: The kernel.
+        window_strides: Ones: other strides are refused.
+        padding: "SAME", "VALID", or (before, after) in a list.
+        lhs_dilation: None or ones.
+        rhs_dilation: None or ones.
+        dimension_numbers: As of `lax.conv_general_dilated`; the plain layout.
+        feature_group_count: 1.
+        batch_group_count: 1.
+        precision: It changes nothing: sums are exact products in the dtype of the result.
+        preferred_element_type: The dtype of the result; None takes that of the operands.
+        out_sharding: Must be None.
+
+    Returns:
+        A BCOO array.
 
     >>> a = sparse.BCOO.fromdense(jnp.array([[[0.0, 1.0, 0.0]]]))
-    >>> sparse.bcoo_conv_general_dilated(a, a, window_strides=(1,), padding=[(1,
-    ...     1)]).todense().tolist()
+    >>> b = sparse.bcoo_conv_general_dilated(a, a, window_strides=(1,), padding=[(1, 1)])
+    >>> b.todense().tolist()
     [[[0.0, 1.0, 0.0]]]"""
     options: list[tuple[str, Any, tuple[Any, ...]]] = [
         ("out_sharding", out_sharding, (None,)),

@@ -21,7 +21,14 @@ from calque.transforms.functions.vmap import vmap
 
 
 def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
-    """The sum over some dimensions, still sparse: indices are dropped, nothing is added yet.
+    """Sums a BCOO array over dimensions. Indices are dropped; values of the same place stay apart.
+
+    Args:
+        mat: The array.
+        axes: The dimensions.
+
+    Returns:
+        A BCOO array.
 
     >>> sparse.bcoo_reduce_sum(sparse.eye(3), axes=(0,)).todense()
     Array([1., 1., 1.], dtype=float32)"""
@@ -50,7 +57,14 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
 
 
 def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
-    """A BCOO array without some dimensions of size 1.
+    """Takes dimensions of size 1 away from a BCOO array.
+
+    Args:
+        arr: The array.
+        dimensions: The dimensions.
+
+    Returns:
+        A BCOO array.
 
     >>> sparse.bcoo_squeeze(sparse.empty((1, 3)), dimensions=(0,)).shape
     (3,)"""
@@ -77,8 +91,16 @@ def bcoo_reshape(
     dimensions: Sequence[int] | None = None,
     sharding: OutSharding = None,
 ) -> BCOO:
-    """A BCOO array with other sizes; batch, sparse and dense dimensions are reshaped each among
-    themselves.
+    """Gives a BCOO array other sizes; batch, sparse and dense dimensions each among themselves.
+
+    Args:
+        mat: The array.
+        new_sizes: The new sizes.
+        dimensions: The order in which to read the dimensions; None reads them as they are.
+        sharding: Must be None.
+
+    Returns:
+        A BCOO array.
 
     >>> sparse.bcoo_reshape(sparse.eye(2), new_sizes=(4,)).todense()
     Array([1., 0., 0., 1.], dtype=float32)"""
@@ -140,7 +162,14 @@ def _prefix(what: str, sizes: Sequence[int], old: Sequence[int], mat: BCOO) -> i
 
 
 def bcoo_rev(operand: BCOO, dimensions: Sequence[int]) -> BCOO:
-    """A BCOO array reversed along some dimensions.
+    """Turns the order of elements of a BCOO array around.
+
+    Args:
+        operand: The array.
+        dimensions: The dimensions along which it is turned.
+
+    Returns:
+        A BCOO array.
 
     >>> sparse.bcoo_rev(sparse.eye(2), (0,)).todense().tolist()
     [[0.0, 1.0], [1.0, 0.0]]"""
@@ -166,11 +195,19 @@ def bcoo_broadcast_in_dim(
     broadcast_dimensions: Sequence[int],
     sharding: OutSharding = None,
 ) -> BCOO:
-    """A BCOO array with more or larger dimensions: `broadcast_dimensions` says where the old ones
-    are.
+    """Gives a BCOO array more or larger dimensions.
 
-    >>> sparse.bcoo_broadcast_in_dim(sparse.eye(2), shape=(2, 2, 3), broadcast_dimensions=(0,
-    ...     1)).nse
+    Args:
+        mat: The array.
+        shape: The shape of the result.
+        broadcast_dimensions: For each dimension of `mat` the one of the result that it becomes.
+        sharding: Must be None.
+
+    Returns:
+        A BCOO array.
+
+    >>> a = sparse.eye(2)
+    >>> sparse.bcoo_broadcast_in_dim(a, shape=(2, 2, 3), broadcast_dimensions=(0, 1)).nse
     6"""
     mat = checked("bcoo_broadcast_in_dim", mat)
     if sharding is not None:
@@ -242,7 +279,14 @@ def _repeated(
 
 
 def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
-    """BCOO arrays joined along a dimension.
+    """Joins BCOO arrays along a dimension.
+
+    Args:
+        operands: The arrays.
+        dimension: The dimension.
+
+    Returns:
+        A BCOO array.
 
     >>> sparse.bcoo_concatenate([sparse.eye(2), sparse.eye(2)], dimension=1)
     BCOO(float32[2, 4], nse=4)"""
@@ -320,10 +364,19 @@ def bcoo_slice(
     limit_indices: Sequence[int],
     strides: Sequence[int] | None = None,
 ) -> BCOO:
-    """A part of a BCOO array.
+    """Gives a part of a BCOO array.
 
-    >>> sparse.bcoo_slice(sparse.eye(3), start_indices=(0, 1), limit_indices=(2,
-    ...     3)).todense().tolist()
+    Args:
+        mat: The array.
+        start_indices: The first position, for each dimension.
+        limit_indices: The position after the last, for each dimension.
+        strides: The steps, for each dimension; None means 1.
+
+    Returns:
+        A BCOO array.
+
+    >>> a = sparse.bcoo_slice(sparse.eye(3), start_indices=(0, 1), limit_indices=(2, 3))
+    >>> a.todense().tolist()
     [[0.0, 0.0], [1.0, 0.0]]"""
     mat = checked("bcoo_slice", mat)
     start, limit = (
@@ -375,7 +428,16 @@ def _trimmed(mat: BCOO, data: Any, moved: Any, inside: Any, shape: tuple[int, ..
 
 
 def bcoo_dynamic_slice(mat: BCOO, start_indices: Sequence[Any], slice_sizes: Sequence[int]) -> BCOO:
-    """A part of a BCOO array that begins at traced indices; they are moved so that it lies inside.
+    """Gives a part of a BCOO array that begins at positions found while running.
+
+    Args:
+        mat: The array.
+        start_indices: The first position, for each dimension; it is moved so that the part lies
+            inside.
+        slice_sizes: The size of the part, for each dimension.
+
+    Returns:
+        A BCOO array.
 
     >>> sparse.bcoo_dynamic_slice(sparse.eye(3), (1, 1), (2, 2)).todense().tolist()
     [[1.0, 0.0], [0.0, 1.0]]"""
@@ -424,14 +486,24 @@ def bcoo_gather(
     mode: Any = None,
     fill_value: Any = None,
 ) -> BCOO:
-    """`lax.gather` from a BCOO array, one slice for each row of `start_indices`; they must lie
-    inside.
+    """Gives slices of a BCOO array that start at given positions, as `lax.gather`.
 
-    What is known of the indices (`unique_indices`, `indices_are_sorted`) changes nothing here.
+    Args:
+        operand: The array.
+        start_indices: Integers; the last dimension holds the position of one slice. They lie
+            inside.
+        dimension_numbers: As of `lax.gather`.
+        slice_sizes: The size of a slice, for each dimension.
+        unique_indices: A promise that changes nothing here.
+        indices_are_sorted: A promise that changes nothing here.
+        mode: None or "promise_in_bounds".
+        fill_value: Must be None.
 
-    >>> numbers = lax.GatherDimensionNumbers(offset_dims=(1,), collapsed_slice_dims=(0,),
-    ...     start_index_map=(0,))
-    >>> sparse.bcoo_gather(sparse.eye(3), jnp.array([[2], [0]]), numbers, (1, 3)).todense().tolist()
+    Returns:
+        A BCOO array.
+
+    >>> rows = lax.GatherDimensionNumbers((1,), collapsed_slice_dims=(0,), start_index_map=(0,))
+    >>> sparse.bcoo_gather(sparse.eye(3), jnp.array([[2], [0]]), rows, (1, 3)).todense().tolist()
     [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]"""
     mat = checked("bcoo_gather", operand)
     how = (

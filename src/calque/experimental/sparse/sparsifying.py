@@ -26,20 +26,24 @@ Rule = Callable[..., Any]
 
 
 class SparseTracer(Tracer):
-    """The type of traced sparse values in JAX. calque's `sparsify` runs a recorded program and
-    makes none of them."""
+    """The type of traced sparse values in JAX. calque's `sparsify` makes none of them.
+
+    >>> issubclass(sparse.SparseTracer, object)
+    True"""
 
 
 def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., Any]:
-    """`f` for arguments some of which are sparse: what it does to them is done to their stored
-    values where that is possible.
+    """Makes a function that takes sparse arrays: it does to their values what it did to dense ones.
 
-    `use_tracer` chooses between two ways of JAX that give the same; here there is one.
+    Args:
+        f: The function, of dense arrays.
+        use_tracer: It chooses between two ways of JAX that give the same; here there is one.
 
-    >>> import calque.numpy as jnp
-    >>> from calque.experimental import sparse
-    >>> sparse.sparsify(lambda a, x: jnp.sin(a) @ x)(sparse.eye(2), jnp.ones(2))
-    Array([0.84147096, 0.84147096], dtype=float32)"""
+    Returns:
+        A function of the same arguments, any of which may be sparse.
+
+    >>> sparse.sparsify(lambda a, x: jnp.sin(a) @ x)(sparse.eye(2), jnp.zeros(2))
+    Array([0., 0.], dtype=float32)"""
     if not isinstance(use_tracer, bool):
         raise TypeError(f"sparsify: use_tracer must be True or False, got {use_tracer!r}")
 

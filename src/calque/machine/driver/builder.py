@@ -419,8 +419,7 @@ class ProgramBuilder:
             return number
         if not isinstance(number, int | np.integer):
             raise ProgramError(f"{number} is neither a register nor an integer")
-        special = type(number) is Varying or type(number) is External
-        return self._immediate(number if special else int(number))
+        return self._immediate(number if isinstance(number, Varying | External) else int(number))
 
     def _any(self, operand: Operand) -> Slot | Reg | Immediate:
         return self._slot(operand) if isinstance(operand, Slot) else self._int(operand)

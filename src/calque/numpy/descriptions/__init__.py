@@ -1,1 +1,1 @@
-"""The help of functions that factories make, written in tables."""
+"""The help of functions that factories and tables make."""

@@ -39,6 +39,7 @@ from calque.xla.exporting.written import (
 from calque.xla.lower.module import Request, lower_module
 from calque.xla.lower.programs import host_data
 from calque.xla.lower.rules import Builder, equation_rule, listed
+from calque.xla.stored import loaded_program
 from calque.xla.text.tree import Value
 from calque.xla.text.types import Tensor, signature
 
@@ -48,14 +49,20 @@ PLATFORMS: Final = {"cpu": "cpu", "cuda": "gpu", "rocm": "gpu", "tpu": "tpu"}
 
 class DisabledSafetyCheck:
     """A check that is left out: `platform()`, of the platform when the program is called;
-    `custom_call(name)`, of a call of a function of the host's libraries."""
+    `custom_call(name)`, of a call of a function of the host's libraries.
+
+    >>> jax.export.DisabledSafetyCheck.custom_call("f").is_custom_call()
+    'f'"""
 
     def __init__(self, _impl: str) -> None:
         self._impl = _impl
 
     @classmethod
     def platform(cls) -> DisabledSafetyCheck:
-        """The program may run on another platform than it was exported for."""
+        """The program may run on another platform than it was exported for.
+
+        Returns:
+            A check to leave out."""
         return cls("platform")
 
     @classmethod
@@ -63,11 +70,16 @@ class DisabledSafetyCheck:
         """The program may call this function of a library.
 
         Args:
-            target_name: The name of the target."""
+            target_name: the name of the function.
+        Returns:
+            A check to leave out."""
         return cls(f"custom_call:{target_name}")
 
     def is_custom_call(self) -> str | None:
-        """The target that may be called, if it is one."""
+        """The name of the function that may be called.
+
+        Returns:
+            A text; None of other checks."""
         kind, _, name = self._impl.partition(":")
         return name if kind == "custom_call" else None
 
@@ -83,7 +95,25 @@ class DisabledSafetyCheck:
 
 @dataclass(frozen=True, eq=False)
 class Exported:
-    """A function as a portable program: what goes in and out, and StableHLO as bytes."""
+    """A function as a portable program: what goes in and out, and StableHLO as bytes. `export`
+    makes one, `deserialize` reads one.
+
+    Args:
+        fun_name: the name of the function.
+        in_tree: the tree of its arguments, a pair of those by place and those by name.
+        in_avals: their types, flat.
+        out_tree: the tree of its results.
+        out_avals: their types, flat.
+        nr_devices: 1.
+        platforms: the platform that it was exported for.
+        disabled_safety_checks: checks that are left out.
+        mlir_module_serialized: the program.
+        calling_convention_version: of JAX's.
+        module_kept_var_idx: which of the flat arguments the program takes.
+
+    >>> exported = jax.export.export(jax.jit(jnp.sin))(jnp.ones(3))  # doctest: +SKIP
+    >>> exported.out_avals  # doctest: +SKIP
+    (ShapedArray(float32[3]),)"""
 
     fun_name: str
     in_tree: pytrees.PyTreeDef
@@ -112,23 +142,38 @@ class Exported:
         return (None,) * len(self.out_avals)
 
     def in_shardings_jax(self, mesh: Any) -> tuple[None, ...]:
-        """The shardings of the arguments on a mesh: nothing is said of them."""
+        """The shardings of the arguments on a mesh. Nothing is said of them.
+
+        Args:
+            mesh: a mesh.
+        Returns:
+            None for each argument."""
         return self.in_shardings_hlo
 
     def out_shardings_jax(self, mesh: Any) -> tuple[None, ...]:
-        """The shardings of the results on a mesh: nothing is said of them."""
+        """The shardings of the results on a mesh. Nothing is said of them.
+
+        Args:
+            mesh: a mesh.
+        Returns:
+            None for each result."""
         return self.out_shardings_hlo
 
     def mlir_module(self, serialized: bool = True) -> Any:
-        """The program in StableHLO, as text; or as a module of jaxlib's MLIR.
+        """The program in StableHLO.
 
         Args:
-            serialized: Whether it is given as text."""
+            serialized: whether it is given as text.
+        Returns:
+            A text, or a module of jaxlib's MLIR."""
         text = jaxlib.portable_text(self.mlir_module_serialized)
         return text if serialized else jaxlib.mlir_module(text)
 
     def has_vjp(self) -> bool:
-        """Whether there is a program for its backward pass."""
+        """Whether there is a program for the backward pass.
+
+        Returns:
+            A bool."""
         return self._get_vjp is not None
 
     def vjp(self) -> Exported:
@@ -144,12 +189,19 @@ class Exported:
         """The program as bytes that `deserialize` reads, here or in JAX.
 
         Args:
-            vjp_order: How many backward passes of backward passes go with it."""
+            vjp_order: how many backward passes of backward passes go with it.
+        Returns:
+            Bytes."""
         return bytearray(encoded(FORMAT, "Exported", _written(self, vjp_order)))
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
-        """The results, also inside other programs; with a backward pass that goes with it gradients
-        can be taken."""
+        """Calls the program, also within other programs. Gradients can be taken where a backward
+        pass goes with it.
+
+        Args:
+            *args, **kwargs: arguments of the shapes and dtypes that it was exported for.
+        Returns:
+            The results."""
         return _called(self, args, kwargs)
 
     def __str__(self) -> str:
@@ -366,7 +418,7 @@ def _loaded(exported: Exported) -> Callable[..., list[np.ndarray]]:
     places = [Place(exported.in_avals[i], None, devices) for i in exported.module_kept_var_idx]
     results = [result_of(a, None, devices) for a in exported.out_avals]
     text = jaxlib.portable_text(exported.mlir_module_serialized)
-    program = jaxlib.LoadedProgram(cpu_client(), [devices[0].xla], text, (), results)
+    program = loaded_program(cpu_client(), [devices[0].xla], text, (), results)
 
     def run(*xs: Any) -> list[np.ndarray]:
         kept = [host_data(xs[i]) for i in exported.module_kept_var_idx]

@@ -1,0 +1,146 @@
+"""Plugins of XLA: libraries for other devices, behind the C interface of PJRT.
+
+They are found by path, in `PJRT_NAMES_AND_LIBRARY_PATHS` ("name:path,name:path"), and as packages:
+those in the namespace `jax_plugins`, those that name themselves by an entry point of the group
+`jax_plugins`, and `libtpu`. A package is not imported (it would import jax): its library is
+loaded."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from calque.core.backends import known
+from calque.machine.once import once
+from calque.xla import jaxlib
+from calque.xla.devices import XlaDevice
+from calque.xla.engine import compile_on_xla
+
+VARIABLE: Final = "PJRT_NAMES_AND_LIBRARY_PATHS"
+GROUP: Final = "jax_plugins"
+ALIASES: Final = {"gpu": ("cuda", "rocm")}
+REMEDIES: Final = {
+    "cuda": "install it with `pip install jax-cuda12-plugin jax-cuda12-pjrt`",
+    "rocm": "install it with `pip install jax-rocm60-plugin jax-rocm60-pjrt`",
+    "tpu": "install it with `pip install libtpu`",
+}
+
+
+def libraries() -> dict[str, str]:
+    """The libraries of plugins that are there, by the name of their platform."""
+    found = dict(_packages())
+    found.update(_named_by_the_user())
+    return found
+
+
+def _named_by_the_user() -> Iterator[tuple[str, str]]:
+    for entry in filter(None, os.environ.get(VARIABLE, "").split(",")):
+        name, colon, path = entry.partition(":")
+        if not (name and colon and path):
+            raise ValueError(f"{VARIABLE} is a list of name:path, got {entry!r}")
+        yield name.strip(), path.strip()
+
+
+def _packages() -> Iterator[tuple[str, str]]:
+    folders = [os.path.join(p, GROUP) for p in sys.path]
+    for folder in filter(os.path.isdir, folders):
+        for name in sorted(os.listdir(folder)):
+            yield from _in_folder(name, os.path.join(folder, name))
+    for point in importlib.metadata.entry_points(group=GROUP):
+        module = point.value.partition(":")[0]
+        try:
+            spec = importlib.util.find_spec(module)
+        except ImportError:
+            continue
+        for folder in (spec.submodule_search_locations or ()) if spec else ():
+            yield from _in_folder(point.name, folder)
+    spec = importlib.util.find_spec("libtpu")
+    for folder in (spec.submodule_search_locations or ()) if spec else ():
+        yield from _in_folder("tpu", folder)
+
+
+def _in_folder(package: str, folder: str) -> Iterator[tuple[str, str]]:
+    """The library of a package; its platform is in its name: cuda of xla_cuda12."""
+    accelerator = re.fullmatch(r"xla_(cuda|rocm)\d*", package)
+    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else ()
+    shared = [n for n in names if n.endswith((".so", ".dylib", ".dll"))]
+    telling = [n for n in shared if "plugin" in n or "pjrt" in n or n.startswith("libtpu")]
+    chosen = telling or (shared if len(shared) == 1 else [])
+    if chosen:
+        yield (accelerator[1] if accelerator else package), os.path.join(folder, chosen[0])
+
+
+def platform_of(asked: str) -> str:
+    """The platform of a plugin that is there; an error tells how to get one that is not."""
+    names, there = ALIASES.get(asked, (asked,)), libraries()
+    for name in names:
+        if name in there:
+            return name
+    remedy = " or ".join(
+        REMEDIES.get(n, f"name its library: {VARIABLE}={n}:/path/to/the/library.so") for n in names
+    )
+    raise RuntimeError(
+        f"Unknown backend {asked}. Available backends are"
+        f" {['cpu', *sorted({*known.devices, *there})]}: 'cpu' is this machine's CPU with calque's"
+        " own compiler, 'xla_cpu' the CPU with XLA, which needs `pip install calque[xla]`. For"
+        f" {asked!r} XLA has no plugin here: {remedy}"
+    )
+
+
+class PluginDevice(XlaDevice):
+    """A device behind a plugin."""
+
+    __slots__ = ()
+
+    @property
+    def engine(self) -> str:  # type: ignore[override]
+        """The platform: each plugin is an engine."""
+        return self.platform
+
+    @property
+    def device_kind(self) -> str:  # type: ignore[override]
+        """What the maker calls it."""
+        return str(self.xla.device_kind)
+
+    def __repr__(self) -> str:
+        return f"{self.platform.capitalize()}Device(id={self.id})"
+
+    def __reduce__(self) -> Any:
+        return plugin_device, (self.platform, self.id)
+
+
+@once
+def client(platform: str) -> Any:
+    """The client of a plugin."""
+    path = libraries()[platform]
+    if not os.path.exists(path):
+        raise jaxlib.XlaUnavailable(
+            f"the plugin of {platform!r} is said to be {path}, and nothing is there: set {VARIABLE}"
+            " to its library"
+        )
+    return jaxlib.plugin_client(platform, path)
+
+
+@once
+def plugin_devices(platform: str) -> tuple[PluginDevice, ...]:
+    """The devices of a plugin."""
+    return tuple(PluginDevice(platform, d) for d in client(platform).devices())
+
+
+def plugin_device(platform: str, index: int) -> PluginDevice:
+    """The device with this number."""
+    return next(d for d in plugin_devices(platform) if d.id == index)
+
+
+def opened(asked: str) -> Sequence[Any]:
+    """The devices of a platform that a plugin serves, which is a backend from now on."""
+    platform = platform_of(asked)
+    found = plugin_devices(platform)
+    known.register(platform, compile_on_xla, reads_places=True)
+    known.register_devices(platform, lambda: plugin_devices(platform))
+    return found

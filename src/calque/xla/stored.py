@@ -1,0 +1,52 @@
+"""Programs that XLA has compiled, on disk: in the folder of calque's own code, under a digest of
+their StableHLO, of what they were compiled for, and of the compiler."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any, Final
+
+from calque.core.config import config
+from calque.machine.code import diskcache
+from calque.machine.code.digest import hexdigest
+from calque.machine.code.target import describe
+from calque.xla import jaxlib
+
+KIND: Final = "xla"
+
+
+def loaded_program(
+    client: Any,
+    devices: Sequence[Any],
+    text: str,
+    callbacks: Sequence[Any],
+    results: Sequence[jaxlib.Result],
+) -> jaxlib.LoadedProgram:
+    """The program for these devices: one of an earlier process, or compiled now. What calls Python
+    is compiled anew, since its functions are of this process."""
+    if callbacks or not config.enable_compilation_cache:
+        return jaxlib.LoadedProgram(client, devices, text, callbacks, results)
+    key = key_of(client, devices, text)
+    data = diskcache.get(key, KIND)
+    known = None if data is None else jaxlib.deserialized(client, devices, data)
+    program = jaxlib.LoadedProgram(client, devices, text, (), results, known)
+    if known is None:
+        written = jaxlib.serialized(client, program.loaded)
+        if written is not None:
+            diskcache.put(key, KIND, written)
+    return program
+
+
+def key_of(client: Any, devices: Sequence[Any], text: str) -> str:
+    """What a compiled program depends on."""
+    parts = (
+        text,
+        repr(jaxlib.jaxlib().version),
+        str(client.platform),
+        str(client.platform_version),
+        repr([(d.id, d.process_index) for d in devices]),
+        os.environ.get("XLA_FLAGS", ""),
+        repr(describe()),
+    )
+    return hexdigest("\0".join(parts))
