@@ -4,7 +4,10 @@ import pickle
 
 import pytest
 
-from calque.core.config import config
+import calque
+import calque.numpy as jnp
+from calque import lax
+from calque.core.config import DOT_ALGORITHMS, config
 from calque.ops.dimension_numbers import (
     DotAlgorithm,
     DotAlgorithmPreset,
@@ -84,3 +87,10 @@ def test_dtypes_that_products_are_asked_for():
     assert preferred_dtype(None) is None and preferred_dtype(float).name == "float32"
     with config.override("enable_x64", True):
         assert preferred_dtype(float).name == "float64"
+
+
+def test_algorithms_of_products_as_a_default():
+    assert set(DOT_ALGORITHMS) == set(lax.DotAlgorithmPreset.__members__)
+    with calque.default_matmul_precision("F32_F32_F32"):
+        text = calque.jit(lax.dot).lower(jnp.ones((2, 2)), jnp.ones((2, 2))).as_text()
+    assert "algorithm = <lhs_precision_type = f32" in text

@@ -25,6 +25,13 @@ TRANSFERS = (
     "transfer_guard_device_to_host",
 )
 
+# the names of `lax.DotAlgorithmPreset`
+DOT_ALGORITHMS: Final = (
+    *("DEFAULT", "ANY_F8_ANY_F8_F32", "ANY_F8_ANY_F8_F32_FAST_ACCUM", "ANY_F8_ANY_F8_ANY"),
+    *("ANY_F8_ANY_F8_ANY_FAST_ACCUM", "F16_F16_F16", "F16_F16_F32", "BF16_BF16_BF16"),
+    *("BF16_BF16_F32", "BF16_BF16_F32_X3", "BF16_BF16_F32_X6", "BF16_BF16_F32_X9"),
+    *("TF32_TF32_F32", "TF32_TF32_F32_X3", "F32_F32_F32", "F64_F64_F64"),
+)
 _CHOICES: Final = {
     "numpy_dtype_promotion": ("standard", "strict"),
     "numpy_rank_promotion": ("allow", "warn", "raise"),
@@ -36,6 +43,7 @@ _CHOICES: Final = {
         "bfloat16",
         "tensorfloat32",
         "float32",
+        *DOT_ALGORITHMS,
     ),
     "on_stale": ("warn", "retrace", "error", "ignore"),
     "default_prng_impl": (

@@ -48,7 +48,9 @@ from calque.experimental.failures import (
     user_checks,
 )
 from calque.transforms.engines.trees import FlatFunction, name_of
+from calque.transforms.engines.zeros import zero_like
 from calque.transforms.functions.callbacks import is_value
+from calque.transforms.primitives.custom_vjp import ForwardResult
 from calque.transforms.primitives.flow import split
 
 __all__ = [
@@ -298,6 +300,69 @@ def _jit(
     return outs[: inner.outs], inner.found(outs[inner.outs :])
 
 
+def _custom_jvp(
+    p: Primitive,
+    args: Sequence[Any],
+    kinds: Kinds,
+    *,
+    call_jaxpr: ClosedJaxpr,
+    jvp: Any,
+    **rest: Any,
+) -> Result:
+    """A function with a derivative of its own keeps it: what it computes is checked, and its rule
+    is not looked into."""
+    inner = _stage(call_jaxpr, kinds)
+    rule = _JvpWithout(jvp, inner.avals())
+    outs = p.bind(*args, call_jaxpr=inner.closed, jvp=rule, **rest)
+    return outs[: inner.outs], inner.found(outs[inner.outs :])
+
+
+class _JvpWithout:
+    """A jvp rule that says of the checks of its function that none failed."""
+
+    def __init__(self, rule: Any, avals: Sequence[ShapedArray]) -> None:
+        self.rule, self.avals = rule, avals
+        self.__name__ = name_of(rule)
+
+    def __call__(self, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        outs, found = self.rule(primals, tangents)
+        flags = _zeros(self.avals)
+        return [*outs, *flags], [*found, *map(zero_like, flags)]
+
+
+def _custom_vjp(
+    p: Primitive,
+    args: Sequence[Any],
+    kinds: Kinds,
+    *,
+    call_jaxpr: ClosedJaxpr,
+    fwd: Any,
+    **rest: Any,
+) -> Result:
+    """As `_custom_jvp`."""
+    inner = _stage(call_jaxpr, kinds)
+    rule = _ForwardWithout(fwd, inner.avals())
+    outs = p.bind(*args, call_jaxpr=inner.closed, fwd=rule, **rest)
+    return outs[: inner.outs], inner.found(outs[inner.outs :])
+
+
+class _ForwardWithout:
+    """A forward rule that says of the checks of its function that none failed."""
+
+    def __init__(self, rule: Any, avals: Sequence[ShapedArray]) -> None:
+        self.rule, self.avals = rule, avals
+        self.__name__ = name_of(rule)
+
+    def __call__(self, primals: Sequence[Any], active: Sequence[bool]) -> ForwardResult:
+        found: ForwardResult = self.rule(primals, active)
+        n = len(found.outs)
+
+        def backward(residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+            return found.backward(residuals, cts[:n])
+
+        return ForwardResult([*found.outs, *_zeros(self.avals)], found.residuals, backward)
+
+
 def _inlined(p: Primitive, args: Sequence[Any], kinds: Kinds, **params: Any) -> Result:
     """Calls with rules of their own: their programs stand in their place, derivatives are those of
     the checked program."""
@@ -441,9 +506,11 @@ _RULES: Final[dict[str, Callable[..., Result]]] = {
     "scan": _scan,
     "while": _while,
     **dict.fromkeys(
-        ("closed_call", "call", "remat2", "custom_jvp_call", "custom_vjp_call", "custom_vmap_call"),
+        ("closed_call", "call", "remat2", "custom_vmap_call"),
         _inlined,
     ),
+    "custom_jvp_call": _custom_jvp,
+    "custom_vjp_call": _custom_vjp,
 }
 
 # ---------------------------------------------------------------- for users

@@ -7,6 +7,7 @@ from calque.core.trace import typeof
 from calque.extend.own import Rules
 from calque.ops.common import aligned, batch_size, front, move, repeated
 from calque.transforms.engines.trees import handed
+from calque.transforms.functions import mapped_classes
 
 __all__ = [
     "AxisData", "axis_primitive_batchers", "bdim_at_front", "broadcast", "defbroadcasting",
@@ -126,13 +127,21 @@ def register_vmappable(
     data_type: type, spec_type: type, axis_size_type: type, to_elt: Callable[..., Any],
     from_elt: Callable[..., Any], make_iota: Any
 ) -> None:  # fmt: skip
-    """Not supported: a container is mapped over by its leaves."""
-    raise NotImplementedError(
-        f"register_vmappable({data_type.__name__}): make it a container with"
-        " tree_util.register_pytree_node, whose auxiliary data do not mention the mapped dimension"
-    )
+    """From now on `vmap` maps over values of a class as a whole. `in_axes` and `out_axes` say of
+    them a `spec_type`; `to_elt(cont, i, x, spec)` gives the element of a value, in which
+    `cont(array, axis)` is the element of an array, and `from_elt(cont, size, element, spec)` the
+    value, in which `cont(size, element, axis)` is an array. Indices need no class of their own:
+    `axis_size_type` must be int and `make_iota` None."""
+    if axis_size_type is not int or make_iota is not None:
+        raise NotImplementedError(
+            f"register_vmappable({data_type.__name__}): the sizes of axes are ints, and make_iota"
+            f" None; got {axis_size_type!r} and {make_iota!r}"
+        )
+    if data_type in mapped_classes.CLASSES:
+        raise ValueError(f"register_vmappable: {data_type.__name__} is registered already")
+    mapped_classes.CLASSES[data_type] = mapped_classes.MappedClass(spec_type, to_elt, from_elt)
 
 
 def unregister_vmappable(data_type: type) -> None:
-    """Not supported, as `register_vmappable`."""
-    raise KeyError(data_type)
+    """Values of the class are mapped over by their leaves again, if they are containers."""
+    del mapped_classes.CLASSES[data_type]

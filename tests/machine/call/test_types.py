@@ -8,7 +8,6 @@ import gc
 import inspect
 import resource
 import sys
-import threading
 import weakref
 from typing import Any
 
@@ -25,7 +24,6 @@ from calque.machine.call.functions import (
     entry_count,
     run_program,
 )
-from calque.machine.driver.builder import ProgramBuilder
 from calque.machine.objects.array_type import ArrayImpl, new_array
 from tests.machine.call.helpers import (
     ARRAYS,
@@ -38,7 +36,6 @@ from tests.machine.call.helpers import (
     failing_program,
     fixed_epoch,
     jitted,
-    kernel,
     missing,
     values,
 )
@@ -154,6 +151,15 @@ def test_attributes_wraps_and_binding() -> None:
     assert reference() is f and callable(f) and repr(f)
 
 
+def test_a_callable_is_made_of_one_function() -> None:
+    for make in (Jitted, OpFunction):
+        for args in ((), (1,), (missing, missing)):
+            with pytest.raises(TypeError):
+                make(*args)
+        with pytest.raises(TypeError):
+            make(miss=missing)
+
+
 def test_cycles_are_collected() -> None:
     class Witness:
         pass
@@ -265,49 +271,3 @@ def test_a_million_calls_keep_memory() -> None:
     for _ in range(1_000_000):
         f(x, x)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 4096
-
-
-def test_run_program() -> None:
-    x, y = array(), array(1, 1, 1, 1)
-    assert values(run_program(add_program(), [x, y])[0]) == [2, 3, 4, 5]
-    assert values(run_program(add_program(), (x, y))[0]) == [2, 3, 4, 5]
-    assert run_program(copy_program(0), []) == []
-    xs = [array(i, 0, 0, 0) for i in range(500)]
-    assert [values(o)[0] for o in run_program(copy_program(500), xs)] == list(range(500))
-    program = add_program()
-    for arguments in (
-        (),
-        (program,),
-        (program, [x]),
-        (program, [x, 1]),
-        (program, {1: x, 2: y}),
-        (program, [x, y, x]),
-    ):
-        with pytest.raises(TypeError):
-            run_program(*arguments)
-    with pytest.raises(AttributeError):
-        run_program(None, [x])
-
-
-def test_arguments_live_while_the_gil_is_released() -> None:
-    builder = ProgramBuilder(2, [(F4, 16)])
-    builder.call(kernel("callpath_add4"), [builder.input(0), builder.input(1), builder.output(0)])
-    leaves = ("list", [("array", F4, 0), ("array", F4, 1)])
-    f = jitted(Entry([leaves], (), builder.build(release_gil=True), ("out", 0), 7))
-    shared = [array(), array()]
-    stop = threading.Event()
-
-    def disturb() -> None:
-        while not stop.is_set():
-            shared[0], shared[1] = array(), array()
-
-    thread = threading.Thread(target=disturb)
-    thread.start()
-    try:
-        for _ in range(3000):
-            assert values(f(shared)) == [2, 4, 6, 8]
-    finally:
-        stop.set()
-        thread.join()
-    counts = [sys.getrefcount(shared[0]), sys.getrefcount(array())]
-    assert counts[0] == counts[1] + 1

@@ -85,19 +85,3 @@ def test_what_is_refused_while_building(
 ) -> None:
     with pytest.raises(ProgramError, match=message):
         build(builder(1, numbers()))
-
-
-def test_blocks_that_cannot_end_are_refused() -> None:
-    b = builder(0)
-    with pytest.raises(ProgramError, match="never ends"), b.while_():
-        pass
-    with pytest.raises(ProgramError, match="without cases"), b.switch(b.reg()):
-        pass
-
-
-def test_wrong_numbers_of_pointers_are_refused() -> None:
-    program = builder(1, numbers()).build()
-    with pytest.raises(ProgramError, match="takes 1 inputs and 1 outputs, got 0 and 1"):
-        program.run([], [1])
-    with pytest.raises(ProgramError, match="has no memory"):
-        program.run([1], [0])

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from calque.machine.objects import array_type as objects
-from calque.machine.objects import pyapi
 from calque.machine.objects.array_type import ArrayImpl, as_numpy, new_array, share, wrap_numpy
 
 
@@ -182,17 +181,6 @@ def test_many_arrays_neither_leak_nor_mix() -> None:
         assert len({a._ptr for a in arrays}) == 2000
         del arrays
     assert (sys.getrefcount(aval), sys.getrefcount(ArrayImpl)) == before
-
-
-def test_interpreter_check_names_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
-    pyapi.check_interpreter()
-    monkeypatch.setattr(sys, "version_info", (3, 99, 0))
-    with pytest.raises(ImportError, match=r"CPython 3\.11"):
-        pyapi.check_interpreter()
-    monkeypatch.undo()
-    monkeypatch.setitem(pyapi.NdArray.fields, "data", (24, pyapi.NdArray.fields["data"][1]))
-    with pytest.raises(ImportError, match="ndarray data"):
-        pyapi.check_interpreter()
 
 
 def test_the_module_has_no_globals_of_one_process() -> None:

@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from calque.machine.call import plain as calls
-from calque.machine.driver.builder import ProgramBuilder
-from calque.machine.objects import plain, pyapi
+from calque.machine.objects import plain
 
 PROGRAMS = """
 import json, pickle, sys, threading
@@ -29,7 +27,8 @@ def refused(f, *args):
     try:
         f(*args)
     except Exception as e:
-        results.append([type(e).__name__, str(e).splitlines()[0]])
+        text = str(e).splitlines()[0].replace("'calque.ArrayImpl'", "'ArrayImpl'")  # a name of C shows its module
+        results.append([type(e).__name__, text])
     else:
         results.append("not refused")
 
@@ -103,16 +102,6 @@ def test_programs_give_the_same_without_machine_code() -> None:
         assert a == b and a != "not refused"
 
 
-def test_an_interpreter_that_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("CALQUE_CALLPATH", raising=False)
-    assert pyapi._is_known()
-    monkeypatch.setattr(sys, "version_info", (3, 99, 0))
-    assert not pyapi._is_known()
-    monkeypatch.undo()
-    monkeypatch.setenv("CALQUE_CALLPATH", "off")
-    assert not pyapi._is_known()
-
-
 class Aval:
     shape, dtype = (3,), np.dtype("float32")
 
@@ -146,33 +135,3 @@ def test_plain_arrays() -> None:
     with pytest.raises(MemoryError):
         plain.new_array(Aval(), 1 << 60)
     assert plain.as_numpy(plain.new_array(Aval(), 0), source.dtype, (0, 4)).shape == (0, 4)
-
-
-def test_plain_calls() -> None:
-    calls_seen: list[Any] = []
-    f = calls.Jitted(lambda args, kwargs: calls_seen.append((args, kwargs)))
-    f(1, self=2)
-    assert calls_seen == [((1,), {"self": 2})]
-
-    class Holder:
-        method = f
-
-    holder = Holder()
-    holder.method(3)
-    assert calls_seen[1] == ((holder, 3), {}) and Holder.method is f
-    with pytest.raises(TypeError, match="callable"):
-        calls.OpFunction(3)
-    with pytest.raises(NotImplementedError):
-        calls.add_entry(f, None)
-
-
-def test_plain_runs() -> None:
-    b = ProgramBuilder(1, [(Aval(), 12)])
-    b.copy(b.output(0), b.input(0), 12)
-    program = b.build()
-    x = plain.wrap_numpy(Aval(), np.arange(3, dtype=np.float32))
-    (out,) = calls.run_program(program, [x])
-    assert plain.as_numpy(out, np.dtype("f4"), (3,)).tolist() == [0, 1, 2] and out._ptr != x._ptr
-    for wrong in (x, [x, x], [np.ones(3)]):
-        with pytest.raises(TypeError):
-            calls.run_program(program, wrong)

@@ -46,3 +46,12 @@ def test_attributes_may_be_arrays():
 def test_platforms_without_a_function():
     with pytest.raises(NotImplementedError, match=r"rule .* not found for platform cpu"):
         lax.platform_dependent(3.0, tpu=lambda x: x)
+
+
+def test_attributes_of_operations_in_text():
+    def f(x):
+        named = {"dtype": np.dtype(np.int8), "nothing": None, "n": 2}
+        return lax.composite(lambda x, **_: jnp.sin(x), "my.sin")(x, **named)
+
+    text = calque.jit(f).lower(jnp.ones(3)).as_text()
+    assert "composite_attributes = {dtype = i8, n = 2 : i64}" in text

@@ -79,3 +79,8 @@ def test_bad_arguments():
             return x
 
         make_jaxpr(f)(object())
+
+
+def test_a_shape_is_a_sequence():
+    with pytest.raises(TypeError, match="'int' object is not iterable"):
+        ShapeDtypeStruct(4, "float32")

@@ -23,7 +23,7 @@ from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.machine.caches import Table
 from calque.machine.state import Hook, process
-from calque.transforms.devices.layouts import Format, row_major
+from calque.transforms.devices.layouts import Format, Layout
 from calque.transforms.devices.mesh import (
     AbstractMesh,
     AxisType,
@@ -426,7 +426,7 @@ constraint: Final[Hook[Callable[[Any, Sharding], Any]]] = process.hook(
 def _put(x: Any, target: Any) -> Any:
     value = to_array(x)
     if isinstance(target, Format):
-        if target.layout not in (None, row_major(value.ndim, target.sharding).layout):
+        if target.layout not in (None, Layout(range(value.ndim))):
             raise NotImplementedError(
                 f"device_put: arrays lie in memory row by row, and cannot be put in {target.layout}"
             )

@@ -345,9 +345,18 @@ def vjp_of(
         places,
     )
     kept = [x if i in places else NotNeeded() for i, x in enumerate(values)]
-    args_res = list(pytrees.unflatten(tree, kept)) if with_arguments else []
+    args_res = _arguments(tree, values, kept) if with_arguments else []
     opaque = [c for c, place in zip(tape.consts, places) if place is None]
     return outs, VJP(fixed, args_res, opaque)
+
+
+def _arguments(tree: pytrees.PyTreeDef, values: Sequence[Any], kept: Sequence[Any]) -> list[Any]:
+    """The arguments with NotNeeded in place of what is not; whole where a container of the user's
+    takes arrays alone."""
+    try:
+        return list(pytrees.unflatten(tree, kept))
+    except Exception:
+        return list(pytrees.unflatten(tree, values))
 
 
 @boundary

@@ -11,7 +11,6 @@ from calque.core.arrays import to_array
 from calque.core.avals import ShapedArray
 from calque.core.config import config
 from calque.core.dtypes import is_complex, is_float
-from calque.core.key_paths import keystr
 from calque.core.primitives import Zero
 from calque.core.trace import VALUES, typeof
 from calque.core.trace_state import Tracer
@@ -27,7 +26,7 @@ from calque.transforms.functions.custom_arguments import (
 )
 from calque.transforms.primitives.custom_calls import run_as_given
 from calque.transforms.primitives.custom_vjp import ForwardResult, custom_vjp_call_p
-from calque.transforms.primitives.flow import convert, joined_type, type_text
+from calque.transforms.primitives.flow import convert, joined_type, paths, type_text
 from calque.transforms.primitives.refs_arguments import without_refs
 
 
@@ -280,12 +279,15 @@ class _BackwardRule:
     def leaves(self, out: Any) -> list[Any]:
         """One cotangent for each leaf of the arguments; None stands for zeros in a whole
         subtree."""
-        tree = pytrees.unflatten(self.given.tree, range(self.given.tree.num_leaves))
+        given, structure = pytrees.flatten(out)
+        if structure == self.given.tree:
+            return given
         try:
+            tree = pytrees.unflatten(self.given.tree, range(self.given.tree.num_leaves))
             if not isinstance(out, tuple) or len(out) != self.given.count:
                 raise ValueError
             return [c for o, t in zip(out, tree) for c in _cotangents(o, t)]
-        except (ValueError, TypeError):
+        except Exception:  # also of containers of the user's that take arrays alone
             raise TypeError(
                 f"Custom VJP bwd rule {self.__name__} for function {name_of(self.given.fun)} must"
                 " produce an output with the same container (pytree) structure as the args tuple"
@@ -307,9 +309,7 @@ class _BackwardRule:
         if config.disable_bwd_checks:
             return ct
         if got.shape != expected.shape or got.dtype != expected.dtype:
-            path = pytrees.flatten_with_path(
-                pytrees.unflatten(self.given.tree, range(self.given.tree.num_leaves))
-            )[0][i][0]
+            path = paths(self.given.tree)[i]
             why = (
                 "the shapes do not match"
                 if got.shape != expected.shape
@@ -318,7 +318,7 @@ class _BackwardRule:
             raise ValueError(
                 f"Custom VJP bwd rule {self.__name__} for function {name_of(self.given.fun)} must"
                 " produce an output with the same type as the args tuple of the primal function,"
-                f" but at output{keystr(path)} the bwd rule produced an output of type"
+                f" but at output{path} the bwd rule produced an output of type"
                 f" {type_text(got)} corresponding to an input of type {type_text(aval)}, so {why}"
                 + (_ADVICE if self.symbolic_zeros else "")
             )

@@ -44,13 +44,14 @@ class ShapeDtypeStruct:
     ):
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be specified.")
+        shape = tuple(shape)
         entries = getattr(getattr(sharding, "spec", sharding), "partitions", ())
         if len(entries) > len(shape):
             raise ValueError(
                 f"ShapeDtypeStruct: sharding {sharding} is only valid for values of rank at least"
                 f" {len(entries)}, but was applied to a value of rank {len(shape)}"
             )
-        aval = ShapedArray(tuple(shape), canonicalize(dtype), weak_type)
+        aval = ShapedArray(shape, canonicalize(dtype), weak_type)
         self.aval = aval if sharding is None else typing.value.placed(aval, sharding)
         self.sharding = sharding
 

@@ -15,6 +15,7 @@ from calque.transforms.engines.axes import Axis
 from calque.transforms.engines.batching import Dim, batch, placed
 from calque.transforms.engines.signatures import check_callable
 from calque.transforms.engines.trees import FlatFunction, argument_name, arrays, name_of, wrapping
+from calque.transforms.functions import mapped_classes
 from calque.transforms.primitives.refs_arguments import lane_refs
 
 
@@ -55,20 +56,15 @@ def vmap(
     check_callable(fun)
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
-    if not (in_axes is None or type(in_axes) in (int, tuple)) and not isinstance(in_axes, int):
+    if type(in_axes) is not tuple and not mapped_classes.is_spec(in_axes):
         raise TypeError(
             "vmap in_axes must be an int, None, or a tuple of entries corresponding to the"
             f" positional arguments passed to the function, but got {in_axes}."
         )
     _check_entries("in_axes", in_axes)
     _check_entries("out_axes", out_axes)
-    spmd = (
-        ()
-        if spmd_axis_name is None
-        else spmd_axis_name
-        if isinstance(spmd_axis_name, tuple)
-        else (spmd_axis_name,)
-    )
+    given_spmd = () if spmd_axis_name is None else spmd_axis_name
+    spmd = given_spmd if isinstance(given_spmd, tuple) else (given_spmd,)
 
     @boundary
     def mapped(*args: Any, **kwargs: Any) -> Any:
@@ -78,6 +74,9 @@ def vmap(
                 " positional arguments passed to the function, but got"
                 f" len(in_axes)={len(in_axes)}, len(args)={len(args)}"
             )
+        if mapped_classes.CLASSES and mapped_classes.any_mapped_whole((args, kwargs)):
+            given, along = (args, kwargs), (axis_name, axis_size)
+            return mapped_classes.mapped(fun, given, in_axes, out_axes, along)
         leaves, in_tree = pytrees.flatten((args, kwargs))
         objects = _objects(leaves, lambda: _flat_axes(in_axes, args, kwargs))
         if objects:  # every lane gets them as they are
@@ -162,7 +161,7 @@ def _is_none(x: Any) -> bool:
 
 def _check_entries(what: str, spec: Any) -> None:
     for x in pytrees.leaves(spec):
-        if not isinstance(x, int) or isinstance(x, bool):
+        if not mapped_classes.is_spec(x) or isinstance(x, bool):
             raise TypeError(
                 f"vmap {what} must be an int, None, or (nested) container with those types as"
                 f" leaves, but got {spec}."

@@ -76,10 +76,10 @@ class Stage:
     @property
     def in_tree(self) -> pytrees.PyTreeDef:
         """Of what a compiled function is called with: the arguments that are not static."""
-        whole = self._program.in_tree
-        args, kwargs = pytrees.unflatten(whole, range(whole.num_leaves))
+        args, kwargs = self._program.in_tree.children()
         statics = self._program.statics
-        return pytrees.structure((tuple(x for i, x in enumerate(args) if i not in statics), kwargs))
+        rest = [d for i, d in enumerate(args.children()) if i not in statics]
+        return pytrees.treedef_tuple([pytrees.treedef_tuple(rest), kwargs])
 
     @property
     def out_tree(self) -> pytrees.PyTreeDef:

@@ -159,7 +159,7 @@ def result_of(tree: pytrees.PyTreeDef) -> Description:
     leaves = [("out", k) for k in range(tree.num_leaves)]
     try:
         return result(pytrees.unflatten(tree, leaves))
-    except (Inexpressible, RecursionError):
+    except Exception:  # not for machine code, or a container of the user's that takes arrays alone
         return ("call", lambda *outs: pytrees.unflatten(tree, outs), leaves)
 
 

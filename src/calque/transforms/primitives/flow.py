@@ -140,7 +140,10 @@ def type_text(aval: ShapedArray) -> str:
 
 def paths(treedef: pytrees.PyTreeDef) -> list[str]:
     """The key path of each leaf, as text."""
-    tree = pytrees.unflatten(treedef, range(treedef.num_leaves))
+    try:
+        tree = pytrees.unflatten(treedef, range(treedef.num_leaves))
+    except Exception:  # a container of the user's that takes arrays alone
+        return ["".join(f"[{entry!r}]" for entry in path) for path in treedef._spec.paths()]
     return [keystr(p) for p, _ in pytrees.flatten_with_path(tree)[0]]
 
 
@@ -256,8 +259,10 @@ def structure_differences(
         left, right = [f"a {kinds[0]} with pytree metadata {d}" for d in (x_data, y_data)]
         yield Difference(path, left, right, "the pytree node metadata does not match")
         return
-    tree = pytrees.unflatten(a, range(a.num_leaves))
-    keys = pytrees.one_level(tree)[2]
+    try:
+        keys = pytrees.one_level(pytrees.unflatten(a, range(a.num_leaves)))[2]
+    except Exception:  # as in `paths`
+        keys = [f"[{i}]" for i in range(len(ours))]
     for key, x, y in zip(keys, ours, theirs):
         yield from structure_differences(x, y, path + str(key))
 

@@ -23,7 +23,7 @@ from calque.xla.lower.programs import (
 from calque.xla.lower.rules import Builder, boolean, equation_rule, listed
 from calque.xla.text.constants import dense
 from calque.xla.text.tree import Part, Region, Value
-from calque.xla.text.types import TOKEN, Tensor, Type, signature
+from calque.xla.text.types import TOKEN, Tensor, Type, element_name, signature
 
 # ---------------------------------------------------------------- while
 
@@ -288,7 +288,9 @@ def lower_composite(b: Builder, e: Eqn, outs: Sequence[Tensor], args: list[Value
     p = e.params
     if not _OPERATION_NAME.fullmatch(p["name"]):  # MLIR has no operation of such a name
         return call_function(b, symbol(p["name"]), p["jaxpr"], args)
-    attributes = [f"{k} = {_attribute(leaves, tree)}" for k, leaves, tree in p["attributes"]]
+    attributes = [
+        f"{k} = {_attribute(leaves, tree)}" for k, leaves, tree in p["attributes"] if leaves
+    ]
     meaning = function_of(b, symbol(p["name"]), p["jaxpr"])
     inside = [f"composite_attributes = {{{', '.join(attributes)}}}"] if attributes else []
     inside.append(f"decomposition = @{meaning.name}")
@@ -317,6 +319,8 @@ def _leaf(x: Any) -> str:
         return f"{x:e} : f64"
     if isinstance(x, str):
         return json.dumps(x)
+    if isinstance(x, np.dtype):
+        return element_name(x)
     if isinstance(x, (np.ndarray, np.generic)) or hasattr(x, "aval"):
         data = host_data(x)
         return f"{dense(data)} : {Tensor(data.shape, data.dtype)}"

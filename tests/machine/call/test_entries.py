@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from calque.machine.call import entries as callpath_entries
+from calque.machine.call.entries import drop_entries
 from calque.machine.call.functions import (
     Entry,
     Jitted,
@@ -21,16 +22,19 @@ from calque.machine.call.functions import (
     add_entry,
     clear_entries,
     entry_count,
+    set_epoch,
 )
 from calque.machine.driver.builder import ProgramBuilder
-from calque.machine.objects.array_type import delete_array, new_array, wrap_numpy
+from calque.machine.objects.array_type import ArrayImpl, delete_array, new_array, wrap_numpy
 from tests.machine.call.helpers import (
+    ARRAYS,
     F4,
     F32,
     add_program,
     array,
     copy_program,
     fixed_epoch,
+    jitted,
     missing,
     values,
 )
@@ -242,7 +246,7 @@ def test_a_cycle_through_the_choice_is_collected() -> None:
     assert gone() is None
 
 
-def test_bad_descriptions() -> None:
+def test_what_a_choice_needs() -> None:
     x, template = vector(3), copying(Aval(VECTOR, 3))
     with pytest.raises(ValueError, match="need a function"):
         Entry([("kind", x.aval, 0)], (), template, ("out", 0), 7)
@@ -252,3 +256,69 @@ def test_bad_descriptions() -> None:
         )
     with pytest.raises(ValueError, match="cannot be passed"):
         Entry([("ndarray_kind", object, 1, 0)], (), template, ("out", 0), 7, choose=Chooser())
+
+
+def test_epochs() -> None:
+    f = jitted(Entry(ARRAYS, (), add_program(), ("out", 0), 7))
+    x = array()
+    for number, hit in ((0, False), (6, False), (7, True)):
+        set_epoch(number)
+        assert (type(f(x, x)) is ArrayImpl) is hit
+    with pytest.raises(ValueError, match="positive"):
+        Entry(ARRAYS, (), add_program(), ("out", 0), 0)
+    with pytest.raises(TypeError):
+        set_epoch("x")  # type: ignore[arg-type]
+
+
+def test_many_entries_the_last_used_is_tried_first() -> None:
+    avals = [Aval(VECTOR, 1) for _ in range(200)]
+    f = Jitted(missing)
+    for i, aval in enumerate(avals):
+        add_entry(f, Entry([("array", aval, None)], (), copy_program(0), ("const", i), 7))
+    assert entry_count(f) == callpath_entries.JITTED_LIMIT
+    for i in (199, 100, 199, 72, 150):
+        assert f(new_array(avals[i], 4)) == i
+        assert f._entries[0] is not f._entries[1]
+    assert f(new_array(avals[10], 4))[0] == "miss"
+    assert len(set(map(id, f._entries))) == callpath_entries.JITTED_LIMIT
+    clear_entries(f)
+    assert entry_count(f) == 0 and f(new_array(avals[199], 4))[0] == "miss"
+
+
+def test_what_is_no_entry_and_what_takes_none() -> None:
+    program = add_program()
+    with pytest.raises(TypeError):
+        add_entry(Jitted(missing), "no entry")
+    with pytest.raises(TypeError):
+        add_entry(missing, Entry(ARRAYS, (), program, ("out", 0), 7))
+    for refused in (clear_entries, entry_count, lambda f: drop_entries(f, program)):
+        with pytest.raises(TypeError, match="expected a Jitted or an OpFunction"):
+            refused(missing)
+
+
+def test_entries_of_a_program_are_dropped() -> None:
+    first, second = copy_program(1), ProgramBuilder(0, []).build()
+    specs: list[tuple[Any, Any]] = [(("array", F4, 0), first), (("eq", 1), second)]
+    specs += [(("eq", 2), second), (("ndarray", F32, (4,), 0), first)]
+    f = Jitted(missing)
+    for spec, program in specs:
+        add_entry(f, Entry([spec], (), program, ("const", spec[0]), 7))
+    drop_entries(f, second)
+    assert entry_count(f) == 2 and f(1)[0] == f(2)[0] == "miss"
+    assert f(array()) == "array" and f(np.zeros(4, np.float32)) == "ndarray"
+    drop_entries(f, second)
+    assert entry_count(f) == 2
+    drop_entries(f, first)
+    assert entry_count(f) == 0
+
+
+def test_those_that_choose_stay_when_others_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(callpath_entries, "JITTED_LIMIT", 4)
+    x, choose = vector(4), Chooser()
+    f = Jitted(missing)
+    add_entry(f, Entry([("kind", x.aval, 0)], (), copying(x.aval), ("out", 0), 7, choose=choose))
+    for i in range(10):
+        add_entry(f, Entry([("eq", i)], (), copy_program(0), ("const", i), 7))
+    assert entry_count(f) == 4 and [f(i) for i in (9, 8, 7)] == [9, 8, 7]
+    assert f(6)[0] == "miss" and numbers(f(x)) == [0, 1, 2, 3]
+    assert [callpath_entries.chooses(e) for e in f._entries] == [False, False, False, True]
