@@ -60,3 +60,21 @@ assert not [m for m in sys.modules if m.startswith("calque.xla")]
 @pytest.mark.parametrize("script", [PLAIN, QUICK], ids=["plain", "quick"])
 def test_nothing_of_xla_is_imported_unless_asked_for(script: str) -> None:
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_maps_over_several_devices_are_programs_of_parts():
+    mesh = jax.sharding.AbstractMesh((2, 2), ("x", "y"))
+    P = jax.sharding.PartitionSpec
+    x = jax.ShapeDtypeStruct((4, 4), "float32", sharding=jax.NamedSharding(mesh, P("x")))
+
+    def text(**options):
+        f = jax.shard_map(lambda v: jnp.sin(v), mesh=mesh, **options)
+        return jax.jit(f).lower(x).as_text()
+
+    whole = text(in_specs=P("x", "y"), out_specs=P("x", "y"))
+    assert "mhlo.num_partitions = 4" in whole
+    assert 'sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>' in whole
+    assert 'out_shardings=[<@mesh, [{"x"}, {"y"}]>] manual_axes={"x", "y"}' in whole
+    assert "stablehlo.sine" in whole and "tensor<2x2xf32>" in whole
+    part = text(in_specs=P("x"), out_specs=P("x"), axis_names={"x"})
+    assert 'in_shardings=[<@mesh, [{"x", ?}, {?}]>]' in part and 'manual_axes={"x"}' in part

@@ -80,7 +80,7 @@ def test_a_function_line_by_line() -> None:
 def test_attributes_put_the_result_in_brackets() -> None:
     x = value()
     f = Function("f", Region([x], [returned(x)]), [F32], False, ["{a = 1}"], ["{b = 2}"])
-    m = Module("m", [f], ["sdy.mesh @mesh"], ["c = 3 : i32"])
+    m = Module("m", [f], ["sdy.mesh @mesh"], attributes=["c = 3 : i32"])
     lines = printed(m).splitlines()
     assert lines[0] == "module @m attributes {c = 3 : i32} {"
     assert lines[1] == "  sdy.mesh @mesh"
