@@ -45,11 +45,11 @@ def print_environment_info(return_string: bool = False) -> str | None:
 
 def _served() -> list[str]:
     """The versions whose interface is served, as programs written for JAX see them."""
-    jax, jaxlib = (sys.modules.get(name) for name in ("jax", "jaxlib"))
+    modules = [(name, sys.modules.get(name)) for name in ("jax", "jaxlib")]
     return [
         f"{name + ':':<7} {module.__version__}"
-        for name, module in (("jax", jax), ("jaxlib", jaxlib))
-        if hasattr(module, "__version__")
+        for name, module in modules
+        if module is not None and hasattr(module, "__version__")
     ]
 
 

@@ -58,3 +58,11 @@ def test_what_nobody_holds_is_forgotten() -> None:
     for k in range(avals._LIMIT + 10):
         ShapedArray((987, 2, k), F)
     assert len(avals._interned) < avals._LIMIT and ShapedArray((987, 1), F) is kept
+
+
+def test_unknown_parts_of_a_type_are_refused():
+    aval = ShapedArray((2, 3), np.dtype("float32"))
+    assert aval.update(shape=(2,), weak_type=True) is ShapedArray((2,), np.dtype("float32"), True)
+    assert aval.update() is aval
+    with pytest.raises(TypeError, match="unexpected keyword argument 'dtypes'"):
+        aval.update(dtypes=np.dtype("int32"))

@@ -85,3 +85,9 @@ def test_long_lines_are_cut():
     assert clipped("a" * 100).endswith("…") and len(clipped("a" * 100)) < 50
     d = drawn(lambda x: sum(jnp.sin(x * k) for k in range(20)), jnp.ones(1000))
     assert any("more" in t for t in texts(d))
+
+
+def test_many_arguments_are_one_box():
+    d = drawn(lambda xs: sum(xs), [jnp.ones(200 + k)[:7] for k in range(60)])
+    given = [i for i in d.items if i.kind == "given"]
+    assert len(given) == 24 and given[-1].lines == ["37 more arguments"]

@@ -54,4 +54,4 @@ def test_no_variable_where_nothing_is_assigned():
         return jnp.sin(x)
 
     (e,) = jax.make_jaxpr(g)(1.0).eqns
-    assert assigned(e.source) == ""
+    assert assigned(e.source, {}) == ""

@@ -51,3 +51,11 @@ def test_lines_go_from_box_to_box_past_the_rows_between():
 def test_nothing_to_place():
     placed = place([], [])
     assert (placed.width, placed.height, placed.lines) == (0.0, 0.0, [])
+
+
+def test_very_long_lines_go_straight():
+    made = boxes(30)
+    edges = [*itertools.pairwise(range(30)), (0, 29)]
+    placed = place(made, edges)
+    assert len(placed.lines[-1]) == 2
+    apart(made)

@@ -50,14 +50,29 @@ stated: Final[Hook[Callable[[tuple[Any, ...], Any, Any], Place | None]]] = proce
 
 
 class AbstractValue:
-    """What is known of a value while a function is traced: of arrays a `ShapedArray`."""
+    """What is known of a value while a function is traced: of arrays a `ShapedArray`.
+
+    >>> isinstance(jax.typeof(1.0), type(jax.typeof(1.0)).__base__)
+    True"""
 
     __slots__ = ()
 
 
 class ShapedArray(AbstractValue):
-    """Shape, dtype and weak type of an array. `ShapedArray((2,), np.dtype("float32")) is
-    ShapedArray((2,), ...)`."""
+    """The type of an array: shape, dtype and weak type. There is one object for equal ones.
+
+    Args:
+        shape: The size of each dimension.
+        dtype: The dtype.
+        weak_type: Whether the dtype gives way to that of another operand, as a Python number's
+            does.
+        place: Where values are, as the library knows it; None says nothing.
+        sharding: Where values are, as a sharding, in place of `place`.
+        manual_axis_type: How values relate to the axes of `shard_map`, in place of `place`.
+        memory_space: Accepted: there is one memory.
+
+    >>> jax.typeof(jnp.ones((2, 3)))
+    ShapedArray(float32[2,3])"""
 
     __slots__ = ("__weakref__", "dtype", "kind", "ndim", "place", "shape", "size", "weak_type")
 
@@ -93,43 +108,87 @@ class ShapedArray(AbstractValue):
             self = _new(key)
         return self
 
-    def update(self, **changes: Any) -> ShapedArray:
-        """The type with something changed; with another rank it says no more where dimensions
-        are."""
-        shape = changes.get("shape", self.shape)
-        place = changes.get("place", self.place)
-        if place is not None and len(shape) != self.ndim and "place" not in changes:
-            place = place.of_rank(len(shape))
-        if "sharding" in changes or "manual_axis_type" in changes:
-            sharding = changes.get("sharding", self.sharding)
-            place = stated.call(shape, sharding, changes.get("manual_axis_type", self.mat))
+    def update(
+        self,
+        shape: Any = ...,
+        dtype: Any = ...,
+        weak_type: Any = ...,
+        place: Any = ...,
+        sharding: Any = ...,
+        manual_axis_type: Any = ...,
+        memory_space: Any = None,
+    ) -> ShapedArray:
+        """Gives the type with something changed; of another rank it says not where dimensions are.
+
+        Args:
+            shape: Another shape.
+            dtype: Another dtype.
+            weak_type: Another weak type.
+            place: Another place.
+            sharding: Another sharding.
+            manual_axis_type: Another relation to the axes of `shard_map`.
+            memory_space: Accepted: there is one memory.
+
+        Returns:
+            A ShapedArray. What is left out stays."""
+        if shape is ...:
+            shape = self.shape
+        if place is ...:
+            place = self.place
+            if place is not None and len(shape) != self.ndim:
+                place = place.of_rank(len(shape))
+        if sharding is not ... or manual_axis_type is not ...:
+            sharding = self.sharding if sharding is ... else sharding
+            manual = self.mat if manual_axis_type is ... else manual_axis_type
+            place = stated.call(shape, sharding, manual)
         return ShapedArray(
             shape,
-            changes.get("dtype", self.dtype),
-            changes.get("weak_type", self.weak_type),
+            self.dtype if dtype is ... else dtype,
+            self.weak_type if weak_type is ... else weak_type,
             place,
         )
 
     def strip_weak_type(self) -> ShapedArray:
+        """Gives the type that is not weak.
+
+        Returns:
+            A ShapedArray."""
         return ShapedArray(self.shape, self.dtype, False, self.place) if self.weak_type else self
 
     def without_place(self) -> ShapedArray:
-        """The type that says nothing of where values are."""
+        """Gives the type that says nothing of where values are.
+
+        Returns:
+            A ShapedArray."""
         return self if self.place is None else ShapedArray(self.shape, self.dtype, self.weak_type)
 
     def to_tangent_aval(self) -> ShapedArray:
-        """The aval of tangents of such values."""
+        """Gives the type of tangents of such values.
+
+        Returns:
+            A ShapedArray."""
         dtype = tangent_dtype(self.dtype)
         return self if dtype is self.dtype else self.update(dtype=dtype, weak_type=False)
 
     at_least_vspace = to_tangent_aval
 
     def to_ct_aval(self) -> ShapedArray:
-        """The aval of cotangents of such values."""
+        """Gives the type of cotangents of such values.
+
+        Returns:
+            A ShapedArray."""
         aval = self.to_tangent_aval()
         return aval if aval.place is None else aval.update(place=aval.place.cotangent())
 
     def str_short(self, short_dtypes: bool = True, mesh_axis_types: bool = False) -> str:
+        """Gives the type as short text: f32[2,3].
+
+        Args:
+            short_dtypes: Whether the dtype is abbreviated.
+            mesh_axis_types: Whether JAX would show the types of mesh axes; it changes nothing here.
+
+        Returns:
+            A string."""
         name = short_name(self.dtype) if short_dtypes else getattr(self.dtype, "name", self.dtype)
         if self.place is not None:
             return f"{name}{self.place.text(self.shape)}"

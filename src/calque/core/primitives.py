@@ -14,7 +14,7 @@ from typing import Any, Final
 from calque.core import pytrees, trace_state, vocabulary
 from calque.core.avals import ShapedArray
 from calque.core.vocabulary import do
-from calque.machine.state import Hook, process
+from calque.machine.state import Hook, Listeners, process
 
 __all__ = ["REGISTRY", "NotApplicable", "Primitive", "UndefinedPrimal", "Zero", "do"]
 
@@ -31,7 +31,14 @@ class NotApplicable:
 
 
 class Zero:
-    """A tangent or cotangent known to be zero, without an array."""
+    """A tangent or cotangent that is known to be zero, without an array.
+
+    Args:
+        aval: Its type.
+
+    >>> from calque.experimental import hijax
+    >>> hijax.Zero(jax.typeof(1.0))
+    Zero(f32[])"""
 
     __slots__ = ("aval",)
 
@@ -62,7 +69,9 @@ pytrees.register(
 )
 # what a user has put in the place of an operation on concrete arrays, by its name
 replacements: Final[dict[str, Callable[..., Any]]] = process.container("replaced operations", {})
-on_replacement: Final = process.listeners("an operation is replaced")
+on_replacement: Final[Listeners[Callable[..., None]]] = process.listeners(
+    "an operation is replaced"
+)
 evaluation: Final[Hook[Callable[..., Any]]] = process.hook("evaluation as it is", lambda *_: None)
 REGISTRY: Final[dict[str, Primitive]] = process.container("primitives", {})
 

@@ -9,6 +9,15 @@ from calque import numpy as jnp
 from calque.core import pytrees
 from calque.core.arrays import Array
 from calque.core.types import ArrayLike
+from calque.example_libraries.schedules import (
+    Rate,
+    constant,
+    exponential_decay,
+    inverse_time_decay,
+    make_schedule,
+    piecewise_constant,
+    polynomial_decay,
+)
 from calque.tree_util import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 __all__ = [
@@ -19,16 +28,21 @@ __all__ = [
     "rmsprop_momentum", "sgd", "sm3", "unpack_optimizer_state",
 ]  # fmt: skip
 
-Schedule = Callable[[Any], Any]
-Number = float | Array
-_Rate = Number | Schedule
 _Parts = tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]
 _P = ParamSpec("_P")
 
 
 class OptimizerState(NamedTuple):
-    """The state for each parameter, flat, with the structure of the parameters and that of each
-    state."""
+    """The state of an optimizer, as a tree of arrays.
+
+    Args:
+        packed_state: The arrays, for each parameter.
+        tree_def: The structure of the parameters.
+        subtree_defs: The structure of the state of each parameter.
+
+    >>> from calque.example_libraries import optimizers
+    >>> optimizers.sgd(0.5)[0]({"w": 1.0}).tree_def
+    PyTreeDef({'w': *})"""
 
     packed_state: Any
     tree_def: Any
@@ -43,8 +57,16 @@ pytrees.register(
 
 
 class Optimizer(NamedTuple):
-    """init_fn(params) -> state, update_fn(step, grads, state) -> state, params_fn(state) ->
-    params."""
+    """Three functions that optimize a tree of parameters.
+
+    Args:
+        init_fn: `init_fn(params)` gives a state.
+        update_fn: `update_fn(i, grads, state)` gives the next one, after step i.
+        params_fn: `params_fn(state)` gives the parameters.
+
+    >>> from calque.example_libraries import optimizers
+    >>> optimizers.sgd(0.5)._fields
+    ('init_fn', 'update_fn', 'params_fn')"""
 
     init_fn: Callable[[Any], Any]
     update_fn: Callable[[Any, Any, Any], Any]
@@ -63,8 +85,13 @@ def _states(state: OptimizerState) -> list[Any]:
 
 
 def optimizer(opt_maker: Callable[_P, _Parts]) -> Callable[_P, Optimizer]:
-    """Makes an optimizer for trees of one for single arrays: `opt_maker(...)` gives (init, update,
-    get_params) for an array.
+    """Makes an optimizer for trees of one for single arrays; a decorator.
+
+    Args:
+        opt_maker: A function that gives (init, update, get_params) for an array.
+
+    Returns:
+        A function of the same arguments that gives an Optimizer for trees.
 
     >>> from calque.example_libraries import optimizers
     >>> init, update, get = optimizers.sgd(0.5)
@@ -126,15 +153,38 @@ def _inverse_root(x: Any) -> Any:
 
 
 @optimizer
-def sgd(step_size: _Rate) -> _Parts:
-    """Gradient descent."""
+def sgd(step_size: Rate) -> _Parts:
+    """Makes an optimizer by gradient descent.
+
+    Args:
+        step_size: The size of the steps: a number, or a function of the number of the step.
+
+    Returns:
+        An Optimizer: three functions of trees.
+
+    >>> from calque.example_libraries import optimizers
+    >>> init, update, get_params = optimizers.sgd(0.5)
+    >>> get_params(update(0, 1.0, init(0.0)))
+    -0.5"""
     rate = make_schedule(step_size)
     return (lambda x: x), (lambda i, g, x: x - rate(i) * g), (lambda x: x)
 
 
 @optimizer
-def momentum(step_size: _Rate, mass: float) -> _Parts:
-    """Gradient descent along a velocity that decays by `mass`."""
+def momentum(step_size: Rate, mass: float) -> _Parts:
+    """Makes an optimizer by gradient descent along a velocity.
+
+    Args:
+        step_size: The size of the steps: a number, or a function of the number of the step.
+        mass: By what the velocity is multiplied in each step.
+
+    Returns:
+        An Optimizer: three functions of trees.
+
+    >>> from calque.example_libraries import optimizers
+    >>> init, update, get_params = optimizers.momentum(0.5, 0.9)
+    >>> get_params(update(0, 1.0, init(0.0)))
+    Array(-0.5, dtype=float32, weak_type=True)"""
     rate = make_schedule(step_size)
 
     def rule(i: Any, g: Any, x: Any, velocity: Any) -> tuple[Any, ...]:
@@ -145,8 +195,20 @@ def momentum(step_size: _Rate, mass: float) -> _Parts:
 
 
 @optimizer
-def nesterov(step_size: _Rate, mass: float) -> _Parts:
-    """Momentum that looks ahead."""
+def nesterov(step_size: Rate, mass: float) -> _Parts:
+    """Makes an optimizer by gradient descent along a velocity, which looks ahead.
+
+    Args:
+        step_size: The size of the steps: a number, or a function of the number of the step.
+        mass: By what the velocity is multiplied in each step.
+
+    Returns:
+        An Optimizer: three functions of trees.
+
+    >>> from calque.example_libraries import optimizers
+    >>> init, update, get_params = optimizers.nesterov(0.5, 1.0)
+    >>> get_params(update(0, 1.0, init(0.0)))
+    Array(-1., dtype=float32, weak_type=True)"""
     rate = make_schedule(step_size)
 
     def rule(i: Any, g: Any, x: Any, velocity: Any) -> tuple[Any, ...]:
@@ -157,9 +219,20 @@ def nesterov(step_size: _Rate, mass: float) -> _Parts:
 
 
 @optimizer
-def adagrad(step_size: _Rate, momentum: float = 0.9) -> _Parts:
-    """Steps in units of the root of all squared gradients so far (Duchi, Hazan and Singer 2011),
-    with momentum."""
+def adagrad(step_size: Rate, momentum: float = 0.9) -> _Parts:
+    """Makes an optimizer whose steps go by the root of all squared gradients so far, with momentum.
+
+    Args:
+        step_size: The size of the steps: a number, or a function of the number of the step.
+        momentum: The share of the step before in each step.
+
+    Returns:
+        An Optimizer: three functions of trees.
+
+    >>> from calque.example_libraries import optimizers
+    >>> init, update, get_params = optimizers.adagrad(0.5, 0.0)
+    >>> get_params(update(0, 4.0, init(0.0)))
+    Array(-0.5, dtype=float32, weak_type=True)"""
     rate = make_schedule(step_size)
 
     def rule(i: Any, g: Any, x: Any, squares: Any, m: Any) -> tuple[Any, ...]:
@@ -171,8 +244,21 @@ def adagrad(step_size: _Rate, momentum: float = 0.9) -> _Parts:
 
 
 @optimizer
-def rmsprop(step_size: _Rate, gamma: float = 0.9, eps: float = 1e-8) -> _Parts:
-    """Steps in units of a running root mean square of the gradients."""
+def rmsprop(step_size: Rate, gamma: float = 0.9, eps: float = 1e-8) -> _Parts:
+    """Makes an optimizer whose steps go by a running root mean square of the gradients.
+
+    Args:
+        step_size: The size of the steps: a number, or a function of the number of the step.
+        gamma: The share of the mean before in each mean.
+        eps: What is added under the root.
+
+    Returns:
+        An Optimizer: three functions of trees.
+
+    >>> from calque.example_libraries import optimizers
+    >>> init, update, get_params = optimizers.rmsprop(0.5, gamma=0.75)
+    >>> get_params(update(0, 4.0, init(0.0)))
+    Array(-1., dtype=float32, weak_type=True)"""
     rate = make_schedule(step_size)
 
     def rule(i: Any, g: Any, x: Any, mean: Any) -> tuple[Any, ...]:
@@ -184,9 +270,23 @@ def rmsprop(step_size: _Rate, gamma: float = 0.9, eps: float = 1e-8) -> _Parts:
 
 @optimizer
 def rmsprop_momentum(
-    step_size: _Rate, gamma: float = 0.9, eps: float = 1e-8, momentum: float = 0.9
+    step_size: Rate, gamma: float = 0.9, eps: float = 1e-8, momentum: float = 0.9
 ) -> _Parts:
-    """`rmsprop` with momentum."""
+    """Makes an optimizer as `rmsprop` does, with momentum.
+
+    Args:
+        step_size: The size of the steps: a number, or a function of the number of the step.
+        gamma: The share of the mean before in each mean.
+        eps: What is added under the root.
+        momentum: The share of the step before in each step.
+
+    Returns:
+        An Optimizer: three functions of trees.
+
+    >>> from calque.example_libraries import optimizers
+    >>> init, update, get_params = optimizers.rmsprop_momentum(0.5, gamma=0.75)
+    >>> get_params(update(0, 4.0, init(0.0)))
+    Array(-1., dtype=float32, weak_type=True)"""
     rate = make_schedule(step_size)
 
     def rule(i: Any, g: Any, x: Any, mean: Any, m: Any) -> tuple[Any, ...]:
@@ -198,9 +298,22 @@ def rmsprop_momentum(
 
 
 @optimizer
-def adam(step_size: _Rate, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> _Parts:
-    """Steps by running means of gradients and of their squares, both corrected for beginning at
-    zero (Kingma and Ba 2014)."""
+def adam(step_size: Rate, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> _Parts:
+    """Makes an optimizer whose steps go by running means of gradients and of their squares.
+
+    Args:
+        step_size: The size of the steps: a number, or a function of the number of the step.
+        b1: The share of the mean before in each mean of gradients.
+        b2: The share of the mean before in each mean of squares.
+        eps: What is added to the root.
+
+    Returns:
+        An Optimizer: three functions of trees.
+
+    >>> from calque.example_libraries import optimizers
+    >>> init, update, get_params = optimizers.adam(0.5)
+    >>> get_params(update(0, 4.0, init(0.0))).round(3)
+    Array(-0.5, dtype=float32)"""
     rate = make_schedule(step_size)
 
     def rule(i: Any, g: Any, x: Any, m: Any, v: Any) -> tuple[Any, ...]:
@@ -215,8 +328,22 @@ def adam(step_size: _Rate, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8
 
 
 @optimizer
-def adamax(step_size: _Rate, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> _Parts:
-    """Adam with the largest recent gradient in the place of the root mean square."""
+def adamax(step_size: Rate, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> _Parts:
+    """Makes an optimizer as `adam` does, with the largest recent gradient for the mean square.
+
+    Args:
+        step_size: The size of the steps: a number, or a function of the number of the step.
+        b1: The share of the mean before in each mean of gradients.
+        b2: By what the largest gradient is multiplied in each step.
+        eps: What is added to it.
+
+    Returns:
+        An Optimizer: three functions of trees.
+
+    >>> from calque.example_libraries import optimizers
+    >>> init, update, get_params = optimizers.adamax(0.5)
+    >>> get_params(update(0, 4.0, init(0.0))).round(3)
+    Array(-0.5, dtype=float32)"""
     rate = make_schedule(step_size)
 
     def rule(i: Any, g: Any, x: Any, m: Any, u: Any) -> tuple[Any, ...]:
@@ -228,9 +355,20 @@ def adamax(step_size: _Rate, b1: float = 0.9, b2: float = 0.999, eps: float = 1e
 
 
 @optimizer
-def sm3(step_size: _Rate, momentum: float = 0.9) -> _Parts:
-    """Adagrad that keeps one number for each row, column, ... of a parameter (Anil, Gupta, Koren
-    and Singer 2019)."""
+def sm3(step_size: Rate, momentum: float = 0.9) -> _Parts:
+    """Makes an optimizer as `adagrad` does that keeps one number for each row, column, ...
+
+    Args:
+        step_size: The size of the steps: a number, or a function of the number of the step.
+        momentum: The share of the step before in each step.
+
+    Returns:
+        An Optimizer: three functions of trees.
+
+    >>> from calque.example_libraries import optimizers
+    >>> init, update, get_params = optimizers.sm3(0.5, 0.0)
+    >>> get_params(update(0, jnp.array([4.0]), init(jnp.array([0.0]))))
+    Array([-0.5], dtype=float32)"""
     rate = make_schedule(step_size)
 
     def init(x: Any) -> Any:
@@ -263,65 +401,17 @@ def sm3(step_size: _Rate, momentum: float = 0.9) -> _Parts:
     return init, update, lambda state: state[0].reshape(state[0].shape if state[3].size else ())
 
 
-# ---------------------------------------------------------------- schedules
-
-
-def constant(step_size: Number) -> Schedule:
-    """The same size for each step."""
-    return lambda i: step_size
-
-
-def exponential_decay(step_size: Number, decay_steps: Number, decay_rate: Number) -> Schedule:
-    """Multiplied by `decay_rate` every `decay_steps`, continuously."""
-    return lambda i: step_size * decay_rate ** (i / decay_steps)
-
-
-def inverse_time_decay(
-    step_size: Number, decay_steps: Number, decay_rate: Number, staircase: bool = False
-) -> Schedule:
-    """Divided by 1 + decay_rate i / decay_steps; with `staircase` only after each `decay_steps`."""
-    turns = (lambda i: jnp.floor(i / decay_steps)) if staircase else (lambda i: i / decay_steps)
-    return lambda i: step_size / (1 + decay_rate * turns(i))
-
-
-def polynomial_decay(
-    step_size: Number, decay_steps: Number, final_step_size: Number, power: float = 1.0
-) -> Schedule:
-    """From one size to another in `decay_steps`, along a power of what is left."""
-
-    def schedule(i: Any) -> Any:
-        left = 1 - jnp.minimum(i, decay_steps) / decay_steps
-        return left**power * (step_size - final_step_size) + final_step_size
-
-    return schedule
-
-
-def piecewise_constant(boundaries: ArrayLike, values: ArrayLike) -> Schedule:
-    """values[k] after boundary k - 1 and up to boundary k."""
-    boundaries, values = jnp.array(boundaries), jnp.array(values)
-    if not boundaries.ndim == values.ndim == 1:
-        raise ValueError("boundaries and values must be sequences")
-    if boundaries.shape[0] != values.shape[0] - 1:
-        raise ValueError("boundaries length must be one shorter than values length")
-    return lambda i: values[jnp.sum(i > boundaries)]
-
-
-def make_schedule(scalar_or_schedule: _Rate) -> Schedule:
-    """A schedule: the given one, or a constant one."""
-    if callable(scalar_or_schedule):
-        return scalar_or_schedule
-    if jnp.ndim(scalar_or_schedule) == 0:
-        return constant(scalar_or_schedule)
-    raise TypeError(
-        f"a step size must be a number or a function of the step, got {type(scalar_or_schedule)}"
-    )
-
-
 # ---------------------------------------------------------------- trees
 
 
 def l2_norm(tree: Any) -> Array:
-    """The Euclidean norm of all leaves together.
+    """Gives the Euclidean norm of all leaves of a tree together.
+
+    Args:
+        tree: A tree of arrays.
+
+    Returns:
+        An array without axes.
 
     >>> from calque.example_libraries import optimizers
     >>> optimizers.l2_norm({"a": jnp.array([3.0]), "b": jnp.array([4.0])})
@@ -330,13 +420,31 @@ def l2_norm(tree: Any) -> Array:
 
 
 def clip_grads(grad_tree: Any, max_norm: ArrayLike) -> Any:
-    """The gradients, scaled down if their norm is above `max_norm`."""
+    """Scales gradients down if their norm is above a limit.
+
+    Args:
+        grad_tree: A tree of arrays.
+        max_norm: The limit.
+
+    Returns:
+        The tree of scaled arrays.
+
+    >>> from calque.example_libraries import optimizers
+    >>> optimizers.clip_grads([jnp.array([3.0]), jnp.array([4.0])], 1.0)
+    [Array([0.6], dtype=float32), Array([0.8], dtype=float32)]"""
     norm = l2_norm(grad_tree)
     return tree_map(lambda g: jnp.where(norm < max_norm, g, g * (max_norm / norm)), grad_tree)
 
 
 class JoinPoint:
-    """A leaf that holds a tree."""
+    """A leaf that holds a tree.
+
+    Args:
+        subtree: The tree.
+
+    >>> from calque.example_libraries import optimizers
+    >>> optimizers.JoinPoint([1, 2]).subtree
+    [1, 2]"""
 
     def __init__(self, subtree: Any):
         self.subtree = subtree
@@ -346,12 +454,35 @@ class JoinPoint:
 
 
 def unpack_optimizer_state(opt_state: OptimizerState) -> Any:
-    """The tree of parameters, with a JoinPoint of its state for each: a form to store."""
+    """Takes the state of an optimizer apart, in a form to store.
+
+    Args:
+        opt_state: The state.
+
+    Returns:
+        The tree of parameters, with a JoinPoint of its state in place of each.
+
+    >>> from calque.example_libraries import optimizers
+    >>> state = optimizers.sgd(0.5)[0]({"w": 1.0})
+    >>> optimizers.unpack_optimizer_state(state)["w"].subtree
+    1.0"""
     return tree_unflatten(opt_state.tree_def, [JoinPoint(s) for s in _states(opt_state)])
 
 
 def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
-    """The state that `unpack_optimizer_state` took apart."""
+    """Puts the state of an optimizer together again.
+
+    Args:
+        marked_pytree: What `unpack_optimizer_state` has given.
+
+    Returns:
+        The state.
+
+    >>> from calque.example_libraries import optimizers
+    >>> init, update, get_params = optimizers.sgd(0.5)
+    >>> parts = optimizers.unpack_optimizer_state(init({"w": 1.0}))
+    >>> get_params(optimizers.pack_optimizer_state(parts))
+    {'w': 1.0}"""
     points, tree = tree_flatten(marked_pytree)
     if not all(isinstance(p, JoinPoint) for p in points):
         raise TypeError(

@@ -47,7 +47,16 @@ def _shape_after(
 
 
 def Dense(out_dim: int, W_init: Any = glorot_normal(), b_init: Any = normal()) -> Layer:
-    """x W + b
+    """Makes a layer that multiplies by weights and adds biases.
+
+    Args:
+        out_dim: The number of outputs.
+        W_init: The initializer of the weights.
+        b_init: The initializer of the biases.
+
+    Returns:
+        A layer: a pair (init_fun, apply_fun). `init_fun(key, input_shape)` gives (output shape,
+        parameters), `apply_fun(params, inputs, **kwargs)` the outputs.
 
     >>> from calque.example_libraries import stax
     >>> init, apply = stax.Dense(3)
@@ -106,8 +115,26 @@ def GeneralConv(
     W_init: Any = None,
     b_init: Any = normal(1e-6),
 ) -> Layer:
-    """A convolution; `dimension_numbers` are the layouts of inputs, filters and outputs, such as
-    ("NHWC", "HWIO", "NHWC")."""
+    """Makes a layer that convolves, and adds biases.
+
+    Args:
+        dimension_numbers: The layouts of inputs, filters and outputs, such as ("NHWC", "HWIO",
+            "NHWC").
+        out_chan: The number of channels of the outputs.
+        filter_shape: The spatial shape of the filters.
+        strides: The steps; None means 1.
+        padding: "VALID", "SAME" or pairs of numbers.
+        W_init: The initializer of the weights; None takes one by the size of the layer.
+        b_init: The initializer of the biases.
+
+    Returns:
+        A layer: a pair (init_fun, apply_fun). `init_fun(key, input_shape)` gives (output shape,
+        parameters), `apply_fun(params, inputs, **kwargs)` the outputs.
+
+    >>> from calque.example_libraries import stax
+    >>> init, apply = stax.GeneralConv(("NHWC", "HWIO", "NHWC"), 4, (3, 3))
+    >>> init(jax.random.key(0), (-1, 8, 8, 3))[0]
+    (-1, 6, 6, 4)"""
     one = (1,) * len(filter_shape)
 
     def convolve(x: Any, W: Any) -> Any:
@@ -127,7 +154,26 @@ def GeneralConvTranspose(
     W_init: Any = None,
     b_init: Any = normal(1e-6),
 ) -> Layer:
-    """A transposed convolution, with arguments as `GeneralConv`."""
+    """Makes a layer that convolves with fractional strides, and adds biases.
+
+    Args:
+        dimension_numbers: The layouts of inputs, filters and outputs, such as ("NHWC", "HWIO",
+            "NHWC").
+        out_chan: The number of channels of the outputs.
+        filter_shape: The spatial shape of the filters.
+        strides: The steps; None means 1.
+        padding: "VALID", "SAME" or pairs of numbers.
+        W_init: The initializer of the weights; None takes one by the size of the layer.
+        b_init: The initializer of the biases.
+
+    Returns:
+        A layer: a pair (init_fun, apply_fun). `init_fun(key, input_shape)` gives (output shape,
+        parameters), `apply_fun(params, inputs, **kwargs)` the outputs.
+
+    >>> from calque.example_libraries import stax
+    >>> init, apply = stax.ConvTranspose(4, (3, 3), (2, 2), "SAME")
+    >>> init(jax.random.key(0), (-1, 8, 8, 3))[0]
+    (-1, 16, 16, 4)"""
     one = (1,) * len(filter_shape)
 
     def convolve(x: Any, W: Any) -> Any:
@@ -151,7 +197,26 @@ def BatchNorm(
     beta_init: Any = zeros,
     gamma_init: Any = ones,
 ) -> Layer:
-    """Values of mean 0 and variance 1 over these axes, then scaled by gamma and shifted by beta."""
+    """Makes a layer whose values have mean 0 and variance 1 over axes, then scales and shifts them.
+
+    Args:
+        axis: The axis, or axes.
+        epsilon: What is added to the variance.
+        center: Whether they are shifted by parameters.
+        scale: Whether they are scaled by parameters.
+        beta_init: The initializer of what they are shifted by.
+        gamma_init: The initializer of what they are scaled by.
+
+    Returns:
+        A layer: a pair (init_fun, apply_fun). `init_fun(key, input_shape)` gives (output shape,
+        parameters), `apply_fun(params, inputs, **kwargs)` the outputs.
+
+    >>> from calque.example_libraries import stax
+    >>> init, apply = stax.BatchNorm(axis=0)
+    >>> shape, params = init(jax.random.key(0), (-1, 2))
+    >>> apply(params, jnp.array([[1.0, 2.0], [3.0, 2.0]])).round(2)
+    Array([[-1.,  0.],
+           [ 1.,  0.]], dtype=float32)"""
     axes = (axis,) if isinstance(axis, int) else tuple(axis)
 
     def init_fun(rng: Any, input_shape: Shape) -> Any:
@@ -176,7 +241,15 @@ def BatchNorm(
 
 
 def elementwise(fun: Callable[..., Any], **fun_kwargs: Any) -> Layer:
-    """A layer that applies a function and keeps the shape.
+    """Makes a layer that applies a function and keeps the shape.
+
+    Args:
+        fun: The function.
+        **fun_kwargs: Further arguments of it.
+
+    Returns:
+        A layer: a pair (init_fun, apply_fun). `init_fun(key, input_shape)` gives (output shape,
+        parameters), `apply_fun(params, inputs, **kwargs)` the outputs.
 
     >>> from calque.example_libraries import stax
     >>> stax.elementwise(jnp.abs)[1]((), jnp.array([-1.0]))
@@ -233,18 +306,44 @@ def _pooling(
         return init_fun, lambda params, inputs, **kwargs: reduced(inputs)
 
     pool.__name__ = pool.__qualname__ = name
-    pool.__doc__ = text + " of windows; `spec` names the axes, such as NHWC."
+    pool.__doc__ = f"""Makes a layer that gives {text} of each window.
+
+    Args:
+        window_shape: The spatial shape of a window.
+        strides: The steps; None means 1.
+        padding: "VALID" or "SAME".
+        spec: The names of the axes of the inputs, such as "NHWC", which None means.
+
+    Returns:
+        A layer: a pair (init_fun, apply_fun), without parameters.
+
+    >>> from calque.example_libraries import stax
+    >>> stax.{name}((2, 2))[0](jax.random.key(0), (-1, 4, 4, 3))[0]
+    (-1, 3, 3, 3)"""
     return pool
 
 
-MaxPool = _pooling("MaxPool", lax.max, -math.inf, "The largest values")
-SumPool = _pooling("SumPool", lax.add, 0.0, "The sums")
-AvgPool = _pooling("AvgPool", lax.add, 0.0, "The means", average=True)
+MaxPool = _pooling("MaxPool", lax.max, -math.inf, "the largest value")
+SumPool = _pooling("SumPool", lax.add, 0.0, "the sum")
+AvgPool = _pooling("AvgPool", lax.add, 0.0, "the mean", average=True)
 
 
 def Dropout(rate: float, mode: str = "train") -> Layer:
-    """Keeps each value with probability `rate`, and divides by it; outside of training changes
-    nothing. Needs a key: apply_fun(params, inputs, rng=key)."""
+    """Makes a layer that keeps each value with some probability, and divides it by that.
+
+    It needs a key: `apply_fun(params, inputs, rng=key)`.
+
+    Args:
+        rate: The probability with which a value is kept.
+        mode: "train"; with anything else values stay as they are.
+
+    Returns:
+        A layer: a pair (init_fun, apply_fun). `init_fun(key, input_shape)` gives (output shape,
+        parameters), `apply_fun(params, inputs, **kwargs)` the outputs.
+
+    >>> from calque.example_libraries import stax
+    >>> stax.Dropout(0.5, mode="test")[1]((), jnp.ones(2), rng=jax.random.key(0))
+    Array([1., 1.], dtype=float32)"""
 
     def apply_fun(params: Any, inputs: Any, **kwargs: Any) -> Any:
         rng = kwargs.get("rng")
@@ -265,7 +364,18 @@ def Dropout(rate: float, mode: str = "train") -> Layer:
 
 
 def FanOut(num: int) -> Layer:
-    """The input `num` times."""
+    """Makes a layer that gives its input several times.
+
+    Args:
+        num: How often.
+
+    Returns:
+        A layer: a pair (init_fun, apply_fun). `init_fun(key, input_shape)` gives (output shape,
+        parameters), `apply_fun(params, inputs, **kwargs)` the outputs.
+
+    >>> from calque.example_libraries import stax
+    >>> stax.FanOut(2)[1]((), 1.0)
+    [1.0, 1.0]"""
     return (lambda rng, input_shape: ([input_shape] * num, ())), (
         lambda params, inputs, **kwargs: [inputs] * num
     )
@@ -278,7 +388,18 @@ FanInSum: Layer = (
 
 
 def FanInConcat(axis: int = -1) -> Layer:
-    """The inputs, one after the other along an axis."""
+    """Makes a layer that puts its inputs one after the other.
+
+    Args:
+        axis: The axis.
+
+    Returns:
+        A layer: a pair (init_fun, apply_fun). `init_fun(key, input_shape)` gives (output shape,
+        parameters), `apply_fun(params, inputs, **kwargs)` the outputs.
+
+    >>> from calque.example_libraries import stax
+    >>> stax.FanInConcat()[1]((), [jnp.ones(1), jnp.zeros(1)])
+    Array([1., 0.], dtype=float32)"""
 
     def init_fun(rng: Any, input_shape: Sequence[Shape]) -> Any:
         first = list(input_shape[0])
@@ -295,7 +416,14 @@ def _keys(kwargs: dict[str, Any], n: int) -> Any:
 
 
 def serial(*layers: Layer) -> Layer:
-    """Layers one after the other.
+    """Makes a layer of layers, one after the other.
+
+    Args:
+        *layers: The layers.
+
+    Returns:
+        A layer: a pair (init_fun, apply_fun). `init_fun(key, input_shape)` gives (output shape,
+        parameters), `apply_fun(params, inputs, **kwargs)` the outputs.
 
     >>> from calque.example_libraries import stax
     >>> init, apply = stax.serial(stax.Dense(4), stax.Relu, stax.Dense(2))
@@ -321,8 +449,19 @@ def serial(*layers: Layer) -> Layer:
 
 
 def parallel(*layers: Layer) -> Layer:
-    """Layers side by side, each with its own input: between `FanOut` and `FanInSum` or
-    `FanInConcat`."""
+    """Makes a layer of layers side by side, each with its own input, as of `FanOut`.
+
+    Args:
+        *layers: The layers.
+
+    Returns:
+        A layer: a pair (init_fun, apply_fun). `init_fun(key, input_shape)` gives (output shape,
+        parameters), `apply_fun(params, inputs, **kwargs)` the outputs.
+
+    >>> from calque.example_libraries import stax
+    >>> init, apply = stax.parallel(stax.Relu, stax.Identity)
+    >>> apply(init(jax.random.key(0), [(1,), (1,)])[1], [jnp.array([-1.0]), jnp.array([-1.0])])
+    [Array([0.], dtype=float32), Array([-1.], dtype=float32)]"""
 
     def init_fun(rng: Any, input_shape: Any) -> Any:
         keys = random.split(rng, len(layers))
@@ -343,7 +482,19 @@ def parallel(*layers: Layer) -> Layer:
 
 
 def shape_dependent(make_layer: Callable[[Shape], Layer]) -> Layer:
-    """A layer made when the shape of its input is known: `make_layer(input_shape)`."""
+    """Makes a layer that is chosen when the shape of its input is known.
+
+    Args:
+        make_layer: A function from a shape to a layer.
+
+    Returns:
+        A layer: a pair (init_fun, apply_fun). `init_fun(key, input_shape)` gives (output shape,
+        parameters), `apply_fun(params, inputs, **kwargs)` the outputs.
+
+    >>> from calque.example_libraries import stax
+    >>> layer = stax.shape_dependent(lambda shape: stax.Dense(shape[-1]))
+    >>> layer[0](jax.random.key(0), (-1, 3))[0]
+    (-1, 3)"""
 
     def init_fun(rng: Any, input_shape: Any) -> Any:
         return make_layer(input_shape)[0](rng, input_shape)

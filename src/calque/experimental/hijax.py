@@ -30,54 +30,114 @@ __all__ = [
 
 
 def is_undefined_primal(x: Any) -> bool:
-    """Whether this stands for an operand whose cotangent a transpose rule is asked for."""
+    """Tells whether a value stands for an operand whose cotangent a transpose rule is asked for.
+
+    Args:
+        x: The value.
+
+    Returns:
+        A bool.
+
+    >>> from calque.experimental import hijax
+    >>> hijax.is_undefined_primal(1.0)
+    False"""
     return isinstance(x, UndefinedPrimal)
 
 
 class AvalQDD(NamedTuple):
-    """A type, and what it is known of a changing value of it at some point of the program."""
+    """A type, and what is known of a changing value of it at some point of the program.
+
+    Args:
+        aval: The type.
+        qdd: What is known.
+
+    >>> from calque.experimental import hijax
+    >>> hijax.AvalQDD(jax.typeof(1.0), None).qdd is None
+    True"""
 
     aval: Any
     qdd: Any
 
 
 class AvalMutableQDD(NamedTuple):
-    """A type, and a place for what is known of a changing value."""
+    """A type, and a place for what is known of a changing value.
+
+    Args:
+        aval: The type.
+        mutable_qdd: The place.
+
+    >>> from calque.experimental import hijax
+    >>> hijax.AvalMutableQDD(jax.typeof(1.0), None).mutable_qdd is None
+    True"""
 
     aval: Any
     mutable_qdd: Any
 
 
 class aval_method:
-    """A method of values that their type defines."""
+    """A method of values that their type defines.
+
+    Args:
+        fun: A function of the value and further arguments.
+
+    >>> from calque.experimental import hijax
+    >>> hijax.aval_method(len).fun is len
+    True"""
 
     def __init__(self, fun: Callable[..., Any]) -> None:
         self.fun = fun
 
 
 class aval_property:
-    """An attribute of values that their type defines."""
+    """An attribute of values that their type defines.
+
+    Args:
+        fget: A function of the value.
+
+    >>> from calque.experimental import hijax
+    >>> hijax.aval_property(len).fget is len
+    True"""
 
     def __init__(self, fget: Callable[..., Any]) -> None:
         self.fget = fget
 
 
 class HiType(AbstractValue):
-    """A type of values that stand for several arrays."""
+    """A type of values that stand for several arrays.
+
+    >>> from calque.experimental import hijax
+    >>> hijax.HiType.has_qdd
+    False"""
 
     has_qdd = False
 
 
 class MutableHiType(HiType):
-    """A type of values that change."""
+    """A type of values that change.
+
+    >>> from calque.experimental import hijax
+    >>> hijax.MutableHiType.has_qdd
+    True"""
 
     has_qdd = True
 
 
 class HiPrimitive:
-    """An operation over values of such types: a derived class says in `to_lojax` what it does, in
-    terms of the arrays in them. A `jvp` of its own is used where operands and results are arrays;
-    elsewhere the derivative is that of what `to_lojax` does."""
+    """An operation over values that stand for several arrays, or over arrays.
+
+    A derived class says in `to_lojax` what it does, in terms of the arrays in them. A `jvp` of its
+    own is used where operands and results are arrays; elsewhere the derivative is that of what
+    `to_lojax` does.
+
+    Args:
+        name: Its name.
+
+    >>> from calque.experimental import hijax
+    >>> class Double(hijax.HiPrimitive):
+    ...     def to_lojax(self, x):
+    ...         return x * 2
+    >>> Double("double").bind(jnp.ones(2))
+    Array([2., 2.], dtype=float32)"""
 
     multiple_results = False
 
@@ -85,19 +145,48 @@ class HiPrimitive:
         self.name = name
 
     def to_lojax(self, *args: Any, **params: Any) -> Any:
-        """The results, computed from the arrays in the operands."""
+        """Gives the results, computed from the arrays in the operands. A derived class defines it.
+
+        Args:
+            *args: The operands.
+            **params: The parameters.
+
+        Returns:
+            The results."""
         raise NotImplementedError(f"the operation {self.name} defines no to_lojax")
 
     def abstract_eval(self, *avals: Any, **params: Any) -> Any:
-        """The types of the results, and effects."""
+        """Gives the types of the results, and effects. A derived class with a `jvp` defines it.
+
+        Args:
+            *avals: The types of the operands.
+            **params: The parameters.
+
+        Returns:
+            A pair (types, effects)."""
         raise NotImplementedError(f"the operation {self.name} defines no abstract_eval")
 
     def jvp(self, primals: Any, tangents: Any, **params: Any) -> Any:
-        """The results and their tangents."""
+        """Gives the results and their tangents. A derived class may define it.
+
+        Args:
+            primals: The operands.
+            tangents: Their tangents.
+            **params: The parameters.
+
+        Returns:
+            A pair."""
         raise NotImplementedError(f"the operation {self.name} defines no jvp")
 
     def bind(self, *args: Any, **params: Any) -> Any:
-        """The results of the operation."""
+        """Applies the operation.
+
+        Args:
+            *args: The operands.
+            **params: The parameters.
+
+        Returns:
+            The results."""
         if type(self).jvp is not HiPrimitive.jvp and self._is_of_arrays(args, params):
             return self._with_own_rule(params)(*args)
         return applied(args, lambda: self.to_lojax(*args, **params))
@@ -123,7 +212,12 @@ class HiPrimitive:
 
 
 class VJPHiPrimitive:
-    """An operation with a derivative of its own over values of such types."""
+    """An operation with a derivative of its own over such values. Calling one is refused.
+
+    >>> from calque.experimental import hijax
+    >>> hijax.VJPHiPrimitive()()
+    Traceback (most recent call last):
+    NotImplementedError: VJPHiPrimitive: operations of the class VJPHiPrimitive are not run..."""
 
     def __call__(self, *args: Any) -> Any:
         """Refused."""
@@ -135,7 +229,16 @@ class VJPHiPrimitive:
 
 
 def register_hitype(value_type: type, typeof_fn: Callable[[Any], Any]) -> None:
-    """Say which type values of a class have."""
+    """Says which type values of a class have.
+
+    Args:
+        value_type: The class.
+        typeof_fn: A function from a value to its HiType.
+
+    >>> from calque.experimental import hijax
+    >>> class Pair:
+    ...     pass
+    >>> hijax.register_hitype(Pair, lambda pair: hijax.HiType())"""
     if not isinstance(value_type, type) or not callable(typeof_fn):
         raise TypeError(
             "register_hitype takes a class and a function that gives the type of its values, got"
@@ -145,6 +248,17 @@ def register_hitype(value_type: type, typeof_fn: Callable[[Any], Any]) -> None:
 
 
 def _itself(self: Any, *given: Any) -> Any:
+    """Gives the first argument back: of plain arrays nothing is to be lowered or raised.
+
+    Args:
+        *given: The value.
+
+    Returns:
+        The value.
+
+    >>> from calque.experimental import hijax
+    >>> jax.typeof(1.0).raise_val(2.0)
+    2.0"""
     return given[0]
 
 

@@ -174,7 +174,13 @@ jet2 = partial(jet, factorial_scaled=False)
 
 
 def fact(n: Any) -> float:
-    """n!
+    """Gives the factorial of a number.
+
+    Args:
+        n: The number.
+
+    Returns:
+        A float.
 
     >>> from calque.experimental.jet import fact
     >>> fact(4)

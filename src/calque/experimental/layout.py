@@ -22,10 +22,21 @@ _said: Final[Table[Layout, bool]] = Table("layouts that the log has noted", 256)
 
 
 def with_layout_constraint(x: Any, layouts: Any) -> Any:
-    """The same values, with the wish that they lie in memory so.
+    """Gives the same values, with the wish that they lie in memory in some order.
 
-    `layouts` is a Layout, or a tree of them like `x`. Another order than row-major is noted in the
-    log once, and has no effect here."""
+    Args:
+        x: A tree of arrays.
+        layouts: A Layout, or a tree of them that `x` begins with.
+
+    Returns:
+        The same values.
+
+    Differs from JAX:
+        Another order than row-major is noted in the log once, and has no effect.
+
+    >>> from calque.experimental.layout import Layout, with_layout_constraint
+    >>> with_layout_constraint(jnp.ones((2, 3)), Layout((1, 0))).shape
+    (2, 3)"""
     leaves, treedef = pytrees.flatten(x)
     wishes = pytrees.prefix_broadcast(layouts, x, is_leaf=lambda v: isinstance(v, Layout))
     for leaf, layout in zip(leaves, wishes, strict=True):

@@ -22,8 +22,19 @@ def create_device_mesh(
     contiguous_submeshes: bool = False,
     allow_split_physical_axes: bool = False,
 ) -> np.ndarray:
-    """The devices as an array of this shape. All of them are equally near to each other, so their
-    order stays.
+    """Gives devices as a grid for a mesh.
+
+    All of them are equally near to each other, so their order stays.
+
+    Args:
+        mesh_shape: The size of each axis.
+        devices: The devices, as many as positions; None takes all.
+        contiguous_submeshes: Whether parts of the grid are neighbours; given to an arrangement that
+            was registered for the kind of device.
+        allow_split_physical_axes: It speaks of networks of TPUs, and changes nothing here.
+
+    Returns:
+        An array of devices.
 
     >>> from calque.experimental import mesh_utils
     >>> mesh_utils.create_device_mesh((1, 1))
@@ -48,8 +59,22 @@ def create_hybrid_device_mesh(
     should_sort_granules_by_key: bool = True,
     allow_split_physical_axes: bool = False,
 ) -> np.ndarray:
-    """A grid over several groups of devices. There is one group here, so `dcn_mesh_shape` must be
-    all ones."""
+    """Gives devices of several groups as a grid for a mesh. There is one group.
+
+    Args:
+        mesh_shape: The size of each axis within a group.
+        dcn_mesh_shape: The number of groups along each axis: ones.
+        devices: The devices; None takes all.
+        process_is_granule: Whether groups are processes; it changes nothing here.
+        should_sort_granules_by_key: Whether groups are put in order; it changes nothing here.
+        allow_split_physical_axes: It speaks of networks of TPUs, and changes nothing here.
+
+    Returns:
+        An array of devices.
+
+    >>> from calque.experimental import mesh_utils
+    >>> mesh_utils.create_hybrid_device_mesh((1, 1), (1, 1))
+    array([[CpuDevice(id=0)]], dtype=object)"""
     if math.prod(dcn_mesh_shape) != 1:
         raise ValueError(
             f"Number of slices 1 must equal the product of dcn_mesh_shape {tuple(dcn_mesh_shape)}"

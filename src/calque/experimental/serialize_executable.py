@@ -30,7 +30,18 @@ class _Pickler(pickle.Pickler):
 
 
 def serialize(compiled: Compiled) -> tuple[bytes, PyTreeDef, PyTreeDef]:
-    """(bytes, structure of the arguments, structure of the results) of a compiled function."""
+    """Writes a compiled function, for other processes of the same version.
+
+    Args:
+        compiled: What `lower(...).compile()` has given.
+
+    Returns:
+        (bytes, structure of the arguments, structure of the results).
+
+    >>> from calque.experimental.serialize_executable import serialize
+    >>> compiled = jax.jit(lambda x: 2 * x).lower(1.0).compile()
+    >>> type(serialize(compiled)[0])
+    <class 'bytes'>"""
     closed = compiled.serializable()
     if any(isinstance(c, Ref) for c in closed.consts):
         raise ValueError(
@@ -54,11 +65,22 @@ def deserialize_and_load(
     backend: Any = None,
     execution_devices: Sequence[Any] | None = None,
 ) -> Compiled:
-    """The compiled function that `serialize` wrote.
+    """Reads a compiled function that `serialize` has written.
 
-    >>> import calque
+    The bytes are a pickle: load only what you trust.
+
+    Args:
+        serialized: The bytes.
+        in_tree: The structure of the arguments.
+        out_tree: The structure of the results.
+        backend: None or "cpu".
+        execution_devices: None, or a list of the first device.
+
+    Returns:
+        A Compiled.
+
     >>> from calque.experimental.serialize_executable import deserialize_and_load, serialize
-    >>> compiled = calque.jit(lambda x: 2 * x).lower(1.0).compile()
+    >>> compiled = jax.jit(lambda x: 2 * x).lower(1.0).compile()
     >>> deserialize_and_load(*serialize(compiled))(4.0)
     Array(8., dtype=float32, weak_type=True)"""
     if getattr(backend, "platform", backend) not in (None, "cpu"):

@@ -13,7 +13,14 @@ from calque.transforms.devices.mesh import Mesh
 
 
 class TopologyDescription:
-    """Devices of one kind."""
+    """Devices of one kind that programs may be compiled for.
+
+    Args:
+        devices: The devices.
+
+    >>> from calque.experimental import topologies
+    >>> topologies.TopologyDescription(jax.devices()[:1])
+    TopologyDescription([CpuDevice(id=0)])"""
 
     def __init__(self, devices: Sequence[Device]):
         self.devices = list(devices)
@@ -23,7 +30,13 @@ class TopologyDescription:
 
 
 def get_attached_topology(platform: str | None = None) -> TopologyDescription:
-    """The devices of this machine.
+    """Gives the devices of this machine.
+
+    Args:
+        platform: The platform; None takes all.
+
+    Returns:
+        A TopologyDescription.
 
     >>> from calque.experimental import topologies
     >>> topologies.get_attached_topology().devices[:1]
@@ -37,7 +50,23 @@ def get_attached_topology(platform: str | None = None) -> TopologyDescription:
 def get_topology_desc(
     topology_name: str = "", platform: str | None = None, **kwargs: Any
 ) -> NoReturn:
-    """Refused: programs are compiled for the machine that they run on."""
+    """Would describe devices that are not here; refused.
+
+    Args:
+        topology_name: The name of the topology.
+        platform: The platform.
+        **kwargs: Further options.
+
+    Returns:
+        Nothing: it raises.
+
+    Differs from JAX:
+        Programs are compiled for the machine that they run on.
+
+    >>> from calque.experimental import topologies
+    >>> topologies.get_topology_desc("v5e:2x2")
+    Traceback (most recent call last):
+    NotImplementedError: topology not implemented: 'v5e:2x2' is not attached..."""
     raise NotImplementedError(
         f"topology not implemented: {topology_name or platform!r} is not attached, and calque"
         " compiles for the processor that it runs on. get_attached_topology() has its devices"
@@ -51,7 +80,16 @@ def make_mesh(
     *,
     contiguous_submeshes: bool = False,
 ) -> Mesh:
-    """The devices of a topology as a mesh.
+    """Gives the devices of a topology as a mesh.
+
+    Args:
+        topo: The topology.
+        mesh_shape: The size of each axis.
+        axis_names: The name of each axis.
+        contiguous_submeshes: Whether parts of the mesh are neighbours; all devices are.
+
+    Returns:
+        A Mesh.
 
     >>> from calque.experimental import topologies
     >>> topologies.make_mesh(topologies.get_attached_topology(), (1,), ("x",)).axis_names

@@ -20,6 +20,7 @@ CHARACTER: Final = 6.65  # width of a letter
 LINE: Final = 15.0
 MARGIN: Final = 9.0
 MOST_OPERATIONS: Final = 8  # that a box lists
+MOST_GIVEN: Final = 24  # arguments that have boxes of their own
 LONGEST: Final = 46  # letters of a line
 _COLOURS: Final = {
     "given": "#8a8a8a",
@@ -154,7 +155,7 @@ class _Drawer:
             given.append(Item("given", [name, aval.str_short()], writes=frozenset([b])))
         steps = self.items(p.steps)
         read = frozenset().union(*[i.reads for i in steps], [b for b, _ in p.outputs])
-        given = [i for i in given if i.writes & read]
+        given = together([i for i in given if i.writes & read])
         results = [
             Item("result", [f"result {k}", aval.str_short()], reads=frozenset([p.homes.get(b, b)]))
             for k, (b, aval) in enumerate(p.outputs)
@@ -213,6 +214,15 @@ def operations(nodes: Sequence[Node]) -> list[str]:
         more = len(shown) - MOST_OPERATIONS + 1
         shown = [*shown[: MOST_OPERATIONS - 1], f"  and {more} more"]
     return shown
+
+
+def together(given: list[Item]) -> list[Item]:
+    """Arguments, those beyond the first few as one box."""
+    if len(given) <= MOST_GIVEN:
+        return given
+    rest = given[MOST_GIVEN - 1 :]
+    writes = frozenset[Buffer]().union(*[i.writes for i in rest])
+    return [*given[: MOST_GIVEN - 1], Item("given", [f"{len(rest)} more arguments"], writes=writes)]
 
 
 def clipped(text: str) -> str:

@@ -4,8 +4,9 @@ that it became."""
 from __future__ import annotations
 
 import dis
+import types
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from calque.core.jaxprs import Eqn, Jaxpr, Var, subjaxprs
 from calque.core.printing import Names, atom, binders, print_eqn
@@ -28,17 +29,20 @@ def equation_rows(jaxpr: Jaxpr) -> list[EquationRow]:
     names = Names()
     head = " ".join(filter(None, (binders(jaxpr.constvars, names), binders(jaxpr.invars, names))))
     rows = [EquationRow(0, f"inputs {head}", None, "")] if head else []
-    rows += _rows(jaxpr, names, 0)
+    rows += _rows(jaxpr, names, 0, {})
     outs = ", ".join(atom(a, names) for a in jaxpr.outvars)
     return [*rows, EquationRow(0, f"results {outs}", None, "")]
 
 
-def _rows(jaxpr: Jaxpr, names: Names, depth: int) -> Iterator[EquationRow]:
+Variables = dict[types.CodeType, dict[int, str]]
+
+
+def _rows(jaxpr: Jaxpr, names: Names, depth: int, variables: Variables) -> Iterator[EquationRow]:
     used = {a for e in jaxpr.eqns for a in e.invars if isinstance(a, Var)}
     used |= {a for a in jaxpr.outvars if isinstance(a, Var)}
     for e, after in zip(jaxpr.eqns, [*jaxpr.eqns[1:], None]):
         last = after is None or after.source is None or not _same_place(e.source, after.source)
-        variable = assigned(e.source) if last and e.source is not None else ""
+        variable = assigned(e.source, variables) if last and e.source is not None else ""
         inner = list(subjaxprs(e.params))
         if not inner:
             yield EquationRow(depth, print_eqn(e, names, used), e.source, variable)
@@ -47,7 +51,7 @@ def _rows(jaxpr: Jaxpr, names: Names, depth: int) -> Iterator[EquationRow]:
         for j in inner:
             given = " ".join(filter(None, (binders(j.constvars, names), binders(j.invars, names))))
             yield EquationRow(depth + 1, f"lambda {given}:", e.source, "")
-            yield from _rows(j, names, depth + 2)
+            yield from _rows(j, names, depth + 2, variables)
             outs = ", ".join(atom(a, names) for a in j.outvars)
             yield EquationRow(depth + 2, f"in ({outs})", None, "")
 
@@ -68,12 +72,25 @@ def _same_place(a: Source | None, b: Source) -> bool:
     return a is not None and a.code is b.code and a.lasti == b.lasti
 
 
-def assigned(source: Any) -> str:
-    """The variable that the result of the instruction at a place is assigned to, or nothing."""
-    running = ""  # the instruction that made it; Python 3.11 calls in two of them
-    for i in dis.get_instructions(source.code):
-        if i.offset <= source.lasti or (running == "PRECALL" and i.opname == "CALL"):
-            running = i.opname
-        elif i.opname not in ("COPY", "EXTENDED_ARG"):
-            return str(i.argval) if i.opname in _STORES else ""
-    return ""
+def assigned(source: Source, known: Variables) -> str:
+    """The variable that the result of the instruction at a place is assigned to, or nothing;
+    `known` keeps what was found of a function."""
+    found = known.get(source.code)
+    if found is None:
+        found = known[source.code] = dict(_assignments(source.code))
+    return found.get(source.lasti, "")
+
+
+def _assignments(code: types.CodeType) -> Iterator[tuple[int, str]]:
+    """(place, variable) for each place whose result is assigned at once: all those of an
+    instruction, and in Python 3.11 of both that are a call."""
+    instructions = [
+        i for i in dis.get_instructions(code) if i.opname not in ("COPY", "EXTENDED_ARG")
+    ]
+    for k, i in enumerate(instructions[1:], 1):
+        if i.opname in _STORES:
+            first = k - 1
+            if instructions[first].opname == "CALL" and instructions[first - 1].opname == "PRECALL":
+                first -= 1
+            for place in range(instructions[first].offset, i.offset):
+                yield place, str(i.argval)

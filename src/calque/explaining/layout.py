@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 BETWEEN: Final = 28.0  # boxes of a row
 ROWS: Final = 46.0  # apart
 WAY: Final = 10.0  # the width of a line that passes a row
+LONGEST: Final = 12  # rows that a line goes past on a way of its own
 SWEEPS: Final = 4
 
 
@@ -69,16 +70,21 @@ def place(boxes: Sequence[Box], edges: Sequence[tuple[int, int]]) -> Placed:
 def ranked(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:
     """The row of each box: the first that is below all that it needs."""
     ranks = [0] * count
-    for a, b in sorted(edges, key=lambda e: e[1]):
+    for a, b in edges:
         if not a < b:
             raise ValueError(f"an edge from box {a} to box {b}, which does not come later")
+    needs: list[list[int]] = [[] for _ in range(count)]
+    for a, b in edges:
+        needs[b].append(a)
     for b in range(count):
-        ranks[b] = max([ranks[x] + 1 for x, y in edges if y == b], default=0)
+        ranks[b] = max([ranks[a] + 1 for a in needs[b]], default=0)
     return ranks
 
 
 def _chain(a: Box, b: Box, top: int, bottom: int, rows: list[list[Box]]) -> list[Box]:
-    """The boxes that a line goes through: in rows between, ways."""
+    """The boxes that a line goes through: in rows between, ways; a very long one goes straight."""
+    if bottom - top > LONGEST:
+        return [a, b]
     ways = []
     for rank in range(top + 1, bottom):
         ways.append(Box(WAY, 0.0, is_way=True))

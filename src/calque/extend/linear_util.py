@@ -27,19 +27,28 @@ class StoreException(Exception):
 
 
 class Store:
-    """A place for one value that a call leaves behind."""
+    """A place for one value that a call leaves behind.
+
+    >>> from calque import extend
+    >>> store = extend.linear_util.Store()
+    >>> store.store(3)
+    >>> store.val
+    3"""
 
     def __init__(self) -> None:
         self._val: Any = _NOTHING
 
     def store(self, val: Any) -> None:
-        """Fill the place; it must be empty."""
+        """Fills the place, which must be empty.
+
+        Args:
+            val: The value."""
         if self._val is not _NOTHING:
             raise StoreException("Store occupied")
         self._val = val
 
     def reset(self) -> None:
-        """Empty the place, for another call."""
+        """Empties the place, for another call."""
         self._val = _NOTHING
 
     @property
@@ -57,7 +66,18 @@ class WrappedFun:
     """A function with parameters bound, and what transformations have made around it.
 
     Two of them are equal when they wrap equal functions with equal parameters and the same
-    transformations, so that they can be keys."""
+    transformations, so that they can be keys.
+
+    Args:
+        f: The function.
+        params: Pairs (name, value) that every call gets.
+        transforms: Pairs (transformation, its arguments), the innermost first.
+        stores: Places that transformations leave values in.
+        debug_info: Names for messages.
+
+    >>> from calque import extend
+    >>> extend.linear_util.wrap_init(max).call_wrapped(1, 2)
+    2"""
 
     def __init__(
         self,
@@ -78,14 +98,29 @@ class WrappedFun:
     def wrap(
         self, transformation: Callable[..., Any], args: tuple[Any, ...], store: Store | None
     ) -> WrappedFun:
-        """The function with one more transformation around it."""
+        """Gives the function with one more transformation around it.
+
+        Args:
+            transformation: A function of (f, *args, arguments of the call).
+            args: What it gets first.
+            store: A place for what it leaves behind, or None.
+
+        Returns:
+            A WrappedFun."""
         kept = self.stores if store is None else (*self.stores, store)
         given = args if store is None else (store, *args)
         transforms = (*self.transforms, (transformation, given))
         return WrappedFun(self.f, self.params, transforms, kept, self.debug_info)
 
     def call_wrapped(self, *args: Any, **kwargs: Any) -> Any:
-        """Call it: the outermost transformation first."""
+        """Calls it: the outermost transformation first.
+
+        Args:
+            *args: The arguments.
+            **kwargs: The arguments by name.
+
+        Returns:
+            What it returns."""
         for store in self.stores:
             store.reset()
         call: Callable[..., Any] = partial(self.f, **dict(self.params))
@@ -114,13 +149,38 @@ class WrappedFun:
 def wrap_init(
     f: Callable[..., Any], params: dict[str, Any] | None = None, *, debug_info: Any = None
 ) -> WrappedFun:
-    """A function without transformations; `params` are keywords that every call gets."""
+    """Wraps a function, without transformations.
+
+    Args:
+        f: The function.
+        params: Arguments by name that every call gets.
+        debug_info: Names for messages.
+
+    Returns:
+        A WrappedFun.
+
+    >>> from calque import extend
+    >>> extend.linear_util.wrap_init(max).call_wrapped(1, 2)
+    2"""
     bound = tuple(sorted((params or {}).items()))
     return WrappedFun(f, bound, debug_info=debug_info)
 
 
 def transformation2(fun: Callable[..., Any]) -> Callable[..., WrappedFun]:
-    """Decorator: `fun(f, *given, *args)` calls `f`; the result takes a WrappedFun and `given`."""
+    """Makes a transformation of wrapped functions; a decorator.
+
+    Args:
+        fun: `fun(f, *given, *args)` calls `f`.
+
+    Returns:
+        A function of a WrappedFun and `given` that gives a WrappedFun.
+
+    >>> from calque import extend
+    >>> @extend.linear_util.transformation2
+    ... def doubled(f, x):
+    ...     return 2 * f(x)
+    >>> doubled(extend.linear_util.wrap_init(abs)).call_wrapped(-3)
+    6"""
 
     def around(wrapped: WrappedFun, *given: Any) -> WrappedFun:
         return wrapped.wrap(fun, given, None)
@@ -131,8 +191,23 @@ def transformation2(fun: Callable[..., Any]) -> Callable[..., WrappedFun]:
 def transformation_with_aux2(
     fun: Callable[..., Any],
 ) -> Callable[..., tuple[WrappedFun, Callable[[], Any]]]:
-    """Decorator: `fun(f, store, *given, *args)` may leave a value in the store. The result gives
-    the transformed function, and a function that gives that value after a call."""
+    """Makes a transformation that leaves a value behind; a decorator.
+
+    Args:
+        fun: `fun(f, store, *given, *args)` calls `f`, and may call `store.store(value)`.
+
+    Returns:
+        A function of a WrappedFun and `given` that gives a pair: a WrappedFun, and a function that
+        gives the value after a call.
+
+    >>> from calque import extend
+    >>> @extend.linear_util.transformation_with_aux2
+    ... def noting(f, store, x):
+    ...     store.store(x)
+    ...     return f(x)
+    >>> f, argument = noting(extend.linear_util.wrap_init(abs))
+    >>> f.call_wrapped(-3), argument()
+    (3, -3)"""
 
     def around(wrapped: WrappedFun, *given: Any) -> tuple[WrappedFun, Callable[[], Any]]:
         store = Store()
@@ -151,8 +226,22 @@ def _stepped(
 
 
 def transformation(gen: Callable[..., Generator[Any, Any, Any]]) -> Callable[..., WrappedFun]:
-    """Decorator: as `transformation2`, of a generator that yields the arguments and keywords of
-    the function inside, is sent its result, and yields its own."""
+    """Makes a transformation of a generator; a decorator.
+
+    Args:
+        gen: It yields the arguments and keywords of the function inside, is sent its result, and
+            yields its own.
+
+    Returns:
+        A function of a WrappedFun that gives a WrappedFun.
+
+    >>> from calque import extend
+    >>> @extend.linear_util.transformation
+    ... def doubled(x):
+    ...     y = yield (x,), {}
+    ...     yield 2 * y
+    >>> doubled(extend.linear_util.wrap_init(abs)).call_wrapped(-3)
+    6"""
 
     def call(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return _stepped(gen, f, *args, **kwargs)
@@ -163,7 +252,22 @@ def transformation(gen: Callable[..., Generator[Any, Any, Any]]) -> Callable[...
 def transformation_with_aux(
     gen: Callable[..., Generator[Any, Any, Any]],
 ) -> Callable[..., tuple[WrappedFun, Callable[[], Any]]]:
-    """Decorator: as `transformation_with_aux2`, of a generator that yields (result, value)."""
+    """Makes a transformation of a generator that leaves a value behind; a decorator.
+
+    Args:
+        gen: As of `transformation`; it yields (result, value) at last.
+
+    Returns:
+        A function of a WrappedFun that gives a pair, as of `transformation_with_aux2`.
+
+    >>> from calque import extend
+    >>> @extend.linear_util.transformation_with_aux
+    ... def noting(x):
+    ...     y = yield (x,), {}
+    ...     yield y, x
+    >>> f, argument = noting(extend.linear_util.wrap_init(abs))
+    >>> f.call_wrapped(-3), argument()
+    (3, -3)"""
 
     def call(f: Callable[..., Any], store: Store, *args: Any, **kwargs: Any) -> Any:
         out, aux = _stepped(gen, f, *args, **kwargs)

@@ -151,7 +151,17 @@ def is_undefined_primal(x: Any) -> bool:
 
 
 def instantiate_zeros(tangent: Any) -> Any:
-    """A tangent as an array, also where it is Zero."""
+    """Gives a tangent as an array, also where it is Zero.
+
+    Args:
+        tangent: The tangent.
+
+    Returns:
+        An array.
+
+    >>> from calque.experimental import hijax
+    >>> hijax.instantiate_zeros(hijax.Zero(jax.typeof(1.0)))
+    array(0., dtype=float32)"""
     return instantiate(tangent)
 
 
@@ -171,11 +181,29 @@ def add_jaxvals(x: Any, y: Any) -> Any:
 
 
 def _from_primal_value(value: Any) -> Zero:
-    """The zero tangent of a value."""
+    """Gives the zero tangent of a value.
+
+    Args:
+        value: The value.
+
+    Returns:
+        A Zero.
+
+    >>> from calque.experimental import hijax
+    >>> hijax.Zero.from_primal_value(1.0)
+    Zero(f32[])"""
     return zero_like(value)
 
 
 def _instantiated(self: Zero) -> Any:
+    """Gives it as an array of zeros.
+
+    Returns:
+        An array.
+
+    >>> from calque.experimental import hijax
+    >>> hijax.Zero(jax.typeof(1.0)).instantiate()
+    array(0., dtype=float32)"""
     return instantiate(self)
 
 

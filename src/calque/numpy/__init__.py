@@ -1,4 +1,5 @@
-"""calque.numpy: NumPy's functions on calque's arrays, in JAX's names."""
+"""calque.numpy: NumPy's functions on calque's arrays, in JAX's names. The examples of its help
+begin with `import calque.numpy as jnp`."""
 
 import sys as _sys
 from typing import TYPE_CHECKING

@@ -168,7 +168,17 @@ def promote_dtypes(*args: Any) -> list[Array]:
 
 
 def promote_inexact(*args: Any) -> list[Array]:
-    """As `promote_dtypes`, with integers and bools becoming floats."""
+    """Brings operands to one dtype, which holds fractions.
+
+    Args:
+        *args: Arrays and numbers.
+
+    Returns:
+        A list of arrays of floats or complex numbers.
+
+    >>> from calque.experimental import ode
+    >>> ode.promote_dtypes_inexact(1, jnp.ones(2))[0]
+    array(1., dtype=float32)"""
     dtype, weak = common_type(*args)
     dtype = inexact_of(dtype)
     return [convert(a, dtype, weak) for a in args]

@@ -124,6 +124,17 @@ def test_programs_made_meanwhile_and_for_other_sizes() -> None:
     assert {id(s.program): s.turns for s in timing.steps() if s.number is None} == turns
 
 
+def test_programs_keep_no_log() -> None:
+    program, timing = structured(), Timing(1000)
+    timing.start()
+    result(program)
+    timing.stop()
+    events = len(list(timing.events()))
+    assert events and program.timed.log is None and not program.timed.records[:, 5].any()
+    result(program)
+    assert len(list(timing.events())) == events
+
+
 def test_one_at_a_time() -> None:
     timing = Timing()
     timing.start()

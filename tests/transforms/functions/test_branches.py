@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import calque.numpy as jnp
+from calque import tree_util
 from calque.transforms.functions.branches import cond, switch
 from calque.transforms.jit.decorator import jit
 from tests.transforms.programs import check, close, primitives_of, reference_backend, verified  # noqa: F401
@@ -80,3 +81,19 @@ def test_branches_are_compared_with_the_first():
         switch(1, [array, lambda _: {"a": (1.0, 2.0)}], 1.0)
     with pytest.raises(TypeError, match=r"branch 0 at path \['a'\] has type float32\[1\] but"):
         switch(1, [array, lambda _: {"a": 1.0}], 1.0)
+
+
+def test_operands_may_be_callable():
+    """As long as the first argument after the predicate is, it is a branch."""
+
+    class Callable:
+        def __init__(self, x):
+            self.x = x
+
+        def __call__(self):
+            raise AssertionError("an operand is not called")
+
+    tree_util.register_pytree_node(Callable, lambda c: ((c.x,), None), lambda _, x: Callable(*x))
+    f = lambda a, b: a + b.x  # noqa: E731
+    assert cond(True, f, f, 3, Callable(4)) == 7
+    assert cond(False, lambda a, b: b.x, lambda a, b: a.x + b.x, Callable(3), Callable(4)) == 7

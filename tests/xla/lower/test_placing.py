@@ -18,8 +18,31 @@ print(jax.jit(f).lower(jnp.ones((4, 4))).as_text())
 """
 
 
-def text() -> str:
-    command = [sys.executable, "-c", SCRIPT]
+CALLBACKS = """
+import calque as jax, calque.numpy as jnp
+from calque.sharding import NamedSharding, PartitionSpec as P, SingleDeviceSharding
+mesh = jax.make_mesh((4,), ("x",), (jax.sharding.AxisType.Auto,))
+where = NamedSharding(mesh, P("x"))
+last = SingleDeviceSharding(jax.devices()[-1])
+def f(a):
+    jax.debug.callback(print, a)
+    return jax.pure_callback(lambda a: a, a, a, sharding=last)
+print(jax.jit(f, in_shardings=where, out_shardings=where).lower(jnp.ones(4)).as_text())
+"""
+ONCE = """
+import calque as jax, calque.numpy as jnp, numpy as np
+from calque.sharding import Mesh, NamedSharding, PartitionSpec as P
+mesh = Mesh(np.array(jax.devices("xla_cpu")), ("x",))
+where = NamedSharding(mesh, P("x"))
+def f(a):
+    return 2 * jax.pure_callback(lambda a: print("called with", np.asarray(a)) or a + 1, a, a)
+x = jax.device_put(jnp.arange(4), where)
+print("gives", np.asarray(jax.jit(f, in_shardings=where, out_shardings=where)(x)))
+"""
+
+
+def text(script: str = SCRIPT) -> str:
+    command = [sys.executable, "-c", script]
     flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
     environment = {**os.environ, **flags}
     return subprocess.run(
@@ -37,3 +60,17 @@ def test_constraints_name_axes_of_a_mesh_of_the_module() -> None:
 @needs_jaxlib
 def test_mlir_prints_the_same() -> None:
     assert_canonical(text())
+
+
+def test_callbacks_belong_to_one_device() -> None:
+    shown = text(CALLBACKS)
+    assert "sdy.mesh @maximal_mesh_0 = <[], device_ids=[0]>" in shown
+    assert "sdy.mesh @maximal_mesh_3 = <[], device_ids=[3]>" in shown
+    assert shown.count("sdy.sharding = #sdy.sharding_per_value<[<@maximal_mesh_3, []>]>") == 1
+
+
+@needs_jaxlib
+def test_callbacks_of_several_devices_run_once() -> None:
+    assert_canonical(text(CALLBACKS))
+    lines = text(ONCE).splitlines()
+    assert lines == ["called with [0 1 2 3]", "gives [2 4 6 8]"]

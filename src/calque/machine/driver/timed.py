@@ -117,6 +117,11 @@ class Timed:
         self.records[:, _LOG] = 0 if log is None else log.ctypes.data
         self.records[:, _NUMBER] = np.arange(first, first + len(self.records))
 
+    def end(self) -> None:
+        """Runs that have begun with stamps write no events any more."""
+        self.records[:, _LOG] = 0
+        self.log = None
+
 
 class Timing:
     """The times of all that compiled programs do between `start` and `stop`. With `events` every
@@ -163,6 +168,9 @@ class Timing:
             _word(program.handle + _CODE).value = program.code.ctypes.data
         codes = {p.timed.address: p.code.ctypes.data for p in self.programs}
         _redirect(_all_programs()[1], codes)
+        for program in self.programs:
+            program.timed.end()
+        _last_log.value = self.log  # for what threads are about to write
 
     def steps(self) -> list[StepTime]:
         """The steps of all programs, in the order of their numbers."""
@@ -226,6 +234,7 @@ def overhead() -> Overhead:
     return Overhead(seen, max(whole_of_timed - plain, seen))
 
 
+_last_log: Final[ProcessValue[np.ndarray | None]] = process.value("log of the last profile", None)
 _on: Final[ProcessValue[Timing | None]] = process.value("the profile that is being taken", None)
 
 

@@ -9,7 +9,12 @@ from calque.transforms.devices.sharding import Sharding
 
 
 class Layout:
-    """Dimensions from the slowest to the quickest, and tiles of processors that have them.
+    """In which order the dimensions of an array lie in memory.
+
+    Args:
+        major_to_minor: The dimensions from the slowest to the quickest.
+        tiling: Tiles of processors that have them; None for none.
+        sub_byte_element_size_in_bits: The size of elements narrower than a byte.
 
     >>> from calque.experimental.layout import Layout
     >>> Layout((0, 1))
@@ -58,6 +63,10 @@ Layout.AUTO = _Auto()
 
 class Format:
     """A layout and a sharding: how an array lies in memory, and on which devices.
+
+    Args:
+        layout: The Layout, or None.
+        sharding: The sharding, or None.
 
     >>> from calque.experimental.layout import Format, Layout
     >>> Format(Layout((0, 1)))

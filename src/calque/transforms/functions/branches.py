@@ -105,12 +105,7 @@ def cond(
 
 def _is_older_form(first: Any, second: Any, rest: tuple[Any, ...]) -> bool:
     """Whether the arguments after `pred` are (true_operand, true_fun, false_operand, false_fun)."""
-    return (
-        len(rest) == 2
-        and callable(second)
-        and callable(rest[1])
-        and not (callable(first) and callable(rest[0]))
-    )
+    return len(rest) == 2 and callable(second) and callable(rest[1]) and not callable(first)
 
 
 def _cond(

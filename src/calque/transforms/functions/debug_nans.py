@@ -57,7 +57,7 @@ def _first_bad(outs: Sequence[Any]) -> str | None:
     return next((k for k in map(bad_kind, outs) if k is not None), None)
 
 
-def _refuse(kind: str, name: str) -> FloatingPointError:
+def _refuse(kind: str, name: str) -> Exception:
     place = here()
     text = f"invalid value ({kind}) encountered in {name}" + (f" at {place}" if place else "")
     found = errors.InvalidValueError(text)

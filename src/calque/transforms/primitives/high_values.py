@@ -127,7 +127,21 @@ def _refreshed(x: Any) -> _Known:
 
 
 def cur_qdd(x: Any) -> Any:
-    """What is known of a changing value at this point of the program."""
+    """Gives what is known of a changing value at this point of the program.
+
+    Args:
+        x: A value whose type stands above arrays and changes.
+
+    Returns:
+        What its own `cur_qdd()` gives.
+
+    Raises:
+        TypeError: It is another value.
+
+    >>> from calque.experimental import hijax
+    >>> hijax.cur_qdd(1.0)
+    Traceback (most recent call last):
+    TypeError: cur_qdd takes a value whose type stands above arrays, got 1.0"""
     if isinstance(x, Tracer) or high_type_of(x) is None:
         raise TypeError(f"cur_qdd takes a value whose type stands above arrays, got {x!r}")
     if not _state.busy and changes(x):

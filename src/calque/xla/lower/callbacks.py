@@ -10,6 +10,8 @@ import numpy as np
 
 from calque.core.dtypes import ExtendedDType
 from calque.core.jaxprs import Eqn
+from calque.transforms.devices.sharding import SingleDeviceSharding
+from calque.xla.lower.placing import maximal_mesh
 from calque.xla.lower.rules import Builder, equation_rule, listed
 from calque.xla.text.tree import Part, Value
 from calque.xla.text.types import TOKEN, Tensor, Type, signature
@@ -68,11 +70,19 @@ def _as_tensor(x: np.ndarray, t: Tensor) -> np.ndarray:
     return np.ascontiguousarray(x, t.dtype).reshape(t.shape)
 
 
-def host_call(b: Builder, e: Eqn, outs: Sequence[Tensor], args: Sequence[Value]) -> list[Value]:
+def host_call(
+    b: Builder,
+    e: Eqn,
+    outs: Sequence[Tensor],
+    args: Sequence[Value],
+    device: int | None = None,
+) -> list[Value]:
     """An equation whose meaning runs in Python, on the host."""
     ordered = bool(e.params.get("ordered")) or e.params.get("effect") == "OrderedDebug"
     function = HostFunction(e, outs, ordered=ordered)
-    return call_host(b, function, outs, args, effect=e.primitive.effect, ordered=ordered)
+    return call_host(
+        b, function, outs, args, effect=e.primitive.effect, ordered=ordered, device=device
+    )
 
 
 def call_host(
@@ -83,8 +93,10 @@ def call_host(
     *,
     effect: bool = False,
     ordered: bool = False,
+    device: int | None = None,
 ) -> list[Value]:
-    """A call of a Python function of NumPy arrays that gives a tuple of them."""
+    """A call of a Python function of NumPy arrays that gives a tuple of them: of several devices
+    on that of this number alone."""
     index = len(b.state.callbacks)
     b.state.callbacks.append(function)
     target = TARGET.get(b.state.platform)
@@ -103,6 +115,12 @@ def call_host(
     }
     if effect:
         attributes["has_side_effect"] = "true"
+    if device is not None and b.state.partitions > 1 and not b.state.manual:
+        alone = f"<@{maximal_mesh(b.state, device)}, []>"
+        # one for each result; of a call without results, one for the call
+        attributes["sdy.sharding"] = (
+            f"#sdy.sharding_per_value<[{', '.join([alone] * max(len(types), 1))}]>"
+        )
     found = custom_call(b, target, types, xs, attributes)
     if ordered:
         b.token = found.pop(0)
@@ -142,4 +160,7 @@ def _layout(t: Type, columns_first: bool) -> str:
 
 @equation_rule("pure_callback", "io_callback", "debug_callback", "debug_print", "check")
 def callback(b: Builder, e: Eqn, outs: Sequence[Tensor], args: Sequence[Value]) -> list[Value]:
-    return host_call(b, e, outs, args)
+    """Of several devices one calls, with whole arrays: that of the `sharding` asked for."""
+    where = e.params.get("sharding")
+    one = where.device_order[0].id if isinstance(where, SingleDeviceSharding) else 0
+    return host_call(b, e, outs, args, one)

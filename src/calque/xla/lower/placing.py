@@ -28,6 +28,15 @@ def mesh_name(state: State, mesh: Any) -> str:
     return name
 
 
+def maximal_mesh(state: State, device: int) -> str:
+    """The name of the mesh of one device alone, which is declared when it is met first."""
+    name = f"maximal_mesh_{device}"
+    declared = f"sdy.mesh @{name} = <[], device_ids=[{device}]>"
+    if declared not in state.module.declarations:
+        state.module.declarations.append(declared)
+    return name
+
+
 def dimensions(sharding: NamedSharding, ndim: int, is_compiled: bool = False) -> str:
     """[{"x"}, {}]: the mesh axes that each dimension is split over; {?} where that is left open.
     What is still to be added up is a whole for what is compiled: all devices have the sum."""
