@@ -103,7 +103,8 @@ FLOORS = {
     ],
     "calque.xla": [
         "jaxlib text",
-        "devices lower stored",
+        "processes lower stored",
+        "devices",
         "buffers",
         "engine stages",
         "exporting plugins",

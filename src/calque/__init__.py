@@ -22,6 +22,8 @@ with _importing():
     from calque.core.trace import evaluator as _evaluator
     from calque.numpy import methods as _methods  # attaches them to arrays
     from calque.transforms.devices import type_rules as _type_rules  # types know of meshes
+    from calque.transforms.devices.sharding_arrays import own_parts as _own_parts
+    from calque.transforms.devices.sharding_arrays import spanning as _spanning
     from calque.transforms.engines.signatures import captured_values as _captured_values
     from calque.transforms.jit.control_flow import converter as _converter
 
@@ -201,6 +203,8 @@ _evaluator.install(_lazy.function("calque.native.eager.execution", "evaluate"))
 _backends.register(
     "xla_cpu", _lazy.function("calque.xla.engine", "compile_on_xla"), reads_places=True
 )
+_spanning.install(_lazy.function("calque.xla.buffers", "spanning"))
+_own_parts.install(_lazy.function("calque.xla.buffers", "own_parts"))
 _backends.plugins.install(_lazy.function("calque.xla.plugins", "opened"))
 _backends.register_devices("xla_cpu", _lazy.function("calque.xla.engine", "cpu_devices"))
 _stablehlo_text.install(_lazy.function("calque.xla.stages", "text"))

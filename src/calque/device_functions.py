@@ -4,7 +4,7 @@ from typing import Any, TypeVar
 
 from calque.core import backends, pytrees
 from calque.core.arrays import ArrayImpl
-from calque.core.devices import Device, all_devices
+from calque.core.devices import Device, all_devices, number_of_processes, process_number
 from calque.core.dtypes import is_extended
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
@@ -32,10 +32,10 @@ def devices(backend: str | None = None) -> list[Device]:
 def local_devices(
     process_index: int | None = None, backend: str | None = None, host_id: int | None = None
 ) -> list[Device]:
-    """Lists the devices of this process, which are all of them.
+    """Lists the devices of this process, or of another one.
 
     Args:
-        process_index: The number of a process; None or 0.
+        process_index: The number of a process; None is this one.
         backend: "cpu" or None; the name of another platform asks that one.
         host_id: An older name for `process_index`.
 
@@ -45,9 +45,12 @@ def local_devices(
     >>> jax.local_devices()
     [CpuDevice(id=0)]"""
     process_index = host_id if process_index is None else process_index
-    if process_index not in (None, 0):
-        raise ValueError(f"Unknown process_index {process_index}: the only process is 0")
-    return devices(backend)
+    if process_index is not None and not 0 <= process_index < number_of_processes():
+        raise ValueError(
+            f"Unknown process_index {process_index}: there are {number_of_processes()} processes"
+        )
+    wanted = process_number() if process_index is None else process_index
+    return [d for d in devices(backend) if d.process_index == wanted]
 
 
 def device_count(backend: str | None = None) -> int:
@@ -75,7 +78,7 @@ def local_device_count(backend: str | None = None) -> int:
 
     >>> jax.local_device_count()
     1"""
-    return len(devices(backend))
+    return len(local_devices(backend=backend))
 
 
 def default_backend() -> str:
@@ -96,12 +99,12 @@ def process_index(backend: str | None = None) -> int:
         backend: "cpu" or None; the name of another platform asks that one.
 
     Returns:
-        0: there is one process.
+        An int: 0 where there is one process.
 
     >>> jax.process_index()
     0"""
     devices(backend)
-    return 0
+    return process_number()
 
 
 def process_count(backend: str | None = None) -> int:
@@ -111,12 +114,12 @@ def process_count(backend: str | None = None) -> int:
         backend: "cpu" or None; the name of another platform asks that one.
 
     Returns:
-        1.
+        An int.
 
     >>> jax.process_count()
     1"""
     devices(backend)
-    return 1
+    return number_of_processes()
 
 
 def process_indices(backend: str | None = None) -> list[int]:
@@ -126,12 +129,12 @@ def process_indices(backend: str | None = None) -> list[int]:
         backend: "cpu" or None; the name of another platform asks that one.
 
     Returns:
-        [0].
+        A list of ints.
 
     >>> jax.process_indices()
     [0]"""
     devices(backend)
-    return [0]
+    return list(range(number_of_processes()))
 
 
 host_id, host_count, host_ids = process_index, process_count, process_indices

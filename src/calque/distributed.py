@@ -1,8 +1,13 @@
-"""Several processes as one machine. On the native backend there is one process."""
+"""Several processes as one machine, by XLA's runtime. The native backend has one process."""
 
 from typing import Any, Final
 
+from calque.core import lazy
+from calque.core.devices import number_of_processes
 from calque.machine.state import ProcessValue, process
+
+_join = lazy.function("calque.xla.processes", "join")
+_leave = lazy.function("calque.xla.processes", "leave")
 
 _started: Final[ProcessValue[bool]] = process.value("distributed.initialize", False)
 
@@ -20,19 +25,22 @@ def initialize(
     slice_index: int | None = None,
     partition_index: int | None = None,
 ) -> None:
-    """Joins the other processes. The native backend has none, so a call only says so:
-    `num_processes` is 1, `process_id` 0.
+    """Joins the other processes: their devices are one list, `jax.devices()`, in each of them.
+
+    Call it before anything asks for devices. Several processes run on XLA's CPU, which needs
+    jaxlib, unless another platform of XLA was chosen; the native backend has one process.
 
     Args:
-        coordinator_address: where processes meet; it needs `num_processes=1`.
-        num_processes: 1 or None.
-        process_id: 0 or None.
+        coordinator_address: where processes meet: host:port of process 0.
+        num_processes: how many there are; None or 1 goes on alone.
+        process_id: which one this is, from 0.
         local_device_ids: must be None.
         cluster_detection_method: must be None.
-        initialization_timeout: seconds, more than 0; nothing is waited for.
-        heartbeat_timeout_seconds: seconds, more than 0.
+        initialization_timeout: seconds that it waits for the others, more than 0.
+        heartbeat_timeout_seconds: seconds after which a silent process counts as dead, more
+            than 0.
         shutdown_timeout_seconds: seconds, more than 0.
-        coordinator_bind_address: must be None.
+        coordinator_bind_address: the address at which process 0 listens; None takes all.
         slice_index, partition_index: must be None.
 
     >>> jax.distributed.initialize(num_processes=1)
@@ -44,23 +52,15 @@ def initialize(
     others = {
         "cluster_detection_method": cluster_detection_method,
         "local_device_ids": local_device_ids,
+        "slice_index": slice_index,
+        "partition_index": partition_index,
     }
-    others |= {"slice_index": slice_index, "partition_index": partition_index}
     asked = [name for name, value in others.items() if value is not None]
-    if (
-        num_processes not in (None, 1)
-        or process_id not in (None, 0)
-        or coordinator_bind_address
-        or asked
-    ):
+    if asked:
         raise NotImplementedError(
-            "distributed.initialize: the native backend runs in one process (num_processes=1,"
-            " process_id=0). Set CALQUE_NUM_CPU_DEVICES=n for n devices in it"
-        )
-    if coordinator_address is not None and num_processes is None:
-        raise NotImplementedError(
-            f"distributed.initialize: there is no other process to meet at {coordinator_address};"
-            " give num_processes=1 to go on alone"
+            f"distributed.initialize: {', '.join(asked)} cannot be chosen: give"
+            " coordinator_address, num_processes and process_id; each process has"
+            " CALQUE_NUM_CPU_DEVICES devices"
         )
     for name, seconds in (
         ("initialization_timeout", initialization_timeout),
@@ -69,6 +69,31 @@ def initialize(
     ):
         if seconds <= 0:
             raise ValueError(f"distributed.initialize: {name} must be positive, got {seconds}")
+    if num_processes not in (None, 1) or process_id not in (None, 0):
+        if coordinator_address is None or num_processes is None or process_id is None:
+            raise ValueError(
+                "distributed.initialize: coordinator_address, num_processes and process_id are"
+                " needed: there is no cluster that tells them"
+            )
+        if not 0 <= process_id < num_processes:
+            raise ValueError(
+                f"distributed.initialize: process_id must be from 0 to {num_processes - 1}, got"
+                f" {process_id}"
+            )
+        _join(
+            coordinator_address,
+            num_processes,
+            process_id,
+            coordinator_bind_address,
+            initialization_timeout,
+            heartbeat_timeout_seconds,
+            shutdown_timeout_seconds,
+        )
+    elif coordinator_address is not None and num_processes is None:
+        raise ValueError(
+            f"distributed.initialize: how many processes meet at {coordinator_address}? Give"
+            " num_processes and process_id; num_processes=1 goes on alone"
+        )
     _started.value = True
 
 
@@ -87,4 +112,6 @@ def shutdown() -> None:
     """Leaves the other processes. `initialize` may be called again.
 
     >>> jax.distributed.shutdown()"""
+    if number_of_processes() > 1:
+        _leave()
     _started.value = False

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import calque.numpy as jnp
 from tests.numpy.expressions import ARRAYS, check_jax, check_jit, check_numpy, lines
 
 DATA = ARRAYS | {
@@ -107,3 +108,9 @@ def test_under_jit(case):
 @pytest.mark.parametrize("case", CASES)
 def test_as_jax(case):
     check_jax(case, DATA)
+
+
+@pytest.mark.parametrize("places", [np.array([9]), np.array([0, -4])])
+def test_known_places_outside_are_refused(places):
+    with pytest.raises(IndexError, match=r"delete: index -?\d is out of bounds for axis 0"):
+        jnp.delete(jnp.arange(3), places)

@@ -2,6 +2,7 @@
 
 import pytest
 
+import calque.numpy as jnp
 from tests.numpy.expressions import ARRAYS, check_jax, check_jit, check_numpy, lines
 
 DATA = ARRAYS
@@ -45,3 +46,10 @@ def test_under_jit(case):
 @pytest.mark.parametrize("case", CASES)
 def test_as_jax(case):
     check_jax(case, DATA, tol=0.0001)
+
+
+@pytest.mark.parametrize("ends", [(0, 1), (1, 0), (-1, 1), (2, -8)])
+def test_there_is_no_ratio_from_0_or_between_signs(ends):
+    assert bool(jnp.isnan(jnp.geomspace(*ends, 4)).all())
+    both = jnp.geomspace(jnp.array([ends[0], 1.0]), jnp.array([ends[1], 8.0]), 4)
+    assert bool(jnp.isnan(both[:, 0]).all()) and not bool(jnp.isnan(both[:, 1]).any())

@@ -232,3 +232,28 @@ def device_of(index: int) -> Device:
     if not 0 <= index < len(devices):
         raise ValueError(f"there is no device {index}: this process has {len(devices)} devices")
     return devices[index]
+
+
+_this_process: Final[ProcessValue[tuple[int, int]]] = process.value(
+    "number of this process", (0, 1)
+)
+
+
+def set_process(index: int, count: int) -> None:
+    """This process is one of several."""
+    _this_process.value = (index, count)
+
+
+def process_number() -> int:
+    """Which of the processes this is."""
+    return _this_process.value[0]
+
+
+def number_of_processes() -> int:
+    """How many processes take part."""
+    return _this_process.value[1]
+
+
+def is_mine(device: Any) -> bool:
+    """Whether a device belongs to this process."""
+    return bool(device.process_index == _this_process.value[0])

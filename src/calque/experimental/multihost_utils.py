@@ -1,16 +1,23 @@
-"""Several processes that work as one. calque runs in one process: what concerns only others is done
-at once, or refused."""
+"""Several processes that work as one: values that all of them have or get. In one process, what
+concerns only others is done at once, or refused."""
 
 import contextlib
+import zlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from calque.core import pytrees
+from calque.core.arrays import ArrayImpl
+from calque.core.backends import known
+from calque.core.devices import number_of_processes, process_number
 from calque.device_functions import device_put
+from calque.transforms.devices.assembling import make_array_from_process_local_data
+from calque.transforms.devices.mesh import Mesh
 from calque.transforms.devices.sharding import NamedSharding
 from calque.transforms.devices.specs import PartitionSpec as P
+from calque.transforms.jit.decorator import jit
 from calque.tree_util import tree_flatten, tree_unflatten
 
 __all__ = [
@@ -40,6 +47,10 @@ def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
     >>> from calque.experimental import multihost_utils
     >>> multihost_utils.broadcast_one_to_all(jnp.arange(3))
     array([0, 1, 2], dtype=int32)"""
+    if number_of_processes() > 1:
+        source = process_number() == 0 if is_source is None else is_source
+        at = int(np.argmax(_of_all(np.asarray(source))))
+        return pytrees.tree_map(lambda x: _of_all(np.asarray(x))[at], in_tree)
     if is_source is False:
         raise ValueError(
             "broadcast_one_to_all: is_source=False, but there is no other process to send the"
@@ -62,11 +73,33 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
     >>> from calque.experimental import multihost_utils
     >>> multihost_utils.process_allgather(jnp.arange(3)).shape
     (1, 3)"""
-    return pytrees.tree_map(lambda x: np.asarray(x) if tiled else np.asarray(x)[None], in_tree)
+    return pytrees.tree_map(lambda x: _gathered(x, tiled), in_tree)
+
+
+def _gathered(x: Any, tiled: bool) -> np.ndarray:
+    if isinstance(x, ArrayImpl) and not x.is_fully_addressable:  # it is the whole already
+        mesh = x.sharding.mesh
+        return np.asarray(jit(_same, out_shardings=NamedSharding(mesh, P()))(x))
+    every = _of_all(np.asarray(x))
+    return every.reshape((-1, *every.shape[2:])) if tiled and every.ndim > 1 else every
+
+
+def _same(x: Any) -> Any:
+    return x
+
+
+def _of_all(x: np.ndarray) -> np.ndarray:
+    """The values of all processes in a row; all have the same shape."""
+    if number_of_processes() == 1:
+        return x[None]
+    first = {d.process_index: d for d in reversed(known.default_devices())}
+    mesh = Mesh(np.array([first[i] for i in sorted(first)]), ("processes",))
+    whole = make_array_from_process_local_data(NamedSharding(mesh, P("processes")), x[None])
+    return np.asarray(jit(_same, out_shardings=NamedSharding(mesh, P()))(whole))
 
 
 def sync_global_devices(name: str) -> None:
-    """Waits until every process has come here; there is one.
+    """Waits until every process has come here.
 
     Args:
         name: The name of the place.
@@ -75,6 +108,9 @@ def sync_global_devices(name: str) -> None:
     >>> multihost_utils.sync_global_devices("saved")"""
     if not isinstance(name, str):
         raise TypeError(f"sync_global_devices: name must be a string, got {name!r}")
+    assert_equal(
+        np.uint32(zlib.crc32(name.encode())), f"sync_global_devices name mismatch ({name})"
+    )
 
 
 def assert_equal(in_tree: Any, fail_message: str = "") -> None:

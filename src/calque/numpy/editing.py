@@ -89,7 +89,7 @@ def delete(
     Returns:
         A new array.
     Differs from NumPy:
-        Positions in an array that lie outside are left out of account; a single one is an error.
+        Traced positions that lie outside are left out of account.
 
     >>> jnp.delete(jnp.arange(4), jnp.array([1, 2]))
     Array([0, 3], dtype=int32)"""
@@ -116,18 +116,10 @@ def delete(
                 "np.delete(arr, obj): for array indices, obj must be one-dimensional and integer;"
                 f" got dtype {places.dtype}"
             )
-        if (
-            places.dtype.kind in "iu"
-            and places.size == 1
-            and not -n <= int(places.ravel()[0]) < n
-            and places.ndim == 0
-        ):
-            raise ValueError(
-                f"delete: index {int(places)} is out of bounds for axis {k} with size {n}"
-            )
+        elif not isinstance(obj, slice):
+            _refuse_outside(places, k, n)
         keep = np.ones(n, bool)
-        inside = places if places.dtype == np.bool_ else places[(places >= -n) & (places < n)]
-        keep[inside] = False
+        keep[places] = False
         return take(a, np.flatnonzero(keep).astype(np.int32), axis=k, mode="clip")
     index = array_of("delete", obj)
     if index.dtype == np.dtype(bool):
@@ -150,6 +142,12 @@ def delete(
         return a[(*[slice(None)] * k, ~gone)]
     kept = _complement(index, n, max(n - index.shape[0], 0))
     return take(a, kept, axis=k, mode="clip")
+
+
+def _refuse_outside(places: np.ndarray, axis: int, n: int) -> None:
+    for place in places[(places < -n) | (places >= n)].ravel().tolist():
+        message = f"delete: index {place} is out of bounds for axis {axis} with size {n}"
+        raise (IndexError if places.ndim else ValueError)(message)
 
 
 def _places_of_any_size(name: str, obj: Any, n: Any) -> tuple[Any, Any] | None:

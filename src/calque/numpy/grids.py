@@ -22,7 +22,14 @@ from calque.numpy.creation import canonical_shape
 from calque.numpy.joining import concatenate, stack
 from calque.numpy.promotion import arrays, check_arraylike, convert, promote_inexact, result_dtype
 from calque.numpy.ranges import arange, linspace
-from calque.numpy.shaping import broadcast_arrays, broadcast_to, expand_dims, moveaxis, reshape
+from calque.numpy.shaping import (
+    broadcast_arrays,
+    broadcast_to,
+    expand_dims,
+    moveaxis,
+    reshape,
+    where,
+)
 from calque.numpy.sorting import nonzero
 from calque.numpy.ufuncs import log10
 from calque.ops.common import const
@@ -117,6 +124,8 @@ def geomspace(
         axis: where the new axis stands in the result.
     Returns:
         The values.
+    Differs from NumPy:
+        Where `start` or `stop` is 0, or they are real and of two signs, the values are nan.
 
     >>> jnp.geomspace(1, 8, 4).round(3)
     Array([1., 2., 4., 8.], dtype=float32)"""
@@ -133,8 +142,14 @@ def geomspace(
         out = concatenate([a[None], out[1:]])
         if endpoint and num > 1:
             out = concatenate([out[:-1], b[None]])
-    out = moveaxis(out, 0, axis)
+    out = moveaxis(where(_has_ratio(a, b), out, const(out, np.nan)), 0, axis)
     return out if target is None else convert(out, target)
+
+
+def _has_ratio(a: Any, b: Any) -> Any:
+    """Whether numbers lie between these with a constant ratio."""
+    there = (a != 0) & (b != 0)
+    return there if is_complex(typeof(a).dtype) else there & ((a < 0) == (b < 0))
 
 
 def _common_sign(a: Any, b: Any) -> Any:

@@ -7,14 +7,16 @@ too, so that it is brought to the devices once."""
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from calque.core.arrays import share
+from calque.core.arrays import ArrayImpl, share, to_numpy
+from calque.core.avals import ShapedArray
+from calque.core.devices import is_mine
 from calque.machine.caches import Table, Tables
-from calque.machine.call.arrays import set_owner
+from calque.machine.call.arrays import arrivals, pending_arrays, set_owner
 from calque.transforms.devices.sharding import NamedSharding, Sharding, positions
 from calque.transforms.devices.specs import names_in
 from calque.xla import jaxlib
@@ -39,6 +41,9 @@ def arrive(x: Any) -> np.ndarray:
     if type(host) is not np.ndarray:
         host = buffer._npy_value = gathered(buffer)
     return host  # type: ignore[no-any-return]
+
+
+arrivals.install(arrive)
 
 
 def gathered(buffer: Any) -> np.ndarray:
@@ -79,7 +84,7 @@ def _sharding(named: NamedSharding | None, devices: Sequence[Any], ndim: int) ->
     if len(devices) == 1:
         return jaxlib.one_device(devices[0].xla)
     xla = [d.xla for d in devices]
-    mine = [k for k, d in enumerate(devices) if d.is_mine]
+    mine = [k for k, d in enumerate(devices) if is_mine(d)]
     if named is None:
         tiles = np.arange(len(devices)).reshape((1,) * ndim + (-1,))
         return jaxlib.tiled(xla, tiles, [Part((0,) * ndim, (1,) * ndim) for _ in mine])
@@ -124,7 +129,7 @@ class Place:
         tensor = type_of(aval)
         self.kind = jaxlib.array_type(tensor.shape, tensor.dtype)
         self.sharding = sharding_for(sharding, devices, tensor.ndim)
-        self.devices = [d.xla for d in devices if d.is_mine]
+        self.devices = [d.xla for d in devices if is_mine(d)]
         self.shape, self.dtype = aval.shape, aval.dtype
         self.numbers = None if donated else _NUMBERS.new()  # those that were brought before
 
@@ -170,3 +175,29 @@ class Place:
         if known is None:
             known = self.numbers[number.tobytes()] = self.put(number)
         return known
+
+
+# ---------------------------------------------------------------- arrays over several processes
+
+
+def spanning(aval: ShapedArray, sharding: Sharding, parts: Mapping[Any, Any]) -> Any:
+    """An Array of which this process has these parts, by device, and others have the rest."""
+    place = Place(aval, sharding, sharding.device_order)
+    own = [d for d in sharding.device_order if is_mine(d)]
+    data = [np.ascontiguousarray(host_of(parts[d])) for d in own]
+    buffer = jaxlib.put(data, place.kind, place.sharding, place.devices, False)
+    return pending_arrays((aval,), [buffer], (sharding,))[0]
+
+
+def host_of(x: Any) -> np.ndarray:
+    """The elements of an Array, or of what NumPy takes for one."""
+    return host_data(x) if isinstance(x, ArrayImpl) else np.asarray(x)
+
+
+def own_parts(x: Any) -> dict[Any, np.ndarray]:
+    """The parts of an Array over several processes that are in this one, by device."""
+    own = [d for d in x._extra.device_order if is_mine(d)]
+    if type(x._owner) is not jaxlib.buffer_class() or x._owner._sharding.indices is None:
+        whole, index = to_numpy(x), x._extra.devices_indices_map(x.aval.shape)
+        return {d: whole[index[d]] for d in own}  # each process has the whole
+    return dict(zip(own, jaxlib.parts_on_host(x._owner), strict=True))

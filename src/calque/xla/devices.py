@@ -7,6 +7,7 @@ from typing import Any
 from calque.core.devices import Device, all_devices
 from calque.machine.once import once
 from calque.xla import jaxlib
+from calque.xla.processes import joined
 
 
 class XlaDevice(Device):
@@ -30,11 +31,6 @@ class XlaDevice(Device):
         """The process that has it."""
         return int(self.xla.process_index)
 
-    @property
-    def is_mine(self) -> bool:
-        """Whether it belongs to this process."""
-        return self.process_index == int(self.client.process_index())
-
     def memory_stats(self) -> Any:
         """Statistics of the memory, where the device keeps them."""
         return self.xla.memory_stats()
@@ -52,7 +48,7 @@ class XlaDevice(Device):
 @once
 def cpu_client() -> Any:
     """The CPU under XLA, with as many devices as this process has virtual ones."""
-    return jaxlib.cpu_client(len(all_devices()))
+    return jaxlib.cpu_client(len(all_devices()), joined.value)
 
 
 @once

@@ -11,14 +11,15 @@ from typing import Any
 from calque.core.arrays import ArrayImpl, delete_array, to_array
 from calque.core.avals import ShapedArray, nbytes
 from calque.core.backends import MemoryStats, Options, known
+from calque.core.devices import is_mine
 from calque.core.jaxprs import ClosedJaxpr, without_places
-from calque.machine.call.arrays import arrivals, pending_arrays
+from calque.machine.call.arrays import pending_arrays
 from calque.machine.call.functions import PythonProgram
 from calque.machine.once import once
 from calque.transforms.devices.sharding import NamedSharding
 from calque.transforms.devices.type_constraints import stated
 from calque.xla import jaxlib
-from calque.xla.buffers import Place, arrive, sharding_for
+from calque.xla.buffers import Place, sharding_for
 from calque.xla.devices import cpu_devices
 from calque.xla.lower.module import Request, lower_module
 from calque.xla.lower.programs import host_data
@@ -32,7 +33,6 @@ __all__ = ["Executable", "compile_on_xla", "cpu_devices"]
 def prepared() -> None:
     """What programs need of this process."""
     jaxlib.register_lapack()
-    arrivals.install(arrive)
 
 
 class Executable:
@@ -48,7 +48,11 @@ class Executable:
         self.in_avals: Sequence[ShapedArray] = [a.without_place() for a in closed.in_avals]
         self.out_avals: Sequence[ShapedArray] = [a.without_place() for a in closed.out_avals]
         prepared()
-        devices = tuple(known.default_devices()[:1]) if where is None else where.devices
+        devices = (
+            tuple(d for d in known.default_devices() if is_mine(d))[:1]
+            if where is None
+            else where.devices
+        )
         ins = where.ins if where is not None and where.ins else [None] * len(self.in_avals)
         if several:
             ins = [own or asked for own, asked in zip(ins, asked_for(closed), strict=True)]

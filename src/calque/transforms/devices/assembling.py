@@ -10,14 +10,14 @@ import numpy as np
 from calque.core import pytrees
 from calque.core.arrays import ArrayImpl, adopted, from_storage, to_numpy
 from calque.core.avals import ShapedArray
-from calque.core.devices import Device
+from calque.core.devices import Device, is_mine
 from calque.core.dtypes import canonicalize
 from calque.core.errors import UnexpectedTracerError
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.transforms.devices.mesh import consult_mesh
 from calque.transforms.devices.sharding import Index, NamedSharding, Sharding, resolved
-from calque.transforms.devices.sharding_arrays import device_put, placed, sharding_of
+from calque.transforms.devices.sharding_arrays import device_put, placed, sharding_of, spanning
 
 
 def _assembled(
@@ -36,6 +36,8 @@ def _assembled(
                 "Input buffers to `Array` must have matching dtypes. Got "
                 f"{own.dtype}, expected {aval.dtype} for the part of shape {own.shape}"
             )
+    if not sharding.is_fully_addressable:
+        return spanning.call(aval, sharding, dict(zip(order, parts)))
     whole = np.zeros(shape, to_numpy(parts[0]).dtype)
     index = dict(zip(sharding.device_order, sharding.indices(shape)))
     adds = isinstance(sharding, NamedSharding) and bool(sharding.spec.unreduced)
@@ -77,13 +79,15 @@ def make_array_from_callback(
     sharding.check(whole)
     found: dict[Any, Any] = {}
     parts = []
-    for index in sharding.indices(whole):
+    own = [d for d in sharding.device_order if is_mine(d)]
+    everywhere = sharding.devices_indices_map(whole)
+    for index in [everywhere[d] for d in own]:
         key = tuple((i.start, i.stop) for i in index)
         if key not in found:
             found[key] = _one_part(data_callback(index), dtype)
         parts.append(found[key])
     aval = ShapedArray(whole, typeof(parts[0]).dtype if dtype is None else canonicalize(dtype))
-    return _assembled(aval, sharding, parts, sharding.device_order)
+    return _assembled(aval, sharding, parts, own)
 
 
 def _one_part(part: Any, dtype: Any) -> Any:
@@ -148,13 +152,14 @@ def from_arrays(
                 "When making an array from single-device arrays the input arrays must have one"
                 f" shard each. An argument array had {sharding_of(a).num_devices} shard(s)."
             )
-    if len(parts) != sharding.num_devices:
+    own = sharding.addressable_devices
+    if len(parts) != len(own):
         raise ValueError(
-            f"Expected {sharding.num_devices} per-device arrays (this is how many devices are"
+            f"Expected {len(own)} per-device arrays (this is how many devices are"
             f" addressable by the sharding), but got {len(parts)}"
         )
     order = [sharding_of(a).device_order[0] for a in parts]
-    _check_places([d.id for d in order], {d.id for d in sharding.device_set})
+    _check_places([d.id for d in order], {d.id for d in own})
     made = _assembled(aval, sharding, parts, order)
     return made if committed or sharding.num_devices > 1 else placed(made, None)
 
@@ -209,15 +214,49 @@ def make_array_from_process_local_data(
     )
     out = []
     for data, target, shape in zip(leaves, targets, shapes, strict=True):
+        where = resolved(target, "make_array_from_process_local_data", consult_mesh())
+        if not where.is_fully_addressable:
+            out.append(_of_this_process(where, np.asarray(data), shape))
+            continue
         if shape is not None and tuple(shape) != np.shape(data):
             raise ValueError(
                 "When calling `make_array_from_process_local_data` on a single process,"
                 f" global_shape should be None or equal to local_data.shape. Got"
                 f" global_shape={shape} and local_data.shape={np.shape(data)}."
             )
-        where = resolved(target, "make_array_from_process_local_data", consult_mesh())
         out.append(device_put(data, where))
     return pytrees.unflatten(tree, out)
+
+
+def _of_this_process(sharding: Sharding, data: np.ndarray, shape: Any) -> Any:
+    """The array of which this process has `data`: the tiles of its devices, side by side."""
+    counts = sharding.parts((0,) * data.ndim)
+    grid = sharding.devices_indices_map(counts)  # the tiles as elements
+    own = {d: tuple(i.start or 0 for i in grid[d]) for d in grid if is_mine(d)}
+    mine = [sorted({at[k] for at in own.values()}) for k in range(data.ndim)]
+    for k, (size, tiles) in enumerate(zip(data.shape, mine)):
+        if size % len(tiles):
+            raise ValueError(
+                f"make_array_from_process_local_data: dimension {k} of the local data, of size"
+                f" {size}, is cut into {len(tiles)} tiles by {sharding}"
+            )
+    sizes = [size // len(tiles) for size, tiles in zip(data.shape, mine)]
+    whole = tuple(n * size for n, size in zip(counts, sizes))
+    if shape is not None and tuple(shape) not in (whole, data.shape):
+        raise ValueError(
+            f"make_array_from_process_local_data: the parts of all processes make an array of shape"
+            f" {whole}, not global_shape={tuple(shape)}"
+        )
+    parts = {}
+    for device, at in own.items():
+        places = [tiles.index(i) * size for i, tiles, size in zip(at, mine, sizes)]
+        if shape is not None and tuple(shape) == data.shape != whole:  # all of it is here
+            whole_index = sharding.devices_indices_map(data.shape)[device]
+            parts[device] = data[whole_index]
+            continue
+        parts[device] = data[tuple(slice(p, p + size) for p, size in zip(places, sizes))]
+    final = data.shape if shape is not None and tuple(shape) == data.shape else whole
+    return spanning.call(ShapedArray(final, canonicalize(data.dtype)), sharding, parts)
 
 
 def new(cls: type, aval: Any, sharding: Any, arrays: Any, committed: bool = True, **_: Any) -> Any:

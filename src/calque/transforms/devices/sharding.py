@@ -16,7 +16,7 @@ import numpy as np
 from calque.core import lazy
 from calque.core.backends import known
 from calque.core.config import config
-from calque.core.devices import DEFAULT_DEVICE, Device
+from calque.core.devices import DEFAULT_DEVICE, Device, is_mine
 from calque.machine.caches import memo
 from calque.transforms.devices.mesh import EMPTY, AbstractMesh, Mesh
 from calque.transforms.devices.specs import (
@@ -69,7 +69,9 @@ class Sharding:
     def device_set(self) -> set[Device]:
         return set(self.device_order)
 
-    addressable_devices = device_set
+    @property
+    def addressable_devices(self) -> set[Device]:
+        return {d for d in self.device_order if is_mine(d)}
 
     @property
     def _device_assignment(self) -> tuple[Device, ...]:
@@ -84,7 +86,7 @@ class Sharding:
 
     @property
     def is_fully_addressable(self) -> bool:
-        return True
+        return all(map(is_mine, self.device_order))
 
     has_addressable_devices = is_fully_addressable
 
@@ -489,7 +491,11 @@ def _on_device(device: Device) -> SingleDeviceSharding:
 
 def default_sharding() -> Sharding:
     """Where arrays are that were placed nowhere: on the first device of the chosen platform."""
-    return _on_device(known.default_devices()[0]) if config.platforms else DEFAULT
+    return (
+        _on_device(next(d for d in known.default_devices() if is_mine(d)))
+        if config.platforms
+        else DEFAULT
+    )
 
 
 def resolved(sharding: Any, what: str, mesh: Mesh) -> Sharding:

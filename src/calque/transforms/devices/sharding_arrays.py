@@ -14,11 +14,12 @@ from calque.core.arrays import (
     ArrayImpl,
     from_storage,
     is_deleted,
+    offered,
     share,
     to_array,
     to_numpy,
 )
-from calque.core.devices import DEFAULT_DEVICE, Device, Space, all_devices
+from calque.core.devices import DEFAULT_DEVICE, Device, Space, all_devices, is_mine
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.machine.caches import Table
@@ -77,7 +78,10 @@ class Shard:
 
     def _part(self) -> Any:
         whole = self._array.aval
-        part = to_numpy(self._array)[self.index]
+        if not sharding_of(self._array).is_fully_addressable:
+            part = own_parts.call(self._array)[self.device]
+        else:
+            part = to_numpy(self._array)[self.index]
         if self.replica_id and _is_partial(self._array._extra, self.device):
             part = np.zeros_like(part)
         found = from_storage(part, whole.without_place().update(shape=part.shape))
@@ -91,6 +95,15 @@ class Shard:
 
 
 _INTERNED: Final[Table[Sharding, Sharding]] = Table("shardings on other engines", 1024)
+
+
+def _alone(*_: Any) -> Any:
+    raise RuntimeError("nothing knows arrays over several processes: import calque")
+
+
+# arrays over several processes: one made of the parts of this one, and these parts of it
+spanning: Final[Hook[Callable[..., Any]]] = process.hook("arrays of several processes", _alone)
+own_parts: Final[Hook[Callable[[Any], Any]]] = process.hook("parts in this process", _alone)
 
 
 def names_no_device(sharding: Sharding | None) -> bool:
@@ -201,13 +214,27 @@ def shards(x: Any) -> list[Shard]:
     return sorted(out, key=lambda shard: shard.device.id) if len(out) > 1 else out
 
 
+def own_shards(x: Any) -> list[Shard]:
+    """The parts of an array that are in this process, one for each of its devices.
+
+    Args:
+        x: The array.
+
+    Returns:
+        A list of Shards, in the order of the devices.
+
+    >>> [s.data.shape for s in jnp.ones(2).addressable_shards]
+    [(2,)]"""
+    return [s for s in shards(x) if is_mine(s.device)]
+
+
 def _per_device(x: Any) -> list[Any] | None:
     """The parts as arrays, one for each device; None once the array is deleted."""
-    return None if is_deleted(x) else [s.data for s in shards(x)]
+    return None if is_deleted(x) else [s.data for s in own_shards(x)]
 
 
 def _fully_replicated(x: Any) -> Any:
-    return shards(x)[0].data
+    return own_shards(x)[0].data
 
 
 def _to_device(x: Any, device: Any, *, stream: Any = None) -> Any:
@@ -256,7 +283,7 @@ def _addressable_data(self: Any, index: int) -> Any:
 
     >>> jnp.ones(2).addressable_data(0)
     Array([1., 1.], dtype=float32)"""
-    return shards(self)[index].data
+    return own_shards(self)[index].data
 
 
 def _is_fully_replicated(self: Any) -> bool:
@@ -271,14 +298,14 @@ def _is_fully_replicated(self: Any) -> bool:
 
 
 def _is_fully_addressable(self: Any) -> bool:
-    """Whether this process sees all devices of the array. There is one process: True.
+    """Whether all devices of the array are of this process.
 
     Returns:
         A bool.
 
     >>> jnp.ones(2).is_fully_addressable
     True"""
-    return True
+    return sharding_of(self).is_fully_addressable
 
 
 def _is_committed(self: Any) -> bool:
@@ -296,7 +323,7 @@ _PUBLIC: Final[dict[str, Any]] = {
     "sharding": property(sharding_of),
     "device": property(_device),
     "devices": _devices,
-    "addressable_shards": property(shards),
+    "addressable_shards": property(own_shards),
     "global_shards": property(shards),
     "is_fully_replicated": property(_is_fully_replicated),
     "is_fully_addressable": property(_is_fully_addressable),
@@ -314,7 +341,7 @@ _ASKED_FOR_BY_LIBRARIES: Final[dict[str, Any]] = {
     "_check_if_deleted": _check_if_deleted,
 }
 for _name, _value in _PUBLIC.items():
-    setattr(ArrayImpl, _name, _value)
+    setattr(ArrayImpl, _name, offered(_name, _value))
     setattr(Array, _name, _value)  # where `help` and completion look
 for _name, _value in _ASKED_FOR_BY_LIBRARIES.items():
     setattr(ArrayImpl, _name, _value)

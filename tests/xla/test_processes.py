@@ -1,0 +1,142 @@
+"""Two processes with two devices each: they meet, share arrays, add up; and what is said when
+nobody comes. The processes of these tests are started here."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from calque import distributed
+from calque.xla.processes import wait_for_somebody
+from tests.xla.mlir import needs_jaxlib
+
+ROOT = pathlib.Path(__file__).parents[2]
+SCRIPT = """
+import sys
+import numpy as np, calque as jax, calque.numpy as jnp
+from calque import lax
+from calque.experimental import multihost_utils
+address, index = sys.argv[1], int(sys.argv[2])
+jax.distributed.initialize(address, num_processes=2, process_id=index)
+assert (jax.process_index(), jax.process_count(), jax.process_indices()) == (index, 2, [0, 1])
+assert (jax.device_count(), jax.local_device_count()) == (4, 2)
+assert [d.process_index for d in jax.devices()] == [0, 0, 1, 1]
+assert jax.local_devices() == jax.devices()[2 * index : 2 * index + 2]
+mesh = jax.make_mesh((4,), ("x",), (jax.sharding.AxisType.Auto,))
+rows, whole = jax.NamedSharding(mesh, jax.P("x")), jax.NamedSharding(mesh, jax.P())
+
+own = np.arange(4.0, dtype=np.float32).reshape(2, 2) + 10 * index
+x = jax.make_array_from_process_local_data(rows, own)
+assert x.shape == (4, 2) and not x.is_fully_addressable and x.sharding == rows
+assert [s.device for s in x.addressable_shards] == jax.local_devices()
+np.testing.assert_array_equal(np.concatenate([s.data for s in x.addressable_shards]), own)
+try:
+    np.asarray(x)
+except RuntimeError as e:
+    assert "non-addressable" in str(e), e
+else:
+    raise AssertionError("fetched")
+expected = np.concatenate([np.arange(4.0).reshape(2, 2) + 10 * i for i in range(2)])
+
+total = jax.jit(lambda v: v.sum())(x)
+assert float(total) == expected.sum() and total.is_fully_replicated
+summed = lambda v: lax.psum(v, "x")
+mapped = jax.shard_map(summed, mesh=mesh, in_specs=jax.P("x"), out_specs=jax.P())
+np.testing.assert_array_equal(jax.jit(mapped)(x), expected.sum(0, keepdims=True))
+y = jax.jit(lambda v: v * 2, donate_argnums=0)(jax.jit(lambda v: v + 1)(x))
+np.testing.assert_array_equal(jax.jit(lambda v: v, out_shardings=whole)(y), (expected + 1) * 2)
+z = jax.make_array_from_callback((4, 2), rows, lambda i: expected[i].astype(np.float32))
+np.testing.assert_array_equal(multihost_utils.process_allgather(z), expected)
+placed = jax.device_put(expected.astype(np.float32), rows)
+np.testing.assert_array_equal(multihost_utils.process_allgather(placed), expected)
+np.testing.assert_array_equal(np.asarray(jax.device_put(np.ones(3), whole)), np.ones(3))
+
+assert multihost_utils.process_allgather(np.int32(index)).tolist() == [0, 1]
+assert multihost_utils.broadcast_one_to_all(np.float32(index + 5)) == 5
+assert multihost_utils.broadcast_one_to_all(np.float32(index), is_source=index == 1) == 1
+multihost_utils.sync_global_devices("a place")
+try:
+    multihost_utils.assert_equal(np.float32(index), "they differ")
+except AssertionError as e:
+    assert index == 1 and "they differ" in str(e), e
+local = jax.jit(lambda v: v + 1)(np.float32(index))  # a program of each by itself
+assert float(local) == index + 1 and local.devices() == {jax.local_devices()[0]}
+jax.distributed.shutdown()
+print("whole", index)
+"""
+
+
+def free_address() -> str:
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{s.getsockname()[1]}"
+
+
+def environment() -> dict[str, str]:
+    found = {**os.environ, "CALQUE_NUM_CPU_DEVICES": "2"}
+    for name in ("CALQUE_PLATFORMS", "XLA_FLAGS"):
+        found.pop(name, None)
+    return found
+
+
+@needs_jaxlib
+def test_two_processes() -> None:
+    address = free_address()
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", SCRIPT, address, str(i)],
+            env=environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for i in range(2)
+    ]
+    try:
+        done = [p.communicate(timeout=300) for p in running]
+    finally:
+        for p in running:
+            p.kill()
+    for i, (out, error) in enumerate(done):
+        assert f"whole {i}" in out, error[-3000:]
+
+
+@needs_jaxlib
+def test_the_example() -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / "two_processes.py")],
+        env=environment() | {"CALQUE_NUM_CPU_DEVICES": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "process 0 of 2" in done.stdout and "process 1 of 2: 128 rows on 2" in done.stdout
+
+
+def test_nobody_listens() -> None:
+    with pytest.raises(RuntimeError, match=r"nobody listens at 127\.0\.0\.1:\d+ after 0 seconds"):
+        wait_for_somebody(free_address(), 0)
+    with pytest.raises(ValueError, match="coordinator_address is host:port, got 'nowhere'"):
+        wait_for_somebody("nowhere", 1)
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        s.listen()
+        wait_for_somebody(f"127.0.0.1:{s.getsockname()[1]}", 5)
+
+
+def test_what_initialize_needs() -> None:
+    with pytest.raises(ValueError, match="coordinator_address, num_processes and process_id"):
+        distributed.initialize(num_processes=2)
+    with pytest.raises(ValueError, match="process_id must be from 0 to 1, got 2"):
+        distributed.initialize("localhost:1", num_processes=2, process_id=2)
+    with pytest.raises(ValueError, match="how many processes meet at localhost:1"):
+        distributed.initialize("localhost:1")
+    with pytest.raises(NotImplementedError, match="slice_index cannot be chosen"):
+        distributed.initialize(slice_index=1)
+    assert not distributed.is_initialized()
