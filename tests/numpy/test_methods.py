@@ -103,6 +103,7 @@ def test_own_methods_are_explained_where_help_looks(name):
     assert not lacks(methods.METHODS[name])
     assert inspect.getdoc(getattr(calque.Array, name)) == inspect.getdoc(methods.METHODS[name])
     assert getattr(jnp.ones(2), name).__doc__ == methods.METHODS[name].__doc__
+    assert getattr(jnp.ones(2), name).__name__ == name
 
 
 def test_both_kinds_have_the_same_methods():

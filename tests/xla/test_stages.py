@@ -55,13 +55,6 @@ import sys, calque, calque.numpy as jnp
 calque.jit(jnp.sin)(1.0)
 assert not [m for m in sys.modules if m.startswith("calque.xla")]
 """
-SERVED = """
-import calque
-jax = calque.as_jax()
-import jaxlib
-text = jax.jit(lambda x: x + 1).lower(1.0).as_text("hlo")
-assert text.startswith("HloModule") and jaxlib.__file__.startswith(calque.__path__[0]), text
-"""
 
 
 @pytest.mark.parametrize("script", [PLAIN, QUICK], ids=["plain", "quick"])
@@ -69,14 +62,19 @@ def test_nothing_of_xla_is_imported_unless_asked_for(script: str) -> None:
     subprocess.run([sys.executable, "-c", script], check=True)
 
 
-@needs_jaxlib
-def test_where_calque_is_served_as_jax_the_real_jaxlib_is_found() -> None:
-    subprocess.run([sys.executable, "-c", SERVED], check=True)
+def test_maps_over_several_devices_are_programs_of_parts():
+    mesh = jax.sharding.AbstractMesh((2, 2), ("x", "y"))
+    P = jax.sharding.PartitionSpec
+    x = jax.ShapeDtypeStruct((4, 4), "float32", sharding=jax.NamedSharding(mesh, P("x")))
 
+    def text(**options):
+        f = jax.shard_map(lambda v: jnp.sin(v), mesh=mesh, **options)
+        return jax.jit(f).lower(x).as_text()
 
-def test_versions_are_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert jaxlib._numbers("0.10.2.dev20260101") == (0, 10, 2) and jaxlib._numbers("0.5") == (0, 5)
-    monkeypatch.setattr(jaxlib, "folder", lambda: "nowhere")
-    monkeypatch.setattr(jaxlib, "_version", lambda place: "0.4.30")
-    with pytest.raises(RuntimeError, match=r"needs jaxlib 0\.5\.0 or newer, but 0\.4\.30"):
-        jaxlib.jaxlib.__wrapped__()
+    whole = text(in_specs=P("x", "y"), out_specs=P("x", "y"))
+    assert "mhlo.num_partitions = 4" in whole
+    assert 'sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>' in whole
+    assert 'out_shardings=[<@mesh, [{"x"}, {"y"}]>] manual_axes={"x", "y"}' in whole
+    assert "stablehlo.sine" in whole and "tensor<2x2xf32>" in whole
+    part = text(in_specs=P("x"), out_specs=P("x"), axis_names={"x"})
+    assert 'in_shardings=[<@mesh, [{"x", ?}, {?}]>]' in part and 'manual_axes={"x"}' in part

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -41,6 +42,7 @@ __all__ = [
     "is_deleted",
     "is_pending",
     "new_array",
+    "offered",
     "repeated",
     "scalar",
     "share",
@@ -81,6 +83,14 @@ class Array(ArrayInterface, metaclass=_ArrayMeta):
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Array:
         raise TypeError("Array cannot be instantiated directly: use calque.numpy.array(...)")
+
+
+def offered(name: str, member: Any) -> Any:
+    """What arrays offer under a name, which a function made for it takes: `help` shows it."""
+    own = getattr(member, "__name__", "")
+    if type(member) is FunctionType and (own.startswith("_") or own == "method"):
+        member.__name__, member.__qualname__ = name, f"Array.{name}"
+    return member
 
 
 def scalar(x: Any, dtype: Any, weak_type: bool = False) -> Any:

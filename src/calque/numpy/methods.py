@@ -11,6 +11,7 @@ import numpy as np
 from calque.core.arrays import (
     Array,
     ArrayImpl,
+    offered,
     to_numpy,
 )
 from calque.core.dtypes import as_dtype, canonicalize, is_complex
@@ -434,6 +435,7 @@ def in_notebook(x: Any) -> str:
 def attach() -> None:
     """Give arrays and tracers their methods; the public ones of arrays have call paths."""
     for name, value in METHODS.items():
+        offered(name, value)
         if name != "__getitem__":  # of the C type
             setattr(ArrayImpl, name, with_call_path(name, value))
         setattr(Tracer, name, value)
@@ -443,7 +445,7 @@ def attach() -> None:
         if name not in ("__divmod__", "__rdivmod__"):  # two results: Python's own
             setattr(ArrayImpl, name, operator(name, method))
     for name, value in CONCRETE.items():
-        setattr(ArrayImpl, name, value)
+        setattr(ArrayImpl, name, offered(name, value))
         if not name.startswith("_"):
             setattr(Array, name, value)
     for name, value in TRACED.items():

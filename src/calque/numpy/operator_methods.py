@@ -97,6 +97,7 @@ def operators() -> dict[str, Any]:
 
 
 def _text(sign: str, gives: str, left: str, right: str) -> str:
+    result = "Two arrays" if sign == "divmod" else "An array"
     form = f"divmod({left}, {right})" if sign == "divmod" else f"{left} {sign} {right}"
     return f"""`{form}`: {gives}.
 
@@ -104,7 +105,7 @@ def _text(sign: str, gives: str, left: str, right: str) -> str:
         other: An array, a NumPy array or a number. Shapes are broadcast, dtypes promoted.
 
     Returns:
-        An array; of `divmod` two of them."""
+        {result}."""
 
 
 def _one(f: Callable[[Any], Any], doc: str) -> Callable[[Any], Any]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from calque.core import pytrees
 from calque.core.key_paths import keystr
-from calque.transforms.devices.type_constraints import with_constraints
+from calque.transforms.devices.sharding import NamedSharding
+from calque.transforms.devices.sharding_constraint import has_constraints
+from calque.transforms.devices.type_constraints import stated, with_constraints
 from calque.transforms.jit.traced import TracedFunction
 from calque.xla import jaxlib
 from calque.xla.lower.module import LoweredModule, Request, lower_module
@@ -15,14 +18,40 @@ from calque.xla.lower.module import LoweredModule, Request, lower_module
 
 def lowered(program: TracedFunction, names: Sequence[str], keep_unused: bool) -> LoweredModule:
     """The module of a traced function."""
-    request = Request(
+    return lower_module(with_constraints(program.closed), request_for(program, names, keep_unused))
+
+
+def request_for(
+    program: TracedFunction, names: Sequence[str], keep_unused: bool, **options: Any
+) -> Request:
+    """How a traced function is lowered."""
+    return Request(
         name=program.name,
         donated=program.donated,
         keep_unused=keep_unused,
         arguments=list(names),
         results=result_names(program),
+        **options,
     )
-    return lower_module(with_constraints(program.closed), request)
+
+
+def shown(
+    program: TracedFunction, names: Sequence[str], keep_unused: bool, where: Sequence[Any]
+) -> LoweredModule:
+    """The module of a traced function for several devices, as readers know it: what its arguments
+    are split over, and maps over the devices as programs of parts."""
+    sizes = [math.prod(s.mesh.axis_sizes) for s in where if isinstance(s, NamedSharding)]
+    several: dict[str, Any] = {}
+    if max(sizes, default=1) > 1:
+        outs = [None] * len(program.closed.out_avals)
+        several = {"partitions": max(sizes), "in_shardings": where, "out_shardings": outs}
+    if several or has_constraints(program.closed):
+        request = request_for(program, names, keep_unused, maps=True, **several)
+        try:
+            return lower_module(stated(program.closed), request)
+        except NotImplementedError:
+            pass  # an operation that has no form inside of a program of parts
+    return lowered(program, names, keep_unused)
 
 
 def result_names(program: TracedFunction) -> list[str]:
@@ -33,12 +62,17 @@ def result_names(program: TracedFunction) -> list[str]:
 
 
 def text(
-    program: TracedFunction, dialect: str, names: Sequence[str], keep_unused: bool, located: bool
+    program: TracedFunction,
+    dialect: str,
+    names: Sequence[str],
+    keep_unused: bool,
+    located: bool,
+    where: Sequence[Any] = (),
 ) -> str:
-    """The program in a dialect of XLA: "stablehlo" or "hlo"."""
-    made = lowered(program, names, keep_unused)
+    """The program in a dialect of XLA: "stablehlo" or "hlo"; `where` its arguments are."""
     if dialect == "stablehlo":
-        return made.text(located=located)
+        return shown(program, names, keep_unused, where).text(located=located)
+    made = lowered(program, names, keep_unused)
     return str(jaxlib.computation(made.text(located=True)).as_hlo_text())
 
 

@@ -131,3 +131,16 @@ def test_programs_are_asked_once_for_each_choice_of_shardings():
     first = propagate(closed, (s, None), "f")
     assert first == [s, None] and propagate(closed, (s, None), "f") is first
     assert propagate(closed, (None, s), "f") == [s, s]
+
+
+@four_devices
+def test_parts_of_a_map_say_how_they_are_split_over_the_other_axes():
+    m = square()
+    inner = NamedSharding(m, P("x"))
+    f = calque.jit(
+        calque.shard_map(
+            lambda v: lax.with_sharding_constraint(v * v, inner),
+            mesh=m, in_specs=P(None, "y"), out_specs=P(None, "y"), axis_names={"y"},
+        )
+    )  # fmt: skip
+    assert f(jnp.ones((4, 4))).sharding == NamedSharding(m, P("x", "y"))

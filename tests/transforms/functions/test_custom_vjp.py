@@ -133,3 +133,25 @@ def test_numbers_stay_numbers_where_the_function_runs_at_once():
     f.defvjp(lambda x: (x * 2, None), lambda _, ct: (3 * ct,))
     assert type(f(1.5)) is float and f(1.5) == 3.0
     assert calque.grad(f)(1.5) == 3.0 and isinstance(f(calque.numpy.ones(2)), calque.Array)
+
+
+def test_cotangents_inside_a_map_vary_as_the_arguments_do():
+    m = calque.sharding.Mesh(np.array(calque.devices()[:1]), ("x",))
+    P = calque.sharding.PartitionSpec
+    rules = [
+        (lambda _, ct: (calque.lax.psum(ct, "x"),), False),
+        (lambda _, ct: (calque.lax.pcast(calque.lax.psum(ct, "x"), "x", to="varying"),), True),
+    ]
+    for rule, fits in rules:
+        f = calque.custom_vjp(lambda v: v * 2)
+        f.defvjp(lambda v: (v * 2, None), rule)
+        mapped = calque.shard_map(f, mesh=m, in_specs=P("x"), out_specs=P("x"))
+
+        def loss(v, mapped=mapped):
+            return mapped(v).sum()
+
+        if fits:
+            assert calque.grad(loss)(jnp.ones(2)).tolist() == [1, 1]
+        else:
+            with pytest.raises(ValueError, match="must produce an output with the same type as"):
+                calque.grad(loss)(jnp.ones(2))

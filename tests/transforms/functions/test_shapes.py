@@ -1,6 +1,9 @@
+import functools
+
 import numpy as np
 import pytest
 
+import calque
 import calque.numpy as jnp
 from calque.transforms.functions.shapes import ShapeDtypeStruct, eval_shape, make_jaxpr
 from calque.transforms.jit.decorator import jit
@@ -79,6 +82,19 @@ def test_bad_arguments():
             return x
 
         make_jaxpr(f)(object())
+
+
+def test_types_inside_a_map_say_along_which_axes_values_vary():
+    m = calque.sharding.Mesh(np.array(calque.devices()[:1]), ("x",))
+    P = calque.sharding.PartitionSpec
+
+    @calque.jit
+    @functools.partial(calque.shard_map, mesh=m, in_specs=P("x"), out_specs=P("x"))
+    def f(v):
+        assert calque.typeof(calque.eval_shape(jnp.sin, v)).vma == {"x"}
+        return v
+
+    f(jnp.ones(2))
 
 
 def test_a_shape_is_a_sequence():

@@ -159,3 +159,11 @@ def test_static_arguments_are_positional():
     f = calque.pmap(lambda x, k: x * k, static_broadcasted_argnums=(1,))
     with pytest.raises(ValueError, match=r"only 1 positional argument. All static"):
         f(jnp.ones((1, 2)), k=3)
+
+
+def test_pmap_refuses_no_devices_and_lowers_types():
+    with pytest.raises(ValueError, match="'devices' argument to pmap must be non-empty"):
+        calque.pmap(lambda x: x, devices=[])
+    lowered = calque.pmap(lambda x: x * 2).lower(calque.core.ShapedArray((1, 3), np.float32))
+    assert not lowered._no_kwargs and lowered.in_tree == calque.tree.structure(((0,), {}))
+    assert lowered.compile()(np.ones((1, 3), "f4")).tolist() == [[2, 2, 2]]

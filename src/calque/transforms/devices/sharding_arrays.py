@@ -14,6 +14,7 @@ from calque.core.arrays import (
     ArrayImpl,
     from_storage,
     is_deleted,
+    offered,
     share,
     to_array,
     to_numpy,
@@ -340,7 +341,7 @@ _ASKED_FOR_BY_LIBRARIES: Final[dict[str, Any]] = {
     "_check_if_deleted": _check_if_deleted,
 }
 for _name, _value in _PUBLIC.items():
-    setattr(ArrayImpl, _name, _value)
+    setattr(ArrayImpl, _name, offered(_name, _value))
     setattr(Array, _name, _value)  # where `help` and completion look
 for _name, _value in _ASKED_FOR_BY_LIBRARIES.items():
     setattr(ArrayImpl, _name, _value)

@@ -327,8 +327,30 @@ def _propagate(
 
 def _of_map(params: dict[str, Any], ins: Sequence[Sharding | None]) -> list[Sharding | None]:
     """The results of a `shard_map` are where its `out_specs` say."""
-    mesh = params["mesh"]
-    return [_with_devices(NamedSharding(mesh, _known(s, mesh)), ins) for s in params["out_specs"]]
+    mesh, closed = params["mesh"], params["jaxpr"]
+    free = set(mesh.auto_axes) - params["newly_manual_axes"]
+    specs = [_known(s, mesh) for s in params["out_specs"]]
+    if free:  # the program of parts says how its results are split over these
+        inner = propagate(closed, (None,) * len(closed.in_avals), "shard_map")
+        specs = [
+            _joined_free(s, own, free, a.ndim) for s, own, a in zip(specs, inner, closed.out_avals)
+        ]
+    return [_with_devices(NamedSharding(mesh, s), ins) for s in specs]
+
+
+def _joined_free(
+    spec: PartitionSpec, own: Sharding | None, free: set[Any], ndim: int
+) -> PartitionSpec:
+    """A spec, with what the sharding of a part says of axes that are not mapped."""
+    if not isinstance(own, NamedSharding):
+        return spec
+    entries = [
+        (*names_in(a), *(n for n in names_in(b) if n in free))
+        for a, b in zip(spec.padded(ndim), own.spec.padded(ndim))
+    ]
+    while entries and not entries[-1]:
+        entries.pop()
+    return spec.update(partitions=entries)
 
 
 def _known(spec: PartitionSpec, mesh: Any) -> PartitionSpec:

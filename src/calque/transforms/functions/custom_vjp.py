@@ -276,6 +276,20 @@ class _BackwardRule:
             self.checked(c, a, i) for i, (c, a) in enumerate(zip(found, self.avals, strict=True))
         ]
 
+    def check_varying(self, aval: Any, got: ShapedArray, i: int) -> None:
+        """Inside `shard_map` a cotangent varies along the axes along which its argument does."""
+        nothing: frozenset[Any] = frozenset()
+        expected, own = (getattr(a, "vma", nothing) for a in (aval, got))
+        if getattr(aval, "place", None) is None or expected == own or got.place is None:
+            return
+        raise ValueError(
+            f"Custom VJP bwd rule {self.__name__} for function {name_of(self.given.fun)} must"
+            " produce an output with the same type as the args tuple of the primal function, but"
+            f" its output {i} varies along the mesh axes {sorted(map(str, own))} and the argument"
+            f" along {sorted(map(str, expected))}. Apply calque.lax.psum where it varies along too"
+            " many, or calque.lax.pcast(..., to='varying') where along too few."
+        )
+
     def leaves(self, out: Any) -> list[Any]:
         """One cotangent for each leaf of the arguments; None stands for zeros in a whole
         subtree."""
@@ -302,6 +316,8 @@ class _BackwardRule:
         if ct is None or not has_tangent(aval):
             return Zero(expected)
         got = ct.aval if type(ct) is Zero else typeof(ct)
+        if type(ct) is not Zero and not config.disable_bwd_checks:
+            self.check_varying(aval, got, i)
         if got.weak_type and got.shape == expected.shape and joined_type(got, expected) is expected:
             return convert(ct, expected)  # a number such as 1
         if got.shape == expected.shape and _same_kind(got.dtype, expected.dtype):

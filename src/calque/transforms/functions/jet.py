@@ -44,8 +44,11 @@ given_rules: Final[dict[Primitive, GivenRule]] = process.container("rules of ser
 
 
 class JetTracer(Tracer):
-    """A value with a power series: `coefficient(n)` is an array, or None where it is known to be
-    zero."""
+    """A value with a power series in one parameter, while a function is run along a curve.
+
+    >>> from calque.experimental import jet
+    >>> hasattr(jet.JetTracer, "coefficient")
+    True"""
 
     __slots__ = ("_derivative", "_rule", "_terms")
 
@@ -58,13 +61,29 @@ class JetTracer(Tracer):
         return self._terms[0]
 
     def coefficient(self, n: int) -> Any:
+        """Gives a coefficient of the series.
+
+        Args:
+            n: Its order.
+
+        Returns:
+            An array, or None where it is known to be zero."""
         while len(self._terms) <= n:
             self._terms.append(self._rule(len(self._terms)))
         return self._terms[n]
 
 
 class JetTrace(Trace):
-    """Computes the series of results from the series of operands, up to `order`."""
+    """Computes the series of results from the series of operands.
+
+    Args:
+        order: The highest order.
+        builtin: A primitive whose own rule is asked for, also where somebody gave another one; or
+            None.
+
+    >>> from calque.experimental import jet
+    >>> jet.JetTrace(2).order
+    2"""
 
     function = ""
 
@@ -75,7 +94,14 @@ class JetTrace(Trace):
         )
 
     def tracer(self, primal: Any, rule: Term) -> JetTracer:
-        """A value whose higher coefficients are `rule(n)`."""
+        """Makes a value with a series.
+
+        Args:
+            primal: The value.
+            rule: Gives the coefficient of an order.
+
+        Returns:
+            A JetTracer."""
         t = JetTracer()
         t._trace, t.aval, t._terms, t._rule, t._derivative = (
             self,
@@ -87,14 +113,34 @@ class JetTrace(Trace):
         return t
 
     def given(self, primal: Any, series: Sequence[Any]) -> JetTracer:
-        """A value whose coefficients 1 .. order are these."""
+        """Makes a value whose coefficients are given.
+
+        Args:
+            primal: The value.
+            series: The coefficients of order 1, 2, ...
+
+        Returns:
+            A JetTracer."""
         return self.tracer(primal, lambda n: series[n - 1] if n <= self.order else None)
 
     def owns(self, x: Any) -> bool:
+        """Tells whether a value has a series of this trace.
+
+        Args:
+            x: The value.
+
+        Returns:
+            A bool."""
         return type(x) is JetTracer and x._trace is self
 
     def primal(self, x: Any) -> Any:
-        """The value without its series."""
+        """Gives a value without its series.
+
+        Args:
+            x: The value.
+
+        Returns:
+            A value."""
         if self.owns(x):
             return x.primal
         if isinstance(x, Tracer):
@@ -102,13 +148,26 @@ class JetTrace(Trace):
         return x
 
     def coefficient(self, x: Any, n: int) -> Any:
-        """Coefficient `n` of any value: None is zero."""
+        """Gives a coefficient of any value.
+
+        Args:
+            x: The value.
+            n: The order.
+
+        Returns:
+            An array, or None where it is zero."""
         if self.owns(x):
             return x.coefficient(n)
         return x if n == 0 else None
 
     def derivative(self, x: Any) -> Any:
-        """The derivative of a value with respect to the parameter, as a value with a series."""
+        """Gives the derivative of a value with respect to the parameter.
+
+        Args:
+            x: The value.
+
+        Returns:
+            A value with a series, or Zero."""
         if not self.owns(x):
             return zero_like(x)
         if x._derivative is None:
@@ -118,13 +177,28 @@ class JetTrace(Trace):
         return x._derivative
 
     def settled(self, x: Any) -> Any:
-        """The value with all its coefficients computed; without a series if all are zero."""
+        """Computes all coefficients of a value.
+
+        Args:
+            x: The value.
+
+        Returns:
+            The value; without a series if all coefficients are zero."""
         if not self.owns(x):
             return x
         x.coefficient(self.order)
         return x if any(c is not None for c in x._terms[1 : self.order + 1]) else x.primal
 
     def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Gives the results of an operation, with their series.
+
+        Args:
+            primitive: The operation.
+            args: The operands.
+            params: The parameters.
+
+        Returns:
+            A value, or a list of values."""
         if self.done:
             raise leaked(next((a for a in args if isinstance(a, Tracer)), None), self)
         if self.known is not None:
@@ -146,7 +220,15 @@ class JetTrace(Trace):
             self.known = None
 
     def result(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
-        """The results with their series, which the running rule may have computed before."""
+        """Gives the results of an operation, which the running rule may have computed before.
+
+        Args:
+            primitive: The operation.
+            args: The operands.
+            params: The parameters.
+
+        Returns:
+            A value, or a list of values."""
         key = _key(primitive, args, params)
         if key is None:
             return self.evaluated(primitive, args, params)
@@ -159,6 +241,15 @@ class JetTrace(Trace):
         return self.known[key][0]
 
     def evaluated(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Computes the results of an operation, with their series.
+
+        Args:
+            primitive: The operation.
+            args: The operands.
+            params: The parameters.
+
+        Returns:
+            A value, or a list of values."""
         if not any([self.owns(a) for a in args]):
             return primitive.bind(*[self.primal(a) for a in args], **params)
         own = self.given_rule(primitive)
@@ -183,12 +274,28 @@ class JetTrace(Trace):
         return self.with_terms(outs, terms)
 
     def given_rule(self, primitive: Primitive) -> GivenRule | None:
+        """Gives the rule that somebody gave for an operation.
+
+        Args:
+            primitive: The operation.
+
+        Returns:
+            The rule, or None."""
         return given_rules.get(primitive) if primitive is not self.builtin else None
 
     def ruled(
         self, rule: GivenRule, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
     ) -> Any:
-        """The results of a rule that somebody gave, with all their coefficients at once."""
+        """Gives the results of a rule that somebody gave, with all their coefficients at once.
+
+        Args:
+            rule: The rule.
+            primitive: The operation.
+            args: The operands.
+            params: The parameters.
+
+        Returns:
+            A value, or a list of values."""
         if not any([self.owns(a) for a in args]):
             return primitive.bind(*args, **params)
         outs, series = self.by_rule(rule, primitive, args, params, self.order)
@@ -210,8 +317,17 @@ class JetTrace(Trace):
         params: dict[str, Any],
         order: int,
     ) -> tuple[Any, Any]:
-        """What a given rule makes of the coefficients 1 .. order: the results, and the list of
-        coefficients of each."""
+        """Gives what a rule that somebody gave makes of the operands, up to an order.
+
+        Args:
+            rule: The rule.
+            primitive: The operation.
+            args: The operands.
+            params: The parameters.
+            order: The order.
+
+        Returns:
+            A pair: the results and their series."""
         primals, orders = [self.primal(a) for a in args], range(1, order + 1)
         series = [[self.coefficient(a, n) for n in orders] for a in args]
         filled = [
@@ -227,6 +343,14 @@ class JetTrace(Trace):
         ]
 
     def with_terms(self, out: Any, terms: Term) -> Any:
+        """Gives a result its series, where it has a derivative.
+
+        Args:
+            out: The result.
+            terms: Gives the coefficient of an order.
+
+        Returns:
+            A value."""
         return self.tracer(out, terms) if has_tangent(typeof(out)) else out
 
 

@@ -187,7 +187,9 @@ def _shapes(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
 def struct(aval: ShapedArray) -> ShapeDtypeStruct:
     """A type as users see it, with the sharding that it says."""
     where = None if getattr(aval, "place", None) is None else aval.sharding
-    return ShapeDtypeStruct(aval.shape, aval.dtype, sharding=where, weak_type=aval.weak_type)
+    found = ShapeDtypeStruct(aval.shape, aval.dtype, sharding=where, weak_type=aval.weak_type)
+    found.aval = aval  # all that the type says
+    return found
 
 
 def make_jaxpr(

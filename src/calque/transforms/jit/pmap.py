@@ -109,6 +109,8 @@ class _Mapped:
             out_axes,
             axis_size,
         )
+        if devices is not None and not len(devices):
+            raise ValueError("'devices' argument to pmap must be non-empty, or None.")
         self.devices = list(known.default_devices() if devices is None else devices)
         self.__name__ = name_of(fun)
         _check_axes("in_axes", self.in_axes)
@@ -170,7 +172,8 @@ class _Mapped:
                     f" type tuple of length {len(spec)}, but the full pytree has a subtree of the"
                     f" same type but of length {len(args)}.\n\nCheck that the value of the"
                     " `in_axes` argument to `pmap` is a tree prefix of the tuple of arguments"
-                    " passed positionally to the pmapped function."
+                    " passed positionally to the pmapped function; each argument passed by keyword"
+                    " is mapped over its leading axis."
                 )
             spec = tuple(s for i, s in enumerate(spec) if i not in self._statics(args))
         flat = flatten_axes("pmap in_axes", spec, tuple(dynamic)) + [0] * len(
@@ -225,7 +228,8 @@ class _Mapped:
     # ------------------------------------------------------------ the one program
 
     def _over_axis(self) -> Callable[..., Any]:
-        def over_axis(*args: Any, **kwargs: Any) -> Any:
+        def over_axis(*flat_args: Any, **kwargs: Any) -> Any:
+            args = flat_args  # under which name messages speak of them
             statics = self._statics(args)
             dynamic = [a for i, a in enumerate(args) if i not in statics]
             leaves, in_tree = pytrees.flatten((tuple(dynamic), kwargs))

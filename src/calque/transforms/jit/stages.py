@@ -69,6 +69,8 @@ class Shown(NamedTuple):
 class Stage:
     """What all stages know: the name, the program, the structures of arguments and results."""
 
+    _no_kwargs = False  # arguments may be given by name
+
     def __init__(self, program: Program, shown: Shown, placements: Sequence[Sharding | None]):
         self._program, self._shown = program, shown
         self._placements = placements  # where the flat arguments were said to be
@@ -183,7 +185,9 @@ class Lowered(Stage):
         if dialect == "jaxpr":
             return str(self._program.closed)
         form = _known_dialect("as_text", dialect)
-        return backends.stablehlo_text.call(self._program, form, *self._shown, debug_info)
+        return backends.stablehlo_text.call(
+            self._program, form, *self._shown, debug_info, self._placements
+        )
 
     def compiler_ir(self, dialect: str | None = None) -> Any:
         """Gives the program as an object.
@@ -364,9 +368,15 @@ def placements(
     return [o if a is None else a for a, o in zip(asked, own, strict=True)]
 
 
+def _described(x: Any) -> Any:
+    """A type among the arguments, as something of that type."""
+    return struct(x) if isinstance(x, ShapedArray) else x
+
+
 def trace(self: Any, *args: Any, **kwargs: Any) -> Traced:
     """Trace for these arguments, which may be ShapeDtypeStructs."""
     function = function_of(self)
+    args, kwargs = pytrees.tree_map(_described, (args, kwargs))
     arguments = CallArguments(function, args, kwargs)
     program = function.trace_given(arguments)
     shown = Shown(function.argument_names(arguments), function.options.keep_unused)

@@ -12,7 +12,7 @@ import numpy as np
 from calque.core.jaxprs import Eqn, Jaxpr, expansions, subjaxprs
 from calque.transforms.devices.shard_map_equation import manual_names
 from calque.transforms.devices.sharding import NamedSharding
-from calque.transforms.devices.specs import PartitionSpec
+from calque.transforms.devices.specs import PartitionSpec, names_in
 from calque.xla.lower.placing import dimensions, mesh_name
 from calque.xla.lower.programs import call_function, lower_program, ordered_inside
 from calque.xla.lower.reductions import MONOIDS
@@ -252,11 +252,21 @@ def is_for_devices(e: Eqn) -> bool:
     return True
 
 
+def split_over(spec: PartitionSpec, mesh: Any, ndim: int, is_open: bool) -> str:
+    """The mesh axes of each dimension."""
+    if not is_open:
+        return dimensions(NamedSharding(mesh, spec), ndim)
+    each = (
+        "{" + ", ".join([*(f'"{n}"' for n in names_in(e)), "?"]) + "}" for e in spec.padded(ndim)
+    )
+    return f"[{', '.join(each)}]"
+
+
 @equation_rule("shard_map")
 def shard_map(b: Builder, e: Eqn, outs: Sequence[Tensor], args: Sequence[Value]) -> list[Value]:
-    if b.state.partitions_asked == 1 or not is_for_devices(e):
+    if not b.state.maps and (b.state.partitions_asked == 1 or not is_for_devices(e)):
         return call_function(b, "shard_map", expansions["shard_map"](e), args)
-    closed, mesh = e.params["jaxpr"], e.params["mesh"]
+    closed, mesh, manual = e.params["jaxpr"], e.params["mesh"], manual_names(e.params)
     body = Region([Value(type_of(a)) for a in closed.in_avals], header=False)
     inner = b.within(body)
     before, b.state.manual = b.state.manual, mesh
@@ -266,10 +276,11 @@ def shard_map(b: Builder, e: Eqn, outs: Sequence[Tensor], args: Sequence[Value])
     ending = [" ", *listed(found), f" : {types}"] if found else []
     inner.emit([], "sdy.return", *ending)
     name = mesh_name(b.state, mesh)
-    axes = ", ".join(f'"{n}"' for n in mesh.axis_names)
+    axes = ", ".join(f'"{n}"' for n in manual)
+    is_open = len(manual) < len(mesh.axis_names)
     parts: list[Part] = ["sdy.manual_computation(", *listed(args), ")"]
-    parts.append(f" in_shardings={shardings(name, mesh, e.params['in_specs'], args)}")
-    parts.append(f" out_shardings={shardings(name, mesh, e.params['out_specs'], outs)}")
+    parts.append(f" in_shardings={shardings(name, mesh, e.params['in_specs'], args, is_open)}")
+    parts.append(f" out_shardings={shardings(name, mesh, e.params['out_specs'], outs, is_open)}")
     parts.append(f" manual_axes={{{axes}}} (")
     for i, x in enumerate(body.args):
         parts += [", " if i else "", x, f": {x.type}"]
@@ -277,10 +288,12 @@ def shard_map(b: Builder, e: Eqn, outs: Sequence[Tensor], args: Sequence[Value])
     return b.emit(outs, *parts, ") ", body, f" : {types_of_call}")
 
 
-def shardings(name: str, mesh: Any, specs: Sequence[PartitionSpec], values: Sequence[Any]) -> str:
-    """[<@mesh, [{"x"}, {}]>, <@mesh, []>]"""
+def shardings(
+    name: str, mesh: Any, specs: Sequence[PartitionSpec], values: Sequence[Any], is_open: bool
+) -> str:
+    """[<@mesh, [{"x"}, {}]>, <@mesh, []>]; {"x", ?} where other axes may split a dimension too."""
     each = [
-        f"<@{name}, {dimensions(NamedSharding(mesh, PartitionSpec(*s.partitions)), x.ndim)}>"
+        f"<@{name}, {split_over(PartitionSpec(*s.partitions), mesh, x.ndim, is_open)}>"
         for s, x in zip(specs, values, strict=True)
     ]
     return f"[{', '.join(each)}]"

@@ -27,7 +27,8 @@ class Request:
     `donated` are the inputs whose memory the results may take; inputs that the program does not
     read are left out unless `keep_unused`. `results` and `arguments` name what goes in and out.
     With `constants_as_arguments` large constants are further arguments, ahead of the others. For
-    several `partitions`, `in_shardings` and `out_shardings` say where those live."""
+    several `partitions`, `in_shardings` and `out_shardings` say where those live. With `maps` every
+    `shard_map` is a program of parts, for readers: of some it is known here how they run alone."""
 
     name: str = "main"
     donated: tuple[int, ...] = ()
@@ -39,6 +40,7 @@ class Request:
     partitions: int = 1
     in_shardings: Sequence[Any] = ()
     out_shardings: Sequence[Any] = ()
+    maps: bool = False
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ def lower_module(closed: ClosedJaxpr, request: Request) -> LoweredModule:
     taken = aliases(kept, request.donated, ins, outs)
     module = Module(symbol(f"jit_{request.name}").rstrip("_"))
     state = State(module, request.platform)
-    state.partitions_asked = request.partitions
+    state.partitions_asked, state.maps = request.partitions, request.maps
     for s in (*request.in_shardings, *request.out_shardings):
         if request.partitions > 1 and isinstance(s, NamedSharding):
             mesh_name(state, s.mesh)

@@ -66,6 +66,7 @@ class State:
     meshes: dict[Any, str] = field(default_factory=dict)  # by the names and sizes of their axes
     partitions: int = 1  # devices that the meshes of the program speak of
     partitions_asked: int = 1  # devices that it is compiled for
+    maps: bool = False  # are programs of parts written that are not run
     manual: Any = None  # the mesh of the program of parts that is being written
 
     def unique_name(self, name: str) -> str:
