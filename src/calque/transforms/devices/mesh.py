@@ -563,6 +563,8 @@ def over_devices(mesh: AbstractMesh, devices: Any) -> Mesh | None:
 def mesh_that_is_set() -> Mesh:
     """The mesh that `set_mesh` or `use_mesh` made current, the empty mesh if there is none: for
     what asks of values at hand."""
+    if not _current.meshes:
+        return _globally.value
     return next((m for m, sets in reversed(_current.meshes) if sets), _globally.value)
 
 
