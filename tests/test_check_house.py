@@ -119,16 +119,6 @@ def test_state_has_an_owner(text: str, problem: str) -> None:
     assert len(found) == bool(problem) and all(problem in p for p in found)
 
 
-def test_containers_that_are_filled_later_exist(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = house.modules()
-    owned, found = house.OWNED, []
-    monkeypatch.setattr(house, "OWNED", {})
-    for module, path in known.items():
-        problems = house.loose_state(module, path, ast.parse(path.read_text()))
-        found += [f"{module} {p.split(': ')[1].split()[0]}" for p in problems]
-    assert sorted(found) == sorted(f"{m} {n}" for m, names in owned.items() for n in names.split())
-
-
 def test_the_page_prints_the_floors() -> None:
     page, wanted = house.page_with_floors()
     assert page == wanted and "calque.native" in house.printed_floors()

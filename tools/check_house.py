@@ -46,10 +46,9 @@ FLOORS = {
     ],
     "calque.machine": [
         "caches",
-        "lazy",
         "once",
         "state",
-        "daemons spans syntax",
+        "daemons lazy spans syntax",
         "code",
         "lang",
         "integers",
@@ -128,18 +127,6 @@ FLOORS = {
 CONTAINERS = {
     *("dict", "list", "set", "bytearray", "OrderedDict", "Counter", "defaultdict", "deque"),
     *("WeakSet", "WeakKeyDictionary", "WeakValueDictionary", "count", "local"),
-}
-
-# Containers that modules fill later and that no owner declares, by reason.
-OWNED = {
-    # rules that modules add while they are imported
-    "calque.native.emit.statements": "STATEMENTS",
-    "calque.native.emit.values": "OPERATIONS FLOAT_OPERATIONS INTEGER_OPERATIONS",
-    "calque.native.lower.graph": "EXPANSIONS",
-    "calque.native.lower.rules": "RULES LIMITS",
-    "calque.xla.lower.rules": "RULES EQUATION_RULES",
-    # imports under way, below all owners
-    "calque.machine.lazy": "_importing",
 }
 
 # Calls that import a module by its name, when it is first used.
@@ -359,8 +346,8 @@ def loose_state(module: str, path: pathlib.Path, tree: ast.Module) -> list[str]:
             continue
         for target in targets:
             name = ast.unparse(target)
-            owned = name in OWNED.get(module, "").split() or name == "__all__"
-            if not is_container(node.value) or owned or not isinstance(target, ast.Name):
+            is_plain = isinstance(target, ast.Name) and name != "__all__"
+            if not is_plain or not is_container(node.value):
                 continue
             assert node.value is not None
             if is_empty(node.value):

@@ -106,6 +106,52 @@ def test_two_processes() -> None:
         assert f"whole {i}" in out, error[-3000:]
 
 
+DYING = """
+import os, sys
+import numpy as np, calque as jax
+address, index = sys.argv[1], int(sys.argv[2])
+jax.distributed.initialize(
+    address, num_processes=2, process_id=index, heartbeat_timeout_seconds=10
+)
+mesh = jax.make_mesh((4,), ("x",), (jax.sharding.AxisType.Auto,))
+rows = jax.NamedSharding(mesh, jax.P("x"))
+x = jax.make_array_from_process_local_data(rows, np.ones(2, "f4"))
+f = jax.jit(lambda v: v.sum())
+assert float(f(x)) == 4
+if index == 1:
+    os._exit(0)
+try:
+    while True:
+        float(f(x))
+except RuntimeError as e:
+    print("raised", e, flush=True)
+os._exit(0)
+"""
+
+
+@needs_jaxlib
+def test_a_process_that_dies_is_an_error_for_the_others() -> None:
+    address = free_address()
+    first, second = [
+        subprocess.Popen(
+            [sys.executable, "-c", DYING, address, str(i)],
+            env=environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for i in range(2)
+    ]
+    try:
+        out, error = first.communicate(timeout=200)
+        second.communicate(timeout=200)
+    finally:
+        first.kill()
+        second.kill()
+    # gloo has seen the connection close, or the service has missed the heartbeats
+    assert ("raised" in out and "onnection" in out) or "tasks have crashed" in error, error[-3000:]
+
+
 @needs_jaxlib
 def test_the_example() -> None:
     done = subprocess.run(

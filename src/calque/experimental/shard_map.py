@@ -14,8 +14,18 @@ def shard_map(
     check_rep: bool = True,
     auto: frozenset[Any] = frozenset(),
 ) -> Callable[..., Any]:
-    """`calque.shard_map` with the mesh in second place; `auto` are the mesh axes that are not
-    mapped.
+    """Maps a function over the shards of its arguments: `calque.shard_map` by its older name.
+
+    Args:
+        f: A function of shards.
+        mesh: The mesh whose axes the specs name.
+        in_specs: A PartitionSpec, or a tree of them, for the arguments.
+        out_specs: Likewise for the results.
+        check_rep: Whether it is checked that results are the same where `out_specs` say so.
+        auto: Axes of the mesh that are not mapped over. None of them by default.
+
+    Returns:
+        A function of whole arrays.
 
     >>> from calque.experimental.shard_map import shard_map
     >>> P = calque.sharding.PartitionSpec

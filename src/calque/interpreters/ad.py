@@ -61,8 +61,12 @@ def _sum(primitive: Any, out: Any, parts: list[Any]) -> Any:
 
 
 def defjvp(primitive: Any, *jvprules: Callable[..., Any] | None) -> None:
-    """Derivatives by one rule for each operand: `rule(tangent, *primals, **params)`; None where
-    there is no derivative.
+    """Gives a primitive its derivatives by one rule for each operand.
+
+    Args:
+        primitive: The primitive.
+        *jvprules: For each operand `rule(tangent, *primals, **params)`, or None where there is no
+            derivative.
 
     >>> wave_p = calque.extend.core.Primitive("wave")
     >>> _ = wave_p.def_impl(jnp.sin), wave_p.def_abstract_eval(lambda x: x)
@@ -75,8 +79,17 @@ def defjvp(primitive: Any, *jvprules: Callable[..., Any] | None) -> None:
 
 
 def defjvp2(primitive: Any, *jvprules: Callable[..., Any] | None) -> None:
-    """As `defjvp`, with rules that also get the result: `rule(tangent, result, *primals,
-    **params)`."""
+    """Gives a primitive its derivatives by rules that also get the result.
+
+    Args:
+        primitive: The primitive.
+        *jvprules: For each operand `rule(tangent, result, *primals, **params)`, or None.
+
+    >>> power_p = calque.extend.core.Primitive("power_of_e")
+    >>> _ = power_p.def_impl(jnp.exp), power_p.def_abstract_eval(lambda x: x)
+    >>> calque.interpreters.ad.defjvp2(power_p, lambda t, out, x: t * out)
+    >>> calque.grad(power_p.bind)(0.0)
+    Array(1., dtype=float32, weak_type=True)"""
     _with_rules(
         primitive, jvprules, lambda rule, t, out, primals, params: rule(t, out, *primals, **params)
     )
@@ -96,14 +109,34 @@ def _with_rules(primitive: Any, rules: tuple[Any, ...], call: Callable[..., Any]
 
 
 def deflinear(primitive: Any, transpose_rule: Callable[..., Any]) -> None:
-    """A primitive that is linear in all its operands; `transpose_rule(cotangent, **params)` gives
-    their cotangents."""
+    """Says that a primitive is linear in all its operands, and how it is transposed.
+
+    Args:
+        primitive: The primitive.
+        transpose_rule: `transpose_rule(cotangent, **params)` gives a list of the operands'
+            cotangents.
+
+    >>> twice_p = calque.extend.core.Primitive("twice")
+    >>> _ = twice_p.def_impl(lambda x: 2 * x), twice_p.def_abstract_eval(lambda x: x)
+    >>> calque.interpreters.ad.deflinear(twice_p, lambda ct: [2 * ct])
+    >>> calque.grad(twice_p.bind)(1.0)
+    Array(2., dtype=float32, weak_type=True)"""
     deflinear2(primitive, lambda ct, *args, **params: transpose_rule(ct, **params))
 
 
 def deflinear2(primitive: Any, transpose_rule: Callable[..., Any]) -> None:
-    """As `deflinear`, with a rule that also gets the operands: `transpose_rule(cotangent, *args,
-    **params)`."""
+    """Says that a primitive is linear, with a transpose rule that also gets the operands.
+
+    Args:
+        primitive: The primitive.
+        transpose_rule: `transpose_rule(cotangent, *operands, **params)` gives a list of cotangents.
+            The operands that it is linear in are `UndefinedPrimal`s, which have only an `aval`.
+
+    >>> thrice_p = calque.extend.core.Primitive("thrice")
+    >>> _ = thrice_p.def_impl(lambda x: 3 * x), thrice_p.def_abstract_eval(lambda x: x)
+    >>> calque.interpreters.ad.deflinear2(thrice_p, lambda ct, x: [3 * ct])
+    >>> calque.grad(thrice_p.bind)(1.0)
+    Array(3., dtype=float32, weak_type=True)"""
 
     def jvp_rule(primals: Any, tangents: Any, **params: Any) -> Any:
         out = primitive.bind(*primals, **params)
@@ -116,8 +149,19 @@ def deflinear2(primitive: Any, transpose_rule: Callable[..., Any]) -> None:
 
 
 def defbilinear(prim: Any, lhs_rule: Callable[..., Any], rhs_rule: Callable[..., Any]) -> None:
-    """A primitive that is linear in each of two operands; the rules give the cotangent of one:
-    `rule(cotangent, x, y, **params)`."""
+    """Says that a primitive is linear in each of its two operands.
+
+    Args:
+        prim: The primitive.
+        lhs_rule: `lhs_rule(cotangent, x, y, **params)` gives the cotangent of `x`, which is
+            unknown.
+        rhs_rule: The same for `y`.
+
+    >>> times_p = calque.extend.core.Primitive("times")
+    >>> _ = times_p.def_impl(jnp.multiply), times_p.def_abstract_eval(lambda x, y: x)
+    >>> calque.interpreters.ad.defbilinear(times_p, lambda t, x, y: t * y, lambda t, x, y: x * t)
+    >>> calque.grad(times_p.bind)(2.0, 3.0)
+    Array(3., dtype=float32, weak_type=True)"""
 
     def jvp_rule(primals: Any, tangents: Any, **params: Any) -> Any:
         (x, y), (tx, ty) = primals, tangents
@@ -136,7 +180,16 @@ def defbilinear(prim: Any, lhs_rule: Callable[..., Any], rhs_rule: Callable[...,
 
 
 def get_primitive_transpose(p: Any) -> Callable[..., Any]:
-    """The transpose rule of a primitive."""
+    """The transpose rule of a primitive.
+
+    Args:
+        p: The primitive.
+
+    Returns:
+        `rule(cotangent, *operands, **params)`. NotImplementedError if it has none.
+
+    >>> callable(calque.interpreters.ad.get_primitive_transpose(calque.lax.neg_p))
+    True"""
     try:
         return primitive_transposes[p]
     except KeyError:
@@ -146,7 +199,16 @@ def get_primitive_transpose(p: Any) -> Callable[..., Any]:
 
 
 def is_undefined_primal(x: Any) -> bool:
-    """Whether `x` stands for a linear argument in a transpose rule."""
+    """Whether a value stands for a linear operand in a transpose rule.
+
+    Args:
+        x: An operand that a transpose rule got.
+
+    Returns:
+        True or False.
+
+    >>> calque.interpreters.ad.is_undefined_primal(1.0)
+    False"""
     return type(x) is UndefinedPrimal
 
 
@@ -176,7 +238,17 @@ def add_tangents(x: Any, y: Any) -> Any:
 
 
 def add_jaxvals(x: Any, y: Any) -> Any:
-    """The sum of two arrays, as sums of cotangents are recorded."""
+    """The sum of two arrays, as sums of cotangents are recorded.
+
+    Args:
+        x: An array.
+        y: An array of the same shape and dtype.
+
+    Returns:
+        An array of that type.
+
+    >>> calque.interpreters.ad.add_jaxvals(jnp.arange(2), jnp.arange(2))
+    Array([0, 2], dtype=int32)"""
     return add_jaxvals_p.bind(x, y)
 
 

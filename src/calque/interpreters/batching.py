@@ -62,7 +62,10 @@ axis_primitive_batchers = Rules("batch", _with_axis_size)
 
 
 def defvectorized(prim: Any) -> None:
-    """A primitive that works element by element: batches are brought to one dimension.
+    """Says that a primitive works element by element: `vmap` brings batches to one dimension.
+
+    Args:
+        prim: The primitive. All its operands have the same shape.
 
     >>> negated_p = calque.extend.core.Primitive("negated")
     >>> _ = negated_p.def_impl(jnp.negative), negated_p.def_abstract_eval(lambda x: x)
@@ -79,8 +82,18 @@ def defvectorized(prim: Any) -> None:
 
 
 def defbroadcasting(prim: Any) -> None:
-    """A primitive that works element by element on operands of any rank: batches become the first
-    dimension of all."""
+    """Says that a primitive works element by element on operands of any rank.
+
+    `vmap` makes the batch the first dimension of all operands.
+
+    Args:
+        prim: The primitive.
+
+    >>> sum_p = calque.extend.core.Primitive("sum_of_two")
+    >>> _ = sum_p.def_impl(jnp.add), sum_p.def_abstract_eval(lambda x, y: x)
+    >>> calque.interpreters.batching.defbroadcasting(sum_p)
+    >>> calque.vmap(sum_p.bind, (0, None))(jnp.arange(3), 1)
+    Array([1, 2, 3], dtype=int32)"""
 
     def batch(args: Any, dims: Any, **params: Any) -> Any:
         size = batch_size(args, dims)
@@ -92,7 +105,17 @@ def defbroadcasting(prim: Any) -> None:
 
 
 def defreducer(prim: Any, ident: Any = None) -> None:
-    """A primitive with a parameter `axes`, the dimensions that it takes away."""
+    """Says that a primitive takes away the dimensions that its parameter `axes` names.
+
+    Args:
+        prim: The primitive, of one operand.
+        ident: Taken for JAX's sake and not needed.
+
+    >>> total_p = calque.extend.core.Primitive("total")
+    >>> _ = total_p.def_impl(lambda x, axes: x.sum(axes))
+    >>> calque.interpreters.batching.defreducer(total_p)
+    >>> calque.vmap(lambda x: total_p.bind(x, axes=(0,)))(jnp.ones((2, 3)))
+    Array([3., 3.], dtype=float32)"""
 
     def batch(args: Any, dims: Any, *, axes: Any, **params: Any) -> Any:
         (x,), (dim,) = args, dims
@@ -104,20 +127,55 @@ def defreducer(prim: Any, ident: Any = None) -> None:
 
 
 def moveaxis(x: Any, source: int, target: int) -> Any:
-    """`x` with a dimension moved."""
+    """An array with a dimension moved.
+
+    Args:
+        x: An array or tracer.
+        source: The dimension; from the end if negative.
+        target: Where it goes.
+
+    Returns:
+        An array or tracer.
+
+    >>> calque.interpreters.batching.moveaxis(jnp.ones((2, 3, 4)), 0, -1).shape
+    (3, 4, 2)"""
     ndim = typeof(x).ndim
     return move(x, source % ndim, target % ndim)
 
 
 def broadcast(x: Any, sz: int, axis: int, mesh_axis: Any = None) -> Any:
-    """`x` repeated along a new dimension."""
+    """An array repeated along a new dimension.
+
+    Args:
+        x: An array or tracer.
+        sz: The size of the new dimension.
+        axis: Its place in the result.
+        mesh_axis: Must be None.
+
+    Returns:
+        An array or tracer.
+
+    >>> calque.interpreters.batching.broadcast(jnp.ones(3), 2, 1).shape
+    (3, 2)"""
     if mesh_axis is not None:
         raise NotImplementedError("batching.broadcast: mesh_axis is not supported")
     return repeated(x, sz, axis)
 
 
 def bdim_at_front(x: Any, bdim: int | None, size: int, mesh_axis: Any = None) -> Any:
-    """`x` with its batch dimension first; repeated if it has none."""
+    """An array with its batch dimension first.
+
+    Args:
+        x: An array or tracer.
+        bdim: The batch dimension; with None `x` has none, and is repeated.
+        size: The size of the batch.
+        mesh_axis: Must be None.
+
+    Returns:
+        An array or tracer.
+
+    >>> calque.interpreters.batching.bdim_at_front(jnp.ones(3), None, 2).shape
+    (2, 3)"""
     if mesh_axis is not None:
         raise NotImplementedError("batching.bdim_at_front: mesh_axis is not supported")
     return front(x, bdim, size)

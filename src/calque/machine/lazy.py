@@ -14,12 +14,15 @@ import threading
 from types import ModuleType
 from typing import Any, Final
 
+from calque.machine.state import process
+
 _LONGEST_WAIT = (
     10.0  # seconds: an import that waits for the forking thread must not stop it for good
 )
 
 _changed = threading.Condition()
-_importing: Final[dict[int, int]] = {}  # thread -> how many imports it is in
+# thread -> how many imports it is in
+_importing: Final[dict[int, int]] = process.container("imports under way", {})
 
 
 def imported(name: str) -> ModuleType:

@@ -520,6 +520,7 @@ def test_control_c_stops_a_long_loop(kind: str, release: str, tmp_path: Any) -> 
         out, err = child.communicate(timeout=60)
     finally:
         child.kill()
+        child.wait()
     assert out == "interrupted\n", err
 
 

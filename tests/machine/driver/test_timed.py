@@ -135,6 +135,20 @@ def test_programs_keep_no_log() -> None:
     assert len(list(timing.events())) == events
 
 
+def test_what_was_taken_stays_as_it_was() -> None:
+    program = structured()
+    profiles = []
+    for count in (3, 1):
+        profiles.append(Timing(1000))
+        profiles[-1].start()
+        for _ in range(count):
+            result(program)
+        profiles[-1].stop()
+    turns = [[s.turns for s in p.steps() if s.program is program] for p in profiles]
+    assert turns == [[3, 3, 3, 6, 3], [1, 1, 1, 2, 1]]
+    assert len(list(profiles[0].events())) > len(list(profiles[1].events()))
+
+
 def test_one_at_a_time() -> None:
     timing = Timing()
     timing.start()

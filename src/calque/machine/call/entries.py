@@ -1,5 +1,4 @@
 """The call path by machine code: callables whose calls run it from the arguments to the results.
-Import it as `callpath`.
 
 `Jitted(miss)` and `OpFunction(miss)` are C types. A call looks for an entry that fits the
 arguments; when there is none it returns `miss(args, kwargs)`, which is Python and may compile and
@@ -8,31 +7,31 @@ arguments; when there is none it returns `miss(args, kwargs)`, which is Python a
 An entry is made by `Entry(in_spec, kw_names, program, out_spec, epoch)`. `in_spec` describes the
 positional arguments, then the keyword arguments in the order of `kw_names`:
 
-    ("array", aval, i)          an Array with exactly this aval (compared by identity)
-    ("pyfloat", dtype, i)       exactly a float, passed as a scalar of dtype; likewise "pyint",
-    "pybool", "pycomplex";
-                                an int that does not fit its dtype does not match
-    ("fraction", dtype, i)      the same for a float of which, rounded to dtype,
-    `callpath.is_fraction` holds ("ndarray", dtype, shape, i)  exactly an ndarray, C-contiguous,
-    aligned, in native byte order ("kind", aval, i)           an Array whose aval has the `kind` of
-    this one; likewise ("ndarray_kind", dtype, rank, i) ("is", obj)  ("eq", obj)    this very
-    object; or a str, int, bool or float of the same type and value (bits) ("none",)  ("tuple",
-    [..])  ("list", [..])  ("namedtuple", cls, [..])  ("dict", {key: ..})
+    ("array", aval, i)           an Array with exactly this aval (compared by identity)
+    ("pyfloat", dtype, i)        exactly a float, passed as a scalar of dtype; likewise "pyint",
+                                 "pybool", "pycomplex"; an int that does not fit does not match
+    ("fraction", dtype, i)       a float of which, rounded to dtype, `layout.is_fraction` holds
+    ("ndarray", dtype, shape, i) exactly an ndarray, C-contiguous, aligned, in native byte order
+    ("kind", aval, i)            an Array whose aval has the `kind` of this one
+    ("ndarray_kind", dtype, rank, i)  an ndarray of any shape of this rank
+    ("is", obj)  ("eq", obj)     this very object; or a str, int, bool or float of the same type
+                                 and value (bits)
+    ("none",)  ("tuple", [..])  ("list", [..])  ("namedtuple", cls, [..])  ("dict", {key: ..})
 
 where `i` is the input of the program it feeds; None is an argument that must match and is not used;
 numbers from the program's `n_in` upwards are not passed, but can be given back. A dict with str or
 int keys matches in any order, others in the order of the spec only. `out_spec` describes the
 result:
 
-    ("out", k)  ("input", i)  ("const", obj)  ("none",)  ("tuple", [..])  ("list", [..])
-    ("namedtuple", cls, [..]) ("dict", {..})  ("call", function, [..])    the last is what a Python
-    function makes of the parts
+    ("out", k)  ("input", i)  ("const", obj)  ("none",)
+    ("tuple", [..])  ("list", [..])  ("namedtuple", cls, [..])  ("dict", {..})
+    ("call", function, [..])     what a Python function makes of the parts
 
 An output whose size the program finds out while running (-1 bytes in its header) comes with the
 aval of the header, a mere place holder: give it its own with `("call", function, ...)`, where the
-function returns `objects.share(array, aval)`.
+function returns `array_type.share(array, aval)`.
 
-`program` has the attribute `handle`: the address of a program as `interp` runs them. Or it is a
+`program` has the attribute `handle`: the address of a program as `driver` runs them. Or it is a
 `PythonProgram`, whose function gets the arguments and gives the outputs; its arrays may be
 described as ("elsewhere", aval, place, i): an Array with exactly this aval that says it lives at
 `place`, or None for one that says nothing.

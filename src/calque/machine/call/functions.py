@@ -1,4 +1,4 @@
-"""The call path, the one that this interpreter has: machine code (`callpath_entries`, which says
+"""The call path, the one that this interpreter has: machine code (`entries`, which says
 what entries are), or plain Python.
 
 `LEARNS` says whether callables can be taught entries; without that every call asks Python."""

@@ -59,7 +59,7 @@ ProgramHeader = layout("ProgramHeader", n_in=i64, n_out=i64, nbytes=ptr, avals=p
 State = layout("State", cursor=ptr, inputs=ptr, objects=ptr, scratch=ptr, outputs=ptr, results=ptr)
 
 NEAR_FRAME = 2048  # bytes of a frame on the stack; larger ones come from PyMem_Malloc
-HALVES_BELOW = 1e15  # beyond, every float counts as a fraction: see `callpath.is_fraction`
+HALVES_BELOW = 1e15  # beyond, every float counts as a fraction: see `is_fraction`
 CELL = 16  # bytes of a scalar argument in the frame
 
 

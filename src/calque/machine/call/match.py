@@ -175,7 +175,7 @@ def store_float(kind: i64, cell: ptr, real: f64, imag: f64) -> i1:
 
 @unit.helper
 def is_fraction(kind: i64, x: f64) -> i1:
-    """What `callpath.is_fraction` says of the number, rounded to its kind."""
+    """What `layout.is_fraction` says of the number, rounded to its kind."""
     y = f64(f32(x)) if kind in (ScalarKind.F32, ScalarKind.C64) else x
     if not (y > -HALVES_BELOW and y < HALVES_BELOW):
         return i1(1)

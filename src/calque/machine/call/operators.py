@@ -40,7 +40,7 @@ unit = Unit("calque_operators")
 
 @unit.helper
 def hash_arguments(args: ptr, count: i64) -> i64:
-    """A hash of each argument's aval, or type when it is no Array. `callpath.key_of` computes the
+    """A hash of each argument's aval, or type when it is no Array. `spec.key_of` computes the
     same in Python."""
     h = count
     for i in range(count):

@@ -1,5 +1,5 @@
 """The call path in plain Python, for interpreters whose structs machine code does not know: every
-call asks Python, and programs are run through ctypes. What `callpath_entries` offers, without
+call asks Python, and programs are run through ctypes. What `entries` offers, without
 entries."""
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class EntryImpl:
 
 
 class PythonProgram:
-    """Entries are for machine code: see `callpath.LEARNS`."""
+    """Entries are for machine code: see `functions.LEARNS`."""
 
     def __init__(self, n_in: int, n_out: int, run: Callable[..., Any]) -> None:
         self.n_in, self.n_out, self.run = n_in, n_out, run
@@ -71,12 +71,12 @@ def Entry(
     guards: Sequence[tuple[Any, ...]] = (),
     choose: Callable[..., Any] | None = None,
 ) -> Any:
-    """Entries are for machine code: see `callpath.LEARNS`."""
+    """Entries are for machine code: see `functions.LEARNS`."""
     raise NotImplementedError("this interpreter has no call path by machine code")
 
 
 def add_entry(function: Any, entry: Any) -> None:
-    """Entries are for machine code: see `callpath.LEARNS`."""
+    """Entries are for machine code: see `functions.LEARNS`."""
     raise NotImplementedError("this interpreter has no call path by machine code")
 
 

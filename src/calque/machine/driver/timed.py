@@ -136,6 +136,7 @@ class Timing:
         self.programs: list[Program] = []
         self._steps = 0
         self._known: set[int] = set()
+        self._taken: list[StepTime] | None = None
 
     def start(self) -> None:
         """Time every program, those that are made from now on too."""
@@ -168,12 +169,17 @@ class Timing:
             _word(program.handle + _CODE).value = program.code.ctypes.data
         codes = {p.timed.address: p.code.ctypes.data for p in self.programs}
         _redirect(_all_programs()[1], codes)
+        self._taken = self._times()  # the records are those of the next profile soon
         for program in self.programs:
             program.timed.end()
         _last_log.value = self.log  # for what threads are about to write
 
     def steps(self) -> list[StepTime]:
-        """The steps of all programs, in the order of their numbers."""
+        """The steps of all programs, in the order of their numbers: as they are now, or were when
+        it was stopped."""
+        return self._times() if self._taken is None else self._taken
+
+    def _times(self) -> list[StepTime]:
         out = []
         for program in self.programs:
             for (kind, index, kernel), r in zip(

@@ -1,7 +1,7 @@
 """The nouns of the machine language: types, signatures, struct layouts, globals, functions and
 intrinsics.
 
-`lang_emit` turns functions into LLVM IR, `lang` holds `Unit` and the user's view of all this.
+`emit` turns functions into LLVM IR, `unit` holds `Unit` and the user's view of all this.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Control flow: loops and branches as steps of the driver, or, where a loop is small, as one native
 loop inside a kernel.
 
-A loop is tried in this order: all that it carries in registers (`control_nested`), the loops over
-elements outside and the rounds inside (`control_pointwise`), a loop of the driver around kernels.
-All give the same results; they differ in what a round costs."""
+A loop is tried in this order: all that it carries in registers (`nested`), the loops over elements
+outside and the rounds inside (`pointwise`), a loop of the driver around kernels. All give the
+same results; they differ in what a round costs."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from calque.machine.state import process
 from calque.native.emit.lanes import Lanes
 from calque.native.emit.stores import are_pair, store, store_pair
 from calque.native.emit.values import operand
@@ -13,7 +14,8 @@ from calque.native.loops.tree import Body, Let, Statement, Store, stored
 from calque.native.scalars.expr import Buffer
 
 Rule = Callable[[Writer, Any, Lanes], None]
-STATEMENTS: Final[dict[type, Rule]] = {}  # filled by the modules of their subjects
+# filled by the modules of their subjects
+STATEMENTS: Final[dict[type, Rule]] = process.container("rules of statements", {})
 
 
 def statement(kind: type) -> Callable[[Rule], Rule]:

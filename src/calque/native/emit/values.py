@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from calque.machine.state import process
 from calque.native.emit.instructions import splat
 from calque.native.emit.lanes import SCALAR, Lanes
 from calque.native.emit.types import VALUE, const_text
@@ -19,9 +20,14 @@ from calque.native.scalars.expr import FLOAT_BITS, Expr, stride
 
 DEEP: Final = 48  # expressions are written by recursion over this many levels at a time
 Operation = Callable[[Writer, Expr, Lanes], str]
-OPERATIONS: Final[dict[str, Operation]] = {}  # filled by the modules of their subjects
-FLOAT_OPERATIONS: Final[dict[str, Operation]] = {}  # by operation, for operands of these dtypes
-INTEGER_OPERATIONS: Final[dict[str, Operation]] = {}
+# Filled by the modules of their subjects; the latter two are for operands of these dtypes.
+OPERATIONS: Final[dict[str, Operation]] = process.container("machine code of operations", {})
+FLOAT_OPERATIONS: Final[dict[str, Operation]] = process.container(
+    "machine code of operations of floats", {}
+)
+INTEGER_OPERATIONS: Final[dict[str, Operation]] = process.container(
+    "machine code of operations of integers", {}
+)
 
 
 def operation(

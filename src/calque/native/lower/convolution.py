@@ -1,8 +1,8 @@
 """Convolutions as products of matrices: rows are the places of the result, columns its features.
 
 Every element is the sum, in the order (kernel position, input feature), of padded input times
-kernel, whatever the layout. Large ones are `conv_tiled` (see `native.conv`), the others a plain
-nest.
+kernel, whatever the layout. Large ones are `conv_tiled` (see `library.convolution`), the others a
+plain nest.
 
 Where the input is dilated, its holes and its padding meet no weight: an infinite weight makes nan
 of real elements only. They are -0.0, which no real element is then, so that a kernel knows them by

@@ -15,6 +15,7 @@ import numpy as np
 from calque.core.config import config
 from calque.core.dtypes import ExtendedDType
 from calque.core.jaxprs import Atom, ClosedJaxpr, Jaxpr, Literal, Var
+from calque.machine.state import process
 from calque.native.passes.dead_code import has_effect
 from calque.native.scalars import elements
 
@@ -111,7 +112,7 @@ class GraphBuilder:
 # Equations that are written in other terms before anything else happens: name -> f(graph, args,
 # params, avals) -> results, or None where this equation has to stay as it is. Filled by the modules
 # that know them.
-EXPANSIONS: Final[dict[str, Any]] = {}
+EXPANSIONS: Final[dict[str, Any]] = process.container("expansions of primitives", {})
 
 
 def graph_of(closed: ClosedJaxpr | Jaxpr) -> Graph:

@@ -14,6 +14,7 @@ from typing import Any, Final, Self, TypeVar
 
 import numpy as np
 
+from calque.machine.state import process
 from calque.native.lower.graph import REAL_PART, Node
 from calque.native.lower.sizes import Sizes
 from calque.native.scalars.elements import Cx
@@ -41,10 +42,10 @@ ElementSteps = Generator[Request, Value, Value]  # asks for elements, gives one 
 Rule = Callable[["Lower", Node, Index], ElementSteps]
 
 # Rules of everything that is not elementwise: filled by the lower_* modules.
-RULES: Final[dict[str, Rule]] = {}
+RULES: Final[dict[str, Rule]] = process.container("native rules of primitives", {})
 # Conditions under which a node of some name has a native form at all; without an entry it always
 # has.
-LIMITS: Final[dict[str, Callable[[Node], bool]]] = {}
+LIMITS: Final[dict[str, Callable[[Node], bool]]] = process.container("limits of native rules", {})
 ONE_C: Final = const(1)
 
 

@@ -21,7 +21,7 @@ from calque.xla.lower.programs import (
     ordered_inside,
 )
 from calque.xla.lower.rules import Builder, boolean, equation_rule, listed
-from calque.xla.text.constants import dense
+from calque.xla.text.constants import dense, number
 from calque.xla.text.tree import Part, Region, Value
 from calque.xla.text.types import TOKEN, Tensor, Type, element_name, signature
 
@@ -211,9 +211,14 @@ def lower_cond(b: Builder, e: Eqn, outs: Sequence[Tensor], args: list[Value]) ->
 
 
 def _is_clamped(b: Builder, index: Value) -> bool:
-    """Whether a clamp has just made this number."""
+    """Whether a clamp has just made this number, or a truth value became it."""
     maker = next((op for op in reversed(b.region.ops) if index in op.results), None)
-    return maker is not None and maker.parts[0] == "stablehlo.clamp "
+    if maker is None:
+        return False
+    if maker.parts[0] == "stablehlo.convert ":
+        of = maker.parts[1]
+        return isinstance(of, Value) and of.dtype == np.dtype(bool)
+    return maker.parts[0] == "stablehlo.clamp "
 
 
 # ---------------------------------------------------------------- calls
@@ -307,16 +312,18 @@ def _attribute(leaves: Sequence[Any], tree: Any) -> str:
     """A value that is known when the program is made, as an attribute."""
     if tree == pytrees.structure(0):
         return _leaf(leaves[0])
-    return f"[{', '.join(map(_leaf, leaves))}]"
+    return f"[{', '.join(_leaf(x, listed=True) for x in leaves)}]"
 
 
-def _leaf(x: Any) -> str:
+def _leaf(x: Any, *, listed: bool = False) -> str:
+    """In a list MLIR leaves out the types of numbers of 64 bits."""
     if isinstance(x, (bool, np.bool_)):
         return boolean(x)
     if isinstance(x, int):
-        return f"{x} : i64"
+        return str(x) if listed else f"{x} : i64"
     if isinstance(x, float):
-        return f"{x:e} : f64"
+        text = number(np.float64(x))
+        return text if listed and not text.startswith("0x") else f"{text} : f64"
     if isinstance(x, str):
         return json.dumps(x)
     if isinstance(x, np.dtype):

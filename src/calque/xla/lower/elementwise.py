@@ -234,10 +234,6 @@ def _shifted(b: Builder, x: Value, by: Value) -> Value:
 
 @rule("clamp")
 def clamp(b: Builder, out: Tensor, low: Value, x: Value, high: Value) -> Value:
-    if is_complex(out.dtype):
-        low, high = b.spread(low, out.shape), b.spread(high, out.shape)
-        least = b.select(lexicographic(b, "GT", low, x), low, x)
-        return b.select(lexicographic(b, "LT", high, least), high, least)
     low, high = b.spread(low, out.shape), b.spread(high, out.shape)
     return b.same("stablehlo.clamp", out, low, x, high)
 
@@ -275,7 +271,6 @@ def convert(b: Builder, out: Tensor, x: Value, **_: Any) -> Value:
 
 @rule("bitcast_convert_type")
 def bitcast(b: Builder, out: Tensor, x: Value, **_: Any) -> Value:
-    """A truth value is a byte here, a bit in MLIR."""
     if x.dtype == out.dtype:
         return x
     for dtype in (x.dtype, out.dtype):
@@ -283,11 +278,7 @@ def bitcast(b: Builder, out: Tensor, x: Value, **_: Any) -> Value:
             raise NotImplementedError(
                 f"bitcast_convert_type on XLA: {dtype.name} has no whole byte"
             )
-    if x.dtype.kind == "b":
-        x = b.convert(x, np.dtype("uint8"))
-    bits = out.with_dtype("uint8") if out.dtype.kind == "b" else out
-    found = x if x.type == bits else b.bitcast(x, bits)
-    return found if bits is out else b.compare("NE", found, b.filled(0, bits))
+    return b.bitcast(x, out)
 
 
 @rule("reduce_precision")

@@ -3,11 +3,13 @@ each of them gets one more dimension, which stays whole."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from calque.core.dtypes import ExtendedDType
 from calque.core.jaxprs import Eqn
+from calque.xla.lower.rules import RULES, Builder
+from calque.xla.text.tree import Value
 
 Params = dict[str, Any]
 
@@ -113,6 +115,25 @@ PARAMETERS: Final[dict[str, Callable[[Eqn, Params], Params]]] = {
         _as_it_is,
     ),
 }
+
+# name -> (the comparison of words, the reduction to one truth for each key)
+COMPARED: Final = {"eq": ("EQ", "reduce_and"), "ne": ("NE", "reduce_or")}
+
+
+def compared(b: Builder, name: str, x: Value, y: Value) -> Value:
+    """Whether keys are the same, or are not."""
+    direction, fold = COMPARED[name]
+    shape = x.shape if x.ndim >= y.ndim else y.shape
+    x, y = [under(b, v, shape[: len(shape) - v.ndim]) for v in (x, y)]
+    each = b.compare(direction, x, y)
+    out = each.tensor.with_shape(shape[:-1])
+    return RULES[fold](b, out, each, axes=(each.ndim - 1,))  # type: ignore[no-any-return]
+
+
+def under(b: Builder, x: Value, lead: Sequence[int]) -> Value:
+    """The same array for each element of something: (*lead, *x.shape)."""
+    out = x.tensor.with_shape((*lead, *x.shape))
+    return b.broadcast(x, out, range(len(lead), out.ndim)) if lead else x
 
 
 def at_words(e: Eqn) -> Params:

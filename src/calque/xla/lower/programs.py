@@ -12,7 +12,7 @@ from calque.core.dtypes import ExtendedDType
 from calque.core.jaxprs import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, subjaxprs
 from calque.core.trace import trace_to_jaxpr
 from calque.xla.lower.callbacks import host_call
-from calque.xla.lower.keys import at_words
+from calque.xla.lower.keys import COMPARED, at_words, compared
 from calque.xla.lower.rules import EQUATION_RULES, RULES, Builder, listed
 from calque.xla.text.tree import Function, Location, Region, Value
 from calque.xla.text.types import TOKEN, signature, type_of
@@ -52,6 +52,8 @@ def lower_equation(b: Builder, e: Eqn, args: list[Value]) -> list[Value]:
         return host_call(b, e, outs, args)
     params = e.params
     if any(isinstance(v.aval.dtype, ExtendedDType) for v in (*e.invars, *e.outvars)):
+        if name in COMPARED:
+            return [compared(b, name, *args)]
         params = at_words(e)
     found = written(b, outs if e.primitive.multiple_results else outs[0], *args, **params)
     return list(found) if e.primitive.multiple_results else [found]

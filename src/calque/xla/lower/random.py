@@ -14,6 +14,7 @@ from calque.core.jaxprs import Eqn
 from calque.ops.random.bits import RandomAlgorithm
 from calque.ops.random.threefry import PARITY, ROTATIONS
 from calque.xla.lower.callbacks import host_call
+from calque.xla.lower.keys import under
 from calque.xla.lower.rules import Builder, equation_rule, rule
 from calque.xla.text.tree import Function, Region, Value
 from calque.xla.text.types import Tensor, signature
@@ -81,12 +82,6 @@ def over(b: Builder, x: Value, shape: Sequence[int]) -> Value:
     """An array for each element of `x`: (*x.shape, *shape)."""
     out = x.tensor.with_shape((*x.shape, *shape))
     return b.broadcast(x, out, range(x.ndim)) if shape else x
-
-
-def under(b: Builder, x: Value, lead: Sequence[int]) -> Value:
-    """The same array for each element of something: (*lead, *x.shape)."""
-    out = x.tensor.with_shape((*lead, *x.shape))
-    return b.broadcast(x, out, range(len(lead), out.ndim)) if lead else x
 
 
 def counters(b: Builder, shape: Sequence[int]) -> Words:

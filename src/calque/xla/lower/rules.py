@@ -17,14 +17,17 @@ from typing import Any, Final
 import numpy as np
 
 from calque.core.jaxprs import ClosedJaxpr
+from calque.machine.state import process
 from calque.xla.text.constants import dense
 from calque.xla.text.tree import Function, Location, Module, Op, Part, Region, Value
 from calque.xla.text.types import TOKEN, Tensor, Type, signature
 
 Rule = Callable[..., Any]
-RULES: Final[dict[str, Rule]] = {}
+RULES: Final[dict[str, Rule]] = process.container("rules of XLA", {})
 # Rules that take the equation itself: of primitives that carry programs or have effects.
-EQUATION_RULES: Final[dict[str, Callable[..., list[Value]]]] = {}
+EQUATION_RULES: Final[dict[str, Callable[..., list[Value]]]] = process.container(
+    "rules of XLA for equations", {}
+)
 
 
 def rule(*names: str) -> Callable[[Rule], Rule]:

@@ -21,7 +21,7 @@ def dense(x: np.ndarray) -> str:
         return "dense<>"
     flat = x.reshape(-1)
     if _is_splat(flat):
-        return f"dense<{_element(flat[0])}>"
+        return f"dense<{number(flat[0])}>"
     if x.size >= _HEX_FROM and x.dtype.kind != "b" and x.dtype.itemsize * x.size == x.nbytes:
         little = np.ascontiguousarray(x).tobytes()
         return f'dense<"0x{little.hex().upper()}">'
@@ -39,11 +39,12 @@ def _is_splat(flat: np.ndarray) -> bool:
 
 def _nested(x: np.ndarray) -> str:
     if x.ndim == 0:
-        return _element(x[()])
+        return number(x[()])
     return f"[{', '.join(_nested(part) for part in x)}]"
 
 
-def _element(v: Any) -> str:
+def number(v: Any) -> str:
+    """An element of an array."""
     kind = v.dtype.kind
     if kind == "b":
         return "true" if v else "false"
