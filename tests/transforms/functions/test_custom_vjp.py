@@ -139,19 +139,19 @@ def test_cotangents_inside_a_map_vary_as_the_arguments_do():
     m = calque.sharding.Mesh(np.array(calque.devices()[:1]), ("x",))
     P = calque.sharding.PartitionSpec
     rules = [
-        (lambda _, ct: (calque.lax.psum(ct, "x"),), False),
-        (lambda _, ct: (calque.lax.pcast(calque.lax.psum(ct, "x"), "x", to="varying"),), True),
+        (lambda _, ct: (calque.lax.pcast(ct, "x", to="varying"),), False),
+        (lambda _, ct: (ct * 3,), True),
     ]
     for rule, fits in rules:
         f = calque.custom_vjp(lambda v: v * 2)
         f.defvjp(lambda v: (v * 2, None), rule)
-        mapped = calque.shard_map(f, mesh=m, in_specs=P("x"), out_specs=P("x"))
+        mapped = calque.shard_map(f, mesh=m, in_specs=P(), out_specs=P())
 
         def loss(v, mapped=mapped):
             return mapped(v).sum()
 
         if fits:
-            assert calque.grad(loss)(jnp.ones(2)).tolist() == [1, 1]
+            assert calque.grad(loss)(jnp.ones(2)).tolist() == [3, 3]
         else:
             with pytest.raises(ValueError, match="must produce an output with the same type as"):
                 calque.grad(loss)(jnp.ones(2))

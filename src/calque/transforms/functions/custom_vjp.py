@@ -277,17 +277,16 @@ class _BackwardRule:
         ]
 
     def check_varying(self, aval: Any, got: ShapedArray, i: int) -> None:
-        """Inside `shard_map` a cotangent varies along the axes along which its argument does."""
+        """Inside `shard_map` a cotangent varies along no axes but those of its argument."""
         nothing: frozenset[Any] = frozenset()
         expected, own = (getattr(a, "vma", nothing) for a in (aval, got))
-        if getattr(aval, "place", None) is None or expected == own or got.place is None:
+        if own <= expected:
             return
         raise ValueError(
-            f"Custom VJP bwd rule {self.__name__} for function {name_of(self.given.fun)} must"
-            " produce an output with the same type as the args tuple of the primal function, but"
-            f" its output {i} varies along the mesh axes {sorted(map(str, own))} and the argument"
-            f" along {sorted(map(str, expected))}. Apply calque.lax.psum where it varies along too"
-            " many, or calque.lax.pcast(..., to='varying') where along too few."
+            "Custom VJP bwd rule must produce an output with the same type as the args tuple of the"
+            f" primal function, but output {i} of the rule {self.__name__} for function"
+            f" {name_of(self.given.fun)} varies along the mesh axes {sorted(map(str, own))}, and"
+            f" the argument along {sorted(map(str, expected))}: apply calque.lax.psum."
         )
 
     def leaves(self, out: Any) -> list[Any]:
