@@ -16,6 +16,7 @@ with _importing():
     from calque.core import printing as _printing  # the printed form of jaxprs
     from calque.core import tracebacks as _tracebacks
     from calque.core.backends import known as _backends
+    from calque.core.backends import plugins as _plugins
     from calque.core.backends import stablehlo_module as _stablehlo_module
     from calque.core.backends import stablehlo_text as _stablehlo_text
     from calque.core.config import config
@@ -205,7 +206,7 @@ _backends.register(
 )
 _spanning.install(_lazy.function("calque.xla.buffers", "spanning"))
 _own_parts.install(_lazy.function("calque.xla.buffers", "own_parts"))
-_backends.plugins.install(_lazy.function("calque.xla.plugins", "opened"))
+_plugins.install(_lazy.function("calque.xla.plugins", "opened"))
 _backends.register_devices("xla_cpu", _lazy.function("calque.xla.engine", "cpu_devices"))
 _stablehlo_text.install(_lazy.function("calque.xla.stages", "text"))
 _stablehlo_module.install(_lazy.function("calque.xla.stages", "compiler_ir"))

@@ -47,7 +47,9 @@ def test_platforms_are_chosen_in_order(own):
             assert own.chosen == want
     with (
         config.override("platforms", "tpu,gpu"),
-        pytest.raises(RuntimeError, match="initialize backend 'tpu': the platforms are cpu, o"),
+        pytest.raises(
+            RuntimeError, match="initialize backend 'tpu': Unknown backend tpu.*: cpu, other"
+        ),
     ):
         _ = own.chosen
     assert own.devices_of("other") == ["d0", "d1"]

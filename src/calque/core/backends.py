@@ -71,6 +71,10 @@ def _no_plugins(platform: str) -> Any:
     )
 
 
+# opens the plugin of a platform that is not known yet, and gives its devices
+plugins: Final[Hook[Callable[[str], Sequence[Any]]]] = process.hook("plugins of XLA", _no_plugins)
+
+
 class Backends:
     """The backends by name, and which of them compiles."""
 
@@ -79,10 +83,6 @@ class Backends:
         self.symbolic: dict[str, SymbolicCompiler] = {}  # of programs with free sizes
         self.reading_places: set[str] = set()  # those that are told where values are
         self.default = ""
-        # opens the plugin of a platform that is not known yet, and gives its devices
-        self.plugins: Hook[Callable[[str], Sequence[Any]]] = process.hook(
-            "plugins of XLA", _no_plugins
-        )
         self.devices: dict[str, Callable[[], Sequence[Any]]] = {}  # by platform, of other engines
 
     def register(
@@ -112,7 +112,7 @@ class Backends:
             if name == "cpu" or name in self.devices:
                 return self.default if name == "cpu" else name
         try:
-            return str(self.plugins.call(names[0])[0].platform)
+            return str(plugins.call(names[0])[0].platform)
         except RuntimeError as e:
             raise RuntimeError(
                 f"Unable to initialize backend {names[0]!r}: {e} (set CALQUE_PLATFORMS, or"
@@ -123,7 +123,7 @@ class Backends:
     def devices_of(self, platform: str) -> Sequence[Any]:
         """The devices of a platform of another engine."""
         found = self.devices.get(platform)
-        devices: Sequence[Any] = self.plugins.call(platform) if found is None else found()
+        devices: Sequence[Any] = plugins.call(platform) if found is None else found()
         return devices
 
     def default_devices(self) -> Sequence[Any]:

@@ -67,7 +67,9 @@ def test_what_is_said_of_compilations(caplog):
         log("nothing")
         with config.override("log_compiles", True):
             traced(lambda x: x * 7, X).compiled()
-    assert caplog.messages == ["Finished compiling f"]
+    begun, ended = caplog.messages
+    assert begun == "Compiling jit(f) for ShapedArray(float32[3])"
+    assert ended.startswith("Finished XLA compilation of jit(f) in ")
 
 
 class OtherDevice(Device):

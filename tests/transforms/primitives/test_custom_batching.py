@@ -32,7 +32,7 @@ def asking(log, f, shared=()):
     def rule(size, batched, args):
         log.append((size, list(batched)))
         outs = f(*args)
-        return list(outs), [i not in shared for i in range(len(outs))]
+        return list(outs), [any(batched) and i not in shared for i in range(len(outs))]
 
     return rule
 
