@@ -48,7 +48,7 @@ def test_platforms_are_chosen_in_order(own):
     with (
         config.override("platforms", "tpu,gpu"),
         pytest.raises(
-            RuntimeError, match="initialize backend 'tpu': Unknown backend tpu.*: cpu, other"
+            RuntimeError, match=r"initialize backend 'tpu': Unknown backend tpu.*: cpu, other"
         ),
     ):
         _ = own.chosen
