@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 RUN = $(VENV)/bin/python
 
-.PHONY: demo test check peer xla fuzz soak conformance wheel clean
+.PHONY: demo test check peer xla fuzz soak conformance wheel docs clean
 
 $(VENV)/ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -54,6 +54,11 @@ conformance:
 wheel: $(VENV)/ready
 	$(RUN) tools/make_images.py
 	$(RUN) -m pip wheel --quiet --no-deps --wheel-dir dist .
+
+# The site, in build/site: open build/site/guide/start.html
+docs: $(VENV)/ready
+	$(RUN) -m pip install --quiet -e '.[dev,docs]'
+	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict
 
 clean:
 	rm -rf $(VENV) build dist src/calque/images *.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -1,4 +1,5 @@
-"""The examples of the documentation run: README and every docstring of the public modules."""
+"""The examples of the documentation run: README, the pages of docs/ and every docstring of the
+public modules."""
 
 import doctest
 import importlib
@@ -12,6 +13,8 @@ import calque
 from tests.test_help import names_in_examples
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+GUIDE = ROOT / "docs" / "guide"
+GUIDES = sorted(p.name for p in GUIDE.glob("*.md"))
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 MODULES = sorted(
     m.name for m in pkgutil.walk_packages(calque.__path__, "calque.") if ".machine" not in m.name
@@ -32,6 +35,33 @@ def test_pages(page):
     )
     examples = ">>>" in (ROOT / "docs" / page).read_text()
     assert bool(count) == examples and not failures
+
+
+@pytest.mark.parametrize("page", GUIDES)
+def test_guides(page):
+    failures, count = doctest.testfile(
+        str(GUIDE / page),
+        module_relative=False,
+        optionflags=OPTIONS,
+        globs=names_in_examples("calque."),
+    )
+    assert count and not failures
+
+
+@pytest.mark.parametrize("page", GUIDES)
+def test_links_of_guides_lead_somewhere(page):
+    text = (GUIDE / page).read_text()
+    for link, anchor in re.findall(r"\]\((?!http)([^)#]*)(?:#([^)]*))?\)", text):
+        target = (GUIDE / link).resolve() if link else GUIDE / page
+        assert target.exists(), link
+        if anchor:
+            assert anchor in anchors(target), f"{link}#{anchor}"
+
+
+def anchors(page: pathlib.Path) -> set[str]:
+    """The names of a page's headings in addresses."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.M)
+    return {re.sub(r"[^\w\- ]", "", h.lower()).strip().replace(" ", "-") for h in headings}
 
 
 def test_the_tests_that_pitfalls_name_exist():
