@@ -58,6 +58,12 @@ def test_links_of_guides_lead_somewhere(page):
             assert anchor in anchors(target), f"{link}#{anchor}"
 
 
+def test_the_site_has_every_page():
+    listed = re.findall(r": (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.M)
+    pages = sorted(p.relative_to(ROOT / "docs").as_posix() for p in (ROOT / "docs").rglob("*.md"))
+    assert sorted(listed) == pages
+
+
 def anchors(page: pathlib.Path) -> set[str]:
     """The names of a page's headings in addresses."""
     headings = re.findall(r"^#+ (.*)$", page.read_text(), re.M)
