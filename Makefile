@@ -55,7 +55,7 @@ wheel: $(VENV)/ready
 	$(RUN) tools/make_images.py
 	$(RUN) -m pip wheel --quiet --no-deps --wheel-dir dist .
 
-# The site, in build/site: open build/site/index.html
+# The site, in build/site; search needs a server: python -m http.server -d build/site
 docs: $(VENV)/ready
 	$(RUN) -m pip install --quiet -e '.[dev,docs]'
 	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict
