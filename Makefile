@@ -57,7 +57,7 @@ wheel: $(VENV)/ready
 
 # The site, in build/site; search needs a server: python -m http.server -d build/site
 docs: $(VENV)/ready
-	$(RUN) -m pip install --quiet -e '.[dev,docs]'
+	$(RUN) -m pip install --quiet -e '.[docs]'
 	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict
 
 clean:
