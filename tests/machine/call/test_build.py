@@ -214,6 +214,7 @@ def test_a_part_that_fails_leaks_nothing() -> None:
         ("tuple", [("const", constant), ("list", [("out", 0), ("tuple", parts)])]),
     ):
         f = jitted(Entry([("array", F4, 0)], (), copy_program(1), container, 7))
+        gc.collect()  # what other tests have left
         before = sys.getrefcount(constant), sys.getrefcount(x), memory.stats().live_blocks
         for _ in range(20):
             with pytest.raises(ZeroDivisionError):
