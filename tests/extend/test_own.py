@@ -144,10 +144,6 @@ def test_missing_rules_are_named() -> None:
         (lambda: mlir.ir_constant(1), "lower_fun"),
         (lambda: mlir.LoweringRuleContext(), "LoweringRuleContext"),
         (lambda: mlir.lower_fun(jnp.sin)(None), "register_lowering"),
-        (
-            lambda: batching.register_vmappable(int, int, int, None, None, None),
-            "register_pytree_node",
-        ),
         (lambda: ad.jvp(None, (), ()), "calque.jvp"),
     ):
         with pytest.raises(NotImplementedError, match=text):

@@ -243,7 +243,7 @@ def _gather_meaning(
     if mode is GatherScatterMode.FILL_OR_DROP and starts:
         inside = windows_inside(starts, x.shape, slice_sizes, batch)
         if not inside.all():
-            out = np.array(out)
+            out = np.asarray(out).copy()  # of a lone key NumPy's scalar, a view that is not written
             out[~inside] = np.asarray(fill_of(x.dtype, fill_value)).astype(x.dtype)
     window = [
         d for d in picked if d not in dropped

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from calque.core.arrays import ArrayImpl, is_deleted
-from calque.core.avals import nbytes
+from calque.core.avals import ShapedArray, nbytes
 from calque.core.source import is_internal
 from calque.profiling.protobuf import data, number, numbers
 
@@ -41,7 +41,7 @@ def held_arrays() -> list[Held]:
     """Each array with one of those that hold it: a variable where there is one."""
     found: dict[int, Held] = {}
     for h in (*_in_frames(), *_in_objects()):
-        if not is_deleted(h.array):
+        if not is_deleted(h.array) and isinstance(h.array.aval, ShapedArray):
             found.setdefault(id(h.array), h)
     return list(found.values())
 

@@ -5,6 +5,7 @@ waits for it, and meets what went wrong."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,7 +21,7 @@ from calque.transforms.devices.sharding import NamedSharding
 from calque.transforms.devices.type_constraints import stated
 from calque.xla import jaxlib
 from calque.xla.buffers import Place, sharding_for
-from calque.xla.devices import cpu_devices
+from calque.xla.devices import XlaDevice, cpu_devices
 from calque.xla.lower.module import Request, lower_module
 from calque.xla.lower.programs import host_data
 from calque.xla.stored import loaded_program
@@ -48,8 +49,9 @@ class Executable:
         self.in_avals: Sequence[ShapedArray] = [a.without_place() for a in closed.in_avals]
         self.out_avals: Sequence[ShapedArray] = [a.without_place() for a in closed.out_avals]
         prepared()
+        candidates = itertools.chain(known.default_devices(), cpu_devices())
         devices = (
-            tuple(d for d in known.default_devices() if is_mine(d))[:1]
+            next((d,) for d in candidates if isinstance(d, XlaDevice) and is_mine(d))
             if where is None
             else where.devices
         )

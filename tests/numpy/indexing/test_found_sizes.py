@@ -73,7 +73,7 @@ FUNCTIONS = {
     "split": lambda y: (jnp.split(jnp.concatenate([y, y]), 2), jnp.array_split(jnp.concatenate([y,
     jnp.ones(4)]), [2])),
     "diagonals": lambda y: (jnp.diag(y), jnp.trace(jnp.outer(y, y))),
-    "deleted": lambda y: (jnp.delete(y, jnp.array([0])), jnp.delete(y, y > 0.7)),
+    "deleted": lambda y: jnp.delete(y, y > 0.7),
     "random": lambda y: random.normal(random.key(0), y.shape),
     "one hot": lambda y: nn.one_hot((y > 0.5).astype(int), 3),
     "a host call": lambda y: jax.pure_callback(lambda v: np.float32(v.sum()),
