@@ -3,13 +3,13 @@ which lines, how much work."""
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from calque.core.jaxprs import subjaxprs
 from calque.core.source import Source
 from calque.machine.driver.program import Program
+from calque.machine.driver.timed import objects
 from calque.native.backend import Found
 from calque.native.emit import kernels
 from calque.native.executable import Planned
@@ -49,7 +49,7 @@ class Described(NamedTuple):
 
 def executables() -> list[Any]:
     """Every compiled program that there is now."""
-    return [o for o in gc.get_objects() if isinstance(o, (Planned, Found))]
+    return [o for o in objects() if isinstance(o, (Planned, Found))]
 
 
 def programs_of(compiled: Iterable[Any]) -> dict[int, Any]:

@@ -253,7 +253,7 @@ def _all_programs() -> tuple[list[Program], list[Pattern | SizedProgram]]:
     which is why making one costs so little: the collector of garbage knows them."""
     programs: list[Program] = []
     others: list[Pattern | SizedProgram] = []
-    for o in gc.get_objects():
+    for o in objects():
         kind = type(o)
         if kind is Program:
             programs.append(o)
@@ -266,3 +266,14 @@ def _redirect(others: Sequence[Pattern | SizedProgram], codes: dict[int, int]) -
     """What leads to one code leads to another from now on."""
     for o in others:
         o.redirect(codes)
+
+
+def objects() -> list[Any]:
+    """What the collector knows, frozen or not (`gc.get_objects` leaves frozen ones out)."""
+    frozen = gc.get_freeze_count()
+    if frozen:
+        gc.unfreeze()
+    found = gc.get_objects()
+    if frozen:
+        gc.freeze()
+    return found
