@@ -78,13 +78,14 @@ def test_the_tests_that_pitfalls_name_exist():
 
 @pytest.mark.parametrize("name", MODULES)
 def test_docstrings(name):
+    finder = doctest.DocTestFinder(exclude_empty=True)
     try:
         module = importlib.import_module(name)
+        found = finder.find(module, name, globs=names_in_examples(f"{name}."))
     except ModuleNotFoundError as error:  # of a package that a compatible name is made for
         assert not (error.name or "calque").startswith("calque"), error
         pytest.skip(f"{error.name} is not installed")
-    finder = doctest.DocTestFinder(exclude_empty=True)
     runner = doctest.DocTestRunner(optionflags=OPTIONS)
-    for test in finder.find(module, name, globs=names_in_examples(f"{name}.")):
+    for test in found:
         runner.run(test)
     assert not runner.failures

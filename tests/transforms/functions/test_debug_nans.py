@@ -1,4 +1,3 @@
-import gc
 import re
 
 import numpy as np
