@@ -7,8 +7,8 @@ from typing import Any, NoReturn
 
 def _belongs_to_xla(what: str) -> NoReturn:
     raise NotImplementedError(
-        f"ffi.{what} speaks to XLA, which is not used here. Call the library with ctypes in a"
-        " function given to calque.pure_callback"
+        f"ffi.{what} speaks to XLA, which is not told of foreign functions here. Call"
+        " the library with ctypes in a function given to calque.pure_callback"
     )
 
 
@@ -41,7 +41,7 @@ def ffi_call(
     >>> jax.ffi.ffi_call("f", ())
     Traceback (most recent call last):
         ...
-    NotImplementedError: ffi.ffi_call speaks to XLA, which is not used here..."""
+    NotImplementedError: ffi.ffi_call speaks to XLA, which is not told..."""
     _belongs_to_xla("ffi_call")
 
 
@@ -88,7 +88,7 @@ def register_ffi_type(name: str, type_registration: Any, platform: str = "cpu") 
     >>> jax.ffi.register_ffi_type("t", None)
     Traceback (most recent call last):
         ...
-    NotImplementedError: ffi.register_ffi_type speaks to XLA, which is not used..."""
+    NotImplementedError: ffi.register_ffi_type speaks to XLA, which is not told..."""
     _belongs_to_xla("register_ffi_type")
 
 
@@ -128,7 +128,7 @@ def ffi_lowering(
     >>> jax.ffi.ffi_lowering("f")
     Traceback (most recent call last):
         ...
-    NotImplementedError: ffi.ffi_lowering speaks to XLA, which is not used..."""
+    NotImplementedError: ffi.ffi_lowering speaks to XLA, which is not told..."""
     _belongs_to_xla("ffi_lowering")
 
 
@@ -166,7 +166,7 @@ def pycapsule(funcptr: Any) -> NoReturn:
     >>> jax.ffi.pycapsule(None)
     Traceback (most recent call last):
         ...
-    NotImplementedError: ffi.pycapsule speaks to XLA, which is not used here..."""
+    NotImplementedError: ffi.pycapsule speaks to XLA, which is not told..."""
     _belongs_to_xla("pycapsule")
 
 
@@ -176,5 +176,5 @@ def include_dir() -> NoReturn:
     >>> jax.ffi.include_dir()
     Traceback (most recent call last):
         ...
-    NotImplementedError: ffi.include_dir speaks to XLA, which is not used here..."""
+    NotImplementedError: ffi.include_dir speaks to XLA, which is not told..."""
     _belongs_to_xla("include_dir")

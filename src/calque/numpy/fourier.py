@@ -1,4 +1,4 @@
-"""Fourier transforms over one axis, two or many: what  is made of."""
+"""Fourier transforms over one axis, two or many: what `calque.numpy.fft` is made of."""
 
 from __future__ import annotations
 
