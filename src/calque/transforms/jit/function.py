@@ -286,7 +286,7 @@ class JittedFunction:
     def miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if config.disable_jit:
             return self.fun(*args, **kwargs)
-        if self.flat_calls is not None and not any_alive():
+        if self.flat_calls is not None:
             out = self.flat_calls.call(self, args, kwargs)
             if out is not NOT_SERVED:
                 return out
@@ -314,7 +314,7 @@ class JittedFunction:
     def run_as_python(self, arguments: CallArguments) -> None:
         """The result holds what a flag forbids: run the function as it is written, so that what it
         raises comes with a traceback through it."""
-        if trace_state.is_evaluating() and not any_alive() and self.options.shardings is None:
+        if trace_state.is_evaluating() and self.options.shardings is None:
             self.fun(*arguments.args, **arguments.kwargs)
 
     def is_known(self, arguments: CallArguments) -> bool:
