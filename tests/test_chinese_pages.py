@@ -15,9 +15,7 @@ from tests.test_help import names_in_examples
 DOCS = pathlib.Path(__file__).resolve().parent.parent / "docs"
 CHINESE = DOCS / "zh"
 TERMS = CHINESE / "contributing.md"  # the one page without an English one
-PAGES = sorted(
-    p.relative_to(CHINESE).as_posix() for p in CHINESE.rglob("*.md") if p != TERMS
-)
+PAGES = sorted(p.relative_to(CHINESE).as_posix() for p in CHINESE.rglob("*.md") if p != TERMS)
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMENT = re.compile(r"\s*(?<!\S)#.*$", re.MULTILINE)
 
@@ -65,7 +63,7 @@ def rows(text: str) -> list[int]:
 
 
 def names(text: str) -> set[str]:
-    return set(re.findall(r"`([^`\n]+)`", prose(text)))
+    return {" ".join(name.split()) for name in re.findall(r"`([^`]+)`", prose(text))}
 
 
 def links(page: pathlib.Path) -> list[tuple[str, str]]:
