@@ -12,7 +12,7 @@ import calque
 import calque.numpy as jnp
 from calque.core.arrays import ArrayImpl
 from calque.core.trace_state import Tracer
-from calque.numpy import methods
+from calque.numpy.methods import attaching
 from tests.test_help import lacks
 
 X = np.array([[1.5, -2.0, 3.0], [0.25, 4.0, -1.0]], np.float32)
@@ -100,14 +100,14 @@ OWN = ["astype", "reshape", "transpose", "nonzero", "view", "copy", "compress", 
 
 @pytest.mark.parametrize("name", OWN)
 def test_own_methods_are_explained_where_help_looks(name):
-    assert not lacks(methods.METHODS[name])
-    assert inspect.getdoc(getattr(calque.Array, name)) == inspect.getdoc(methods.METHODS[name])
-    assert getattr(jnp.ones(2), name).__doc__ == methods.METHODS[name].__doc__
+    assert not lacks(attaching.METHODS[name])
+    assert inspect.getdoc(getattr(calque.Array, name)) == inspect.getdoc(attaching.METHODS[name])
+    assert getattr(jnp.ones(2), name).__doc__ == attaching.METHODS[name].__doc__
     assert getattr(jnp.ones(2), name).__name__ == name
 
 
 def test_both_kinds_have_the_same_methods():
-    for name in methods.METHODS:
+    for name in attaching.METHODS:
         assert hasattr(ArrayImpl, name) and hasattr(Tracer, name), name
 
 
