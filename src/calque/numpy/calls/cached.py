@@ -125,7 +125,7 @@ class Teacher:
         """Whether a function that is seldom taught has been called seldom with such arguments."""
         try:
             key = (epoch(), args, *kwargs.items())
-            n = (self.calls.find(key) or 0) + 1
+            n = self.calls.get(key, 0) + 1
             if len(self.calls) < self.calls.bound:
                 _put(self.calls, key, n)  # without a frame of Python, in each call of a new size
             else:
