@@ -12,6 +12,7 @@ from calque.core.pause import importing as _importing
 
 with _importing():
     from calque import ops as _ops
+    from calque.core import guards as _guards
     from calque.core import lazy as _lazy
     from calque.core import printing as _printing  # the printed form of jaxprs
     from calque.core import tracebacks as _tracebacks
@@ -196,7 +197,7 @@ __all__ = [
     "vjp", "vmap",
 ]  # fmt: skip
 
-__getattr__, __dir__ = _lazy.facade(__name__, __file__)
+__getattr__, __dir__ = _lazy.facade(__name__, __file__, lambda name, value: _guards.guard(value))
 
 _backends.register("native", _lazy.function("calque.native.backend", "compile"), default=True)
 _backends.register_symbolic("native", _lazy.function("calque.native.symbolic", "compile"))

@@ -15,6 +15,7 @@ from calque.core.arrays import (
     to_numpy,
 )
 from calque.core.dtypes import as_dtype, canonicalize, is_complex
+from calque.core.guards import guard
 from calque.core.lazy import LazyModule
 from calque.core.primitives import do
 from calque.core.trace import typeof
@@ -442,10 +443,11 @@ def attach() -> None:
         setattr(Array, name, value)  # where `help` and completion look
     ArrayImpl.T = property(cached(METHODS["T"].fget), doc=METHODS["T"].__doc__)
     for name, method in operators().items():
+        guard(method)  # for tracers that leaked
         if name not in ("__divmod__", "__rdivmod__"):  # two results: Python's own
             setattr(ArrayImpl, name, operator(name, method))
     for name, value in CONCRETE.items():
-        setattr(ArrayImpl, name, offered(name, value))
+        setattr(ArrayImpl, name, guard(offered(name, value)))
         if not name.startswith("_"):
             setattr(Array, name, value)
     for name, value in TRACED.items():
