@@ -22,7 +22,7 @@ with _importing():
     from calque.core.backends import stablehlo_text as _stablehlo_text
     from calque.core.config import config
     from calque.core.trace import evaluator as _evaluator
-    from calque.numpy import methods as _methods  # attaches them to arrays
+    from calque.numpy.methods import attaching as _attaching  # attaches them to arrays
     from calque.transforms.devices import type_rules as _type_rules  # types know of meshes
     from calque.transforms.devices.sharding_arrays import own_parts as _own_parts
     from calque.transforms.devices.sharding_arrays import spanning as _spanning
