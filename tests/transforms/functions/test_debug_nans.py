@@ -146,5 +146,5 @@ def test_a_map_over_devices_says_so():
     spec = calque.P("x")
     f = calque.shard_map(lambda x: jnp.log(x**2), mesh=mesh, in_specs=spec, out_specs=spec)
     _, pull = calque.vjp(f, jnp.zeros(1))
-    with calque.debug_nans(True), pytest.raises(FloatingPointError, match="^Invalid value .nan."):
+    with calque.debug_nans(True), pytest.raises(FloatingPointError, match=r"^Invalid value .nan."):
         pull(jnp.ones(1))
