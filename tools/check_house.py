@@ -98,7 +98,7 @@ FLOORS = {
         "executable",
         "backend",
         "symbolic",
-        "eager",
+        "eager libraries",
     ],
     "calque.xla": [
         "jaxlib text",
