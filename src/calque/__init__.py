@@ -12,6 +12,7 @@ from calque.core.pause import importing as _importing
 
 with _importing():
     from calque import ops as _ops
+    from calque.core import guards as _guards
     from calque.core import lazy as _lazy
     from calque.core import printing as _printing  # the printed form of jaxprs
     from calque.core import tracebacks as _tracebacks
@@ -21,7 +22,7 @@ with _importing():
     from calque.core.backends import stablehlo_text as _stablehlo_text
     from calque.core.config import config
     from calque.core.trace import evaluator as _evaluator
-    from calque.numpy import methods as _methods  # attaches them to arrays
+    from calque.numpy.methods import attaching as _attaching  # attaches them to arrays
     from calque.transforms.devices import type_rules as _type_rules  # types know of meshes
     from calque.transforms.devices.sharding_arrays import own_parts as _own_parts
     from calque.transforms.devices.sharding_arrays import spanning as _spanning
@@ -198,7 +199,7 @@ __all__ = [
     "vjp", "vmap",
 ]  # fmt: skip
 
-__getattr__, __dir__ = _lazy.facade(__name__, __file__)
+__getattr__, __dir__ = _lazy.facade(__name__, __file__, lambda name, value: _guards.guard(value))
 
 _backends.register("native", _lazy.function("calque.native.backend", "compile"), default=True)
 _backends.register_symbolic("native", _lazy.function("calque.native.symbolic", "compile"))

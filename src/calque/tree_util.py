@@ -4,6 +4,7 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
+from calque.core import guards as _guards
 from calque.core import pytrees
 from calque.core.containers import (
     register_dataclass,
@@ -493,3 +494,5 @@ class _Registry:
 
 
 default_registry = _Registry()
+
+_guards.guard_public(globals())

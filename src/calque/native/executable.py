@@ -13,7 +13,7 @@ from calque.core.lazy import LazyModule
 from calque.machine.driver.program import Program
 from calque.machine.spans import span
 from calque.native.calls import call_program, compiled, memory_of
-from calque.native.control.emitters import EMITTERS
+from calque.native.control.emitters import EMITTERS, takes
 from calque.native.emit import kernels
 from calque.native.emit.kernels import Kernel
 from calque.native.loops.tree import Body
@@ -85,7 +85,7 @@ class Planned:
 
     def lowered(self, sizes: Sizes) -> StagedProgram:
         """Homes for what comes in and goes out, and the stages between."""
-        p, g = Planner(sizes, EMITTERS), graph_of(self.simplified)
+        p, g = Planner(sizes, EMITTERS, takes), graph_of(self.simplified)
         inputs: list[Buffer] = []
         for n, value in zip(g.consts, self.simplified.consts):
             p.constant_array(n, value)

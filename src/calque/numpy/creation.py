@@ -125,13 +125,15 @@ _numbers: Final[Table[tuple[int, Any], Any]] = Table("numbers as arrays", 1024)
 
 def _dtype_of(name: str, shape: Any, dtype: Any) -> Any:
     """The dtype of `jnp.zeros(shape, dtype)`; a size that stands in its place is told of."""
+    if dtype is None:
+        return canonicalize(float)
     if isinstance(dtype, (int, np.integer)) and not isinstance(dtype, bool):
         raise TypeError(
             f"{dtype!r} is not understood as a dtype. Did you accidentally write"
             f" `calque.numpy.{name}({shape}, {dtype})` when you meant"
             f" `calque.numpy.{name}(({shape}, {dtype}))`?"
         )
-    return result_dtype(dtype, canonicalize(float))
+    return result_dtype(dtype)
 
 
 @seldom_taught
@@ -212,7 +214,7 @@ def empty(
 
     >>> jnp.empty(2)
     Array([0., 0.], dtype=float32)"""
-    return zeros(shape, _dtype_of("empty", shape, dtype))
+    return _filled(shape, 0, _dtype_of("empty", shape, dtype))
 
 
 @seldom_taught

@@ -7,6 +7,7 @@ kernels."""
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -18,6 +19,7 @@ from calque.machine.code import llvm, target
 from calque.machine.code.digest import hexdigest
 from calque.machine.code.linked import Linked
 from calque.machine.spans import span
+from calque.machine.state import process
 from calque.native.emit import objects
 from calque.native.loops import polls
 from calque.native.loops.canonical import Canonical, canonical
@@ -111,6 +113,7 @@ class _Module:
 
 # those that were made last stay for a while when their programs are gone
 _codes: Final[Table[tuple[str, bool, int], Code]] = Table("kernels", 1024, programs=True)
+_living: Final[weakref.WeakSet[Code]] = process.container("kernels that live", weakref.WeakSet())
 
 
 def compile_kernels(bodies: Iterable[Body], exact: bool = False, opt: int = 2) -> list[Kernel]:
@@ -133,6 +136,7 @@ def compile_kernels(bodies: Iterable[Body], exact: bool = False, opt: int = 2) -
             _make([*new.values()], opt)
             for key, code in new.items():
                 _codes[key] = code
+                _living.add(code)
     return out
 
 
@@ -159,8 +163,8 @@ def module_code(kernels: Iterable[Kernel]) -> bytes:
 
 
 def known() -> list[Code]:
-    """The kernels that the table holds now."""
-    return list(_codes.values())
+    """The kernels that a program, or the table, holds now."""
+    return list(_living)
 
 
 def _new_code(body: Body, order: Canonical, exact: bool, opt: int) -> Code:
