@@ -136,6 +136,7 @@ def test_one_member_holds_a_sum_that_is_still_to_be_made():
     np.testing.assert_array_equal(parts, [[0, 1], [2, 3], [0, 0], [0, 0]])
 
 
+@four_devices
 def test_arrays_like_a_placed_one_are_placed():
     lone = device_put(jnp.ones(3), calque.devices()[2])
     likes = [jnp.zeros_like, lambda x: jnp.full_like(x, 2), lambda x: calque.lax.full_like(x, 2)]
@@ -144,7 +145,7 @@ def test_arrays_like_a_placed_one_are_placed():
         assert not like(jnp.ones(3)).committed
     for made in (jnp.zeros_like(lone, shape=(2,)), calque.lax.full_like(lone, 1, shape=(2,))):
         assert made.shape == (2,) and made.sharding == lone.sharding
-    split = device_put(jnp.ones((8, 2)), NamedSharding(mesh(), P("x")))
+    split = device_put(jnp.ones((8, 2)), NamedSharding(square(), P("x")))
     for like in likes:
         assert like(split).sharding == split.sharding
     assert not jnp.zeros_like(split, shape=(3,)).committed
