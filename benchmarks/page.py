@@ -133,7 +133,7 @@ def suite_table(suite: list[dict[str, Any]], words: dict[str, str]) -> str:
         rows.append([f"**{group}**", *[""] * (1 + len(peers))])
         for row in (r for r in suite if r["group"] == group):
             times = row["times"]
-            shown = [f"{times[p] / times['calque']:.2g}" if p in times else "" for p in peers]
+            shown = [plots.ratio(times[p] / times["calque"]) if p in times else "" for p in peers]
             rows.append([row["name"], duration(times["calque"]), *shown])
     return table([words["program"], "calque", *(LIBRARIES[p] for p in peers)], rows)
 

@@ -52,6 +52,11 @@ def short(value: float) -> str:
     return f"1e{round(math.log10(value))}"
 
 
+def ratio(value: float) -> str:
+    """How many times, with two digits that count."""
+    return f"{value:.0f}" if value >= 99.5 else f"{value:.2g}"
+
+
 def time_label(seconds: float) -> str:
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9)):
         if seconds >= size * 0.999:
@@ -67,7 +72,7 @@ def decades(low: float, high: float) -> list[float]:
 
 def bars(title: str, groups: dict[str, dict[str, float]], note: str, peers: dict[str, str]) -> str:
     """Horizontal bars on a logarithmic scale, from 1: how many times as fast, by group and peer."""
-    left, right, row = 170, 60, 18
+    left, right, row = 150, 120, 18
     values = [v for bar in groups.values() for v in bar.values()]
     ticks = decades(min([1.0, *values]), max([1.0, *values]))
     span = math.log10(ticks[-1] / ticks[0])
@@ -84,9 +89,9 @@ def bars(title: str, groups: dict[str, dict[str, float]], note: str, peers: dict
             parts.append(
                 f'<rect x="{start:.1f}" y="{y + 2:.1f}" width="{max(end - start, 1):.1f}" '
                 f'height="{row - 5}" rx="2" fill="var(--{peer})"><title>{escape(peers[peer])}: '
-                f"{value:.2g}</title></rect>"
+                f"{ratio(value)}</title></rect>"
             )
-            words = f"{peers[peer]} {value:.2g}"
+            words = f"{peers[peer]} {ratio(value)}"
             parts.append(text(x(max(value, 1.0)) + 5, y + row - 6, words))
             y += row
         y += 10

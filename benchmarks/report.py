@@ -17,8 +17,9 @@ import os
 import pathlib
 import platform
 import statistics
+import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -37,15 +38,24 @@ SLOW = 0.3  # seconds: a call that takes longer is measured in one round
 Call = Callable[[], Any]
 
 
-# ---------------------------------------------------------------- how each library runs a program
+# ---------------------------------------------------------------- one library, in its own process
+
+
+def waiter(j: Any) -> Callable[[Any], Any]:
+    """How a user waits for a result: calque's is there when the call returns."""
+    if j.__name__ == "calque":
+        return lambda x: x
+    return lambda x: (
+        x.block_until_ready() if hasattr(x, "block_until_ready") else j.block_until_ready(x)
+    )
 
 
 def through(j: Any, program: suite.Program) -> Call:
     """A call of calque or JAX that waits for the result."""
     arguments = j.tree_util.tree_map(j.numpy.asarray, program.arguments)
-    function = functools.partial(program.function, j)
+    function, wait = functools.partial(program.function, j), waiter(j)
     call = function if program.eager else j.jit(function)
-    return lambda: j.block_until_ready(call(*arguments))
+    return lambda: wait(call(*arguments))
 
 
 def through_torch(program: suite.Program, compiled: bool = False) -> Call:
@@ -57,59 +67,52 @@ def through_torch(program: suite.Program, compiled: bool = False) -> Call:
     return lambda: call(*arguments)
 
 
-def through_numba(program: suite.Program) -> Call:
-    call = importlib.import_module("numba").njit(fastmath=False)(program.numba)
-    return lambda: call(*program.arguments)
+def call_of(program: suite.Program, library: str) -> Call | None:
+    """The program as this library has it, if it has."""
+    if library in ("calque", "jax"):
+        return through(importlib.import_module(library), program)
+    if library == "numpy" and program.numpy:
+        return functools.partial(program.numpy, *program.arguments)
+    if library == "torch" and program.torch:
+        return through_torch(program)
+    if library == "compiled" and program.torch and program.group in COMPILED:
+        return through_torch(program, compiled=True)
+    if library == "numba" and program.numba:
+        compiled = importlib.import_module("numba").njit(program.numba)
+        return functools.partial(compiled, *program.arguments)
+    return None
 
 
-def calls(program: suite.Program, libraries: list[str], compile_torch: bool) -> dict[str, Call]:
-    out: dict[str, Call] = {}
-    for library in libraries:
-        if library in ("calque", "jax"):
-            out[library] = through(importlib.import_module(library), program)
-        elif library == "numpy" and program.numpy:
-            out[library] = functools.partial(program.numpy, *program.arguments)
-        elif library == "torch" and program.torch:
-            out[library] = through_torch(program)
-        elif library == "numba" and program.numba:
-            out[library] = through_numba(program)
-    if compile_torch and "torch" in out and program.group in COMPILED:
-        out["compiled"] = through_torch(program, compiled=True)
-    return out
+def timed(program: suite.Program, library: str, quick: bool) -> dict[str, float] | None:
+    """Seconds a call, the median of rounds, and a number that tells results apart."""
+    call = call_of(program, library)
+    if call is None:
+        return None
+    check = size_of(call()) if library in ("calque", "jax") else 0.0
+    times: list[float] = []
+    for _ in range(1 if quick else 3):
+        if not times or times[0] < SLOW:
+            times.append(seconds(call, 0.01 if quick else 0.04))
+    return {"seconds": statistics.median(times), "check": check}
 
 
-def agree(results: dict[str, Any]) -> None:
-    """Times mean nothing where results differ: the beginnings of those of calque and JAX."""
-    leaves = importlib.import_module("calque").tree_util.tree_leaves
-    if {"calque", "jax"} <= results.keys():
-        for ours, theirs in zip(leaves(results["calque"]), leaves(results["jax"]), strict=True):
-            parts = (np.asarray(x).ravel()[:100_000] for x in (ours, theirs))
-            np.testing.assert_allclose(*parts, rtol=2e-2, atol=2e-2)
+def size_of(result: Any) -> float:
+    """The mean magnitude of the beginnings of all results."""
+    leaves = importlib.import_module("calque").tree_util.tree_leaves(result)
+    parts = [np.abs(np.asarray(x).ravel()[:100_000].astype(np.float64)).mean() for x in leaves]
+    return float(sum(parts))
 
 
-def timed(work: dict[str, Call], rounds: int, budget: float) -> dict[str, float]:
-    """The median time of each, all in turn."""
-    agree({name: call() for name, call in work.items()})
-    times: dict[str, list[float]] = {name: [] for name in work}
-    for _ in range(rounds):
-        for name, call in work.items():
-            if not times[name] or times[name][0] < SLOW:
-                times[name].append(seconds(call, budget))
-    return {name: statistics.median(found) for name, found in times.items()}
-
-
-# ---------------------------------------------------------------- what is measured
-
-
-def measure_suite(libraries: list[str], quick: bool, compile_torch: bool) -> list[dict[str, Any]]:
-    rows = []
-    programs = suite.PROGRAMS[::4] if quick else suite.PROGRAMS
-    for program in programs:
-        work = calls(program, libraries, compile_torch)
-        times = timed(work, *((1, 0.01) if quick else (3, 0.04)))
-        rows.append({"group": program.group, "name": program.name, "times": times})
-        print(f"{program.group}, {program.name}: {times}", file=sys.stderr, flush=True)
-    return rows
+def programs(part: str, quick: bool) -> Iterator[tuple[suite.Program, int]]:
+    """The programs of a part of the report with their sizes."""
+    end = -2 if quick else None
+    if part == "suite":
+        yield from ((p, 0) for p in (suite.PROGRAMS[::4] if quick else suite.PROGRAMS))
+    elif part == "products":
+        yield from ((sized("matmul", n), n) for n in scale.PRODUCTS[:end])
+    else:
+        sizes = [n for n in scale.ELEMENTS[:end] if 40 * n < memory()]
+        yield from ((sized(name, n), n) for name in ("2 x + y", "sum of exp") for n in sizes)
 
 
 def sized(name: str, size: int) -> suite.Program:
@@ -131,36 +134,59 @@ def sized(name: str, size: int) -> suite.Program:
     )  # fmt: skip
 
 
-def measure_sizes(
-    names: tuple[str, ...], sizes: tuple[int, ...], libraries: list[str], quick: bool
-) -> list[dict[str, Any]]:
-    rows = []
-    for name in names:
-        for size in sizes:
-            if name != "matmul" and 40 * size > memory():
-                continue
-            work = calls(sized(name, size), libraries, compile_torch=False)
-            times = timed(work, *((1, 0.005) if quick else (3, 0.02)))
-            rows.append({"program": name, "size": size, "times": times})
-            print(f"{name} {size}: {times}", file=sys.stderr, flush=True)
-    return rows
+def measure_here(library: str, part: str, quick: bool) -> None:
+    """Prints what this library takes for each program of a part, a line each."""
+    if library == "jax":
+        importlib.import_module("jax").config.update("jax_platforms", "cpu")
+    for program, size in programs(part, quick):
+        got = timed(program, library, quick)
+        if got:
+            row = {"group": program.group, "name": program.name, "size": size, **got}
+            print(json.dumps(row), flush=True)
 
 
-def measured(libraries: list[str], quick: bool, compile_torch: bool) -> dict[str, Any]:
-    end = -2 if quick else None
+# ---------------------------------------------------------------- all of them
+
+
+def measured(part: str, libraries: list[str], quick: bool) -> list[dict[str, Any]]:
+    """The rows of a part: each library in a process of its own, so that no threads of another wait
+    beside it."""
+    rows: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for library in libraries:
+        command = [sys.executable, __file__, "--library", library, "--part", part]
+        out = subprocess.run(
+            command + ["--quick"] * quick, stdout=subprocess.PIPE, text=True, check=True
+        ).stdout
+        for line in out.splitlines():
+            got = json.loads(line)
+            key = got["group"], got["name"], got["size"]
+            row = rows.setdefault(key, {"times": {}, "check": {}})
+            row["times"][library], row["check"][library] = got["seconds"], got["check"]
+        print(f"{part}: {library} measured", file=sys.stderr, flush=True)
+    for key, row in rows.items():
+        check = row.pop("check")
+        if "jax" in check:
+            np.testing.assert_allclose(check["calque"], check["jax"], rtol=2e-2, err_msg=str(key))
+    if part == "suite":
+        return [{"group": g, "name": name, **row} for (g, name, _), row in rows.items()]
+    return [{"program": name, "size": size, **row} for (_, name, size), row in rows.items()]
+
+
+def everything(libraries: list[str], quick: bool) -> dict[str, Any]:
     compilers = [x for x in libraries if x in ("calque", "jax")]
+    without = [x for x in libraries if x not in ("numba", "compiled")]
     return {
         "format": 1,
         "setting": "quick" if quick else "full",
         "machine": machine(libraries),
-        "suite": measure_suite(libraries, quick, compile_torch),
+        "suite": measured("suite", libraries, quick),
         "scale": {
-            "elements": measure_sizes(
-                ("2 x + y", "sum of exp"), scale.ELEMENTS[:end], libraries, quick
-            ),
-            "products": measure_sizes(("matmul",), scale.PRODUCTS[:end], libraries, quick),
+            "elements": measured("elements", without, quick),
+            "products": measured("products", without, quick),
             "layers": scale.compiled("layers", scale.LAYERS[: -3 if quick else None], compilers),
-            "equations": scale.compiled("equations", scale.EQUATIONS[:end], compilers),
+            "equations": scale.compiled(
+                "equations", scale.EQUATIONS[: -2 if quick else None], compilers
+            ),
         },
     }
 
@@ -174,7 +200,7 @@ def machine(libraries: list[str]) -> dict[str, Any]:
     """What figures depend on."""
     info = pathlib.Path("/proc/cpuinfo")
     names = [x for x in info.read_text().splitlines() if "model name" in x] if info.exists() else []
-    packages = [x for x in libraries if x != "calque"]
+    packages = [x for x in libraries if x not in ("calque", "compiled")]
     versions = [f"{page.LIBRARIES[x]} {importlib.metadata.version(x)}" for x in packages]
     calque = importlib.import_module("calque")
     return {
@@ -193,21 +219,24 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="few sizes, short; writes no page")
     parser.add_argument("--page", metavar="FILE", help="write the page from these results")
     parser.add_argument("--to", default=RESULTS, type=pathlib.Path, help="where to keep results")
-    parser.add_argument("--no-torch-compile", action="store_true", help="PyTorch as it is, only")
+    parser.add_argument("--library", help="measure one, here, and print it")
+    parser.add_argument("--part", choices=("suite", "elements", "products"), default="suite")
     given = parser.parse_args()
     if given.page:
         print(*page.write(json.loads(pathlib.Path(given.page).read_text())), sep="\n")
-        return
-    libraries = ["calque", *(x for x in PEERS if has(x))]
-    if "jax" in libraries:
-        importlib.import_module("jax").config.update("jax_platforms", "cpu")
-    results = measured(libraries, given.quick, not (given.quick or given.no_torch_compile))
-    text = json.dumps(results, indent=1) + "\n"
-    if given.quick:
-        print(text)
+    elif given.library:
+        measure_here(given.library, given.part, given.quick)
     else:
-        given.to.write_text(text)
-        print(*page.write(results), sep="\n")
+        libraries = ["calque", *(x for x in PEERS if has(x))]
+        if "torch" in libraries and not given.quick:
+            libraries.append("compiled")
+        results = everything(libraries, given.quick)
+        text = json.dumps(results, indent=1) + "\n"
+        if given.quick:
+            print(text)
+        else:
+            given.to.write_text(text)
+            print(*page.write(results), sep="\n")
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import pathlib
 import resource
 import subprocess
 import sys
@@ -94,13 +95,17 @@ def measure_here(library: str, kind: str, size: int) -> dict[str, float]:
 
     first = seconds()
     step = min(seconds() for _ in range(max(3, min(20, int(2 / max(seconds(), 1e-3))))))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 if _bytes() else 1 / 1024)
-    return {"first": first, "step": step, "memory": peak}
+    return {"first": first, "step": step, "memory": most_memory()}
 
 
-def _bytes() -> bool:
-    """Whether this system counts memory in bytes rather than kibibytes."""
-    return sys.platform == "darwin"
+def most_memory() -> float:
+    """The most bytes that this process held. Linux counts that of the parent into `getrusage`."""
+    status = pathlib.Path("/proc/self/status")
+    if status.exists():
+        line = next(x for x in status.read_text().splitlines() if x.startswith("VmHWM"))
+        return 1024 * float(line.split()[1])
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return float(most if sys.platform == "darwin" else 1024 * most)
 
 
 # ---------------------------------------------------------------- processes
