@@ -97,7 +97,7 @@ FLOORS = {
         "executable",
         "backend",
         "symbolic",
-        "eager",
+        "eager libraries",
     ],
     "calque.xla": [
         "jaxlib text",
