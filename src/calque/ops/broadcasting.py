@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from calque.core.dims import as_size, surely_less
-from calque.core.dtypes import canonicalize
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.ops import common
@@ -143,6 +142,6 @@ def shape_as_value(shape: Sequence[int]) -> Any:
     >>> lax.shape_as_value((2, 3))
     Array([2, 3], dtype=int32)"""
     if len(shape) == 0:
-        return common.filled((0,), np.zeros((), canonicalize(int)))
-    parts = [common.filled((1,), np.asarray(operator.index(d), canonicalize(int))) for d in shape]
+        return common.filled((0,), np.zeros((), np.int32))
+    parts = [common.filled((1,), np.asarray(operator.index(d), np.int32)) for d in shape]
     return functools.reduce(lambda a, b: do.concatenate(a, b, dimension=0), parts)
