@@ -83,12 +83,13 @@ def turns(s: Statement, rows: set[Buffer]) -> Sequence[Statement]:
     """A short loop over rows, turn by turn."""
     if not isinstance(s, For) or not any(rows_of(t) & rows for t in s.body):
         return (s,)
-    out: list[Statement] = []
-    for k in range(s.extent.attr):
-        memo: dict[Expr, Expr] = {}
-        rule = {s.var: const(k)}.get
-        out += map_exprs(s.body, lambda e, memo=memo, rule=rule: rewrite(e, rule, memo))
-    return out
+    return [t for k in range(s.extent.attr) for t in turn(s, const(k))]
+
+
+def turn(f: For, at: Expr) -> Body:
+    """One turn of a loop."""
+    memo: dict[Expr, Expr] = {}
+    return map_exprs(f.body, lambda e: rewrite(e, {f.var: at}.get, memo))
 
 
 def is_plain(body: Sequence[Statement], b: Buffer) -> bool:
