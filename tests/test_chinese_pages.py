@@ -29,6 +29,7 @@ FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!http)([^)#]*)(?:#([^)]*))?\)")
 NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 COMMENT = re.compile(r"\s*(?<!\S)#.*$", re.MULTILINE)
+C_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 
 every_page = pytest.mark.parametrize("page", sorted(PAGES))
 
@@ -63,6 +64,8 @@ def program(kind: str, text: str) -> list[object]:
         return [without_docstrings(text)]
     if kind == "sh":
         return [line.rstrip() for line in COMMENT.sub("", text).splitlines()]
+    if kind == "c":
+        return [line.rstrip() for line in C_COMMENT.sub("", text).splitlines()]
     return [text]
 
 
@@ -184,3 +187,14 @@ def test_one_word_stands_for_one_thing(page: str) -> None:
 
 def test_the_list_of_terms_sets_words_aside() -> None:
     assert ("跟踪", "追踪") in variants()
+
+
+def test_comments_are_free_and_code_is_not() -> None:
+    for kind, code, comment in (
+        ("sh", "make docs", "  # {}"),
+        ("c", "f(x);", " /* {} */"),
+        ("python", "f(x)", "  # {}"),
+        ("pycon", ">>> f(x)", "  # {}"),
+    ):
+        one, other = (program(kind, code + comment.format(text) + "\n") for text in ("a", "甲"))
+        assert one == other != program(kind, code.replace("d", "D").replace("x", "y") + "\n")

@@ -15,6 +15,7 @@ TOOLS = pathlib.Path(__file__).resolve().parent.parent / "tools"
 if not (TOOLS / "reference.py").exists():
     pytest.skip("the tools are not beside the tests", allow_module_level=True)
 sys.path.insert(0, str(TOOLS))
+glossary_links = importlib.import_module("glossary_links")
 docstrings = importlib.import_module("docstrings")
 printed_signatures = importlib.import_module("printed_signatures")
 reference = importlib.import_module("reference")
@@ -41,7 +42,7 @@ def no_link(name):
 def test_every_module_with_help_has_a_page():
     assert set(HELPED) <= set(reference.MODULES)
     assert len(reference.MODULES) == len(set(reference.MODULES))
-    assert set(pages()) == {"index.md", *map(reference.page, reference.MODULES)}
+    assert set(pages()) == {"index.md", "differences.md", *map(reference.page, reference.MODULES)}
 
 
 def test_every_public_name_is_in_the_table_of_its_module():
@@ -164,3 +165,38 @@ def test_signatures_name_types_as_users_do():
 
     assert printed_signatures.printed("f", f) == "f(a, /, b, *, c: int = 3, **d: str) -> None"
     assert printed_signatures.printed("g", lambda *a, b=abs: a) == "g(*a, b=abs)"
+
+
+# ---------------------------------------------------------------- links to the glossary
+
+DOCS = TOOLS.parent / "docs"
+GLOSSARIES = {"en": DOCS / "glossary.md", "zh": DOCS / "zh" / "glossary.md"}
+
+
+def test_words_that_are_linked_are_in_the_glossary():
+    for language, page in GLOSSARIES.items():
+        words = glossary_links.terms(page.read_text(encoding="utf-8"))
+        assert set(glossary_links.FORMS[language]) <= set(words)
+
+
+def test_the_glossary_has_an_address_for_each_word():
+    text = glossary_links.with_anchors("- **Tangent, cotangent**: what\n- **Tape**, **b**: it")
+    assert text == (
+        "- **Tangent, cotangent**{ #tangent-cotangent }: what\n- **Tape**{ #tape }, **b**: it"
+    )
+
+
+def test_the_first_mention_is_linked_outside_of_code_and_links():
+    text = "# A jaxpr\n`jaxpr` [jaxpr](x.md) is a Jaxpr, jaxprs\n```\ntracer\n```\ntracers"
+    assert glossary_links.with_links(text, "guide/a.md") == (
+        "# A jaxpr\n`jaxpr` [jaxpr](x.md) is a [Jaxpr](../glossary.md#jaxpr), jaxprs\n"
+        "```\ntracer\n```\n[tracers](../glossary.md#tracer)"
+    )
+
+
+def test_chinese_words_are_linked_without_spaces_around_them():
+    text = "第一个追踪器的余切向量，`守卫` make_jaxpr，切向量与追踪器"
+    assert glossary_links.with_links(text, "index.md", "zh") == (
+        "第一个[追踪器](glossary.md#追踪器)的[余切向量](glossary.md#切向量-余切向量)，"
+        "`守卫` make_jaxpr，切向量与追踪器"
+    )

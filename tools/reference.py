@@ -17,7 +17,7 @@ import typing
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from docstrings import escaped, inline, rendered, summary
+from docstrings import escaped, inline, rendered, sections, summary
 from printed_signatures import printed, type_name
 
 # the modules under the headings that the list of modules has
@@ -62,6 +62,7 @@ GROUPS = {
     ],
 }  # fmt: skip
 MODULES = [name for names in GROUPS.values() for name in names]
+DIFFERENCES = "differences.md"  # the page of what functions say about it
 # what programs call a module
 SHORT = {"jnp": "calque.numpy", "jax": "calque", "lax": "calque.lax", "calque": "calque"}
 
@@ -159,8 +160,9 @@ class Links:
                 for name, _ in inner(entry) if entry.home == entry.full else ():
                     self.targets[f"{entry.full}.{name}"] = module, f"{entry.full}.{name}"
 
-    def on(self, module: str, owner: str, own: set[str]) -> Any:
-        """What finds the target of a name in a docstring of `owner`, but for its own names."""
+    def on(self, module: str, owner: str, own: set[str], elsewhere: bool = False) -> Any:
+        """What finds the target of a name in a docstring of `owner`, but for its own names, on the
+        page of the module or elsewhere."""
 
         def resolve(name: str) -> str | None:
             head, _, rest = name.partition(".")
@@ -175,7 +177,8 @@ class Links:
             for full in spelled:
                 if full in self.targets and full != owner:
                     at, anchor = self.targets[full]
-                    return f"#{anchor}" if at == module else f"{page(at)}#{anchor}"
+                    near = at == module and not elsewhere
+                    return f"#{anchor}" if near else f"{page(at)}#{anchor}"
                 if full in self.modules and full != module and "." in full:
                     return page(full)
             return None
@@ -216,7 +219,7 @@ def pages() -> dict[str, str]:
     found = entries()
     links = Links(found)
     out = {page(module): module_page(module, found[module], links) for module in MODULES}
-    return {"index.md": index(), **out}
+    return {"index.md": index(), **out, DIFFERENCES: differences(found, links)}
 
 
 def index() -> str:
@@ -234,6 +237,29 @@ def index() -> str:
             shown = module.removeprefix("calque.")
             table += f"\n| [`{shown}`]({page(module)}) | {said} |"
         out += [f"## {group}", f'<div class="names" markdown>\n\n{table}\n\n</div>']
+    return "\n\n".join(out) + "\n"
+
+
+def differences(found: dict[str, list[Entry]], links: Links) -> str:
+    """What functions and classes say about how they differ, in one place."""
+    out = [
+        "# Differences by function",
+        "What differs from JAX, NumPy or SciPy, as the functions say it themselves. Functions that"
+        " are not listed do what their models do; arguments that must keep their default say so"
+        " in their own entries.",
+    ]
+    for peer in ("JAX", "NumPy", "SciPy"):
+        out += [f"## From {peer}"]
+        for module in MODULES:
+            rows = []
+            for e in found[module]:
+                if e.home == e.full and is_explained(e.value):
+                    resolve = links.on(module, e.full, own_names(e.value), elsewhere=True)
+                    for heading, lines in sections(doc_of(e.value)):
+                        if heading == f"Differs from {peer}":
+                            said = inline(" ".join(" ".join(lines).split()), resolve)
+                            rows.append(f"[`{e.full}`]({page(module)}#{e.full})\n:   {said}")
+            out += rows
     return "\n\n".join(out) + "\n"
 
 
