@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from calque.core import trace_state
+from calque.core.arrays import to_array
 from calque.core.dims import as_size, surely_less
 from calque.core.primitives import do
 from calque.core.trace import typeof
@@ -37,6 +39,8 @@ def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -
     >>> lax.broadcast(jnp.zeros(3), (2,)).shape
     (2, 3)"""
     sizes = canonical_shape(sizes, "sizes")
+    if not sizes and out_sharding is None and not trace_state.is_evaluating():
+        return to_array(operand)  # no operation of the program
     aval = typeof(operand)
     dims = tuple(range(len(sizes), len(sizes) + aval.ndim))
     return broadcast_in_dim(operand, (*sizes, *aval.shape), dims, out_sharding=out_sharding)

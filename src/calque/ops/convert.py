@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from calque.core import pytrees
-from calque.core.arrays import scalar
+from calque.core import pytrees, trace_state
+from calque.core.arrays import scalar, to_array
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import (
     PYTHON_SCALARS,
@@ -280,8 +280,11 @@ def converted_to(x: Any, dtype: Any, weak_type: bool) -> Any:
         return scalar(_python_converted(x, dtype), dtype, weak_type)
     x = as_operand(x)
     aval = typeof(x)
-    if isinstance(x, VALUES) and aval.dtype == dtype and aval.weak_type == weak_type:
-        return x
+    if aval.dtype == dtype and aval.weak_type == weak_type:
+        if isinstance(x, VALUES):
+            return x
+        if isinstance(x, np.ndarray) and not trace_state.is_evaluating():
+            return to_array(x)  # a constant of the program, and no operation
     if is_complex(aval.dtype) and not is_complex(dtype) and getattr(dtype, "kind", "") != "b":
         warnings.warn(
             "Casting complex values to real discards the imaginary part",
