@@ -65,7 +65,7 @@ def pyright(folder: pathlib.Path, names: Sequence[str]) -> Reports:
 @functools.cache
 def _why_no_pyright() -> str:
     if importlib.util.find_spec("pyright") is None:
-        return "pyright is not installed: make types"
+        return "pyright is not installed: pip install -e '.[dev]'"
     if shutil.which("node") is None:
         return "pyright needs node"
     started = _run(pathlib.Path.cwd(), sys.executable, "-m", "pyright", "--version")

@@ -2,7 +2,7 @@
 
 import pytest
 
-jedi = pytest.importorskip("jedi", reason="jedi is not installed: make types")
+jedi = pytest.importorskip("jedi", reason="jedi is not installed: pip install -e '.[dev]'")
 
 PROGRAM = """\
 import calque as jax
