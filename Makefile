@@ -55,10 +55,12 @@ wheel: $(VENV)/ready
 	$(RUN) tools/make_images.py
 	$(RUN) -m pip wheel --quiet --no-deps --wheel-dir dist .
 
-# The site, in build/site; search needs a server: python -m http.server -d build/site
+# The site, in build/site and in Chinese in build/site/zh, with the API reference (tools/reference.py);
+# warnings are errors. Search needs a server: python -m http.server -d build/site
 docs: $(VENV)/ready
 	$(RUN) -m pip install --quiet -e '.[docs]'
 	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict -f mkdocs.zh.yml
 
 clean:
 	rm -rf $(VENV) build dist src/calque/images *.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -1,6 +1,7 @@
 """Options and fixtures of all tests."""
 
 import os
+from typing import Any
 
 import pytest
 
@@ -28,3 +29,36 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         reason = next((r for r in known if r is not None), None)
         if reason is not None:
             item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Every process of a run has the same files in the same order each time, so that a failure that
+    depends on what ran before it comes back."""
+    if config.getoption("dist") != "load":
+        return None
+    from xdist.scheduler import LoadScopeScheduling
+
+    class EveryNthFile(LoadScopeScheduling):
+        """Files are dealt out like cards."""
+
+        parts: dict[str, str]
+
+        def schedule(self) -> None:
+            (collection, *_) = self.registered_collections.values()
+            files = dict.fromkeys(nodeid.partition("::")[0] for nodeid in collection)
+            self.parts = {file: f"part {i % self.numnodes}" for i, file in enumerate(files)}
+            super().schedule()
+
+        def remove_node(self, node: Any) -> str | None:
+            units = list(self.assigned_work[node].values())
+            crashed: str | None = super().remove_node(node)
+            for unit in units:  # the process that takes its place goes on behind it
+                if crashed in unit:
+                    unit[crashed] = True
+            return crashed
+
+        def _split_scope(self, nodeid: str) -> str:
+            return self.parts[nodeid.partition("::")[0]]
+
+    return EveryNthFile(config, log)

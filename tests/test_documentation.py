@@ -60,8 +60,8 @@ def test_links_of_guides_lead_somewhere(page):
 
 def test_the_site_has_every_page():
     listed = re.findall(r": (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.M)
-    pages = sorted(p.relative_to(ROOT / "docs").as_posix() for p in (ROOT / "docs").rglob("*.md"))
-    assert sorted(listed) == pages
+    pages = {p.relative_to(ROOT / "docs").as_posix() for p in (ROOT / "docs").rglob("*.md")}
+    assert sorted(listed) == sorted(p for p in pages if not p.startswith("zh/"))
 
 
 def anchors(page: pathlib.Path) -> set[str]:

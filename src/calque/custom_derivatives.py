@@ -1,5 +1,6 @@
 """Functions with derivatives of their own."""
 
+from calque.core import guards as _guards
 from calque.transforms.functions.custom_arguments import SymbolicZero, zero_from_primal
 from calque.transforms.functions.custom_gradient import closure_convert, custom_gradient
 from calque.transforms.functions.custom_jvp import custom_jvp
@@ -17,3 +18,5 @@ __all__ = [
     "custom_jvp_call_p", "custom_transpose", "custom_vjp", "custom_vjp_call_p",
     "custom_vjp_primal_tree_values", "linear_call", "zero_from_primal",
 ]  # fmt: skip
+
+_guards.guard_public(globals())

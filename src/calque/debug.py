@@ -6,6 +6,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
+from calque.core import guards as _guards
 from calque.core import pytrees
 from calque.core.pause import no_collection
 from calque.core.source import is_internal, user_frame
@@ -204,3 +205,6 @@ def visualize_sharding(
         name = "│" + "│".join(n[:width].center(width) for n in row) + "│"
         body += [line("├", "┼", "┤")] * (i > 0) + before + [name] + after
     sys.stdout.write("\n".join([*body, line("└", "┴", "┘")]) + "\n")
+
+
+_guards.guard_public(globals())

@@ -3,6 +3,7 @@
 from typing import Any, TypeVar
 
 from calque.core import backends, pytrees
+from calque.core import guards as _guards
 from calque.core.arrays import ArrayImpl
 from calque.core.devices import Device, all_devices, number_of_processes, process_number
 from calque.core.dtypes import is_extended
@@ -207,3 +208,5 @@ __all__ = [
     "process_index",
     "process_indices",
 ]  # fmt: skip
+
+_guards.guard_public(globals())

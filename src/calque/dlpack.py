@@ -4,6 +4,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from calque.core import guards as _guards
 from calque.core.arrays import Array
 from calque.core.dtypes import COMPLEX, as_dtype, bfloat16
 from calque.core.types import ArrayLike, DTypeLike
@@ -58,3 +59,6 @@ def is_supported_dtype(dtype: DTypeLike) -> bool:
     >>> jax.dlpack.is_supported_dtype("float32")
     True"""
     return as_dtype(dtype) in _SUPPORTED
+
+
+_guards.guard_public(globals())

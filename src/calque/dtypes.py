@@ -5,6 +5,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from calque.core import guards as _guards
 from calque.core.dtypes import (
     TypePromotionError,
     as_dtype,
@@ -134,3 +135,6 @@ def itemsize_bits(dtype: DTypeLike) -> int:
     if issubdtype(d, np.integer):
         return int(iinfo(d).bits)
     return int(finfo(d).bits) if issubdtype(d, np.floating) else 8 * int(d.itemsize)
+
+
+_guards.guard_public(globals())

@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
+from calque.core import guards as _guards
 from calque.xla.exporting.exported import CALLING_CONVENTIONS as _CONVENTIONS
 from calque.xla.exporting.exported import DisabledSafetyCheck, Exported, exporter, read
 from calque.xla.exporting.written import Node, maker, register_node
@@ -214,3 +215,5 @@ __all__ = [
     "minimum_supported_calling_convention_version", "register_namedtuple_serialization",
     "register_pytree_node_serialization", "symbolic_args_specs", "symbolic_shape",
 ]  # fmt: skip
+
+_guards.guard_public(globals())

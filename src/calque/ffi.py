@@ -4,6 +4,8 @@ take their place here."""
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from calque.core import guards as _guards
+
 
 def _belongs_to_xla(what: str) -> NoReturn:
     raise NotImplementedError(
@@ -178,3 +180,6 @@ def include_dir() -> NoReturn:
         ...
     NotImplementedError: ffi.include_dir speaks to XLA, which is not told..."""
     _belongs_to_xla("include_dir")
+
+
+_guards.guard_public(globals())

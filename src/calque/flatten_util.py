@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from calque.core import guards as _guards
 from calque.core import pytrees
 from calque.core.arrays import Array
 from calque.core.dtypes import promote
@@ -79,3 +80,6 @@ class _Unravel:
 
     def __hash__(self) -> int:
         return hash((self.treedef, tuple(self.avals)))
+
+
+_guards.guard_public(globals())

@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from calque import numpy as jnp
+from calque.core import guards as _guards
 from calque.core.arrays import Array
 from calque.core.dims import as_size, is_symbolic
 from calque.core.types import ArrayLike
@@ -270,3 +271,6 @@ def _nearest(image: Any, shape: tuple[int, ...], dims: Sequence[int]) -> Any:
         ).astype(np.int32)
         image = jnp.take(image, at, axis=d)
     return image
+
+
+_guards.guard_public(globals())

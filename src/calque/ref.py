@@ -11,6 +11,7 @@ Array([2., 4.], dtype=float32)"""
 
 from typing import Any
 
+from calque.core import guards as _guards
 from calque.core.arrays import Array, to_array
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike, SupportsShape
@@ -183,3 +184,6 @@ def free_ref(ref: Ref) -> None:
     >>> r = jax.new_ref(jnp.arange(3.0))
     >>> jax.free_ref(r)"""
     free(_ref("free_ref", ref))
+
+
+_guards.guard_public(globals())

@@ -1,5 +1,6 @@
 """Layouts of arrays over devices, in JAX's names: meshes, partition specs, shardings."""
 
+from calque.core import guards as _guards
 from calque.transforms.devices.axes_of_kinds import auto_axes, explicit_axes
 from calque.transforms.devices.mesh import (
     AbstractDevice,
@@ -32,3 +33,5 @@ __all__ = [
     "auto_axes", "explicit_axes", "get_abstract_mesh", "get_mesh", "make_mesh",
     "make_single_device_sharding", "reshard", "set_mesh", "use_abstract_mesh", "use_mesh",
 ]  # fmt: skip
+
+_guards.guard_public(globals())

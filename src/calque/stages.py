@@ -2,6 +2,7 @@
 
 from typing import Any, Protocol
 
+from calque.core import guards as _guards
 from calque.transforms.jit.stages import ArgInfo, Compiled, Lowered, Traced
 
 __all__ = ["ArgInfo", "Compiled", "Lowered", "Traced", "Wrapped"]
@@ -35,3 +36,6 @@ class Wrapped(Protocol):
             A Lowered.
         """
         ...
+
+
+_guards.guard_public(globals())

@@ -3,6 +3,7 @@
 import dataclasses as _dataclasses
 from typing import Any as _Any
 
+from calque.core import guards as _guards
 from calque.core.pytrees import PyTreeDef as PyTreeDef
 from calque.tree_util import tree_all as all
 from calque.tree_util import tree_broadcast as broadcast
@@ -47,3 +48,6 @@ def static(**kwargs: _Any) -> _Any:
     [1.5]"""
     metadata = {"static": True, **(kwargs.pop("metadata", None) or {})}
     return _dataclasses.field(metadata=metadata, **kwargs)
+
+
+_guards.guard_public(globals())

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from calque.core import guards as _guards
 from calque.core import pytrees
 from calque.core.containers import (
     register_dataclass,
@@ -498,3 +499,5 @@ class _Registry:
 
 
 default_registry = _Registry()
+
+_guards.guard_public(globals())

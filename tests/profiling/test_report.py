@@ -7,6 +7,7 @@ import pytest
 import calque as jax
 import calque.numpy as jnp
 from calque import lax
+from calque.native.emit import kernels
 from calque.profiling.report import duration, quantity
 
 
@@ -54,6 +55,13 @@ def test_functions_that_are_not_jitted():
     (single,) = [r for r in rows if r.name == "cbrt"]
     assert single.turns == 3 and single.function == "single operation" and single.code == ""
     assert any(r.function == "model" for r in rows)
+
+
+def test_kernels_that_left_the_table_keep_their_names():
+    lax.cbrt(X)
+    kernels._codes.clear()
+    (row,) = jax.profile(lax.cbrt, X).rows
+    assert row.name == "cbrt"
 
 
 def test_donated_arguments_are_copied():

@@ -19,6 +19,7 @@ from typing import Any, Final, TypeVar
 
 from calque.core.config import config
 from calque.core.source import is_internal
+from calque.machine.exits import handler_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -42,20 +43,35 @@ def boundary(fun: F) -> F:
         try:
             return fun(*args, **kwargs)
         except Exception as e:
-            own = sys._getframe()
-            if not _is_inside(own.f_code, own.f_back):
+            if _is_outermost(sys._getframe().f_back):
                 hide(e)
             raise
 
     return call  # type: ignore[return-value]
 
 
-def _is_inside(code: CodeType, frame: FrameType | None) -> bool:
-    """Whether this code runs in the frame or in one that led to it. All boundaries have the same
-    code; a call that succeeds pays nothing for being the outermost one."""
-    while frame is not None and frame.f_code is not code:
+def leaving() -> None:
+    """Called as an exception leaves a guarded function, see `guards`."""
+    error = sys.exc_info()[1]
+    if isinstance(error, Exception) and not isinstance(error, StopIteration):
+        if _is_outermost(sys._getframe(1).f_back):
+            hide(error)
+
+
+def is_boundary(code: CodeType) -> bool:
+    """Whether this is the code of a boundary or of a guarded function."""
+    return code is _BOUNDARY or handler_of(code) is leaving
+
+
+def _is_outermost(frame: FrameType | None) -> bool:
+    """Whether neither this frame nor one that led to it is a boundary's. A call that succeeds pays
+    nothing for being the outermost one."""
+    while frame is not None and not is_boundary(frame.f_code):
         frame = frame.f_back
-    return frame is not None
+    return frame is None
+
+
+_BOUNDARY: Final = boundary(leaving).__code__  # of all boundaries
 
 
 def mode() -> str:

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 import calque.numpy as jnp
+from calque.core import guards as _guards
 from calque.core import pytrees
 from calque.core.arrays import to_array
 from calque.core.avals import ShapedArray
@@ -563,3 +564,6 @@ def checkify(
 
     functools.update_wrapper(checked, f, updated=())
     return checked
+
+
+_guards.guard_public(globals())

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from calque.core import guards as _guards
 from calque.core import pytrees
 from calque.core.arrays import to_array
 from calque.core.avals import ShapedArray
@@ -372,3 +373,6 @@ def def_comp(prim: Primitive, comp: Callable[..., Any], **kwargs: Any) -> None:
     >>> [float(t) for t in jet(cube_p.bind, (2.0,), ((1.0, 0.0),))[1]]
     [12.0, 12.0]"""
     jet_rules[prim] = partial(jet2, comp, **kwargs)
+
+
+_guards.guard_public(globals())

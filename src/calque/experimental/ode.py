@@ -10,6 +10,7 @@ import numpy as np
 
 from calque import lax
 from calque import numpy as jnp
+from calque.core import guards as _guards
 from calque.core.arrays import Array
 from calque.core.dtypes import PYTHON_SCALARS, float0, is_complex, is_float, is_inexact
 from calque.core.types import ArrayLike
@@ -514,3 +515,6 @@ def _with_float0(extra: Any, bars: list[Any]) -> Any:
     return tree_map(
         lambda x: next(rest) if is_inexact(x.dtype) else np.zeros(x.shape, float0), extra
     )
+
+
+_guards.guard_public(globals())

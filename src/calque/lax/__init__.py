@@ -1,5 +1,6 @@
 """calque.lax: the primitives as functions, in JAX's names, and compiled control flow."""
 
+from calque.core import guards as _guards
 from calque.lax import linalg as linalg
 from calque.lax import placing as _placing
 from calque.ops.arithmetic import (
@@ -479,3 +480,5 @@ __all__ = [
     "top_k_p", "transpose", "transpose_p", "unstack",
     "unstack_p", "while_loop", "while_p", "with_sharding_constraint", "xor_p", "zeta", "zeta_p",
 ]  # fmt: skip
+
+_guards.guard_public(globals())

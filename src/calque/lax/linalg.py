@@ -1,5 +1,6 @@
 """calque.lax.linalg: factorisations and solvers of matrices, as primitives and as functions."""
 
+from calque.core import guards as _guards
 from calque.lax.polar import qdwh
 from calque.ops.linalg.factors import (
     cholesky,
@@ -54,3 +55,5 @@ __all__ = [
     "tridiagonal", "tridiagonal_p",
     "tridiagonal_solve", "tridiagonal_solve_p",
 ]  # fmt: skip
+
+_guards.guard_public(globals())

@@ -100,22 +100,27 @@ class Epochs:
     def __init__(self) -> None:
         self._numbers: Table[Hashable, int] = Table("epochs of configurations", self.MOST)
         self._last = 0
+        self._latest: tuple[object, int] = (object(), 0)  # mostly the same object is asked for
         self._turns = Turns()
 
     def number(self, configuration: Hashable) -> int:
         """The number of a configuration, a new one if it has none."""
-        known = self._numbers.find(configuration)
-        if known is None:
-            with self._turns.taken():
-                known = self._numbers.get(configuration)
-                if known is None:
-                    self._last += 1
-                    known = self._numbers[configuration] = self._last
+        latest, known = self._latest
+        return known if latest is configuration else self._found(configuration)
+
+    def _found(self, configuration: Hashable) -> int:
+        with self._turns.taken():
+            known = self._numbers.find(configuration)
+            if known is None:
+                self._last += 1
+                known = self._numbers[configuration] = self._last
+            self._latest = (configuration, known)
         return known
 
     def renew(self) -> None:
         """Every configuration gets a new number."""
         with self._turns.taken():
+            self._latest = (object(), 0)
             self._numbers.clear()
 
 

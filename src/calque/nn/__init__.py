@@ -1,5 +1,6 @@
 """Functions of neural networks."""
 
+from calque.core import guards as _guards
 from calque.nn import initializers
 from calque.nn.attention import dot_product_attention
 from calque.nn.functions import *  # noqa: F403
@@ -12,3 +13,5 @@ __all__ = [
     "log_softmax", "logmeanexp", "logsumexp",
     "scaled_dot_general", "scaled_matmul", "softmax", "standardize",
 ]  # fmt: skip
+
+_guards.guard_public(globals())

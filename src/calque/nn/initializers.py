@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from calque import numpy as jnp
+from calque.core import guards as _guards
 from calque.core.arrays import Array
 from calque.core.dtypes import as_dtype, canonicalize, is_complex, real_part
 from calque.core.primitives import do
@@ -393,3 +394,6 @@ def delta_orthogonal(
         return do.pad(one, np.zeros((), d), padding_config=(*padding, (0, 0, 0), (0, 0, 0)))
 
     return _initializer(make, dtype)
+
+
+_guards.guard_public(globals())

@@ -125,13 +125,15 @@ _numbers: Final[Table[tuple[int, Any], Any]] = Table("numbers as arrays", 1024)
 
 def _dtype_of(name: str, shape: Any, dtype: Any) -> Any:
     """The dtype of `jnp.zeros(shape, dtype)`; a size that stands in its place is told of."""
+    if dtype is None:
+        return canonicalize(float)
     if isinstance(dtype, (int, np.integer)) and not isinstance(dtype, bool):
         raise TypeError(
             f"{dtype!r} is not understood as a dtype. Did you accidentally write"
             f" `calque.numpy.{name}({shape}, {dtype})` when you meant"
             f" `calque.numpy.{name}(({shape}, {dtype}))`?"
         )
-    return result_dtype(dtype, canonicalize(float))
+    return result_dtype(dtype)
 
 
 @seldom_taught
@@ -212,7 +214,7 @@ def empty(
 
     >>> jnp.empty(2)
     Array([0., 0.], dtype=float32)"""
-    return zeros(shape, _dtype_of("empty", shape, dtype))
+    return _filled(shape, 0, _dtype_of("empty", shape, dtype))
 
 
 @seldom_taught
@@ -285,7 +287,7 @@ def _like(a: Any, value: Any, dtype: Any, shape: Any, name: str) -> Any:
     out = full(aval.shape if shape is None else shape, value, result_dtype(dtype, aval.dtype))
     if dtype is None and aval.weak_type:
         out = do.convert_element_type(out, new_dtype=aval.dtype, weak_type=True)
-    return out if shape is not None else placed_like(out, a)
+    return placed_like(out, a, shape is None)
 
 
 @placed

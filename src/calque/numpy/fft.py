@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from calque.core import guards as _guards
 from calque.core.arrays import Array
 from calque.core.dims import as_size
 from calque.core.dtypes import canonicalize
@@ -453,3 +454,6 @@ def _axes(axes: Any, ndim: int) -> tuple[int, ...]:
         return tuple(range(ndim))
     given = axes if isinstance(axes, (tuple, list, range)) else (axes,)
     return tuple(canonical_axis(k, ndim) for k in given)
+
+
+_guards.guard_public(globals())

@@ -8,6 +8,7 @@ them."""
 
 from typing import Protocol
 
+from calque.core import guards as _guards
 from calque.core.arrays import Array
 from calque.ops import (
     arithmetic,
@@ -121,3 +122,5 @@ segment_max: SegmentFold
 segment_min: SegmentFold
 segment_prod: SegmentFold
 segment_sum: SegmentFold
+
+_guards.guard_public(globals())

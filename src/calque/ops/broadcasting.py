@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from calque.core.arrays import Array
+from calque.core import trace_state
+from calque.core.arrays import Array, to_array
 from calque.core.dims import as_size, surely_less
-from calque.core.dtypes import canonicalize
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike
@@ -40,6 +40,8 @@ def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: Any = N
     >>> lax.broadcast(jnp.zeros(3), (2,)).shape
     (2, 3)"""
     sizes = canonical_shape(sizes, "sizes")
+    if not sizes and out_sharding is None and not trace_state.is_evaluating():
+        return to_array(operand)  # no operation of the program
     aval = typeof(operand)
     dims = tuple(range(len(sizes), len(sizes) + aval.ndim))
     return broadcast_in_dim(operand, (*sizes, *aval.shape), dims, out_sharding=out_sharding)
@@ -144,6 +146,6 @@ def shape_as_value(shape: Sequence[int]) -> Array:
     >>> lax.shape_as_value((2, 3))
     Array([2, 3], dtype=int32)"""
     if len(shape) == 0:
-        return common.filled((0,), np.zeros((), canonicalize(int)))
-    parts = [common.filled((1,), np.asarray(operator.index(d), canonicalize(int))) for d in shape]
+        return common.filled((0,), np.zeros((), np.int32))
+    parts = [common.filled((1,), np.asarray(operator.index(d), np.int32)) for d in shape]
     return functools.reduce(lambda a, b: do.concatenate(a, b, dimension=0), parts)

@@ -1,5 +1,6 @@
 """Random numbers: pure functions of keys, with the same values as JAX for the same key."""
 
+from calque.core import guards as _guards
 from calque.random.choosing import choice, permutation
 from calque.random.counts import binomial, geometric, multinomial, poisson
 from calque.random.distributions import (
@@ -56,3 +57,5 @@ __all__ = [
     "rademacher", "randint", "rayleigh", "split", "t", "triangular", "truncated_normal",
     "uniform", "wald", "weibull_min", "wrap_key_data",
 ]  # fmt: skip
+
+_guards.guard_public(globals())

@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from calque import numpy as jnp
+from calque.core import guards as _guards
 from calque.core.arrays import Array
 from calque.core.dtypes import is_complex
 from calque.core.types import ArrayLike
@@ -221,3 +222,6 @@ def idctn(
     Array([[1., 1.],
            [1., 1.]], dtype=float32)"""
     return _along_all("idctn", x, type, s, axes, norm, True)
+
+
+_guards.guard_public(globals())

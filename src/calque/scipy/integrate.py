@@ -1,6 +1,7 @@
 """calque.scipy.integrate: integrals of samples."""
 
 from calque import numpy as jnp
+from calque.core import guards as _guards
 from calque.core.arrays import Array
 from calque.core.types import ArrayLike
 
@@ -24,3 +25,6 @@ def trapezoid(
     >>> scipy.integrate.trapezoid(jnp.array([0.0, 1.0, 2.0]))
     Array(2., dtype=float32)"""
     return jnp.trapezoid(y, x, dx, axis)
+
+
+_guards.guard_public(globals())

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from calque import numpy as jnp
+from calque.core import guards as _guards
 from calque.core.arrays import Array
 from calque.core.dtypes import canonicalize
 from calque.core.types import ArrayLike
@@ -163,3 +164,6 @@ def _cell(grid: Any, x: Any) -> tuple[Any, Any]:
     place within it from 0 to 1."""
     i = jnp.clip(jnp.searchsorted(grid, x) - 1, 0, grid.size - 2)
     return i, (x - grid[i]) / (grid[i + 1] - grid[i])
+
+
+_guards.guard_public(globals())

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from calque import numpy as jnp
+from calque.core import guards as _guards
 from calque.core.arrays import Array
 from calque.core.dtypes import is_integer
 from calque.core.types import ArrayLike
@@ -110,3 +111,6 @@ def _contribution(image: Any, corner: Sequence[tuple[Any, Any, Any]], outside: A
     for w in weights:
         value = value if w is None else w * value
     return value
+
+
+_guards.guard_public(globals())

@@ -85,6 +85,19 @@ def test_static_values_made_anew() -> None:
         assert float(g(X, s=tuple(range(n)))[0]) == n
 
 
+def test_references_that_live_elsewhere_change_nothing() -> None:
+    cell = calque.new_ref(jnp.zeros(3))
+    f = calque.jit(lambda n, x: Node(n.value + x, n.name))
+    (a,), asked = served(f, (Node(X, "a"), X))
+    assert asked == 0 and a.name == "a"
+    with pytest.raises(TypeError):  # a leaf that is one is no array of the same kind
+        f(Node([cell], "a"), "text")
+    g = calque.jit(lambda n: n.value[...] + 1.0)
+    for k in range(3):
+        cell[...] = jnp.full(3, float(k))
+        np.testing.assert_array_equal(g(Node(cell, "a")), np.full(3, k + 1.0))
+
+
 def test_they_obey_what_calls_obey() -> None:
     f = calque.jit(lambda n: Node(jnp.sin(n.value), n.name))
     served(f, (Node(X, "a"),))

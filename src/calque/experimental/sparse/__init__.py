@@ -1,6 +1,7 @@
 """Sparse arrays: BCOO, BCSR and the matrix formats COO, CSR and CSC, with functions of them and
 derivatives."""
 
+from calque.core import guards as _guards
 from calque.experimental.sparse import methods as _methods  # the operators of the classes
 from calque.experimental.sparse.base import (
     CuSparseEfficiencyWarning,
@@ -171,3 +172,5 @@ __all__ = [
     "todense_p",
     "value_and_grad",
 ]
+
+_guards.guard_public(globals())

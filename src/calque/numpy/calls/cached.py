@@ -17,6 +17,7 @@ from calque.core import lazy, pytrees
 from calque.core.arrays import ArrayImpl
 from calque.core.avals import ShapedArray
 from calque.core.config import config
+from calque.core.guards import guard
 from calque.core.pause import no_collection
 from calque.core.trace import trace_to_jaxpr, typeof
 from calque.core.trace_state import Tracer
@@ -124,7 +125,7 @@ class Teacher:
         """Whether a function that is seldom taught has been called seldom with such arguments."""
         try:
             key = (epoch(), args, *kwargs.items())
-            n = (self.calls.find(key) or 0) + 1
+            n = self.calls.get(key, 0) + 1
             if len(self.calls) < self.calls.bound:
                 _put(self.calls, key, n)  # without a frame of Python, in each call of a new size
             else:
@@ -243,9 +244,9 @@ def with_call_path(name: str, f: Any) -> Any:
     """What the namespace offers under a name: its own functions get call paths, unless they are
     marked as Python's."""
     if name.startswith("_") or is_python_only(f) or isinstance(f, type) or not callable(f):
-        return f
+        return guard(f)
     if not getattr(f, "__module__", "").startswith("calque.numpy") and not hasattr(f, "outer"):
-        return f
+        return guard(f)
     made = cached(f)
     for attribute in _OF_UFUNCS:
         if hasattr(f, attribute):

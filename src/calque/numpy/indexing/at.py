@@ -9,6 +9,7 @@ import numpy as np
 
 from calque.core.arrays import Array, ArrayImpl
 from calque.core.dtypes import iinfo, is_signed
+from calque.core.guards import guard
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
@@ -24,6 +25,7 @@ from calque.ops import scatter_functions as lax_scatter
 from calque.ops.dimension_numbers import GatherScatterMode
 
 
+@guard
 class At:
     """`x.at`: index it, then choose the update."""
 
@@ -309,3 +311,5 @@ for _name, _scatter, _does, _example in (
     ),
 ):
     setattr(Updates, _name, _method(_name, _scatter, _does, f"Array({_example}, dtype=float32)"))
+
+guard(Updates)

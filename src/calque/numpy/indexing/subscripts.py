@@ -9,6 +9,7 @@ from typing import Any
 from calque.core.arrays import ArrayImpl
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import is_extended, storage
+from calque.core.guards import guard
 from calque.machine.call.arrays import (
     basic_part,
     basic_shape,
@@ -55,4 +56,4 @@ def subscripted(x: Any, index: Any) -> Any:
 
 def install() -> None:
     """Let arrays be indexed."""
-    set_fallback(subscripted)
+    set_fallback(guard(subscripted))

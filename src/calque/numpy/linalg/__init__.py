@@ -1,5 +1,6 @@
 """calque.numpy.linalg: linear algebra on batches of matrices."""
 
+from calque.core import guards as _guards
 from calque.numpy.linalg.factors import (
     cholesky,
     eig,
@@ -67,3 +68,5 @@ __all__ = [
     "vecdot",
     "vector_norm",
 ]
+
+_guards.guard_public(globals())

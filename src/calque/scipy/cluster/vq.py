@@ -1,6 +1,7 @@
 """calque.scipy.cluster.vq: observations and the codes nearest to them."""
 
 from calque import numpy as jnp
+from calque.core import guards as _guards
 from calque.core.arrays import Array
 from calque.core.types import ArrayLike
 from calque.numpy.promotion import arrays, promote_inexact
@@ -32,3 +33,6 @@ def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple
     distances = jnp.linalg.norm(obs[:, None, :] - code_book[None, :, :], axis=-1)
     code = jnp.argmin(distances, axis=-1)
     return code, jnp.take_along_axis(distances, code[:, None], -1)[:, 0]
+
+
+_guards.guard_public(globals())

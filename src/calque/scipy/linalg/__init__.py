@@ -1,5 +1,6 @@
 """calque.scipy.linalg: linear algebra with SciPy's names, on batches of matrices."""
 
+from calque.core import guards as _guards
 from calque.scipy.linalg.factors import (
     det,
     eigh,
@@ -52,3 +53,5 @@ __all__ = [
     "rsf2csf", "schur", "solve",
     "solve_sylvester", "solve_triangular", "sqrtm", "svd", "toeplitz",
 ]  # fmt: skip
+
+_guards.guard_public(globals())

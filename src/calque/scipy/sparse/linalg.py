@@ -9,6 +9,7 @@ import numpy as np
 
 from calque import lax
 from calque import numpy as jnp
+from calque.core import guards as _guards
 from calque.core.dtypes import is_complex, real_part
 from calque.core.types import ArrayLike
 from calque.flatten_util import ravel_pytree
@@ -402,3 +403,6 @@ def gmres(
         )
     options = {"restart": restart, "incremental": solve_method == "incremental"}
     return _solve(_gmres, A, b, x0, M, maxiter, False, tol=tol, atol=atol, **options)
+
+
+_guards.guard_public(globals())

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from calque import numpy as jnp
+from calque.core import guards as _guards
 from calque.core.arrays import Array
 from calque.core.types import ArrayLike, DTypeLike
 from calque.numpy.promotion import promote_inexact
@@ -473,3 +474,6 @@ class Slerp(NamedTuple):
         k = jnp.clip(jnp.searchsorted(self.times, times) - 1, 0, last)
         share = (times - self.times[k]) / self.timedelta[k]
         return self.rotations[k] * Rotation.from_rotvec(self.rotvecs[k] * share[..., None])
+
+
+_guards.guard_public(globals())

@@ -1,5 +1,6 @@
 """Special functions."""
 
+from calque.core import guards as _guards
 from calque.nn.normalisation import logsumexp
 from calque.scipy.special.entropies import *  # noqa: F403
 from calque.scipy.special.entropies import __all__ as _entropies
@@ -19,3 +20,5 @@ __all__ = [
     "hyp1f1", "hyp2f1", "log_softmax", "logsumexp", "owens_t", "sici", "softmax", "spence",
     "sph_harm_y", "wofz",
 ]  # fmt: skip
+
+_guards.guard_public(globals())

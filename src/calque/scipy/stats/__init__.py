@@ -2,6 +2,7 @@
 
 import sys
 
+from calque.core import guards as _guards
 from calque.scipy.stats.continuous import (
     beta,
     cauchy,
@@ -46,3 +47,5 @@ __all__ = [
 for _name in __all__:
     if isinstance(globals()[_name], Distribution):  # `import calque.scipy.stats.norm` finds it
         sys.modules[f"{__name__}.{_name}"] = globals()[_name]
+
+_guards.guard_public(globals())

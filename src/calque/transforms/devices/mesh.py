@@ -539,6 +539,8 @@ def ambient_mesh() -> AbstractMesh:
 def meshes_here() -> Any:
     """The current mesh, and the abstract one where that says more: part of the key of what is
     traced here."""
+    if not _current.abstract and not _current.meshes:
+        return _globally.value
     mesh, abstract = current_mesh(), ambient_mesh()
     return mesh if abstract is mesh.abstract_mesh else (mesh, abstract)
 

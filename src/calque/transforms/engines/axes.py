@@ -52,7 +52,8 @@ def bound(axes: Sequence[Axis], trace: trace_state.Trace | None = None) -> Insid
 
 def in_scope() -> tuple[Axis, ...]:
     """The axes that can be named here: part of the key of every cached trace."""
-    return tuple([f.axis for f in _scope.frames])
+    frames = _scope.frames
+    return tuple([f.axis for f in frames]) if frames else ()
 
 
 def find(name: Hashable, what: str = "the collective") -> BoundAxis:

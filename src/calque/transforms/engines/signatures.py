@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import types
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
@@ -24,6 +25,8 @@ def signature_of(fun: Callable[..., Any]) -> inspect.Signature | None:
 
 def check_callable(fun: Any, what: str = "") -> None:
     """An error unless this is a function that can be traced; `what` begins the message."""
+    if type(fun) is types.FunctionType and not fun.__code__.co_flags & inspect.CO_GENERATOR:
+        return
     head = f"{what}: " if what else ""
     if isinstance(fun, staticmethod):
         raise TypeError(

@@ -213,7 +213,8 @@ class _ForwardRule:
                 " element represents residuals (i.e. values stored from the forward pass for use"
                 " on the backward pass), but instead the fwd rule output's first element had"
                 f" {unlike.what}:\n    {unlike.got}\nwhile the custom_vjp-decorated function {name}"
-                f" had output {unlike.what}:\n    {unlike.expected}"
+                f" had output {unlike.what}:\n    {unlike.expected}\n(got fwd output type"
+                f" {unlike.got} which doesn't match the output type {unlike.expected})"
             )
         given.out_tree = out_tree
         kept, restore = without_refs(pair[1], name)

@@ -155,7 +155,8 @@ def jit(
     fun = converted(fun, control_flow)
     static, static_names = resolve(fun, static_argnums, static_argnames, "static")
     donate, donate_names = resolve(fun, donate_argnums, donate_argnames, "donate")
-    _check_distinct((static, static_names), (donate, donate_names))
+    if donate or donate_names:
+        _check_distinct((static, static_names), (donate, donate_names))
     shardings = jit_shardings(in_shardings, out_shardings, device, backend)
     options = JitOptions(
         static,
@@ -205,14 +206,11 @@ def _reduced(jitted: Any) -> Any:
     if place is jitted or not hasattr(jitted, "_function"):
         return jitted.__qualname__
     function = function_of(jitted)
-    return _restored, (function.fun, [getattr(function.options, n) for n in JitOptions.__slots__])
+    return _restored, (function.fun, tuple(function.options))
 
 
-def _restored(fun: Callable[..., Any], values: Sequence[Any]) -> Any:
-    options = JitOptions.__new__(JitOptions)
-    for name, value in zip(JitOptions.__slots__, values, strict=True):
-        setattr(options, name, value)
-    return wrapped(fun, options)
+def _restored(fun: Callable[..., Any], options: tuple[Any, ...]) -> Any:
+    return wrapped(fun, JitOptions(*options))
 
 
 copyreg.pickle(callpath.Jitted, _reduced)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from calque.core import backends, pytrees, trace_state
 from calque.core.avals import ShapedArray
@@ -48,40 +48,18 @@ from calque.transforms.primitives.refs import RefTouched, any_alive
 key_reuse: Any = LazyModule("calque.transforms.functions.key_reuse")  # used with its flag alone
 
 
-class JitOptions:
-    """What `jit` was asked for."""
+class JitOptions(NamedTuple):
+    """What `jit` was asked for: functions that are the same share programs if this is, too."""
 
-    __slots__ = (
-        "donate_argnames",
-        "donate_argnums",
-        "dynamic",
-        "inline",
-        "keep_unused",
-        "on_stale",
-        "shardings",
-        "static_argnames",
-        "static_argnums",
-    )
-
-    def __init__(
-        self,
-        static_argnums: Any,
-        static_argnames: Any,
-        donate_argnums: Any,
-        donate_argnames: Any,
-        keep_unused: bool,
-        inline: bool,
-        shardings: JitShardings | None = None,
-        dynamic: Any = "auto",
-        on_stale: str | None = None,
-    ):
-        self.shardings, self.dynamic, self.on_stale = shardings, dynamic, on_stale
-        self.static_argnums, self.static_argnames = static_argnums, static_argnames
-        self.donate_argnums, self.donate_argnames = donate_argnums, donate_argnames
-        self.keep_unused, self.inline = keep_unused, inline
-
-    def key(self) -> tuple[Any, ...]:
-        return tuple(getattr(self, n) for n in self.__slots__)
+    static_argnums: tuple[int, ...]
+    static_argnames: tuple[str, ...]
+    donate_argnums: tuple[int, ...]
+    donate_argnames: tuple[str, ...]
+    keep_unused: bool
+    inline: bool
+    shardings: JitShardings | None = None
+    dynamic: Any = "auto"
+    on_stale: str | None = None
 
 
 _STEADY: Final = frozenset((int, str, bool, type(None)))  # equal ones are told by their values
@@ -112,7 +90,7 @@ class JittedFunction:
     @property
     def cache(self) -> identity.FunctionCache:
         if self._cache is None:
-            self._cache = identity.cache_of(self.fun, self.options.key())
+            self._cache = identity.cache_of(self.fun, self.options)
         return self._cache
 
     @property
@@ -144,7 +122,8 @@ class JittedFunction:
         o = self.options
         if not o.static_argnums and not o.static_argnames:
             return list(args), kwargs, ()
-        dynamic, statics = list(args), []
+        dynamic = list(args)
+        statics: list[tuple[int | str, Any]] = []
         for i in o.static_argnums:
             if i < len(args):
                 statics.append((i, hashable_static(args[i], i, self.name)))
@@ -286,7 +265,7 @@ class JittedFunction:
     def miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if config.disable_jit:
             return self.fun(*args, **kwargs)
-        if self.flat_calls is not None and not any_alive():
+        if self.flat_calls is not None:
             out = self.flat_calls.call(self, args, kwargs)
             if out is not NOT_SERVED:
                 return out
@@ -314,7 +293,7 @@ class JittedFunction:
     def run_as_python(self, arguments: CallArguments) -> None:
         """The result holds what a flag forbids: run the function as it is written, so that what it
         raises comes with a traceback through it."""
-        if trace_state.is_evaluating() and not any_alive() and self.options.shardings is None:
+        if trace_state.is_evaluating() and self.options.shardings is None:
             self.fun(*arguments.args, **arguments.kwargs)
 
     def is_known(self, arguments: CallArguments) -> bool:
@@ -423,22 +402,22 @@ class JittedFunction:
         places: Sequence[Any] | None = None,
     ) -> None:
         """Teach the C callable what to run for such calls."""
-        out, guards = result_of(traced.out_tree), self.guards(traced)
-        lesson = Lesson((), program, out, (), guards, choose, places)
-        number = epoch_of(arguments.settings)
         told = self.told(arguments, traced)
+        names = () if told is None else tuple(arguments.kwargs)
+        out, guards = result_of(traced.out_tree), self.guards(traced)
+        lesson = Lesson(told or (), program, out, names, guards, choose, places)
+        number = epoch_of(arguments.settings)
         if told is None:
             self.flat_calls = self.flat_calls or FlatCalls()
             self.flat_calls.learn(arguments, lesson, number)
         else:
-            names = tuple(arguments.kwargs)
-            teach(self.callable, lesson._replace(arguments=told, names=names), number)
+            teach(self.callable, lesson, number)
 
     def told(self, arguments: CallArguments, traced: TracedFunction) -> list[Any] | None:
         """How machine code tells the arguments, None if it cannot: a static value is known by
         itself, so one that has been taught and comes back as another object never will be."""
         o = self.options
-        steady = all(type(x) in _STEADY for _, (_, x) in arguments.statics)
+        steady = not arguments.statics or all(type(x) in _STEADY for _, (_, x) in arguments.statics)
         if not steady and traced.is_taught:
             return None
         traced.is_taught = True
@@ -457,7 +436,7 @@ def wrapped(fun: Callable[..., Any], options: JitOptions) -> Any:
     functools.update_wrapper(wrapped, fun)
     wrapped.__wrapped__ = fun
     wrapped._function = function
-    wrapped._options_key = function.options.key()
+    wrapped._options_key = options
     return wrapped
 
 

@@ -152,11 +152,12 @@ class TracedFunction:
     def run(self, leaves: Sequence[Any]) -> Ran:
         """The results for these arguments."""
         given = arrays = [to_array(x) for x in leaves]
-        if self.typed or is_placed(leaves):
+        are_placed = is_placed(leaves)
+        if self.typed or are_placed:
             arrays = [
                 x if x.aval.place is None else share(x, x.aval.without_place()) for x in given
             ]
-        is_somewhere = is_placed(leaves) or has_constraints(self.closed) or self.typed
+        is_somewhere = are_placed or has_constraints(self.closed) or self.typed
         where = result_shardings(self.closed, leaves, self.name) if is_somewhere else []
         places = [x._extra for x in given]
         place = self.place_of(places, where) if is_somewhere else None

@@ -15,22 +15,23 @@ from calque.core.arrays import (
     to_numpy,
 )
 from calque.core.dtypes import as_dtype, canonicalize, is_complex
+from calque.core.guards import guard
 from calque.core.lazy import LazyModule
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.machine.state import ProcessValue, process
 from calque.numpy import contractions, moving, reductions, shaping, sorting, ufuncs
-from calque.numpy.attributes import ATTRIBUTES
 from calque.numpy.calls.cached import cached, with_call_path
 from calque.numpy.calls.marks import python_only
 from calque.numpy.calls.operators import operator
-from calque.numpy.concrete_methods import CONCRETE
 from calque.numpy.indexing import gathering as indexing
-from calque.numpy.operator_methods import operators
+from calque.numpy.methods.attributes import ATTRIBUTES
+from calque.numpy.methods.concrete import CONCRETE
+from calque.numpy.methods.operators import operators
+from calque.numpy.methods.traced import TRACED
 from calque.numpy.promotion import convert, is_arraylike
 from calque.numpy.public import complex_parts, folds
-from calque.numpy.traced_methods import TRACED
 from calque.transforms.devices.sharding_arrays import device_put
 
 choosing, arranging = LazyModule("calque.numpy.choosing"), LazyModule("calque.numpy.arranging")
@@ -442,10 +443,11 @@ def attach() -> None:
         setattr(Array, name, value)  # where `help` and completion look
     ArrayImpl.T = property(cached(METHODS["T"].fget), doc=METHODS["T"].__doc__)
     for name, method in operators().items():
+        guard(method)  # for tracers that leaked
         if name not in ("__divmod__", "__rdivmod__"):  # two results: Python's own
             setattr(ArrayImpl, name, operator(name, method))
     for name, value in CONCRETE.items():
-        setattr(ArrayImpl, name, offered(name, value))
+        setattr(ArrayImpl, name, guard(offered(name, value)))
         if not name.startswith("_"):
             setattr(Array, name, value)
     for name, value in TRACED.items():
