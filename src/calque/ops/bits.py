@@ -62,8 +62,14 @@ def _shift_right_arithmetic(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.asarray(x.astype(np.int64) >> by.astype(np.int64)).astype(x.dtype)
 
 
+def _ones(bits: np.ndarray) -> np.ndarray:
+    """How many bits are set; NumPy has a function for it only from 2.0 on."""
+    each = np.unpackbits(np.ascontiguousarray(bits).reshape(-1, 1).view(np.uint8), axis=1)
+    return each.sum(axis=1, dtype=np.int64).reshape(bits.shape)
+
+
 def _population_count(x: np.ndarray) -> np.ndarray:
-    return np.bitwise_count(as_unsigned(x)).astype(x.dtype)
+    return _ones(as_unsigned(x)).astype(x.dtype)
 
 
 def _clz(x: np.ndarray) -> np.ndarray:
@@ -71,7 +77,7 @@ def _clz(x: np.ndarray) -> np.ndarray:
     bits = as_unsigned(x)
     for s in (1, 2, 4, 8, 16, 32):
         bits = bits | (bits >> np.uint64(s))
-    return (bit_width(x.dtype) - np.bitwise_count(bits).astype(np.int64)).astype(x.dtype)
+    return (bit_width(x.dtype) - _ones(bits)).astype(x.dtype)
 
 
 def _logical(fn: Any) -> Any:
