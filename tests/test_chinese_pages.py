@@ -25,7 +25,10 @@ PAGES = {
         for p in (DOCS / "guide").glob("*.md")
     },
 }
-ENGLISH = {chinese.resolve(): (ROOT / english).resolve() for english, chinese in PAGES.items()}
+ENGLISH = {
+    **{chinese.resolve(): (ROOT / english).resolve() for english, chinese in PAGES.items()},
+    **{CHINESE / "assets" / p.name: p for p in (DOCS / "assets").glob("*.svg")},  # of benchmarks
+}
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!http)([^)#]*)(?:#([^)]*))?\)")
 NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
