@@ -169,11 +169,14 @@ def test_signatures_name_types_as_users_do():
 
 # ---------------------------------------------------------------- links to the glossary
 
-GLOSSARY = TOOLS.parent / "docs" / "glossary.md"
+DOCS = TOOLS.parent / "docs"
+GLOSSARIES = {"en": DOCS / "glossary.md", "zh": DOCS / "zh" / "glossary.md"}
 
 
 def test_words_that_are_linked_are_in_the_glossary():
-    assert set(glossary_links.FORMS) <= set(glossary_links.terms(GLOSSARY.read_text()))
+    for language, page in GLOSSARIES.items():
+        words = glossary_links.terms(page.read_text(encoding="utf-8"))
+        assert set(glossary_links.FORMS[language]) <= set(words)
 
 
 def test_the_glossary_has_an_address_for_each_word():
@@ -188,4 +191,12 @@ def test_the_first_mention_is_linked_outside_of_code_and_links():
     assert glossary_links.with_links(text, "guide/a.md") == (
         "# A jaxpr\n`jaxpr` [jaxpr](x.md) is a [Jaxpr](../glossary.md#jaxpr), jaxprs\n"
         "```\ntracer\n```\n[tracers](../glossary.md#tracer)"
+    )
+
+
+def test_chinese_words_are_linked_without_spaces_around_them():
+    text = "第一个追踪器的余切向量，`守卫` make_jaxpr，切向量与追踪器"
+    assert glossary_links.with_links(text, "index.md", "zh") == (
+        "第一个[追踪器](glossary.md#追踪器)的[余切向量](glossary.md#切向量-余切向量)，"
+        "`守卫` make_jaxpr，切向量与追踪器"
     )

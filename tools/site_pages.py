@@ -67,12 +67,12 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> st
     folder = pathlib.Path(config.docs_dir, source).parent
 
     def inlined(match: re.Match[str]) -> str:
-        return (folder / match[1]).read_text(encoding="utf-8")
+        return f'<div class="figure">\n{(folder / match[1]).read_text(encoding="utf-8")}</div>'
 
     text = markdown
-    if config.theme["language"] == "en" and not source.startswith("reference/"):
+    if not source.startswith("reference/"):
         if source == glossary_links.PAGE:
             text = glossary_links.with_anchors(text)
         else:
-            text = glossary_links.with_links(text, source)
+            text = glossary_links.with_links(text, source, config.theme["language"])
     return _IMAGE.sub(inlined, text)

@@ -241,3 +241,20 @@ def traced_and_run(x, new):
 def test_bits_that_do_not_fill_an_element_are_refused():
     with pytest.raises(ValueError, match="the last dimension must hold one new element"):
         C.bitcast_convert_type(np.zeros((3,), "int4"), "int8")
+
+
+def test_conversions_and_broadcasts_that_change_nothing_are_no_equations():
+    x = np.arange(3, dtype=np.float32)
+
+    def converted():
+        return C.convert_element_type(C.convert_element_type(x, np.float32), np.float32)
+
+    assert calque.make_jaxpr(converted)().jaxpr.eqns == []
+    assert calque.make_jaxpr(lambda: calque.lax.broadcast(np.float32(3), ()))().jaxpr.eqns == []
+    assert calque.jit(converted)().tolist() == [0, 1, 2]
+    given = calque.make_jaxpr(lambda v: calque.lax.broadcast(v, ()))(x)
+    assert given.jaxpr.eqns == []
+    x[0] = 5
+    assert np.asarray(
+        calque.jit(lambda: C.convert_element_type(x, np.float32).at[1].set(0.0))()
+    ).tolist() == [5, 0, 2]
