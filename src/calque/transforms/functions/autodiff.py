@@ -7,6 +7,7 @@ from typing import Any
 from calque.core import pytrees
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import float0, is_inexact, is_integer
+from calque.core.guards import guard
 from calque.core.primitives import UndefinedPrimal
 from calque.core.trace import trace_to_jaxpr, typeof
 from calque.core.tracebacks import boundary
@@ -34,6 +35,7 @@ from calque.transforms.functions.linearized import (
 )
 from calque.transforms.functions.shapes import aval_of
 from calque.transforms.functions.wanted import DontWant, NotNeeded, delivered
+from calque.transforms.primitives.flow import structure_differences
 from calque.transforms.primitives.refs import Ref, store_all, values_of
 from calque.transforms.primitives.refs_arguments import fresh, with_values
 
@@ -178,6 +180,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     return (out, f_jvp, forward.lowered(flat.aux)) if has_aux else (out, f_jvp)
 
 
+@guard
 class VJP:
     """The transposed derivative of a function at a point: cotangents of the result to cotangents of
     the arguments.
@@ -293,6 +296,11 @@ class VJP:
             raise ValueError(
                 f"unexpected tree structure of argument to vjp function: got {tree}, but expected"
                 f" to match {self._out_tree}, the structure of the output of {self.name}"
+                + "".join(
+                    f"; at {d.path or 'the top'} the output is {d.left}, the argument {d.right}:"
+                    f" {d.why}"
+                    for d in structure_differences(self._out_tree, tree)
+                )
             )
         for ct, aval in zip(cts, self._out_avals):
             _check_cotangent(ct, aval, self.name)

@@ -122,7 +122,7 @@ class JittedFunction:
         o = self.options
         if not o.static_argnums and not o.static_argnames:
             return list(args), kwargs, ()
-        dynamic, statics = list(args), []
+        dynamic, statics = list(args), list[tuple[Any, Any]]()
         for i in o.static_argnums:
             if i < len(args):
                 statics.append((i, hashable_static(args[i], i, self.name)))
@@ -160,7 +160,7 @@ class JittedFunction:
             flat_out, tree = pytrees.flatten(out)
             out_tree[:] = [tree]
             for x in flat_out:
-                check_result(x, self.name)
+                check_result(x, self.fun, self.name, out)
             return flat_out if o.shardings is None else o.shardings.leave(out, flat_out)
 
         return flat, out_tree
