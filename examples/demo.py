@@ -1,10 +1,10 @@
 """The demonstration that `make demo` runs: trace, look, time, and train a small network on data
 made here."""
 
-import sys
 import timeit
 
 import numpy as np
+from terminal import Progress
 
 import calque as jax
 import calque.numpy as jnp
@@ -87,16 +87,12 @@ def train(steps: int = 3000) -> None:
 
     velocity = jax.tree.map(jnp.zeros_like, params)
     print("\nTraining a network of 2-64-64-1 units to tell two spirals apart:")
-    for i in range(1, steps + 1):
+    for i in (bar := Progress(steps, "  training")):
         params, velocity, value = step(params, velocity)
-        if i % (steps // 50) == 0:
-            done = i * 40 // steps
-            sys.stdout.write(
-                f"\r  [{'#' * done}{'.' * (40 - done)}] step {i}  loss {float(value):.4f}"
-            )
-            sys.stdout.flush()
+        if i % 60 == 59:
+            bar.note = f"loss {float(value):.4f}"
     right = float(jnp.mean((predict(params, x) > 0) == (y > 0.5)))
-    print(f"\n  {right:.1%} of the points are told apart")
+    print(f"  loss {float(value):.4f}; {right:.1%} of the points are told apart")
 
 
 if __name__ == "__main__":

@@ -49,6 +49,11 @@ def test_complex_numbers(name: str) -> None:
         assert error <= (16.0 if name in ("exp2", "logistic") else 4.0), (error, at)
 
 
+def test_new_rows_leave_the_heading_of_a_table() -> None:
+    page = f"above\n{accuracy.BEGIN}\n| 函数 |\n|---|\n| old |\n{accuracy.END}\nbelow"
+    assert accuracy.with_rows(page, ["| new |"]) == page.replace("old", "new")
+
+
 def test_every_function_of_one_float_is_in_the_table() -> None:
     table = (ROOT / "docs" / "accuracy.md").read_text().partition(accuracy.BEGIN)[2]
     assert re.findall(r"^\| `(\w+)` \|", table, re.M) == [*accuracy.FUNCTIONS]

@@ -144,8 +144,12 @@ def test_files_without_tests_are_told(
     monkeypatch.setattr(house, "ROOT", root)
     monkeypatch.setattr(house, "TESTS", tests)
     known = house.modules()
-    (told,) = house.untested(known, [])
+    (told,) = house.untested(known)
     assert told.startswith("calque.room.untested has no tests: tests/room/test_untested.py")
-    assert house.untested(known, ["calque.room.untested"]) == []
-    stale = house.untested(known, ["calque.room.untested", "calque.room.tested", "calque.gone"])
-    assert len(stale) == 2 and "has its tests" in stale[0] and "does not exist" in stale[1]
+
+
+def test_crowded_folders_are_told() -> None:
+    full = {f"calque.room.{i}": pathlib.Path(f"room/{i}.py") for i in range(house.FOLDER_FILES)}
+    assert house.crowded(full) == []
+    (told,) = house.crowded(full | {"calque.room.one_more": pathlib.Path("room/one_more.py")})
+    assert "room: 41 files" in told

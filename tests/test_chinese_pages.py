@@ -1,27 +1,48 @@
-"""Each page in Chinese says what its English page says: the same headings, code, tables, names and
-links; its examples run, and its words are those of the list of terms."""
+"""Each page in Chinese says what its English page says: the same headings, code, tables, names,
+numbers and links; its examples run, and its words are those of the list of terms."""
 
 import ast
 import doctest
-import os
 import pathlib
 import re
+from collections import Counter
 
 import pytest
 
 from tests.test_documentation import OPTIONS, anchors
 from tests.test_help import names_in_examples
 
-DOCS = pathlib.Path(__file__).resolve().parent.parent / "docs"
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
 CHINESE = DOCS / "zh"
 TERMS = CHINESE / "contributing.md"  # the one page without an English one
-PAGES = sorted(p.relative_to(CHINESE).as_posix() for p in CHINESE.rglob("*.md") if p != TERMS)
+PAGES = {
+    "README.md": ROOT / "README.zh.md",
+    **{p.relative_to(ROOT).as_posix(): CHINESE / p.relative_to(DOCS) for p in DOCS.glob("*.md")},
+    **{
+        p.relative_to(ROOT).as_posix(): CHINESE / p.relative_to(DOCS)
+        for p in (DOCS / "guide").glob("*.md")
+    },
+}
+ENGLISH = {
+    **{chinese.resolve(): (ROOT / english).resolve() for english, chinese in PAGES.items()},
+    **{CHINESE / "assets" / p.name: p for p in (DOCS / "assets").glob("*.svg")},  # of benchmarks
+}
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\((?!http)([^)#]*)(?:#([^)]*))?\)")
+NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 COMMENT = re.compile(r"\s*(?<!\S)#.*$", re.MULTILINE)
+C_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+
+every_page = pytest.mark.parametrize("page", sorted(PAGES))
 
 
 def read(page: pathlib.Path) -> str:
     return page.read_text(encoding="utf-8")
+
+
+def texts(page: str) -> tuple[str, str]:
+    return read(ROOT / page), read(PAGES[page])
 
 
 def prose(text: str) -> str:
@@ -46,6 +67,8 @@ def program(kind: str, text: str) -> list[object]:
         return [without_docstrings(text)]
     if kind == "sh":
         return [line.rstrip() for line in COMMENT.sub("", text).splitlines()]
+    if kind == "c":
+        return [line.rstrip() for line in C_COMMENT.sub("", text).splitlines()]
     return [text]
 
 
@@ -57,70 +80,95 @@ def levels(text: str) -> list[int]:
     return [len(marks) for marks in re.findall(r"^(#+) ", prose(text), re.MULTILINE)]
 
 
-def rows(text: str) -> list[int]:
-    """How many columns each row of each table has."""
-    return [line.count(" |") for line in prose(text).splitlines() if line.startswith("|")]
-
-
 def names(text: str) -> set[str]:
     return {" ".join(name.split()) for name in re.findall(r"`([^`]+)`", prose(text))}
 
 
-def links(page: pathlib.Path) -> list[tuple[str, str]]:
-    """Where a page's links lead: the path, and the name of the heading."""
-    return re.findall(r"\]\(([^)#]*)(?:#([^)]*))?\)", prose(read(page)))
+def numbers(text: str) -> Counter[str]:
+    return Counter(NUMBER.findall(LINK.sub("", prose(text))))
 
 
-def test_every_page_is_there_in_both_languages() -> None:
-    english = {p.relative_to(DOCS).as_posix() for p in DOCS.rglob("*.md")}
-    assert set(PAGES) <= english
+def rows(text: str) -> list[object]:
+    """What both languages share of each row of each table."""
+    lines = [line for line in prose(text).splitlines() if line.startswith("|")]
+    return [(line.count(" |"), sorted(names(line)), numbers(line)) for line in lines]
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_it_has_the_same_headings_and_tables(page: str) -> None:
-    english, chinese = read(DOCS / page), read(CHINESE / page)
+def links(page: pathlib.Path) -> list[pathlib.Path]:
+    """Where a page's links lead."""
+    found = [path for path, _ in LINK.findall(prose(read(page)))]
+    return [(page.parent / path).resolve() if path else page.resolve() for path in found]
+
+
+@every_page
+def test_it_has_the_same_headings(page: str) -> None:
+    english, chinese = texts(page)
     assert levels(chinese) == levels(english)
-    assert rows(chinese) == rows(english)
 
 
-@pytest.mark.parametrize("page", PAGES)
+@every_page
 def test_it_has_the_same_code(page: str) -> None:
-    english, chinese = programs(read(DOCS / page)), programs(read(CHINESE / page))
+    english, chinese = map(programs, texts(page))
     for number, (theirs, ours) in enumerate(zip(english, chinese), 1):
         assert ours == theirs, f"block {number} of {page} differs from the English page's"
     assert len(chinese) == len(english)
 
 
-@pytest.mark.parametrize("page", PAGES)
+@every_page
+def test_it_has_the_same_tables(page: str) -> None:
+    english, chinese = map(rows, texts(page))
+    for number, (theirs, ours) in enumerate(zip(english, chinese), 1):
+        assert ours == theirs, f"row {number} of the tables of {page}"
+    assert len(chinese) == len(english)
+
+
+@every_page
 def test_it_names_the_same_things(page: str) -> None:
-    english, chinese = names(read(DOCS / page)), names(read(CHINESE / page))
+    english, chinese = map(names, texts(page))
     assert sorted(english - chinese) == [] and sorted(chinese - english) == []
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_its_links_are_those_of_the_english_page(page: str) -> None:
-    english, chinese = links(DOCS / page), links(CHINESE / page)
-    assert sorted(path for path, _ in chinese) == sorted(path for path, _ in english)
-    assert len([a for _, a in chinese if a]) == len([a for _, a in english if a])
-    for path, anchor in chinese:
-        if not path.startswith("http"):
-            target = CHINESE / page if not path else (CHINESE / page).parent / path
-            same = DOCS / os.path.relpath(target, CHINESE)
-            assert target.exists() or same.exists(), path
-            if anchor and target.exists():
-                assert anchor in anchors(target), f"{path}#{anchor}"
+@every_page
+def test_it_has_the_same_numbers(page: str) -> None:
+    english, chinese = map(numbers, texts(page))
+    assert dict(english - chinese) == {} and dict(chinese - english) == {}
 
 
-@pytest.mark.parametrize("page", PAGES)
+@every_page
+def test_its_links_lead_where_the_english_ones_do(page: str) -> None:
+    english, chinese = links(ROOT / page), links(PAGES[page])
+    assert Counter(ENGLISH.get(target, target) for target in chinese) == Counter(
+        ENGLISH.get(target, target) for target in english
+    )
+    for target in chinese:
+        in_english = DOCS in target.parents and CHINESE not in target.parents
+        assert target.exists() and not in_english, target
+
+
+@every_page
+def test_its_links_find_their_headings(page: str) -> None:
+    english, chinese = ([a for _, a in LINK.findall(prose(text)) if a] for text in texts(page))
+    assert len(chinese) == len(english)
+    for path, anchor in LINK.findall(prose(read(PAGES[page]))):
+        if anchor:
+            target = PAGES[page].parent / path if path else PAGES[page]
+            assert anchor in anchors(target), f"{path}#{anchor}"
+
+
+@every_page
 def test_its_examples_run(page: str) -> None:
     failures, count = doctest.testfile(
-        str(CHINESE / page),
+        str(PAGES[page]),
         module_relative=False,
         optionflags=OPTIONS,
-        globs=names_in_examples("calque.") if page.startswith("guide/") else None,
+        globs=names_in_examples("calque.") if "guide/" in page else None,
         encoding="utf-8",
     )
-    assert bool(count) == (">>>" in read(CHINESE / page)) and not failures
+    assert bool(count) == (">>>" in read(PAGES[page])) and not failures
+
+
+def test_no_page_is_left_over() -> None:
+    assert {p.resolve() for p in CHINESE.rglob("*.md")} - ENGLISH.keys() == {TERMS.resolve()}
 
 
 def variants() -> list[tuple[str, str]]:
@@ -134,11 +182,22 @@ def variants() -> list[tuple[str, str]]:
     ]
 
 
-@pytest.mark.parametrize("page", PAGES)
+@every_page
 def test_one_word_stands_for_one_thing(page: str) -> None:
-    text = prose(read(CHINESE / page))
+    text = prose(read(PAGES[page]))
     assert [(other, use) for other, use in variants() if other in text] == []
 
 
 def test_the_list_of_terms_sets_words_aside() -> None:
     assert ("跟踪", "追踪") in variants()
+
+
+def test_comments_are_free_and_code_is_not() -> None:
+    for kind, code, comment in (
+        ("sh", "make docs", "  # {}"),
+        ("c", "f(x);", " /* {} */"),
+        ("python", "f(x)", "  # {}"),
+        ("pycon", ">>> f(x)", "  # {}"),
+    ):
+        one, other = (program(kind, code + comment.format(text) + "\n") for text in ("a", "甲"))
+        assert one == other != program(kind, code.replace("d", "D").replace("x", "y") + "\n")

@@ -4,7 +4,7 @@ wider arithmetic: half types by exhaustion, float32 at every `--stride`-th numbe
 and complex types at random numbers of all sizes, by mpmath.
 
 python tools/measure_accuracy.py            prints the table
-python tools/measure_accuracy.py --write    also writes it into docs/accuracy.md
+python tools/measure_accuracy.py --write    also writes it into docs/accuracy.md and docs/zh
 
 An error is the distance from the exact result, divided by the distance of the two floats around it;
 of complex results, by that of the floats around the larger part. An exact result that is no finite
@@ -25,7 +25,8 @@ import calque
 import calque.numpy as jnp
 from calque import lax
 
-PAGE = pathlib.Path(__file__).resolve().parent.parent / "docs" / "accuracy.md"
+DOCS = pathlib.Path(__file__).resolve().parent.parent / "docs"
+PAGES = DOCS / "accuracy.md", DOCS / "zh" / "accuracy.md"
 BEGIN, END = "<!-- table -->", "<!-- end of table -->"
 HALF = (np.dtype("float16"), np.dtype(ml_dtypes.bfloat16))
 CHUNK = 1 << 20
@@ -260,6 +261,14 @@ def row(name: str, stride: int, doubles_of: int) -> str:
     return f"| `{name}` | {' | '.join(cells)} |"
 
 
+def with_rows(text: str, rows: list[str]) -> str:
+    """A page with other rows under the heading of its table."""
+    before, _, rest = text.partition(BEGIN)
+    table, _, after = rest.partition(END)
+    heading = table.strip().splitlines()[:2]
+    return f"{before}{BEGIN}\n" + "\n".join([*heading, *rows]) + f"\n{END}{after}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--stride", type=int, default=4099, help="of float32 numbers; 1 takes all")
@@ -275,10 +284,9 @@ def main() -> None:
         lines.append(row(name, given.stride, given.doubles))
         print(lines[-1], flush=True)
     if given.write:
-        text = PAGE.read_text()
-        before, _, rest = text.partition(BEGIN)
-        after = rest.partition(END)[2]
-        PAGE.write_text(f"{before}{BEGIN}\n" + "\n".join(lines) + f"\n{END}{after}")
+        for page in PAGES:
+            text = page.read_text(encoding="utf-8")
+            page.write_text(with_rows(text, lines[2:]), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ with _importing():
     from calque.core.backends import stablehlo_text as _stablehlo_text
     from calque.core.config import config
     from calque.core.trace import evaluator as _evaluator
-    from calque.numpy import methods as _methods  # attaches them to arrays
+    from calque.numpy.methods import attaching as _attaching  # attaches them to arrays
     from calque.transforms.devices import type_rules as _type_rules  # types know of meshes
     from calque.transforms.devices.sharding_arrays import own_parts as _own_parts
     from calque.transforms.devices.sharding_arrays import spanning as _spanning
@@ -124,6 +124,7 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     from calque.environment import effects_barrier, live_arrays, print_environment_info
     from calque.explaining import explain, show, stats
     from calque.machine.threads import get_num_threads, set_num_threads
+    from calque.native.libraries.export import export_library
     from calque.numpy.indexing.dynamic_slices import ds
     from calque.profiling.report import profile
     from calque.ref import Ref, empty_ref, free_ref, freeze, new_ref
@@ -176,9 +177,10 @@ __all__ = [
     "device_count", "device_get", "device_put", "devices", "disable_jit", "distributed",
     "dlpack", "ds", "dtypes", "effects_barrier", "empty_ref", "enable_checks",
     "enable_custom_prng", "enable_x64", "ensure_compile_time_eval", "errors", "eval_shape",
-    "experimental", "explain", "explain_cache_misses", "explain_retraces", "export", "extend",
-    "ffi", "flatten_util", "float0", "free_ref", "freeze", "fwd_and_bwd", "get_num_threads",
-    "grad", "hessian", "host_count", "host_id", "host_ids", "image", "interpreters", "jacfwd",
+    "experimental", "explain", "explain_cache_misses", "explain_retraces", "export",
+    "export_library", "extend", "ffi", "flatten_util", "float0", "free_ref", "freeze",
+    "fwd_and_bwd", "get_num_threads", "grad", "hessian", "host_count", "host_id", "host_ids",
+    "image", "interpreters", "jacfwd",
     "jacobian", "jacrev", "jax2tf_associative_scan_reductions", "jit", "jvp", "lax",
     "legacy_prng_key", "linear_transpose", "linearize", "live_arrays", "local_device_count",
     "local_devices", "log_compiles", "make_array_from_callback",
@@ -197,8 +199,11 @@ __all__ = [
     "vjp", "vmap",
 ]  # fmt: skip
 
-__getattr__, __dir__ = _lazy.facade(__name__, __file__, lambda name, value: _guards.guard(value))
-_guards.guard(__getattr__)
+if not TYPE_CHECKING:  # to checkers, a name that is not imported is none
+    __getattr__, __dir__ = _lazy.facade(
+        __name__, __file__, lambda name, value: _guards.guard(value)
+    )
+    _guards.guard(__getattr__)
 
 _backends.register("native", _lazy.function("calque.native.backend", "compile"), default=True)
 _backends.register_symbolic("native", _lazy.function("calque.native.symbolic", "compile"))

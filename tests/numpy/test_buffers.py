@@ -23,6 +23,9 @@ def test_several_arrays_in_a_file():
     file.seek(0)
     found = jnp.load(file)
     assert sorted(found) == ["arr_0", "b"] and found["b"].tolist() == [1, 1, 1]
+    jnp.savez(io.BytesIO(), jnp.arange(2), allow_pickle=False)
+    with pytest.raises(ValueError, match="allow_pickle=False"):
+        jnp.savez(io.BytesIO(), x=np.array([{}], object), allow_pickle=False)
 
 
 def test_bytes_and_texts():

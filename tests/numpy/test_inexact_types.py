@@ -5,7 +5,8 @@ import pytest
 
 import calque
 import calque.numpy as jnp
-from calque.scipy import special
+from calque import lax
+from calque.scipy import special, stats
 
 SHORT = ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32")
 LONG = ("int64", "uint64")
@@ -77,3 +78,48 @@ def test_types_of_their_own():
     with calque.enable_x64():
         assert jnp.rint(jnp.ones(3, "int32")).dtype == "float64"
         assert jnp.square(True).dtype == jnp.power(jnp.asarray(True), True).dtype == "int32"
+
+
+def test_integers_that_become_the_default_float():
+    with calque.enable_x64():
+        ints = jnp.ones(3, "int8")
+        assert jnp.linalg.vector_norm(ints).dtype == "float64"
+        assert jnp.unwrap(ints, period=0.5).dtype == jnp.unwrap(ints).dtype == "float64"
+        assert stats.norm.ppf(jnp.float32(0.5)).dtype == "float64"
+        assert stats.norm.isf(jnp.float32(0.5)).dtype == "float64"
+    assert jnp.linalg.vector_norm(jnp.ones(3, "int8")).dtype == "float32"
+
+
+def test_integers_that_count_and_places():
+    with calque.enable_x64():
+        a = jnp.eye(2, dtype="float32")
+        assert jnp.linalg.matrix_rank(a).dtype == "int64"
+        assert jnp.linalg.lstsq(a, a)[2].dtype == "int64"
+        assert jnp.argpartition(jnp.arange(3), 1).dtype == "int32"
+        assert lax.shape_as_value((2, 3)).dtype == lax.shape_as_value(()).dtype == "int32"
+        long = calque.ShapeDtypeStruct((2**31 - 1,), "float32")
+        longer = calque.ShapeDtypeStruct((2**31,), "float32")
+        places = [calque.eval_shape(jnp.searchsorted, a, 1.0).dtype for a in (long, longer)]
+        assert places == ["int32", "int64"]
+
+
+def test_a_triangle_of_ones_is_single():
+    with calque.enable_x64():
+        assert jnp.tri(3).dtype == "float32"
+        assert jnp.tri(3, dtype=float).dtype == "float64"
+
+
+@pytest.mark.parametrize("exponent", [np.int32(3), np.array(3), jnp.int32(3), 3])
+def test_a_known_exponent_does_not_widen_integers(exponent):
+    x = jnp.array([1, 2, 200], "uint8")
+    for f in (lambda v: v**exponent, calque.jit(lambda v: jnp.power(v, exponent))):
+        assert f(x).dtype == "uint8"
+        assert f(x).tolist() == [1, 8, 200**3 % 256]
+    assert (x ** np.array([3, 3, 3])).dtype == "int32"
+
+
+def test_places_of_any_width_where_promotion_is_strict():
+    with calque.enable_x64(), calque.numpy_dtype_promotion("strict"):
+        for dtype in ("int32", "uint8", "int64"):
+            out = jnp.insert(jnp.zeros(3), jnp.array([1, 2], dtype), jnp.ones(2))
+            assert out.tolist() == [0, 1, 0, 1, 0]

@@ -50,3 +50,11 @@ def test_a_given_length_cuts_and_fills():
     x = jnp.array([1, 2])
     assert jnp.repeat(x, jnp.array([2, 2]), total_repeat_length=3).tolist() == [1, 1, 2]
     assert jnp.repeat(x, jnp.array([1, 1]), total_repeat_length=4).tolist() == [1, 2, 2, 2]
+
+
+def test_counts_and_axes_may_be_numpy_arrays():
+    x = jnp.arange(3)
+    for several in (np.array, jnp.array):
+        assert jnp.tile(x, several([2, 1])).tolist() == [[0, 1, 2], [0, 1, 2]]
+        assert jnp.expand_dims(x, several([0, 2])).shape == (1, 3, 1)
+        assert jnp.tile(x, several(2)).shape == (6,)

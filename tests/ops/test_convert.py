@@ -4,6 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import calque
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import COMPLEX, FLOATS, SIGNED, UNSIGNED
 from calque.core.primitives import UndefinedPrimal, Zero
@@ -209,3 +210,51 @@ def test_peer(old):
             check_peer("convert_element_type", x, new_dtype=new)
         if old.kind not in "bc" and new.kind not in "bc" and new.itemsize <= old.itemsize:
             check_peer("bitcast_convert_type", x, new_dtype=new)
+
+
+@pytest.mark.parametrize(
+    ("values", "old", "new", "bits"),
+    [
+        ([0x12345678], "uint32", "uint4", [[8, 7, 6, 5, 4, 3, 2, 1]]),
+        ([-3], "int8", "int4", [[-3, -1]]),
+        ([[1, 2], [-3, 0]], "int4", "int8", [0x21, 0x0D]),
+        ([[1, -2], [1, 0]], "int2", "int4", [-7, 1]),
+        ([-3], "int4", "int2", [[1, -1]]),
+        ([[0.5, 1.0]], "float4_e2m1fn", "uint8", [0x21]),
+    ],
+)
+def test_the_bits_of_types_that_share_a_byte_are_regrouped_from_the_low_end(values, old, new, bits):
+    x = np.asarray(values).astype(old)
+    wanted = np.asarray(bits).astype(new)
+    for run_it in (C.bitcast_convert_type, traced_and_run):
+        out = np.asarray(run_it(x, new))
+        assert out.dtype == wanted.dtype
+        assert out.astype("int64").tolist() == wanted.astype("int64").tolist()
+    back = np.asarray(C.bitcast_convert_type(wanted, old))
+    assert back.astype("float32").tolist() == x.astype("float32").tolist()
+
+
+def traced_and_run(x, new):
+    return calque.jit(lambda v: C.bitcast_convert_type(v, new))(x)
+
+
+def test_bits_that_do_not_fill_an_element_are_refused():
+    with pytest.raises(ValueError, match="the last dimension must hold one new element"):
+        C.bitcast_convert_type(np.zeros((3,), "int4"), "int8")
+
+
+def test_conversions_and_broadcasts_that_change_nothing_are_no_equations():
+    x = np.arange(3, dtype=np.float32)
+
+    def converted():
+        return C.convert_element_type(C.convert_element_type(x, np.float32), np.float32)
+
+    assert calque.make_jaxpr(converted)().jaxpr.eqns == []
+    assert calque.make_jaxpr(lambda: calque.lax.broadcast(np.float32(3), ()))().jaxpr.eqns == []
+    assert calque.jit(converted)().tolist() == [0, 1, 2]
+    given = calque.make_jaxpr(lambda v: calque.lax.broadcast(v, ()))(x)
+    assert given.jaxpr.eqns == []
+    x[0] = 5
+    assert np.asarray(
+        calque.jit(lambda: C.convert_element_type(x, np.float32).at[1].set(0.0))()
+    ).tolist() == [5, 0, 2]

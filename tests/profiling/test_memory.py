@@ -76,3 +76,18 @@ def test_the_profile_is_one_for_pprof():
     assert holder.startswith("mine in test_the_profile") and values[0] == len(mine)
     locations = {m[1][0] for m in map(message, profile[4])}
     assert locations == set(functions)
+
+
+class Shy:
+    """An object that does not want to be looked at."""
+
+    @property  # type: ignore[misc]
+    def __class__(self):
+        raise AssertionError("asked for its class")
+
+
+def test_objects_of_others_are_not_asked():
+    shy = Shy()
+    x = jnp.ones(3)
+    assert any(a is x for a in jax.live_arrays()) and type(shy) is Shy
+    assert jax.profile(lambda a: a + 1, x).rows

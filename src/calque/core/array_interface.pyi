@@ -1,5 +1,5 @@
 """What arrays offer, for type checkers: the methods that the library attaches to arrays and to
-tracers (`numpy/methods.py`). A test holds this declaration equal to what is attached."""
+tracers (`numpy/methods/attaching.py`). A test holds this declaration equal to what is attached."""
 
 from __future__ import annotations
 

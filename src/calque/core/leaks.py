@@ -49,13 +49,13 @@ def _holder(x: Tracer, own: list[Tracer]) -> str:
     for holder in gc.get_referrers(x):
         if holder is own:
             continue
-        if isinstance(holder, dict):
+        if issubclass(type(holder), dict):
             return f", by the name or key {_key_of(holder, x)!r}"
-        elif isinstance(holder, (list, set)):
+        elif issubclass(type(holder), (list, set)):
             return f", by a {type(holder).__name__}"
         elif type(holder).__name__ == "cell":
             return ", by a variable of an enclosing function"
-        elif not isinstance(holder, (tuple, FrameType)):
+        elif not issubclass(type(holder), (tuple, FrameType)):
             return f", by an object of type {type(holder).__name__}"
     return ""
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from calque.core.devices import Device
 from calque.transforms.devices.sharding import Sharding
-from calque.transforms.devices.sharding_arrays import device_put, put_as_asked
+from calque.transforms.devices.sharding_arrays import device_put, placed_like, put_as_asked
 from calque.transforms.devices.specs import PartitionSpec
 from calque.transforms.devices.types import lenient
 
@@ -30,7 +30,12 @@ def placing(f: Callable[..., Any]) -> Callable[..., Any]:
     def placed(*args: Any, **kwargs: Any) -> Any:
         target = args[position] if len(args) > position else kwargs.pop(keyword, None)
         if target is None:
-            return f(*args[:position], **kwargs)
+            out = f(*args[:position], **kwargs)
+            if f.__name__ != "full_like":
+                return out
+            model = args[0] if args else kwargs["x"]
+            same_shape = len(args) < 4 and kwargs.get("shape") is None
+            return placed_like(out, model, same_shape)
         with lenient():
             out = f(*args[:position], **kwargs)
         if not isinstance(target, (Sharding, PartitionSpec, Device)):

@@ -13,8 +13,10 @@ from calque.core.lazy import LazyModule
 from calque.machine.driver.program import Program
 from calque.machine.spans import span
 from calque.native.calls import call_program, compiled, memory_of
-from calque.native.control.emitters import EMITTERS
+from calque.native.control.emitters import EMITTERS, takes
 from calque.native.emit import kernels
+from calque.native.emit.kernels import Kernel
+from calque.native.loops.tree import Body
 from calque.native.lower.graph import graph_of
 from calque.native.lower.rules import View
 from calque.native.lower.sizes import Sizes
@@ -60,10 +62,14 @@ class Planned:
             self.plan(sizes)
         schedules = list(dict.fromkeys(c.schedule for c in self.calls))
         with span("kernels", options.name):
-            self.kernels = kernels.compile_kernels([s.body for s in schedules], exact=options.exact)
+            self.kernels = self.kernels_of([s.body for s in schedules])
         self.code = dict(zip(schedules, self.kernels))
         self.host_calls = list(self.planner.host_calls)
         compiled.tell(self)
+
+    def kernels_of(self, bodies: Sequence[Body]) -> list[Kernel]:
+        """Machine code for each body of loops."""
+        return kernels.compile_kernels(bodies, exact=self.options.exact)
 
     def plan(self, sizes: Sizes) -> None:
         """The steps, and where everything is."""
@@ -79,7 +85,7 @@ class Planned:
 
     def lowered(self, sizes: Sizes) -> StagedProgram:
         """Homes for what comes in and goes out, and the stages between."""
-        p, g = Planner(sizes, EMITTERS), graph_of(self.simplified)
+        p, g = Planner(sizes, EMITTERS, takes), graph_of(self.simplified)
         inputs: list[Buffer] = []
         for n, value in zip(g.consts, self.simplified.consts):
             p.constant_array(n, value)

@@ -29,6 +29,17 @@ def routine(room: str, name: str) -> External:
     return External(getattr(_ROOMS[room], name).address, f"{room} {name}")
 
 
+def is_library_function(text: str) -> bool:
+    """Whether this is the name of a function of LAPACK or BLAS."""
+    return text.partition(" ")[0] == _LAPACK
+
+
+def function(text: str) -> Any:
+    """The routine of the machine that has this name, as a function of its language."""
+    room, _, name = text.partition(" ")
+    return getattr(_ROOMS[room], name)
+
+
 def library_function(name: str) -> External | int:
     """A function of LAPACK or BLAS by its whole name; 0 when it cannot be had."""
     address = lapack.function(name)

@@ -30,9 +30,9 @@ from calque.core import guards as _guards
 from calque.core import lazy as _lazy
 from calque.core.arrays import Array as ndarray
 from calque.core.dtypes import finfo, iinfo
-from calque.numpy import methods as _methods
 from calque.numpy.calls import cached as _cached
 from calque.numpy.indexing import subscripts as _subscripts
+from calque.numpy.methods import attaching as _attaching
 from calque.numpy.scalars import *  # noqa: F403
 from calque.numpy.scalars import ABSENT as _ABSENT
 from calque.numpy.scalars import SCALAR_TYPES as _SCALAR_TYPES
@@ -415,7 +415,7 @@ if not TYPE_CHECKING:  # checkers know every name
 dtype = _np.dtype
 bool = _SCALAR_TYPES["bool"]
 
-_methods.set_namespace(_sys.modules[__name__])
+_attaching.set_namespace(_sys.modules[__name__])
 _subscripts.install()
 
 # fmt: off

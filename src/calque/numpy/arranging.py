@@ -208,14 +208,14 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
         kth: the place.
         axis: the axis to arrange along.
     Returns:
-        An array of positions.
+        An array of positions, int32.
     Differs from NumPy:
         `kth` is one number, and there is no `kind` and no `order`; nan comes last.
 
     >>> jnp.argpartition(jnp.array([7, 1, 5, 2]), 1)[1]
     Array(3, dtype=int32)"""
     a, k = _checked("argpartition", a, kth, axis)
-    return argsort(a, k)
+    return argsort(a, k, dtype="int32")
 
 
 def _checked(name: str, a: Any, kth: int, axis: int) -> tuple[Any, int]:

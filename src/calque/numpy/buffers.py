@@ -134,12 +134,11 @@ def savez(file: Any, *args: ArrayLike, allow_pickle: bool = True, **kwds: Any) -
     >>> _ = file.seek(0)
     >>> jnp.load(file)["a"]
     array([0, 1, 2], dtype=int32)"""
-    np.savez(
-        file,
-        *map(np.asarray, args),
-        allow_pickle=allow_pickle,
-        **{k: np.asarray(v) for k, v in kwds.items()},
-    )
+    arrays = [np.asarray(a) for a in args]
+    named = {k: np.asarray(v) for k, v in kwds.items()}
+    if not allow_pickle and any(a.dtype.hasobject for a in (*arrays, *named.values())):
+        raise ValueError("savez: arrays of objects are pickled, which allow_pickle=False forbids")
+    np.savez(file, *arrays, **named)  # NumPy before 2.2 would write allow_pickle as an array
 
 
 @python_only

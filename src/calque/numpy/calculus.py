@@ -10,7 +10,7 @@ import numpy as np
 
 from calque.core.arrays import Array
 from calque.core.dims import surely_less
-from calque.core.dtypes import is_complex, is_inexact
+from calque.core.dtypes import canonicalize, is_complex, is_inexact
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike, Axes, DTypeLike
 from calque.numpy import reductions, ufuncs
@@ -413,10 +413,10 @@ def unwrap(
         raise ValueError("jnp.unwrap does not support complex inputs.")
     if p.ndim == 0:
         raise ValueError("diff requires input that is at least one dimensional")
-    if p.shape[canonical_axis(axis, p.ndim)] == 0:
-        return promote_inexact(p)[0]
     if not is_inexact(p.dtype) and not isinstance(period, int):
-        (p,) = promote_inexact(p)
+        p = convert(p, canonicalize(float))
+    if p.shape[canonical_axis(axis, p.ndim)] == 0:
+        return p
     k = canonical_axis(axis, p.ndim)
     half = period // 2 if not is_inexact(p.dtype) else period / 2
     d = diff(p, axis=k)

@@ -289,7 +289,7 @@ def _like(a: Any, value: Any, dtype: Any, shape: Any, name: str) -> Any:
     out = full(aval.shape if shape is None else shape, value, result_dtype(dtype, aval.dtype))
     if dtype is None and aval.weak_type:
         out = do.convert_element_type(out, new_dtype=aval.dtype, weak_type=True)
-    return out if shape is not None else placed_like(out, a)
+    return placed_like(out, a, shape is None)
 
 
 @placed

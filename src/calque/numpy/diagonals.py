@@ -94,7 +94,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None
         N: the number of rows.
         M: the number of columns; None is `N`.
         k: the diagonal: 0 is the main one, positive ones lie above it.
-        dtype: of the elements; None is float32 (float64 with x64).
+        dtype: of the elements; None is float32, with x64 too.
     Returns:
         An array of shape `(N, M)`.
 
@@ -103,7 +103,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None
            [1, 1, 0],
            [1, 1, 1]], dtype=int32)"""
     (n,), (m,) = canonical_shape(N), canonical_shape(N if M is None else M)
-    return convert(_below(n, m, k), result_dtype(dtype, canonicalize(float)))
+    return convert(_below(n, m, k), result_dtype(dtype, np.dtype("float32")))
 
 
 def _below(n: int, m: int, k: Any) -> Any:

@@ -239,7 +239,7 @@ def insert(
     at = (
         zeros(i.shape, canonicalize(int))
         .at[order]
-        .set(i[order] + np.arange(count, dtype=canonicalize(int)))
+        .set(convert(i[order], canonicalize(int)) + np.arange(count, dtype=canonicalize(int)))
     )
     new = zeros((n + count,), bool).at[at].set(True)
     old_places = reductions.cumsum(convert(~new, np.dtype("int32")), axis=0) - 1

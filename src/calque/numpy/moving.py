@@ -248,7 +248,8 @@ def tile(A: ArrayLike, reps: SupportsIndex | Sequence[SupportsIndex]) -> Array:
     Array([1, 2, 1, 2, 1, 2], dtype=int32)"""
     check_arraylike("tile", A)
     A = as_operand(A)
-    given = tuple(reps) if isinstance(reps, (tuple, list)) else (reps,)
+    several = isinstance(reps, (tuple, list)) or bool(getattr(reps, "ndim", 0))
+    given = tuple(reps) if several else (reps,)  # type: ignore[arg-type]
     counts = tuple(extent(r, "jnp.tile") for r in given)
     shape = typeof(A).shape
     rank = max(len(shape), len(counts))

@@ -270,8 +270,7 @@ _BETWEEN = tuple(
     os.path.join(_PACKAGE, *place.split("/"))
     for place in (
         "core/", "machine/", "native/", "transforms/jit/", "transforms/engines/specialiser.py",
-        "numpy/attributes.py", "numpy/calls/", "numpy/concrete_methods.py", "numpy/methods.py",
-        "numpy/operator_methods.py", "numpy/promotion.py",
+        "numpy/calls/", "numpy/methods/", "numpy/promotion.py",
         "numpy/public/objects.py", "numpy/ufunc_objects.py", "numpy/ufuncs.py",
     )
 )  # fmt: skip

@@ -258,7 +258,8 @@ def expand_dims(a: ArrayLike, axis: Axes = 0) -> Array:
     (1, 3)"""
     check_arraylike("expand_dims", a)
     a = as_operand(a)
-    axes = axis if isinstance(axis, (tuple, list, range)) else (axis,)
+    several = isinstance(axis, (tuple, list, range)) or bool(getattr(axis, "ndim", 0))
+    axes = tuple(axis) if several else (axis,)  # type: ignore[arg-type]
     shape = typeof(a).shape
     n = len(shape) + len(axes)
     new = canonical_axes(tuple(axes), n)

@@ -23,6 +23,9 @@ _OFFSETS: Final = {
     b"dltensor_versioned": 52,
 }  # from the start of the managed tensor to the code of its dtype
 
+# Before, NumPy's arrays know only the old protocol, which does not say that memory is read-only.
+_SPEAKS_VERSION_1 = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
+
 
 def export(x: Any, max_version: Any = None, dl_device: Any = None, copy: bool | None = None) -> Any:
     """A DLPack capsule of an array. Consumers that speak version 1 are told that the memory is
@@ -39,10 +42,15 @@ def export(x: Any, max_version: Any = None, dl_device: Any = None, copy: bool | 
         bits.copy()
         if copy
         else bits
-        if max_version and max_version[0] >= 1
+        if _SPEAKS_VERSION_1 and max_version and max_version[0] >= 1
         else _writeable_alias(bits)
     )
-    capsule = bits.__dlpack__(max_version=max_version, dl_device=dl_device)
+    if _SPEAKS_VERSION_1:
+        capsule = bits.__dlpack__(max_version=max_version, dl_device=dl_device)
+    elif dl_device is None or tuple(dl_device) == bits.__dlpack_device__():
+        capsule = bits.__dlpack__()
+    else:
+        raise BufferError(f"DLPack export to the device {tuple(dl_device)} needs NumPy 2.1")
     if is_bfloat:
         _mark_as_bfloat(capsule)
     return capsule

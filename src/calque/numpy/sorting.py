@@ -10,7 +10,14 @@ import numpy as np
 
 from calque.core.arrays import Array, adopted, is_concrete, to_array, to_numpy
 from calque.core.dims import Dim, as_size, is_found, is_symbolic
-from calque.core.dtypes import canonicalize, is_complex, is_inexact, is_integer, is_signed
+from calque.core.dtypes import (
+    canonicalize,
+    is_complex,
+    is_inexact,
+    is_integer,
+    is_signed,
+    real_part,
+)
 from calque.core.extents import larger
 from calque.core.lazy import LazyModule
 from calque.core.primitives import do
@@ -33,6 +40,7 @@ from calque.numpy.promotion import (
 )
 from calque.numpy.shaping import ravel, reshape, where
 from calque.ops.common import index_operand
+from calque.ops.convert import bit_width_of, bitcast_convert_type
 from calque.ops.sizes import as_number, index_dtype, places
 
 loops: Any = LazyModule("calque.transforms.functions.loops")
@@ -172,7 +180,8 @@ def searchsorted(
 
 def _bisect(a: Any, v: Any, side: str) -> Any:
     """Every value halves its interval at once; the number of rounds follows from the size."""
-    n, shape, dtype = typeof(a).shape[0], typeof(v).shape, index_dtype(typeof(a).shape[0])
+    n, shape = typeof(a).shape[0], typeof(v).shape
+    dtype = index_dtype(n - 1)  # the results are at most n
     low = broadcast_to(as_number(0, dtype), shape)
     high = broadcast_to(as_number(n, dtype), shape)
     last = as_number(larger(n - 1, 0), dtype)
@@ -482,17 +491,32 @@ def view(a: Any, dtype: Any) -> Any:
         a = do.convert_element_type(a, new_dtype=narrow) if own == np.dtype(bool) else a
         out = a if dtype == narrow else view(a, narrow if dtype == np.dtype(bool) else dtype)
         return do.ne(out, np.zeros((), narrow)) if dtype == np.dtype(bool) else out
-    if own.itemsize == dtype.itemsize:
-        return do.bitcast_convert_type(a, new_dtype=dtype)
-    if typeof(a).ndim == 0:
+    old, new = bit_width_of(own), bit_width_of(dtype)
+    shape = typeof(a).shape
+    if old != new and not shape:
         raise ValueError("view() of a 0-d array is only supported if the itemsize is unchanged.")
-    if own.itemsize > dtype.itemsize:
-        parts = do.bitcast_convert_type(a, new_dtype=dtype)
-        return reshape(parts, (*typeof(a).shape[:-1], -1))
-    ratio = dtype.itemsize // own.itemsize
-    if typeof(a).shape[-1] % ratio:
+    if old < new and shape[-1] % (new // old):
         raise ValueError(
             "When changing to a larger dtype, its size must be a divisor of the total size in"
-            f" bytes of the last axis: {own.name} to {dtype.name} with shape {typeof(a).shape}"
+            f" bytes of the last axis: {own.name} to {dtype.name} with shape {shape}"
         )
-    return do.bitcast_convert_type(reshape(a, (*typeof(a).shape[:-1], -1, ratio)), new_dtype=dtype)
+    if is_complex(own) or is_complex(dtype):
+        viewed = _view_of_parts(a if shape else reshape(a, (1,)), dtype)
+        return viewed if shape else reshape(viewed, ())
+    if old == new:
+        return bitcast_convert_type(a, dtype)
+    if old > new:
+        return reshape(bitcast_convert_type(a, dtype), (*shape[:-1], -1))
+    return bitcast_convert_type(reshape(a, (*shape[:-1], -1, new // old)), dtype)
+
+
+def _view_of_parts(a: Any, dtype: Any) -> Any:
+    """The view of an array with axes where one dtype is complex: a complex number is its real part
+    and then its imaginary part."""
+    if is_complex(typeof(a).dtype):
+        columns = [reshape(part, (*typeof(a).shape, 1)) for part in (do.real(a), do.imag(a))]
+        pairs = do.concatenate(*columns, dimension=typeof(a).ndim)
+        return view(reshape(pairs, (*typeof(a).shape[:-1], -1)), dtype)
+    parts = view(a, real_part(dtype))
+    pairs = reshape(parts, (*typeof(parts).shape[:-1], -1, 2))
+    return do.complex(pairs[..., 0], pairs[..., 1])

@@ -27,7 +27,6 @@ from calque.numpy.calls.marks import python_only
 from calque.numpy.promotion import (
     as_operand,
     check_arraylike,
-    common_type,
     convert,
     promote_dtypes,
     promote_inexact,
@@ -267,7 +266,8 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     Args:
         x1, x2: arrays or numbers. Their shapes broadcast.
     Returns:
-        An array of the common shape: the dtype that the operands have together.
+        An array of the common shape: the dtype that the operands have together; that of `x1` if
+        it is an integer and `x2` one integer whose value is known.
     Differs from NumPy:
         Integers to a negative power are no error. There is no `out`, `where` or `dtype`.
 
@@ -279,13 +279,12 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         if typeof(x1).dtype == np.dtype(bool):
             x1 = do.convert_element_type(x1, new_dtype=canonicalize(int))
         return do.integer_pow(x1, y=x2)
-    if not trace_state.is_evaluating() and is_integer(typeof(x1).dtype):
+    if is_integer(typeof(x1).dtype):
         exponent = _known_integer(x2)
-        if exponent is not None and exponent >= 0:  # the same numbers in fewer steps
-            dtype, _ = common_type(x1, x2)
-            return do.integer_pow(
-                x1 if dtype == typeof(x1).dtype else convert(x1, dtype), y=exponent
-            )
+        if exponent is not None and exponent >= 0:  # it is no operand, and widens no dtype
+            if trace_state.is_evaluating():  # one program for every exponent
+                return convert(binary_power(x1, x2), typeof(x1).dtype)
+            return do.integer_pow(x1, y=exponent)
     return binary_power(x1, x2)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calque.core import pytrees
-from calque.core.arrays import scalar
+from calque.core import pytrees, trace_state
+from calque.core.arrays import Array, scalar, to_array
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import (
     PYTHON_SCALARS,
@@ -24,15 +24,19 @@ from calque.core.dtypes import (
 )
 from calque.core.primitives import Primitive, UndefinedPrimal, Zero, do
 from calque.core.trace import VALUES, typeof
+from calque.core.types import ArrayLike, DType, DTypeLike
 from calque.ops.bits import as_unsigned, bit_width, from_unsigned
 from calque.ops.common import ANY, PLAIN, move, refuse_dtype, tangent_aval
 from calque.ops.common import operand as as_operand
 from calque.ops.kinds import linear_unary, not_linear, unary, wide
 
+if TYPE_CHECKING:
+    from calque.core.generics import X
+
 # ---------------------------------------------------------------- the dtype of a value
 
 
-def dtype(x: Any) -> Any:
+def dtype(x: Any) -> DType:
     """Gives the dtype of a value, or the one that a type stands for.
 
     Args:
@@ -172,11 +176,18 @@ def _bitcast_shape(x: ShapedArray, *, new_dtype: Any) -> ShapedArray:
         return ShapedArray(x.shape, new_dtype)
     if min(old, new) < 8:
         raise NotImplementedError(
-            f"bitcast_convert_type from {x.dtype.name} to {new_dtype.name}: types of less than a"
-            " byte convert only to types of their own width"
+            f"the primitive bitcast_convert_type from {x.dtype.name} to {new_dtype.name}: types of"
+            " less than a byte convert only to types of their own width; the function"
+            " lax.bitcast_convert_type takes them apart"
         )
+    return ShapedArray(_regrouped(x, new_dtype), new_dtype)
+
+
+def _regrouped(x: ShapedArray, new_dtype: Any) -> tuple[Any, ...]:
+    """The shape of the bits of `x` as elements of another width."""
+    old, new = bit_width_of(x.dtype), bit_width_of(new_dtype)
     if old > new:
-        return ShapedArray((*x.shape, old // new), new_dtype)
+        return (*x.shape, old // new)
     if not x.shape or x.shape[-1] * old != new:
         last = x.shape[-1] if x.shape else 1
         raise ValueError(
@@ -184,7 +195,7 @@ def _bitcast_shape(x: ShapedArray, *, new_dtype: Any) -> ShapedArray:
             f" to {new_dtype.name} of size {new} bits, but {last} * {old} != {new}: the last"
             " dimension must hold one new element"
         )
-    return ShapedArray(x.shape[:-1], new_dtype)
+    return x.shape[:-1]
 
 
 def _bitcast_batch(args: Sequence[Any], dims: Sequence[int], *, new_dtype: Any) -> tuple[Any, int]:
@@ -251,7 +262,7 @@ optimization_barrier_p = Primitive(
 # ---------------------------------------------------------------- public functions
 
 
-def convert_element_type(operand: Any, new_dtype: Any) -> Any:
+def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     """Gives the values in another dtype.
 
     Args:
@@ -273,8 +284,11 @@ def converted_to(x: Any, dtype: Any, weak_type: bool) -> Any:
         return scalar(_python_converted(x, dtype), dtype, weak_type)
     x = as_operand(x)
     aval = typeof(x)
-    if isinstance(x, VALUES) and aval.dtype == dtype and aval.weak_type == weak_type:
-        return x
+    if aval.dtype == dtype and aval.weak_type == weak_type:
+        if isinstance(x, VALUES):
+            return x
+        if isinstance(x, np.ndarray) and not trace_state.is_evaluating():
+            return to_array(x)  # a constant of the program, and no operation
     if is_complex(aval.dtype) and not is_complex(dtype) and getattr(dtype, "kind", "") != "b":
         warnings.warn(
             "Casting complex values to real discards the imaginary part",
@@ -292,7 +306,7 @@ def _python_converted(x: Any, dtype: Any) -> np.ndarray:
         return converted(np.asarray(x), dtype)
 
 
-def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
+def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     """Reads the bits of an array as another type.
 
     Args:
@@ -306,14 +320,47 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
     Array(1065353216, dtype=int32)"""
     x, dtype = as_operand(operand), canonicalize(new_dtype)
     aval = typeof(x)
-    return (
-        x
-        if aval.dtype == dtype and not aval.weak_type
-        else bitcast_convert_type_p.bind(x, new_dtype=dtype)
+    if aval.dtype == dtype and not aval.weak_type:
+        return x
+    if _within_bytes(aval.dtype, dtype):
+        return _regrouped_bits(x, dtype)
+    return bitcast_convert_type_p.bind(x, new_dtype=dtype)
+
+
+def _within_bytes(old: Any, new: Any) -> bool:
+    """Do elements of one of these dtypes share a byte, and have another width than the other's?"""
+    if old not in PLAIN or any(d.kind == "b" or is_complex(d) for d in (old, new)):
+        return False
+    widths = bit_width_of(old), bit_width_of(new)
+    return min(widths) < 8 and widths[0] != widths[1]
+
+
+def _regrouped_bits(x: Any, dtype: Any) -> Any:
+    """The bits of `x` as elements of another width; the first of several has the lowest bits."""
+    aval = typeof(x)
+    old, new = bit_width_of(aval.dtype), bit_width_of(dtype)
+    shape = _regrouped(aval, dtype)
+    word = np.dtype(f"uint{max(old, new, 8)}")
+    bits = convert_element_type(bitcast_convert_type(x, f"uint{old}"), word)
+    parts = shape if old > new else aval.shape
+    last = len(parts) - 1
+    places = do.broadcast_in_dim(
+        (np.arange(max(old, new) // min(old, new)) * min(old, new)).astype(word),
+        shape=parts,
+        broadcast_dimensions=(last,),
     )
+    if old > new:
+        whole = do.broadcast_in_dim(bits, shape=parts, broadcast_dimensions=tuple(range(last)))
+        mask = do.broadcast_in_dim(
+            np.asarray(2**new - 1, word), shape=parts, broadcast_dimensions=()
+        )
+        bits = do["and"](do.shift_right_logical(whole, places), mask)
+    else:
+        bits = do.reduce_or(do.shift_left(bits, places), axes=(last,))
+    return bitcast_convert_type(convert_element_type(bits, f"uint{new}"), dtype)
 
 
-def stop_gradient(x: Any) -> Any:
+def stop_gradient(x: X) -> X:
     """Makes values constants to differentiation.
 
     Args:
@@ -327,7 +374,7 @@ def stop_gradient(x: Any) -> Any:
     return pytrees.tree_map(lambda leaf: stop_gradient_p.bind(as_operand(leaf)), x)
 
 
-def optimization_barrier(operand: Any, /) -> Any:
+def optimization_barrier(operand: X, /) -> X:
     """Keeps what computes values apart from what uses them: neither is merged into the other.
 
     Args:

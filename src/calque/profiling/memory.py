@@ -66,7 +66,7 @@ def _in_frames() -> Iterator[Held]:
 def _in_objects() -> Iterator[Held]:
     """Arrays in what the collector knows."""
     for module in list(sys.modules.values()):
-        if isinstance(module, types.ModuleType):
+        if issubclass(type(module), types.ModuleType):
             for name, value in list(vars(module).items()):
                 for array in _unknown_inside(value):
                     holder = f"{name} of the module {module.__name__}"
@@ -87,18 +87,19 @@ def _kind(o: Any) -> str:
 def _unknown_inside(value: Any) -> Iterator[Any]:
     if type(value) is ArrayImpl:
         yield value
-    elif isinstance(value, _PLAIN) and not gc.is_tracked(value):
+    elif issubclass(type(value), _PLAIN) and not gc.is_tracked(value):
         yield from _inside(value)
 
 
 def _inside(value: Any) -> Iterator[Any]:
-    """Arrays in containers in containers."""
+    """Arrays in containers in containers. (`isinstance` would ask objects of others for their
+    `__class__`, which may run their code.)"""
     todo, seen = [value], set()
     while todo:
         x = todo.pop()
         if type(x) is ArrayImpl:
             yield x
-        elif isinstance(x, (tuple, list, dict)) and id(x) not in seen:
+        elif issubclass(type(x), (tuple, list, dict)) and id(x) not in seen:
             seen.add(id(x))
             todo += list(x.values()) if isinstance(x, dict) else x
 

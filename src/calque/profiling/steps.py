@@ -48,8 +48,9 @@ class Described(NamedTuple):
 
 
 def executables() -> list[Any]:
-    """Every compiled program that there is now."""
-    return [o for o in objects() if isinstance(o, (Planned, Found))]
+    """Every compiled program that there is now. (`isinstance` would ask objects of others for their
+    `__class__`, which may run their code.)"""
+    return [o for o in objects() if issubclass(type(o), (Planned, Found))]
 
 
 def programs_of(compiled: Iterable[Any]) -> dict[int, Any]:

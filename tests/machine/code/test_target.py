@@ -2,7 +2,7 @@
 
 import pytest
 
-from calque.machine.code import target
+from calque.machine.code import llvm, target
 
 
 @pytest.mark.skipif(not target.describe().is_x86, reason="names of x86 processors")
@@ -16,7 +16,7 @@ def test_a_named_processor_says_its_vectors(
     if width > target.describe().vector_bytes:
         pytest.skip("this machine has no such vectors")
     monkeypatch.setenv("CALQUE_CPU", name)
-    found = target.describe.__wrapped__()
+    found = target._own.__wrapped__()
     assert (found.cpu, found.vector_bytes, found.vector_registers) == (name, width, registers)
 
 
@@ -35,15 +35,15 @@ def test_an_unknown_processor_is_an_error(
 ) -> None:
     monkeypatch.setenv("CALQUE_CPU", name)
     with pytest.raises(ValueError, match=r"known names: .*x86-64-v3") as caught:
-        target.describe.__wrapped__()
+        target._own.__wrapped__()
     assert why in str(caught.value) and "native" in str(caught.value)
 
 
 def test_native_is_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CALQUE_CPU", raising=False)
-    host = target.describe.__wrapped__()
+    host = target._own.__wrapped__()
     monkeypatch.setenv("CALQUE_CPU", "native")
-    assert target.describe.__wrapped__() == host
+    assert target._own.__wrapped__() == host
 
 
 @pytest.mark.skipif(not target.describe().is_x86, reason="names of x86 processors")
@@ -70,3 +70,23 @@ def test_sizes_of_caches_are_read(text: str, size: int) -> None:
 
 def test_a_machine_is_made_for_each_level() -> None:
     assert all(target.create_machine(opt) is not None for opt in range(4))
+
+
+def test_code_for_another_processor_is_made_and_not_linked() -> None:
+    own = target.describe()
+    other = own._replace(cpu="another", key="another", vector_bytes=16)
+    with target.making_for(other):
+        assert target.describe() is other and target.is_foreign()
+        with pytest.raises(llvm.LLVMError, match="does not run here"):
+            llvm.link_object(b"", ["f"])
+        with target.making_for(None):
+            assert target.describe() is own and not target.is_foreign()
+    assert target.describe() is own
+
+
+@pytest.mark.skipif(not target.describe().is_x86, reason="names of x86 processors")
+def test_a_processor_that_this_machine_need_not_be() -> None:
+    found = target.named("skylake-avx512")
+    assert (found.cpu, found.vector_bytes, found.vector_registers) == ("skylake-avx512", 64, 32)
+    with pytest.raises(ValueError, match="cpu='skylark' is not known to LLVM; did you mean"):
+        target.named("skylark")

@@ -6,7 +6,7 @@ from calque.native.loops.tree import For, Store, loaded, statements, stored
 from calque.native.lower.sizes import Sizes
 from calque.native.lower.stages import Stage
 from calque.native.plan import fusion
-from calque.native.plan.steps import Compute, Copy, Nest, Repeat, Switch
+from calque.native.plan.steps import Compute, Copy, Nest, Repeat, Step, Switch
 from calque.native.scalars.expr import Buffer, Expr, const, ex, load, make, var
 from tests.native.run_kernel import run
 
@@ -50,6 +50,31 @@ def test_the_next_round_reads_too() -> None:
     assert isinstance(loop, Repeat)
     (nest,) = loop.body
     assert T in stored(nest.body)  # type: ignore[union-attr]
+
+
+def test_what_every_round_makes_anew_is_a_value() -> None:
+    body = [Compute((made(T, at(X)), made(Y, ex("add", at(T), at(T)))))]
+
+    def stored_in(before: list[Step], swaps: list[tuple[Buffer, Buffer]]) -> frozenset[Buffer]:
+        steps = [*before, Repeat(body, swaps, const(3), "k")]
+        loop = fusion.fused(steps, {T, U}, S)[-1]
+        assert isinstance(loop, Repeat)
+        return loop.body[0].writes()
+
+    assert stored_in([], []) == {Y}
+    assert stored_in([Copy(T, X)], []) == {T, Y}
+    assert stored_in([Copy(U, X)], [(T, U)]) == {T, Y}
+    inner = Repeat(body, [], const(3), "j")
+    (outer,) = fusion.fused([Repeat([inner], [], const(3), "k")], {T}, S)
+    assert isinstance(outer, Repeat) and outer.writes() == {Y}
+
+
+def test_what_is_read_before_it_is_written() -> None:
+    write, read = Compute((made(T, at(X)),)), Compute((made(Y, at(T)),))
+    assert fusion.read_first([write, read]) == {X}
+    assert fusion.read_first([read, write]) == {T, X}
+    assert fusion.read_first([Switch(PICK, [[write], []]), read]) == {X, PICK}
+    assert fusion.read_first([Repeat([read, Copy(U, Y)], [(T, U)], const(3), "k")]) == {T, U}
 
 
 def test_branches_share_what_is_wanted_behind_them() -> None:

@@ -96,6 +96,13 @@ def test_eig(dtype, tol):
             return projector(do.eig(x, **p)[1])
 
         check_fun_jvp(fun, x[0], order=1, rtol=1e-5, atol=1e-5)
+        for left, right in ((True, False), (False, True), (True, True)):
+            q = {**p, "compute_left_eigenvectors": left, "compute_right_eigenvectors": right}
+
+            def squares(x, q=q):  # their norm and their phase count, their sign does not
+                return [v * v for v in do.eig(x, **q)]
+
+            check_fun_jvp(squares, x[0], order=2, rtol=1e-4, atol=1e-4)
 
 
 def test_eig_edges():

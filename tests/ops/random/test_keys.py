@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pytest
 
+import calque
 from calque.core.avals import ShapedArray
 from calque.core.config import config
 from calque.core.dtypes import short_name
@@ -163,3 +164,24 @@ def _same_bits(jax, impl):
             lambda s: do.random_bits(do.random_seed(s, impl=impl), bit_width=64, shape=(3,)), seed
         )[0]
         same(got, np.asarray(jax.random.bits(jax.random.key(seed, impl=impl.name), (3,), "uint64")))
+
+
+@pytest.mark.parametrize("impl", ["rbg", "unsafe_rbg", "threefry2x32"])
+def test_which_key_draws_for_the_lanes_of_a_vmap(impl):
+    keys = calque.random.split(calque.random.key(3, impl=impl), 4)
+    first_draws = impl != "threefry2x32"
+    bits = calque.vmap(lambda k: calque.random.bits(k, (2,)))(keys)
+    alone = np.stack([calque.random.bits(k, (2,)) for k in keys])
+    whole = calque.random.bits(keys[0], (4, 2))
+    np.testing.assert_array_equal(bits, whole if first_draws else alone)
+    nested = calque.vmap(calque.vmap(lambda k: calque.random.bits(k, (2,)), out_axes=1))
+    grid = keys.reshape(2, 2)
+    wanted = calque.random.bits(keys[0], (2, 2, 2)).transpose(0, 2, 1)
+    wanted = wanted if first_draws else alone.reshape(2, 2, 2).transpose(0, 2, 1)
+    np.testing.assert_array_equal(nested(grid), wanted)
+    halves = calque.random.key_data(calque.vmap(calque.random.split)(keys))
+    if impl == "unsafe_rbg":
+        wanted = calque.random.key_data(calque.random.split(keys[0], (4, 2)))
+    else:
+        wanted = np.stack([calque.random.key_data(calque.random.split(k)) for k in keys])
+    np.testing.assert_array_equal(halves, wanted)

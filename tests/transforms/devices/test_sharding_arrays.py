@@ -134,3 +134,18 @@ def test_one_member_holds_a_sum_that_is_still_to_be_made():
     x = device_put(jnp.arange(4.0), NamedSharding(mesh, P("y", unreduced={"x"})))
     parts = np.stack([np.asarray(p.data) for p in shards(x)])
     np.testing.assert_array_equal(parts, [[0, 1], [2, 3], [0, 0], [0, 0]])
+
+
+@four_devices
+def test_arrays_like_a_placed_one_are_placed():
+    lone = device_put(jnp.ones(3), calque.devices()[2])
+    likes = [jnp.zeros_like, lambda x: jnp.full_like(x, 2), lambda x: calque.lax.full_like(x, 2)]
+    for like in likes:
+        assert like(lone).sharding == lone.sharding and like(lone).committed
+        assert not like(jnp.ones(3)).committed
+    for made in (jnp.zeros_like(lone, shape=(2,)), calque.lax.full_like(lone, 1, shape=(2,))):
+        assert made.shape == (2,) and made.sharding == lone.sharding
+    split = device_put(jnp.ones((8, 2)), NamedSharding(square(), P("x")))
+    for like in likes:
+        assert like(split).sharding == split.sharding
+    assert not jnp.zeros_like(split, shape=(3,)).committed

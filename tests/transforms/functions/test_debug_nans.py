@@ -139,3 +139,12 @@ def test_the_traceback_leads_through_the_function(nans, monkeypatch):
     assert ("divides", divides.__code__.co_firstlineno + 1) in lines  # counted from 0
     with pytest.raises(ZeroDivisionError):  # as written, of a Python number
         f(0.0)
+
+
+def test_a_map_over_devices_says_so():
+    mesh = calque.make_mesh((1,), ("x",))
+    spec = calque.P("x")
+    f = calque.shard_map(lambda x: jnp.log(x**2), mesh=mesh, in_specs=spec, out_specs=spec)
+    _, pull = calque.vjp(f, jnp.zeros(1))
+    with calque.debug_nans(True), pytest.raises(FloatingPointError, match=r"^Invalid value .nan."):
+        pull(jnp.ones(1))

@@ -87,3 +87,11 @@ def test_rules_that_return_other_shapes_are_refused():
 
     with pytest.raises(ValueError, match=r"shape \(\) at output 0 \(not batched"):
         vmap(bound(lambda x: (x,), claims))(X)
+
+
+def test_the_shape_of_a_lane_is_what_the_rule_returns():
+    z = np.array([2.0, 1.0, 3.0], np.float32)
+    f = calque.custom_batching.custom_vmap(lambda x: z + x)
+    f.def_vmap(lambda size, batched, xs: (z + 2 * xs, batched[0]))
+    assert calque.vmap(f)(np.arange(3.0)).tolist() == [2, 3, 7]
+    assert calque.jit(calque.vmap(f))(np.arange(3.0)).tolist() == [2, 3, 7]

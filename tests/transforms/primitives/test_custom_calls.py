@@ -1,5 +1,7 @@
 """Calls with rules of the user: what custom_jvp and custom_vjp have in common."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -108,3 +110,52 @@ def test_libraries_bind_equations_anew():
 
     assert anew(3.0) == 6.0
     assert calque.jvp(anew, (3.0,), (1.0,))[1] == 5.0
+
+
+def _with_captured_lanes(kind, x, z):
+    """x * sin(z) by a function whose rule reads `x`, a value of the `vmap` around the call."""
+    if kind == "jvp":
+        g = calque.custom_jvp(lambda y: x * jnp.sin(y))
+        g.defjvp(lambda p, t: (g(*p), x * jnp.cos(p[0]) * t[0]))
+        return g(z)
+    g = calque.custom_vjp(lambda y: x * jnp.sin(y))
+    g.defvjp(lambda y: (x * jnp.sin(y), (x, y)), lambda res, ct: (res[0] * jnp.cos(res[1]) * ct,))
+    return g(z)
+
+
+@pytest.mark.parametrize("kind", ["jvp", "vjp"])
+@pytest.mark.parametrize("wrap", [lambda f: f, calque.jit])
+def test_rules_read_values_of_a_vmap_that_their_argument_does_not_have(kind, wrap):
+    xs = jnp.arange(3.0)
+
+    def f(z):
+        return calque.vmap(lambda x: _with_captured_lanes(kind, x, z))(xs)
+
+    np.testing.assert_allclose(wrap(calque.jacrev(f))(1.0), xs * np.cos(1.0), rtol=1e-6)
+    zs = jnp.array([1.0, 2.0])
+    per_lane = wrap(calque.vmap(calque.grad(lambda z: f(z).sum())))(zs)
+    np.testing.assert_allclose(per_lane, 3 * np.cos(zs), rtol=1e-6)
+    np.testing.assert_allclose(
+        wrap(calque.vmap(f, out_axes=1))(zs), xs[:, None] * np.sin(zs), rtol=1e-6
+    )
+    if kind == "jvp":
+        out, tangent = wrap(lambda z: calque.jvp(f, (z,), (2.0,)))(1.0)
+        np.testing.assert_allclose(out, xs * np.sin(1.0), rtol=1e-6)
+        np.testing.assert_allclose(tangent, 2 * xs * np.cos(1.0), rtol=1e-6)
+
+
+def test_lanes_of_an_argument_that_is_not_differentiated_meet_their_own():
+    @functools.partial(calque.custom_jvp, nondiff_argnums=(0,))
+    def f(x, y):
+        return x * y
+
+    f.defjvp(lambda x, p, t: (f(x, *p), x * t[0]))
+    xs, ys = jnp.arange(3.0), jnp.arange(3.0) + 1
+    out, tangent = calque.jvp(lambda y: calque.vmap(f)(xs, y), (ys,), (jnp.ones(3),))
+    assert out.tolist() == [0, 2, 6]
+    assert tangent.tolist() == [0, 1, 2]
+    both = calque.vmap(calque.vmap(f, (None, 0)), (0, 0), out_axes=1)
+    y = jnp.stack([ys, ys])
+    out, tangent = calque.jvp(lambda y: both(xs[:2], y), (y,), (jnp.ones((2, 3)),))
+    assert out.tolist() == [[0, 1], [0, 2], [0, 3]]
+    assert tangent.tolist() == [[0, 1], [0, 1], [0, 1]]

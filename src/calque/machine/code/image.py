@@ -24,7 +24,7 @@ from calque.machine import variables
 from calque.machine.code.arena import arena, functions, make_executable
 from calque.machine.code.linked import Linked
 
-_MAGIC = b"calque image 2\0"
+MAGIC = b"calque image 2\0"
 _ELF_X86_64 = b"\x7fELF\x02\x01"
 _RELOCATIONS, _ZEROES = 4, 8  # types of sections
 _WRITE, _ALLOC = 1, 2  # flags of sections
@@ -74,10 +74,14 @@ class Symbol(NamedTuple):
     exported: bool
 
 
+def on_this_system() -> bool:
+    """Whether the code that LLVM makes here can become images."""
+    return sys.platform == "linux" and platform.machine() == "x86_64" and sys.maxsize > 1 << 32
+
+
 def usable() -> bool:
     """Whether this system is one that images are for; ``CALQUE_LINKER=llvm`` says no."""
-    known = sys.platform == "linux" and platform.machine() == "x86_64" and sys.maxsize > 1 << 32
-    return known and variables.choice("CALQUE_LINKER", ("llvm", "calque")) != "llvm"
+    return on_this_system() and variables.choice("CALQUE_LINKER", ("llvm", "calque")) != "llvm"
 
 
 def image_of(obj: bytes) -> bytes | None:
@@ -85,13 +89,13 @@ def image_of(obj: bytes) -> bytes | None:
     if not obj.startswith(_ELF_X86_64):
         return None
     try:
-        return _MAGIC + marshal.dumps(_Layout(obj).parts(), _MARSHAL)
+        return MAGIC + marshal.dumps(_Layout(obj).parts(), _MARSHAL)
     except Unusual:
         return None
 
 
 def is_image(code: bytes) -> bool:
-    return code.startswith(_MAGIC)
+    return code.startswith(MAGIC)
 
 
 # ---------------------------------------------------------------- from an object to an image
@@ -291,7 +295,7 @@ def load(
 ) -> Linked:
     """Place an image in memory, for as long as anybody has the result, which keeps what it
     ``needs``. LookupError names a symbol that nobody defines."""
-    parts = marshal.loads(memoryview(image)[len(_MAGIC) :])
+    parts = marshal.loads(memoryview(image)[len(MAGIC) :])
     code, data, data_bytes, align, symbols, outside, inside, distant = parts
     missing = [name for name in exports if name not in symbols]
     if missing:

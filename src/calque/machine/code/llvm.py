@@ -128,7 +128,7 @@ def code_of(
 ) -> bytes:
     """The code of a module that ``key`` determines wholly: the package's own, what is on disk, or
     made now."""
-    found = shipped.find(key, opt, passes) if cache else None
+    found = shipped.find(key, opt, passes) if cache and not target.is_foreign() else None
     if found is not None:
         stats.modules += 1
         stats.shipped += 1
@@ -168,6 +168,8 @@ def link_object(
     """Load what ``object_code`` made. The code, and the code that it ``needs``, is there as long as
     anybody has the result."""
     exports, imports = tuple(exports), imports or {}
+    if target.is_foreign():
+        raise LLVMError(f"{', '.join(exports)}: code for another processor does not run here")
     start = time.perf_counter()
     try:
         if image.is_image(code):
@@ -267,6 +269,8 @@ def _run_passes(module: Any, opt: int, passes: str | None) -> None:
 def _machine(opt: int) -> Any:
     """The target machine of an optimisation level; the linker owns another, since it takes the one
     it is given."""
+    if target.is_foreign():
+        return target.create_machine(opt)
     if opt not in _machines:
         _machines[opt] = target.create_machine(opt)
     return _machines[opt]

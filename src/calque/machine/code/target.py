@@ -20,6 +20,7 @@ from calque.machine.code import diskcache, image
 from calque.machine.code.digest import hexdigest
 from calque.machine.lazy import LazyModule
 from calque.machine.once import once
+from calque.machine.state import Inside, PerThread
 
 llvm: Any = LazyModule("llvmlite.binding")
 
@@ -47,6 +48,15 @@ class Target(NamedTuple):
         return self.triple.startswith(("x86_64", "amd64", "i686"))
 
 
+class _Wanted(PerThread, name="the processor that libraries are made for"):
+    """None: that of this process."""
+
+    target: Target | None = None
+
+
+_wanted: Final = _Wanted()
+
+
 @once
 def initialize() -> None:
     """Start LLVM's native target: about a millisecond, once per process."""
@@ -55,7 +65,40 @@ def initialize() -> None:
 
 
 @once
+def read_assembly() -> None:
+    """Let LLVM's text have instructions in the language of the processor."""
+    initialize()
+    llvm.initialize_native_asmparser()
+
+
 def describe() -> Target:
+    """The target of this process, or the one that this thread is making a library for."""
+    return _wanted.target or _own()
+
+
+def making_for(target: Target | None) -> Inside[_Wanted]:
+    """A `with` block in which code is made for another target, and cannot be linked; with None for
+    that of this process."""
+    return _wanted.inside(target=target)
+
+
+def is_foreign() -> bool:
+    """Whether code is made for another target than that of this process."""
+    return _wanted.target is not None
+
+
+@once
+def named(name: str) -> Target:
+    """The target of a processor that LLVM knows by this name: a level (`x86-64-v3`) or a kind
+    (`znver3`). This machine need not be one."""
+    initialize()
+    triple = llvm.get_process_triple()
+    _check_name(triple, name, f"cpu={name!r}", "")
+    return _target(triple, name, {})
+
+
+@once
+def _own() -> Target:
     """The target of this process: LLVM is asked once for each kind of machine, then it is found on
     disk."""
     identity = _identity()
@@ -88,6 +131,18 @@ def _named_processor(triple: str) -> str:
     name = os.environ.get("CALQUE_CPU", "").strip()
     if name in ("", "native"):
         return ""
+    _check_name(triple, name, f"CALQUE_CPU={name!r}", "Leave it out, or say")
+    features = _host_features()
+    if features and _vector_bytes(triple, name, "", {}) > _vector_bytes(triple, "", "", features):
+        raise ValueError(
+            f"CALQUE_CPU={name!r} has wider vectors than this machine, which could not run the"
+            f" code; this machine is {llvm.get_host_cpu_name()}"
+        )
+    return name
+
+
+def _check_name(triple: str, name: str, given: str, remedy: str) -> None:
+    """Refuse the name of a processor that LLVM does not know, or that is one of another kind."""
     command = [sys.executable, "-c", _TRIAL, triple, name]
     trial = subprocess.run(command, capture_output=True, text=True, check=False)
     known = _listed(trial.stderr)
@@ -96,16 +151,9 @@ def _named_processor(triple: str) -> str:
         near = difflib.get_close_matches(name, known, 3)
         hint = f"; did you mean {' or '.join(near)}?" if near and name not in known else "."
         raise ValueError(
-            f"CALQUE_CPU={name!r} {why}{hint} Leave it out, or say native, for the processor of"
-            f" this machine; known names: {', '.join(known)}"
+            f"{given} {why}{hint} {remedy or 'Say'} native, for the processor of this machine;"
+            f" known names: {', '.join(known)}"
         )
-    features = _host_features()
-    if features and _vector_bytes(triple, name, "", {}) > _vector_bytes(triple, "", "", features):
-        raise ValueError(
-            f"CALQUE_CPU={name!r} has wider vectors than this machine, which could not run the"
-            f" code; this machine is {llvm.get_host_cpu_name()}"
-        )
-    return name
 
 
 def _listed(text: str) -> list[str]:
@@ -152,7 +200,13 @@ def _ask_llvm() -> Target:
     initialize()
     triple = llvm.get_process_triple()
     override = _named_processor(triple)
-    cpu, features = (override, {}) if override else (llvm.get_host_cpu_name(), _host_features())
+    if override:
+        return _target(triple, override, {})
+    return _target(triple, llvm.get_host_cpu_name(), _host_features())
+
+
+def _target(triple: str, cpu: str, features: dict[str, bool]) -> Target:
+    """The target of a processor by name, with features that are there or not."""
     is_x86 = triple.startswith(("x86_64", "amd64", "i686"))
     flags = [("+" if on else "-") + name for name, on in sorted(features.items())]
     if (

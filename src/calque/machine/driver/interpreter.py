@@ -296,8 +296,8 @@ def interp_host(run: ptr, frame: ptr, pc: ptr) -> i64:
     return status
 
 
-@unit.function
-def interp_fill(target: ptr, nbytes: i64, value: i64, width: i64) -> None:
+@unit.helper
+def fill_bytes(target: ptr, nbytes: i64, value: i64, width: i64) -> None:
     """Fill bytes with a value of 1, 2, 4 or 8 bytes, doubling what is written up to a block that
     the cache holds."""
     if nbytes <= 0:
@@ -321,6 +321,12 @@ def interp_fill(target: ptr, nbytes: i64, value: i64, width: i64) -> None:
         more = min(min(done, _FILL_BLOCK), nbytes - done)
         memcpy(target + done, target, more)
         done += more
+
+
+@unit.function
+def interp_fill(target: ptr, nbytes: i64, value: i64, width: i64) -> None:
+    """A step that fills: not inlined, as it is rare."""
+    fill_bytes(target, nbytes, value, width)
 
 
 @unit.helper

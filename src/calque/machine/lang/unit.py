@@ -72,7 +72,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from calque.machine.code import diskcache, llvm, shipped
+from calque.machine.code import diskcache, llvm, shipped, target
 from calque.machine.code.digest import digest, hexdigest
 from calque.machine.lang.reach import constants, reachable
 from calque.machine.lang.types import (
@@ -229,7 +229,8 @@ class Unit:
         if self._addresses is None:
             with making.taken():
                 if self._addresses is None:
-                    self._addresses = self._linked()
+                    with target.making_for(None):  # it runs in this process
+                        self._addresses = self._linked()
         return self
 
     def _linked(self) -> dict[str, int]:
@@ -247,9 +248,11 @@ class Unit:
 
     def image(self, level: str) -> tuple[str, bytes]:
         """What the code is known by in the pack of a level of processors, and the code."""
-        key = self.key()
-        code = llvm.code_of(key, self.ir, _LEVEL, _PASSES)
-        return shipped.key_of(level, key, _LEVEL, _PASSES), code
+        return shipped.key_of(level, self.key(), _LEVEL, _PASSES), self.code()
+
+    def code(self) -> bytes:
+        """The code, which others link: an image where those are usable."""
+        return llvm.code_of(self.key(), self.ir, _LEVEL, _PASSES)
 
     def address(self, name: str) -> int:
         """Where an exported function or a global lives."""

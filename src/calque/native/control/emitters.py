@@ -7,10 +7,11 @@ from typing import Final
 
 from calque.core import lazy
 from calque.native.library.names import FACTORS, SORTS, TRANSFORMS
-from calque.native.plan.blocks import Emitter
+from calque.native.plan.blocks import Emitter, Takes
 
 _loop: Final = lazy.function("calque.native.control.forms", "emit_loop")
 
+takes: Final[Takes] = lazy.function("calque.native.control.in_place", "takes")
 EMITTERS: Final[dict[str, Emitter]] = {
     "scan": _loop,
     "while": _loop,

@@ -7,9 +7,10 @@ same results; they differ in what a round costs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
+from calque.native.control.in_place import in_place, updated_pairs
 from calque.native.control.loops import (
     LoopParts,
     NotPointwiseError,
@@ -22,11 +23,10 @@ from calque.native.control.loops import (
 from calque.native.control.nested import lanes_loop, scalar_loop
 from calque.native.control.pointwise import pointwise_loop
 from calque.native.control.together import lanes_together
-from calque.native.lower.graph import Node
+from calque.native.lower.graph import Graph, Node
 from calque.native.lower.rules import View
 from calque.native.plan.blocks import CodeBlock, Planner
-from calque.native.plan.homes import IN_PLACE, homes_of, needed
-from calque.native.plan.steps import Count, Repeat, Step, Swap, Switch
+from calque.native.plan.steps import Copy, Count, Repeat, Step, Swap, Switch
 from calque.native.scalars.expr import Buffer, Expr, cast, const, ex
 
 
@@ -61,12 +61,26 @@ def driver_loop(p: Planner, loop: LoopParts, block: CodeBlock) -> list[Step]:
             alias(p, [loop.test_carries[i]], [init], ())
     counting = counters(p, loop)
     moving = [i for i in range(len(loop.carries)) if i not in fixed and i not in counting]
-    placed = in_place(p, loop, [*(loop.next[i] for i in moving), *loop.stacked])
+    name = f"body of %{loop.node.id}"
+    wanted = [y for k, y in enumerate(loop.stacked) if len(loop.carries) + k in loop.gets]
+    placed = in_place(
+        p,
+        name,
+        updated_pairs(loop.carries, loop.next, moving),
+        [*[loop.next[i] for i in moving], *wanted],
+        loop.body.effects,
+        frozenset([loop.carries[i] for i in moving]),
+    )
+    taken = {i: home for i, home in taken_over(p, loop, block).items() if i in placed.pairs}
     current: dict[int, Buffer] = {}
     following: dict[int, Buffer] = {}
     for i in moving:
-        current[i], following[i] = carry_buffers(p, loop, block, i, i in placed)
-    steps += first_values(p, loop, [(loop.init[i], View(current[i])) for i in moving])
+        if i in taken:
+            current[i] = following[i] = taken[i].buf
+        else:
+            current[i], following[i] = carry_buffers(p, loop, block, i, i in placed.pairs)
+    copied = [(loop.init[i], View(current[i])) for i in moving if i not in taken]
+    steps += first_values(p, loop, copied)
     for i in moving:
         p.view[loop.carries[i]] = View(current[i])
         if loop.test is not None:
@@ -78,14 +92,14 @@ def driver_loop(p: Planner, loop: LoopParts, block: CodeBlock) -> list[Step]:
             p.view[get] = block.targets.get(get) or View(p.temporary(get))
             home = p.view[get]
             targets.append((y, View(home.buf, (*home.prefix, loop.at))))
-    body = p.block(f"body of %{loop.node.id}", targets, loop.body.effects)
+    body = p.block(name, targets, loop.body.effects, placed.homes)
     swaps = [(current[i], following[i]) for i in moving if current[i] is not following[i]]
     test: list[Step] = []
     flag = None
     if loop.test is not None:
         flag = p.temporary(loop.test.outputs[0])
-        wanted = [(loop.test.outputs[0], View(flag))]
-        test = p.block(f"test of %{loop.node.id}", wanted, loop.test.effects)
+        tested = [(loop.test.outputs[0], View(flag))]
+        test = p.block(f"test of %{loop.node.id}", tested, loop.test.effects)
     count = loop.t.attr[1]
     steps.append(Repeat(body, swaps, count, loop.t.attr[0], test, flag))
     odd = type(loop.length) is int and loop.length % 2 == 1
@@ -157,62 +171,61 @@ def carry_buffers(
     return (p.temporary(node), result) if loop.length % 2 else (result, p.temporary(node))
 
 
-def in_place(p: Planner, loop: LoopParts, outputs: list[Node]) -> set[int]:
-    """The carries that are only ever updated: `x.at[i].set(...)` costs what it writes, not the size
-    of x.
-
-    Every value of the chain must be read for the last time by its own update, and no update may
-    read what it overwrites.
-    """
-    chains = {
-        i: c
-        for i, o in enumerate(loop.next)
-        if (c := chain(o, loop.carries[i])) and loop.next.count(o) == 1
-    }
-    if not chains:
-        return set()
-    carries = frozenset(loop.carries)
-    around = p.around(())._replace(
-        given=lambda n: n in carries or n in p.view, memory=lambda n: "donated"
-    )
-    homes = homes_of("updates", needed(outputs, p.view), list(dict.fromkeys(outputs)), around)
+def taken_over(p: Planner, loop: LoopParts, block: CodeBlock) -> dict[int, View]:
+    """The carries that go on in the memory of what they start from, since that ends here."""
+    overs = {i: block.homes.of[get].other for i, get in loop.gets.items()}
     return {
-        i
-        for i, links in chains.items()
-        if links[-1] not in loop.stacked
-        and all(homes.of[n].place == "over" for n in links)
-        and loop.carries[i].aval.dtype == links[-1].aval.dtype
+        i: p.view[x]
+        for i, x in overs.items()
+        if x is not None and i < len(loop.init) and x is loop.init[i] and x in p.view
     }
-
-
-def chain(out: Node, carry: Node) -> list[Node]:
-    """The updates that lead from a carry to its next value, first to last; none when there is
-    anything else between."""
-    links: list[Node] = []
-    while out.op in IN_PLACE:
-        links.append(out)
-        out = out.args[0]
-    return links[::-1] if out is carry else []
 
 
 def emit_cond(p: Planner, n: Node, block: CodeBlock) -> list[Step]:
-    """One branch runs; all write their results to the same buffers."""
+    """One branch runs; all write their results to the same buffers, which may be those of operands
+    that end here."""
     p.depth += 1
     index, operands = n.args[0], n.args[1:]
     selector = p.in_memory(index, block)
     gets = {m.params["index"]: m for m in block.order if m.op == "get" and m.args[0] is n}
     homes: dict[int, View] = {}
+    taken: dict[int, int] = {}
     for i, get in gets.items():
-        homes[i] = block.targets.get(get) or View(p.temporary(get))
+        x = block.homes.of[get].other
+        if x is not None and x in p.view:
+            homes[i], taken[i] = p.view[x], operands.index(x)
+        else:
+            homes[i] = block.targets.get(get) or View(p.temporary(get))
     cases = []
     for k, branch in enumerate(n.params["branches"]):
         g = bind(p, branch, "")
         alias(p, g.inputs, operands, ())
         targets = [(g.outputs[i], home) for i, home in homes.items()]
-        cases.append(p.block(f"branch {k} of %{n.id}", targets, g.effects))
+        cases.append(branch_steps(p, f"branch {k} of %{n.id}", g, targets, homes, taken))
     for i, get in gets.items():
         p.view[get] = homes[i]
     return [Switch(selector, cases)]
+
+
+def branch_steps(
+    p: Planner,
+    name: str,
+    g: Graph,
+    targets: list[tuple[Node, View]],
+    homes: Mapping[int, View],
+    taken: Mapping[int, int],
+) -> list[Step]:
+    """A branch, the memory of whose operands is that of some results."""
+    pairs = {i: (g.inputs[j], g.outputs[i]) for i, j in taken.items()}
+    placed = in_place(p, name, pairs, [n for n, _ in targets], g.effects)
+    steps: list[Step] = []
+    for i, (x, _) in pairs.items():
+        del p.alias[x]
+        p.view[x] = homes[i]
+        if i not in placed.pairs:  # it is read after its update
+            p.view[x] = View(p.temporary(x))
+            steps.append(Copy(p.view[x].buf, homes[i].buf))
+    return steps + p.block(name, targets, g.effects, placed.homes)
 
 
 def emit_let_size(p: Planner, n: Node, block: CodeBlock) -> list[Step]:

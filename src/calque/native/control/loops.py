@@ -88,11 +88,8 @@ def scan_parts(p: Planner, n: Node, gets: dict[int, Node], counter: str) -> Loop
 
 def while_parts(p: Planner, n: Node, gets: dict[int, Node], counter: str) -> LoopParts:
     tc, bc = n.params["cond_nconsts"], n.params["body_nconsts"]
-    test, body = n.params["cond_jaxpr"], n.params["body_jaxpr"]
-    consts, init = n.args[tc : tc + bc], n.args[tc + bc :]
-    if test.out_avals[0].shape:  # a condition for each lane, from vmap
-        test, body = scalar_condition(test, body, tc, bc)
-        consts = n.args[: tc + bc]
+    test, body, consts = while_programs(n)
+    init = n.args[tc + bc :]
     tested, made = bind(p, test, counter), bind(p, body, counter)
     inner, carries, _ = split(made.inputs, len(consts), len(init))
     alias(p, tested.inputs[:tc], n.args[:tc], ())
@@ -102,15 +99,31 @@ def while_parts(p: Planner, n: Node, gets: dict[int, Node], counter: str) -> Loo
     return LoopParts(n, made, tested, inner, init, carries, test_carries, t, t, None, None, gets)
 
 
+def while_programs(
+    n: Node,
+) -> tuple[ClosedJaxpr | Jaxpr, ClosedJaxpr | Jaxpr, Sequence[Node]]:
+    """The condition of a while loop, its body, and the constants of the body."""
+    tc, bc = n.params["cond_nconsts"], n.params["body_nconsts"]
+    test, body = n.params["cond_jaxpr"], n.params["body_jaxpr"]
+    if not test.out_avals[0].shape:
+        return test, body, n.args[tc : tc + bc]
+    test, body = scalar_condition(test, body, tc, bc)  # a condition for each lane, from vmap
+    return test, body, n.args[: tc + bc]
+
+
 def split(
     xs: Sequence[Node], a: int, b: int
 ) -> tuple[Sequence[Node], Sequence[Node], Sequence[Node]]:
     return xs[:a], xs[a : a + b], xs[a + b :]
 
 
+def simplified(closed: ClosedJaxpr | Jaxpr) -> ClosedJaxpr:
+    return run_passes(closed if isinstance(closed, ClosedJaxpr) else ClosedJaxpr(closed, ()))
+
+
 def bind(p: Planner, closed: ClosedJaxpr | Jaxpr, tag: str) -> Graph:
     """The graph of a body, its constants known to the planner."""
-    simple = run_passes(closed if isinstance(closed, ClosedJaxpr) else ClosedJaxpr(closed, ()))
+    simple = simplified(closed)
     g = graph_of(simple)
     for n, value in zip(g.consts, simple.consts):
         p.constant_array(n, value)
@@ -168,7 +181,7 @@ def turn_matrices(p: Planner, loop: LoopParts, block: CodeBlock) -> list[Step]:
                 and x.shape[0] >= WORTH
             ):
                 outer = p.alias[x][0]
-                g = GraphBuilder(block.order[-1].id + 1)
+                g = GraphBuilder(max(n.id for n in block.order) + 1)
                 t = transposed(g, outer, (1, 0))
                 view = View(p.temporary(t))
                 steps += p.block(f"matrix of %{loop.node.id}", [(t, view)])

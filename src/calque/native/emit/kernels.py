@@ -140,6 +140,28 @@ def compile_kernels(bodies: Iterable[Body], exact: bool = False, opt: int = 2) -
     return out
 
 
+def apart(bodies: Iterable[Body], exact: bool = False, opt: int = 2) -> list[Kernel]:
+    """Each body as a kernel that this process does not run: `module_code` compiles them. Its
+    address is a number that means nothing."""
+    codes: dict[str, Code] = {}
+    out = []
+    for body in bodies:
+        order = canonical(body)
+        code = _new_code(body, order, exact, opt)
+        code = codes.setdefault(code.symbol, code)
+        code.address = code.address or len(codes)
+        out.append(
+            Kernel(code, tuple(order.buffers), tuple(order.sizes), tuple(order.params), body)
+        )
+    return out
+
+
+def module_code(kernels: Iterable[Kernel]) -> bytes:
+    """The machine code of kernels with all the math functions that they need."""
+    codes = list({k.symbol: k.code for k in kernels}.values())
+    return llvm.object_code(_module_text(_emit(codes, alone=True)), codes[0].opt)
+
+
 def known() -> list[Code]:
     """The kernels that a program, or the table, holds now."""
     return list(_living)
@@ -179,8 +201,9 @@ def processor() -> dict[str, bool]:
     return {"avx512": t.vector_bytes == 64, "half": not (t.is_x86 and t.vector_bytes < 32)}
 
 
-def _emit(codes: Sequence[Code]) -> _Module:
-    """The text of kernels and of the math functions they need that are not linked yet."""
+def _emit(codes: Sequence[Code], alone: bool = False) -> _Module:
+    """The text of kernels and of the math functions they need that are not linked yet, or
+    (`alone`) of all that they need."""
     module = _Module()
     has = processor()
     pending: dict[str, Any] = {}
@@ -199,17 +222,19 @@ def _emit(codes: Sequence[Code]) -> _Module:
         if polls.DECLARATION in f.declared:
             module.imports[polls.ASK] = None
         pending |= f.math
-    _emit_math(module, pending, has, codes[0].opt)
+    _emit_math(module, pending, has, codes[0].opt, alone)
     return module
 
 
-def _emit_math(module: _Module, pending: dict[str, Any], has: dict[str, bool], opt: int) -> None:
+def _emit_math(
+    module: _Module, pending: dict[str, Any], has: dict[str, bool], opt: int, alone: bool
+) -> None:
     options = emitter.CodeOptions(exact=True, outline=True, tag=f"_o{opt}", **has)
     while pending:
         symbol, function = pending.popitem()
         if symbol in module.functions or symbol in module.imports:
             continue
-        linked = objects.from_disk(symbol, opt)
+        linked = None if alone else objects.from_disk(symbol, opt)
         if linked is not None:
             module.imports[symbol] = linked
             continue

@@ -3,7 +3,8 @@ own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, Self
 
 import numpy as np
@@ -22,9 +23,14 @@ from calque.native.plan.steps import Compute, Copy, Host, Step
 from calque.native.scalars.expr import Buffer, item_size
 
 Emitter = Callable[["Planner", Node, "CodeBlock"], list[Step]]
+Takes = Callable[["Planner", Node], Mapping[int, int]]
 checks = LazyModule("calque.native.plan.verify")
 
 _LEAVES: Final = frozenset(("input", "const", "literal", "get"))
+
+
+def nothing_taken(p: Planner, n: Node) -> Mapping[int, int]:
+    return {}
 
 
 class CodeBlock:
@@ -37,6 +43,7 @@ class CodeBlock:
         name: str,
         targets: Sequence[tuple[Node, View]],
         effects: Sequence[Node] = (),
+        homes: Homes | None = None,
     ) -> None:
         self.planner = planner
         self.targets: dict[Node, View] = {}
@@ -48,8 +55,10 @@ class CodeBlock:
                 self.targets[n] = view
         self.kept = {view.buf for _, view in targets}
         outputs = list(self.targets)
-        order = needed([*outputs, *effects], planner.view)
-        self.homes = homes_of(name, order, outputs, planner.around(self.kept))
+        if homes is None:
+            order = needed([*outputs, *effects], planner.view)
+            homes = homes_of(name, order, outputs, planner.around(self.kept), effects)
+        self.homes = homes
         if config.verify_kernels:
             checks.verify_homes(self.homes)
         self.steps: list[Step] = []
@@ -127,8 +136,12 @@ class CodeBlock:
 class Planner(Lower):
     """The whole program: memory, kernels and steps."""
 
-    def __init__(self, sizes: Sizes, emitters: dict[str, Emitter]) -> None:
+    def __init__(
+        self, sizes: Sizes, emitters: dict[str, Emitter], takes: Takes = nothing_taken
+    ) -> None:
         super().__init__(sizes)
+        self.takes = takes
+        self.taken: dict[Node, Mapping[int, int]] = {}  # what it has answered
         self.emitters = (
             emitters  # what is neither an expression nor a stage: name -> how it becomes steps
         )
@@ -205,17 +218,19 @@ class Planner(Lower):
                 return "donated"
             return "ours" if home.buf in self.mutable else "foreign"
 
-        return Around(self.view.__contains__, memory, self.is_barrier, self.sizes)
+        takes = partial(self.takes, self)
+        return Around(self.view.__contains__, memory, self.is_barrier, self.sizes, takes)
 
     def block(
         self,
         name: str,
         targets: Sequence[tuple[Node, View]],
         effects: Sequence[Node] = (),
+        homes: Homes | None = None,
     ) -> list[Step]:
         """Steps that compute nodes and leave each where it is wanted, and run those that have an
-        effect."""
-        made = CodeBlock(self, name, targets, effects)
+        effect; with homes that have been found before, if there are any."""
+        made = CodeBlock(self, name, targets, effects, homes)
         self.homes.append(made.homes)
         return made.run()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from itertools import chain
 from math import inf
 
 from calque.native.loops.tree import Body, For, Statement, own_exprs, statements, stored
@@ -13,6 +14,7 @@ from calque.native.lower.stages import Stage
 from calque.native.plan.steps import Compute, Nest, Repeat, Step, Switch
 from calque.native.scalars.expr import Buffer
 from calque.native.schedule import fuse
+from calque.native.schedule.short_rows import without_short_rows
 from calque.native.schedule.threads import PARALLEL_NS
 
 
@@ -21,29 +23,63 @@ def fused(
     temporaries: Collection[Buffer],
     sizes: Sizes,
     wanted: Collection[Buffer] = (),
+    before: Collection[Buffer] = (),
 ) -> list[Step]:
     """The steps with nests in place of stages. `wanted` are the temporaries that are read later;
-    what is stored in no temporary always is.
+    what is stored in no temporary always is. `before` are those touched by what stands before.
 
     before: compute (t[i] = exp x[i]; y[i] = t[i] + 1)
     after:  nest (for i: y[i] = exp x[i] + 1)
     """
     out: list[Step] = []
     later = set(wanted)
-    for s in reversed(steps):
+    for k, s in reversed(list(enumerate(steps))):
         if isinstance(s, Compute):
             gone = {b for b in s.writes() if b in temporaries and b not in later}
             out += reversed(nests(s.stages, gone, sizes))
         elif isinstance(s, Repeat):
-            inside = later | s.reads()  # in the next round
-            body = fused(s.body, temporaries, sizes, inside)
-            out.append(replace(s, body=body, test=fused(s.test, temporaries, sizes, inside)))
+            first = touched(steps[:k]).union(before, touched(s.test), *s.swaps)
+            test = fused(s.test, temporaries, sizes, later | s.reads(), before)
+            # what the body alone touches is written anew in every round before it is read
+            inside = later | (s.reads() & first) | read_first(s.body)
+            body = fused(s.body, temporaries, sizes, inside, first)
+            out.append(replace(s, body=body, test=test))
         elif isinstance(s, Switch):
-            out.append(replace(s, cases=[fused(c, temporaries, sizes, later) for c in s.cases]))
+            first = touched(steps[:k]).union(before)
+            cases = [fused(c, temporaries, sizes, later, first) for c in s.cases]
+            out.append(replace(s, cases=cases))
         else:
             out.append(s)
         later |= s.reads()
     return out[::-1]
+
+
+def touched(steps: Sequence[Step]) -> set[Buffer]:
+    """What the steps read or write."""
+    return {b for s in steps for b in (*s.reads(), *s.writes())}
+
+
+def read_first(steps: Sequence[Step]) -> set[Buffer]:
+    """What the steps read before any of them writes it."""
+    out: set[Buffer] = set()
+    written: set[Buffer] = set()
+    for s in steps:
+        if isinstance(s, Compute):
+            for stage in s.stages:
+                out |= stage.buffers_read - written
+                written.add(stage.buf)
+            continue
+        if isinstance(s, Repeat):
+            around = {*chain.from_iterable(s.swaps), *(() if s.flag is None else (s.flag,))}
+            reads = read_first((*s.test, *s.body)) | around
+        elif isinstance(s, Switch):
+            index = (s.index,) if isinstance(s.index, Buffer) else ()
+            reads = {b for c in s.cases for b in read_first(c)}.union(index)
+        else:
+            reads = set(s.reads())
+        out |= reads - written
+        written |= s.writes()
+    return out
 
 
 def nests(stages: Sequence[Stage], gone: Collection[Buffer], sizes: Sizes) -> list[Nest]:
@@ -83,7 +119,8 @@ def forwarded(
     def is_row(b: Buffer) -> bool:
         return b in makes and b.place == "arg" and not is_wanted(b)
 
-    return fuse.shrink(fuse.prune(fuse.StoreForwarding(local).body(body), is_wanted), is_row, sizes)
+    rows = fuse.shrink(fuse.prune(fuse.StoreForwarding(local).body(body), is_wanted), is_row, sizes)
+    return without_short_rows(rows)
 
 
 def kernels_of(stages: Sequence[Stage], sizes: Sizes) -> list[Body]:

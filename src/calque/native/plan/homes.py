@@ -22,6 +22,7 @@ from calque.native.lower.reductions import FOLD_OF
 from calque.native.lower.sizes import Sizes
 from calque.native.lower.stages import MAKERS, MAX_PIECES
 from calque.native.lower.table import elementwise
+from calque.native.plan.overwriting import SMALLEST, Reads, Update, is_free, way_for
 from calque.native.scalars.expr import ZERO, var
 from calque.native.schedule.fuse import CAP
 
@@ -43,11 +44,12 @@ IN_PLACE: Final = frozenset(n for n in MAKERS if n.startswith("scatter")) | {
     "mark",
 }
 DEAR: Final = 8  # recomputing less than this is cheaper than storing it
+MOST_WAYS: Final = 64  # updates of a piece that others make way for
 LONGEST: Final = CAP // 3  # an expression heavier than this is cut
 
 HomeKind = Literal["given", "inlined", "stored", "fused", "step", "part"]
 HomePlace = Literal["new", "result", "over"]
-Owner = Literal["foreign", "ours", "donated"]
+Owner = Literal["foreign", "ours", "donated", "promised"]
 
 
 class Home(NamedTuple):
@@ -58,7 +60,7 @@ class Home(NamedTuple):
     stored    in memory that stages write: new memory, that of a result, or `over` an operand
     fused     in the kernel of the product `other`
     step      a step of its own makes it; it is in memory, or has several parts
-    part      it is one of the results of such a step
+    part      it is one of the results of such a step, in new memory or `over` one of its operands
     """
 
     how: HomeKind
@@ -87,14 +89,21 @@ class Homes:
     ends: Mapping[Node, Node]
 
 
+def takes_nothing(n: Node) -> Mapping[int, int]:
+    return {}
+
+
 class Around(NamedTuple):
     """What stands around a piece: which nodes are in memory already, and whose that is; what no
-    stage can make; sizes."""
+    stage can make; sizes; which results of a step may take the memory of which of its operands.
+    Memory that is `promised` is for the chain of updates in `links` alone."""
 
     given: Callable[[Node], bool]
     memory: Callable[[Node], Owner]
     barrier: Callable[[Node], bool]
     sizes: Sizes
+    takes: Callable[[Node], Mapping[int, int]] = takes_nothing
+    links: Collection[Node] = ()
 
 
 def needed(outputs: Iterable[Node], given: Collection[Node]) -> tuple[Node, ...]:
@@ -102,16 +111,23 @@ def needed(outputs: Iterable[Node], given: Collection[Node]) -> tuple[Node, ...]
     return tuple([n for n in reachable(outputs, given) if n not in given])
 
 
-def homes_of(name: str, order: Sequence[Node], results: Sequence[Node], around: Around) -> Homes:
-    """The homes of a piece of program with these results."""
-    made = _Chooser(order, results, around)
+def homes_of(
+    name: str,
+    order: Sequence[Node],
+    results: Sequence[Node],
+    around: Around,
+    effects: Collection[Node] = (),
+) -> Homes:
+    """The homes of a piece of program with these results. Nodes with effects keep their order."""
+    made = _Chooser(order, results, around, effects)
     made.choose()
     made.find_last()
+    made.make_way()
     made.find_fused()
     made.find_places()
     return Homes(
         name,
-        tuple(order),
+        tuple(made.order),
         tuple(results),
         made.of,
         made.weight,
@@ -136,14 +152,22 @@ _OFTEN: Final = Home("stored", "several read it")
 _PIECES: Final = Home("stored", "it is written piece by piece")
 _OPERAND: Final = Home("stored", "a step reads it in memory")
 _FACTOR: Final = Home("stored", "a product or convolution reads it many times")
+_BEFORE: Final = Home("stored", "an update is written over what it reads")
 _LEAVES: Final = frozenset(("literal", "input", "const"))
 
 
 class _Chooser:
     """Finds the homes of one piece."""
 
-    def __init__(self, order: Sequence[Node], results: Sequence[Node], around: Around) -> None:
+    def __init__(
+        self,
+        order: Sequence[Node],
+        results: Sequence[Node],
+        around: Around,
+        effects: Collection[Node],
+    ) -> None:
         self.order, self.results, self.around = order, frozenset(results), around
+        self.effects = effects
         self.of: dict[Node, Home] = {}
         self.stored: set[Node] = set()  # by stages, or by a step that makes nothing else
         self.weight: dict[Node, int] = {}
@@ -248,7 +272,7 @@ class _Chooser:
             self.below[n] = below
         for o in self.results:
             self.last[o] = end
-            if o not in self.stored:
+            if o not in self.stored and o.op != "get":
                 for b in self.below.get(o, ()):
                     self.last[b] = end
 
@@ -326,45 +350,124 @@ class _Chooser:
 
     # --- where ------------------------------------------------------------------------------------
 
-    def find_places(self) -> None:
-        """The memory of what is stored: a result's, that of an operand it replaces, or new one."""
-        memory: dict[Node, Owner] = {}
-        for i, n in enumerate(self.order):
-            home = self.of[n]
-            if home.how == "stored":
-                whose = self.replaced(n, i, memory)
-                if whose is not None:
-                    self.of[n] = home._replace(place="over", other=n.args[0])
-                    memory[n] = whose
+    def make_way(self) -> None:
+        """Let updates be written over their operands by an order of evaluation, and by storing the
+        little of them that is read later."""
+        updates = self.updates()
+        if not updates:
+            return
+        at = {n: i for i, n in enumerate(self.order)}
+        first: dict[Node, list[Node]] = {}
+        rigid = {*self.effects, *[n for n in self.order if n.op == "let_size"]}
+        ways = 0
+        for u in updates:
+            r = Reads(self.order, at, self.last, self.direct, self.makes, first, rigid)
+            if not is_free(u, r):
+                way = way_for(u, r) if ways < MOST_WAYS else None
+                if way is None:
                     continue
-                if n in self.results:
-                    self.of[n] = home._replace(place="result")
-            fused = home.how == "fused" and home.other is not None and self.ends[home.other] is n
-            if n in self.stored or home.how == "part" or fused:
-                memory[n] = "foreign" if n in self.results else "ours"
+                ways += 1
+                for n in way.stored:
+                    self.store(n, _BEFORE)
+                self.order = way.order
+                at = {n: i for i, n in enumerate(self.order)}
+                self.last = {}
+                self.find_last()
+            those = [m for m in self.order[: at[u.by]] if u.over in self.below[m] and self.makes(m)]
+            first.setdefault(u.by, []).extend(those)
 
-    def replaced(self, n: Node, i: int, memory: Mapping[Node, Owner]) -> Owner | None:
-        """Whose the memory is that an update takes, whose operand dies with it; a result leaves its
-        own for donated memory only."""
-        if n.op not in IN_PLACE:
-            return None
-        x = n.args[0]
-        whose = self.around.memory(x) if self.around.given(x) else memory.get(x, "foreign")
-        if whose == "foreign" or (n in self.results and whose != "donated"):
-            return None
-        fits = x.dtype == n.dtype and self.last.get(x) == i and self.replaceable(n)
-        return whose if fits else None
+    def updates(self) -> list[Update]:
+        """What may be written over an operand, if that is read no more; what is promised first."""
+        out = []
+        for n in self.order:
+            home = self.of[n]
+            if home.how == "stored" and n.op in IN_PLACE:
+                if self.may_take(n, n.args[0]):
+                    out.append(Update(n, 0, self.alone(n)))
+            elif home.how == "part":
+                j = self.taken(n)
+                if j is not None and self.may_take(n, n.args[0].args[j]):
+                    out.append(Update(n.args[0], j, False))
+        links = {n.args[0] if n.op == "get" else n for n in self.around.links}
+        return sorted(out, key=lambda u: u.by not in links)
 
-    def replaceable(self, n: Node) -> bool:
-        """May an update be written over its operand? Not when what is written is computed from
-        other places of it."""
-        x = n.args[0]
-        if not any(x in self.direct(a) for a in n.args[1:]):
-            return True
+    def taken(self, get: Node) -> int | None:
+        """The operand of a step whose memory one of its results may take; looked for where an
+        operand of that type is ours."""
+        step, whole = get.args[0], hint_of(get.aval.size)
+        for a in step.args if whole >= SMALLEST else ():
+            if a.dtype == get.dtype and a.shape == get.shape and self.owner(a) != "foreign":
+                return self.around.takes(step).get(get.params["index"])
+        return None
+
+    def owner(self, x: Node) -> Owner:
+        """Whose the memory of an operand may be at best."""
+        if self.around.given(x):
+            return self.around.memory(x)
+        if x in self.around.links:
+            return "promised"
+        if x not in self.stored and self.of[x].how != "part":
+            return "foreign"
+        while x.op in IN_PLACE and not self.around.given(x):
+            x = x.args[0]
+        donated = self.around.given(x) and self.around.memory(x) == "donated"
+        return "donated" if donated else "ours"
+
+    def may_take(self, n: Node, x: Node) -> bool:
+        """Is the memory of its operand one that this node may take?"""
+        fits = x.dtype == n.dtype and x.shape == n.shape and x not in self.results
+        return fits and self.is_for(n, self.owner(x))
+
+    def is_for(self, n: Node, whose: Owner) -> bool:
+        """May a node take memory of this kind? A result leaves its own for donated or promised
+        memory only."""
+        if whose == "promised" or n in self.around.links:
+            return n in self.around.links
+        return whose == "donated" or (whose == "ours" and n not in self.results)
+
+    def makes(self, n: Node) -> bool:
+        return self.of[n].how in ("stored", "step")
+
+    def alone(self, n: Node) -> bool:
+        """Is all that an update reads read before it writes? That of one element is."""
         if n.op == "mark":
             return False
         updates = n.args[1] if n.op == "dynamic_update_slice" else n.args[2]
         return surely_equal(updates.aval.size, 1)
+
+    def find_places(self) -> None:
+        """The memory of what is stored: a result's, that of an operand it replaces, or new one."""
+        memory: dict[Node, Owner] = {}
+        at = {n: i for i, n in enumerate(self.order)}
+        reads = Reads(self.order, at, self.last, self.direct, self.makes, {}, ())
+        for n in self.order:
+            home = self.of[n]
+            over = self.replaced(n, reads, memory)
+            if over is not None:
+                x, memory[n] = over
+                self.of[n] = home._replace(place="over", other=x)
+                continue
+            if home.how == "stored" and n in self.results:
+                self.of[n] = home._replace(place="result")
+            fused = home.how == "fused" and home.other is not None and self.ends[home.other] is n
+            if n in self.stored or home.how == "part" or fused:
+                memory[n] = "foreign" if n in self.results else "ours"
+
+    def replaced(
+        self, n: Node, reads: Reads, memory: Mapping[Node, Owner]
+    ) -> tuple[Node, Owner] | None:
+        """The operand that a node is written over since it ends there, and whose memory that is."""
+        home = self.of[n]
+        if home.how == "stored" and n.op in IN_PLACE:
+            u = Update(n, 0, self.alone(n))
+        elif home.how == "part" and (place := self.taken(n)) is not None:
+            u = Update(n.args[0], place, False)
+        else:
+            return None
+        x = u.over
+        whose = self.around.memory(x) if self.around.given(x) else memory.get(x, "foreign")
+        fits = x.dtype == n.dtype and x.shape == n.shape and self.is_for(n, whose)
+        return (x, whose) if fits and is_free(u, reads) else None
 
 
 def straight(sizes: Sizes, n: Node, chain: Sequence[Node]) -> Sequence[Node]:

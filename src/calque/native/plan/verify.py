@@ -96,8 +96,10 @@ def _wrong_home(h: Homes, n: Node) -> str | None:
             return "a result ends in a product"
         case "fused" if not any(a is home.other or h.of.get(a) == home for a in n.args):
             return "the chain from the product is broken"
-    if home.place == "over" and (n.op not in IN_PLACE or home.other is not n.args[0]):
-        return "this updates nothing"
+    if home.place == "over":
+        part = home.how == "part" and home.other in n.args[0].args
+        if not part and (n.op not in IN_PLACE or home.other is not n.args[0]):
+            return "this updates nothing"
     return None
 
 
@@ -109,8 +111,10 @@ def _wrong_time(h: Homes, n: Node, at: Mapping[Node, int]) -> str | None:
             return f"%{b.id} is read before it is made"
         if home.how in ("stored", "step") and h.last.get(b, -1) < i:
             return f"%{b.id} is read after its end"
-    if home.place == "over" and (h.last.get(n.args[0]) != i or n.args[0].dtype != n.dtype):
-        return f"%{n.args[0].id} is needed later, or does not fit"
+    if home.place == "over" and home.other is not None:
+        x, end = home.other, at[n.args[0]] if home.how == "part" else i
+        if h.last.get(x) != end or x.dtype != n.dtype:
+            return f"%{x.id} is needed later, or does not fit"
     return None
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from calque.core.arrays import Array
+from calque.core.dtypes import canonicalize, is_inexact
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike, Axes
@@ -168,8 +169,8 @@ def vector_norm(
 
     >>> jnp.linalg.vector_norm(jnp.array([[3.0, 4.0], [6.0, 8.0]]), axis=1)
     Array([ 5., 10.], dtype=float32)"""
-    (x,) = promote_inexact(array_of("vector_norm", x))
-    x = asarray(x)
+    x = array_of("vector_norm", x)
+    x = asarray(x if is_inexact(x.dtype) else convert(x, canonicalize(float)))
     return _vector_norm(x, 2 if ord is None else ord, canonical_axes(axis, x.ndim), keepdims)
 
 
@@ -234,4 +235,4 @@ def matrix_rank(
             reductions.max(s, axis=-1, keepdims=True, initial=0)
             * convert(array_of("matrix_rank", share), s.dtype)[..., None]
         )
-    return reductions.sum(s > limit, axis=-1, dtype=np.int32)
+    return reductions.sum(s > limit, axis=-1, dtype=canonicalize(int))

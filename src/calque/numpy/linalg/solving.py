@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from calque.core.arrays import Array
-from calque.core.dtypes import is_complex, real_part
+from calque.core.dtypes import canonicalize, is_complex, real_part
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike, Axes
@@ -393,7 +393,7 @@ def lstsq(
     real = real_part(a.dtype)
     if 0 in (m, n):
         s = asarray(np.zeros((0,), real))
-        rank: Any = asarray(np.asarray(0, np.int32))
+        rank: Any = asarray(np.asarray(0, canonicalize(int)))
         x = asarray(np.zeros((n, b.shape[1]), a.dtype))
     else:
         limit = (
@@ -405,7 +405,7 @@ def lstsq(
         )
         u, s, vh = svd(a, full_matrices=False)
         there = (s > 0) & (s >= convert(asarray(limit), real) * s[0])
-        rank = reductions.sum(there, dtype=np.int32)
+        rank = reductions.sum(there, dtype=canonicalize(int))
         safe = where(there, s, np.ones((), real))
         weights = convert(where(there, 1 / safe, np.zeros((), real)), a.dtype)[:, None]
         x = matmul(adjoint(vh), weights * matmul(adjoint(u), b))

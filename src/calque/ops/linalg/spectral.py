@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from calque.core.arrays import Array
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import complex_of, is_complex
 from calque.core.lazy import LazyModule
 from calque.core.primitives import NotApplicable, Primitive, Zero, do
 from calque.core.trace import typeof
+from calque.core.types import ArrayLike
 from calque.ops.common import operand as as_operand
 from calque.ops.common import zero_like
 from calque.ops.linalg import common as la
@@ -131,14 +133,14 @@ eigh_p = Primitive(
 
 
 def eigh(
-    x: Any,
+    x: ArrayLike,
     *,
     lower: bool = True,
     symmetrize_input: bool = True,
     sort_eigenvalues: bool = True,
     subset_by_index: tuple[int, int] | None = None,
     implementation: EighImplementation | None = None,
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """Gives the eigenvectors and eigenvalues of a Hermitian matrix.
 
     Args:
@@ -206,31 +208,51 @@ def _eig_meaning(
 def _eig_jvp(
     primals: Sequence[Any], tangents: Sequence[Any], **p: Any
 ) -> tuple[list[Any], list[Any]]:
-    """dw = diag(V^-1 dA V); for right eigenvectors of norm 1, dV = V (F * V^-1 dA V), less what
-    changes their norm."""
+    """dw = diag(V^-1 dA V). Right eigenvectors: dV = V (F * V^-1 dA V), less what changes their
+    norm and their phase; left ones are the right ones of A^H, which has the conjugate
+    eigenvalues."""
     out = do.eig(primals[0], **p)
     if type(tangents[0]) is Zero:
         return out, [zero_like(o) for o in out]
     left, right = p["compute_left_eigenvectors"], p["compute_right_eigenvectors"]
-    if left or (right and not p["enable_eigvec_derivs"]):
+    if (left or right) and not p["enable_eigvec_derivs"]:
         raise NotImplementedError(
             "the derivatives of eigenvectors of non-symmetric matrices depend on how they are"
-            " normalised: ask for eigenvalues only (jnp.linalg.eigvals), or for right eigenvectors"
+            " normalised: ask for eigenvalues only (jnp.linalg.eigvals), or for eigenvectors"
             " of norm 1 with enable_eigvec_derivs=True"
         )
-    w = out[0]
-    # whatever the norm of the eigenvectors, dw is the same: their derivatives may be those of any
-    either = {**p, "compute_right_eigenvectors": True, "enable_eigvec_derivs": True}
-    v = out[1] if right else do.eig(primals[0], **either)[1]
-    dtype = typeof(v).dtype
-    inner = la.solve(v, la.matmul(la.as_dtype(tangents[0], dtype), v))
-    dw = la.diagonal(inner)
-    if not right:
-        return out, [dw]
-    dv = la.matmul(v, do.mul(inner, _gaps(w)))
-    n = typeof(w).shape[-1]
-    along = do.reduce_sum(do.real(do.mul(la.conjugated(v), dv)), axes=(typeof(v).ndim - 2,))
-    return out, [dw, do.sub(dv, do.mul(v, la.as_dtype(la.rows(along, n), dtype)))]
+    w, *vectors = out
+    if not vectors:
+        # whatever the norm of the eigenvectors, dw is the same: their derivatives may be any
+        either = {**p, "compute_right_eigenvectors": True, "enable_eigvec_derivs": True}
+        vectors = do.eig(primals[0], **either)[1:]
+    da = la.as_dtype(tangents[0], typeof(w).dtype)
+    moved = []
+    dw = None
+    for v, of_left in zip(vectors, (True, False) if left else (False,)):
+        inner = la.solve(v, la.matmul(la.adjoint(da) if of_left else da, v))
+        if dw is None:
+            dw = la.conjugated(la.diagonal(inner)) if of_left else la.diagonal(inner)
+        values = la.conjugated(w) if of_left else w
+        moved.append(_normed_tangent(v, la.matmul(v, do.mul(inner, _gaps(values)))))
+    return out, [dw, *(moved if left or right else [])]
+
+
+def _normed_tangent(v: Any, dv: Any) -> Any:
+    """The tangent of eigenvectors as columns whose norm is 1 and whose largest element is real,
+    from one that leaves both open."""
+    shape, n = typeof(v).shape, typeof(v).shape[-1]
+    rows = len(shape) - 2
+    grown = do.reduce_sum(do.real(do.mul(la.conjugated(v), dv)), axes=(rows,))
+    sizes = do.add(do.square(do.real(v)), do.square(do.imag(v)))
+    largest = do.argmax(sizes, axes=(rows,), index_dtype=np.dtype("int32"))
+    there = do.eq(la.position(shape, -2), la.rows(largest, n))
+    here, dhere = (
+        do.reduce_sum(do.select_n(there, la.zeros_like(x), x), axes=(rows,)) for x in (v, dv)
+    )
+    turned = do.imag(do.div(dhere, here))
+    along = do.complex(grown, turned)
+    return do.sub(dv, do.mul(v, la.rows(along, n)))
 
 
 eig_p = Primitive(
@@ -245,7 +267,7 @@ eig_p = Primitive(
 
 
 def eig(
-    x: Any,
+    x: ArrayLike,
     *,
     compute_left_eigenvectors: bool = True,
     compute_right_eigenvectors: bool = True,
@@ -398,7 +420,7 @@ svd_p = Primitive(
 
 
 def svd(
-    x: Any,
+    x: ArrayLike,
     *,
     full_matrices: bool = True,
     compute_uv: bool = True,

@@ -7,7 +7,7 @@ own for keys."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -35,6 +35,8 @@ class PRNGImpl:
     fold_in(keys, data)                a key from a key and a uint32
     random_bits(keys, width, shape)    unsigned integers of `width` bits, of shape `shape` for each
     key
+    one_draw_for_lanes                 primitives for which under vmap the key of the first lane
+    draws for all of them
     """
 
     def __init__(
@@ -47,9 +49,11 @@ class PRNGImpl:
         split: Callable[[np.ndarray, tuple[int, ...]], np.ndarray],
         fold_in: Callable[[np.ndarray, np.ndarray], np.ndarray],
         random_bits: Callable[[np.ndarray, int, tuple[int, ...]], np.ndarray],
+        one_draw_for_lanes: Collection[str] = (),
     ):
         self.name, self.tag, self.key_shape = name, tag, (words,)
         self.seed, self.split, self.fold_in, self.random_bits = seed, split, fold_in, random_bits
+        self.one_draw_for_lanes = one_draw_for_lanes
         self.dtype = KeyDType(self)
 
     def __repr__(self) -> str:
@@ -114,6 +118,7 @@ IMPLEMENTATIONS: Final = {
             split=philox.split_halves,
             fold_in=philox.fold_in_halves,
             random_bits=philox.random_bits,
+            one_draw_for_lanes=("random_bits",),
         ),
         PRNGImpl(
             "unsafe_rbg",
@@ -123,6 +128,7 @@ IMPLEMENTATIONS: Final = {
             split=philox.split_fast,
             fold_in=philox.fold_in_fast,
             random_bits=philox.random_bits,
+            one_draw_for_lanes=("random_bits", "random_split"),
         ),
     )
 }
@@ -278,6 +284,26 @@ def _bits_meaning(keys: np.ndarray, *, bit_width: int, shape: tuple[int, ...]) -
     return impl_of(keys).random_bits(_words(keys), bit_width, shape)
 
 
+def _first_lane_draws(name: str) -> Callable[..., Any]:
+    """The batching rule of a primitive that draws from keys: those of `rbg` draw as JAX's do,
+    where the key of the first lane gives the bits of all lanes."""
+
+    def batch(
+        args: Sequence[Any], dims: Sequence[int], *, shape: tuple[int, ...], **params: Any
+    ) -> tuple[Any, int]:
+        (keys,), (d,) = args, dims
+        aval = typeof(keys)
+        if name not in aval.dtype.impl.one_draw_for_lanes:
+            return REGISTRY[name].bind(keys, shape=shape, **params), d
+        ends = tuple(1 if i == d else n for i, n in enumerate(aval.shape))
+        first = do.slice(keys, start_indices=(0,) * aval.ndim, limit_indices=ends, strides=None)
+        first = do.squeeze(first, dimensions=(d,))
+        lanes = (aval.shape[d], *shape)
+        return REGISTRY[name].bind(first, shape=lanes, **params), aval.ndim - 1
+
+    return batch
+
+
 random_seed_p = _primitive(
     "random_seed", lambda seeds, *, impl: _records(impl.seed(seeds), impl), _seed_shape
 )
@@ -286,8 +312,12 @@ random_wrap_p = _primitive(
 )
 random_unwrap_p = _primitive("random_unwrap", lambda keys: _words(keys).copy(), _unwrap_shape)
 random_clone_p = _primitive("random_clone", lambda keys: keys.copy(), lambda keys: keys)
-random_split_p = _primitive("random_split", _split_meaning, _split_shape)
+random_split_p = _primitive(
+    "random_split", _split_meaning, _split_shape, _first_lane_draws("random_split")
+)
 random_fold_in_p = _primitive(
     "random_fold_in", _fold_in_meaning, _fold_in_shape, batch_elementwise("random_fold_in")
 )
-random_bits_p = _primitive("random_bits", _bits_meaning, _bits_shape)
+random_bits_p = _primitive(
+    "random_bits", _bits_meaning, _bits_shape, _first_lane_draws("random_bits")
+)

@@ -6,8 +6,10 @@ from typing import Any
 import numpy as np
 
 from calque import numpy as jnp
+from calque.core.dtypes import canonicalize
 from calque.core.primitives import do
 from calque.nn.functions import log1mexp
+from calque.numpy.promotion import convert
 from calque.scipy import special as sp
 from calque.scipy.special.normals import _log_ndtr as log_ndtr
 from calque.scipy.special.normals import _ndtr as ndtr
@@ -74,8 +76,9 @@ norm = continuous(
     sf=strong(lambda y: ndtr(-y)),
     logcdf=strong(log_ndtr),
     logsf=strong(lambda y: log_ndtr(-y)),
-    ppf=strong(ndtri),
-    isf=strong(lambda q: -ndtri(q)),
+    # JAX hands them out in the default float, whatever the operands are
+    ppf=strong(lambda q: convert(ndtri(q), canonicalize(float))),
+    isf=strong(lambda q: convert(-ndtri(q), canonicalize(float))),
 )
 cauchy = continuous(
     "cauchy",

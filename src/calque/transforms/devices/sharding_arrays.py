@@ -351,15 +351,18 @@ for _name, _value in _ASKED_FOR_BY_LIBRARIES.items():
 ArrayImpl.__new__ = staticmethod(lazy.function("calque.transforms.devices.assembling", "new"))
 
 
-def placed_like(x: Any, model: Any) -> Any:
-    """`x` where `model` is, as far as that is known: its sharding, or what its type says of it."""
+def placed_like(x: Any, model: Any, same_shape: bool = True) -> Any:
+    """`x` where `model` is, as far as that is known: its sharding, or what its type says of it. Of
+    another shape, on the device of `model` if it is one."""
     if isinstance(model, ArrayImpl):
         own = model._extra
         if own is None or is_deleted(model):
             return x
+        if not same_shape and not isinstance(own, SingleDeviceSharding):
+            return x
         return constraint.call(x, own) if isinstance(x, Tracer) else placed(x, own)
     place = getattr(getattr(model, "aval", None), "place", None)
-    if place is None or not place.mesh.explicit_axes:
+    if place is None or not place.mesh.explicit_axes or not same_shape:
         return x
     return constraint.call(x, place.sharding)
 

@@ -8,7 +8,7 @@ from typing import Any
 from calque.core import leaks, trace_state
 from calque.core.avals import ShapedArray
 from calque.core.jaxprs import ClosedJaxpr
-from calque.core.primitives import Primitive
+from calque.core.primitives import Primitive, do
 from calque.core.trace import (
     check_alive,
     jaxpr_as_fun,
@@ -84,6 +84,9 @@ class BatchTrace(Trace):
                 dims.append(None)
         if isinstance(primitive, AxisPrimitive):
             outs, out_dims = primitive.batch(self.axis, vals, dims, **params)
+            if primitive.multiple_results:
+                if any([type(o) is BatchTracer and o._trace is self for o in outs]):
+                    outs, out_dims = self.with_captured(outs, out_dims)
         elif isinstance(primitive, PlacingPrimitive):
             outs, out_dims = primitive.batch(vals, dims, spmd=self.axis.spmd, **params)
         else:
@@ -91,6 +94,31 @@ class BatchTrace(Trace):
         if primitive.multiple_results:
             return [self.tracer(o, d) for o, d in zip(outs, out_dims, strict=True)]
         return self.tracer(outs, out_dims)
+
+    def with_captured(
+        self, outs: Sequence[Any], dims: Sequence[Dim]
+    ) -> tuple[list[Any], list[Dim]]:
+        """The results of a call whose function or rule captured values of this trace: each lane of
+        the call met all lanes of what it captured, and its own is the one that counts."""
+        pairs = [
+            self._own_lanes(o, d) if type(o) is BatchTracer and o._trace is self else (o, d)
+            for o, d in zip(outs, dims, strict=True)
+        ]
+        return [x for x, _ in pairs], [d for _, d in pairs]
+
+    def _own_lanes(self, captured: BatchTracer, dim: Dim) -> tuple[Any, Dim]:
+        size = self.axis.size
+        x = front(captured.val, captured.dim, size)
+        if dim is None:
+            return x, 0
+        x = move(x, dim + 1, 1)
+        shape = typeof(x).shape[2:]
+        flat = do.reshape(x, new_sizes=(size * size, *shape))
+        ends = (size * size, *shape)
+        strides = (size + 1,) + (1,) * len(shape)
+        return do.slice(
+            flat, start_indices=(0,) * len(ends), limit_indices=ends, strides=strides
+        ), 0
 
 
 class CheckedBatchTrace(BatchTrace):

@@ -61,7 +61,8 @@ def _refuse(kind: str, name: str) -> Exception:
     place = here()
     text = f"invalid value ({kind}) encountered in {name}" + (f" at {place}" if place else "")
     found = errors.InvalidValueError(text)
-    return on_devices(found) if any(a.devices for a in axes.in_scope()) else found
+    parts = name == "shard_map" or any(a.devices for a in axes.in_scope())
+    return on_devices(found) if parts else found
 
 
 def on_devices(e: Exception) -> Exception:

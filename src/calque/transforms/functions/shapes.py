@@ -1,7 +1,10 @@
 """Arrays without data: `ShapeDtypeStruct`, and running functions on shapes alone."""
 
+from __future__ import annotations
+
+import operator
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from calque.core import pytrees
 from calque.core.avals import ShapedArray
@@ -16,12 +19,16 @@ from calque.transforms.primitives.high_values import Opening
 from calque.transforms.primitives.refs import values_of
 from calque.transforms.primitives.refs_arguments import fresh, with_values
 
+if TYPE_CHECKING:
+    from calque.core.generics import Asked
+
 
 class ShapeDtypeStruct:
     """The type of an array without its data: shape, dtype and where it lives.
 
     Args:
-        shape: The size of each dimension.
+        shape: The size of each dimension; for `calque.export_library` also the name of one that
+            is free, such as "n".
         dtype: The dtype; 64-bit ones become 32-bit ones unless they are enabled.
         sharding: How the array is laid out over devices, or None.
         weak_type: Whether the dtype gives way to that of another operand, as a Python number's
@@ -33,9 +40,13 @@ class ShapeDtypeStruct:
 
     __slots__ = ("aval", "sharding")
 
+    def __new__(cls, shape: Any = (), *_: Any, **__: Any) -> ShapeDtypeStruct:
+        named = cls is ShapeDtypeStruct and any(isinstance(d, str) for d in shape)
+        return object.__new__(NamedSizes if named else cls)
+
     def __init__(
         self,
-        shape: Sequence[int],
+        shape: Sequence[Any],
         dtype: Any,
         *,
         sharding: Any = None,
@@ -68,7 +79,7 @@ class ShapeDtypeStruct:
         )
 
     @classmethod
-    def like(cls, x: Any) -> "ShapeDtypeStruct":
+    def like(cls, x: Any) -> ShapeDtypeStruct:
         """Gives the type of an array, and where it lives if it was put there.
 
         Args:
@@ -85,7 +96,7 @@ class ShapeDtypeStruct:
         sharding = aval.sharding if traced else getattr(x, "sharding", None) if committed else None
         return cls(aval.shape, aval.dtype, sharding=sharding, weak_type=aval.weak_type)
 
-    def update(self, **changes: Any) -> "ShapeDtypeStruct":
+    def update(self, **changes: Any) -> ShapeDtypeStruct:
         """Gives the same type with other attributes.
 
         Args:
@@ -108,7 +119,7 @@ class ShapeDtypeStruct:
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("len() of unsized object")
-        return self.aval.shape[0]
+        return self.shape[0]
 
     def __repr__(self) -> str:
         name = getattr(self.dtype, "name", self.dtype)
@@ -129,6 +140,55 @@ class ShapeDtypeStruct:
         return hash((self.aval, self.sharding))
 
 
+class NamedSizes(ShapeDtypeStruct):
+    """A ShapeDtypeStruct in whose shape names stand for sizes that are free. It is no type of a
+    value: who takes it asks for its `shape`, all others are told so."""
+
+    __slots__ = ("_dtype", "_shape", "_weak_type")
+
+    def __init__(
+        self,
+        shape: Sequence[Any],
+        dtype: Any,
+        *,
+        sharding: Any = None,
+        weak_type: bool = False,
+        **_: Any,
+    ):
+        if dtype is None:
+            raise ValueError("ShapeDtypeStruct: dtype must be specified.")
+        for d in shape:
+            if isinstance(d, str) and not (d.isidentifier() and d.isascii()):
+                raise ValueError(
+                    f"ShapeDtypeStruct: the size {d!r} is no name: a free size is called by"
+                    ' letters, digits and _, such as "n"'
+                )
+        self._shape = tuple([d if isinstance(d, str) else operator.index(d) for d in shape])
+        self._dtype, self._weak_type = canonicalize(dtype), weak_type
+        self.sharding = sharding
+
+    shape = property(lambda self: self._shape)
+    dtype = property(lambda self: self._dtype)
+    weak_type = property(lambda self: self._weak_type)
+    ndim = property(lambda self: len(self._shape))
+
+    @property
+    def aval(self) -> Any:  # type: ignore[override]
+        raise TypeError(
+            f"the sizes {self._shape} have names, which calque.export_library takes: give a number"
+            " for each here; jit takes free sizes as dynamic={argument: axes}"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NamedSizes) and self._all() == other._all()
+
+    def __hash__(self) -> int:
+        return hash(self._all())
+
+    def _all(self) -> tuple[Any, ...]:
+        return (self._shape, self._dtype, self._weak_type, self.sharding)
+
+
 def aval_of(x: Any) -> ShapedArray:
     """The type of an array, a number, or anything with a shape and a dtype."""
     if hasattr(x, "shape") and hasattr(x, "dtype") and not hasattr(x, "aval"):
@@ -146,6 +206,8 @@ def _avals(
         try:
             out.append(aval_of(x))
         except TypeError:
+            if isinstance(x, NamedSizes):
+                raise
             raise TypeError(
                 f"{what}: argument {argument_name(fun, args, kwargs, i)} of {name_of(fun)} is {x!r}"
                 f" of type {type(x)}: pass an array, a number or a ShapeDtypeStruct, or make the"
@@ -155,7 +217,7 @@ def _avals(
 
 
 @boundary
-def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Asked:  # type: ignore[type-var]
     """Gives the shapes and dtypes of what `fun` would return, without any arithmetic.
 
     Args:
@@ -190,6 +252,37 @@ def struct(aval: ShapedArray) -> ShapeDtypeStruct:
     found = ShapeDtypeStruct(aval.shape, aval.dtype, sharding=where, weak_type=aval.weak_type)
     found.aval = aval  # all that the type says
     return found
+
+
+@overload
+def make_jaxpr(
+    fun: Callable[..., Any],
+    static_argnums: int | Sequence[int] = (),
+    axis_env: Sequence[tuple[Hashable, int]] | None = None,
+    return_shape: Literal[False] = False,
+    abstracted_axes: Any = None,
+) -> Callable[..., ClosedJaxpr]: ...
+
+
+@overload
+def make_jaxpr(
+    fun: Callable[..., Any],
+    static_argnums: int | Sequence[int] = (),
+    axis_env: Sequence[tuple[Hashable, int]] | None = None,
+    *,
+    return_shape: Literal[True],
+    abstracted_axes: Any = None,
+) -> Callable[..., tuple[ClosedJaxpr, Any]]: ...
+
+
+@overload
+def make_jaxpr(
+    fun: Callable[..., Any],
+    static_argnums: int | Sequence[int] = (),
+    axis_env: Sequence[tuple[Hashable, int]] | None = None,
+    return_shape: bool = False,
+    abstracted_axes: Any = None,
+) -> Callable[..., Any]: ...
 
 
 def make_jaxpr(

@@ -122,7 +122,8 @@ class JittedFunction:
         o = self.options
         if not o.static_argnums and not o.static_argnames:
             return list(args), kwargs, ()
-        dynamic, statics = list(args), list[tuple[Any, Any]]()
+        dynamic = list(args)
+        statics: list[tuple[int | str, Any]] = []
         for i in o.static_argnums:
             if i < len(args):
                 statics.append((i, hashable_static(args[i], i, self.name)))

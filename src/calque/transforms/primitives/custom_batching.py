@@ -72,8 +72,9 @@ def _batch(
     rows = [x if d is None else front(x, d, axis.size) for x, d in zip(args, dims)]
     outs, out_batched = rule(axis.size, batched, rows)
     for i, (o, b, aval) in enumerate(zip(outs, out_batched, call.out_avals, strict=True)):
-        expected = (axis.size, *aval.shape) if b else aval.shape
-        if typeof(o).shape != expected:
+        shape, expected = typeof(o).shape, (axis.size, *aval.shape) if b else aval.shape
+        # of the shape of a lane the rule decides, as in JAX
+        if shape[:1] != (axis.size,) if b else shape != expected:
             raise ValueError(
                 f"the batching rule {name_of(rule)} must return a value of shape {expected} at"
                 f" output {i} ({'batched' if b else 'not batched'}, for results of type"

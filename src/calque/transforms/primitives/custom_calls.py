@@ -16,7 +16,7 @@ from calque.core.trace import JaxprTrace, eval_jaxpr, trace_to_jaxpr, typeof
 from calque.core.trace_state import Tracer
 from calque.ops.common import front
 from calque.transforms.engines.axes import Axis, AxisPrimitive
-from calque.transforms.engines.batching import BatchTracer, Dim, batch
+from calque.transforms.engines.batching import BatchTrace, BatchTracer, Dim, batch
 from calque.transforms.engines.jvp import JVPTracer
 from calque.transforms.engines.slices import without_dead_code
 from calque.transforms.engines.transpose import transpose_jaxpr
@@ -63,9 +63,34 @@ class CustomCallPrimitive(AxisPrimitive):
             outs = run_call(call_jaxpr, args)
         else:
             outs = trace.process(self, args, {"call_jaxpr": call_jaxpr, **params})
+            if trace.level < trace_state.depth():
+                outs = [_outermost_first(o) for o in outs]
         if any(_differentiates_captured(o, trace.level) for o in outs):
             _refuse_closure(params["name"], self.name.removesuffix("_call"))
         return outs
+
+
+def _outermost_first(x: Any) -> Any:
+    """A result as a value of the innermost `vmap` among those that it comes from: where a rule
+    captured a value of a `vmap` inside the transformation that called it, that one is outside."""
+    if type(x) is JVPTracer:
+        parts = [_outermost_first(p) for p in (x.primal, x.tangent)]
+    elif type(x) is BatchTracer and type(x._trace) is BatchTrace:
+        parts = [_outermost_first(x.val)]
+    else:
+        return x
+    inner = [p._trace for p in parts if type(p) is BatchTracer and type(p._trace) is BatchTrace]
+    trace = max(inner, key=lambda t: t.level, default=None)
+    if trace is None or trace.level <= x._trace.level:
+        return x
+    if type(x) is JVPTracer:
+        pairs = [trace.split(p) for p in parts]
+        whole = [front(p, d, trace.axis.size) for p, d in pairs]
+        return trace.tracer(_outermost_first(x._trace.tracer(*whole)), 0)
+    (captured,) = parts
+    val, dim = trace.split(captured)
+    own = x.dim if x.dim < dim else x.dim + 1
+    return trace.tracer(_outermost_first(x._trace.tracer(val, own)), dim if dim < own else dim - 1)
 
 
 def run_call(call: ClosedJaxpr | FlatCall, args: Sequence[Any]) -> list[Any]:

@@ -324,6 +324,13 @@ def image(level: str) -> tuple[str, bytes]:
     return shipped.key_of(level, _key(), llvm.OPT, None), llvm.code_of(_key(), text)
 
 
+def pieces() -> tuple[bytes, list[str | None]]:
+    """The code of the straight pieces, for who links it himself, and the names that stand in their
+    table, None for what the processor does not have."""
+    names = [n for bits in (32, 64) for n in _names(bits)]
+    return llvm.code_of(_key(), text), [n if _exists(n) else None for n in names]
+
+
 @once
 def _table() -> ctypes.Array[ctypes.c_int64]:
     """The addresses of the straight pieces, `_ROW` bytes for each width; 0 for what this processor

@@ -12,7 +12,7 @@ import calque
 import calque.numpy as jnp
 from calque.core.arrays import ArrayImpl
 from calque.core.trace_state import Tracer
-from calque.numpy import methods
+from calque.numpy.methods import attaching
 from tests.test_help import lacks
 
 X = np.array([[1.5, -2.0, 3.0], [0.25, 4.0, -1.0]], np.float32)
@@ -100,14 +100,14 @@ OWN = ["astype", "reshape", "transpose", "nonzero", "view", "copy", "compress", 
 
 @pytest.mark.parametrize("name", OWN)
 def test_own_methods_are_explained_where_help_looks(name):
-    assert not lacks(methods.METHODS[name])
-    assert inspect.getdoc(getattr(calque.Array, name)) == inspect.getdoc(methods.METHODS[name])
-    assert getattr(jnp.ones(2), name).__doc__ == methods.METHODS[name].__doc__
+    assert not lacks(attaching.METHODS[name])
+    assert inspect.getdoc(getattr(calque.Array, name)) == inspect.getdoc(attaching.METHODS[name])
+    assert getattr(jnp.ones(2), name).__doc__ == attaching.METHODS[name].__doc__
     assert getattr(jnp.ones(2), name).__name__ == name
 
 
 def test_both_kinds_have_the_same_methods():
-    for name in methods.METHODS:
+    for name in attaching.METHODS:
         assert hasattr(ArrayImpl, name) and hasattr(Tracer, name), name
 
 
@@ -250,3 +250,25 @@ def test_dtypes_taken_from_arrays():
     assert calque.random.key(0)._base_array.shape == (2,)
     with pytest.raises(AttributeError, match="_base_array"):
         jnp.arange(2)._base_array
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("complex64", "float32"), ("complex64", "int8"), ("uint8", "complex64"),
+     ("int32", "complex64"), ("complex64", "uint32"), ("complex64", "complex64")],
+)  # fmt: skip
+def test_views_of_complex_numbers_are_those_of_their_parts(old, new):
+    x = np.arange(16).reshape(2, 8).astype(old)
+    for view in (lambda v: v.view(new), calque.jit(lambda v: v.view(new))):
+        out = view(jnp.asarray(x))
+        assert out.dtype == new
+        assert out.tobytes() == x.view(new).tobytes()
+        assert out.shape == x.view(new).shape
+
+
+def test_views_of_types_that_share_a_byte():
+    x = jnp.array([[1, 2, 3, 4]], "uint4")
+    assert x.view("uint8").tolist() == [[0x21, 0x43]]
+    assert x.view("uint8").view("uint4").tolist() == x.tolist()
+    with pytest.raises(ValueError, match="must be a divisor"):
+        x[:, :3].view("uint8")

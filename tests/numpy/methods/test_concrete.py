@@ -8,7 +8,7 @@ import pytest
 
 import calque
 from calque import numpy as jnp
-from calque.numpy.concrete_methods import CONCRETE
+from calque.numpy.methods.concrete import CONCRETE
 from tests.test_help import lacks
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)

@@ -5,7 +5,7 @@ import pytest
 
 import calque
 from calque import numpy as jnp
-from calque.numpy.attributes import ATTRIBUTES
+from calque.numpy.methods.attributes import ATTRIBUTES
 
 X = np.arange(6, dtype=np.complex64).reshape(2, 3) * (1 + 2j)
 

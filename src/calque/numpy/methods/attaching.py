@@ -22,16 +22,16 @@ from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.machine.state import ProcessValue, process
 from calque.numpy import contractions, moving, reductions, shaping, sorting, ufuncs
-from calque.numpy.attributes import ATTRIBUTES
 from calque.numpy.calls.cached import cached, with_call_path
 from calque.numpy.calls.marks import python_only
 from calque.numpy.calls.operators import operator
-from calque.numpy.concrete_methods import CONCRETE
 from calque.numpy.indexing import gathering as indexing
-from calque.numpy.operator_methods import operators
+from calque.numpy.methods.attributes import ATTRIBUTES
+from calque.numpy.methods.concrete import CONCRETE
+from calque.numpy.methods.operators import operators
+from calque.numpy.methods.traced import TRACED
 from calque.numpy.promotion import convert, is_arraylike
 from calque.numpy.public import complex_parts, folds
-from calque.numpy.traced_methods import TRACED
 from calque.transforms.devices.sharding_arrays import device_put
 
 choosing, arranging = LazyModule("calque.numpy.choosing"), LazyModule("calque.numpy.arranging")

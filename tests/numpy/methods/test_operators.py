@@ -7,7 +7,7 @@ import pytest
 
 import calque
 from calque import numpy as jnp
-from calque.numpy.operator_methods import operators
+from calque.numpy.methods.operators import operators
 
 X, Y = np.array([7, -7, 5], np.int32), np.array([2, 3, -4], np.int32)
 

@@ -1,0 +1,1 @@
+"""What arrays can do: their methods, attributes and operators."""
