@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 RUN = $(VENV)/bin/python
 
-.PHONY: demo test check peer xla fuzz soak conformance wheel docs clean
+.PHONY: demo test check peer xla fuzz soak conformance wheel install-check docs clean
 
 $(VENV)/ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -53,7 +53,13 @@ conformance:
 # A wheel with images of the runtime for this Python and every level of x86-64 that this machine runs.
 wheel: $(VENV)/ready
 	$(RUN) tools/make_images.py
+	rm -rf build/lib
 	$(RUN) -m pip wheel --quiet --no-deps --wheel-dir dist .
+
+# Such a wheel in a bare environment: what it holds, its megabytes and whose they are, how it starts.
+install-check: $(VENV)/ready
+	$(RUN) tools/make_images.py
+	$(RUN) tools/check_install.py --images
 
 # The site, in build/site and in Chinese in build/site/zh, with the API reference (tools/reference.py);
 # warnings are errors. Search needs a server: python -m http.server -d build/site

@@ -199,7 +199,10 @@ __all__ = [
     "vjp", "vmap",
 ]  # fmt: skip
 
-__getattr__, __dir__ = _lazy.facade(__name__, __file__, lambda name, value: _guards.guard(value))
+if not TYPE_CHECKING:  # to checkers, a name that is not imported is none
+    __getattr__, __dir__ = _lazy.facade(
+        __name__, __file__, lambda name, value: _guards.guard(value)
+    )
 
 _backends.register("native", _lazy.function("calque.native.backend", "compile"), default=True)
 _backends.register_symbolic("native", _lazy.function("calque.native.symbolic", "compile"))

@@ -402,8 +402,10 @@ def cov(
     w = _weights(x, fweights, aweights)
     n = x.shape[1]
     if w is None:
-        mean, total = reductions.mean(x, axis=1, keepdims=True), as_number(n, x.real.dtype)
-        norm: Any = total - ddof
+        mean = reductions.mean(x, axis=1, keepdims=True)
+        # a NumPy number less a Python one is a float64 before NumPy 2
+        less = as_number(ddof, x.real.dtype) if isinstance(ddof, int | float) else ddof
+        norm: Any = as_number(n, x.real.dtype) - less
     else:
         total = reductions.sum(w)
         mean = reductions.sum(x * w, axis=1, keepdims=True) / total

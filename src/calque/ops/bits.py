@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from calque.core.arrays import Array
 from calque.core.dtypes import iinfo, is_signed
+from calque.core.types import ArrayLike
 from calque.ops.common import INT, INT_OR_BOOL
 from calque.ops.kinds import apply_nary, apply_unary, nary, same_dtype, unary
 
@@ -60,8 +62,14 @@ def _shift_right_arithmetic(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.asarray(x.astype(np.int64) >> by.astype(np.int64)).astype(x.dtype)
 
 
+def _ones(bits: np.ndarray) -> np.ndarray:
+    """How many bits are set; NumPy has a function for it only from 2.0 on."""
+    each = np.unpackbits(np.ascontiguousarray(bits).reshape(-1, 1).view(np.uint8), axis=1)
+    return each.sum(axis=1, dtype=np.int64).reshape(bits.shape)
+
+
 def _population_count(x: np.ndarray) -> np.ndarray:
-    return np.bitwise_count(as_unsigned(x)).astype(x.dtype)
+    return _ones(as_unsigned(x)).astype(x.dtype)
 
 
 def _clz(x: np.ndarray) -> np.ndarray:
@@ -69,7 +77,7 @@ def _clz(x: np.ndarray) -> np.ndarray:
     bits = as_unsigned(x)
     for s in (1, 2, 4, 8, 16, 32):
         bits = bits | (bits >> np.uint64(s))
-    return (bit_width(x.dtype) - np.bitwise_count(bits).astype(np.int64)).astype(x.dtype)
+    return (bit_width(x.dtype) - _ones(bits)).astype(x.dtype)
 
 
 def _logical(fn: Any) -> Any:
@@ -97,7 +105,7 @@ clz_p = unary("clz", INT, _clz, None)
 # ---------------------------------------------------------------- public functions
 
 
-def bitwise_and(x: Any, y: Any) -> Any:
+def bitwise_and(x: ArrayLike, y: ArrayLike) -> Array:
     """The bits that are set in both operands.
 
     Args:
@@ -112,7 +120,7 @@ def bitwise_and(x: Any, y: Any) -> Any:
     return apply_nary(and_p, x, y)
 
 
-def bitwise_or(x: Any, y: Any) -> Any:
+def bitwise_or(x: ArrayLike, y: ArrayLike) -> Array:
     """The bits that are set in either operand.
 
     Args:
@@ -127,7 +135,7 @@ def bitwise_or(x: Any, y: Any) -> Any:
     return apply_nary(or_p, x, y)
 
 
-def bitwise_xor(x: Any, y: Any) -> Any:
+def bitwise_xor(x: ArrayLike, y: ArrayLike) -> Array:
     """The bits that are set in exactly one of the operands.
 
     Args:
@@ -142,7 +150,7 @@ def bitwise_xor(x: Any, y: Any) -> Any:
     return apply_nary(xor_p, x, y)
 
 
-def bitwise_not(x: Any) -> Any:
+def bitwise_not(x: ArrayLike) -> Array:
     """Every bit turned over; of booleans the opposite.
 
     Args:
@@ -156,7 +164,7 @@ def bitwise_not(x: Any) -> Any:
     return apply_unary(not_p, x)
 
 
-def shift_left(x: Any, y: Any) -> Any:
+def shift_left(x: ArrayLike, y: ArrayLike) -> Array:
     """The bits of `x` moved up: x * 2**y, and 0 when `y` is not below the width of the type.
 
     Args:
@@ -171,7 +179,7 @@ def shift_left(x: Any, y: Any) -> Any:
     return apply_nary(shift_left_p, x, y)
 
 
-def shift_right_logical(x: Any, y: Any) -> Any:
+def shift_right_logical(x: ArrayLike, y: ArrayLike) -> Array:
     """The bits of `x` moved down, with zeros moving in.
 
     Args:
@@ -186,7 +194,7 @@ def shift_right_logical(x: Any, y: Any) -> Any:
     return apply_nary(shift_right_logical_p, x, y)
 
 
-def shift_right_arithmetic(x: Any, y: Any) -> Any:
+def shift_right_arithmetic(x: ArrayLike, y: ArrayLike) -> Array:
     """The bits of `x` moved down, with copies of the sign moving in.
 
     Args:
@@ -201,7 +209,7 @@ def shift_right_arithmetic(x: Any, y: Any) -> Any:
     return apply_nary(shift_right_arithmetic_p, x, y)
 
 
-def population_count(x: Any) -> Any:
+def population_count(x: ArrayLike) -> Array:
     """How many bits of each element are set.
 
     Args:
@@ -215,7 +223,7 @@ def population_count(x: Any) -> Any:
     return apply_unary(population_count_p, x)
 
 
-def clz(x: Any) -> Any:
+def clz(x: ArrayLike) -> Array:
     """How many zeros each element has above its highest set bit.
 
     Args:

@@ -146,7 +146,7 @@ def _multinomial_logpmf(x: Any, n: Any, p: Any) -> Any:
     (p,) = promote_inexact(p)
     x = convert(as_operand(x), typeof(p).dtype)  # whole numbers, in any dtype
     n = convert(as_operand(n), typeof(p).dtype)
-    total = do.lgamma(n + 1)
+    total = do.lgamma(jnp.asarray(n) + 1)
     value = total + jnp.sum(sp.xlogy(x, p) - do.lgamma(jnp.asarray(x) + 1), axis=-1)
     return jnp.where(jnp.equal(jnp.sum(x, axis=-1), n), value, -np.inf)
 

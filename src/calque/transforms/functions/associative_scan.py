@@ -1,7 +1,9 @@
 """Prefix results of an associative operation for users: associative_scan."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, overload
 
 import numpy as np
 
@@ -16,9 +18,24 @@ from calque.ops.sizes import places
 from calque.transforms.engines.trees import arrays, name_of
 from calque.transforms.functions.loops import scan
 
+if TYPE_CHECKING:
+    from calque.core.generics import X
+
 ROUNDS: Final = 5  # of pairs, where the size is free
 BLOCK: Final = 1 << ROUNDS
 Combine = Callable[[Sequence[Any], Sequence[Any]], list[Any]]
+
+
+@overload
+def associative_scan(
+    fn: Callable[[X, X], X], elems: X, reverse: bool = False, axis: int = 0
+) -> X: ...
+
+
+@overload
+def associative_scan(
+    fn: Callable[[Any, Any], Any], elems: X, reverse: bool = False, axis: int = 0
+) -> X: ...
 
 
 @boundary
