@@ -181,6 +181,11 @@ def test_tridiagonal_edges():
     z, one = np.zeros(2, "float32"), np.ones((2, 1), "float32")
     assert np.isnan(run(lambda z, b: O.tridiagonal_solve(z, z, z, b), z, one)[0]).all()
     assert run(lambda z, b: O.tridiagonal_solve(z, z, z, b), z[:0], one[:0])[0].shape == (0, 1)
+    for n in (1, 2):
+        (x,) = run(
+            lambda z, b: O.tridiagonal_solve(z, z, z, b, perturb_singular=True), z[:n], one[:n]
+        )
+        assert (x > 1e6).all() and np.isfinite(x).all()
     with pytest.raises(ValueError, match="three diagonals"):
         run(lambda z, b: O.tridiagonal_solve(z, z, z, b), z[:1], one)
 

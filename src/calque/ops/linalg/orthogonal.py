@@ -485,11 +485,13 @@ def _tridiagonal_solve_meaning(
     gtsv = lapack.get_lapack_funcs("gtsv", (b,))
 
     def one(dl: np.ndarray, d: np.ndarray, du: np.ndarray, b: np.ndarray) -> Sequence[np.ndarray]:
+        if perturb_singular:
+            scale = max(np.abs(v).max(initial=0) for v in (dl[1:], d, du[:-1]))
+            tiny = np.finfo(d.dtype).eps * (scale or 1)
         if n == 1:
-            return [b / d]
+            return [b / (d + tiny if perturb_singular and d == 0 else d)]
         *_, x, info = gtsv(dl[1:], d, du[:-1], b)
         if info and perturb_singular:
-            tiny = np.finfo(d.dtype).eps * max(np.abs(d).max(), np.finfo(d.dtype).tiny)
             *_, x, info = gtsv(dl[1:], d + tiny, du[:-1], b)
         return [np.full_like(b, np.nan) if info else x]
 
