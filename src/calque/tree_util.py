@@ -1,8 +1,10 @@
 """Pytrees: nested containers of arrays."""
 
+from __future__ import annotations
+
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from calque.core import guards as _guards
 from calque.core import pytrees
@@ -23,6 +25,9 @@ from calque.core.key_paths import (
     keystr,
 )
 from calque.core.pytrees import PyTreeDef, tree_map, treedef_tuple
+
+if TYPE_CHECKING:
+    from calque.core.generics import Asked
 
 __all__ = [
     "DictKey", "FlattenedIndexKey", "GetAttrKey", "KeyEntry", "KeyPath", "Partial", "PyTreeDef",
@@ -59,7 +64,7 @@ def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDe
     return pytrees.flatten(tree, is_leaf)
 
 
-def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
+def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Asked:  # type: ignore[type-var]
     """Makes the tree of a structure, with new leaves.
 
     Args:
@@ -176,7 +181,7 @@ def tree_map_with_path(
     *rest: Any,
     is_leaf: IsPathLeaf = None,
     is_leaf_takes_path: bool = False,
-) -> Any:
+) -> Asked:  # type: ignore[type-var]
     """Applies a function to the leaves of a tree, and to their paths.
 
     Args:
@@ -225,7 +230,7 @@ _NONE = object()
 
 def tree_reduce(
     function: Callable[[Any, Any], Any], tree: Any, initializer: Any = _NONE, is_leaf: IsLeaf = None
-) -> Any:
+) -> Asked:  # type: ignore[type-var]
     """Folds the leaves of a tree from the left.
 
     Args:
@@ -254,7 +259,7 @@ def tree_reduce_associative(
     *,
     identity: Any = _NONE,
     is_leaf: IsLeaf = None,
-) -> Any:
+) -> Asked:  # type: ignore[type-var]
     """Folds the leaves of a tree as a balanced binary tree, which loses fewer digits in sums.
 
     Args:
@@ -286,7 +291,7 @@ def _folded(operation: Callable[[Any, Any], Any], values: Sequence[Any]) -> Any:
 
 def tree_transpose(
     outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: Any
-) -> Any:
+) -> Asked:  # type: ignore[type-var]
     """Turns a tree of trees inside out.
 
     Args:
@@ -309,7 +314,7 @@ def tree_transpose(
     return inner_treedef.unflatten(outer_treedef.unflatten(values[i::n]) for i in range(n))
 
 
-def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> Any:
+def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> Asked:  # type: ignore[type-var]
     """Repeats the leaves of a tree for all leaves that another tree has below them.
 
     Args:
@@ -372,7 +377,7 @@ def treedef_is_leaf(treedef: PyTreeDef) -> bool:
     return treedef.is_leaf()
 
 
-def build_tree(treedef: PyTreeDef, xs: Any) -> Any:
+def build_tree(treedef: PyTreeDef, xs: Any) -> Asked:  # type: ignore[type-var]
     """Makes the tree of a structure from the leaves of another tree.
 
     Args:
@@ -443,7 +448,7 @@ class Partial(functools.partial):
     >>> jax.tree.leaves(add), add(2)
     ([1], 3)"""
 
-    def __new__(cls, func: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Partial":
+    def __new__(cls, func: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Partial:
         if isinstance(
             func, functools.partial
         ):  # its arguments stay inside: they are no children of this one

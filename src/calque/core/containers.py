@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 from calque.core import pytrees
 from calque.core.key_paths import GetAttrKey
@@ -196,6 +196,24 @@ def _fields_of(
         if given - init - set(drop):
             raise ValueError(f"{head} Unexpected fields: {given - init - set(drop)}.")
     return data, meta
+
+
+@overload
+def register_dataclass(
+    nodetype: T,
+    data_fields: Sequence[str] | None = None,
+    meta_fields: Sequence[str] | None = None,
+    drop_fields: Sequence[str] = (),
+) -> T: ...
+
+
+@overload
+def register_dataclass(
+    nodetype: None = None,
+    data_fields: Sequence[str] | None = None,
+    meta_fields: Sequence[str] | None = None,
+    drop_fields: Sequence[str] = (),
+) -> Callable[[T], T]: ...
 
 
 def register_dataclass(

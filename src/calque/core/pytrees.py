@@ -7,7 +7,7 @@ import functools
 import warnings
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import optree
 
@@ -21,6 +21,9 @@ from calque.core.key_paths import (
 from calque.core.lazy import LazyModule
 from calque.machine.daemons import guard_at_exit
 from calque.machine.state import process
+
+if TYPE_CHECKING:
+    from calque.core.generics import Asked
 
 guard_at_exit(globals(), "optree")  # which forgets all classes then
 
@@ -289,7 +292,7 @@ def structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> PyTree
 
 def tree_map(
     f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Callable[[Any], bool] | None = None
-) -> Any:
+) -> Asked:  # type: ignore[type-var]
     """Applies a function to the leaves of a tree, and to what other trees have in the same places.
 
     Args:
@@ -305,9 +308,16 @@ def tree_map(
     >>> jax.tree.map(lambda a, b: a + b, {"x": 1, "y": [2]}, {"x": 10, "y": [20]})
     {'x': 11, 'y': [22]}"""
     try:
-        return optree.tree_map(
+        return optree.tree_map(  # type: ignore[return-value]
             f, tree, *rest, is_leaf=is_leaf, none_is_leaf=False, namespace=NAMESPACE
         )
+    except TypeError:
+        if callable(f):
+            raise
+        raise TypeError(
+            f"{type(f).__name__!r} object is not callable: tree.map takes the function first, then"
+            " the trees"
+        ) from None
     except ValueError:
         for other in rest:
             why = difference(tree, other, is_leaf, "tree_map tree")

@@ -15,4 +15,5 @@ __all__ = [
     "EArray", "cur_qdd", "enable_x64", "io_callback", "primal_tangent_dtype",
 ]  # fmt: skip
 
-__getattr__, __dir__ = _lazy.facade(__name__, __file__)
+if not TYPE_CHECKING:  # to checkers, a name that is not imported is none
+    __getattr__, __dir__ = _lazy.facade(__name__, __file__)

@@ -11,4 +11,5 @@ __all__ = [
     "core", "ifrt_programs", "linear_util", "source_info_util",
 ]  # fmt: skip
 
-__getattr__, __dir__ = _lazy.facade(__name__, __file__)
+if not TYPE_CHECKING:  # to checkers, a name that is not imported is none
+    __getattr__, __dir__ = _lazy.facade(__name__, __file__)

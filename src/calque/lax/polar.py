@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from calque.core.arrays import Array
 from calque.core.dtypes import finfo, is_complex, is_inexact, real_part
 from calque.core.primitives import do
 from calque.core.trace import typeof
@@ -28,7 +29,7 @@ def qdwh(
     max_iterations: int | None = None,
     eps: float | None = None,
     dynamic_shape: tuple[int, int] | None = None,
-) -> tuple[Any, Any, Any, Any]:
+) -> tuple[Array, Array, Array, Array]:
     """Gives the polar decomposition of a matrix of full rank: x = u h.
 
     Args:
@@ -62,8 +63,8 @@ def qdwh(
         return (
             x,
             full((0, 0), 0, aval.dtype),
-            scalar_of(np.dtype("int32"), 0),
-            scalar_of(np.dtype(bool), True),
+            full((), 0, np.int32),
+            full((), True, np.bool_),
         )
     whole = x if dynamic_shape is None else _filled(x, *dynamic_shape)
     u, n, change = _iterated(whole, rounds, tolerance)

@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from calque.core.arrays import Array
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import canonicalize, iinfo, is_complex, is_integer, is_signed, real_part
 from calque.core.primitives import Primitive, UndefinedPrimal, Zero, do
 from calque.core.trace import typeof
+from calque.core.types import ArrayLike, DTypeLike
 from calque.ops.common import (
     FLOAT,
     INEXACT,
@@ -345,7 +347,7 @@ nextafter_p = nary(
 # ---------------------------------------------------------------- public functions
 
 
-def neg(x: Any) -> Any:
+def neg(x: ArrayLike) -> Array:
     """The negative of each element.
 
     Args:
@@ -359,7 +361,7 @@ def neg(x: Any) -> Any:
     return apply_unary(neg_p, x)
 
 
-def sign(x: Any) -> Any:
+def sign(x: ArrayLike) -> Array:
     """The sign of each element: -1, 0 or 1, NaN for NaN; of complex numbers x / abs(x).
 
     Args:
@@ -373,7 +375,7 @@ def sign(x: Any) -> Any:
     return apply_unary(sign_p, x)
 
 
-def abs(x: Any) -> Any:
+def abs(x: ArrayLike) -> Array:
     """The absolute value of each element.
 
     Args:
@@ -387,7 +389,7 @@ def abs(x: Any) -> Any:
     return apply_unary(abs_p, x)
 
 
-def square(x: Any) -> Any:
+def square(x: ArrayLike) -> Array:
     """Each element times itself.
 
     Args:
@@ -401,7 +403,7 @@ def square(x: Any) -> Any:
     return apply_unary(square_p, x)
 
 
-def add(x: Any, y: Any) -> Any:
+def add(x: ArrayLike, y: ArrayLike) -> Array:
     """The sum of two arrays, element by element.
 
     Args:
@@ -416,7 +418,7 @@ def add(x: Any, y: Any) -> Any:
     return apply_nary(add_p, x, y)
 
 
-def sub(x: Any, y: Any) -> Any:
+def sub(x: ArrayLike, y: ArrayLike) -> Array:
     """The difference of two arrays, element by element.
 
     Args:
@@ -431,7 +433,7 @@ def sub(x: Any, y: Any) -> Any:
     return apply_nary(sub_p, x, y)
 
 
-def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
+def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Array:
     """The product of two arrays, element by element.
 
     Args:
@@ -449,7 +451,7 @@ def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
     return apply_nary(mul_p, x, y)
 
 
-def mulhi(x: Any, y: Any, /) -> Any:
+def mulhi(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The high half of the product of integers, which has twice their width.
 
     Args:
@@ -464,7 +466,7 @@ def mulhi(x: Any, y: Any, /) -> Any:
     return apply_nary(mulhi_p, x, y)
 
 
-def div(x: Any, y: Any) -> Any:
+def div(x: ArrayLike, y: ArrayLike) -> Array:
     """The quotient of two arrays, element by element. Of integers it is truncated towards zero.
 
     Args:
@@ -479,7 +481,7 @@ def div(x: Any, y: Any) -> Any:
     return apply_nary(div_p, x, y)
 
 
-def rem(x: Any, y: Any) -> Any:
+def rem(x: ArrayLike, y: ArrayLike) -> Array:
     """The remainder of the truncated quotient, with the sign of `x`.
 
     Args:
@@ -494,7 +496,7 @@ def rem(x: Any, y: Any) -> Any:
     return apply_nary(rem_p, x, y)
 
 
-def max(x: Any, y: Any) -> Any:
+def max(x: ArrayLike, y: ArrayLike) -> Array:
     """The larger of two elements, NaN if either is; complex numbers by real, then imaginary part.
 
     Args:
@@ -509,7 +511,7 @@ def max(x: Any, y: Any) -> Any:
     return apply_nary(max_p, x, y)
 
 
-def min(x: Any, y: Any) -> Any:
+def min(x: ArrayLike, y: ArrayLike) -> Array:
     """The smaller of two elements, NaN if either is; complex numbers by real, then imaginary.
 
     Args:
@@ -524,7 +526,7 @@ def min(x: Any, y: Any) -> Any:
     return apply_nary(min_p, x, y)
 
 
-def pow(x: Any, y: Any) -> Any:
+def pow(x: ArrayLike, y: ArrayLike) -> Array:
     """Each element to a power.
 
     Args:
@@ -543,7 +545,7 @@ def pow(x: Any, y: Any) -> Any:
     return apply_nary(pow_p, x, y)
 
 
-def integer_pow(x: Any, y: int) -> Any:
+def integer_pow(x: ArrayLike, y: int) -> Array:
     """Each element to the power of an int.
 
     Args:
@@ -558,7 +560,7 @@ def integer_pow(x: Any, y: int) -> Any:
     return apply_unary(integer_pow_p, x, y=operator.index(y))
 
 
-def reciprocal(x: Any) -> Any:
+def reciprocal(x: ArrayLike) -> Array:
     """1 over each element.
 
     Args:
@@ -572,7 +574,7 @@ def reciprocal(x: Any) -> Any:
     return integer_pow(x, -1)
 
 
-def nextafter(x1: Any, x2: Any) -> Any:
+def nextafter(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The next floating-point number in the direction of another one.
 
     Args:

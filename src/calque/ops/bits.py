@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from calque.core.arrays import Array
 from calque.core.dtypes import iinfo, is_signed
+from calque.core.types import ArrayLike
 from calque.ops.common import INT, INT_OR_BOOL
 from calque.ops.kinds import apply_nary, apply_unary, nary, same_dtype, unary
 
@@ -103,7 +105,7 @@ clz_p = unary("clz", INT, _clz, None)
 # ---------------------------------------------------------------- public functions
 
 
-def bitwise_and(x: Any, y: Any) -> Any:
+def bitwise_and(x: ArrayLike, y: ArrayLike) -> Array:
     """The bits that are set in both operands.
 
     Args:
@@ -118,7 +120,7 @@ def bitwise_and(x: Any, y: Any) -> Any:
     return apply_nary(and_p, x, y)
 
 
-def bitwise_or(x: Any, y: Any) -> Any:
+def bitwise_or(x: ArrayLike, y: ArrayLike) -> Array:
     """The bits that are set in either operand.
 
     Args:
@@ -133,7 +135,7 @@ def bitwise_or(x: Any, y: Any) -> Any:
     return apply_nary(or_p, x, y)
 
 
-def bitwise_xor(x: Any, y: Any) -> Any:
+def bitwise_xor(x: ArrayLike, y: ArrayLike) -> Array:
     """The bits that are set in exactly one of the operands.
 
     Args:
@@ -148,7 +150,7 @@ def bitwise_xor(x: Any, y: Any) -> Any:
     return apply_nary(xor_p, x, y)
 
 
-def bitwise_not(x: Any) -> Any:
+def bitwise_not(x: ArrayLike) -> Array:
     """Every bit turned over; of booleans the opposite.
 
     Args:
@@ -162,7 +164,7 @@ def bitwise_not(x: Any) -> Any:
     return apply_unary(not_p, x)
 
 
-def shift_left(x: Any, y: Any) -> Any:
+def shift_left(x: ArrayLike, y: ArrayLike) -> Array:
     """The bits of `x` moved up: x * 2**y, and 0 when `y` is not below the width of the type.
 
     Args:
@@ -177,7 +179,7 @@ def shift_left(x: Any, y: Any) -> Any:
     return apply_nary(shift_left_p, x, y)
 
 
-def shift_right_logical(x: Any, y: Any) -> Any:
+def shift_right_logical(x: ArrayLike, y: ArrayLike) -> Array:
     """The bits of `x` moved down, with zeros moving in.
 
     Args:
@@ -192,7 +194,7 @@ def shift_right_logical(x: Any, y: Any) -> Any:
     return apply_nary(shift_right_logical_p, x, y)
 
 
-def shift_right_arithmetic(x: Any, y: Any) -> Any:
+def shift_right_arithmetic(x: ArrayLike, y: ArrayLike) -> Array:
     """The bits of `x` moved down, with copies of the sign moving in.
 
     Args:
@@ -207,7 +209,7 @@ def shift_right_arithmetic(x: Any, y: Any) -> Any:
     return apply_nary(shift_right_arithmetic_p, x, y)
 
 
-def population_count(x: Any) -> Any:
+def population_count(x: ArrayLike) -> Array:
     """How many bits of each element are set.
 
     Args:
@@ -221,7 +223,7 @@ def population_count(x: Any) -> Any:
     return apply_unary(population_count_p, x)
 
 
-def clz(x: Any) -> Any:
+def clz(x: ArrayLike) -> Array:
     """How many zeros each element has above its highest set bit.
 
     Args:

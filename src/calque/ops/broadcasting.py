@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from calque.core import trace_state
-from calque.core.arrays import to_array
+from calque.core.arrays import Array, to_array
 from calque.core.dims import as_size, surely_less
 from calque.core.primitives import do
 from calque.core.trace import typeof
+from calque.core.types import ArrayLike
 from calque.ops import common
 from calque.ops.layout import (
     Shape,
@@ -25,7 +26,7 @@ from calque.ops.layout import (
 )
 
 
-def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -> Any:
+def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: Any = None) -> Array:
     """Repeats an array along new leading dimensions.
 
     Args:
@@ -46,7 +47,7 @@ def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -
     return broadcast_in_dim(operand, (*sizes, *aval.shape), dims, out_sharding=out_sharding)
 
 
-def broadcast_to_rank(x: Any, rank: int) -> Any:
+def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
     """Adds leading dimensions of size 1 until an array has so many dimensions.
 
     Args:
@@ -58,11 +59,10 @@ def broadcast_to_rank(x: Any, rank: int) -> Any:
 
     >>> lax.broadcast_to_rank(jnp.zeros(3), 3).shape
     (1, 1, 3)"""
-    ndim = typeof(x).ndim
-    return x if ndim == rank else expand_dims(x, range(rank - ndim))
+    return expand_dims(x, range(rank - typeof(x).ndim))
 
 
-def broadcast_like(arr: Any, like_arr: Any) -> Any:
+def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
     """Repeats an array, by NumPy's rules, so that it has the shape of another one.
 
     Args:
@@ -111,7 +111,7 @@ def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
     return tuple(out)
 
 
-def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Any:
+def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | None = None) -> Array:
     """Merges neighbouring dimensions into one.
 
     Args:
@@ -134,7 +134,7 @@ def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = No
     return reshape(operand, (*shape[:first], size_of(shape[first:last]), *shape[last:]))
 
 
-def shape_as_value(shape: Sequence[int]) -> Any:
+def shape_as_value(shape: Sequence[int]) -> Array:
     """Gives a shape as an array of integers.
 
     Args:

@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from calque.core.arrays import Array
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import bool_, is_float, is_integer
 from calque.core.primitives import Primitive, UndefinedPrimal, Zero, do
 from calque.core.trace import typeof
+from calque.core.types import ArrayLike
 from calque.ops.bits import and_p
 from calque.ops.common import (
     ANY,
@@ -240,7 +242,7 @@ clamp_p = Primitive(
 # ---------------------------------------------------------------- public functions
 
 
-def eq(x: Any, y: Any) -> Any:
+def eq(x: ArrayLike, y: ArrayLike) -> Array:
     """Whether the elements of `x` and `y` are equal. NaN equals nothing.
 
     Args:
@@ -255,7 +257,7 @@ def eq(x: Any, y: Any) -> Any:
     return apply_nary(eq_p, x, y)
 
 
-def ne(x: Any, y: Any) -> Any:
+def ne(x: ArrayLike, y: ArrayLike) -> Array:
     """Whether the elements of `x` and `y` differ. NaN differs from everything.
 
     Args:
@@ -270,7 +272,7 @@ def ne(x: Any, y: Any) -> Any:
     return apply_nary(ne_p, x, y)
 
 
-def lt(x: Any, y: Any) -> Any:
+def lt(x: ArrayLike, y: ArrayLike) -> Array:
     """Whether the elements of `x` are less than those of `y`.
 
     Args:
@@ -285,7 +287,7 @@ def lt(x: Any, y: Any) -> Any:
     return apply_nary(lt_p, x, y)
 
 
-def le(x: Any, y: Any) -> Any:
+def le(x: ArrayLike, y: ArrayLike) -> Array:
     """Whether the elements of `x` are less than or equal to those of `y`.
 
     Args:
@@ -300,7 +302,7 @@ def le(x: Any, y: Any) -> Any:
     return apply_nary(le_p, x, y)
 
 
-def gt(x: Any, y: Any) -> Any:
+def gt(x: ArrayLike, y: ArrayLike) -> Array:
     """Whether the elements of `x` are greater than those of `y`.
 
     Args:
@@ -315,7 +317,7 @@ def gt(x: Any, y: Any) -> Any:
     return apply_nary(gt_p, x, y)
 
 
-def ge(x: Any, y: Any) -> Any:
+def ge(x: ArrayLike, y: ArrayLike) -> Array:
     """Whether the elements of `x` are greater than or equal to those of `y`.
 
     Args:
@@ -330,7 +332,7 @@ def ge(x: Any, y: Any) -> Any:
     return apply_nary(ge_p, x, y)
 
 
-def select_n(which: Any, *cases: Any) -> Any:
+def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
     """Takes each element from one of several arrays; another array says from which.
 
     Args:
@@ -348,7 +350,7 @@ def select_n(which: Any, *cases: Any) -> Any:
     return select_n_p.bind(operand(which), *same_dtypes("select_n", [operand(c) for c in cases]))
 
 
-def select(pred: Any, on_true: Any, on_false: Any) -> Any:
+def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
     """Takes the elements of one array where a condition holds, and those of another elsewhere.
 
     Args:
@@ -364,7 +366,7 @@ def select(pred: Any, on_true: Any, on_false: Any) -> Any:
     return select_n(pred, on_false, on_true)
 
 
-def clamp(min: Any, x: Any, max: Any) -> Any:
+def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
     """Brings each element between two limits.
 
     Args:

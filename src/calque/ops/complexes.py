@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from calque.core.arrays import Array
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import complex_of, is_complex, real_part
 from calque.core.primitives import do
 from calque.core.trace import typeof
+from calque.core.types import ArrayLike
 from calque.ops.common import COMPLEXES, Accepts, filled_like, operand
 from calque.ops.kinds import (
     apply_nary,
@@ -86,7 +88,7 @@ conj_p = unary(
 # ---------------------------------------------------------------- public functions
 
 
-def real(x: Any) -> Any:
+def real(x: ArrayLike) -> Array:
     """The real part of each element.
 
     Args:
@@ -100,7 +102,7 @@ def real(x: Any) -> Any:
     return apply_unary(real_p, x)
 
 
-def imag(x: Any) -> Any:
+def imag(x: ArrayLike) -> Array:
     """The imaginary part of each element.
 
     Args:
@@ -114,7 +116,7 @@ def imag(x: Any) -> Any:
     return apply_unary(imag_p, x)
 
 
-def complex(x: Any, y: Any) -> Any:
+def complex(x: ArrayLike, y: ArrayLike) -> Array:
     """The complex numbers of these parts.
 
     Args:
@@ -129,7 +131,7 @@ def complex(x: Any, y: Any) -> Any:
     return apply_nary(complex_p, x, y)
 
 
-def conj(x: Any) -> Any:
+def conj(x: ArrayLike) -> Array:
     """The complex conjugate of each element.
 
     Args:

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from calque.core import pytrees, trace_state
-from calque.core.arrays import scalar, to_array
+from calque.core.arrays import Array, scalar, to_array
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import (
     PYTHON_SCALARS,
@@ -24,15 +24,19 @@ from calque.core.dtypes import (
 )
 from calque.core.primitives import Primitive, UndefinedPrimal, Zero, do
 from calque.core.trace import VALUES, typeof
+from calque.core.types import ArrayLike, DType, DTypeLike
 from calque.ops.bits import as_unsigned, bit_width, from_unsigned
 from calque.ops.common import ANY, PLAIN, move, refuse_dtype, tangent_aval
 from calque.ops.common import operand as as_operand
 from calque.ops.kinds import linear_unary, not_linear, unary, wide
 
+if TYPE_CHECKING:
+    from calque.core.generics import X
+
 # ---------------------------------------------------------------- the dtype of a value
 
 
-def dtype(x: Any) -> Any:
+def dtype(x: Any) -> DType:
     """Gives the dtype of a value, or the one that a type stands for.
 
     Args:
@@ -258,7 +262,7 @@ optimization_barrier_p = Primitive(
 # ---------------------------------------------------------------- public functions
 
 
-def convert_element_type(operand: Any, new_dtype: Any) -> Any:
+def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     """Gives the values in another dtype.
 
     Args:
@@ -302,7 +306,7 @@ def _python_converted(x: Any, dtype: Any) -> np.ndarray:
         return converted(np.asarray(x), dtype)
 
 
-def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
+def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     """Reads the bits of an array as another type.
 
     Args:
@@ -356,7 +360,7 @@ def _regrouped_bits(x: Any, dtype: Any) -> Any:
     return bitcast_convert_type(convert_element_type(bits, f"uint{new}"), dtype)
 
 
-def stop_gradient(x: Any) -> Any:
+def stop_gradient(x: X) -> X:
     """Makes values constants to differentiation.
 
     Args:
@@ -370,7 +374,7 @@ def stop_gradient(x: Any) -> Any:
     return pytrees.tree_map(lambda leaf: stop_gradient_p.bind(as_operand(leaf)), x)
 
 
-def optimization_barrier(operand: Any, /) -> Any:
+def optimization_barrier(operand: X, /) -> X:
     """Keeps what computes values apart from what uses them: neither is merged into the other.
 
     Args:

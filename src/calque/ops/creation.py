@@ -7,10 +7,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from calque.core.arrays import Array
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import canonicalize
 from calque.core.primitives import Primitive, do
 from calque.core.trace import typeof
+from calque.core.types import ArrayLike, DTypeLike
 from calque.ops.layout import (
     NO_OPERANDS,
     Shape,
@@ -61,7 +63,7 @@ empty_p = Primitive(
 )
 
 
-def iota(dtype: Any, size: int) -> Any:
+def iota(dtype: DTypeLike, size: int) -> Array:
     """The numbers 0, 1, ..., size - 1.
 
     Args:
@@ -77,8 +79,8 @@ def iota(dtype: Any, size: int) -> Any:
 
 
 def broadcasted_iota(
-    dtype: Any, shape: Sequence[int], dimension: int, *, out_sharding: Any = None
-) -> Any:
+    dtype: DTypeLike, shape: Sequence[int], dimension: int, *, out_sharding: Any = None
+) -> Array:
     """An array whose elements count along one dimension.
 
     Args:
@@ -98,7 +100,7 @@ def broadcasted_iota(
     return do.iota(dtype=canonicalize(dtype), shape=shape, dimension=axis, sharding=out_sharding)
 
 
-def empty(shape: Sequence[int], dtype: Any, *, out_sharding: Any = None) -> Any:
+def empty(shape: Sequence[int], dtype: DTypeLike, *, out_sharding: Any = None) -> Array:
     """An array whose elements mean nothing. They are zeros.
 
     Args:
@@ -133,7 +135,13 @@ def scalar_of(value: Any, dtype: Any, weak_type: bool = False) -> Any:
     return np.asarray(value).astype(dtype)[()] if isinstance(dtype, np.dtype) else value
 
 
-def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Any:
+def full(
+    shape: Sequence[int],
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    *,
+    sharding: Any = None,
+) -> Array:
     """An array filled with a scalar.
 
     Args:
@@ -167,12 +175,12 @@ def _full(shape: Shape, fill_value: Any, dtype: Any, weak_type: bool, sharding: 
 
 
 def full_like(
-    x: Any,
-    fill_value: Any,
-    dtype: Any = None,
+    x: ArrayLike,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
     shape: Sequence[int] | None = None,
     sharding: Any = None,
-) -> Any:
+) -> Array:
     """An array like another one, filled with a scalar.
 
     Args:

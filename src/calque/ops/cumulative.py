@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from calque.core.arrays import Array
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import is_complex, is_integer
 from calque.core.primitives import REGISTRY, Primitive, Zero, do
 from calque.core.trace import typeof
+from calque.core.types import ArrayLike
 from calque.ops.arithmetic import lexicographic, share_of
 from calque.ops.associative import Combine, prefixes
 from calque.ops.common import (
@@ -179,7 +181,7 @@ def _apply(prim: Primitive, x: Any, axis: int, reverse: bool) -> Any:
     return prim.bind(operand(x), axis=int(axis), reverse=bool(reverse))
 
 
-def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+def cumsum(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """Running sums along an axis.
 
     Args:
@@ -197,7 +199,7 @@ def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     return _apply(cumsum_p, operand, axis, reverse)
 
 
-def cumprod(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+def cumprod(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """Running products along an axis.
 
     Args:
@@ -213,7 +215,7 @@ def cumprod(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     return _apply(cumprod_p, operand, axis, reverse)
 
 
-def cummax(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+def cummax(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """Running maxima along an axis; NaN from the first NaN on.
 
     Args:
@@ -229,7 +231,7 @@ def cummax(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     return _apply(cummax_p, operand, axis, reverse)
 
 
-def cummin(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+def cummin(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """Running minima along an axis; NaN from the first NaN on.
 
     Args:
@@ -245,7 +247,7 @@ def cummin(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     return _apply(cummin_p, operand, axis, reverse)
 
 
-def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """Running values of log(sum(exp(x))) along an axis, without overflow.
 
     Args:

@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from calque.core.arrays import Array
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import complex_of, is_complex, real_part
 from calque.core.lazy import LazyModule
 from calque.core.primitives import Primitive, do
 from calque.core.trace import typeof
+from calque.core.types import ArrayLike
 from calque.ops.common import move
 from calque.ops.common import operand as as_operand
 from calque.ops.dimension_numbers import FftType
@@ -127,7 +129,7 @@ def _fft_type(fft_type: Any) -> FftType:
     return FftType(fft_type)
 
 
-def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Any:
+def fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Array:
     """Gives the Fourier transform over the last dimensions.
 
     Args:

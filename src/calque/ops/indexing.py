@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from calque.core.arrays import Array
 from calque.core.avals import ShapedArray
 from calque.core.dims import surely_less
 from calque.core.dtypes import iinfo, is_complex, is_float, is_integer, is_signed
 from calque.core.jaxprs import Jaxpr
 from calque.core.primitives import Primitive, Zero, do
 from calque.core.trace import trace_to_jaxpr, typeof
+from calque.core.types import ArrayLike
 from calque.machine.caches import memo
 from calque.ops.common import front, index_operand, zero_like, zeros
 from calque.ops.common import operand as as_operand
@@ -389,16 +391,16 @@ gather_p = Primitive(
 
 
 def gather(
-    operand: Any,
-    start_indices: Any,
+    operand: ArrayLike,
+    start_indices: ArrayLike,
     dimension_numbers: GatherDimensionNumbers,
     slice_sizes: Sequence[int],
     *,
     unique_indices: bool = False,
     indices_are_sorted: bool = False,
     mode: str | GatherScatterMode | None = None,
-    fill_value: Any = None,
-) -> Any:
+    fill_value: ArrayLike | None = None,
+) -> Array:
     """Gives slices of an array that start at given positions.
 
     Args:
@@ -443,7 +445,7 @@ def gather(
     )
 
 
-def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
+def index_take(src: ArrayLike, idxs: Sequence[Any], axes: Sequence[int]) -> Array:
     """Gives the elements of an array at positions along some axes.
 
     Args:

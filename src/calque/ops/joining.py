@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from calque.core.arrays import Array
 from calque.core.avals import ShapedArray
 from calque.core.primitives import Primitive, UndefinedPrimal, Zero, do
 from calque.core.trace import VALUES, typeof
+from calque.core.types import ArrayLike
 from calque.ops import common
 from calque.ops.common import batch_size, front, instantiate, move, zeros
 from calque.ops.common import operand as as_operand
@@ -43,9 +45,12 @@ def _concatenate_shape(*avals: ShapedArray, dimension: int) -> ShapedArray:
     rest = first.shape[:dimension] + first.shape[dimension + 1 :]
     for a in avals:
         shape = a.shape
-        if a.ndim != ndim or (
-            a is not first and shape[:dimension] + shape[dimension + 1 :] != rest
-        ):
+        if a.ndim != ndim:
+            raise TypeError(
+                "Cannot concatenate arrays with different numbers of dimensions: got"
+                f" {', '.join(str(x.shape) for x in avals)}"
+            )
+        if a is not first and shape[:dimension] + shape[dimension + 1 :] != rest:
             raise TypeError(
                 "Cannot concatenate arrays with shapes that differ in dimensions other than the"
                 f" one being concatenated: concatenating along dimension {dimension} for shapes"
@@ -98,7 +103,7 @@ concatenate_p = Primitive(
 )
 
 
-def concatenate(operands: Sequence[Any], dimension: int) -> Any:
+def concatenate(operands: Sequence[ArrayLike], dimension: int) -> Array:
     """Puts arrays one after the other along a dimension.
 
     Args:
@@ -228,7 +233,9 @@ pad_p = Primitive(
 )
 
 
-def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Any:
+def pad(
+    operand: ArrayLike, padding_value: ArrayLike, padding_config: Sequence[tuple[int, int, int]]
+) -> Array:
     """Surrounds an array with a value, and puts it between the elements.
 
     Args:
@@ -278,7 +285,7 @@ rev_p = Primitive(
 )
 
 
-def rev(operand: Any, dimensions: Sequence[int]) -> Any:
+def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
     """Turns the order of the elements around.
 
     Args:
@@ -330,7 +337,7 @@ tile_p = Primitive(
 )
 
 
-def tile(operand: Any, reps: Sequence[int]) -> Any:
+def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
     """Lays copies of an array side by side.
 
     Args:
@@ -401,7 +408,7 @@ split_p = Primitive(
 )
 
 
-def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
+def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array]:
     """Cuts an array into consecutive pieces.
 
     Args:
@@ -497,7 +504,7 @@ unstack_p = Primitive(
 )
 
 
-def stack(operands: Sequence[Any], axis: int = 0) -> Any:
+def stack(operands: Sequence[ArrayLike], axis: int = 0) -> Array:
     """Puts arrays side by side along a new axis.
 
     Args:
@@ -516,7 +523,7 @@ def stack(operands: Sequence[Any], axis: int = 0) -> Any:
     return do.stack(*xs, axis=canonical_axis(axis, typeof(xs[0]).ndim + 1))
 
 
-def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
+def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
     """Gives the slices of an array along an axis, without that axis.
 
     Args:

@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from calque.core.arrays import Array
 from calque.core.avals import ShapedArray
 from calque.core.dims import as_size, surely_equal
 from calque.core.primitives import NotApplicable, Primitive, UndefinedPrimal, Zero, do
 from calque.core.trace import VALUES, typeof
+from calque.core.types import ArrayLike
 from calque.ops.common import instantiate, move, zero_like
 from calque.ops.common import operand as as_operand
 
@@ -188,12 +190,12 @@ broadcast_in_dim_p = Primitive(
 
 
 def broadcast_in_dim(
-    operand: Any,
+    operand: ArrayLike,
     shape: Sequence[int],
     broadcast_dimensions: Sequence[int],
     *,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Repeats an array so that it has a shape.
 
     Args:
@@ -309,12 +311,12 @@ reshape_p = Primitive(
 
 
 def reshape(
-    operand: Any,
+    operand: ArrayLike,
     new_sizes: Sequence[int],
     dimensions: Sequence[int] | None = None,
     *,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Gives the elements, in row-major order, in a new shape.
 
     Args:
@@ -376,7 +378,7 @@ transpose_p = Primitive(
 )
 
 
-def transpose(operand: Any, permutation: Sequence[int]) -> Any:
+def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:
     """Gives the array with its dimensions in another order.
 
     Args:
@@ -432,7 +434,7 @@ squeeze_p = Primitive(
 )
 
 
-def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
+def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     """Takes dimensions of size 1 away.
 
     Args:
@@ -450,7 +452,7 @@ def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
     return do.squeeze(array, dimensions=dims) if dims or not _is_array(array) else array
 
 
-def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
+def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     """Adds dimensions of size 1.
 
     Args:

@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from calque.core.arrays import Array
 from calque.core.dtypes import is_complex
 from calque.core.primitives import Primitive, do
+from calque.core.types import ArrayLike
 from calque.ops.common import FLOAT, INEXACT, const
 from calque.ops.kinds import apply_nary, apply_unary, nary, unary, widened
 
@@ -196,7 +198,7 @@ def _apply(prim: Primitive, x: Any, accuracy: Any) -> Any:
     return apply_unary(prim, x)
 
 
-def exp(x: Any, *, accuracy: Any = None) -> Any:
+def exp(x: ArrayLike, *, accuracy: Any = None) -> Array:
     """The exponential of each element: e to the power `x`.
 
     Args:
@@ -213,7 +215,7 @@ def exp(x: Any, *, accuracy: Any = None) -> Any:
     return _apply(exp_p, x, accuracy)
 
 
-def exp2(x: Any, *, accuracy: Any = None) -> Any:
+def exp2(x: ArrayLike, *, accuracy: Any = None) -> Array:
     """2 to the power of each element.
 
     Args:
@@ -230,7 +232,7 @@ def exp2(x: Any, *, accuracy: Any = None) -> Any:
     return _apply(exp2_p, x, accuracy)
 
 
-def expm1(x: Any, *, accuracy: Any = None) -> Any:
+def expm1(x: ArrayLike, *, accuracy: Any = None) -> Array:
     """The exponential of each element less 1, exact also where `x` is small.
 
     Args:
@@ -247,7 +249,7 @@ def expm1(x: Any, *, accuracy: Any = None) -> Any:
     return _apply(expm1_p, x, accuracy)
 
 
-def log(x: Any, *, accuracy: Any = None) -> Any:
+def log(x: ArrayLike, *, accuracy: Any = None) -> Array:
     """The natural logarithm of each element; NaN for negative reals, -inf for 0.
 
     Args:
@@ -264,7 +266,7 @@ def log(x: Any, *, accuracy: Any = None) -> Any:
     return _apply(log_p, x, accuracy)
 
 
-def log1p(x: Any, *, accuracy: Any = None) -> Any:
+def log1p(x: ArrayLike, *, accuracy: Any = None) -> Array:
     """The natural logarithm of 1 plus each element, exact also where `x` is small.
 
     Args:
@@ -281,7 +283,7 @@ def log1p(x: Any, *, accuracy: Any = None) -> Any:
     return _apply(log1p_p, x, accuracy)
 
 
-def sqrt(x: Any, *, accuracy: Any = None) -> Any:
+def sqrt(x: ArrayLike, *, accuracy: Any = None) -> Array:
     """The square root of each element; NaN for negative reals.
 
     Args:
@@ -298,7 +300,7 @@ def sqrt(x: Any, *, accuracy: Any = None) -> Any:
     return _apply(sqrt_p, x, accuracy)
 
 
-def rsqrt(x: Any, *, accuracy: Any = None) -> Any:
+def rsqrt(x: ArrayLike, *, accuracy: Any = None) -> Array:
     """1 over the square root of each element.
 
     Args:
@@ -315,7 +317,7 @@ def rsqrt(x: Any, *, accuracy: Any = None) -> Any:
     return _apply(rsqrt_p, x, accuracy)
 
 
-def cbrt(x: Any, *, accuracy: Any = None) -> Any:
+def cbrt(x: ArrayLike, *, accuracy: Any = None) -> Array:
     """The real cube root of each element.
 
     Args:
@@ -331,7 +333,7 @@ def cbrt(x: Any, *, accuracy: Any = None) -> Any:
     return _apply(cbrt_p, x, accuracy)
 
 
-def logistic(x: Any, *, accuracy: Any = None) -> Any:
+def logistic(x: ArrayLike, *, accuracy: Any = None) -> Array:
     """The sigmoid of each element: 1 / (1 + exp(-x)).
 
     Args:
@@ -348,7 +350,7 @@ def logistic(x: Any, *, accuracy: Any = None) -> Any:
     return _apply(logistic_p, x, accuracy)
 
 
-def sin(x: Any, *, accuracy: Any = None) -> Any:
+def sin(x: ArrayLike, *, accuracy: Any = None) -> Array:
     """The sine of each element, an angle in radians.
 
     Args:
@@ -365,7 +367,7 @@ def sin(x: Any, *, accuracy: Any = None) -> Any:
     return _apply(sin_p, x, accuracy)
 
 
-def cos(x: Any, *, accuracy: Any = None) -> Any:
+def cos(x: ArrayLike, *, accuracy: Any = None) -> Array:
     """The cosine of each element, an angle in radians.
 
     Args:
@@ -382,7 +384,7 @@ def cos(x: Any, *, accuracy: Any = None) -> Any:
     return _apply(cos_p, x, accuracy)
 
 
-def tan(x: Any, *, accuracy: Any = None) -> Any:
+def tan(x: ArrayLike, *, accuracy: Any = None) -> Array:
     """The tangent of each element, an angle in radians.
 
     Args:
@@ -399,7 +401,7 @@ def tan(x: Any, *, accuracy: Any = None) -> Any:
     return _apply(tan_p, x, accuracy)
 
 
-def asin(x: Any) -> Any:
+def asin(x: ArrayLike) -> Array:
     """The angle, in radians, whose sine is each element; NaN for reals outside of [-1, 1].
 
     Args:
@@ -414,7 +416,7 @@ def asin(x: Any) -> Any:
     return apply_unary(asin_p, x)
 
 
-def acos(x: Any) -> Any:
+def acos(x: ArrayLike) -> Array:
     """The angle, in radians, whose cosine is each element; NaN for reals outside of [-1, 1].
 
     Args:
@@ -429,7 +431,7 @@ def acos(x: Any) -> Any:
     return apply_unary(acos_p, x)
 
 
-def atan(x: Any) -> Any:
+def atan(x: ArrayLike) -> Array:
     """The angle, in radians, whose tangent is each element.
 
     Args:
@@ -444,7 +446,7 @@ def atan(x: Any) -> Any:
     return apply_unary(atan_p, x)
 
 
-def sinh(x: Any) -> Any:
+def sinh(x: ArrayLike) -> Array:
     """The hyperbolic sine of each element.
 
     Args:
@@ -459,7 +461,7 @@ def sinh(x: Any) -> Any:
     return apply_unary(sinh_p, x)
 
 
-def cosh(x: Any) -> Any:
+def cosh(x: ArrayLike) -> Array:
     """The hyperbolic cosine of each element.
 
     Args:
@@ -474,7 +476,7 @@ def cosh(x: Any) -> Any:
     return apply_unary(cosh_p, x)
 
 
-def tanh(x: Any, *, accuracy: Any = None) -> Any:
+def tanh(x: ArrayLike, *, accuracy: Any = None) -> Array:
     """The hyperbolic tangent of each element.
 
     Args:
@@ -491,7 +493,7 @@ def tanh(x: Any, *, accuracy: Any = None) -> Any:
     return _apply(tanh_p, x, accuracy)
 
 
-def asinh(x: Any) -> Any:
+def asinh(x: ArrayLike) -> Array:
     """The number whose hyperbolic sine is each element.
 
     Args:
@@ -506,7 +508,7 @@ def asinh(x: Any) -> Any:
     return apply_unary(asinh_p, x)
 
 
-def acosh(x: Any) -> Any:
+def acosh(x: ArrayLike) -> Array:
     """The number whose hyperbolic cosine is each element; NaN for reals below 1.
 
     Args:
@@ -521,7 +523,7 @@ def acosh(x: Any) -> Any:
     return apply_unary(acosh_p, x)
 
 
-def atanh(x: Any) -> Any:
+def atanh(x: ArrayLike) -> Array:
     """The number whose hyperbolic tangent is each element; NaN for reals outside of [-1, 1].
 
     Args:
@@ -536,7 +538,7 @@ def atanh(x: Any) -> Any:
     return apply_unary(atanh_p, x)
 
 
-def atan2(x: Any, y: Any) -> Any:
+def atan2(x: ArrayLike, y: ArrayLike) -> Array:
     """The angle of the point with these coordinates, from -pi to pi, in radians.
 
     Args:

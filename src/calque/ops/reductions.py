@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from calque.core.arrays import Array
 from calque.core.avals import ShapedArray
 from calque.core.config import config
 from calque.core.dims import surely_less
@@ -26,6 +27,7 @@ from calque.core.dtypes import (
 )
 from calque.core.primitives import REGISTRY, Primitive, Zero, do
 from calque.core.trace import typeof
+from calque.core.types import ArrayLike, DTypeLike
 from calque.ops.arithmetic import lexicographic
 from calque.ops.associative import axes_in_front, fold
 from calque.ops.common import (
@@ -338,7 +340,7 @@ def _apply(prim: Primitive, x: Any, axes: Sequence[int], **params: Any) -> Any:
 _SHORT_FLOATS = (np.dtype("float16"), bfloat16)
 
 
-def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Any:
+def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: Any = None) -> Array:
     """Sums over axes; 0 where there is nothing.
 
     Args:
@@ -364,7 +366,7 @@ def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -
     return _apply(reduce_sum_p, operand, axes, out_sharding=out_sharding)
 
 
-def reduce_prod(operand: Any, axes: Sequence[int]) -> Any:
+def reduce_prod(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """Multiplies over axes; 1 where there is nothing.
 
     Args:
@@ -379,7 +381,7 @@ def reduce_prod(operand: Any, axes: Sequence[int]) -> Any:
     return _apply(reduce_prod_p, operand, axes)
 
 
-def reduce_max(operand: Any, axes: Sequence[int]) -> Any:
+def reduce_max(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """Gives the largest element over axes; NaN if there is one, -inf where there is nothing.
 
     Args:
@@ -394,7 +396,7 @@ def reduce_max(operand: Any, axes: Sequence[int]) -> Any:
     return _apply(reduce_max_p, operand, axes)
 
 
-def reduce_min(operand: Any, axes: Sequence[int]) -> Any:
+def reduce_min(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """Gives the smallest element over axes; NaN if there is one, inf where there is nothing.
 
     Args:
@@ -409,7 +411,7 @@ def reduce_min(operand: Any, axes: Sequence[int]) -> Any:
     return _apply(reduce_min_p, operand, axes)
 
 
-def reduce_and(operand: Any, axes: Sequence[int]) -> Any:
+def reduce_and(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """Folds axes by bitwise and; of booleans, whether all are True.
 
     Args:
@@ -424,7 +426,7 @@ def reduce_and(operand: Any, axes: Sequence[int]) -> Any:
     return _apply(reduce_and_p, operand, axes)
 
 
-def reduce_or(operand: Any, axes: Sequence[int]) -> Any:
+def reduce_or(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """Folds axes by bitwise or; of booleans, whether any is True.
 
     Args:
@@ -439,7 +441,7 @@ def reduce_or(operand: Any, axes: Sequence[int]) -> Any:
     return _apply(reduce_or_p, operand, axes)
 
 
-def reduce_xor(operand: Any, axes: Sequence[int]) -> Any:
+def reduce_xor(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """Folds axes by bitwise exclusive or; of booleans, whether an odd number is True.
 
     Args:
@@ -454,7 +456,7 @@ def reduce_xor(operand: Any, axes: Sequence[int]) -> Any:
     return _apply(reduce_xor_p, operand, axes)
 
 
-def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
+def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     """Gives the first position of the largest element along an axis, or of the first NaN.
 
     Args:
@@ -470,7 +472,7 @@ def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
     return _apply(argmax_p, operand, (axis,), index_dtype=canonicalize(index_dtype))
 
 
-def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
+def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     """Gives the first position of the smallest element along an axis, or of the first NaN.
 
     Args:

@@ -7,8 +7,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from calque.core.arrays import Array
 from calque.core.avals import ShapedArray
 from calque.core.primitives import do
+from calque.core.types import ArrayLike
 from calque.ops.common import FLOAT, refuse_dtype
 from calque.ops.kinds import apply_unary, linear_unary, to_bool, unary, wide, widened
 
@@ -103,7 +105,7 @@ reduce_precision_p = unary(
 # ---------------------------------------------------------------- public functions
 
 
-def floor(x: Any) -> Any:
+def floor(x: ArrayLike) -> Array:
     """The largest whole number that is not above each element.
 
     Args:
@@ -117,7 +119,7 @@ def floor(x: Any) -> Any:
     return apply_unary(floor_p, x)
 
 
-def ceil(x: Any) -> Any:
+def ceil(x: ArrayLike) -> Array:
     """The smallest whole number that is not below each element.
 
     Args:
@@ -131,7 +133,7 @@ def ceil(x: Any) -> Any:
     return apply_unary(ceil_p, x)
 
 
-def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Any:
+def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Array:
     """The whole number next to each element.
 
     Args:
@@ -147,7 +149,7 @@ def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZER
     return apply_unary(round_p, x, rounding_method=RoundingMethod(rounding_method))
 
 
-def is_finite(x: Any) -> Any:
+def is_finite(x: ArrayLike) -> Array:
     """Whether each element is neither infinite nor NaN.
 
     Args:
@@ -161,7 +163,7 @@ def is_finite(x: Any) -> Any:
     return apply_unary(is_finite_p, x)
 
 
-def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Any:
+def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int) -> Array:
     """Rounds each element to a floating-point format with fewer bits, and keeps the dtype.
 
     Args:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from calque.core.arrays import Array
 from calque.core.avals import ShapedArray
 from calque.core.primitives import Primitive
 from calque.core.trace import trace_to_jaxpr, typeof
 from calque.core.trace_state import Tracer
+from calque.core.types import ArrayLike
 from calque.ops import common
 from calque.ops.common import index_operand
 from calque.ops.common import operand as as_operand
@@ -121,8 +123,8 @@ scatter_max = _function(
 
 
 def scatter_apply(
-    operand: Any,
-    scatter_indices: Any,
+    operand: ArrayLike,
+    scatter_indices: ArrayLike,
     func: Callable[[Any], Any],
     dimension_numbers: ScatterDimensionNumbers,
     *,
@@ -130,7 +132,7 @@ def scatter_apply(
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     mode: str | GatherScatterMode | None = None,
-) -> Any:
+) -> Array:
     """Applies a function to elements of an array, once for each time that they are named.
 
     Args:

@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from calque.core.arrays import Array, is_concrete
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import iinfo, is_integer, is_unsigned
 from calque.core.primitives import do
 from calque.core.trace import VALUES, typeof
 from calque.core.trace_state import Tracer
+from calque.core.types import ArrayLike
 from calque.ops import common
 from calque.ops.common import operand as as_operand
 from calque.ops.layout import (
@@ -26,11 +28,11 @@ from calque.ops.sizes import as_number, index_dtype
 
 
 def slice(
-    operand: Any,
+    operand: ArrayLike,
     start_indices: Sequence[int],
     limit_indices: Sequence[int],
     strides: Sequence[int] | None = None,
-) -> Any:
+) -> Array:
     """Gives the part of an array between positions that are known.
 
     Args:
@@ -53,8 +55,12 @@ def slice(
 
 
 def slice_in_dim(
-    operand: Any, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0
-) -> Any:
+    operand: ArrayLike,
+    start_index: int | None,
+    limit_index: int | None,
+    stride: int = 1,
+    axis: int = 0,
+) -> Array:
     """Gives the part of an array between positions along one axis.
 
     Args:
@@ -83,7 +89,7 @@ def slice_in_dim(
     return slice(operand, starts, limits, steps)
 
 
-def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Any:
+def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool = True) -> Array:
     """Gives the slice at a position of an axis.
 
     Args:
@@ -195,18 +201,18 @@ def _components(vector: Any) -> list[Any]:
             "start_indices must be a sequence of scalars or an array of rank 1, got shape"
             f" {aval.shape}"
         )
-    if not isinstance(vector, Tracer):
+    if is_concrete(vector):
         return list(np.asarray(vector))
     return [index_in_dim(vector, i, 0, keepdims=False) for i in range(aval.shape[0])]
 
 
 def dynamic_slice(
-    operand: Any,
+    operand: ArrayLike,
     start_indices: Any,
     slice_sizes: Sequence[int],
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
-) -> Any:
+) -> Array:
     """Gives a window of an array, of fixed size, at a position found while running.
 
     Args:
@@ -230,13 +236,13 @@ def dynamic_slice(
 
 
 def dynamic_slice_in_dim(
-    operand: Any,
-    start_index: Any,
+    operand: ArrayLike,
+    start_index: ArrayLike,
     slice_size: int,
     axis: int = 0,
     *,
     allow_negative_indices: bool = True,
-) -> Any:
+) -> Array:
     """Gives a window along one axis, of fixed size, at a position found while running.
 
     Args:
@@ -261,13 +267,13 @@ def dynamic_slice_in_dim(
 
 
 def dynamic_index_in_dim(
-    operand: Any,
-    index: Any,
+    operand: ArrayLike,
+    index: ArrayLike,
     axis: int = 0,
     keepdims: bool = True,
     *,
     allow_negative_indices: bool = True,
-) -> Any:
+) -> Array:
     """Gives the slice at a position of an axis that is found while running.
 
     Args:
@@ -291,12 +297,12 @@ def dynamic_index_in_dim(
 
 
 def dynamic_update_slice(
-    operand: Any,
-    update: Any,
+    operand: ArrayLike,
+    update: ArrayLike,
     start_indices: Any,
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
-) -> Any:
+) -> Array:
     """Gives an array with a window replaced, at a position found while running.
 
     Args:
@@ -323,8 +329,13 @@ def dynamic_update_slice(
 
 
 def dynamic_update_slice_in_dim(
-    operand: Any, update: Any, start_index: Any, axis: int, *, allow_negative_indices: bool = True
-) -> Any:
+    operand: ArrayLike,
+    update: ArrayLike,
+    start_index: ArrayLike,
+    axis: int,
+    *,
+    allow_negative_indices: bool = True,
+) -> Array:
     """Gives an array with a window along one axis replaced, at a position found while running.
 
     Args:
@@ -349,8 +360,13 @@ def dynamic_update_slice_in_dim(
 
 
 def dynamic_update_index_in_dim(
-    operand: Any, update: Any, index: Any, axis: int, *, allow_negative_indices: bool = True
-) -> Any:
+    operand: ArrayLike,
+    update: ArrayLike,
+    index: ArrayLike,
+    axis: int,
+    *,
+    allow_negative_indices: bool = True,
+) -> Array:
     """Gives an array with the slice at a position of an axis replaced.
 
     Args:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
+from calque.core.arrays import Array
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import is_complex, is_extended, is_float
 from calque.core.primitives import Primitive, Zero, do
 from calque.core.trace import typeof
+from calque.core.types import ArrayLike
 from calque.ops.common import (
     PLAIN,
     axis_in,
@@ -241,6 +243,18 @@ approx_top_k_p = Primitive(
 # ---------------------------------------------------------------- public functions
 
 
+@overload
+def sort(
+    operand: ArrayLike, dimension: int = -1, is_stable: bool = True, num_keys: int = 1
+) -> Array: ...
+
+
+@overload
+def sort(
+    operand: Sequence[ArrayLike], dimension: int = -1, is_stable: bool = True, num_keys: int = 1
+) -> tuple[Array, ...]: ...
+
+
 def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
     """Puts an array, or several together, in ascending order along a dimension.
 
@@ -265,7 +279,9 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
     return tuple(out) if several else out[0]
 
 
-def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = True) -> Any:
+def sort_key_val(
+    keys: ArrayLike, values: ArrayLike, dimension: int = -1, is_stable: bool = True
+) -> tuple[Array, Array]:
     """Puts keys in ascending order, and values in the same order.
 
     Args:
@@ -279,10 +295,11 @@ def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = 
 
     >>> lax.sort_key_val(jnp.array([3, 1]), jnp.array([7, 8]))
     (Array([1, 3], dtype=int32), Array([8, 7], dtype=int32))"""
-    return sort((keys, values), dimension, is_stable, num_keys=1)
+    keys, values = sort((keys, values), dimension, is_stable, num_keys=1)
+    return keys, values
 
 
-def top_k(operand: Any, k: int, *, axis: int = -1) -> Any:
+def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> list[Array]:
     """Gives the largest elements along an axis, in descending order, and where they stand.
 
     Args:
@@ -302,13 +319,13 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> Any:
 
 
 def approx_max_k(
-    operand: Any,
+    operand: ArrayLike,
     k: int,
     reduction_dimension: int = -1,
     recall_target: float = 0.95,
     reduction_input_size_override: int = -1,
     aggregate_to_topk: bool = True,
-) -> Any:
+) -> list[Array]:
     """Gives the largest elements along a dimension, in descending order, and where they stand.
 
     On this processor it is exact.
@@ -340,13 +357,13 @@ def approx_max_k(
 
 
 def approx_min_k(
-    operand: Any,
+    operand: ArrayLike,
     k: int,
     reduction_dimension: int = -1,
     recall_target: float = 0.95,
     reduction_input_size_override: int = -1,
     aggregate_to_topk: bool = True,
-) -> Any:
+) -> list[Array]:
     """Gives the smallest elements along a dimension, in ascending order, and where they stand.
 
     On this processor it is exact.

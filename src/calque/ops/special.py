@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from calque.core.arrays import Array
 from calque.core.lazy import LazyModule
 from calque.core.primitives import do
+from calque.core.types import ArrayLike
 from calque.ops import gamma_gradients
 from calque.ops.common import FLOAT, const, filled_like
 from calque.ops.kinds import apply_nary, apply_unary, nary, refusing, unary, widened
@@ -176,7 +178,7 @@ bessel_i1e_p = unary("bessel_i1e", FLOAT, widened(lambda *x: sp.i1e(*x)), _besse
 # ---------------------------------------------------------------- public functions
 
 
-def erf(x: Any) -> Any:
+def erf(x: ArrayLike) -> Array:
     """The error function of each element, from -1 to 1.
 
     Args:
@@ -190,7 +192,7 @@ def erf(x: Any) -> Any:
     return apply_unary(erf_p, x)
 
 
-def erfc(x: Any) -> Any:
+def erfc(x: ArrayLike) -> Array:
     """1 less the error function of each element, exact also where that is tiny.
 
     Args:
@@ -204,7 +206,7 @@ def erfc(x: Any) -> Any:
     return apply_unary(erfc_p, x)
 
 
-def erf_inv(x: Any) -> Any:
+def erf_inv(x: ArrayLike) -> Array:
     """The number whose error function is each element; NaN outside of [-1, 1].
 
     Args:
@@ -224,7 +226,7 @@ def normal_erf_inv(x: Any) -> Any:
     return apply_unary(normal_erf_inv_p, x)
 
 
-def lgamma(x: Any) -> Any:
+def lgamma(x: ArrayLike) -> Array:
     """The logarithm of the absolute value of the gamma function of each element.
 
     Args:
@@ -238,7 +240,7 @@ def lgamma(x: Any) -> Any:
     return apply_unary(lgamma_p, x)
 
 
-def digamma(x: Any) -> Any:
+def digamma(x: ArrayLike) -> Array:
     """The derivative of `lgamma` at each element; NaN at its poles.
 
     Args:
@@ -252,7 +254,7 @@ def digamma(x: Any) -> Any:
     return apply_unary(digamma_p, x)
 
 
-def polygamma(m: Any, x: Any) -> Any:
+def polygamma(m: ArrayLike, x: ArrayLike) -> Array:
     """The derivative of some order of `digamma`.
 
     Args:
@@ -267,7 +269,7 @@ def polygamma(m: Any, x: Any) -> Any:
     return apply_nary(polygamma_p, m, x)
 
 
-def zeta(x: Any, q: Any) -> Any:
+def zeta(x: ArrayLike, q: ArrayLike) -> Array:
     """The Hurwitz zeta function: the sum of (q + n)**-x over n = 0, 1, ...
 
     Args:
@@ -282,7 +284,7 @@ def zeta(x: Any, q: Any) -> Any:
     return apply_nary(zeta_p, x, q)
 
 
-def igamma(a: Any, x: Any) -> Any:
+def igamma(a: ArrayLike, x: ArrayLike) -> Array:
     """The regularised lower incomplete gamma function, from 0 at x = 0 to 1.
 
     Args:
@@ -297,7 +299,7 @@ def igamma(a: Any, x: Any) -> Any:
     return apply_nary(igamma_p, a, x)
 
 
-def igammac(a: Any, x: Any) -> Any:
+def igammac(a: ArrayLike, x: ArrayLike) -> Array:
     """The regularised upper incomplete gamma function: 1 less `igamma`, exact where that is tiny.
 
     Args:
@@ -312,7 +314,7 @@ def igammac(a: Any, x: Any) -> Any:
     return apply_nary(igammac_p, a, x)
 
 
-def igamma_grad_a(a: Any, x: Any) -> Any:
+def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
     """The derivative of `igamma` by its first argument.
 
     Args:
@@ -327,7 +329,7 @@ def igamma_grad_a(a: Any, x: Any) -> Any:
     return apply_nary(igamma_grad_a_p, a, x)
 
 
-def random_gamma_grad(a: Any, x: Any) -> Any:
+def random_gamma_grad(a: ArrayLike, x: ArrayLike) -> Array:
     """The derivative by `a` of a random number drawn from the gamma distribution of shape `a`.
 
     Args:
@@ -342,7 +344,7 @@ def random_gamma_grad(a: Any, x: Any) -> Any:
     return apply_nary(random_gamma_grad_p, a, x)
 
 
-def betainc(a: Any, b: Any, x: Any) -> Any:
+def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """The regularised incomplete beta function: the distribution function of the beta distribution.
 
     Args:
@@ -358,7 +360,7 @@ def betainc(a: Any, b: Any, x: Any) -> Any:
     return apply_nary(regularized_incomplete_beta_p, a, b, x)
 
 
-def bessel_i0e(x: Any) -> Any:
+def bessel_i0e(x: ArrayLike) -> Array:
     """The modified Bessel function of the first kind and order 0, times exp(-abs(x)).
 
     Args:
@@ -372,7 +374,7 @@ def bessel_i0e(x: Any) -> Any:
     return apply_unary(bessel_i0e_p, x)
 
 
-def bessel_i1e(x: Any) -> Any:
+def bessel_i1e(x: ArrayLike) -> Array:
     """The modified Bessel function of the first kind and order 1, times exp(-abs(x)).
 
     Args:

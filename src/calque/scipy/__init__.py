@@ -1,20 +1,29 @@
 """SciPy's functions on calque's arrays. Modules are imported when they are first used."""
 
-from typing import Any
+from typing import TYPE_CHECKING
 
-from calque.machine.lazy import imported
+from calque.core import lazy as _lazy
 
-_MODULES = (
+if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
+    from calque.scipy import (
+        cluster,
+        fft,
+        integrate,
+        interpolate,
+        linalg,
+        ndimage,
+        optimize,
+        signal,
+        sparse,
+        spatial,
+        special,
+        stats,
+    )
+
+__all__ = [
     "cluster", "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal",
     "sparse", "spatial", "special", "stats",
-)  # fmt: skip
+]  # fmt: skip
 
-
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return imported(f"calque.scipy.{name}")
-    raise AttributeError(f"module 'calque.scipy' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(_MODULES)
+if not TYPE_CHECKING:  # to checkers, a name that is not imported is none
+    __getattr__, __dir__ = _lazy.facade(__name__, __file__)

@@ -88,8 +88,9 @@ def bcoo_dot_general(
     if isinstance(lhs, BCOO):
         return _sparse_dense(lhs, array_of("bcoo_dot_general", rhs), dims, preferred_element_type)
     if not isinstance(rhs, BCOO):
+        x, y = array_of("bcoo_dot_general", lhs), array_of("bcoo_dot_general", rhs)
         return lax.dot_general(
-            lhs, rhs, dims, precision=precision, preferred_element_type=preferred_element_type
+            x, y, dims, precision=precision, preferred_element_type=preferred_element_type
         )
     lhs = array_of("bcoo_dot_general", lhs)
     (lc, rc), (lb, rb) = dims

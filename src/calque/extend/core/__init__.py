@@ -60,4 +60,5 @@ __all__ = [
     "unsafe_get_axis_names_DO_NOT_USE", "valid_jaxtype",
 ]  # fmt: skip
 
-__getattr__, __dir__ = _lazy.facade(__name__, __file__)
+if not TYPE_CHECKING:  # to checkers, a name that is not imported is none
+    __getattr__, __dir__ = _lazy.facade(__name__, __file__)

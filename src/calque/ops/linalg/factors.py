@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from calque.core.arrays import Array
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import is_complex, is_integer
 from calque.core.lazy import LazyModule
 from calque.core.primitives import NotApplicable, Primitive, Zero, do
 from calque.core.trace import typeof
+from calque.core.types import ArrayLike
 from calque.ops import common
 from calque.ops.common import add_tangents, zero_like
 from calque.ops.common import operand as as_operand
@@ -108,15 +110,15 @@ triangular_solve_p = Primitive(
 
 
 def triangular_solve(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     *,
     left_side: bool = False,
     lower: bool = False,
     transpose_a: bool = False,
     conjugate_a: bool = False,
     unit_diagonal: bool = False,
-) -> Any:
+) -> Array:
     """Solves a system with a triangular matrix: op(a) x = b, or x op(a) = b.
 
     Args:
@@ -212,7 +214,7 @@ def symmetrized(x: Any) -> Any:
     return do.div(do.add(x, la.adjoint(x)), np.asarray(2, aval.dtype))
 
 
-def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
+def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
     """Gives the lower triangular factor L of a Hermitian positive-definite matrix L L^H.
 
     Args:
@@ -266,7 +268,7 @@ cholesky_update_p = Primitive(
 )
 
 
-def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
+def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
     """Gives the triangular factor of r^T r + w w^T.
 
     Args:
@@ -349,7 +351,7 @@ lu_p = Primitive(
 )
 
 
-def lu(x: Any) -> tuple[Any, Any, Any]:
+def lu(x: ArrayLike) -> tuple[Array, Array, Array]:
     """Gives the LU factors of a matrix whose rows are permuted.
 
     Args:
@@ -391,7 +393,7 @@ lu_pivots_to_permutation_p = Primitive(
 )
 
 
-def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
+def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
     """Gives the permutation of rows that a sequence of exchanges makes.
 
     Args:
@@ -437,13 +439,13 @@ symmetric_product_p = Primitive(
 
 
 def symmetric_product(
-    a_matrix: Any,
-    c_matrix: Any,
+    a_matrix: ArrayLike,
+    c_matrix: ArrayLike,
     *,
     alpha: float = 1.0,
     beta: float = 0.0,
     symmetrize_output: bool = False,
-) -> Any:
+) -> Array:
     """Gives alpha a a^T + beta c.
 
     Args:

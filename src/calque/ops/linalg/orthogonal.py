@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from calque.core.arrays import Array
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import is_complex
 from calque.core.lazy import LazyModule
 from calque.core.primitives import NotApplicable, Primitive, UndefinedPrimal, Zero, do
 from calque.core.trace import typeof
+from calque.core.types import ArrayLike
 from calque.ops import common
 from calque.ops.common import add_tangents, zero_like
 from calque.ops.common import operand as as_operand
@@ -66,7 +68,8 @@ def _qr_jvp(
 ) -> Any:
     """With A = Q R and Q^H dA R^-1 = W: dQ = Q O + (I - Q Q^H) dA R^-1, where O, the anti-Hermitian
     part of the strict lower triangle of W, is what keeps dR = (W - O) R upper triangular. Columns
-    beyond the rows follow from R = Q^H A.
+    beyond the rows follow from R = Q^H A. The columns that complete a square Q are those of one
+    of many bases: the one meant here turns no further than the first columns make it.
     """
     out = do.qr(primals[0], pivoting=pivoting, full_matrices=full_matrices, **p)
     dx = tangents[0]
@@ -74,23 +77,23 @@ def _qr_jvp(
         return out, [zero_like(o) for o in out]
     q, r, *order = out
     m, n = typeof(primals[0]).shape[-2:]
-    if full_matrices and m > n:
-        raise NotImplementedError(
-            "the last columns of q of a full QR are arbitrary and have no derivative: use"
-            " full_matrices=False"
-        )
     if pivoting:
         dx = la.transposed(la.take_rows(la.transposed(dx), order[0]))
     k = min(m, n)
     scaled = la.solve_triangular(la.part(r, k, k), la.part(dx, m, k), left=False, lower=False)
     inner = la.matmul(la.adjoint(q), scaled)
+    completed = full_matrices and m > n
+    inner = la.enlarged(inner, m, m) if completed else inner
     strict = la.tril(inner, -1)
     turn = do.sub(strict, la.adjoint(strict))
     if is_complex(typeof(q).dtype):  # the diagonal of R stays real
         dtype = typeof(q).dtype
         diagonal = do.mul(inner, la.eye(typeof(inner)))
         turn = do.add(turn, do.sub(diagonal, la.as_dtype(do.real(diagonal), dtype)))
-    dq = do.add(la.matmul(q, do.sub(turn, inner)), scaled)
+    if completed:
+        dq = la.matmul(q, turn)
+    else:
+        dq = do.add(la.matmul(q, do.sub(turn, inner)), scaled)
     # Q^H dA = Q^H dQ R + dR, and Q^H dQ = turn
     dr = do.sub(la.matmul(la.adjoint(q), dx), la.matmul(turn, r))
     return out, [dq, la.triu(dr), *map(zero_like, order)]
@@ -108,8 +111,12 @@ qr_p = Primitive(
 
 
 def qr(
-    x: Any, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None
-) -> tuple[Any, ...]:
+    x: ArrayLike,
+    *,
+    pivoting: bool = False,
+    full_matrices: bool = True,
+    use_magma: bool | None = None,
+) -> tuple[Array, ...]:
     """Gives the QR decomposition of a matrix.
 
     Args:
@@ -211,7 +218,7 @@ householder_product_p = Primitive(
 )
 
 
-def householder_product(a: Any, taus: Any) -> Any:
+def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
     """Gives the first columns of the product of Householder reflections.
 
     Args:
@@ -268,7 +275,9 @@ ormqr_p = Primitive(
 )
 
 
-def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = False) -> Any:
+def ormqr(
+    a: ArrayLike, taus: ArrayLike, c: ArrayLike, *, left: bool = True, transpose: bool = False
+) -> Array:
     """Multiplies a matrix by the Q of Householder reflections.
 
     Args:
@@ -331,7 +340,7 @@ def _hessenberg_meaning(a: np.ndarray) -> list[np.ndarray]:
 hessenberg_p = _reduction("hessenberg", _hessenberg_meaning, _hessenberg_shape)
 
 
-def hessenberg(a: Any) -> tuple[Any, Any]:
+def hessenberg(a: ArrayLike) -> tuple[Array, Array]:
     """Gives the Hessenberg form of a square matrix.
 
     Args:
@@ -375,7 +384,7 @@ def _tridiagonal_meaning(a: np.ndarray, *, lower: bool) -> list[np.ndarray]:
 tridiagonal_p = _reduction("tridiagonal", _tridiagonal_meaning, _tridiagonal_shape)
 
 
-def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Any, Any, Any, Any]:
+def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Array, Array, Array, Array]:
     """Gives the tridiagonal form of a Hermitian matrix.
 
     Args:
@@ -428,12 +437,12 @@ schur_p = _reduction("schur", _schur_meaning, _schur_shape)
 
 
 def schur(
-    x: Any,
+    x: ArrayLike,
     *,
     compute_schur_vectors: bool = True,
     sort_eig_vals: bool = False,
     select_callable: Any = None,
-) -> tuple[Any, ...]:
+) -> tuple[Array, ...]:
     """Gives the Schur form of a square matrix: x = z t z^H.
 
     Args:
@@ -476,11 +485,13 @@ def _tridiagonal_solve_meaning(
     gtsv = lapack.get_lapack_funcs("gtsv", (b,))
 
     def one(dl: np.ndarray, d: np.ndarray, du: np.ndarray, b: np.ndarray) -> Sequence[np.ndarray]:
+        if perturb_singular:
+            scale = max(np.abs(v).max(initial=0) for v in (dl[1:], d, du[:-1]))
+            tiny = np.finfo(d.dtype).eps * (scale or 1)
         if n == 1:
-            return [b / d]
+            return [b / (d + tiny if perturb_singular and d == 0 else d)]
         *_, x, info = gtsv(dl[1:], d, du[:-1], b)
         if info and perturb_singular:
-            tiny = np.finfo(d.dtype).eps * max(np.abs(d).max(), np.finfo(d.dtype).tiny)
             *_, x, info = gtsv(dl[1:], d + tiny, du[:-1], b)
         return [np.full_like(b, np.nan) if info else x]
 
@@ -537,7 +548,9 @@ tridiagonal_solve_p = Primitive(
 )
 
 
-def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool = False) -> Any:
+def tridiagonal_solve(
+    dl: ArrayLike, d: ArrayLike, du: ArrayLike, b: ArrayLike, *, perturb_singular: bool = False
+) -> Array:
     """Solves a tridiagonal system.
 
     Args:

@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from calque.core.arrays import Array
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import complex_of, is_complex
 from calque.core.lazy import LazyModule
 from calque.core.primitives import NotApplicable, Primitive, Zero, do
 from calque.core.trace import typeof
+from calque.core.types import ArrayLike
 from calque.ops.common import operand as as_operand
 from calque.ops.common import zero_like
 from calque.ops.linalg import common as la
@@ -131,14 +133,14 @@ eigh_p = Primitive(
 
 
 def eigh(
-    x: Any,
+    x: ArrayLike,
     *,
     lower: bool = True,
     symmetrize_input: bool = True,
     sort_eigenvalues: bool = True,
     subset_by_index: tuple[int, int] | None = None,
     implementation: EighImplementation | None = None,
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """Gives the eigenvectors and eigenvalues of a Hermitian matrix.
 
     Args:
@@ -265,7 +267,7 @@ eig_p = Primitive(
 
 
 def eig(
-    x: Any,
+    x: ArrayLike,
     *,
     compute_left_eigenvectors: bool = True,
     compute_right_eigenvectors: bool = True,
@@ -418,7 +420,7 @@ svd_p = Primitive(
 
 
 def svd(
-    x: Any,
+    x: ArrayLike,
     *,
     full_matrices: bool = True,
     compute_uv: bool = True,

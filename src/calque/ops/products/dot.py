@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from calque.core.arrays import Array
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import INT4, UINT4, is_float, promote_in_any_case
 from calque.core.primitives import Primitive, UndefinedPrimal, Zero, do
 from calque.core.trace import typeof
+from calque.core.types import ArrayLike, DTypeLike
 from calque.ops.common import add_tangents, zero_like
 from calque.ops.common import operand as as_operand
 from calque.ops.dimension_numbers import canonical_precision, preferred_dtype
@@ -262,14 +264,14 @@ def canonical_numbers(numbers: Any, lhs: ShapedArray, rhs: ShapedArray) -> Dimen
 
 
 def dot_general(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     dimension_numbers: Any,
     precision: Any = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike | None = None,
     *,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Multiplies two arrays and adds over pairs of dimensions, for each index of other pairs.
 
     Args:
@@ -299,14 +301,14 @@ def dot_general(
 
 
 def dot(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     *,
     dimension_numbers: Any = None,
     precision: Any = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike | None = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Multiplies vectors and matrices.
 
     Args:
@@ -336,7 +338,7 @@ def dot(
     )
 
 
-def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
+def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: Any = None) -> Array:
     """Multiplies matrices for each index of the leading dimensions.
 
     Args:

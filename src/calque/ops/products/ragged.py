@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from calque.core.arrays import Array
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import is_integer
 from calque.core.primitives import NotApplicable, Primitive, Zero, do
 from calque.core.trace import trace_to_jaxpr, typeof
+from calque.core.types import ArrayLike, DTypeLike
 from calque.ops.common import front, instantiate, move, zero_like, zeros
 from calque.ops.common import operand as as_operand
 from calque.ops.dimension_numbers import (
@@ -271,15 +273,15 @@ ragged_dot_general_p = Primitive(
 
 
 def ragged_dot_general(
-    lhs: Any,
-    rhs: Any,
-    group_sizes: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    group_sizes: ArrayLike,
     ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
     precision: Any = None,
-    preferred_element_type: Any = None,
-    group_offset: Any = None,
+    preferred_element_type: DTypeLike | None = None,
+    group_offset: ArrayLike | None = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Multiplies two arrays in groups along one dimension of the left one.
 
     If that is a free dimension, each group has its own matrix in `rhs`; if it is contracted, the
@@ -332,14 +334,14 @@ def ragged_dot_general(
 
 
 def ragged_dot(
-    lhs: Any,
-    rhs: Any,
-    group_sizes: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    group_sizes: ArrayLike,
     precision: Any = None,
-    preferred_element_type: Any = None,
-    group_offset: Any = None,
+    preferred_element_type: DTypeLike | None = None,
+    group_offset: ArrayLike | None = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Multiplies the rows of a matrix, in consecutive groups, each with its own matrix.
 
     Args:

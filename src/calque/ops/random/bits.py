@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from calque.core.arrays import Array
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import as_dtype, is_float, is_integer, is_unsigned
 from calque.core.primitives import NotApplicable, Primitive, Zero, do
 from calque.core.trace import typeof
+from calque.core.types import ArrayLike, DTypeLike
 from calque.machine.once import once
 from calque.ops.common import move, operand, tangent_aval
 from calque.ops.kinds import not_linear
@@ -117,11 +119,11 @@ rng_bit_generator_p = Primitive(
 def rng_bit_generator(
     key: Any,
     shape: Sequence[int],
-    dtype: Any = np.uint32,
+    dtype: DTypeLike = np.uint32,
     algorithm: RandomAlgorithm = RandomAlgorithm.RNG_DEFAULT,
     *,
     out_sharding: Any = None,
-) -> Any:
+) -> list[Array]:
     """Gives random bits, and the state for the next ones.
 
     Args:
@@ -194,7 +196,7 @@ rng_uniform_p = Primitive(
 )
 
 
-def rng_uniform(a: Any, b: Any, shape: Sequence[int]) -> Any:
+def rng_uniform(a: ArrayLike, b: ArrayLike, shape: Sequence[int]) -> Array:
     """Gives random numbers with a hidden state: other ones at each call.
 
     Those of `jax.random` can be had again, and transformed.

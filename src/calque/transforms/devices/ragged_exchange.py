@@ -5,10 +5,12 @@ from typing import Any
 
 import numpy as np
 
+from calque.core.arrays import Array
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import is_integer
 from calque.core.primitives import NotApplicable, UndefinedPrimal, Zero, do
 from calque.core.trace import typeof
+from calque.core.types import ArrayLike
 from calque.ops.common import batch_size, filled, front, instantiate, move, scalar_of, zeros
 from calque.ops.common import operand as as_operand
 from calque.ops.dimension_numbers import GatherScatterMode, ScatterDimensionNumbers
@@ -185,16 +187,16 @@ ragged_all_to_all_p = Collective(
 
 
 def ragged_all_to_all(
-    operand: Any,
-    output: Any,
-    input_offsets: Any,
-    send_sizes: Any,
-    output_offsets: Any,
-    recv_sizes: Any,
+    operand: ArrayLike,
+    output: ArrayLike,
+    input_offsets: ArrayLike,
+    send_sizes: ArrayLike,
+    output_offsets: ArrayLike,
+    recv_sizes: ArrayLike,
     *,
     axis_name: Any,
     axis_index_groups: Any = None,
-) -> Any:
+) -> Array:
     """Sends slices of different sizes from each member of a mapped axis to others.
 
     Slice i of a member, `operand[input_offsets[i]:][:send_sizes[i]]`, goes to member `i // (slices

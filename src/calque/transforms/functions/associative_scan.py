@@ -1,7 +1,9 @@
 """Prefix results of an associative operation for users: associative_scan."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, overload
 
 import numpy as np
 
@@ -15,10 +17,26 @@ from calque.ops.common import move, scalar_of
 from calque.ops.sizes import places
 from calque.transforms.engines.trees import arrays, name_of
 from calque.transforms.functions.loops import scan
+from calque.transforms.primitives.flow import type_text
+
+if TYPE_CHECKING:
+    from calque.core.generics import X
 
 ROUNDS: Final = 5  # of pairs, where the size is free
 BLOCK: Final = 1 << ROUNDS
 Combine = Callable[[Sequence[Any], Sequence[Any]], list[Any]]
+
+
+@overload
+def associative_scan(
+    fn: Callable[[X, X], X], elems: X, reverse: bool = False, axis: int = 0
+) -> X: ...
+
+
+@overload
+def associative_scan(
+    fn: Callable[[Any, Any], Any], elems: X, reverse: bool = False, axis: int = 0
+) -> X: ...
 
 
 @boundary
@@ -64,6 +82,13 @@ def associative_scan(
                 f"associative_scan: {name_of(fn)} must return the structure of its operands,"
                 f" {tree}, got {out_tree}"
             )
+        for given, x in zip(a, found, strict=True):
+            if typeof(x).shape != typeof(given).shape:
+                raise TypeError(
+                    f"associative_scan: {name_of(fn)} must return the shapes of its operands, got"
+                    f" {type_text(typeof(x))} for an operand of type {type_text(typeof(given))}: it"
+                    " works on whole slices, element by element"
+                )
         return found
 
     outs = _prefixes(combine, leaves, ndims)

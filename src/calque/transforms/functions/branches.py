@@ -1,7 +1,9 @@
 """Choice between functions, for users: `cond` and `switch`."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -22,13 +24,20 @@ from calque.transforms.primitives.found_sizes import recomputed
 from calque.transforms.primitives.refs import discharged_branches
 from calque.transforms.primitives.refs_arguments import with_refs_among_operands
 
+if TYPE_CHECKING:
+    from calque.core.generics import R, Ts
+    from calque.core.types import ArrayLike
+
 _absent = object()
 
 
 @boundary
 def switch(
-    index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = _absent
-) -> Any:
+    index: ArrayLike,
+    branches: Sequence[Callable[..., R]],
+    *operands: Any,
+    operand: Any = _absent,
+) -> R:
     """Gives the result of one of several functions; a number says of which.
 
     All are traced, and one runs.
@@ -47,28 +56,58 @@ def switch(
     if not all(callable(b) for b in branches):
         raise TypeError("lax.switch: branches argument should be a sequence of callables.")
     operands = _all_operands(operands, operand)
-    index = _scalar(index, "Index", "an integer")
-    if not is_integer(typeof(index).dtype):
-        raise TypeError(f"Index type must be an integer, got {index} as {typeof(index).dtype.name}")
+    which = _scalar(index, "Index", "an integer")
+    if not is_integer(typeof(which).dtype):
+        raise TypeError(f"Index type must be an integer, got {which} as {typeof(which).dtype.name}")
     if not branches:
         raise ValueError("Empty branch sequence")
     if len(branches) == 1:
         return branches[0](*operands)
-    if is_concrete(index):
-        chosen = min(max(int(index), 0), len(branches) - 1)
+    if is_concrete(which):
+        chosen = min(max(int(which), 0), len(branches) - 1)
         if config.disable_jit:
             return branches[chosen](*operands)
-        index = scalar_of(np.dtype("int32"), chosen)
+        which = scalar_of(np.dtype("int32"), chosen)
     else:
-        index = flow.convert(index, ShapedArray((), np.dtype("int32")))
+        which = flow.convert(which, ShapedArray((), np.dtype("int32")))
         last = scalar_of(np.dtype("int32"), len(branches) - 1)
-        index = do.clamp(scalar_of(np.dtype("int32"), 0), index, last)
+        which = do.clamp(scalar_of(np.dtype("int32"), 0), which, last)
     return _choose(
-        "switch", index, branches, [f"branch {i}" for i in range(len(branches))], operands
+        "switch", which, branches, [f"branch {i}" for i in range(len(branches))], operands
     )
 
 
-@boundary
+@overload
+def cond(
+    pred: ArrayLike,
+    true_fun: Callable[[*Ts], R],
+    false_fun: Callable[[*Ts], Any],
+    *operands: *Ts,
+) -> R: ...
+
+
+@overload
+def cond(
+    pred: ArrayLike,
+    true_fun: Callable[..., R],
+    false_fun: Callable[..., Any],
+    *operands: Any,
+    operand: Any = ...,
+) -> R: ...
+
+
+@overload
+def cond(
+    pred: ArrayLike,
+    true_fun: Any,
+    false_fun: Callable[..., R],
+    operand: Any,
+    false_branch: Callable[..., Any],
+    /,
+) -> R: ...
+
+
+@boundary  # type: ignore[misc]
 def cond(
     pred: Any,
     true_fun: Callable[..., Any],
@@ -115,7 +154,11 @@ def _cond(
     operands: tuple[Any, ...],
 ) -> Any:
     if not (callable(true_fun) and callable(false_fun)):
-        raise TypeError("lax.cond: true_fun and false_fun arguments should be callable.")
+        kinds = f"{type(true_fun).__name__} and {type(false_fun).__name__}"
+        raise TypeError(
+            "lax.cond: true_fun and false_fun arguments should be callable. They are"
+            f" {kinds}: jnp.where chooses between values, or write lambda: value."
+        )
     pred = _scalar(pred, "Pred", "either boolean or number")
     dtype = typeof(pred).dtype
     if is_concrete(pred) and getattr(dtype, "kind", "") in "biuf":

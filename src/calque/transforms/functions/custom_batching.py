@@ -3,7 +3,7 @@ traced when it is called and becomes one equation that holds its program and the
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 from calque.core import pytrees
 from calque.core.trace import trace_to_jaxpr, typeof
@@ -12,6 +12,9 @@ from calque.transforms.functions.custom_arguments import of_wrapped, positional
 from calque.transforms.functions.loops import map_
 from calque.transforms.primitives.call import close_over_tracers
 from calque.transforms.primitives.custom_batching import custom_vmap_call_p
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class _Rule:
@@ -72,7 +75,7 @@ class _Rule:
         return outs, [bool(b) for b in out_batched]
 
 
-class custom_vmap:
+class custom_vmap(Generic[P, R]):
     """A function whose behaviour under `vmap` is given by a rule, which `def_vmap` sets.
 
     Args:
@@ -85,7 +88,7 @@ class custom_vmap:
     >>> f(1.0, 2.0), jax.vmap(f, (0, None))(jnp.zeros(2), 2.0)
     (Array(3., dtype=float32, weak_type=True), Array([3., 3.], dtype=float32))"""
 
-    def __init__(self, fun: Callable[..., Any]):
+    def __init__(self, fun: Callable[P, R]):
         functools.update_wrapper(self, fun)
         self.fun = fun
         self.vmap_rule: Callable[..., Any] | None = None
@@ -104,7 +107,7 @@ class custom_vmap:
         self.vmap_rule = vmap_rule
         return vmap_rule
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         name = name_of(self.fun)
         if self.vmap_rule is None:
             raise AttributeError(
@@ -125,14 +128,16 @@ class custom_vmap:
         )
         return pytrees.unflatten(flat.out_tree, outs)
 
-    def __getattr__(self, name: str) -> Any:
-        return of_wrapped(self, name)
+    if not TYPE_CHECKING:  # to checkers, it has no attributes of its function
+
+        def __getattr__(self, name: str) -> Any:
+            return of_wrapped(self, name)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
 
-def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
+def sequential_vmap(f: Callable[P, R]) -> custom_vmap[P, R]:
     """Makes a function that `vmap` runs for one example after the other, as a loop.
 
     Args:
@@ -145,6 +150,7 @@ def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
     >>> jax.vmap(f)(jnp.arange(3.0))
     Array([1., 2., 3.], dtype=float32)"""
     mapped = custom_vmap(f)
+    of_any: Callable[..., R] = mapped
 
     def rule(axis_size: int, in_batched: Sequence[Any], *args: Any) -> tuple[Any, Any]:
         leaves, tree = pytrees.flatten(args)
@@ -152,7 +158,7 @@ def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
 
         def member(rows: Sequence[Any]) -> Any:
             row = iter(rows)
-            return mapped(
+            return of_any(
                 *pytrees.unflatten(tree, [next(row) if b else x for x, b in zip(leaves, flags)])
             )
 

@@ -1,9 +1,11 @@
 """Gradients that a function returns itself, and captured values as arguments: `custom_gradient`,
 `closure_convert`."""
 
+from __future__ import annotations
+
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from calque.core import pytrees
 from calque.core.trace import eval_jaxpr, trace_to_jaxpr, typeof
@@ -14,6 +16,9 @@ from calque.transforms.engines.trees import FlatFunction, arrays, name_of
 from calque.transforms.engines.zeros import has_tangent, zero_like
 from calque.transforms.functions.custom_vjp import custom_vjp
 from calque.transforms.primitives.flow import staged
+
+if TYPE_CHECKING:
+    from calque.core.generics import P, R
 
 
 def closure_convert(
@@ -74,7 +79,7 @@ pytrees.register(
 )
 
 
-def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
+def custom_gradient(fun: Callable[P, tuple[R, Any]]) -> Callable[P, R]:
     """Makes a differentiable function from one that returns its value and its gradient.
 
     Args:
@@ -88,13 +93,15 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
     >>> f(0.0), jax.grad(f)(3.0)
     (Array(0., dtype=float32, weak_type=True), Array(3., dtype=float32, weak_type=True))"""
 
+    of_any: Callable[..., tuple[R, Any]] = fun
+
     @functools.wraps(fun)
     def wrapped_fun(*args: Any, **kwargs: Any) -> Any:
         out, _ = fun(*args, **kwargs)
         return out
 
     def fwd(*args: Any) -> tuple[Any, Any]:
-        out, rule = fun(*args)
+        out, rule = of_any(*args)
         cts = pytrees.tree_map(lambda x: instantiate(zero_like(x)), out)
         converted, consts = _converted(rule, cts)
         return out, _Pullback(converted, consts)

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 from calque.core import pytrees
 from calque.core.primitives import Zero
@@ -21,8 +21,11 @@ from calque.transforms.primitives.custom_calls import run_as_given
 from calque.transforms.primitives.custom_jvp import custom_jvp_call_p
 from calque.transforms.primitives.flow import split, type_text
 
+P = ParamSpec("P")
+R = TypeVar("R")
 
-class custom_jvp:
+
+class custom_jvp(Generic[P, R]):
     """A function whose derivative is given by a rule.
 
     `f.defjvp(rule)` or `f.defjvps(...)` sets it. Reverse mode follows from the rule, which must be
@@ -41,7 +44,7 @@ class custom_jvp:
 
     def __init__(
         self,
-        fun: Callable[..., Any],
+        fun: Callable[P, R],
         nondiff_argnums: Sequence[int] | int = (),
         nondiff_argnames: Sequence[str] | str = (),
     ):
@@ -88,8 +91,10 @@ class custom_jvp:
         if self.nondiff_argnums:
             raise TypeError("Can't use ``defjvps`` with ``nondiff_argnums``.")
 
+        call: Callable[..., Any] = self
+
         def jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-            out = self(*primals)
+            out = call(*primals)
             parts = [j(t, out, *primals) for j, t in zip(jvps, tangents) if j is not None]
             if not parts:
                 return out, pytrees.tree_map(lambda o: instantiate(zero_like(o)), out)
@@ -98,7 +103,7 @@ class custom_jvp:
         self.defjvp(jvp)
 
     @boundary
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if self.jvp is None:
             raise AttributeError(
                 f"No JVP defined for custom_jvp function {name_of(self.fun)} using defjvp."
@@ -117,8 +122,10 @@ class custom_jvp:
         )
         return pytrees.unflatten(given.out_tree, outs)
 
-    def __getattr__(self, name: str) -> Any:
-        return of_wrapped(self, name)
+    if not TYPE_CHECKING:  # to checkers, it has no attributes of its function
+
+        def __getattr__(self, name: str) -> Any:
+            return of_wrapped(self, name)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from calque.transforms.primitives.custom_calls import run_as_given
 from calque.transforms.primitives.custom_vjp import ForwardResult, custom_vjp_call_p
 from calque.transforms.primitives.flow import convert, joined_type, paths, type_text
 from calque.transforms.primitives.refs_arguments import without_refs
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class CustomVJPPrimal:
@@ -66,7 +69,7 @@ def custom_vjp_primal_tree_values(tree: Any) -> Any:
     )
 
 
-class custom_vjp:
+class custom_vjp(Generic[P, R]):
     """A function whose reverse-mode derivative is given by two rules.
 
     `f.defvjp(fwd, bwd)` sets them. Forward mode works as well when `bwd` is linear in the
@@ -88,7 +91,7 @@ class custom_vjp:
 
     def __init__(
         self,
-        fun: Callable[..., Any],
+        fun: Callable[P, R],
         nondiff_argnums: Sequence[int] | int = (),
         nondiff_argnames: Sequence[str] | str = (),
     ):
@@ -127,7 +130,7 @@ class custom_vjp:
         self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
 
     @boundary
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if self.fwd is None or self.bwd is None:
             raise AttributeError(
                 f"No VJP defined for custom_vjp function {name_of(self.fun)} using defvjp."
@@ -147,8 +150,10 @@ class custom_vjp:
         )
         return pytrees.unflatten(given.out_tree, outs)
 
-    def __getattr__(self, name: str) -> Any:
-        return of_wrapped(self, name)
+    if not TYPE_CHECKING:  # to checkers, it has no attributes of its function
+
+        def __getattr__(self, name: str) -> Any:
+            return of_wrapped(self, name)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)

@@ -1,7 +1,9 @@
 """Whole derivatives for users: jacfwd, jacrev, hessian."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, overload
 
 import numpy as np
 
@@ -17,7 +19,7 @@ from calque.transforms.engines.axes import Axis
 from calque.transforms.engines.batching import batch
 from calque.transforms.engines.trees import FlatFunction, arrays, name_of
 from calque.transforms.engines.zeros import has_tangent, nonzero, only_nonzero, with_zeros
-from calque.transforms.functions.autodiff import vjp_of
+from calque.transforms.functions.backward import vjp_of
 from calque.transforms.functions.differentiated import (
     check_argnums,
     check_output_dtype,
@@ -25,6 +27,11 @@ from calque.transforms.functions.differentiated import (
     partial_function,
     wraps,
 )
+
+if TYPE_CHECKING:
+    from calque.core.arrays import Array
+    from calque.core.generics import Derivative, OfAnything, OfNumbers, P
+    from calque.core.types import ArrayLike
 
 
 def _basis(avals: Sequence[ShapedArray]) -> list[Any]:
@@ -122,6 +129,42 @@ def _nested(
     return pytrees.unflatten(out_tree, [pytrees.unflatten(in_tree, row) for row in rows])
 
 
+@overload
+def jacfwd(
+    fun: OfAnything[P, Any],
+    argnums: Literal[0] = 0,
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+) -> Derivative[P, Any]: ...
+
+
+@overload
+def jacfwd(
+    fun: OfNumbers[P, Array],
+    argnums: Literal[0] = 0,
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+) -> Callable[Concatenate[ArrayLike, P], Array]: ...
+
+
+@overload
+def jacfwd(
+    fun: Callable[Concatenate[Array, P], Array],
+    argnums: Literal[0] = 0,
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+) -> Callable[Concatenate[Array, P], Array]: ...
+
+
+@overload
+def jacfwd(
+    fun: Callable[P, Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> Callable[P, Any]: ...
+
+
 def jacfwd(
     fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
@@ -196,6 +239,46 @@ def _last(x: Any, dim: int | None, size: int) -> Any:
     return repeated(x, size, ndim) if dim is None else move(x, dim, ndim - 1)
 
 
+@overload
+def jacrev(
+    fun: OfAnything[P, Any],
+    argnums: Literal[0] = 0,
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Derivative[P, Any]: ...
+
+
+@overload
+def jacrev(
+    fun: OfNumbers[P, Array],
+    argnums: Literal[0] = 0,
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[Concatenate[ArrayLike, P], Array]: ...
+
+
+@overload
+def jacrev(
+    fun: Callable[Concatenate[Array, P], Array],
+    argnums: Literal[0] = 0,
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[Concatenate[Array, P], Array]: ...
+
+
+@overload
+def jacrev(
+    fun: Callable[P, Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[P, Any]: ...
+
+
 def jacrev(
     fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
@@ -259,6 +342,42 @@ def jacrev(
 
 
 jacobian = jacrev
+
+
+@overload
+def hessian(
+    fun: OfAnything[P, Any],
+    argnums: Literal[0] = 0,
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+) -> Derivative[P, Any]: ...
+
+
+@overload
+def hessian(
+    fun: OfNumbers[P, Array],
+    argnums: Literal[0] = 0,
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+) -> Callable[Concatenate[ArrayLike, P], Array]: ...
+
+
+@overload
+def hessian(
+    fun: Callable[Concatenate[Array, P], Array],
+    argnums: Literal[0] = 0,
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+) -> Callable[Concatenate[Array, P], Array]: ...
+
+
+@overload
+def hessian(
+    fun: Callable[P, Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> Callable[P, Any]: ...
 
 
 def hessian(

@@ -1,7 +1,9 @@
 """Loops for users: scan, while_loop, fori_loop, map."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 from calque.core import errors, pytrees
 from calque.core.arrays import is_concrete
@@ -25,6 +27,11 @@ from calque.transforms.primitives.refs_arguments import discharged_rows
 from calque.transforms.primitives.rows import stack_rows, take_row
 from calque.transforms.primitives.scan import bind_scan
 from calque.transforms.primitives.while_loop import bind_while
+
+if TYPE_CHECKING:
+    from calque.core.arrays import Array
+    from calque.core.generics import Carry, X, Y
+    from calque.core.types import ArrayLike
 
 # ---------------------------------------------------------------- carries
 
@@ -58,6 +65,42 @@ def _check(
 
 
 # ---------------------------------------------------------------- scan
+
+
+@overload
+def scan(
+    f: Callable[[Any, Any], tuple[Any, Y]],
+    init: complex,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+    _split_transpose: bool = False,
+) -> tuple[Array, Y]: ...
+
+
+@overload
+def scan(
+    f: Callable[[Carry, X], tuple[Carry, Y]],
+    init: Carry,
+    xs: X,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+    _split_transpose: bool = False,
+) -> tuple[Carry, Y]: ...
+
+
+@overload
+def scan(
+    f: Callable[[Any, Any], tuple[Carry, Y]],
+    init: Any,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+    _split_transpose: bool = False,
+) -> tuple[Carry, Y]: ...
 
 
 @boundary
@@ -192,7 +235,9 @@ def _length(f: Any, leaves: Sequence[Any], tree: pytrees.PyTreeDef, length: int 
         )
     if len(set(sizes)) > 1:
         raise ValueError(
-            f"scan got values with different leading axis sizes: {', '.join(map(str, sizes))}."
+            f"scan got values with different leading axis sizes: {', '.join(map(str, sizes))}, of "
+            + ", ".join(f"xs{path}" for path in flow.paths(tree))
+            + f", in the scan of {name_of(f)}."
         )
     if length is None and not sizes:
         raise ValueError("scan got no values to scan over and `length` not provided.")
@@ -227,6 +272,24 @@ def _python_scan(
 
 
 # ---------------------------------------------------------------- while_loop
+
+
+@overload
+def while_loop(
+    cond_fun: Callable[[Any], ArrayLike], body_fun: Callable[[Any], Any], init_val: complex
+) -> Array: ...
+
+
+@overload
+def while_loop(
+    cond_fun: Callable[[Carry], ArrayLike], body_fun: Callable[[Carry], Carry], init_val: Carry
+) -> Carry: ...
+
+
+@overload
+def while_loop(
+    cond_fun: Callable[[Any], ArrayLike], body_fun: Callable[[Any], Carry], init_val: Any
+) -> Carry: ...
 
 
 @boundary
@@ -298,6 +361,39 @@ def _python_while(cond_fun: Any, body_fun: Any, val: Any) -> Any:
 
 
 # ---------------------------------------------------------------- fori_loop
+
+
+@overload
+def fori_loop(
+    lower: ArrayLike,
+    upper: ArrayLike,
+    body_fun: Callable[[Any, Any], Any],
+    init_val: complex,
+    *,
+    unroll: int | bool | None = None,
+) -> Array: ...
+
+
+@overload
+def fori_loop(
+    lower: ArrayLike,
+    upper: ArrayLike,
+    body_fun: Callable[[Array, Carry], Carry],
+    init_val: Carry,
+    *,
+    unroll: int | bool | None = None,
+) -> Carry: ...
+
+
+@overload
+def fori_loop(
+    lower: ArrayLike,
+    upper: ArrayLike,
+    body_fun: Callable[[Any, Any], Carry],
+    init_val: Any,
+    *,
+    unroll: int | bool | None = None,
+) -> Carry: ...
 
 
 @boundary
@@ -408,6 +504,14 @@ def _fixed_loop(
 
 
 # ---------------------------------------------------------------- map
+
+
+@overload
+def map_(f: Callable[[X], Y], xs: X, *, batch_size: int | None = None) -> Y: ...
+
+
+@overload
+def map_(f: Callable[[Any], Y], xs: Any, *, batch_size: int | None = None) -> Y: ...
 
 
 @boundary

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, overload
 
 from calque.core import pytrees
 from calque.core.avals import ShapedArray
@@ -30,6 +30,9 @@ from calque.transforms.primitives.call import close_over_tracers
 from calque.transforms.primitives.refs_arguments import discharged_call
 from calque.transforms.primitives.remat import name_p, remat_p
 from calque.transforms.primitives.remat_policies import Policy
+
+if TYPE_CHECKING:
+    from calque.core.generics import P, R, X
 
 
 class _Staged(NamedTuple):
@@ -64,6 +67,30 @@ class _User(NamedTuple):
         except TypeError:
             return None
         return key
+
+
+@overload
+def checkpoint(
+    fun: Callable[P, R],
+    *,
+    prevent_cse: Any = True,
+    policy: Policy | None = None,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] | None = None,
+    concrete: bool = False,
+) -> Callable[P, R]: ...
+
+
+@overload
+def checkpoint(
+    fun: None = None,
+    *,
+    prevent_cse: Any = True,
+    policy: Policy | None = None,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] | None = None,
+    concrete: bool = False,
+) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 
 
 def checkpoint(
@@ -173,7 +200,7 @@ def _checkpointed(
 remat = checkpoint
 
 
-def checkpoint_name(x: Any, name: str) -> Any:
+def checkpoint_name(x: X, name: str) -> X:
     """Gives values a name that policies of `checkpoint` can speak of.
 
     Args:

@@ -1,8 +1,10 @@
 """Arrays without data: `ShapeDtypeStruct`, and running functions on shapes alone."""
 
+from __future__ import annotations
+
 import operator
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from calque.core import pytrees
 from calque.core.avals import ShapedArray
@@ -16,6 +18,9 @@ from calque.transforms.engines.trees import FlatFunction, argument_name, name_of
 from calque.transforms.primitives.high_values import Opening
 from calque.transforms.primitives.refs import values_of
 from calque.transforms.primitives.refs_arguments import fresh, with_values
+
+if TYPE_CHECKING:
+    from calque.core.generics import Asked
 
 
 class ShapeDtypeStruct:
@@ -35,7 +40,7 @@ class ShapeDtypeStruct:
 
     __slots__ = ("aval", "sharding")
 
-    def __new__(cls, shape: Any = (), *_: Any, **__: Any) -> "ShapeDtypeStruct":
+    def __new__(cls, shape: Any = (), *_: Any, **__: Any) -> ShapeDtypeStruct:
         named = cls is ShapeDtypeStruct and any(isinstance(d, str) for d in shape)
         return object.__new__(NamedSizes if named else cls)
 
@@ -74,7 +79,7 @@ class ShapeDtypeStruct:
         )
 
     @classmethod
-    def like(cls, x: Any) -> "ShapeDtypeStruct":
+    def like(cls, x: Any) -> ShapeDtypeStruct:
         """Gives the type of an array, and where it lives if it was put there.
 
         Args:
@@ -91,7 +96,7 @@ class ShapeDtypeStruct:
         sharding = aval.sharding if traced else getattr(x, "sharding", None) if committed else None
         return cls(aval.shape, aval.dtype, sharding=sharding, weak_type=aval.weak_type)
 
-    def update(self, **changes: Any) -> "ShapeDtypeStruct":
+    def update(self, **changes: Any) -> ShapeDtypeStruct:
         """Gives the same type with other attributes.
 
         Args:
@@ -212,7 +217,7 @@ def _avals(
 
 
 @boundary
-def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Asked:  # type: ignore[type-var]
     """Gives the shapes and dtypes of what `fun` would return, without any arithmetic.
 
     Args:
@@ -247,6 +252,37 @@ def struct(aval: ShapedArray) -> ShapeDtypeStruct:
     found = ShapeDtypeStruct(aval.shape, aval.dtype, sharding=where, weak_type=aval.weak_type)
     found.aval = aval  # all that the type says
     return found
+
+
+@overload
+def make_jaxpr(
+    fun: Callable[..., Any],
+    static_argnums: int | Sequence[int] = (),
+    axis_env: Sequence[tuple[Hashable, int]] | None = None,
+    return_shape: Literal[False] = False,
+    abstracted_axes: Any = None,
+) -> Callable[..., ClosedJaxpr]: ...
+
+
+@overload
+def make_jaxpr(
+    fun: Callable[..., Any],
+    static_argnums: int | Sequence[int] = (),
+    axis_env: Sequence[tuple[Hashable, int]] | None = None,
+    *,
+    return_shape: Literal[True],
+    abstracted_axes: Any = None,
+) -> Callable[..., tuple[ClosedJaxpr, Any]]: ...
+
+
+@overload
+def make_jaxpr(
+    fun: Callable[..., Any],
+    static_argnums: int | Sequence[int] = (),
+    axis_env: Sequence[tuple[Hashable, int]] | None = None,
+    return_shape: bool = False,
+    abstracted_axes: Any = None,
+) -> Callable[..., Any]: ...
 
 
 def make_jaxpr(

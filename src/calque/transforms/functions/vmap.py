@@ -1,7 +1,9 @@
 """vmap for users: axes given by trees, checked, with messages that name the arguments."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,16 +20,19 @@ from calque.transforms.engines.trees import FlatFunction, argument_name, arrays,
 from calque.transforms.functions import mapped_classes
 from calque.transforms.primitives.refs_arguments import lane_refs
 
+if TYPE_CHECKING:
+    from calque.core.generics import P, R
+
 
 def vmap(
-    fun: Callable[..., Any],
+    fun: Callable[P, R],
     in_axes: Any = 0,
     out_axes: Any = 0,
     axis_name: Hashable = None,
     axis_size: int | None = None,
     spmd_axis_name: Hashable = None,
     sum_match: bool = False,
-) -> Callable[..., Any]:
+) -> Callable[P, R]:
     """Makes a function of whole batches from a function of one example.
 
     It is no loop: every operation of `fun` is carried out for all examples at once.

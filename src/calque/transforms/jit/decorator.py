@@ -10,7 +10,7 @@ import copyreg
 import functools
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, overload
 
 from calque.core import lazy
 from calque.machine.call import functions as callpath
@@ -22,6 +22,54 @@ from calque.transforms.jit import dynamic as dynamic_sizes
 from calque.transforms.jit.compiler_options import check_options
 from calque.transforms.jit.control_flow import converted
 from calque.transforms.jit.function import JitOptions, function_of, wrapped
+
+if TYPE_CHECKING:
+    from calque.core.generics import P, R
+    from calque.transforms.jit.jitted import Jitted
+
+
+@overload
+def jit(
+    fun: Callable[P, R],
+    /,
+    *,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Iterable[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Iterable[str] | None = None,
+    keep_unused: bool = False,
+    device: Any = None,
+    backend: str | None = None,
+    inline: bool = False,
+    compiler_options: Any = None,
+    dynamic: Any = "auto",
+    on_stale: str | None = None,
+    control_flow: str | None = None,
+) -> Jitted[P, R]: ...
+
+
+@overload
+def jit(
+    fun: None = None,
+    /,
+    *,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Iterable[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Iterable[str] | None = None,
+    keep_unused: bool = False,
+    device: Any = None,
+    backend: str | None = None,
+    inline: bool = False,
+    compiler_options: Any = None,
+    dynamic: Any = "auto",
+    on_stale: str | None = None,
+    control_flow: str | None = None,
+) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
 
 
 def jit(

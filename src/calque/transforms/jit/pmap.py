@@ -7,9 +7,11 @@ Nothing is copied between devices, every transformation composes with it, and th
 program are spread over the cores by the thread pool: the outermost loop of a batched kernel is the
 device axis. The results say, through their sharding, which device holds which part."""
 
+from __future__ import annotations
+
 import functools
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from calque.core import pytrees
 from calque.core.backends import known
@@ -30,11 +32,14 @@ from calque.transforms.functions import debug_nans
 from calque.transforms.functions.vmap import flatten_axes
 from calque.transforms.jit.decorator import jit
 
+if TYPE_CHECKING:
+    from calque.core.generics import P, R
+
 _UNNAMED = "_internal_pmap_axis_name"
 
 
 def pmap(
-    fun: Callable[..., Any],
+    fun: Callable[P, R],
     axis_name: Hashable = None,
     *,
     in_axes: Any = 0,
@@ -44,7 +49,7 @@ def pmap(
     backend: str | None = None,
     axis_size: int | None = None,
     donate_argnums: int | Iterable[int] = (),
-) -> Callable[..., Any]:
+) -> Callable[P, R]:
     """Makes a compiled function that runs `fun` on one device for each element of the mapped axis.
 
     `jit` with shardings, or `shard_map`, does the same with fewer restrictions.
