@@ -52,6 +52,11 @@ def short(value: float) -> str:
     return f"1e{round(math.log10(value))}"
 
 
+def size(value: float) -> str:
+    """A size as a label."""
+    return f"{value:,.0f}" if value < 1e5 else f"1e{math.log10(value):g}"
+
+
 def ratio(value: float) -> str:
     """How many times, with two digits that count."""
     return f"{value:.0f}" if value >= 99.5 else f"{value:.2g}"
@@ -106,7 +111,9 @@ def lines(
     """Seconds against sizes, both logarithmic, one line for each library."""
     left, right, top, height = 64, 110, 14, 300
     points = [p for line in series.values() for p in line]
-    xs = decades(min(p[0] for p in points), max(p[0] for p in points))
+    xs = sorted({p[0] for p in points})  # every size that was measured
+    if len(xs) == 1:
+        xs = [xs[0] / 2, *xs, xs[0] * 2]
     ys = decades(min(p[1] for p in points), max(p[1] for p in points))
     bottom = height - 44
 
@@ -121,7 +128,7 @@ def lines(
     parts = [segment(left, y(t), WIDTH - right, y(t)) for t in ys]
     parts += [text(left - 8, y(t) + 4, time_label(t), "end") for t in ys]
     parts += [segment(x(t), top, x(t), bottom) for t in xs]
-    parts += [text(x(t), bottom + 18, short(t), "middle") for t in xs]
+    parts += [text(x(t), bottom + 18, size(t), "middle") for t in xs]
     parts.append(text((left + WIDTH - right) / 2, height - 6, across, "middle"))
     ends: list[float] = []
     for name, line in sorted(series.items(), key=lambda item: y(item[1][-1][1])):
