@@ -81,16 +81,19 @@ def _outermost_first(x: Any) -> Any:
         return x
     inner = [p._trace for p in parts if type(p) is BatchTracer and type(p._trace) is BatchTrace]
     trace = max(inner, key=lambda t: t.level, default=None)
-    if trace is None or trace.level <= x._trace.level:
+    outer: Any = x._trace
+    if trace is None or trace.level <= outer.level:
         return x
     if type(x) is JVPTracer:
         pairs = [trace.split(p) for p in parts]
         whole = [front(p, d, trace.axis.size) for p, d in pairs]
-        return trace.tracer(_outermost_first(x._trace.tracer(*whole)), 0)
+        return trace.tracer(_outermost_first(outer.tracer(*whole)), 0)
     (captured,) = parts
-    val, dim = trace.split(captured)
+    val: Any = captured.val
+    dim: Any = captured.dim
     own = x.dim if x.dim < dim else x.dim + 1
-    return trace.tracer(_outermost_first(x._trace.tracer(val, own)), dim if dim < own else dim - 1)
+    lanes = dim if dim < own else dim - 1
+    return trace.tracer(_outermost_first(outer.tracer(val, own)), lanes)
 
 
 def run_call(call: ClosedJaxpr | FlatCall, args: Sequence[Any]) -> list[Any]:
