@@ -1,3 +1,4 @@
+import bdb
 import io
 import sys
 
@@ -79,3 +80,11 @@ def test_visualising(capsys: pytest.CaptureFixture[str]) -> None:
     assert "CPU 0" in capsys.readouterr().out
     with pytest.raises(ValueError, match="1 and 2 dimensions"):
         debug.visualize_array_sharding(jnp.ones((2, 2, 2)))
+
+
+def test_quitting_a_breakpoint_ends_the_program(monkeypatch) -> None:
+    """What the debugger raises comes out as it is, not as the failure of a callback."""
+    monkeypatch.setattr(sys, "stdin", io.StringIO("q\n"))
+    with pytest.raises(bdb.BdbQuit) as e:
+        stopping(1.0)
+    assert type(e.value) is bdb.BdbQuit and "Callback" not in str(e.value)

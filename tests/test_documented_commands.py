@@ -82,6 +82,8 @@ NOT_RUN = {
     "python run_clients.py --more --impl calque --level own --clients chex --seconds 300": (
         "is a part of the kit"
     ),
+    "python benchmarks/report.py": FIGURES,
+    "python benchmarks/report.py --quick": FIGURES,
     "python benchmarks/eager.py": FIGURES,
     "python benchmarks/kernels.py": FIGURES,
     "python benchmarks/latency.py": FIGURES,

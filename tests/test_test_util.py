@@ -29,3 +29,10 @@ def test_checks_of_derivatives() -> None:
         test_util.check_vjp(wrong, functools.partial(calque.vjp, wrong), (1.0,))
     with pytest.raises(ValueError, match="modes"):
         test_util.check_grads(wrong, (1.0,), order=1, modes=["back"])
+
+
+def test_infinities_on_both_sides_are_no_difference():
+    def f(x):
+        return jnp.stack([x, jnp.where(x > 5, x, -jnp.inf)])
+
+    test_util.check_grads(f, (1.5,), order=1, modes=["fwd"])

@@ -67,7 +67,7 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> st
     folder = pathlib.Path(config.docs_dir, source).parent
 
     def inlined(match: re.Match[str]) -> str:
-        return (folder / match[1]).read_text(encoding="utf-8")
+        return f'<div class="figure">\n{(folder / match[1]).read_text(encoding="utf-8")}</div>'
 
     text = markdown
     if not source.startswith("reference/"):

@@ -205,6 +205,7 @@ if not TYPE_CHECKING:  # to checkers, a name that is not imported is none
     __getattr__, __dir__ = _lazy.facade(
         __name__, __file__, lambda name, value: _guards.guard(value)
     )
+    _guards.guard(__getattr__)
 
 _backends.register("native", _lazy.function("calque.native.backend", "compile"), default=True)
 _backends.register_symbolic("native", _lazy.function("calque.native.symbolic", "compile"))
@@ -224,4 +225,5 @@ _lazy.offer(
     _ops, "calque.numpy.segments", ("segment_max", "segment_min", "segment_prod", "segment_sum")
 )
 _tracebacks.install()
+_guards.guard(type(config))
 __version__ = "0.1.0"

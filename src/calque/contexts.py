@@ -120,8 +120,7 @@ default_matmul_precision = _flag(
 default_prng_impl = _flag(
     "default_prng_impl",
     "sets the algorithm of random keys made without `impl`.",
-    '"threefry2x32" (the default), "rbg", "unsafe_rbg", "threefry4x32", "philox2x32" or'
-    ' "philox4x32".',
+    '"threefry2x32" (the default), "rbg" or "unsafe_rbg".',
     "rbg",
 )
 enable_checks = _flag(

@@ -61,7 +61,10 @@ def numerical_jvp(
     def slope(a: Any, b: Any) -> Any:
         if not is_inexact(typeof(a).dtype):
             return np.zeros(typeof(a).shape, float0)
-        return ((to_numpy(a) - to_numpy(b)) / eps).astype(typeof(a).dtype)
+        x, y = to_numpy(a), to_numpy(b)
+        with np.errstate(invalid="ignore"):  # what is the same infinity on both sides stays
+            difference = np.where(x == y, np.zeros((), x.dtype), x - y)
+        return (difference / eps).astype(typeof(a).dtype)
 
     return pytrees.tree_map(slope, after, before)
 

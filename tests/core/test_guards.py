@@ -116,5 +116,5 @@ def test_functions_of_others_stay_as_they_are() -> None:
 def test_questions_for_attributes_cost_no_filtering(monkeypatch) -> None:
     hidden: list = []
     monkeypatch.setattr(tracebacks, "hide", hidden.append)
-    assert not hasattr(x, "nothing") and not hasattr(calque.lax, "nothing")
+    assert not hasattr(x, "nothing")
     assert list(zip(x[:2], "ab", strict=True)) and not hidden

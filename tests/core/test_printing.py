@@ -57,3 +57,35 @@ def test_layout():
     assert indent("a\nb", 2) == "  a\n  b"
     assert as_lists((((1,), (0,)), ((), ()))) == (([1], [0]), ([], []))
     assert Names().count == 0
+
+
+def scoped(x):
+    with calque.named_scope("outer"):
+        y = jnp.sin(x)
+    return lax.scan(lambda c, v: (c * v, c), y, jnp.ones(3))[0]
+
+
+def test_the_options_of_the_printed_form():
+    program = calque.make_jaxpr(scoped)(1.0)
+    line = scoped.__code__.co_firstlineno + 2
+    placed = program.pretty_print(source_info=True)
+    (sine,) = [text for text in placed.splitlines() if " sin " in text]
+    assert sine.endswith(f"test_printing.py:{line} (scoped)") and " # " in sine
+    (product,) = [text for text in placed.splitlines() if " mul " in text]
+    assert product.endswith("(<lambda>)")  # inside programs inside
+    columns = {
+        t.index(" # ") for t in placed.splitlines() if t.startswith("    ") and "(scoped)" in t
+    }
+    assert len(columns) == 1
+    assert "sin a # outer" in " ".join(program.pretty_print(name_stack=True).split())
+    assert ":f32" not in program.pretty_print(print_shapes=False)
+    assert "shape=(3,)" in program.pretty_print(custom_pp_eqn_rules=False)
+    assert program.pretty_print() == str(program) == program.jaxpr.pretty_print(width=None)
+
+
+def test_options_of_the_printed_form_that_are_refused():
+    program = calque.make_jaxpr(jnp.sin)(1.0)
+    with pytest.raises(NotImplementedError, match="use_color can only be one of"):
+        program.pretty_print(use_color=True)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
+        program.jaxpr.pretty_print(colour=True)

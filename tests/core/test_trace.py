@@ -12,6 +12,7 @@ from calque.core import trace as t
 from calque.core.avals import ShapedArray
 from calque.core.config import config
 from calque.core.jaxprs import DropVar, Literal
+from calque.core.origins import origin
 from calque.core.trace_state import Tracer
 from calque.errors import UnexpectedTracerError
 
@@ -208,7 +209,7 @@ def test_where_a_traced_value_came_from():
     seen = []
 
     def f(first, second):
-        seen.extend([t.origin(first), t.origin(jnp.sin(second) + 1), t.origin(jnp.zeros(3) + 1)])
+        seen.extend([origin(first), origin(jnp.sin(second) + 1), origin(jnp.zeros(3) + 1)])
         return first
 
     calque.jit(f)(1.0, 2.0)

@@ -31,3 +31,16 @@ def test_results_live_where_asked(name):
     assert CALLS[name](SingleDeviceSharding(d)).devices() == {d}
     with pytest.raises((TypeError, ValueError)):  # what is ignored would take anything
         CALLS[name]("nowhere")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda spec: jnp.matmul(jnp.ones((2, 2)), jnp.ones((2, 2)), out_sharding=spec),
+        lambda spec: jnp.zeros((2, 2), out_sharding=spec),
+        lambda spec: calque.lax.dot(jnp.ones(2), jnp.ones(2), out_sharding=spec),
+    ],
+)
+def test_a_spec_without_a_mesh_is_refused_by_its_name(call):
+    with pytest.raises(ValueError, match=r"out_sharding P\(\).*needs a mesh.*set_mesh"):
+        call(calque.sharding.PartitionSpec())

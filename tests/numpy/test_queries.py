@@ -1,5 +1,7 @@
 """Questions about dtypes."""
 
+import ml_dtypes
+import numpy as np
 import pytest
 
 import calque.numpy as jnp
@@ -60,3 +62,14 @@ def test_types_without_a_common_64_bit_type():
     """Where no 64-bit type is named and they are not enabled, none is found."""
     assert jnp.promote_types("int32", "uint32") == jnp.promote_types("int8", "uint32") == "int32"
     assert jnp.promote_types("int8", "int64") == jnp.promote_types("int64", "uint32") == "int64"
+
+
+def test_every_narrow_float_is_a_float():
+    for name in dir(ml_dtypes):
+        dtype = getattr(ml_dtypes, name)
+        if name.startswith(("float", "bfloat")):
+            for own in (dtype, np.dtype(dtype), name):
+                assert jnp.issubdtype(own, np.floating), name
+                assert jnp.issubdtype(own, jnp.inexact) and not jnp.issubdtype(own, np.float64)
+    assert not jnp.issubdtype("int4", np.floating)
+    assert jnp.issubdtype("int4", np.signedinteger) and jnp.issubdtype("uint4", np.integer)

@@ -2,6 +2,8 @@
 
 import pytest
 
+import calque
+import calque.numpy as jnp
 from tests.numpy.expressions import ARRAYS, check_jax, check_jit, check_numpy, lines
 
 DATA = ARRAYS
@@ -42,3 +44,13 @@ def test_under_jit(case):
 @pytest.mark.parametrize("case", CASES)
 def test_as_jax(case):
     check_jax(case, DATA)
+
+
+@pytest.mark.parametrize("name", ["nin", "nout", "nargs", "identity"])
+def test_what_a_ufunc_says_of_itself_cannot_be_set(name):
+    for f in (jnp.add, jnp.frompyfunc(lambda x, y: x, 2, 1, identity=0)):
+        before = getattr(f, name)
+        with pytest.raises(AttributeError):
+            setattr(f, name, 7)
+        assert getattr(f, name) == before
+    assert not hasattr(jnp.sum, name) and not hasattr(calque.jit(lambda x: x), name)

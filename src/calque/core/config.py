@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from calque.core import absl_flags
-from calque.core.foreign_flags import FOREIGN, NOT_OFFERED, TRUE_ANYWAY
+from calque.core.foreign_flags import FOREIGN, HEEDED, NOT_OFFERED, TRUE_ANYWAY
 from calque.machine.once import Turns
 from calque.machine.state import PerThread
 
@@ -50,9 +50,6 @@ _CHOICES: Final = {
         "threefry2x32",
         "rbg",
         "unsafe_rbg",
-        "threefry4x32",
-        "philox2x32",
-        "philox4x32",
     ),
     "legacy_prng_key": ("allow", "warn", "error"),
     "traceback_filtering": (
@@ -221,7 +218,7 @@ class Config:
                 f"calque_{name} cannot be {value!r} here: {NOT_OFFERED[name]}"
             )
         with self._turns.taken():
-            is_news = value not in plain and name not in self._told
+            is_news = value not in plain and name not in self._told and name not in HEEDED
             self._foreign[name] = value
             self._told.update([name] if is_news else [])
         if is_news:

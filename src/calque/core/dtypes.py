@@ -10,6 +10,7 @@ import numpy as np
 
 from calque.core.config import config
 from calque.machine.caches import memo
+from calque.machine.lazy import LazyModule
 from calque.machine.once import once
 
 bfloat16 = np.dtype(ml_dtypes.bfloat16)
@@ -60,6 +61,7 @@ _PYTHON_WIDE: Final = {
     float: np.dtype("float64"),
     complex: np.dtype("complex128"),
 }
+difflib = LazyModule("difflib")
 PYTHON_SCALARS = (bool, int, float, complex)
 _PLAIN: Final[dict[Any, Any]] = {d: d for d in _KNOWN} | _PYTHON_WIDE  # what is asked for most
 
@@ -89,6 +91,13 @@ def canonicalize(dtype: Any) -> Any:
     return dt if config.enable_x64 else _NARROW.get(dt, dt)
 
 
+def _near(dtype: Any) -> str:
+    """The name that was meant, if one is like it."""
+    names = sorted({d.name for d in _KNOWN})
+    near = difflib.get_close_matches(dtype, names, 1) if isinstance(dtype, str) else []
+    return f": did you mean {near[0]!r}?" if near else ""
+
+
 def as_dtype(dtype: Any) -> Any:
     """`dtype` as an np.dtype in native byte order; anything calque has no arrays of is refused."""
     if isinstance(dtype, ExtendedDType):
@@ -100,7 +109,7 @@ def as_dtype(dtype: Any) -> Any:
             else _scalar_alias(dtype)
         )
     except TypeError as e:
-        raise TypeError(f"{dtype!r} is not understood as a dtype") from e
+        raise TypeError(f"{dtype!r} is not understood as a dtype{_near(dtype)}") from e
     if not dt.isnative:
         dt = dt.newbyteorder("=")
     if dt not in _KNOWN:

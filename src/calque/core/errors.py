@@ -1,6 +1,7 @@
 """The exceptions that tracing raises. Each message says what was traced, where it came from and
 what to write instead."""
 
+import sys
 import traceback
 
 
@@ -61,7 +62,8 @@ def of_callback(error: Exception) -> Exception:
     """What a Python function raised that a program called, as the failure of the program: of the
     function's own class and a CalqueRuntimeError, and its text says the class."""
     kind = type(error)
-    if issubclass(kind, CalqueRuntimeError):
+    stopped = getattr(sys.modules.get("bdb"), "BdbQuit", CalqueRuntimeError)
+    if issubclass(kind, (CalqueRuntimeError, stopped)):  # of a program inside, or told to quit
         return error
     said = "".join(traceback.format_exception_only(error)).strip()
     text = f"INTERNAL: CpuCallback error calling callback: {said}"

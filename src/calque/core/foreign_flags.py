@@ -116,6 +116,8 @@ NOT_OFFERED: Final[dict[str, str]] = {
 }
 
 # Values that say what is the case anyway.
+# Options that an engine heeds where it is used: XLA's keeps its programs on disk.
+HEEDED: Final = frozenset(("enable_compilation_cache",))
 TRUE_ANYWAY: Final[dict[str, tuple[Any, ...]]] = {
     "platform_name": ("cpu", None),
     "xla_backend": ("cpu", None),

@@ -4,7 +4,8 @@ what it ran before (`machine.exits`)."""
 
 from __future__ import annotations
 
-from types import FunctionType
+import sys
+from types import CodeType, FunctionType
 from typing import Any, Final, TypeVar
 
 from calque.core.source import is_internal
@@ -22,12 +23,21 @@ def guard(value: T) -> T:
     if isinstance(value, FunctionType):
         code = value.__code__
         if is_internal(code) and not is_boundary(code):
-            value.__code__ = with_exit(code, leaving)
+            value.__code__ = _guarded(code)
     elif isinstance(value, type):
         for base in value.__mro__:
             if base.__module__.partition(".")[0] == "calque":
                 _guard_members(base)
     return value
+
+
+def _guarded(code: CodeType) -> CodeType:
+    """The code, and the functions in it, which it may give to the user."""
+    inner = [
+        _guarded(c) if isinstance(c, CodeType) and not c.co_name.startswith("<") else c
+        for c in code.co_consts
+    ]
+    return with_exit(code.replace(co_consts=tuple(inner)), leaving)
 
 
 def guard_public(namespace: dict[str, Any]) -> None:
@@ -36,8 +46,9 @@ def guard_public(namespace: dict[str, Any]) -> None:
     names = namespace.get("__all__") or [n for n in namespace if not n.startswith("_")]
     public = {n: namespace[n] for n in names if n in namespace}
     found = {n: v for n, v in public.items() if isinstance(v, (FunctionType, type))}
-    if any(getattr(v, "__module__", "") == namespace["__name__"] for v in namespace.values()):
-        for value in found.values():
+    own = [v for v in namespace.values() if _is_of(v, namespace["__name__"])]
+    if own:  # what they give to the user may come from private ones
+        for value in (*own, *found.values()):
             guard(value)
         return
     for name in found:
@@ -45,17 +56,26 @@ def guard_public(namespace: dict[str, Any]) -> None:
     namespace.update(_at_first_use(namespace, found))
 
 
+def _is_of(value: Any, module: str) -> bool:
+    return isinstance(value, (FunctionType, type)) and value.__module__ == module
+
+
 def _at_first_use(namespace: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
     def get(name: str) -> Any:
         if name not in found:
-            raise AttributeError(f"module {namespace['__name__']!r} has no attribute {name!r}")
+            module = namespace["__name__"]
+            raise AttributeError(
+                f"module {module!r} has no attribute {name!r}",
+                name=name,
+                obj=sys.modules.get(module),
+            )
         namespace[name] = guard(found[name])
         return namespace[name]
 
     def listing() -> list[str]:
         return sorted({*namespace, *found})
 
-    return {"__getattr__": get, "__dir__": listing}
+    return {"__getattr__": guard(get), "__dir__": listing}
 
 
 def _guard_members(cls: type) -> None:

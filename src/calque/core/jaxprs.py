@@ -222,22 +222,24 @@ class Jaxpr:
     def effects(self) -> frozenset[str]:
         return frozenset(e.primitive.name for e in self.eqns if e.primitive.effect)
 
-    def pretty_print(self, **_: Any) -> str:
+    def pretty_print(self, **options: Any) -> str:
         """Gives the program as text.
 
         Args:
-            **_: Options of JAX's printer, which change nothing here.
+            **options: `source_info` and `name_stack` add the user's line and the named scopes of
+                each equation, `print_shapes=False` leaves out types, `custom_pp_eqn_rules=False`
+                shows parameters that are left out else.
 
         Returns:
             A string."""
-        return str(self)
+        return printer.call(self, options)
 
     def _repr_html_(self) -> str:
         shown: str = notebooks.program_html(str(self))
         return shown
 
     def __str__(self) -> str:
-        return printer.call(self)
+        return printer.call(self, {})
 
     __repr__ = __str__
 
@@ -310,15 +312,17 @@ class ClosedJaxpr:
             self.jaxpr if jaxpr is None else jaxpr, self.consts if consts is None else consts
         )
 
-    def pretty_print(self, **_: Any) -> str:
+    def pretty_print(self, **options: Any) -> str:
         """Gives the program as text.
 
         Args:
-            **_: Options of JAX's printer, which change nothing here.
+            **options: `source_info` and `name_stack` add the user's line and the named scopes of
+                each equation, `print_shapes=False` leaves out types, `custom_pp_eqn_rules=False`
+                shows parameters that are left out else.
 
         Returns:
             A string."""
-        return str(self)
+        return printer.call(self.jaxpr, options)
 
     def _repr_html_(self) -> str:
         return self.jaxpr._repr_html_()
@@ -329,7 +333,9 @@ class ClosedJaxpr:
     __repr__ = __str__
 
 
-printer: Final[Hook[Callable[[Any], str]]] = process.hook("printed programs", object.__repr__)
+printer: Final[Hook[Callable[[Any, dict[str, Any]], str]]] = process.hook(
+    "printed programs", lambda jaxpr, options: object.__repr__(jaxpr)
+)
 
 
 def subjaxprs(params: dict[str, Any]) -> Iterator[Jaxpr]:

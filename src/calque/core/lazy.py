@@ -71,7 +71,9 @@ def facade(
             return [n for n in listing() if not n.startswith("_")]
         place = table().get(name)
         if place is None:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            raise AttributeError(
+                f"module {package!r} has no attribute {name!r}", name=name, obj=sys.modules[package]
+            )
         module, own = place
         if module == package:  # one of its modules
             value = imported(f"{module}.{own}")

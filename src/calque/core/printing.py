@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -13,12 +13,32 @@ from calque.core.jaxprs import Atom, ClosedJaxpr, DropVar, Eqn, Jaxpr, Var, prin
 WIDTH = 88
 
 
+class Style(NamedTuple):
+    """What is printed beside the equations."""
+
+    places: bool = False  # the user's line of each
+    scopes: bool = False  # the named scopes around each
+    shapes: bool = True  # the types of values
+    hiding: bool = True  # parameters that say nothing new are left out
+
+    def note(self, e: Eqn) -> str:
+        """What is said of an equation behind it."""
+        if e.source is None:
+            return ""
+        scope = e.source.name_stack if self.scopes else ""
+        return " ".join(filter(None, (scope, str(e.source) if self.places else "")))
+
+
 class Names:
     """a, b, ... z, ba, bb, ...: in order of first appearance."""
 
-    def __init__(self) -> None:
+    def __init__(self, style: Style = Style()) -> None:
         self.known: dict[Var, str] = {}
         self.count = 0
+        self.style = style
+
+    def typed(self, text: str, aval: Any) -> str:
+        return f"{text}:{aval.str_short()}" if self.style.shapes else text
 
     def __getitem__(self, v: Var) -> str:
         if isinstance(v, DropVar):
@@ -60,10 +80,24 @@ def print_jaxpr(jaxpr: Jaxpr, names: Names | None = None) -> str:
     outs = [atom(a, names) for a in jaxpr.outvars]
     tail = f"in ({', '.join(outs)}{',' if len(outs) == 1 else ''}) }}"
     flat = f"{head} {'; '.join(eqns)} {tail}"
-    if len(flat) <= WIDTH and "\n" not in flat and len(eqns) <= 1:
+    notes = [names.style.note(e) for e in jaxpr.eqns]
+    if len(flat) <= WIDTH and "\n" not in flat and len(eqns) <= 1 and not any(notes):
         return flat
+    eqns = noted(eqns, notes)
     body = "\n".join(indent(e, 4) for e in eqns)
     return f"{head}\n{body}\n  {tail}"
+
+
+def noted(eqns: Sequence[str], notes: Sequence[str]) -> list[str]:
+    """The equations with what is said of each behind its first line, in one column."""
+    if not any(notes):
+        return list(eqns)
+    lines = [e.split("\n", 1) for e in eqns]
+    width = max((len(first) for first, *_ in lines), default=0)
+    return [
+        "\n".join([f"{first:{width}} # {note}" if note else first, *rest])
+        for (first, *rest), note in zip(lines, notes, strict=True)
+    ]
 
 
 def indent(text: str, n: int) -> str:
@@ -71,11 +105,11 @@ def indent(text: str, n: int) -> str:
 
 
 def binders(vs: Sequence[Var], names: Names) -> str:
-    return " ".join(f"{names[v]}:{v.aval.str_short()}" for v in vs)
+    return " ".join(names.typed(names[v], v.aval) for v in vs)
 
 
 def atom(a: Atom, names: Names) -> str:
-    return names[a] if isinstance(a, Var) else f"{literal(a.val)}:{a.aval.str_short()}"
+    return names[a] if isinstance(a, Var) else names.typed(literal(a.val), a.aval)
 
 
 def literal(val: Any) -> str:
@@ -84,11 +118,11 @@ def literal(val: Any) -> str:
 
 
 def print_eqn(e: Eqn, names: Names, used: set[Var]) -> str:
-    outs = " ".join(f"{names[v] if v in used else '_'}:{v.aval.str_short()}" for v in e.outvars)
+    outs = " ".join(names.typed(names[v] if v in used else "_", v.aval) for v in e.outvars)
     if e.primitive.name == "jit":
         names.enter_call(e)
     order = sorted(e.params, key=lambda k: (k != "name", k))
-    left_out = hidden(e)
+    left_out = hidden(e) if names.style.hiding else ()
     params = [f"{k}={param(e.params[k], names, k)}" for k in order if k not in left_out]
     ins = " ".join(atom(a, names) for a in e.invars)
     flat = f"[{' '.join(params)}]" if params else ""
@@ -133,4 +167,29 @@ def as_lists(value: Any) -> Any:
     return list(value) if inner else tuple(map(as_lists, value))
 
 
-printer.install(print_jaxpr)
+def print_as_asked(jaxpr: Jaxpr, options: dict[str, Any]) -> str:
+    """The printed form with the options of `pretty_print`."""
+    asked = dict(options)
+    style = Style(
+        places=bool(asked.pop("source_info", False)),
+        scopes=bool(asked.pop("name_stack", False)),
+        shapes=bool(asked.pop("print_shapes", True)),
+        hiding=bool(asked.pop("custom_pp_eqn_rules", True)),
+    )
+    for name in asked:
+        if name not in _PLAIN_ALONE:
+            raise TypeError(f"pretty_print() got an unexpected keyword argument {name!r}")
+        if asked[name] not in _PLAIN_ALONE[name]:
+            raise NotImplementedError(
+                f"pretty_print: {name} can only be one of {_PLAIN_ALONE[name]}, got {asked[name]!r}"
+            )
+    return print_jaxpr(jaxpr, Names(style))
+
+
+# Options of JAX's printer that are known, with what they can be
+_PLAIN_ALONE: Final[dict[str, tuple[Any, ...]]] = {
+    "print_effects": (False,), "use_color": (False, None), "width": (None, WIDTH),
+    "annotation_prefix": ("# ", " # "), "source_map": (None,),
+}  # fmt: skip
+
+printer.install(lambda jaxpr, options: print_as_asked(jaxpr, options))

@@ -311,6 +311,13 @@ def tree_map(
         return optree.tree_map(  # type: ignore[return-value]
             f, tree, *rest, is_leaf=is_leaf, none_is_leaf=False, namespace=NAMESPACE
         )
+    except TypeError:
+        if callable(f):
+            raise
+        raise TypeError(
+            f"{type(f).__name__!r} object is not callable: tree.map takes the function first, then"
+            " the trees"
+        ) from None
     except ValueError:
         for other in rest:
             why = difference(tree, other, is_leaf, "tree_map tree")

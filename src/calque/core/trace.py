@@ -28,8 +28,8 @@ from calque.core.jaxprs import (
     subjaxprs,
 )
 from calque.core.primitives import Primitive
-from calque.core.source import Source, here
 from calque.core.source import at as source_at
+from calque.core.source import here
 from calque.core.trace_state import Trace, Tracer
 from calque.machine.call.arrays import ArrayImpl, wrap_numpy
 from calque.machine.state import Hook, ProcessValue, process
@@ -469,7 +469,7 @@ def _created(x: Tracer | None) -> str:
     if not isinstance(x, JaxprTracer) or not isinstance(x._trace, JaxprTrace):
         return ""
     maker = next((e for e in x._trace.eqns if x._var in e.outvars), None)
-    return f" It was created on line {describe(maker.source)}." if maker and maker.source else ""
+    return f" It was created on line {maker.source}." if maker and maker.source else ""
 
 
 # ---------------------------------------------------------------- running jaxprs
@@ -555,44 +555,3 @@ def drop_unused(jaxpr: Jaxpr) -> Jaxpr:
         for e in jaxpr.eqns
     ]
     return jaxpr.replace(eqns=eqns)
-
-
-# ---------------------------------------------------------------- what a tracer says of itself
-
-
-def origin(x: Any) -> str:
-    """Where a traced value came from: the argument it is or depends on, and the line that made
-    it."""
-    trace = x._trace
-    if not isinstance(trace, JaxprTrace) or not isinstance(x, JaxprTracer):
-        return ""
-    names = trace.argument_names or [f"argument {i}" for i in range(len(trace.invars))]
-    function = f" of the function {trace.function}" if trace.function else ""
-    if x._var in trace.invars:
-        return f"\nThe value is the argument {names[trace.invars.index(x._var)]}{function}."
-    makers = {v: e for e in trace.eqns for v in e.outvars}
-    maker, found, todo, seen = makers.get(x._var), [], [x._var], {x._var}
-    while todo:
-        v = todo.pop()
-        if v in makers:
-            fresh = [a for a in makers[v].invars if isinstance(a, Var) and a not in seen]
-            seen.update(fresh)
-            todo += fresh
-        elif v in trace.invars:
-            found.append(trace.invars.index(v))
-    where = (
-        f"\nIt was made by `{maker.primitive.name}` at {describe(maker.source)}."
-        if maker and maker.source
-        else ""
-    )
-    if found:
-        listed = ", ".join(names[i] for i in sorted(found)[:5])
-        where += (
-            f"\nThe value depends on the argument{'s' if len(found) > 1 else ''}"
-            f" {listed}{function}."
-        )
-    return where
-
-
-def describe(source: Source | None) -> str:
-    return str(source) if source is not None else "an unknown place"

@@ -20,6 +20,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from calque.machine import variables
 from calque.machine.lang.unit import (
     NULL,
     Unit,
@@ -96,8 +97,7 @@ def physical_memory() -> int:
 
 
 def _default_idle_limit() -> int:
-    text = os.environ.get("CALQUE_MEMORY_IDLE", "").strip()
-    return int(text) if text.isdigit() else max(64 << 20, physical_memory() // 16)
+    return variables.size("CALQUE_MEMORY_IDLE", max(64 << 20, physical_memory() // 16))
 
 
 _limit: Any = unit.cell("memory_limit", i64, physical_memory)

@@ -26,6 +26,7 @@ from numpy import (
 )
 from numpy.exceptions import ComplexWarning
 
+from calque.core import guards as _guards
 from calque.core import lazy as _lazy
 from calque.core.arrays import Array as ndarray
 from calque.core.dtypes import finfo, iinfo
@@ -409,6 +410,7 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
 
 if not TYPE_CHECKING:  # checkers know every name
     __getattr__, __dir__ = _lazy.facade(__name__, __file__, _cached.with_call_path)
+    _guards.guard(__getattr__)
 
 dtype = _np.dtype
 bool = _SCALAR_TYPES["bool"]

@@ -135,7 +135,7 @@ def savez(file: Any, *args: ArrayLike, allow_pickle: bool = True, **kwds: Any) -
     >>> jnp.load(file)["a"]
     array([0, 1, 2], dtype=int32)"""
     arrays = [np.asarray(a) for a in args]
-    named = {k: np.asarray(v) for k, v in kwds.items()}
+    named: dict[str, Any] = {k: np.asarray(v) for k, v in kwds.items()}
     if not allow_pickle and any(a.dtype.hasobject for a in (*arrays, *named.values())):
         raise ValueError("savez: arrays of objects are pickled, which allow_pickle=False forbids")
     np.savez(file, *arrays, **named)  # NumPy before 2.2 would write allow_pickle as an array

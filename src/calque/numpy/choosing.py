@@ -11,7 +11,8 @@ import numpy as np
 from calque.core import errors
 from calque.core.arrays import Array, is_concrete, to_numpy
 from calque.core.dtypes import canonicalize, is_integer
-from calque.core.trace import origin, typeof
+from calque.core.origins import origin
+from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.core.types import ArrayLike, DTypeLike, ShapeLike
 from calque.numpy import ufuncs

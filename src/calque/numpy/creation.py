@@ -22,8 +22,9 @@ from calque.core.dtypes import (
     is_extended,
     is_integer,
 )
+from calque.core.origins import origin
 from calque.core.primitives import do
-from calque.core.trace import origin, typeof
+from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.core.types import ArrayLike, DTypeLike, ShapeLike, SupportsShape
 from calque.machine.caches import Table
@@ -61,6 +62,7 @@ def canonical_shape(shape: Any, what: str = "Shapes") -> tuple[int, ...]:
             f"{what} must be 1D sequences of concrete values of integer type, got"
             f" {shape if traced is not None else repr(shape)}."
             + (origin(traced) if traced is not None else "")
+            + (" Divide sizes by // instead of /." if float in map(type, dims) else "")
         ) from error
 
 

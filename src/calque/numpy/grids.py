@@ -12,8 +12,9 @@ from numpy import index_exp, s_
 from calque.core import errors
 from calque.core.arrays import Array, is_concrete
 from calque.core.dtypes import canonicalize, is_complex, is_integer
+from calque.core.origins import origin
 from calque.core.primitives import do
-from calque.core.trace import origin, typeof
+from calque.core.trace import typeof
 from calque.core.types import ArrayLike, DTypeLike, ShapeLike
 from calque.numpy import ufuncs
 from calque.numpy.calls.marks import python_only

@@ -14,8 +14,9 @@ from calque.core.arrays import Array, is_concrete
 from calque.core.dims import as_size, is_found
 from calque.core.dtypes import is_integer
 from calque.core.extents import larger, slice_bounds
+from calque.core.origins import origin
 from calque.core.primitives import do
-from calque.core.trace import origin, typeof
+from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.core.types import ArrayLike, DTypeLike
 from calque.numpy.moving import section
@@ -72,13 +73,21 @@ def concatenate(
         parts, axis = [ravel(a) for a in parts], 0
     n = typeof(parts[0]).ndim
     if n == 0:
-        raise ValueError("Zero-dimensional arrays cannot be concatenated.")
+        raise ValueError(
+            "Zero-dimensional arrays cannot be concatenated. Pass the arrays as one list:"
+            " jnp.concatenate([x, y])."
+        )
     k = canonical_axis(axis, n)
     target = result_dtype(dtype)
     parts = [convert(a, target) for a in parts] if target is not None else promote_dtypes(*parts)
     for a in parts:
         s, first = typeof(a).shape, typeof(parts[0]).shape
-        if len(s) != n or any(p != q for i, (p, q) in enumerate(zip(s, first)) if i != k):
+        if len(s) != n:
+            raise TypeError(
+                "Cannot concatenate arrays with different numbers of dimensions: got"
+                f" {', '.join(str(typeof(p).shape) for p in parts)}."
+            )
+        if any(p != q for i, (p, q) in enumerate(zip(s, first)) if i != k):
             raise TypeError(
                 "Cannot concatenate arrays with shapes that differ in dimensions other than the"
                 f" one being concatenated: concatenating along dimension {k} for shapes"

@@ -229,7 +229,10 @@ def _extreme(name: str, primitive: str, neutral: Callable[[Any], Any], combine: 
         aval = typeof(a)
         axes, _ = axes_and_names(axis, aval.ndim)
         if initial is None:
-            empty = f"zero-size array to reduction operation {name} which has no identity"
+            empty = (
+                f"zero-size array to reduction operation {name} which has no identity; give"
+                " `initial`"
+            )
             if 0 in [aval.shape[i] for i in axes]:
                 raise ValueError(empty)
             refuse_empty([aval.shape[i] for i in axes], ValueError(empty))

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 
-from calque.core.arrays import Array
+from calque.core.arrays import Array, is_concrete
 from calque.core.dims import is_found, value_of
 from calque.core.dtypes import canonicalize, is_inexact
 from calque.core.primitives import do
@@ -16,6 +16,7 @@ from calque.numpy import reductions, ufuncs
 from calque.numpy.calls.marks import python_only
 from calque.numpy.conversions import asarray
 from calque.numpy.creation import ones, zeros
+from calque.numpy.indexing.found_sizes import places_found
 from calque.numpy.joining import concatenate
 from calque.numpy.promotion import (
     array_of,
@@ -130,7 +131,10 @@ def _unique(x: Any, equal_nan: bool, size: int | None, fill_value: Any) -> _Uniq
     ordered = x[order]
     new = _first_of_run(ordered, equal_nan)
     group = reductions.cumsum(new, axis=0, dtype=index) - 1
-    (starts,) = nonzero(new) if size is None else nonzero(new, size=size, fill_value=n)
+    if size is not None:
+        (starts,) = nonzero(new, size=size, fill_value=n)
+    else:
+        (starts,) = nonzero(new) if is_concrete(new) else places_found(new, "jnp.unique")
     total = starts.shape[0]
     first = order[where(starts < n, starts, 0)]
     counts = zeros((total,), index).at[group].add(1, mode="drop")

@@ -49,7 +49,14 @@ def operands(name: str, promotion: Promotion, *args: Any) -> list[Array]:
         avals = [typeof(a) for a in args]
         if any(is_extended(a.dtype) for a in avals):
             raise TypeError(
-                f"{name} does not accept dtypes {', '.join(a.dtype.name for a in avals)}"
+                f"{name} does not accept dtypes {', '.join(a.dtype.name for a in avals)}: keys are"
+                " no numbers; calque.random.bits and fold_in take them"
+            ) from None
+        if promotion in (_integers, _shifted):
+            names = ", ".join(a.dtype.name for a in avals)
+            raise TypeError(
+                f"{name} does not accept dtypes {names}: bitwise functions take integers and bools;"
+                " convert with .astype(int)"
             ) from None
         raise
     return promote_shapes(name, *promoted)

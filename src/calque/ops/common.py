@@ -126,7 +126,20 @@ def zeros(aval: ShapedArray) -> Any:
     """An array of zeros of this aval."""
     if aval.dtype == float0:
         return np.zeros(aval.shape, float0)
-    return filled(aval.shape, scalar_of(aval.dtype, 0))
+    return filled(aval.shape, zero_of(aval))
+
+
+def zero_of(aval: ShapedArray) -> Any:
+    """A zero of rank 0 of the dtype of this aval, and as weakly typed where Python has such a
+    number."""
+    if aval.weak_type:
+        number = _PYTHON_ZEROS.get(aval.dtype.kind)
+        if number is not None and typeof(number).dtype == aval.dtype:
+            return number
+    return scalar_of(aval.dtype, 0)
+
+
+_PYTHON_ZEROS: Final = {"i": 0, "f": 0.0, "c": 0j}
 
 
 def instantiate(t: Any) -> Any:

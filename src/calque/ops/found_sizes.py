@@ -17,9 +17,10 @@ from calque.core.arrays import is_concrete, to_numpy
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import canonicalize, is_integer
 from calque.core.errors import DataDependentSizeError
+from calque.core.origins import origin
 from calque.core.primitives import NotApplicable, Primitive, do
 from calque.core.symbols import LARGEST
-from calque.core.trace import origin, typeof
+from calque.core.trace import typeof
 from calque.core.trace_state import symbols_of_recording
 from calque.ops.common import zero_like
 

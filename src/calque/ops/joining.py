@@ -45,9 +45,12 @@ def _concatenate_shape(*avals: ShapedArray, dimension: int) -> ShapedArray:
     rest = first.shape[:dimension] + first.shape[dimension + 1 :]
     for a in avals:
         shape = a.shape
-        if a.ndim != ndim or (
-            a is not first and shape[:dimension] + shape[dimension + 1 :] != rest
-        ):
+        if a.ndim != ndim:
+            raise TypeError(
+                "Cannot concatenate arrays with different numbers of dimensions: got"
+                f" {', '.join(str(x.shape) for x in avals)}"
+            )
+        if a is not first and shape[:dimension] + shape[dimension + 1 :] != rest:
             raise TypeError(
                 "Cannot concatenate arrays with shapes that differ in dimensions other than the"
                 f" one being concatenated: concatenating along dimension {dimension} for shapes"

@@ -16,7 +16,7 @@ from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.core.types import ArrayLike, DTypeLike
 from calque.numpy.creation import canonical_shape
-from calque.numpy.promotion import check_arraylike, convert
+from calque.numpy.promotion import check_arraylike, convert, is_arraylike
 from calque.ops.random.keys import KeyDType, PRNGImpl, implementation
 
 
@@ -123,14 +123,11 @@ def wrapped(k: ArrayLike, name: str, single: bool = True) -> tuple[Array, bool]:
     typed: Any = k
     raw = not is_typed(k)
     if raw:
-        check_arraylike(name, k)
+        if not is_arraylike(k):
+            raise _no_key(name, k, f"unexpected PRNG key type {type(k)}")
         aval = typeof(k)
         if aval.dtype != np.dtype("uint32") or not aval.shape:
-            raise TypeError(
-                f"JAX encountered invalid PRNG key data, and so does calque: {name} needs a random"
-                " key, from calque.random.key(seed), or an array of uint32; got"
-                f" {aval.str_short()}"
-            )
+            raise _no_key(name, k, f"got {aval.str_short()}")
         _legacy()
         typed = do.random_wrap(k, impl=default_impl())
     if single and typeof(typed).ndim:
@@ -139,6 +136,16 @@ def wrapped(k: ArrayLike, name: str, single: bool = True) -> tuple[Array, bool]:
             " Use calque.vmap for batching."
         )
     return typed, raw
+
+
+def _no_key(name: str, given: Any, got: str) -> TypeError:
+    """A call without a key: most often it was forgotten, and the shape stands in its place."""
+    where = "a shape stands in its place" if isinstance(given, (tuple, list)) else "it comes first"
+    return TypeError(
+        f"JAX encountered invalid PRNG key data, and so does calque: {name} needs a random key,"
+        f" {got}; {where}. Make one, key = calque.random.key(seed), and call"
+        f" calque.random.{name}(key, ...)."
+    )
 
 
 def _legacy() -> None:

@@ -72,6 +72,7 @@ CASES = {
     "sizes decide": (lambda x, y: x[:3] if x.shape[0] > y.shape[0] else y,
                      (F, S(("k",), "float32")),
                      [(some(30), some(4)), (some(4), some(30)), (some(3), some(2))]),
+    "by remainder": (lambda x: jnp.array_split(x, 3), (F,), [(some(n),) for n in (1, 2, 64, 99)]),
     "gradient": (jax.grad(lambda x: jnp.tanh(x @ W).sum()), (S(("n", 64), "float32"),),
                  [(some(n, 64),) for n in (2, 90)]),
 }  # fmt: skip
@@ -200,6 +201,12 @@ def test_a_size_that_is_needed_as_a_number_is_named(tmp_path):
 
     with pytest.raises(ValueError, match="f needs the size n as a number"):
         jax.export_library(f, (F,), tmp_path / "f")
+
+    def half(x):
+        return sum(x[i] for i in range(x.shape[0] // 2))
+
+    with pytest.raises(ValueError, match=r"half needs the size floordiv\(n, 2\) as a number"):
+        jax.export_library(half, (F,), tmp_path / "f")
 
 
 @pytest.mark.parametrize("name", ["for", "int", "class"])

@@ -1,5 +1,7 @@
 """The loader: arrays of NumPy in and out, and what it refuses."""
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -79,3 +81,22 @@ def test_two_libraries_in_one_process(tmp_path):
     same(g(x), np.sort(x)[::-1].copy())
     same(f(x), np.sort(x))
     assert jax.get_num_threads() >= 1
+
+
+def test_many_threads_call_at_once(tmp_path):
+    f, module = exported(tmp_path, lambda x: (jnp.sort(x), jnp.cumsum(x)), (S(("n",), "float32"),))
+    module.set_threads(2)
+    given = [some(n, seed=n) for n in (10, 5000, 70_000)] * 3
+    wanted, wrong = [f(x) for x in given], []
+
+    def call(k):
+        for _ in range(3):
+            got = f(given[k])
+            wrong.extend(k for a, b in zip(got, wanted[k]) if a.tobytes() != b.tobytes())
+
+    threads = [threading.Thread(target=call, args=(k,)) for k in range(len(given))]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong

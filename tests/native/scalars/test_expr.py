@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from calque.native.lower.layout import guarded
+from calque.native.scalars import expr
 from calque.native.scalars.expr import (
     FALSE,
     TRUE,
@@ -304,3 +305,12 @@ def test_what_guards_a_load_is_guarded_too() -> None:
     for e in loads:
         _, guard = index_and_guard(e)
         assert guard is not None and ok in walk(guard, set())
+
+
+def test_index_expressions_are_worked_out_once() -> None:
+    i, n = var("memo_i", var("memo_n")), var("memo_n")
+    first = ex("add", ex("mul", i, n), const(3))
+    before = expr._index.cache_info()
+    assert ex("add", ex("mul", i, n), const(3)) is first
+    after = expr._index.cache_info()
+    assert (after.hits - before.hits, after.misses) == (2, before.misses)

@@ -61,14 +61,20 @@ def test_qr(dtype, tol, shape):
             check_fun_jvp(
                 lambda x: do.qr(x, **qr_params(full=True)), a, order=1, rtol=1e-5, atol=1e-5
             )
+        else:  # the columns that complete q are any basis: what does not depend on it
+
+            def of_full(x):
+                q, r = do.qr(x, **qr_params(full=True))
+                rest = q[:, n:]
+                return q[:, :n], r, rest @ rest.conj().T
+
+            check_fun_jvp(of_full, a, order=1, rtol=1e-5, atol=1e-5)
 
 
 def test_qr_edges():
     check_batch(
         O.qr_p, values("float32", (3, 2)), only=[(0,)], size=1, rtol=1e-4, atol=1e-5, **qr_params()
     )
-    with pytest.raises(NotImplementedError, match="full_matrices=False"):
-        check_fun_jvp(lambda x: O.qr(x), values("float64", (3, 2)))
     with pytest.raises(NotImplementedError, match="does not accept dtype"):
         run(O.qr, np.eye(2, dtype="float16"))
 
@@ -175,6 +181,11 @@ def test_tridiagonal_edges():
     z, one = np.zeros(2, "float32"), np.ones((2, 1), "float32")
     assert np.isnan(run(lambda z, b: O.tridiagonal_solve(z, z, z, b), z, one)[0]).all()
     assert run(lambda z, b: O.tridiagonal_solve(z, z, z, b), z[:0], one[:0])[0].shape == (0, 1)
+    for n in (1, 2):
+        (x,) = run(
+            lambda z, b: O.tridiagonal_solve(z, z, z, b, perturb_singular=True), z[:n], one[:n]
+        )
+        assert (x > 1e6).all() and np.isfinite(x).all()
     with pytest.raises(ValueError, match="three diagonals"):
         run(lambda z, b: O.tridiagonal_solve(z, z, z, b), z[:1], one)
 

@@ -185,3 +185,14 @@ def test_transposes_leave_and_enter_programs():
 def test_words_of_mismatched_tangents():
     with pytest.raises(TypeError, match=r"arguments to calque.jvp do not match\."):
         jvp(lambda x: -x, (np.float16(2),), (np.float32(4),))
+
+
+@pytest.mark.parametrize(
+    "f",
+    [jnp.abs, jnp.sign, lambda x: jnp.where(x > 0, x, -x), lambda x: 3.0, jnp.floor],
+    ids=["abs", "sign", "where", "constant", "floor"],
+)
+def test_gradients_are_as_weakly_typed_as_their_arguments(f):
+    assert calque.grad(f)(1.0).weak_type
+    assert not calque.grad(f)(jnp.float32(1)).weak_type
+    assert calque.make_jaxpr(calque.grad(f))(1.0).out_avals[0].weak_type

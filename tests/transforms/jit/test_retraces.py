@@ -89,3 +89,10 @@ def test_stages_of_compiling_are_told_in_detail(caplog):
     caplog.clear()
     calque.jit(lambda x: x * 3 - 2)(1.5)
     assert not caplog.records
+
+
+def test_the_list_of_retraces_shows_words():
+    f = calque.jit(lambda x: x + 1)
+    f(jnp.ones(3)), f(jnp.arange(3))
+    shown = str(list(calque.explain_retraces()))
+    assert ("object at" not in shown and "f32[3]" in shown) or "i32[3]" in shown

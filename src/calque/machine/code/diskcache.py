@@ -21,6 +21,7 @@ import sys
 import time
 from typing import Any, Final
 
+from calque.machine import variables
 from calque.machine.code.digest import BYTES, hexdigest
 from calque.machine.code.digest import digest as digest_of
 from calque.machine.lazy import LazyModule
@@ -36,7 +37,6 @@ _WRITES_PER_CHECK = 16
 _TOUCH_SECONDS = 3600.0
 _STALE_SECONDS = 3600.0
 _DEFAULT_SIZE = 512 << 20
-_OFF = ("off", "0", "no", "false")
 _TURNED_OFF, _NO_ROOM = "CALQUE_CACHE turns it off", "CALQUE_CACHE_SIZE leaves no room"
 _WANTED = (_TURNED_OFF, _NO_ROOM)  # reasons that the user has chosen
 _temporary_numbers: Final = process.container("numbers of temporary files", itertools.count())
@@ -147,9 +147,9 @@ def _current() -> _Folder:
 
 
 def _open_folder() -> _Folder:
-    if os.environ.get("CALQUE_CACHE", "").strip().lower() in _OFF:
+    if variables.choice("CALQUE_CACHE", (*variables.ON, *variables.OFF)) in variables.OFF:
         return _Folder(None, _TURNED_OFF)
-    limit = _parse_size(os.environ.get("CALQUE_CACHE_SIZE", ""))
+    limit = variables.size("CALQUE_CACHE_SIZE", _DEFAULT_SIZE)
     if limit <= 0:
         return _Folder(None, _NO_ROOM)
     explicit = os.environ.get("CALQUE_CACHE_DIR", "")
@@ -204,13 +204,6 @@ def _platform_folder() -> str:
     return os.path.join(
         home, "Library/Caches/calque" if sys.platform == "darwin" else ".cache/calque"
     )
-
-
-def _parse_size(text: str) -> int:
-    text = text.strip().upper().removesuffix("B").removesuffix("I")
-    scale = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}.get(text[-1:], 1)
-    digits = text.rstrip("KMG")
-    return int(digits) * scale if digits.isdigit() else _DEFAULT_SIZE
 
 
 def _unsafe(path: str) -> str:

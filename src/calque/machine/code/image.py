@@ -13,7 +13,6 @@ from __future__ import annotations
 import ctypes
 import marshal
 import mmap
-import os
 import platform
 import struct
 import sys
@@ -21,6 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+from calque.machine import variables
 from calque.machine.code.arena import arena, functions, make_executable
 from calque.machine.code.linked import Linked
 
@@ -81,7 +81,7 @@ def on_this_system() -> bool:
 
 def usable() -> bool:
     """Whether this system is one that images are for; ``CALQUE_LINKER=llvm`` says no."""
-    return on_this_system() and os.environ.get("CALQUE_LINKER", "").strip().lower() != "llvm"
+    return on_this_system() and variables.choice("CALQUE_LINKER", ("llvm", "calque")) != "llvm"
 
 
 def image_of(obj: bytes) -> bytes | None:

@@ -39,6 +39,7 @@ from calque.machine.lang.unit import (
     unlikely,
 )
 from calque.machine.memory import calque_alloc, calque_free
+from calque.machine.objects.plain import WHY_DELETED
 from calque.machine.objects.pyapi import (
     DESCR_BYTEORDER,
     FLAGS_DEFAULT,
@@ -146,7 +147,7 @@ def _report_deleted(array: Any) -> None:
     text = (
         f"{aval.dtype}[{','.join(map(str, aval.shape))}]" if hasattr(aval, "shape") else repr(aval)
     )
-    raise RuntimeError(f"Array has been deleted with shape={text}.")
+    raise RuntimeError(f"Array has been deleted with shape={text}. {WHY_DELETED}")
 
 
 def _no_source(array: Any) -> Any:

@@ -13,6 +13,11 @@ import numpy as np
 from calque.machine import memory
 from calque.machine.state import Hook, process
 
+WHY_DELETED: Final = (
+    "It was donated to a function (donate_argnums), or deleted: use that function's result, or"
+    " pass a copy."
+)
+
 
 class _Deleted:
     """Stands where an array says where it lives, once it has been deleted."""
@@ -150,7 +155,7 @@ def check(function: str, array: Any) -> None:
             if hasattr(aval, "shape")
             else repr(aval)
         )
-        raise RuntimeError(f"Array has been deleted with shape={text}.")
+        raise RuntimeError(f"Array has been deleted with shape={text}. {WHY_DELETED}")
     if array._ptr == 0 and array._owner is not None and function not in ("share", "set_owner"):
         move(array, arrivals.call(array).ctypes.data, array._owner)
 

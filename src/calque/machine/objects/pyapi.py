@@ -9,7 +9,6 @@ one is wrong.
 from __future__ import annotations
 
 import ctypes
-import os
 import sys
 import types
 from collections.abc import Callable, Sequence
@@ -18,6 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from calque.machine import variables
 from calque.machine.lang.unit import Function, Unit, f64, i32, i64, layout, likely, ptr
 from calque.machine.state import process
 
@@ -392,7 +392,7 @@ def _byte(address: int) -> bytes:
 def _is_known() -> bool:
     """Whether machine code may be used on objects; ``CALQUE_CALLPATH=off`` says no. Else plain
     Python takes over."""
-    if os.environ.get("CALQUE_CALLPATH", "").strip().lower() in ("off", "0", "no", "false"):
+    if variables.choice("CALQUE_CALLPATH", (*variables.ON, *variables.OFF)) in variables.OFF:
         return False
     try:
         check_interpreter()

@@ -34,7 +34,7 @@ from calque.native.libraries.program import LibraryProgram
 from calque.native.libraries.runtime import MATH, SYSTEM, as_image, runtime
 from calque.native.libraries.sizes import FreeSizes, hints_beside, hints_for
 from calque.transforms.devices.sharding_constraint import has_constraints
-from calque.transforms.engines.specialiser import MOST_PROGRAMS, single
+from calque.transforms.engines.specialiser import MOST_PROGRAMS
 from calque.transforms.functions.shapes import NamedSizes, ShapeDtypeStruct
 from calque.transforms.jit.arguments import CallArguments
 from calque.transforms.jit.decorator import jit
@@ -209,13 +209,12 @@ def _traced(request: _Request, hints: Sequence[int]) -> _Traced:
 
 def _check_free(function: JittedFunction, sizes: FreeSizes) -> None:
     """Refuse a size that the function needs as a number."""
-    for kind, poly, answer, text in sizes.guards():
-        k = single(poly, len(sizes.names))
-        if kind == "zero" and answer and k is not None:
-            raise ValueError(
-                f"export_library: {function.name} needs the size {sizes.names[k]} as a number (it"
-                f" was traced with {text}): give the number in place of the name"
-            )
+    pinned = sizes.needed_as_number()
+    if pinned is not None:
+        raise ValueError(
+            f"export_library: {function.name} needs the size {pinned[0]} as a number (it was traced"
+            f" with {pinned[1]}): give numbers in place of the names in it"
+        )
 
 
 def _result_names(tree: pytrees.PyTreeDef) -> list[str]:

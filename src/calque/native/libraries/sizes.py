@@ -16,6 +16,8 @@ LARGEST: Final = 1 << 47  # as for free sizes elsewhere
 # Sizes to trace with: no two are equal or divide each other, so that nothing holds by chance.
 _USUAL: Final = (1009, 757, 521, 331, 211, 131, 83, 53, 37)
 _DIVIDED: Final = (960, 1440, 720, 480, 240)
+_POWERS: Final = (1024, 512, 256, 128, 64)
+_REST: Final = (1010, 758, 518, 326, 206)  # 2 is left of a division by 3, and by 4
 _LONG: Final = (90019, 70001, 50021, 40009, 30011)
 _SHORT: Final = (13, 11, 7, 5, 3)
 _CHECKED: Final = {"add": "sadd", "sub": "ssub", "mul": "smul"}
@@ -58,6 +60,16 @@ class FreeSizes:
             for (kind, poly), answer in self.symbols.guards.items()
         ]
 
+    def needed_as_number(self) -> tuple[str, str] | None:
+        """A size, or its quotient, that the trace pinned, and the guard that says so."""
+        for kind, poly, answer, text in self.guards():
+            monomials = [m for m, _ in poly if m]
+            if kind == "zero" and answer and len(monomials) == 1:
+                op, *_ = self.symbols.factor(monomials[0])
+                if op in ("size", "floordiv"):
+                    return self.text(((monomials[0], 1),)), text
+        return None
+
     def serves(self, sizes: Sequence[int]) -> bool:
         """Whether these sizes give the answers that were taken for granted."""
         guards = self.symbols.guards
@@ -84,12 +96,13 @@ def hints_beside(sizes: FreeSizes) -> list[tuple[int, ...]]:
 def hints_for(count: int) -> list[tuple[int, ...]]:
     """Sizes of so many names to trace with: what most calls have, then such as may need a program
     of their own: with many divisors, long and short ones, 1, in another order, all the same."""
-    usual, divided, long, short = (
+    usual, divided, powers, rest, long, short = (
         [row[k] if k < len(row) else row[0] + 2 * k for k in range(count)]
-        for row in (_USUAL, _DIVIDED, _LONG, _SHORT)
+        for row in (_USUAL, _DIVIDED, _POWERS, _REST, _LONG, _SHORT)
     )
-    rows = [usual, divided, long, short, usual[::-1], [1] * count, usual[:1] * count]
-    for other in (long, short, [1] * count):
+    least = [[n] * count for n in (1, 2)]
+    rows = [usual, divided, long, short, usual[::-1], *least, usual[:1] * count, powers, rest]
+    for other in (long, short, *least, divided, rest):
         rows += [[*usual[:k], other[k], *usual[k + 1 :]] for k in range(count)]
         rows += [[*other[:k], usual[k], *other[k + 1 :]] for k in range(count)]
     return list(dict.fromkeys(map(tuple, rows)))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
+from calque.machine.caches import memo
 from calque.native.scalars import index, sums
 from calque.native.scalars.node import (
     DTYPES,
@@ -111,9 +112,8 @@ def ex(op: str, *args: Expr) -> Expr:
         if n == 2:
             b = args[1]
             if a.dtype == "i64":
-                rule = _INDEX_RULES.get(op)
-                if rule is not None:
-                    return rule(a, b)
+                if op in _INDEX_RULES:
+                    return _index(op, a, b)
             simple = _binary(op, a, b)
             if simple is not None:
                 return simple
@@ -124,6 +124,12 @@ def ex(op: str, *args: Expr) -> Expr:
         elif op == "neg" and a.op == "const" and a.dtype in INT_BITS:
             return const(-a.attr, a.dtype)
     return make(op, args, "i1" if op in COMPARE else a.dtype)
+
+
+@memo("sums and quotients of indices", 1 << 13)
+def _index(op: str, a: Expr, b: Expr) -> Expr:
+    """An operation on indices: the layers of a program ask for the same ones over and over."""
+    return _INDEX_RULES[op](a, b)
 
 
 def check(op: str, args: tuple[Expr, ...], n: int) -> None:

@@ -232,12 +232,25 @@ _OF_UFUNCS: Final = (
     "outer",
     "at",
     "reduceat",
-    "nin",
-    "nout",
-    "nargs",
-    "identity",
     "_func",
 )
+
+
+def _read_from_ufunc(name: str) -> property:
+    """An attribute of universal functions that a call path shows, and that cannot be set."""
+
+    def get(function: Any) -> Any:
+        ufunc = getattr(function, "__wrapped__", None)
+        if not hasattr(type(ufunc), "reduceat"):
+            kind = type(function).__name__
+            raise AttributeError(f"{kind!r} object has no attribute {name!r}")
+        return getattr(ufunc, name)
+
+    return property(get)
+
+
+for _name in ("nin", "nout", "nargs", "identity"):
+    setattr(callpath.Jitted, _name, _read_from_ufunc(_name))
 
 
 def with_call_path(name: str, f: Any) -> Any:

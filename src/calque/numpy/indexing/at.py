@@ -37,6 +37,11 @@ class At:
     def __getitem__(self, index: Any) -> Updates:
         return Updates(self.array, index)
 
+    def __call__(self, *args: Any) -> Any:
+        raise TypeError(
+            "x.at is indexed, not called: write x.at[index].set(value), with square brackets"
+        )
+
     def __repr__(self) -> str:
         return f"At({self.array!r})"
 

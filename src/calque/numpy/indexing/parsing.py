@@ -12,8 +12,9 @@ from calque.core.arrays import ArrayImpl, is_concrete, to_numpy
 from calque.core.dims import Dim, as_size
 from calque.core.dtypes import is_integer
 from calque.core.extents import slice_bounds
+from calque.core.origins import origin
 from calque.core.primitives import do
-from calque.core.trace import origin, typeof
+from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.numpy.indexing import found_sizes as found
 from calque.numpy.indexing.dynamic_slices import Slice, opened

@@ -80,7 +80,9 @@ def norm(
 
 def _vector_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     if isinstance(ord, str):
-        raise ValueError(f"Invalid order '{ord}' for vector norm.")
+        raise ValueError(
+            f"Invalid order '{ord}' for vector norm. The orders are None, inf, -inf and numbers."
+        )
     if ord == np.inf:
         return reductions.max(ufuncs.absolute(x), axis=axes, keepdims=keepdims, initial=0)
     if ord == -np.inf:
@@ -124,7 +126,10 @@ def _matrix_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any
             )
         )
         return keep(out, x.shape, axes, keepdims)
-    raise ValueError(f"Invalid order '{ord}' for matrix norm.")
+    raise ValueError(
+        f"Invalid order '{ord}' for matrix norm. The orders are None, 'fro', 'nuc', 1, -1, 2, -2,"
+        " inf and -inf."
+    )
 
 
 def matrix_norm(

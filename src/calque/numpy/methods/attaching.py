@@ -439,7 +439,7 @@ def attach() -> None:
         offered(name, value)
         if name != "__getitem__":  # of the C type
             setattr(ArrayImpl, name, with_call_path(name, value))
-        setattr(Tracer, name, value)
+        setattr(Tracer, name, guard(value))
         setattr(Array, name, value)  # where `help` and completion look
     ArrayImpl.T = property(cached(METHODS["T"].fget), doc=METHODS["T"].__doc__)
     for name, method in operators().items():
@@ -451,7 +451,7 @@ def attach() -> None:
         if not name.startswith("_"):
             setattr(Array, name, value)
     for name, value in TRACED.items():
-        setattr(Tracer, name, value)
+        setattr(Tracer, name, guard(value))
     ArrayImpl._repr_html_ = in_notebook
 
 

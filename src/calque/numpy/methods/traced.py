@@ -10,7 +10,8 @@ import numpy as np
 
 from calque.core import errors
 from calque.core.dtypes import is_integer
-from calque.core.trace import JaxprTracer, origin
+from calque.core.origins import origin
+from calque.core.trace import JaxprTracer
 from calque.core.trace_state import Tracer
 from calque.transforms.engines.batching import BatchTracer
 
@@ -114,10 +115,30 @@ def _tracer_repr(self: Any) -> str:
     return f"{kind}({weak}{dtype}[{sizes}]{held})"
 
 
+def _format(self: Any, spec: str) -> str:
+    if not spec:
+        return _tracer_repr(self)
+    raise TypeError(
+        f"unsupported format string {spec!r} for a traced array of type {self.aval.str_short()}:"
+        f" its value is not known while tracing.{origin(self)}\nPrint it while the program runs:"
+        f" calque.debug.print('{{x:{spec}}}', x=x)"
+    )
+
+
+def _no_hash(self: Any) -> int:
+    raise TypeError(
+        f"unhashable type: {type(self).__name__!r}. The value of a traced array of type"
+        f" {self.aval.str_short()} is not known while tracing: it is no key of a dict and no"
+        f" element of a set.{origin(self)}\nIndex a calque array instead, or make the argument"
+        " static with static_argnums."
+    )
+
+
 TRACED: Final[dict[str, Any]] = {
     "__repr__": _tracer_repr,
     "__str__": _tracer_repr,
-    "__format__": lambda self, spec: format(_tracer_repr(self), spec),
+    "__format__": _format,
+    "__hash__": _no_hash,
     "__bool__": _no_bool,
     "__int__": _concretize("int"),
     "__float__": _concretize("float"),

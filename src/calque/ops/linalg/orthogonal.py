@@ -68,7 +68,8 @@ def _qr_jvp(
 ) -> Any:
     """With A = Q R and Q^H dA R^-1 = W: dQ = Q O + (I - Q Q^H) dA R^-1, where O, the anti-Hermitian
     part of the strict lower triangle of W, is what keeps dR = (W - O) R upper triangular. Columns
-    beyond the rows follow from R = Q^H A.
+    beyond the rows follow from R = Q^H A. The columns that complete a square Q are those of one
+    of many bases: the one meant here turns no further than the first columns make it.
     """
     out = do.qr(primals[0], pivoting=pivoting, full_matrices=full_matrices, **p)
     dx = tangents[0]
@@ -76,23 +77,23 @@ def _qr_jvp(
         return out, [zero_like(o) for o in out]
     q, r, *order = out
     m, n = typeof(primals[0]).shape[-2:]
-    if full_matrices and m > n:
-        raise NotImplementedError(
-            "the last columns of q of a full QR are arbitrary and have no derivative: use"
-            " full_matrices=False"
-        )
     if pivoting:
         dx = la.transposed(la.take_rows(la.transposed(dx), order[0]))
     k = min(m, n)
     scaled = la.solve_triangular(la.part(r, k, k), la.part(dx, m, k), left=False, lower=False)
     inner = la.matmul(la.adjoint(q), scaled)
+    completed = full_matrices and m > n
+    inner = la.enlarged(inner, m, m) if completed else inner
     strict = la.tril(inner, -1)
     turn = do.sub(strict, la.adjoint(strict))
     if is_complex(typeof(q).dtype):  # the diagonal of R stays real
         dtype = typeof(q).dtype
         diagonal = do.mul(inner, la.eye(typeof(inner)))
         turn = do.add(turn, do.sub(diagonal, la.as_dtype(do.real(diagonal), dtype)))
-    dq = do.add(la.matmul(q, do.sub(turn, inner)), scaled)
+    if completed:
+        dq = la.matmul(q, turn)
+    else:
+        dq = do.add(la.matmul(q, do.sub(turn, inner)), scaled)
     # Q^H dA = Q^H dQ R + dR, and Q^H dQ = turn
     dr = do.sub(la.matmul(la.adjoint(q), dx), la.matmul(turn, r))
     return out, [dq, la.triu(dr), *map(zero_like, order)]
@@ -484,11 +485,13 @@ def _tridiagonal_solve_meaning(
     gtsv = lapack.get_lapack_funcs("gtsv", (b,))
 
     def one(dl: np.ndarray, d: np.ndarray, du: np.ndarray, b: np.ndarray) -> Sequence[np.ndarray]:
+        if perturb_singular:
+            scale = max(np.abs(v).max(initial=0) for v in (dl[1:], d, du[:-1]))
+            tiny = np.finfo(d.dtype).eps * (scale or 1)
         if n == 1:
-            return [b / d]
+            return [b / (d + tiny if perturb_singular and d == 0 else d)]
         *_, x, info = gtsv(dl[1:], d, du[:-1], b)
         if info and perturb_singular:
-            tiny = np.finfo(d.dtype).eps * max(np.abs(d).max(), np.finfo(d.dtype).tiny)
             *_, x, info = gtsv(dl[1:], d + tiny, du[:-1], b)
         return [np.full_like(b, np.nan) if info else x]
 

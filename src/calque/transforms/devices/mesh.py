@@ -376,6 +376,7 @@ def make_mesh(
     if len(chosen) < n:
         raise ValueError(
             f"Number of devices {len(chosen)} must be >= the product of mesh_shape {shape}"
+            + (f"; set CALQUE_NUM_CPU_DEVICES={n} for more" if devices is None else "")
         )
     if devices is not None and len(chosen) != n:
         raise ValueError(

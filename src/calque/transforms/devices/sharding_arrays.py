@@ -23,6 +23,7 @@ from calque.core.devices import DEFAULT_DEVICE, Device, Space, all_devices, is_m
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.machine.caches import Table
+from calque.machine.objects.plain import WHY_DELETED
 from calque.machine.state import Hook, process
 from calque.transforms.devices.layouts import Format, Layout
 from calque.transforms.devices.mesh import (
@@ -258,7 +259,9 @@ def _to_device(x: Any, device: Any, *, stream: Any = None) -> Any:
 def _check_if_deleted(self: Any) -> None:
     """An error if the array has been deleted or donated."""
     if is_deleted(self):
-        raise RuntimeError(f"Array has been deleted with shape={self.aval.str_short()}.")
+        raise RuntimeError(
+            f"Array has been deleted with shape={self.aval.str_short()}. {WHY_DELETED}"
+        )
 
 
 def _devices(self: Any) -> Any:
@@ -374,6 +377,13 @@ def put_as_asked(x: Any, target: Any, what: str = "out_sharding") -> Any:
     """`x` with the sharding that `out_sharding` asks for, which speaks of all its dimensions where
     types speak of the mesh."""
     mesh = mesh_of_specs()
+    if isinstance(target, PartitionSpec) and mesh.empty and consult_mesh().empty:
+        of = "" if what == "out_sharding" else f" of {what}"
+        raise ValueError(
+            "Using PartitionSpec when you are not under a mesh context is not allowed: the"
+            f" out_sharding {target}{of} needs a mesh. Enter one with calque.set_mesh(mesh), or"
+            " pass a NamedSharding."
+        )
     if isinstance(target, PartitionSpec) and not mesh.empty:
         target = NamedSharding(mesh, target)
     if isinstance(target, NamedSharding):

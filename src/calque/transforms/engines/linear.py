@@ -22,7 +22,7 @@ from calque.core.trace import (
     typeof,
 )
 from calque.core.trace_state import Tracer
-from calque.ops.common import scalar_of
+from calque.ops.common import zero_of
 from calque.transforms.engines.jvp import JVPTrace, auxiliary
 from calque.transforms.engines.slices import dependence_rules, pruned, split_equation
 from calque.transforms.engines.zeros import has_tangent, nonzero, only_nonzero
@@ -62,7 +62,7 @@ class Tape(JaxprTrace):
 
     def zeros(self, aval: ShapedArray) -> Any:
         """Zeros that are made on the tape: no residual."""
-        zero = scalar_of(aval.dtype, 0)
+        zero = zero_of(aval)
         if not aval.shape:
             return zero
         params = {"shape": aval.shape, "broadcast_dimensions": (), "sharding": None}

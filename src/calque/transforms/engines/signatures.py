@@ -34,7 +34,10 @@ def check_callable(fun: Any, what: str = "") -> None:
             " the result instead"
         )
     if not callable(fun):
-        raise TypeError(f"{head}Expected a callable value, got {fun!r} of type {type(fun)}")
+        raise TypeError(
+            f"{head}Expected a callable value, got {fun!r} of type {type(fun)}:"
+            " pass the function itself, jit(f) rather than jit(f(x))"
+        )
     if inspect.isgeneratorfunction(fun):
         raise TypeError(f"{head}Expected a function, got a generator function: {fun!r}")
 

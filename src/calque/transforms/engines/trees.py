@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -117,6 +117,9 @@ def _result(x: Any, out: Any, fun: Any, what: str) -> Any:
         ) from None
 
 
+_REGISTER: Final = ", or let it be a tree: calque.tree_util.register_dataclass tells of a dataclass"
+
+
 def arrays(
     leaves: Sequence[Any],
     what: str,
@@ -135,6 +138,7 @@ def arrays(
             raise TypeError(
                 f"{what}: argument {where} of {name_of(fun)}: the value {x!r} of type {type(x)} is"
                 " not a valid JAX type; give an array or a number"
+                + (_REGISTER if hasattr(type(x), "__dataclass_fields__") else "")
             ) from None
     return out
 

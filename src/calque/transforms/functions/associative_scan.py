@@ -17,6 +17,7 @@ from calque.ops.common import move, scalar_of
 from calque.ops.sizes import places
 from calque.transforms.engines.trees import arrays, name_of
 from calque.transforms.functions.loops import scan
+from calque.transforms.primitives.flow import type_text
 
 if TYPE_CHECKING:
     from calque.core.generics import X
@@ -81,6 +82,13 @@ def associative_scan(
                 f"associative_scan: {name_of(fn)} must return the structure of its operands,"
                 f" {tree}, got {out_tree}"
             )
+        for given, x in zip(a, found, strict=True):
+            if typeof(x).shape != typeof(given).shape:
+                raise TypeError(
+                    f"associative_scan: {name_of(fn)} must return the shapes of its operands, got"
+                    f" {type_text(typeof(x))} for an operand of type {type_text(typeof(given))}: it"
+                    " works on whole slices, element by element"
+                )
         return found
 
     outs = _prefixes(combine, leaves, ndims)

@@ -8,6 +8,7 @@ from typing import Any
 from calque.core import pytrees
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import float0
+from calque.core.guards import guard
 from calque.core.primitives import UndefinedPrimal
 from calque.core.trace import typeof
 from calque.transforms.engines import linear
@@ -16,9 +17,11 @@ from calque.transforms.engines.trees import FlatFunction, name_of
 from calque.transforms.engines.zeros import has_tangent, tangent_aval, with_zeros
 from calque.transforms.functions.linearized import derivative_value
 from calque.transforms.functions.wanted import DontWant, NotNeeded, delivered
+from calque.transforms.primitives.flow import structure_differences
 from calque.transforms.primitives.refs import Ref
 
 
+@guard
 class VJP:
     """The transposed derivative of a function at a point: cotangents of the result to cotangents of
     the arguments.
@@ -134,6 +137,11 @@ class VJP:
             raise ValueError(
                 f"unexpected tree structure of argument to vjp function: got {tree}, but expected"
                 f" to match {self._out_tree}, the structure of the output of {self.name}"
+                + "".join(
+                    f"; at {d.path or 'the top'} the output is {d.left}, the argument {d.right}:"
+                    f" {d.why}"
+                    for d in structure_differences(self._out_tree, tree)
+                )
             )
         for ct, aval in zip(cts, self._out_avals):
             _check_cotangent(ct, aval, self.name)

@@ -154,7 +154,11 @@ def _cond(
     operands: tuple[Any, ...],
 ) -> Any:
     if not (callable(true_fun) and callable(false_fun)):
-        raise TypeError("lax.cond: true_fun and false_fun arguments should be callable.")
+        kinds = f"{type(true_fun).__name__} and {type(false_fun).__name__}"
+        raise TypeError(
+            "lax.cond: true_fun and false_fun arguments should be callable. They are"
+            f" {kinds}: jnp.where chooses between values, or write lambda: value."
+        )
     pred = _scalar(pred, "Pred", "either boolean or number")
     dtype = typeof(pred).dtype
     if is_concrete(pred) and getattr(dtype, "kind", "") in "biuf":

@@ -185,7 +185,13 @@ def debug_print(
 
     >>> jax.debug.print("x = {x}", x=2)
     x = 2"""
-    _Formatter().format(fmt, *args, **kwargs)
+    try:
+        _Formatter().format(fmt, *args, **kwargs)
+    except KeyError as e:
+        raise KeyError(
+            f"debug.print: the format {fmt!r} names {e}, and no keyword argument has that name:"
+            " debug.print('{x}', x=x)"
+        ) from None
     leaves, in_tree = pytrees.flatten((args, kwargs))
     static = [not is_value(x) for x in leaves]
     debug_print_p.bind(

@@ -235,7 +235,9 @@ def _length(f: Any, leaves: Sequence[Any], tree: pytrees.PyTreeDef, length: int 
         )
     if len(set(sizes)) > 1:
         raise ValueError(
-            f"scan got values with different leading axis sizes: {', '.join(map(str, sizes))}."
+            f"scan got values with different leading axis sizes: {', '.join(map(str, sizes))}, of "
+            + ", ".join(f"xs{path}" for path in flow.paths(tree))
+            + f", in the scan of {name_of(f)}."
         )
     if length is None and not sizes:
         raise ValueError("scan got no values to scan over and `length` not provided.")

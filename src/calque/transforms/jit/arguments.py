@@ -12,6 +12,7 @@ from calque.core.arrays import ArrayImpl
 from calque.core.avals import ShapedArray
 from calque.core.config import config
 from calque.core.dtypes import PYTHON_SCALARS
+from calque.core.key_paths import keystr
 from calque.core.trace import HIGH_TYPES, placed_typeof, typeof
 from calque.core.trace_state import Tracer
 from calque.transforms.devices.mesh import meshes_here
@@ -96,7 +97,8 @@ def leaf_aval(
         ) from None
 
 
-def check_result(x: Any, name: str) -> None:
+def check_result(x: Any, fun: Callable[..., Any], name: str, out: Any) -> None:
+    """Refuse a leaf of what a function returned that is no array."""
     if HIGH_TYPES and any_among([x]):
         raise HighValues
     if isinstance(x, (ArrayImpl, Tracer, np.ndarray, np.generic, *PYTHON_SCALARS)) or hasattr(
@@ -107,6 +109,13 @@ def check_result(x: Any, name: str) -> None:
         typeof(x)
     except TypeError:
         raise TypeError(
-            f"function {name} returned a value of type {type(x)}, which is not a valid calque type:"
-            " a jitted function returns arrays, numbers, and containers of them."
+            f"function {describe_function(fun, name)} returned a value of type {type(x)}"
+            f"{_component(x, out)}, which is not a valid calque type: a jitted function returns"
+            " arrays, numbers, and containers of them."
         ) from None
+
+
+def _component(x: Any, out: Any) -> str:
+    """Where a leaf stands in a result."""
+    path = next(p for p, leaf in pytrees.flatten_with_path(out)[0] if leaf is x)
+    return f" at output component {keystr(path)}" if path else ""

@@ -161,7 +161,7 @@ class JittedFunction:
             flat_out, tree = pytrees.flatten(out)
             out_tree[:] = [tree]
             for x in flat_out:
-                check_result(x, self.name)
+                check_result(x, self.fun, self.name, out)
             return flat_out if o.shardings is None else o.shardings.leave(out, flat_out)
 
         return flat, out_tree

@@ -33,6 +33,8 @@ class Seen:
     def __str__(self) -> str:
         return f"{self.function}({', '.join(a.str_short() for a in self.avals)}) at {self.where}"
 
+    __repr__ = __str__
+
 
 class Event(Seen):
     """One trace, with all by which it may differ from others of its function."""

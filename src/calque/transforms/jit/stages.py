@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from calque.core import backends, pytrees
 from calque.core.arrays import ArrayImpl
 from calque.core.avals import ShapedArray
+from calque.core.guards import guard
 from calque.core.jaxprs import ClosedJaxpr
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
@@ -26,7 +27,7 @@ from calque.transforms.jit.arguments import CallArguments
 from calque.transforms.jit.compiler_options import check_options
 from calque.transforms.jit.function import function_of
 from calque.transforms.jit.traced import TracedFunction as Program
-from calque.transforms.primitives.flow import type_text
+from calque.transforms.primitives.flow import structure_differences, type_text
 
 
 @dataclass(frozen=True)
@@ -123,6 +124,7 @@ class Stage:
         return self._program.name
 
 
+@guard
 class Traced(Stage):
     """A function traced for given arguments: its program is `jaxpr`.
 
@@ -148,6 +150,7 @@ class Traced(Stage):
         return Lowered(self._program, self._shown, self._placements)
 
 
+@guard
 class Lowered(Stage):
     """A traced function, ready to be compiled by `compile()`.
 
@@ -214,6 +217,7 @@ class Lowered(Stage):
         }
 
 
+@guard
 class Compiled(Stage):
     """A compiled function. It is called with arguments of the types that it was compiled for.
 
@@ -236,6 +240,11 @@ class Compiled(Stage):
             raise TypeError(
                 "Function compiled with input pytree does not match the input pytree it was called"
                 f" with: {self.fun_name} takes {self.in_tree}, got {tree}"
+                + "".join(
+                    f"; at {d.path or 'the arguments'} {d.left} was compiled, {d.right} is given:"
+                    f" {d.why}"
+                    for d in structure_differences(self.in_tree, tree)
+                )
             )
         traced = next((x for x in leaves if isinstance(x, Tracer)), None)
         if traced is not None:

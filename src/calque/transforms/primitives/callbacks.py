@@ -117,11 +117,15 @@ def _call_shape(
 # ---------------------------------------------------------------- pure_callback
 
 
+def _named(params: dict[str, Any]) -> str:
+    return f" The callback is {name_of(getattr(params['callback'], 'callback', None))}."
+
+
 def _pure_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
     if any(type(t) is not Zero for t in tangents):
         raise ValueError(
             "Pure callbacks do not support JVP. Please use `calque.custom_jvp` to use callbacks"
-            " while taking gradients."
+            f" while taking gradients.{_named(params)}"
         )
     outs = pure_callback_p.bind(*primals, **params)
     return outs, [zero_like(o) for o in outs]

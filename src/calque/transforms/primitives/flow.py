@@ -15,6 +15,7 @@ from calque.core.key_paths import keystr
 from calque.core.primitives import REGISTRY, do
 from calque.core.trace import trace_to_jaxpr, typeof, typing
 from calque.ops.common import scalar_of
+from calque.transforms.engines.signatures import ArgumentNames, describe_function
 from calque.transforms.engines.slices import hoist_all
 from calque.transforms.engines.trees import FlatFunction, name_of
 
@@ -28,12 +29,28 @@ class Staged(NamedTuple):
     out_tree: pytrees.PyTreeDef
 
 
+class _StagedNames(Sequence[str]):
+    """What the arguments of a staged function are called; worked out when a message needs it."""
+
+    def __init__(self, fun: Callable[..., Any], tree: pytrees.PyTreeDef) -> None:
+        self._fun, self._tree = fun, tree
+
+    def __len__(self) -> int:
+        return self._tree.num_leaves
+
+    def __getitem__(self, i: Any) -> Any:
+        args, kwargs = pytrees.unflatten(self._tree, range(self._tree.num_leaves))
+        return ArgumentNames(self._fun, args, kwargs)[i]
+
+
 def staged(
     fun: Callable[..., Any], args: Sequence[Any], avals: Sequence[ShapedArray], what: str
 ) -> Staged:
     """Record `fun(*args)`, where `avals` are the types of the leaves of `args`."""
     flat = FlatFunction(fun, pytrees.structure((tuple(args), {})), what)
-    closed, consts = hoist_all(trace_to_jaxpr(flat, avals, f"{name_of(fun)} in {what}"))
+    said = describe_function(fun, f"{name_of(fun)} in {what}")
+    names = _StagedNames(fun, pytrees.structure((tuple(args), {})))
+    closed, consts = hoist_all(trace_to_jaxpr(flat, avals, said, names))
     return Staged(closed, consts, flat.out_tree)
 
 
