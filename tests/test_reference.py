@@ -187,10 +187,12 @@ def test_the_glossary_has_an_address_for_each_word():
 
 
 def test_the_first_mention_is_linked_outside_of_code_and_links():
-    text = "# A jaxpr\n`jaxpr` [jaxpr](x.md) is a Jaxpr, jaxprs\n```\ntracer\n```\ntracers"
+    text = (
+        "# A jaxpr\n`jaxpr` [jaxpr](x.md) is a Jaxpr, jaxprs\n```\ntracer\n```\n    tape\ntracers"
+    )
     assert glossary_links.with_links(text, "guide/a.md") == (
         "# A jaxpr\n`jaxpr` [jaxpr](x.md) is a [Jaxpr](../glossary.md#jaxpr), jaxprs\n"
-        "```\ntracer\n```\n[tracers](../glossary.md#tracer)"
+        "```\ntracer\n```\n    tape\n[tracers](../glossary.md#tracer)"
     )
 
 

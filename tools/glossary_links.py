@@ -67,7 +67,7 @@ _TERM = {  # a boundary is one of Latin letters: Chinese words have none
 _ENTRY = re.compile(r"^- \*\*([^*]+)\*\*", re.MULTILINE)
 # code in blocks and in lines, headings, tables, links, HTML: no place for a link
 _KEPT = re.compile(
-    r"^( *)```.*?^\1```|^#.*?$|^\|.*?$|`[^`]+`|!?\[[^\]]*\]\([^)]*\)|<[^>]+>|^!!!.*?$",
+    r"^( *)```.*?^\1```|^ {4}.*?$|^#.*?$|^\|.*?$|`[^`]+`|!?\[[^\]]*\]\([^)]*\)|<[^>]+>|^!!!.*?$",
     re.DOTALL | re.MULTILINE,
 )
 

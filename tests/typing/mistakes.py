@@ -52,7 +52,7 @@ jnp.sum(x, axs=0)
 jnp.zeros((2,), dype=float)
 #! precison
 jnp.einsum("i,i->", x, x, precison="high")
-#! number
+#! number | No overloads
 jnp.linspace(0, 1, number=5)
 #! ordr
 x.reshape(2, ordr="F")

@@ -248,6 +248,7 @@ def arrays(dtype: DTypeLike = jnp.bfloat16) -> dict[str, Array]:
         "chosen": jnp.select([x < 0, x > 1], [-x, x], default=0.0),
         "folded": jnp.add.reduce(quotient) + jnp.maximum.accumulate(rest)[-1],
         "gamma": random.gamma(random.key(3), 2.0, shape=(2,)) * jnp.float32(2),
+        "segments": jax.ops.segment_sum(x[:, 0], jnp.array([0, 0, 1]), num_segments=2),
         "noise": random.uniform(random.PRNGKey(1), x.shape, minval=-1.0, maxval=1.0),
         "coins": random.bernoulli(random.key(2), p=0.3, shape=(4,)),
         "piece": lax.dynamic_slice(x, (0, 1), (2, 2)),
@@ -261,6 +262,7 @@ def main() -> None:
     assert trees() and np.isfinite(value)
     assert all(isinstance(a, jax.Array) for a in derivatives())
     shapes = {name: (a.shape, a.dtype.name) for name, a in arrays().items()}
+    assert jax.core.ShapedArray((3,), jnp.float32).shape == (3,)
     assert shapes["einsum"] == ((3, 3), "float32"), shapes
     print(jax.make_jaxpr(predict)([Layer(jnp.ones((2, 2)), jnp.ones(2))], jnp.ones((1, 2))))
 

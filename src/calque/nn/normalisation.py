@@ -1,7 +1,9 @@
 """Softmax and its relatives, standardisation: functions that look along axes."""
 
+from __future__ import annotations
+
 import math
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -64,6 +66,28 @@ def log_softmax(x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None) -
     total = jnp.sum(jnp.exp(shifted), axis, keepdims=True, where=where)
     out = shifted - jnp.log(total)
     return out if where is None else jnp.where(where, out, -np.inf)
+
+
+@overload
+def logsumexp(
+    a: ArrayLike,
+    axis: Axes | None = None,
+    b: ArrayLike | None = None,
+    keepdims: bool = False,
+    return_sign: Literal[False] = False,
+    where: ArrayLike | None = None,
+) -> Array: ...
+
+
+@overload
+def logsumexp(
+    a: ArrayLike,
+    axis: Axes | None = None,
+    b: ArrayLike | None = None,
+    keepdims: bool = False,
+    return_sign: bool = False,
+    where: ArrayLike | None = None,
+) -> Any: ...
 
 
 def logsumexp(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -63,6 +63,26 @@ def count_nonzero(a: ArrayLike, axis: Axes | None = None, keepdims: bool = False
     Array([1, 2], dtype=int32)"""
     a = array_of("count_nonzero", a)
     return reductions.sum(a != np.zeros((), a.dtype), axis=axis, dtype=int, keepdims=keepdims)
+
+
+@overload
+def average(
+    a: ArrayLike,
+    axis: Axes | None = None,
+    weights: ArrayLike | None = None,
+    returned: Literal[False] = False,
+    keepdims: bool = False,
+) -> Array: ...
+
+
+@overload
+def average(
+    a: ArrayLike,
+    axis: Axes | None = None,
+    weights: ArrayLike | None = None,
+    returned: bool = False,
+    keepdims: bool = False,
+) -> Any: ...
 
 
 def average(

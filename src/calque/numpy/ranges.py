@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -158,6 +158,34 @@ def _range_of_sizes(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
     n = larger(-(-(end - first) // step), 0)
     line = do.iota(dtype=dtype, shape=(n,), dimension=0)
     return do.add(do.mul(line, as_number(step, dtype)), as_number(first, dtype))
+
+
+@overload
+def linspace(
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: Literal[False] = False,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+    *,
+    device: Placement = None,
+) -> Array: ...
+
+
+@overload
+def linspace(
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+    *,
+    device: Placement = None,
+) -> Any: ...
 
 
 @seldom_taught

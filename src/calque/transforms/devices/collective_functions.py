@@ -1,8 +1,10 @@
 """The collectives as functions of pytrees, in the names of lax."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -44,6 +46,10 @@ from calque.transforms.devices.variance import made_varying
 from calque.transforms.engines import axes
 from calque.transforms.engines.axes import Collective, names_of, size_of
 
+if TYPE_CHECKING:
+    from calque.core.arrays import Array
+    from calque.core.generics import X
+
 # ---------------------------------------------------------------- for users
 
 
@@ -51,7 +57,7 @@ def _each(fun: Callable[[Any], Any], tree: Any) -> Any:
     return pytrees.tree_map(lambda x: fun(operand(x)), tree)
 
 
-def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+def psum(x: X, axis_name: Any, *, axis_index_groups: Any = None) -> X:
     """Adds up the values of all members of a mapped axis.
 
     Args:
@@ -101,7 +107,7 @@ def positions_reduced(x: Any, names: Names, reduce: str) -> tuple[Any, Names]:
     return x, tuple([n for n in names if not isinstance(n, int)])
 
 
-def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+def pmean(x: X, axis_name: Any, *, axis_index_groups: Any = None) -> X:
     """Gives the mean of the values of all members of a mapped axis.
 
     Args:
@@ -134,7 +140,7 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     return pytrees.tree_map(one, x)
 
 
-def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+def pmax(x: X, axis_name: Any, *, axis_index_groups: Any = None) -> X:
     """Gives the largest of the values of all members of a mapped axis.
 
     Args:
@@ -153,7 +159,7 @@ def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     return _each(lambda v: _extreme(pmax_p, v, names, groups), x)
 
 
-def pmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+def pmin(x: X, axis_name: Any, *, axis_index_groups: Any = None) -> X:
     """Gives the smallest of the values of all members of a mapped axis.
 
     Args:
@@ -180,14 +186,14 @@ def _extreme(p: Collective, x: Any, names: Names, groups: Groups) -> Any:
 
 
 def all_gather(
-    x: Any,
+    x: X,
     axis_name: Any,
     *,
     axis_index_groups: Any = None,
     axis: int = 0,
     tiled: bool = False,
     to: Any = None,
-) -> Any:
+) -> X:
     """Gives every member the values of all members of a mapped axis.
 
     Args:
@@ -239,13 +245,13 @@ def all_gather(
 
 
 def psum_scatter(
-    x: Any,
+    x: X,
     axis_name: Any,
     *,
     scatter_dimension: int = 0,
     axis_index_groups: Any = None,
     tiled: bool = False,
-) -> Any:
+) -> X:
     """Adds up the values of all members of a mapped axis; each member keeps its part of the sum.
 
     Args:
@@ -292,14 +298,14 @@ def psum_scatter(
 
 
 def all_to_all(
-    x: Any,
+    x: X,
     axis_name: Any,
     split_axis: int,
     concat_axis: int,
     *,
     axis_index_groups: Any = None,
     tiled: bool = False,
-) -> Any:
+) -> X:
     """Sends part i of the value of each member to member i, which joins what it gets.
 
     Args:
@@ -339,7 +345,7 @@ def all_to_all(
     return _each(one, x)
 
 
-def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
+def ppermute(x: X, axis_name: Any, perm: Sequence[tuple[int, int]]) -> X:
     """Sends values from members of a mapped axis to others.
 
     Args:
@@ -367,7 +373,7 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
     return _each(one, x)
 
 
-def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
+def pbroadcast(x: X, axis_name: Any, source: int) -> X:
     """Gives every member the value of one of them.
 
     Args:
@@ -450,7 +456,7 @@ def precv(token: Any, out_shape: Any, axis_name: Any, perm: Sequence[tuple[int, 
     raise _sent("precv")
 
 
-def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
+def pshuffle(x: X, axis_name: Any, perm: Sequence[int]) -> X:
     """Exchanges the values of the members of a mapped axis.
 
     Args:
@@ -468,7 +474,7 @@ def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
     return ppermute(x, axis_name, list(zip(perm, range(len(perm)))))
 
 
-def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = None) -> Any:
+def pswapaxes(x: X, axis_name: Any, axis: int, *, axis_index_groups: Any = None) -> X:
     """Lets the mapped axis and a dimension of the value change places.
 
     Args:
@@ -487,7 +493,7 @@ def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = Non
     return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
 
 
-def axis_index(axis_name: Any) -> Any:
+def axis_index(axis_name: Any) -> Array:
     """Gives the position of this member along a mapped axis, from 0.
 
     Args:
