@@ -12,6 +12,7 @@ from calque.core.key_paths import keystr
 from calque.core.trace import typeof
 from calque.extend.linear_util import Store, transformation_with_aux2
 from calque.extend.programs import DebugInfo
+from calque.transforms.engines import signatures
 from calque.transforms.engines.trees import name_of
 
 __all__ = [
@@ -52,7 +53,7 @@ def debug_info(
     >>> api_util.debug_info("jit", lambda x: x, ([1, 2],), {}).arg_names
     ('x[0]', 'x[1]')"""
     try:
-        named = (signature or inspect.signature(fun)).bind(*args, **kwargs).arguments
+        named = (signature or signatures.signature(fun)).bind(*args, **kwargs).arguments
     except (TypeError, ValueError):
         named = dict(zip((f"args[{i}]" for i in range(len(args))), args)) | kwargs
     skipped = {n for i, n in enumerate(named) if i in static_argnums} | set(static_argnames)

@@ -3,6 +3,7 @@ instead."""
 
 import functools
 import linecache
+import warnings
 
 import numpy as np
 import pytest
@@ -282,18 +283,46 @@ async def coroutine(x):
     return x
 
 
+FINALLY = """
 def leaves_finally(x):
     if x > 0:
         return x
     try:
         x = x + 1
     finally:
-        return x  # noqa: B012
+        return x
+
+def holds_such_a_function(x):
+    def inside(y):
+        try:
+            return undefined
+        finally:
+            return 2 * y
+    return inside(x) if x > 0 else x
+"""
 
 
-def test_functions_that_cannot_be_converted():
+@pytest.fixture
+def leaving(tmp_path):
+    """Functions that leave `finally`, of which the compiler warns from 3.14 on."""
+    path = tmp_path / "leaving.py"
+    path.write_text(FINALLY)
+    space: dict[str, object] = {"__name__": __name__}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)
+        exec(compile(FINALLY, str(path), "exec"), space)
+    return space
+
+
+def test_what_is_compiled_again_is_not_warned_of_again(leaving):
+    f = leaving["holds_such_a_function"]
+    assert f(3.0) == 6.0 and jax.convert(f)(3.0) == 6.0 and jax.convert(f)(-3.0) == -3.0
+
+
+def test_functions_that_cannot_be_converted(leaving):
     space = {}
     exec("def unseen(x):\n    return x if x > 0 else -x", space)
+    leaves_finally = leaving["leaves_finally"]
     for f, text in [
         (generator, "generator"),
         (coroutine, "coroutine"),

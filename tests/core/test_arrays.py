@@ -10,7 +10,8 @@ import pytest
 
 import calque
 import calque.numpy as jnp
-from calque.core import dtypes
+from calque.core import arrays, dtypes
+from calque.machine.call.arrays import pending_arrays
 
 
 @pytest.mark.parametrize(
@@ -198,3 +199,28 @@ def test_other_scalars():
 def test_arrays_are_not_hashable():
     assert not isinstance(jnp.ones(1), collections.abc.Hashable)
     assert not calque.jit(lambda x: x * isinstance(x, collections.abc.Hashable))(1.0)
+
+
+class Elsewhere:
+    """Has the elements of arrays, and notes when it is told to give them back."""
+
+    def __init__(self, told: list[str]) -> None:
+        self.told = told
+
+    def delete(self) -> None:
+        self.told.append("delete")
+
+
+def test_memory_elsewhere_is_given_back_with_the_last_of_its_arrays():
+    told: list[str] = []
+    avals = (jnp.ones(2).aval,) * 2
+    x, y = pending_arrays(avals, [Elsewhere(told)] * 2, (None, None))
+    arrays.delete(x)
+    assert x.is_deleted() and not y.is_deleted() and told == []
+    del x
+    arrays.delete(y)
+    assert y.is_deleted() and told == ["delete"]
+    kept = Elsewhere(told)
+    (z,) = pending_arrays(avals[:1], [kept], (None,))
+    arrays.delete(z)
+    assert z.is_deleted() and told == ["delete"]

@@ -58,6 +58,13 @@ def test_what_nobody_holds_is_forgotten() -> None:
     for k in range(avals._LIMIT + 10):
         ShapedArray((987, 2, k), F)
     assert len(avals._interned) < avals._LIMIT and ShapedArray((987, 1), F) is kept
+    holder = [ShapedArray((987, 3), F)]
+    key = ((987, 4), F, False)
+    ShapedArray(*key)
+    assert key in avals._interned
+    avals._trim()
+    assert ShapedArray((987, 1), F) is kept and ShapedArray((987, 3), F) is holder[0]
+    assert key not in avals._interned
 
 
 def test_unknown_parts_of_a_type_are_refused():

@@ -82,3 +82,16 @@ def test_wrappers_are_looked_through():
 
     assert said(Model().method) == ["print()"]
     assert said(np.sin) == [] and said(jnp.sin) == []
+
+
+def test_what_a_key_is_an_item_of_is_not_changed():
+    rows = [1, 2]
+
+    def f(x):
+        own = {}
+        own[rows[0]] = x
+        own[rows[0] + 1] = x
+        rows[x] += 1
+        return own
+
+    assert said(f) == ["an item of rows is assigned"]

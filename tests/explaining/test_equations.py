@@ -55,3 +55,15 @@ def test_no_variable_where_nothing_is_assigned():
 
     (e,) = jax.make_jaxpr(g)(1.0).eqns
     assert assigned(e.source, {}) == ""
+
+
+def test_variables_of_several_steps_in_one_line():
+    def g(x):
+        y = jnp.sin(x); return y + jnp.cos(y)  # noqa: E702
+
+    def h(x):
+        first = second = jnp.sin(x)
+        return first + second
+
+    assert [assigned(e.source, {}) for e in jax.make_jaxpr(g)(1.0).eqns] == ["y", "", ""]
+    assert [assigned(e.source, {}) for e in jax.make_jaxpr(h)(1.0).eqns] == ["first", ""]

@@ -10,6 +10,7 @@ import copy
 import functools
 import inspect
 import types
+import warnings
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -22,6 +23,7 @@ from calque.core.errors import ControlFlowError
 from calque.core.tracebacks import boundary
 from calque.machine.caches import Table, WeakTable
 from calque.machine.call import functions as callpath
+from calque.transforms.engines.signatures import take_annotations
 from calque.transforms.functions.custom_jvp import custom_jvp
 from calque.transforms.functions.custom_vjp import custom_vjp
 from calque.transforms.jit.function import function_of, rewrapped
@@ -233,8 +235,8 @@ def _like(made: types.FunctionType, fun: types.FunctionType) -> types.FunctionTy
     """`made` with all that says what `fun` is."""
     made.__dict__.update({k: v for k, v in fun.__dict__.items() if k != _KEPT})
     made.__kwdefaults__ = fun.__kwdefaults__
-    made.__annotations__, made.__doc__ = fun.__annotations__, fun.__doc__
-    made.__module__, made.__qualname__ = fun.__module__, fun.__qualname__
+    take_annotations(made, fun)
+    made.__module__, made.__qualname__, made.__doc__ = fun.__module__, fun.__qualname__, fun.__doc__
     return made
 
 
@@ -272,7 +274,9 @@ def _compiled(fun: types.FunctionType) -> types.CodeType:
         _FACTORY, ast.arguments([], params, None, [], [], None, []), [*body, ast.Return(result)], []
     )
     module = ast.Module([located(factory, tree)], [])
-    whole = compile(module, code.co_filename, "exec", code.co_flags & _FLAGS, dont_inherit=True)
+    with warnings.catch_warnings():  # of what they were told when they wrote it
+        warnings.simplefilter("ignore", SyntaxWarning)
+        whole = compile(module, code.co_filename, "exec", code.co_flags & _FLAGS, dont_inherit=True)
     made = _inside(_inside(whole, _FACTORY), _MADE if body else code.co_name)
     return _named(made, code.co_name, code.co_qualname)
 

@@ -128,7 +128,7 @@ def to_numpy(x: Any) -> np.ndarray:
     return np.asarray(x).astype(aval.dtype)
 
 
-_OWN_REFERENCES: Final = 3  # of an owner that one Array alone has: its own, ours, and the call's
+_OWN_REFERENCES: Final = 2  # of an owner that one Array alone has: its own, and the call's
 _WITH_FORMAT: Final = frozenset(np.dtype(c) for c in "?bhilqBHILQefdFD")
 # what the buffer protocol has no format for, as XLA calls it
 _FORMATLESS: Final = {"bfloat16": "BF16", "int2": "S2", "uint2": "U2", "int4": "S4", "uint4": "U4"}
@@ -177,9 +177,8 @@ def wait_for(x: Any) -> None:
 def delete(x: Any) -> None:
     """Give the memory of an Array back, also that of another engine; using it raises from now
     on."""
-    owner = x._owner
-    if is_pending(x) and sys.getrefcount(owner) <= _OWN_REFERENCES:
-        owner.delete()
+    if is_pending(x) and sys.getrefcount(x._owner) <= _OWN_REFERENCES:  # not a variable's: `_trim`
+        x._owner.delete()
     delete_array(x)
 
 

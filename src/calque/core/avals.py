@@ -258,13 +258,14 @@ _put_shape, _put_dtype, _put_weak_type, _put_ndim, _put_size, _put_kind, _put_pl
 
 
 def _trim() -> None:
-    """Forget avals that nobody else holds: the intern table, the list, the loop variable and the
-    argument hold four references."""
-    for key, aval in list(_interned.items()):
-        if sys.getrefcount(aval) <= 4:
-            del _interned[key]
-            if sys.getrefcount(aval) > 3:  # another thread has found it meanwhile
-                _interned[key] = aval
+    """Forget avals that nobody else holds. No variable does here: from 3.14 on a variable may lend
+    its reference to a call, which then counts one less."""
+    alone = 2  # the table, and the argument
+    for key in list(_interned):
+        if sys.getrefcount(_interned[key]) <= alone:
+            forgotten = [_interned.pop(key)]
+            if sys.getrefcount(forgotten[0]) > alone:  # another thread has found it meanwhile
+                _interned[key] = forgotten[0]
 
 
 def nbytes(aval: ShapedArray) -> int:

@@ -87,13 +87,15 @@ def container_of(done: Sequence[Any]) -> Any:
     """What `x[key]`, with a key that is a constant or a name, is an item of, given the instructions
     so far; also in `x[key] += 1`."""
     where = next(
-        (k for k in range(len(done) - 1, -1, -1) if done[k].opname == "BINARY_SUBSCR"), None
+        (k for k in range(len(done) - 1, -1, -1) if _takes_an_item(done[k])), None
     )
-    if where is not None and done[-1].opname == "BINARY_OP":
+    if where is not None and done[-1].opname == "BINARY_OP" and done[-1].argrepr.endswith("="):
         done = done[:where]
     simple = len(done) >= 2 and done[-1].opname in (
         "LOAD_CONST",
+        "LOAD_SMALL_INT",
         "LOAD_FAST",
+        "LOAD_FAST_BORROW",
         "LOAD_GLOBAL",
         "LOAD_DEREF",
         "LOAD_NAME",
@@ -101,10 +103,15 @@ def container_of(done: Sequence[Any]) -> Any:
     return done[-2] if simple else None
 
 
+def _takes_an_item(i: Any) -> bool:
+    """Whether an instruction is `x[key]`, an operator like others from 3.14 on."""
+    return i.opname == "BINARY_SUBSCR" or (i.opname == "BINARY_OP" and i.argrepr == "[]")
+
+
 def held_outside(loaded: Any, captured: set[str]) -> bool:
     """Whether an object was loaded that lives outside of the function."""
     if loaded is None:
         return False
     return loaded.opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_ATTR") or (
-        loaded.opname in ("LOAD_DEREF", "LOAD_CLASSDEREF") and loaded.argval in captured
+        loaded.opname in ("LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF") and loaded.argval in captured
     )

@@ -12,7 +12,10 @@ from calque.core.jaxprs import Eqn, Jaxpr, Var, subjaxprs
 from calque.core.printing import Names, atom, binders, print_eqn
 from calque.core.source import Source
 
-_STORES = ("STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF", "STORE_ATTR")
+_STORES = (
+    *("STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF", "STORE_ATTR"),
+    *("STORE_FAST_LOAD_FAST", "STORE_FAST_STORE_FAST"),  # two in one from 3.13 on: the first is it
+)
 
 
 class EquationRow(NamedTuple):
@@ -93,4 +96,4 @@ def _assignments(code: types.CodeType) -> Iterator[tuple[int, str]]:
             if instructions[first].opname == "CALL" and instructions[first - 1].opname == "PRECALL":
                 first -= 1
             for place in range(instructions[first].offset, i.offset):
-                yield place, str(i.argval)
+                yield place, str(i.argval[0] if isinstance(i.argval, tuple) else i.argval)

@@ -185,6 +185,29 @@ def test_none_may_be_counted_as_often_as_one_likes() -> None:
     assert sys.getrefcount(None) == before
 
 
+@pytest.mark.skipif(sys.version_info < (3, 14), reason="the whole word counts")
+def test_flags_beside_the_count_are_left_alone() -> None:
+    class Thing:
+        pass
+
+    one, drop = make_builtin(same, METH_O), make_builtin(forget, METH_O)
+    thing, unused = Thing(), 1 << 12
+    flags = ctypes.c_uint16.from_address(id(thing) + 6)
+    flags.value |= unused
+    before, gone = sys.getrefcount(thing), weakref.ref(thing)
+    one(thing)
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
+    drop(thing)
+    assert sys.getrefcount(thing) == before and flags.value & unused
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
+    address = id(thing)
+    del thing
+    ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(forget.address)(
+        None, address
+    )
+    assert gone() is None
+
+
 # ---- types ----
 
 

@@ -2,9 +2,12 @@
 
 import functools
 import gc
+import inspect
+import sys
 
 import pytest
 
+import calque as jax
 from calque.transforms.engines import signatures
 from calque.transforms.engines.signatures import ArgumentNames, as_tuple, hashable_static, resolve
 
@@ -53,6 +56,46 @@ def test_signatures():
     assert list(signatures.signature_of(f).parameters) == ["a", "b", "c"]
     assert list(signatures.signature_of(functools.partial(f, 1)).parameters) == ["b", "c"]
     assert signatures.signature_of(object()) is None
+
+
+@pytest.mark.skipif(sys.version_info < (3, 14), reason="annotations are worked out at once")
+def test_annotations_may_name_what_is_not_there(tmp_path):
+    text, path, space = "def f(x: Later, y: int) -> Later: return x * y\n", tmp_path / "f.py", {}
+    path.write_text(text)
+    exec(compile(text, str(path), "exec", 0, True), space)
+    f = space["f"]
+    assert list(signatures.signature(f).parameters) == ["x", "y"]
+    assert resolve(f, None, "y", "static") == ((1,), ("y",))
+    with pytest.raises(NameError):
+        inspect.signature(f)
+    made = lambda x: x  # noqa: E731
+    signatures.take_annotations(made, f)
+    for made in (made, jax.grad(f), jax.vmap(f), jax.jit(f), jax.convert(f)):
+        found = annotations_of(made)
+        assert found["y"] is int and str(found["x"]).startswith("ForwardRef('Later'")
+    space["Later"] = float
+    assert annotations_of(made) == {"x": float, "y": int, "return": float}
+    assert jax.jit(f, static_argnames="y")(2.0, 3) == 6 and jax.grad(f)(2.0, 3.0) == 3
+    assert str(inspect.signature(jax.jit(f))) == str(inspect.signature(f))
+
+
+def annotations_of(f):
+    from annotationlib import Format, get_annotations
+
+    return get_annotations(f, format=Format.FORWARDREF)
+
+
+def test_annotations_are_taken_as_they_are():
+    def source(x: "Later") -> int:  # noqa: F821
+        return 1
+
+    def made(x):
+        return 2
+
+    signatures.take_annotations(made, source)
+    assert made.__annotations__ == {"x": "Later", "return": int}
+    signatures.take_annotations(made, functools.partial(source))
+    assert made.__annotations__ == {"x": "Later", "return": int}
 
 
 def test_a_function_is_not_kept_alive():

@@ -336,3 +336,26 @@ def test_functions_of_one_code_that_capture_other_values():
     two["k"] = 4.0
     with pytest.warns(StaleCaptureWarning, match=r"table was \{'k': 3.0\}"):
         f(1.0)
+
+
+def test_reads_in_classes_and_in_lines_of_several_steps():
+    k = 3.0
+
+    def with_class(x):
+        class Inside:
+            rate = k
+            scale = SCALE
+
+        return x * Inside.rate * Inside.scale
+
+    assert {"SCALE", "k"} <= set(names(with_class))
+
+    class Several(Model):
+        def several(self, x):
+            y = x; return self.w * y  # noqa: E702
+
+        def listed(self, xs):
+            return [self.w * x for x in xs]
+
+    model = Several(2.0)
+    assert names(model.several) == names(model.listed) == ["self.w"]

@@ -59,6 +59,7 @@ from calque.machine.objects.pyapi import (
     PyErr_Occurred,
     PyErr_SetString,
     PyObject,
+    PyObject32,
     PyTuple,
     TypeSpec,
     decref,
@@ -358,7 +359,7 @@ def is_sole_owner(x: ptr) -> i1:
     """Whether nobody else can see the memory of an Array."""
     if Array(x).block == NULL:
         owner = Array(x).owner
-        if owner == NULL or PyObject(owner).type != memory_type or PyObject(owner).refcount != 1:
+        if owner == NULL or PyObject(owner).type != memory_type or PyObject32(owner).refcount != 1:
             return i1(0)
     return not is_in_use(x)
 

@@ -1,7 +1,7 @@
 """CPython and NumPy from machine code: struct layouts, reference counts, C types and functions made
 without a C compiler.
 
-Only builds with a GIL of CPython 3.11 to 3.13 on 64-bit little-endian machines are known;
+Only builds with a GIL of CPython 3.11 to 3.14 on 64-bit little-endian machines are known;
 `check_interpreter` compares every offset used here with live objects and raises ImportError when
 one is wrong.
 """
@@ -26,13 +26,15 @@ unit = Unit("calque_pyapi")
 # ---- struct layouts ----
 
 PyObject = layout("PyObject", refcount=i64, type=ptr)
-PyObject32 = layout(
+PyObject32 = layout(  # the half that counts from 3.12 on; from 3.14 on the other one holds flags
     "PyObject32", refcount=i32, at={"refcount": 0}
-)  # the half that counts from 3.12 on (little-endian)
+)
 PyVar = layout("PyVar", refcount=i64, type=ptr, size=i64)
-PyTuple = layout(
-    "PyTuple", refcount=i64, type=ptr, size=i64, items=ptr
-)  # `at(p).items` is the first item
+PyTuple = (  # `at(p).items` is the first item; from 3.14 on a tuple keeps its hash before them
+    layout("PyTuple", refcount=i64, type=ptr, size=i64, hash=i64, items=ptr)
+    if sys.version_info >= (3, 14)
+    else layout("PyTuple", refcount=i64, type=ptr, size=i64, items=ptr)
+)
 PyList = layout("PyList", refcount=i64, type=ptr, size=i64, items=ptr)  # `items` points to them
 PyFloat = layout("PyFloat", refcount=i64, type=ptr, value=f64)
 PyBytes = layout("PyBytes", refcount=i64, type=ptr, size=i64, hash=i64, data=ptr)
@@ -81,9 +83,9 @@ none = unit.cell("py_none", ptr, id(None))
 def incref(p: ptr) -> None:
     """Py_INCREF."""
     if HAS_IMMORTALS:
-        count = PyObject32(p).refcount + i32(1)
-        if likely(count != 0):
-            PyObject32(p).refcount = count
+        half = PyObject32(p).refcount
+        if likely(half >= 0):
+            PyObject32(p).refcount = half + i32(1)
     else:
         PyObject(p).refcount += 1
 
@@ -91,12 +93,18 @@ def incref(p: ptr) -> None:
 @unit.helper
 def decref(p: ptr) -> None:
     """Py_DECREF."""
-    if HAS_IMMORTALS and PyObject32(p).refcount < 0:
-        return
-    count = PyObject(p).refcount - 1
-    PyObject(p).refcount = count
-    if count == 0:
-        _Py_Dealloc(p)
+    if HAS_IMMORTALS:
+        half = PyObject32(p).refcount
+        if half < 0:
+            return
+        PyObject32(p).refcount = half - i32(1)
+        if half == 1:
+            _Py_Dealloc(p)
+    else:
+        count = PyObject(p).refcount - 1
+        PyObject(p).refcount = count
+        if count == 0:
+            _Py_Dealloc(p)
 
 
 @unit.helper
@@ -298,8 +306,8 @@ def _facts() -> list[tuple[str, bool]]:
             sys.byteorder == "little" and ctypes.sizeof(ctypes.c_void_p) == 8,
         ),
         (
-            "CPython 3.11 to 3.13",
-            sys.implementation.name == "cpython" and (3, 11) <= sys.version_info[:2] <= (3, 13),
+            "CPython 3.11 to 3.14",
+            sys.implementation.name == "cpython" and (3, 11) <= sys.version_info[:2] <= (3, 14),
         ),
         ("the GIL (free-threaded builds are not supported)", not free_threaded),
         (

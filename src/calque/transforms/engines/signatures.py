@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 import types
 import weakref
 from collections.abc import Callable, Iterable, Sequence
@@ -12,15 +13,36 @@ from calque.core import pytrees
 from calque.core.key_paths import keystr
 from calque.machine.state import Hook, process
 
+_AS_WRITTEN: Final[dict[str, Any]] = {}  # how `inspect` is to give annotations
+if sys.version_info >= (3, 14):
+    from annotationlib import Format
+
+    _AS_WRITTEN["annotation_format"] = Format.FORWARDREF
+
 # what a function reads besides its arguments, with the values of now (`transforms/jit/captures.py`)
 captured_values: Final[Hook[Callable[..., Any]]] = process.hook("captured values", lambda _: None)
 
 
+def signature(fun: Callable[..., Any]) -> inspect.Signature:
+    """The signature of a function. From Python 3.14 on annotations are worked out when they are
+    asked for: what they name and nobody has defined stays a name."""
+    return inspect.signature(fun, **_AS_WRITTEN)
+
+
 def signature_of(fun: Callable[..., Any]) -> inspect.Signature | None:
     try:
-        return inspect.signature(fun)
+        return signature(fun)
     except (ValueError, TypeError):
         return None
+
+
+def take_annotations(made: Any, fun: Any) -> None:
+    """Give `made` the annotations of `fun`, as far as it has any, without working them out."""
+    later = getattr(fun, "__annotate__", None)  # from 3.14 on
+    if callable(later):
+        made.__annotate__ = later
+    elif isinstance(found := getattr(fun, "__annotations__", None), dict):
+        made.__annotations__ = found
 
 
 def check_callable(fun: Any, what: str = "") -> None:

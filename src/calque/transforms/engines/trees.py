@@ -14,7 +14,11 @@ from calque.core.dims import Dim
 from calque.core.dtypes import PYTHON_SCALARS, float0
 from calque.core.key_paths import keystr
 from calque.core.trace import VALUES, has_type_alone
-from calque.transforms.engines.signatures import ArgumentNames, describe_function
+from calque.transforms.engines.signatures import (
+    ArgumentNames,
+    describe_function,
+    take_annotations,
+)
 
 _NUMBERS = (np.ndarray, np.generic, *PYTHON_SCALARS)
 
@@ -32,8 +36,8 @@ def wrapping(made: Any, fun: Any) -> Any:
     may use these attributes for something else."""
     made.__name__ = name_of(fun)
     texts = [n for n in _TEXTS if isinstance(getattr(fun, n, None), str)]
-    types = ["__annotations__"] if isinstance(getattr(fun, "__annotations__", None), dict) else []
-    return functools.update_wrapper(made, fun, (*texts, *types, "__doc__"))
+    take_annotations(made, fun)
+    return functools.update_wrapper(made, fun, (*texts, "__doc__"))
 
 
 _TEXTS = ("__module__", "__name__", "__qualname__")

@@ -3,7 +3,6 @@ cotangents as rules see them."""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -12,6 +11,7 @@ from calque.core.avals import ShapedArray
 from calque.core.primitives import Zero
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
+from calque.transforms.engines.signatures import signature
 from calque.transforms.engines.trees import arrays, check_results, handed, name_of
 from calque.transforms.engines.zeros import instantiate, tangent_aval
 from calque.transforms.primitives.flow import type_text
@@ -76,7 +76,7 @@ def positional(
     """All arguments by position, defaults included: rules take them by position. `kind` is what
     the function was decorated with."""
     try:
-        signature = inspect.signature(fun)
+        taken = signature(fun)
     except (ValueError, TypeError):
         if kwargs:
             raise TypeError(
@@ -84,11 +84,11 @@ def positional(
             ) from None
         return tuple(args)
     head = (
-        f"The input arguments to the {kind}-decorated function {name_of(fun)}{signature} could not"
+        f"The input arguments to the {kind}-decorated function {name_of(fun)}{taken} could not"
         " be resolved to positional-only arguments. Binding failed with the error:\n"
     )
     try:
-        bound = signature.bind(*args, **kwargs)
+        bound = taken.bind(*args, **kwargs)
     except TypeError as e:
         raise TypeError(f"{head}{e}") from None
     bound.apply_defaults()
@@ -107,7 +107,7 @@ def nondiff_positions(
     nums = (argnums,) if isinstance(argnums, int) else tuple(argnums)
     names = (argnames,) if isinstance(argnames, str) else tuple(argnames)
     if names:
-        order = list(inspect.signature(fun).parameters)
+        order = list(signature(fun).parameters)
         nums += tuple(order.index(n) for n in names)
     return tuple(sorted(set(nums)))
 

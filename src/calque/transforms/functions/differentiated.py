@@ -9,6 +9,7 @@ from calque.core import pytrees
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import is_complex, is_extended, is_float, is_inexact
 from calque.core.trace import typeof
+from calque.transforms.engines.signatures import take_annotations
 from calque.transforms.engines.trees import argument_name, name_of
 
 _LONG_NAME: Final = 500
@@ -19,9 +20,8 @@ def wraps(fun: Any, name: str, doc: str) -> Callable[[Callable[..., Any]], Calla
     """Give a transformed function the look of the one it was made from."""
 
     def decorate(wrapper: Callable[..., Any]) -> Callable[..., Any]:
-        functools.update_wrapper(
-            wrapper, fun, assigned=("__module__", "__annotations__"), updated=()
-        )
+        take_annotations(wrapper, fun)
+        functools.update_wrapper(wrapper, fun, assigned=("__module__",), updated=())
         # of functions of functions of functions: each would say all that those inside say
         said = name if len(name) <= _LONG_NAME else f"{name[:_LONG_NAME]}..."
         wrapper.__name__ = wrapper.__qualname__ = said

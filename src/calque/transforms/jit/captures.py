@@ -453,6 +453,8 @@ _OPERATIONS: Final = {
     "LOAD_NAME": "LOAD_GLOBAL",
     "LOAD_DEREF": "LOAD",
     "LOAD_CLASSDEREF": "LOAD",
+    "LOAD_FROM_DICT_OR_DEREF": "LOAD",  # as it is called from 3.12 on
+    "LOAD_FROM_DICT_OR_GLOBALS": "LOAD_GLOBAL",
 }
 _NO_STEPS: Final = frozenset(
     ("COPY", "PRECALL", "CACHE", "PUSH_NULL", "EXTENDED_ARG", "NOP", "RESUME", "NOT_TAKEN")
@@ -469,6 +471,8 @@ def steps_of(code: types.CodeType) -> tuple[tuple[str, Any], ...]:
         if i.opname.startswith("LOAD_FAST"):
             names = i.argval if isinstance(i.argval, tuple) else (i.argval,)
             out += [("LOAD", name) for name in names]
+        elif i.opname == "STORE_FAST_LOAD_FAST":
+            out += [("", None), ("LOAD", i.argval[1])]
         else:
             out.append(
                 (_OPERATIONS.get(i.opname, ""), i.argval if i.opname in _OPERATIONS else None)

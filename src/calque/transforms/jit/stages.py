@@ -22,6 +22,7 @@ from calque.transforms.devices.layouts import row_major
 from calque.transforms.devices.sharding import Sharding, default_sharding
 from calque.transforms.devices.sharding_constraint import flat_shardings
 from calque.transforms.devices.sharding_propagation import shardings_of_results
+from calque.transforms.engines import signatures
 from calque.transforms.functions.shapes import struct
 from calque.transforms.jit.arguments import CallArguments
 from calque.transforms.jit.compiler_options import check_options
@@ -425,4 +426,4 @@ def jitted_repr(self: Any) -> str:
 
 
 def signature(self: Any) -> inspect.Signature:
-    return inspect.signature(self.__wrapped__)
+    return signatures.signature(self.__wrapped__)

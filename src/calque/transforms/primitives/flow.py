@@ -3,7 +3,6 @@ comparing types."""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -15,7 +14,7 @@ from calque.core.key_paths import keystr
 from calque.core.primitives import REGISTRY, do
 from calque.core.trace import trace_to_jaxpr, typeof, typing
 from calque.ops.common import scalar_of
-from calque.transforms.engines.signatures import ArgumentNames, describe_function
+from calque.transforms.engines.signatures import ArgumentNames, describe_function, signature
 from calque.transforms.engines.slices import hoist_all
 from calque.transforms.engines.trees import FlatFunction, name_of
 
@@ -179,7 +178,7 @@ def tree_difference(a: pytrees.PyTreeDef, b: pytrees.PyTreeDef, first: str, seco
 def parameter_name(fun: Any, position: int, default: str) -> str:
     """What a function calls its argument."""
     try:
-        return list(inspect.signature(fun).parameters)[position]
+        return list(signature(fun).parameters)[position]
     except (ValueError, TypeError, IndexError):
         return default
 

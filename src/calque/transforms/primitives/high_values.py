@@ -99,7 +99,7 @@ def _remember(x: Any, level: Level) -> _Known:
 def _sweep() -> None:
     """Forget the values that are held here alone, and those of traces that have ended."""
     for at, known in list(_known.items()):
-        held_here = 2  # by what is known, and as the argument
+        held_here = 2  # by what is known, and as the argument, which no variable may lend
         if known.level.trace.done or sys.getrefcount(known.value) <= held_here:
             del _known[at]
 
