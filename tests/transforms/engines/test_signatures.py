@@ -3,7 +3,6 @@
 import functools
 import gc
 import inspect
-import sys
 
 import pytest
 
@@ -58,8 +57,12 @@ def test_signatures():
     assert signatures.signature_of(object()) is None
 
 
-@pytest.mark.skipif(sys.version_info < (3, 14), reason="annotations are worked out at once")
 def test_annotations_may_name_what_is_not_there(tmp_path):
+    late = pytest.importorskip("annotationlib", reason="annotations are worked out at once")
+
+    def annotations_of(f):
+        return late.get_annotations(f, format=late.Format.FORWARDREF)
+
     text, path, space = "def f(x: Later, y: int) -> Later: return x * y\n", tmp_path / "f.py", {}
     path.write_text(text)
     exec(compile(text, str(path), "exec", 0, True), space)
@@ -77,12 +80,6 @@ def test_annotations_may_name_what_is_not_there(tmp_path):
     assert annotations_of(made) == {"x": float, "y": int, "return": float}
     assert jax.jit(f, static_argnames="y")(2.0, 3) == 6 and jax.grad(f)(2.0, 3.0) == 3
     assert str(inspect.signature(jax.jit(f))) == str(inspect.signature(f))
-
-
-def annotations_of(f):
-    from annotationlib import Format, get_annotations
-
-    return get_annotations(f, format=Format.FORWARDREF)
 
 
 def test_annotations_are_taken_as_they_are():
