@@ -58,8 +58,10 @@ def test_no_variable_where_nothing_is_assigned():
 
 
 def test_variables_of_several_steps_in_one_line():
+    # fmt: off
     def g(x):
         y = jnp.sin(x); return y + jnp.cos(y)  # noqa: E702
+    # fmt: on
 
     def h(x):
         first = second = jnp.sin(x)

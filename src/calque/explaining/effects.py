@@ -86,9 +86,7 @@ def of_code(code: types.CodeType) -> Iterator[SideEffect]:
 def container_of(done: Sequence[Any]) -> Any:
     """What `x[key]`, with a key that is a constant or a name, is an item of, given the instructions
     so far; also in `x[key] += 1`."""
-    where = next(
-        (k for k in range(len(done) - 1, -1, -1) if _takes_an_item(done[k])), None
-    )
+    where = next((k for k in range(len(done) - 1, -1, -1) if _takes_an_item(done[k])), None)
     if where is not None and done[-1].opname == "BINARY_OP" and done[-1].argrepr.endswith("="):
         done = done[:where]
     simple = len(done) >= 2 and done[-1].opname in (
@@ -113,5 +111,6 @@ def held_outside(loaded: Any, captured: set[str]) -> bool:
     if loaded is None:
         return False
     return loaded.opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_ATTR") or (
-        loaded.opname in ("LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF") and loaded.argval in captured
+        loaded.opname in ("LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF")
+        and loaded.argval in captured
     )

@@ -71,13 +71,13 @@ def test_annotations_may_name_what_is_not_there(tmp_path):
     assert resolve(f, None, "y", "static") == ((1,), ("y",))
     with pytest.raises(NameError):
         inspect.signature(f)
-    made = lambda x: x  # noqa: E731
-    signatures.take_annotations(made, f)
-    for made in (made, jax.grad(f), jax.vmap(f), jax.jit(f), jax.convert(f)):
+    plain = lambda x: x  # noqa: E731
+    signatures.take_annotations(plain, f)
+    for made in (plain, jax.grad(f), jax.vmap(f), jax.jit(f), jax.convert(f)):
         found = annotations_of(made)
         assert found["y"] is int and str(found["x"]).startswith("ForwardRef('Later'")
     space["Later"] = float
-    assert annotations_of(made) == {"x": float, "y": int, "return": float}
+    assert annotations_of(plain) == {"x": float, "y": int, "return": float}
     assert jax.jit(f, static_argnames="y")(2.0, 3) == 6 and jax.grad(f)(2.0, 3.0) == 3
     assert str(inspect.signature(jax.jit(f))) == str(inspect.signature(f))
 

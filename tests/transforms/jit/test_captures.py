@@ -351,8 +351,10 @@ def test_reads_in_classes_and_in_lines_of_several_steps():
     assert {"SCALE", "k"} <= set(names(with_class))
 
     class Several(Model):
+        # fmt: off
         def several(self, x):
             y = x; return self.w * y  # noqa: E702
+        # fmt: on
 
         def listed(self, xs):
             return [self.w * x for x in xs]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import sys
 import types
@@ -13,11 +14,12 @@ from calque.core import pytrees
 from calque.core.key_paths import keystr
 from calque.machine.state import Hook, process
 
-_AS_WRITTEN: Final[dict[str, Any]] = {}  # how `inspect` is to give annotations
 if sys.version_info >= (3, 14):
     from annotationlib import Format
 
-    _AS_WRITTEN["annotation_format"] = Format.FORWARDREF
+    _inspected = functools.partial(inspect.signature, annotation_format=Format.FORWARDREF)
+else:
+    _inspected = inspect.signature
 
 # what a function reads besides its arguments, with the values of now (`transforms/jit/captures.py`)
 captured_values: Final[Hook[Callable[..., Any]]] = process.hook("captured values", lambda _: None)
@@ -26,7 +28,7 @@ captured_values: Final[Hook[Callable[..., Any]]] = process.hook("captured values
 def signature(fun: Callable[..., Any]) -> inspect.Signature:
     """The signature of a function. From Python 3.14 on annotations are worked out when they are
     asked for: what they name and nobody has defined stays a name."""
-    return inspect.signature(fun, **_AS_WRITTEN)
+    return _inspected(fun)
 
 
 def signature_of(fun: Callable[..., Any]) -> inspect.Signature | None:
