@@ -233,7 +233,7 @@ def test_derivatives_at_kinks():
     assert derivative(A.max_p, ones, y) == [0.5, 1, 0]
     assert derivative(A.min_p, ones, y, moved=1) == [0.5, 1, 0]
     zero = np.zeros(2, np.float32)
-    assert derivative(A.pow_p, zero, np.array([0.0, 2.0], np.float32)) == [0, 0]
+    assert derivative(A.pow_p, zero, np.array([1.0, 2.0], np.float32)) == [1, 0]
     assert derivative(A.pow_p, zero, np.array([0, 2], np.int32)) == [0, 0]
     assert derivative(A.pow_p, zero, np.array([0.0, 2.0], np.float32), moved=1) == [0, 0]
 
@@ -358,6 +358,16 @@ def test_peer(dtype):
 def test_mul_in_another_dtype():
     assert int(A.mul(np.int8(100), np.int8(100), out_dtype=np.int32)) == 10000
     assert A.mul(2.0, np.float32(3), out_dtype="bfloat16").dtype.name == "bfloat16"
+
+
+def test_the_slope_of_a_power_of_0():
+    """y x^(y - 1) where both are 0 is no number; of an integer exponent it is 0 for any base."""
+    slope = calque.grad(A.pow)
+    assert np.isnan(slope(0.0, 0.0)) and slope(0.0, 1.0) == 1 and slope(0.0, 2.0) == 0
+    assert calque.grad(A.pow, 1)(0.0, 0.0) == 0
+    for base in (0.0, -2.0, np.inf, np.nan):
+        assert slope(base, np.int32(0)) == 0
+    assert slope(3.0, np.int32(2)) == 6 and slope(2.0, np.int32(-1)) == -0.25
 
 
 def test_the_slope_of_a_power_is_differentiated_by_an_exponent_of_0():
