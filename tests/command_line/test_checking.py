@@ -35,6 +35,10 @@ def test_a_program_that_fails_on_xla_is_a_problem(monkeypatch):
     monkeypatch.setattr(checking, "XLA_PROGRAM", "raise TypeError('no handler')")
     with pytest.raises(checking.Problem, match=r"jaxlib 0\.99 .* TypeError: no handler.*pip inst"):
         checking._xla()
+    inside = "import calque; calque.jit(lambda x: x.no_such_name)(1.0)"
+    monkeypatch.setattr(checking, "XLA_PROGRAM", inside)
+    with pytest.raises(checking.Problem, match=r"fails: AttributeError: .*no_such_name"):
+        checking._xla()
     monkeypatch.setattr(checking, "XLA_PROGRAM", "")
     assert checking._xla().startswith("jaxlib 0.99, a program")
 

@@ -165,7 +165,8 @@ def _xla() -> str:
     text = f"jaxlib {version('jaxlib')}"
     done = subprocess.run(
         [sys.executable, "-c", XLA_PROGRAM], capture_output=True, text=True,
-        env={**os.environ, "CALQUE_PLATFORMS": "xla_cpu"},
+        # the last line is then the error itself, not a note about frames left out
+        env={**os.environ, "CALQUE_PLATFORMS": "xla_cpu", "CALQUE_TRACEBACK_FILTERING": "off"},
     )  # fmt: skip
     if done.returncode:
         said = done.stderr.strip().splitlines()[-1:] or [f"it ended with {done.returncode}"]
