@@ -157,7 +157,7 @@ def test_signatures_name_types_as_users_do():
     import calque.numpy as jnp
 
     assert printed_signatures.printed("softmax", calque.nn.softmax) == (
-        "softmax(x: ArrayLike, axis: ShapeLike = -1, where: ArrayLike | None = None) -> Array"
+        "softmax(x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None) -> Array"
     )
     assert printed_signatures.printed("add", jnp.add).startswith("add(\n    x1: ArrayLike,\n")
 

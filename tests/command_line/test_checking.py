@@ -30,6 +30,19 @@ def test_a_check_that_fails_by_itself_is_a_problem(capsys, monkeypatch):
     assert "PROBLEM disk: OSError: no disk" in capsys.readouterr().out
 
 
+def test_a_program_that_fails_on_xla_is_a_problem(monkeypatch):
+    monkeypatch.setattr(checking, "version", lambda name: "0.99")
+    monkeypatch.setattr(checking, "XLA_PROGRAM", "raise TypeError('no handler')")
+    with pytest.raises(checking.Problem, match=r"jaxlib 0\.99 .* TypeError: no handler.*pip inst"):
+        checking._xla()
+    inside = "import calque; calque.jit(lambda x: x.no_such_name)(1.0)"
+    monkeypatch.setattr(checking, "XLA_PROGRAM", inside)
+    with pytest.raises(checking.Problem, match=r"fails: AttributeError: .*no_such_name"):
+        checking._xla()
+    monkeypatch.setattr(checking, "XLA_PROGRAM", "")
+    assert checking._xla().startswith("jaxlib 0.99, a program")
+
+
 def test_wrong_numbers_are_noticed(monkeypatch):
     monkeypatch.setattr(checking, "jit", lambda f: lambda *args: f(*args) + 1)
     with pytest.raises(checking.Problem, match="wrong numbers"):

@@ -1,12 +1,16 @@
 """Canonical dtypes and the promotion lattice, against JAX where it is installed."""
 
+import inspect
 import itertools
+import warnings
 
 import ml_dtypes
 import numpy as np
 import pytest
 
 import calque
+import calque.numpy as jnp
+from calque import lax
 from calque.core import dtypes
 from calque.core.dtypes import TypePromotionError, as_dtype, canonicalize, promote, short_name
 
@@ -87,3 +91,86 @@ def test_the_lattice_is_that_of_jax(x64):
                     assert got == (want if want is not None else "refused"), (a, b, want)
     finally:
         jax.config.update("jax_enable_x64", False)
+
+
+WIDE = {
+    "zeros": lambda d: jnp.zeros(3, dtype=d),
+    "full": lambda d: jnp.full(3, 1, dtype=d),
+    "ones_like": lambda d: jnp.ones_like(np.ones(3, np.float32), dtype=d),
+    "arange": lambda d: jnp.arange(3, dtype=d),
+    "traced arange": lambda d: calque.jit(lambda n: jnp.arange(n, dtype=d).sum())(3),
+    "linspace": lambda d: jnp.linspace(0, 1, 3, dtype=d),
+    "eye": lambda d: jnp.eye(3, dtype=d),
+    "array": lambda d: jnp.array([1, 2], dtype=d),
+    "asarray of NumPy's": lambda d: jnp.asarray(np.ones(3), dtype=d),
+    "asarray": lambda d: jnp.asarray(jnp.ones(3), dtype=d),
+    "method": lambda d: jnp.ones(3).astype(d),
+    "function": lambda d: jnp.astype(jnp.ones(3), d),
+    "under jit": lambda d: calque.jit(lambda x: x.astype(d))(jnp.ones(3)),
+    "sum": lambda d: jnp.ones(3).sum(dtype=d),
+    "cumsum": lambda d: jnp.cumsum(jnp.ones(3), dtype=d),
+    "concatenate": lambda d: jnp.concatenate([jnp.ones(3), jnp.ones(2)], dtype=d),
+    "product": lambda d: jnp.dot(jnp.ones(3), jnp.ones(3), preferred_element_type=d),
+    "lax.convert_element_type": lambda d: lax.convert_element_type(jnp.ones(3), d),
+    "lax.full": lambda d: lax.full((3,), 1, dtype=d),
+    "lax.iota": lambda d: lax.iota(d, 3),
+    "random": lambda d: calque.random.normal(calque.random.key(0), (3,), dtype=d),
+    "initializer": lambda d: calque.nn.initializers.zeros(calque.random.key(0), (3,), d),
+    "one_hot": lambda d: calque.nn.one_hot(jnp.arange(3), 3, dtype=d),
+}
+
+
+def heard(make, dtype):
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("default")  # once for each line
+        out = make(dtype)
+    return out, told
+
+
+@pytest.mark.parametrize("make", WIDE.values(), ids=WIDE)
+def test_who_names_64_bits_and_gets_32_is_told_at_his_line(make):
+    for wide in (np.float64, jnp.float64, "float64", np.dtype("float64"), "f8"):
+        out, [told] = heard(make, wide)
+        assert out.dtype == np.float32
+        assert told.category is UserWarning
+        assert str(told.message).startswith("Explicitly requested dtype float64 is not available")
+        assert "calque_enable_x64" in str(told.message)
+        assert told.filename == inspect.getsourcefile(make)
+        assert told.lineno == make.__code__.co_firstlineno
+
+
+@pytest.mark.parametrize("make", WIDE.values(), ids=WIDE)
+def test_who_names_no_size_or_has_64_bits_is_told_nothing(make):
+    for narrow in (float, np.float32, "float32", jnp.float32):
+        out, told = heard(make, narrow)
+        assert out.dtype == np.float32 and not told
+    with calque.enable_x64(True):
+        out, told = heard(make, np.float64)
+        assert out.dtype == np.float64 and not told
+
+
+def test_each_dtype_of_64_bits_is_told_of():
+    for wide, half in (("int64", "int32"), ("uint64", "uint32"), ("complex128", "complex64")):
+        out, [told] = heard(lambda d: jnp.zeros(3, dtype=d), wide)
+        assert out.dtype == half
+        assert f"{wide} is not available" in str(told.message) and half in str(told.message)
+
+
+def test_numbers_of_numpy_are_narrowed_in_silence():
+    for value in (np.ones(3), np.float64(1), np.arange(3), np.ones(3, np.complex128)):
+        for make in (jnp.array, jnp.asarray, jnp.zeros_like, calque.device_put):
+            _, told = heard(make, value)
+            assert not told
+        assert not heard(lambda v: jnp.ones(3) + v, value)[1]
+    assert not heard(lambda d: jnp.dtype(d), "float64")[1]
+    assert not heard(lambda d: calque.dtypes.canonicalize_dtype(d), "float64")[1]
+
+
+def test_an_x64_dtype_is_told_of_once_for_each_line_and_is_an_error_where_warnings_are():
+    def make(dtype):
+        return [jnp.zeros(3, dtype=dtype) for _ in range(3)], jnp.ones(3, dtype=dtype)
+
+    assert len(heard(make, "float64")[1]) == 1
+    with warnings.catch_warnings(), pytest.raises(UserWarning, match="is not available"):
+        warnings.simplefilter("error")
+        make("float64")

@@ -67,7 +67,7 @@ def an_int_beyond_32_bits(jax: Any, jnp: Any) -> None:
     jnp.array(2**40)
 
 
-@mistake("worse")
+@mistake("better", "float64 is not available", "float32", "enable_x64")
 def doubles_without_x64(jax: Any, jnp: Any) -> None:
     jnp.ones(3, dtype="float64")
 

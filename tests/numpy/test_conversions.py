@@ -53,6 +53,9 @@ def test_keys_show_the_words_that_they_are():
     assert KEYS._impl.key_shape == (2,)
     with pytest.raises(AttributeError):
         jnp.ones(2)._base_array
+    keys = KEYS.copy()
+    keys.delete()
+    assert keys._base_array.is_deleted() and keys._base_array.shape == base.shape
 
 
 @pytest.mark.parametrize("dtype", ["int16", "float32", "complex64", "int8"])

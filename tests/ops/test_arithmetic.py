@@ -360,6 +360,18 @@ def test_mul_in_another_dtype():
     assert A.mul(2.0, np.float32(3), out_dtype="bfloat16").dtype.name == "bfloat16"
 
 
+def test_the_slope_of_a_power_of_0():
+    """It is 0 where both are 0, also of an integer exponent that promotion has made a float; of the
+    integer exponent 0 it is 0 for any base."""
+    slope = calque.grad(A.pow)
+    assert slope(0.0, 0.0) == 0 and slope(0.0, 1.0) == 1 and slope(0.0, 2.0) == 0
+    assert calque.grad(calque.jit(lambda x, n: x**n))(0.0, 0) == 0
+    assert calque.grad(A.pow, 1)(0.0, 0.0) == 0
+    for base in (0.0, -2.0, np.inf, np.nan):
+        assert slope(base, np.int32(0)) == 0
+    assert slope(3.0, np.int32(2)) == 6 and slope(2.0, np.int32(-1)) == -0.25
+
+
 def test_the_slope_of_a_power_is_differentiated_by_an_exponent_of_0():
     """d/dy of y x^(y - 1) is 1 / x there."""
     x, y = 4.0, 0.0

@@ -96,7 +96,10 @@ def test_rules(prim, args, params, expected):
             ),
             "differ in dimensions",
         ),
-        (lambda x: J.concatenate([x, X[0].astype("float32")], 0), "differ in dimensions"),
+        (
+            lambda x: J.concatenate([x, X[0].astype("float32")], 0),
+            "different numbers of dimensions",
+        ),
         (lambda x: J.concatenate([x, X.astype("int32")], 0), "same dtypes"),
         (lambda x: J.pad(x, 0.0, ((0, 0, -1), (0, 0, 0))), "nonnegative"),
         (lambda x: J.pad(x, 0.0, ((-3, 0, 0), (0, 0, 0))), "at least 0"),

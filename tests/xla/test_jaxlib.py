@@ -6,6 +6,7 @@ import os
 import pathlib
 import subprocess
 import sys
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -48,8 +49,18 @@ def test_it_is_too_old(tmp_path: pathlib.Path) -> None:
     folder = fake(tmp_path, "0.4.38")
     out = run("import calque as jax\ntry: jax.devices('xla_cpu')\n"
               "except RuntimeError as e: print(e)", folder)  # fmt: skip
-    assert "XLA needs jaxlib 0.5.0 or newer, but 0.4.38 is installed" in out
+    assert "XLA needs jaxlib 0.8.2 or newer, but 0.4.38 is installed" in out
     assert "pip install calque[xla]" in out
+
+
+def test_what_it_lacks_is_named_with_the_versions_that_work() -> None:
+    whole = dict.fromkeys((*jaxlib.FROM_EXTENSION, *jaxlib.FROM_CLIENT))
+    jaxlib.refuse_unknown("0.99", SimpleNamespace(**whole), SimpleNamespace(**whole))
+    del whole["batched_device_put"], whole["ArrayImpl"]
+    changed = SimpleNamespace(**whole)
+    with pytest.raises(jaxlib.XlaUnavailable, match=r"0\.99, which lacks ArrayImpl, batched") as e:
+        jaxlib.refuse_unknown("0.99", changed, changed)
+    assert jaxlib.KNOWN in str(e.value) and "calque[xla]" in str(e.value)
 
 
 def test_types_are_compared_by_what_they_are() -> None:
@@ -128,7 +139,8 @@ def test_tiles_of_arrays() -> None:
     parts = [np.zeros(2, np.float32), np.ones(2, np.float32)]
     rows = [slice(0, 2), slice(2, 4)]
     cut = jaxlib.tiled(devices, np.array([[0], [1]]), rows)
-    assert cut.indices == tuple(rows) and not cut._hlo_sharding.is_replicated()
+    assert cut.indices == tuple(rows) and cut.num_devices == 2
+    assert not cut._hlo_sharding.is_replicated()
     array = jaxlib.put(parts, jaxlib.array_type((4,), np.dtype("float32")), cut, devices)
     assert [p.tolist() for p in jaxlib.parts_on_host(array)] == [[0, 0], [1, 1]]
     whole = jaxlib.tiled(devices, np.array([[0, 1]]), [slice(None)] * 2)

@@ -31,6 +31,13 @@ NEEDED: Final = {  # as pyproject.toml says
     "optree": (0, 13),
 }
 
+XLA_PROGRAM: Final = """
+import calque, calque.numpy as jnp
+found = calque.jit(lambda x: (x * 2 + 1).sum())(jnp.arange(5.0))
+if float(found) != 25.0:
+    raise SystemExit(f"wrong numbers: {found} where 25.0 is right")
+"""
+
 
 class Problem(Exception):
     """What is wrong, and the remedy."""
@@ -155,7 +162,19 @@ def _drop_in() -> str:
 def _xla() -> str:
     if version("jaxlib") == "-":
         return "not installed (`pip install calque[xla]` for accelerators)"
-    return f"jaxlib {version('jaxlib')}"
+    text = f"jaxlib {version('jaxlib')}"
+    done = subprocess.run(
+        [sys.executable, "-c", XLA_PROGRAM], capture_output=True, text=True,
+        # the last line is then the error itself, not a note about frames left out
+        env={**os.environ, "CALQUE_PLATFORMS": "xla_cpu", "CALQUE_TRACEBACK_FILTERING": "off"},
+    )  # fmt: skip
+    if done.returncode:
+        said = done.stderr.strip().splitlines()[-1:] or [f"it ended with {done.returncode}"]
+        raise Problem(
+            f"{text} is installed, but a program on XLA fails: {said[0]}. Run"
+            " `pip install --upgrade calque[xla]`, which brings a jaxlib that works"
+        )
+    return f"{text}, a program on its CPU gives what it should"
 
 
 CHECKS: Final[dict[str, Callable[[], str]]] = {

@@ -3,12 +3,14 @@ names."""
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Final
 
 import ml_dtypes
 import numpy as np
 
 from calque.core.config import config
+from calque.core.source import user_frame
 from calque.machine.caches import memo
 from calque.machine.lazy import LazyModule
 from calque.machine.once import once
@@ -89,6 +91,37 @@ def canonicalize(dtype: Any) -> Any:
             return dtype
         dt = as_dtype(dtype)
     return dt if config.enable_x64 else _NARROW.get(dt, dt)
+
+
+def asked(dtype: Any) -> Any:
+    """`canonicalize` of a dtype that the user gave as an argument: one who names 64 bits and gets
+    32 of them is told so. The types `int`, `float` and `complex` name no size."""
+    if config.enable_x64:
+        return canonicalize(dtype)
+    dt = _PLAIN.get(dtype) if isinstance(dtype, (np.dtype, type)) else None
+    dt = as_dtype(dtype) if dt is None else dt
+    half = _NARROW.get(dt)
+    if half is None:
+        return dt
+    if dtype is not None and not (isinstance(dtype, type) and dtype in _PYTHON_WIDE):
+        _tell_of_half(dt, half)
+    return half
+
+
+def _tell_of_half(wide: np.dtype, half: np.dtype) -> None:
+    frame = user_frame()
+    if frame is None:
+        return
+    warnings.warn_explicit(
+        f"Explicitly requested dtype {wide} is not available while 64-bit types are off, and the"
+        f" result is {half}: ask for {half}, or turn them on with"
+        ' calque.config.update("calque_enable_x64", True) or the variable CALQUE_ENABLE_X64=1',
+        UserWarning,
+        frame.f_code.co_filename,
+        frame.f_lineno,
+        module=frame.f_globals.get("__name__"),
+        registry=frame.f_globals.setdefault("__warningregistry__", {}),
+    )
 
 
 def _near(dtype: Any) -> str:

@@ -223,8 +223,8 @@ def instantiate_zeros(tangent: Any) -> Any:
 
     >>> from calque.experimental import hijax
     >>> hijax.instantiate_zeros(hijax.Zero(jax.typeof(1.0)))
-    array(0., dtype=float32)"""
-    return instantiate(tangent)
+    Array(0., dtype=float32, weak_type=True)"""
+    return handed(instantiate(tangent))
 
 
 def zeros_like_aval(aval: ShapedArray) -> Any:
@@ -275,8 +275,8 @@ def _instantiated(self: Zero) -> Any:
 
     >>> from calque.experimental import hijax
     >>> hijax.Zero(jax.typeof(1.0)).instantiate()
-    array(0., dtype=float32)"""
-    return instantiate(self)
+    Array(0., dtype=float32, weak_type=True)"""
+    return handed(instantiate(self))
 
 
 Zero.from_primal_value = staticmethod(_from_primal_value)  # type: ignore[attr-defined]

@@ -8,7 +8,7 @@ import numpy as np
 
 from calque import numpy as jnp
 from calque.core.arrays import Array, to_array
-from calque.core.dtypes import as_dtype, canonicalize, is_inexact, is_integer
+from calque.core.dtypes import asked, canonicalize, is_inexact, is_integer
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike, DTypeLike
 from calque.numpy.promotion import (
@@ -462,5 +462,5 @@ def one_hot(
     classes = jnp.arange(num_classes, dtype=typeof(x).dtype).reshape(
         (1,) * k + (num_classes,) + (1,) * (n - k)
     )
-    target = canonicalize(float) if dtype is None else canonicalize(as_dtype(dtype))
+    target = canonicalize(float) if dtype is None else asked(dtype)
     return convert(jnp.expand_dims(x, k) == classes, target)

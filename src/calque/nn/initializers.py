@@ -10,7 +10,7 @@ import numpy as np
 from calque import numpy as jnp
 from calque.core import guards as _guards
 from calque.core.arrays import Array
-from calque.core.dtypes import as_dtype, canonicalize, is_complex, real_part
+from calque.core.dtypes import asked, canonicalize, is_complex, real_part
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike, DTypeLike, ShapeLike
@@ -54,7 +54,7 @@ class Initializer(Protocol):
 
 def _dtype(dtype: Any, default: Any) -> Any:
     chosen = default if dtype is None else dtype
-    return canonicalize(float) if chosen is None else canonicalize(as_dtype(chosen))
+    return canonicalize(float) if chosen is None else asked(chosen)
 
 
 def zeros(

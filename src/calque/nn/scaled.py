@@ -8,7 +8,7 @@ import numpy as np
 
 from calque import numpy as jnp
 from calque.core.arrays import Array
-from calque.core.dtypes import as_dtype, canonicalize, finfo, is_float
+from calque.core.dtypes import as_dtype, asked, finfo, is_float
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike, DTypeLike
 from calque.numpy.promotion import check_arraylike, convert
@@ -57,7 +57,7 @@ def scaled_matmul(
                 f"scaled_matmul: scales of shape {scales} do not divide {what} of shape {own} into"
                 " blocks"
             )
-    preferred = canonicalize(as_dtype(preferred_element_type))
+    preferred = asked(preferred_element_type)
     if not is_float(preferred):
         raise ValueError(
             f"scaled_matmul: preferred_element_type must be a float dtype, got {preferred}"
@@ -142,7 +142,7 @@ def scaled_dot_general(
     check_arraylike("scaled_dot_general", lhs, rhs)
     if implementation not in (None, "cudnn"):
         raise ValueError(f"Unsupported implementation option: {implementation}")
-    preferred = canonicalize(as_dtype(preferred_element_type))
+    preferred = asked(preferred_element_type)
     if configs is not None:
         (left, right), _ = dimension_numbers
         if len(left) != 1:

@@ -17,14 +17,7 @@ from calque.core.arrays import (
     to_numpy,
 )
 from calque.core.dims import Dim, value_of
-from calque.core.dtypes import (
-    PYTHON_SCALARS,
-    as_dtype,
-    canonicalize,
-    is_complex,
-    is_extended,
-    promote,
-)
+from calque.core.dtypes import PYTHON_SCALARS, asked, canonicalize, is_complex, is_extended, promote
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
@@ -81,7 +74,7 @@ def array(
         raise NotImplementedError(
             f"order must be 'K', 'C' or None: arrays are always row-major; got {order!r}"
         )
-    dtype = None if dtype is None else canonicalize(as_dtype(dtype))
+    dtype = None if dtype is None else asked(dtype)
     if hasattr(object, "__jax_array__") and not isinstance(object, (ArrayImpl, Tracer)):
         object = object.__jax_array__()
     out = _array(object, dtype, copy)

@@ -252,7 +252,7 @@ def full(
     if type(fill_value) is int and target is not None and is_integer(target):
         fill_value = python_scalar(fill_value, target)  # it may be none of the default type
     aval = typeof(fill_value)
-    dtype, weak = result_dtype(dtype, aval.dtype), dtype is None and aval.weak_type
+    dtype, weak = (aval.dtype, aval.weak_type) if target is None else (target, False)
     if is_extended(dtype) and type(fill_value) is int:
         value = number(fill_value, dtype)
     else:

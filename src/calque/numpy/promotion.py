@@ -20,7 +20,7 @@ from calque.core.dims import Dim, is_found, surely_equal, surely_same, value_of
 from calque.core.dtypes import (
     PYTHON_SCALARS,
     TypePromotionError,
-    as_dtype,
+    asked,
     canonicalize,
     iinfo,
     inexact_of,
@@ -318,7 +318,7 @@ def check_rank_promotion(name: str, shapes: Sequence[tuple[int, ...]]) -> None:
 
 def result_dtype(dtype: Any, default: Any = None) -> Any:
     """A `dtype=` argument in canonical form."""
-    return default if dtype is None else canonicalize(as_dtype(dtype))
+    return default if dtype is None else asked(dtype)
 
 
 def ensure(x: Any) -> Array:

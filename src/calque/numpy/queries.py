@@ -12,6 +12,7 @@ from calque.core.dtypes import (
     PYTHON_SCALARS,
     ExtendedDType,
     as_dtype,
+    asked,
     canonicalize,
     float0,
     is_complex,
@@ -424,7 +425,7 @@ def astype(
     >>> jnp.astype(jnp.array([1.7, -1.7]), int)
     Array([ 1, -1], dtype=int32)"""
     x = array_of("astype", x)
-    target = canonicalize(float) if dtype is None else canonicalize(as_dtype(dtype))
+    target = canonicalize(float) if dtype is None else asked(dtype)
     if target == np.dtype(bool) and x.dtype != target:
         return do.ne(x, np.zeros((), x.dtype))
     if is_complex(x.dtype) and not is_complex(target):

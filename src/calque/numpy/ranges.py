@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -16,7 +17,7 @@ from calque.core.arrays import (
 from calque.core.dims import Dim, is_found
 from calque.core.dtypes import (
     PYTHON_SCALARS,
-    as_dtype,
+    asked,
     canonicalize,
     is_complex,
     is_inexact,
@@ -85,9 +86,7 @@ def arange(
             "Passing complex start/stop/step to jnp.arange is no longer supported: they must be"
             f" real numbers, got {', '.join(map(repr, values))}"
         )
-    if dtype is None:
-        dtype = promote(tuple([(a.dtype, a.weak_type) for a in map(typeof, values)]))[0]
-    target = canonicalize(as_dtype(dtype))
+    target = _dtype_of(dtype, values)
     concrete: list[Any] = [
         to_numpy(v).item() if is_concrete(v) and not isinstance(v, PYTHON_SCALARS) else v
         for v in (start, stop, step)
@@ -111,6 +110,13 @@ def arange(
     return adopted(out.astype(target))
 
 
+def _dtype_of(dtype: Any, values: Sequence[Any]) -> Any:
+    """The dtype that was asked for, or else the one that holds these numbers."""
+    if dtype is not None:
+        return asked(dtype)
+    return canonicalize(promote(tuple([(a.dtype, a.weak_type) for a in map(typeof, values)]))[0])
+
+
 def _range_found(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
     """`arange` of traced numbers: the program finds its size."""
     first, end, by = (
@@ -126,9 +132,7 @@ def _range_found(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
             )
     whole = all(is_integer(typeof(v).dtype) for v in (first, end, by))
     given = [v for v in (start, stop, step) if v is not None]
-    if dtype is None:
-        dtype = promote(tuple([(a.dtype, a.weak_type) for a in map(typeof, given)]))[0]
-    dtype = canonicalize(as_dtype(dtype))
+    dtype = _dtype_of(dtype, given)
     work = canonicalize(int if whole else float)
     first, end, by = (convert(v, work) for v in (first, end, by))
     raise_if(do.eq(by, scalar_of(work, 0)), lambda: ZeroDivisionError("arange: the step is zero"))

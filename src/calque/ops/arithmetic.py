@@ -270,13 +270,13 @@ def _pow_shape(x: ShapedArray, y: ShapedArray) -> ShapedArray:
 
 
 def _pow_tangent_x(t: Any, out: Any, x: Any, y: Any) -> Any:
-    """y x^(y-1), and 0 where both are 0."""
+    """y x^(y-1), and 0 where both are 0, or where the exponent is the integer 0."""
     shape = typeof(out).shape
     x, y = spread(x, shape), spread(y, shape)
-    none = do.and_(do.eq(y, const(y, 0)), do.eq(x, const(x, 0)))
-    if is_integer(typeof(y).dtype):
-        none = do.eq(y, const(y, 0))
-    lower = do.select_n(none, do.sub(y, const(y, 1)), filled_like(y, 1))
+    none, instead = do.eq(y, const(y, 0)), 0  # x^0 is 1 even where x is no number
+    if not is_integer(typeof(y).dtype):
+        none, instead = do.and_(none, do.eq(x, const(x, 0))), 1
+    lower = do.select_n(none, do.sub(y, const(y, 1)), filled_like(y, instead))
     factor = _as_dtype(y, typeof(out).dtype)
     return do.mul(t, do.mul(factor, do.pow(x, lower)))
 

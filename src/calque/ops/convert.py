@@ -14,6 +14,7 @@ from calque.core.arrays import Array, scalar, to_array
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import (
     PYTHON_SCALARS,
+    asked,
     canonicalize,
     iinfo,
     is_complex,
@@ -275,7 +276,7 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
 
     >>> lax.convert_element_type(jnp.array([1.7, -1.7]), jnp.int32)
     Array([ 1, -1], dtype=int32)"""
-    return converted_to(operand, canonicalize(new_dtype), weak_type=False)
+    return converted_to(operand, asked(new_dtype), weak_type=False)
 
 
 def converted_to(x: Any, dtype: Any, weak_type: bool) -> Any:
@@ -318,7 +319,7 @@ def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
 
     >>> lax.bitcast_convert_type(1.0, jnp.int32)
     Array(1065353216, dtype=int32)"""
-    x, dtype = as_operand(operand), canonicalize(new_dtype)
+    x, dtype = as_operand(operand), asked(new_dtype)
     aval = typeof(x)
     if aval.dtype == dtype and not aval.weak_type:
         return x

@@ -9,7 +9,7 @@ import numpy as np
 
 from calque.core.arrays import Array
 from calque.core.avals import ShapedArray
-from calque.core.dtypes import canonicalize
+from calque.core.dtypes import asked, canonicalize
 from calque.core.primitives import Primitive, do
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike, DTypeLike
@@ -97,7 +97,7 @@ def broadcasted_iota(
            [0, 1, 2]], dtype=int32)"""
     shape = canonical_shape(shape)
     axis = canonical_axis(dimension, len(shape), "dimension")
-    return do.iota(dtype=canonicalize(dtype), shape=shape, dimension=axis, sharding=out_sharding)
+    return do.iota(dtype=asked(dtype), shape=shape, dimension=axis, sharding=out_sharding)
 
 
 def empty(shape: Sequence[int], dtype: DTypeLike, *, out_sharding: Any = None) -> Array:
@@ -113,9 +113,7 @@ def empty(shape: Sequence[int], dtype: DTypeLike, *, out_sharding: Any = None) -
 
     >>> lax.empty((2,), jnp.float32).shape
     (2,)"""
-    return do.empty(
-        dtype=canonicalize(dtype), out_sharding=out_sharding, shape=canonical_shape(shape)
-    )
+    return do.empty(dtype=asked(dtype), out_sharding=out_sharding, shape=canonical_shape(shape))
 
 
 _PYTHON_KIND: Final[dict[str, Callable[[Any], Any]]] = {"i": int, "f": float, "c": complex}
@@ -163,7 +161,7 @@ def full(
         )
     weak_type = dtype is None and aval.weak_type
     return _full(
-        shape, fill_value, aval.dtype if dtype is None else canonicalize(dtype), weak_type, sharding
+        shape, fill_value, aval.dtype if dtype is None else asked(dtype), weak_type, sharding
     )
 
 
@@ -204,7 +202,7 @@ def full_like(
             "lax.full_like must be called with scalar fill_value; got shape"
             f" {typeof(fill_value).shape}."
         )
-    dtype = canonicalize(aval.dtype if dtype is None else dtype)
+    dtype = canonicalize(aval.dtype) if dtype is None else asked(dtype)
     return _full(
         canonical_shape(aval.shape if shape is None else shape),
         fill_value,

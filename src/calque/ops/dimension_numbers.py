@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from calque.core.config import config
-from calque.core.dtypes import canonicalize
+from calque.core.dtypes import asked
 
 Dims = tuple[int, ...]
 
@@ -224,7 +224,7 @@ _PRECISIONS: Final = {
 
 def preferred_dtype(preferred_element_type: Any) -> Any:
     """The dtype that a product was asked to have, None where that of its operands decides."""
-    return None if preferred_element_type is None else canonicalize(preferred_element_type)
+    return None if preferred_element_type is None else asked(preferred_element_type)
 
 
 def canonical_precision(precision: Any) -> Any:

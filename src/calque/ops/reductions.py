@@ -16,15 +16,7 @@ from calque.core.arrays import Array
 from calque.core.avals import ShapedArray
 from calque.core.config import config
 from calque.core.dims import surely_less
-from calque.core.dtypes import (
-    bfloat16,
-    canonicalize,
-    finfo,
-    iinfo,
-    is_complex,
-    is_integer,
-    is_signed,
-)
+from calque.core.dtypes import asked, bfloat16, finfo, iinfo, is_complex, is_integer, is_signed
 from calque.core.primitives import REGISTRY, Primitive, Zero, do
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike, DTypeLike
@@ -469,7 +461,7 @@ def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
 
     >>> lax.argmax(jnp.array([1.0, 3.0, 3.0]), 0, jnp.int32)
     Array(1, dtype=int32)"""
-    return _apply(argmax_p, operand, (axis,), index_dtype=canonicalize(index_dtype))
+    return _apply(argmax_p, operand, (axis,), index_dtype=asked(index_dtype))
 
 
 def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
@@ -485,4 +477,4 @@ def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
 
     >>> lax.argmin(jnp.array([3.0, 1.0, 1.0]), 0, jnp.int32)
     Array(1, dtype=int32)"""
-    return _apply(argmin_p, operand, (axis,), index_dtype=canonicalize(index_dtype))
+    return _apply(argmin_p, operand, (axis,), index_dtype=asked(index_dtype))

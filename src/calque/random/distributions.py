@@ -7,14 +7,7 @@ import numpy as np
 
 from calque import numpy as jnp
 from calque.core.arrays import Array, to_array
-from calque.core.dtypes import (
-    as_dtype,
-    canonicalize,
-    finfo,
-    is_complex,
-    is_inexact,
-    real_part,
-)
+from calque.core.dtypes import asked, canonicalize, finfo, is_complex, is_inexact, real_part
 from calque.core.primitives import do
 from calque.core.types import ArrayLike, DType, DTypeLike, ShapeLike
 from calque.numpy.creation import canonical_shape, placed
@@ -64,7 +57,7 @@ def normal(
     >>> jax.random.normal(jax.random.key(0), (2,))
     Array([1.62264..., 2.02526...], dtype=float32)"""
     typed, _ = wrapped(key, "normal")
-    d = canonicalize(float) if dtype is None else canonicalize(as_dtype(dtype))
+    d = canonicalize(float) if dtype is None else asked(dtype)
     if not is_inexact(d):
         raise ValueError(
             f"dtype argument to `normal` must be a float or complex dtype, got {d.name}"

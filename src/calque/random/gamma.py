@@ -42,7 +42,7 @@ from calque.random.uniform import (
     scalar,
     uniform_between,
 )
-from calque.transforms.functions.loops import while_loop
+from calque.transforms.functions.loops import map_, while_loop
 from calque.transforms.functions.vmap import vmap
 
 # ---------------------------------------------------------------- one value
@@ -96,10 +96,15 @@ def _one(key: Any, alpha: Any, log_space: bool) -> Any:
 
 
 def _program(key: Any, alpha: Any, *, log_space: bool) -> Any:
-    """A key for each of the values that a key is given for."""
-    keys = do.random_split(key, shape=alpha.shape[typeof(key).ndim :])
-    each = vmap(functools.partial(_one, log_space=log_space))
-    return jnp.reshape(each(jnp.ravel(keys), jnp.ravel(alpha)), alpha.shape)
+    """A key for each of the values that a key is given for. Where lanes would draw from the first
+    of these keys, they come one after the other."""
+    keys = jnp.ravel(do.random_split(key, shape=alpha.shape[typeof(key).ndim :]))
+    one = functools.partial(_one, log_space=log_space)
+    if typeof(key).dtype.impl.one_draw_for_lanes:
+        out = map_(lambda pair: one(*pair), (keys, jnp.ravel(alpha)))
+    else:
+        out = vmap(one)(keys, jnp.ravel(alpha))
+    return jnp.reshape(out, alpha.shape)
 
 
 def _meaning(key: np.ndarray, alpha: np.ndarray, *, log_space: bool) -> np.ndarray:

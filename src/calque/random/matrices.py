@@ -4,7 +4,7 @@ from typing import Any
 
 from calque import numpy as jnp
 from calque.core.arrays import Array
-from calque.core.dtypes import as_dtype, canonicalize, is_complex, is_inexact
+from calque.core.dtypes import asked, canonicalize, is_complex, is_inexact
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike, DTypeLike, ShapeLike
 from calque.numpy.creation import canonical_shape, placed
@@ -44,7 +44,7 @@ def multivariate_normal(
     typed, _ = wrapped(key, "multivariate_normal")
     check_arraylike("multivariate_normal", mean, cov)
     mean, cov = promote_inexact(mean, cov)
-    d = typeof(mean).dtype if dtype is None else canonicalize(as_dtype(dtype))
+    d = typeof(mean).dtype if dtype is None else asked(dtype)
     mean, cov = convert(mean, d), convert(cov, d)
     if method not in ("svd", "eigh", "cholesky"):
         raise ValueError("method must be one of {'svd', 'eigh', 'cholesky'}")
@@ -115,7 +115,7 @@ def orthogonal(
     >>> jax.random.orthogonal(jax.random.key(0), 3, (2,)).shape
     (2, 3, 3)"""
     typed, _ = wrapped(key, "orthogonal")
-    d = canonicalize(float) if dtype is None else canonicalize(as_dtype(dtype))
+    d = canonicalize(float) if dtype is None else asked(dtype)
     if not is_inexact(d):
         raise ValueError(
             f"dtype argument to `orthogonal` must be a float or complex dtype, got {d.name}"

@@ -7,7 +7,7 @@ import numpy as np
 from calque import numpy as jnp
 from calque.core.arrays import Array, to_array
 from calque.core.dtypes import (
-    as_dtype,
+    asked,
     canonicalize,
     finfo,
     is_complex,
@@ -26,14 +26,14 @@ from calque.random.keys import wrapped
 
 
 def float_dtype(name: str, dtype: DTypeLike | None) -> DType:
-    d = canonicalize(float) if dtype is None else canonicalize(as_dtype(dtype))
+    d = canonicalize(float) if dtype is None else asked(dtype)
     if not is_float(d):
         raise ValueError(f"dtype argument to `{name}` must be a float dtype, got {d.name}")
     return d
 
 
 def int_dtype(name: str, dtype: DTypeLike | None) -> DType:
-    d = canonicalize(int) if dtype is None else canonicalize(as_dtype(dtype))
+    d = canonicalize(int) if dtype is None else asked(dtype)
     if not is_integer(d):
         raise (TypeError if name == "randint" else ValueError)(
             f"dtype argument to `{name}` must be an integer dtype, got {d.name}"
@@ -93,7 +93,7 @@ def bits(
     >>> jax.random.bits(jax.random.key(0), (2,))
     Array([4070199207, 4202968722], dtype=uint32)"""
     typed, _ = wrapped(key, "bits")
-    d = canonicalize(np.dtype("uint64")) if dtype is None else canonicalize(as_dtype(dtype))
+    d = canonicalize(np.dtype("uint64")) if dtype is None else asked(dtype)
     if d.kind != "u":
         raise ValueError(f"dtype argument to `bits` must be an unsigned int dtype, got {d.name}")
     return random_bits(typed, d.itemsize * 8, canonical_shape(shape))
@@ -325,5 +325,5 @@ def rademacher(
 
     >>> jax.random.rademacher(jax.random.key(0), (3,))
     Array([-1, -1,  1], dtype=int32)"""
-    d = canonicalize(int) if dtype is None else canonicalize(as_dtype(dtype))
+    d = canonicalize(int) if dtype is None else asked(dtype)
     return 2 * convert(bernoulli(key, 0.5, canonical_shape(shape)), d) - 1

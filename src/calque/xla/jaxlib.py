@@ -21,8 +21,17 @@ from calque.machine.caches import memo
 from calque.machine.lazy import imported
 from calque.machine.once import once
 
-OLDEST: Final = (0, 5, 0)
-REMEDY: Final = "install it with `pip install calque[xla]`, or `pip install jaxlib`"
+OLDEST: Final = (0, 8, 2)
+KNOWN: Final = "0.8.2 to 0.12.0"  # what the tests have run with
+# what the engine takes from the two modules; newer versions may have it no more
+FROM_EXTENSION: Final = (
+    "ArrayImpl", "CompileOptions", "DeviceList", "array_result_handler", "mlir",
+)  # fmt: skip
+FROM_CLIENT: Final = (
+    "DeviceAssignment", "GSPMDSharding", "HloSharding", "HostBufferSemantics", "OpSharding",
+    "SingleDeviceSharding", "batched_device_put", "make_cpu_client", "register_custom_call_target",
+)  # fmt: skip
+REMEDY: Final = "install one that works with `pip install calque[xla]`"
 
 
 class XlaUnavailable(RuntimeError):
@@ -84,7 +93,20 @@ def jaxlib() -> Jaxlib:
     name = "_jax" if os.path.exists(os.path.join(place, "_jax.so")) else "xla_extension"
     if name != "_jax" and not os.path.exists(os.path.join(place, "xla_extension.so")):
         name = "_jax"  # the ending differs between systems
-    return Jaxlib(version, imported(f"jaxlib.{name}"), imported("jaxlib.xla_client"))
+    found = Jaxlib(version, imported(f"jaxlib.{name}"), imported("jaxlib.xla_client"))
+    refuse_unknown(text, found.extension, found.client)
+    return found
+
+
+def refuse_unknown(version: str, extension: Any, client: Any) -> None:
+    """An error where jaxlib lacks what the engine uses: versions to come may have changed."""
+    missing = [n for n in FROM_EXTENSION if not hasattr(extension, n)]
+    missing += [n for n in FROM_CLIENT if not hasattr(client, n)]
+    if missing:
+        raise XlaUnavailable(
+            f"XLA cannot use jaxlib {version}, which lacks {', '.join(missing)}; versions known to"
+            f" work are {KNOWN}: {REMEDY}"
+        )
 
 
 # ---------------------------------------------------------------- clients, programs, buffers
@@ -175,6 +197,7 @@ def sharding_classes() -> tuple[Any, Any]:
     class Several(lib.client.GSPMDSharding):  # type: ignore[misc, name-defined]
         memory_kind = None
         indices: Any = None  # the part of each device of this process
+        num_devices: int  # of all processes
 
         def _to_xla_hlo_sharding(self, ndim: int) -> Any:
             return self._hlo_sharding
@@ -202,7 +225,7 @@ def tiled(devices: Sequence[Any], tiles: np.ndarray, indices: Sequence[Any]) -> 
             tiles, subgroup_types=[lib.client.OpSharding.Type.REPLICATED]
         )
     made = sharding_classes()[1](lib.extension.DeviceList(tuple(devices)), described)
-    made.indices = tuple(indices)
+    made.indices, made.num_devices = tuple(indices), len(devices)
     return made
 
 
@@ -249,6 +272,20 @@ class Result:
     sharding: Any
 
 
+def result_handler(result: Result) -> Any:
+    """What makes arrays of the results of programs."""
+    make = jaxlib().extension.array_result_handler
+    return make(result.kind, result.sharding, committed=True, **_unchecked())
+
+
+@once
+def _unchecked() -> dict[str, bool]:
+    """The arguments by which a handler of results leaves out its checks, which import jax. From
+    0.11 on it has none."""
+    named = "_skip_checks" in (jaxlib().extension.array_result_handler.__doc__ or "")
+    return {"_skip_checks": True} if named else {}
+
+
 class LoadedProgram:
     """A program that XLA compiled for some devices of a client."""
 
@@ -276,10 +313,7 @@ class LoadedProgram:
         self.has_effects = bool(callbacks)
         self.execute = self.loaded.execute_sharded
         # without handlers jaxlib would import jax for the types of the results
-        self.handlers = [
-            extension.array_result_handler(r.kind, r.sharding, committed=True, _skip_checks=True)
-            for r in results
-        ]
+        self.handlers = [result_handler(r) for r in results]
 
     def run(self, buffers: list[Any]) -> list[Any]:
         """The results, which may still be computed; those of a program that calls Python are
@@ -366,7 +400,9 @@ def portable(text: str) -> bytes:
     )
     module = mlir_module(text)
     with module.context:
-        return bytes(lib.extension.mlir.serialize_portable_artifact(module, version, True))
+        write = lib.extension.mlir.serialize_portable_artifact
+        takes_text = "mlir_module: str" in (write.__doc__ or "")  # before 0.10
+        return bytes(write(str(module) if takes_text else module, version, True))
 
 
 def portable_text(data: bytes) -> str:

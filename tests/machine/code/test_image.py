@@ -64,6 +64,7 @@ needs_images = pytest.mark.skipif(not image.usable(), reason="this system has no
 
 
 def elf(ir: str) -> bytes:
+    target.initialize()
     with llvm._lock:
         return bytes(target.create_machine(2).emit_object(llvm._parse(ir)))
 
@@ -191,3 +192,26 @@ print([line for line in both() if line not in before])
         timeout=300,
     )
     assert done.stdout.strip() == "[]", done.stdout + done.stderr
+
+
+@needs_images
+def test_data_begin_as_zeros_where_others_were() -> None:
+    """A counter in memory that an image had before, with another value in it."""
+    ir = """
+@count = internal global i64 0
+define i64 @next() {
+  %n = load i64, ptr @count
+  %m = add i64 %n, 1
+  store i64 %m, ptr @count
+  ret i64 %m
+}"""
+    written = image.image_of(elf(ir))
+    assert written is not None
+    places = set()
+    for _ in range(40):
+        linked = image.load(written, ["next"], {})
+        places.add(linked.addresses["next"])
+        count = ctypes.CFUNCTYPE(ctypes.c_int64)(linked.addresses["next"])
+        assert [count() for _ in range(3)] == [1, 2, 3]
+        del linked, count
+    assert len(places) < 40  # some stood where another had stood

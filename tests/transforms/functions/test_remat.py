@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+import calque
 import calque.numpy as jnp
 from calque.transforms.functions.autodiff import grad
 from calque.transforms.functions.loops import scan
@@ -85,5 +86,28 @@ def test_functions_are_staged_once():
 
 
 def test_arguments_may_say_one_by_one_what_is_kept_apart():
-    f = checkpoint(lambda w, x: jnp.sin(w @ x).sum(), prevent_cse=(False, {"x": True}))
-    close(grad(f)(jnp.eye(2), jnp.ones(2)), np.cos(np.ones((2, 2))))
+    w, d = jnp.eye(2), {"x": jnp.ones(2), "y": jnp.zeros(2)}
+    apart = (False, {"x": True, "y": False})
+    f = checkpoint(lambda w, d: jnp.sin(w @ d["x"] * scale + d["y"]).sum(), prevent_cse=apart)
+    scale = jnp.ones(2)
+    close(grad(f)(w, d), np.cos(np.ones((2, 2))))
+    close(calque.hessian(f)(w, d), calque.hessian(checkpoint(f.__wrapped__))(w, d))
+    said = [apart_in(g, w, d) for g in (f, grad(f), calque.vmap(f, (0, None)))]
+    assert said[0] == [(False, True, False)] and said[2] == [(False, True, False)]
+    assert said[1][-1][-1] is True  # cotangents are kept apart
+    capturing = grad(lambda s: checkpoint(lambda w: (w * s).sum(), prevent_cse=(True,))(w))
+    close(capturing(2.0), 2.0)
+    static = checkpoint(lambda n, w, x: x @ w, prevent_cse=(False, True), static_argnums=0)
+    assert apart_in(lambda w, x: static("n", w, x), w, w) == [(False, True)]
+    assert apart_in(lambda w, x: static("n", w, x=x), w, w) == [(False, True)]
+
+
+def apart_in(f, *args):
+    eqns = calque.make_jaxpr(f)(*args).eqns
+    return [e.params["prevent_cse"] for e in eqns if e.primitive.name == "remat2"]
+
+
+@pytest.mark.parametrize("given", [None, "yes", {"x": True}, (True, 1)])
+def test_what_is_kept_apart_is_said_by_bools(given):
+    with pytest.raises(TypeError, match="prevent_cse must"):
+        checkpoint(jnp.sin, prevent_cse=given)

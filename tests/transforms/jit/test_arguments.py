@@ -87,7 +87,10 @@ def test_what_is_no_argument():
 
 
 def test_what_is_no_result():
+    def f(): ...
+
     for x in (1, 2.0, X, np.ones(2), np.float32(1)):
-        check_result(x, "f")
-    with pytest.raises(TypeError, match=r"function f returned a value of type <class 'str'>"):
-        check_result("no", "f")
+        check_result(x, abs, "f", x)
+    message = r"function f at .* returned a value of type <class 'str'> at output component \['k'\]"
+    with pytest.raises(TypeError, match=message):
+        check_result("no", f, "f", {"k": "no"})

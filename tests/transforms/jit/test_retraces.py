@@ -29,14 +29,14 @@ def test_each_reason_names_what_differs():
 
 def test_static_values():
     @calque.jit
-    def plain(x, n):
+    def with_a_number(x, n):
         return x * n
 
     stepped = calque.jit(lambda x, n: x * n, static_argnums=1)
     for n in (2, 3):
-        plain(1.0, n)
+        with_a_number(1.0, n)
         stepped(1.0, n)
-    assert reasons(plain, "plain") == [] and len(reasons(stepped, "<lambda>")) >= 1
+    assert reasons(with_a_number, "with_a_number") == [] and len(reasons(stepped, "<lambda>")) >= 1
 
 
 def test_a_second_trace_may_be_forbidden():

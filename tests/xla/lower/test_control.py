@@ -145,6 +145,18 @@ def test_what_is_computed_again_is_behind_a_barrier() -> None:
     assert barriers(jax.checkpoint(loss)) == 0
 
 
+def test_a_barrier_is_before_the_arguments_that_are_kept_apart() -> None:
+    def operands(w: bool, x: bool) -> int:
+        f = jax.checkpoint(lambda w, x: jnp.sin(w @ x), prevent_cse=(w, x))
+        text = text_of(jax.grad(lambda w, x: jnp.sum(f(w, x)), (0, 1)), jnp.eye(3), jnp.ones(3))
+        (line,) = [s for s in text.splitlines() if "optimization_barrier" in s]
+        return line.split(" : ")[0].split("=", 1)[1].count("%")
+
+    assert operands(False, False) == 1  # the cotangent
+    assert operands(False, True) == operands(True, False) == 2
+    assert operands(True, True) == 3
+
+
 @needs_jaxlib
 def test_composites_say_their_attributes() -> None:
     plain = lax.composite(lambda x: x * 2, "plain")  # no name of an operation

@@ -317,7 +317,9 @@ def load(
         (near,) = struct.unpack_from("<i", written, at)
         struct.pack_into("<i", written, at, near + place.data - place.code)
     ctypes.memmove(place.code, bytes(written), len(written))
-    ctypes.memmove(place.data, data, len(data))
+    ctypes.memmove(
+        place.data, data.ljust(data_bytes, b"\0"), data_bytes
+    )  # others were there before
     for at, address in words:
         ctypes.c_uint64.from_address(place.data + at).value = address
     make_executable(place.code, len(code))

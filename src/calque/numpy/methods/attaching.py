@@ -14,7 +14,7 @@ from calque.core.arrays import (
     offered,
     to_numpy,
 )
-from calque.core.dtypes import as_dtype, canonicalize, is_complex
+from calque.core.dtypes import asked, canonicalize, is_complex
 from calque.core.guards import guard
 from calque.core.lazy import LazyModule
 from calque.core.primitives import do
@@ -61,7 +61,7 @@ def astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any
 
 
 def _as_type(self: Any, dtype: Any) -> Any:
-    target = canonicalize(float) if dtype is None else canonicalize(as_dtype(dtype))
+    target = canonicalize(float) if dtype is None else asked(dtype)
     own = typeof(self).dtype
     if is_complex(own) and not is_complex(target):
         if target != np.dtype(bool):
@@ -229,7 +229,7 @@ def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
     Array([1065353216], dtype=int32)"""
     if dtype is None:
         return self
-    return sorting.view(self, canonicalize(as_dtype(dtype)))
+    return sorting.view(self, asked(dtype))
 
 
 def _copy(self: Any) -> Any:

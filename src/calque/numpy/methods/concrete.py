@@ -167,11 +167,16 @@ def _reduce(self: Any) -> Any:
 
 
 def _base_array(self: Any) -> Any:
-    """The words that random keys are made of, in the same memory. As JAX's arrays of keys have."""
+    """The words that random keys are made of, in the same memory: deleted if the keys are. As JAX's
+    arrays of keys have."""
     if not is_extended(self.aval.dtype):
         raise AttributeError(f"{type(self).__name__!r} object has no attribute '_base_array'")
     words = ShapedArray(self.shape + self.aval.dtype.impl.key_shape, np.dtype("uint32"))
-    return share(self, words)
+    if not is_deleted(self):
+        return share(self, words)
+    gone = from_storage(np.empty(words.shape, words.dtype), words)
+    delete(gone)
+    return gone
 
 
 def _impl(self: Any) -> Any:

@@ -125,20 +125,10 @@ def _format(self: Any, spec: str) -> str:
     )
 
 
-def _no_hash(self: Any) -> int:
-    raise TypeError(
-        f"unhashable type: {type(self).__name__!r}. The value of a traced array of type"
-        f" {self.aval.str_short()} is not known while tracing: it is no key of a dict and no"
-        f" element of a set.{origin(self)}\nIndex a calque array instead, or make the argument"
-        " static with static_argnums."
-    )
-
-
 TRACED: Final[dict[str, Any]] = {
     "__repr__": _tracer_repr,
     "__str__": _tracer_repr,
     "__format__": _format,
-    "__hash__": _no_hash,
     "__bool__": _no_bool,
     "__int__": _concretize("int"),
     "__float__": _concretize("float"),

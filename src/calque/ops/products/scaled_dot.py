@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from calque.core.arrays import Array
-from calque.core.dtypes import bfloat16, canonicalize
+from calque.core.dtypes import asked, bfloat16
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike, DTypeLike
@@ -46,7 +46,7 @@ def scaled_dot(
     lhs, rhs = operand(lhs), operand(rhs)
     numbers = _default_numbers(lhs, rhs) if dimension_numbers is None else dimension_numbers
     numbers = canonical_numbers(numbers, typeof(lhs), typeof(rhs))
-    dtype = bfloat16 if preferred_element_type is None else canonicalize(preferred_element_type)
+    dtype = bfloat16 if preferred_element_type is None else asked(preferred_element_type)
     (left, right), _ = numbers
     a = _scaled("LHS", lhs, lhs_scale, left, dtype)
     b = _scaled("RHS", rhs, rhs_scale, right, dtype)

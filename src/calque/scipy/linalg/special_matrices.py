@@ -8,7 +8,7 @@ import numpy as np
 
 from calque import numpy as jnp
 from calque.core.arrays import Array
-from calque.core.dtypes import as_dtype, canonicalize, is_complex
+from calque.core.dtypes import asked, canonicalize, is_complex
 from calque.core.types import ArrayLike, DTypeLike
 from calque.numpy.promotion import array_of, arrays, promote_dtypes, promote_inexact
 
@@ -302,7 +302,7 @@ def _size(n: Any) -> int:
 
 
 def _constant(value: np.ndarray, dtype: Any = float) -> Any:
-    return jnp.asarray(value.astype(canonicalize(as_dtype(dtype))))
+    return jnp.asarray(value.astype(asked(dtype)))
 
 
 def hilbert(n: int) -> Array:
@@ -467,7 +467,7 @@ def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> 
            [ 1., -1.]], dtype=float32)"""
     if scale not in (None, "sqrtn", "n"):
         raise ValueError(f"scale must be None, 'sqrtn', or 'n'; got {scale!r}.")
-    chosen = canonicalize(complex) if dtype is None else canonicalize(as_dtype(dtype))
+    chosen = canonicalize(complex) if dtype is None else asked(dtype)
     if not is_complex(chosen):
         raise ValueError(f"dtype must be a complex floating-point type; got {dtype}.")
     n = _size(n)

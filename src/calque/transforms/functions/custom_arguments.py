@@ -53,9 +53,9 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
         Zeros of the shape and the tangent dtype of `val`; of integers they are of dtype float0.
 
     >>> jax.custom_derivatives.zero_from_primal(2.0)
-    array(0., dtype=float32)"""
+    Array(0., dtype=float32, weak_type=True)"""
     aval = tangent_aval(typeof(val))
-    return SymbolicZero(aval) if symbolic_zeros else instantiate(Zero(aval))
+    return SymbolicZero(aval) if symbolic_zeros else handed(instantiate(Zero(aval)))
 
 
 def as_seen(t: Any, symbolic_zeros: bool) -> Any:

@@ -87,7 +87,7 @@ class custom_jvp(Generic[P, R]):
         >>> f = jax.custom_jvp(lambda x, y: x * y)
         >>> f.defjvps(lambda t, out, x, y: t * y, None)
         >>> jax.grad(f, argnums=(0, 1))(2.0, 3.0)
-        (Array(3., dtype=float32, weak_type=True), Array(0., dtype=float32))"""
+        (Array(3., dtype=float32, weak_type=True), Array(0., dtype=float32, weak_type=True))"""
         if self.nondiff_argnums:
             raise TypeError("Can't use ``defjvps`` with ``nondiff_argnums``.")
 

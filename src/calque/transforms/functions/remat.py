@@ -109,7 +109,8 @@ def checkpoint(
     Args:
         fun: The function. Left out, a decorator with the other arguments is returned.
         prevent_cse: Whether the second computation is kept apart from the first, so that no pass
-            unites them again. A tree that tells it for each argument keeps all apart, if any.
+            unites them again; or a tuple that says so of each argument that is not static, a prefix
+            of their trees (with arguments by name, of the pair of those by position and by name).
         policy: Says which values may be kept, one of `checkpoint_policies`; None keeps nothing but
             the arguments.
         static_argnums: Positions of arguments that stay Python values; they must be hashable.
@@ -136,7 +137,10 @@ def checkpoint(
             " static_argnums instead."
         )
     check_callable(fun)
-    nums, names = resolve(fun, static_argnums or None, static_argnames, "static")
+    prevent_cse = _each(prevent_cse)
+    nums, names = resolve(
+        fun, None if static_argnums == () else static_argnums, static_argnames, "static"
+    )
 
     kept = _KEPT.new()
 
@@ -152,11 +156,28 @@ def checkpoint(
             return fun(*[fixed.get(i, v) for i, v in enumerate(values)], **others, **named)
 
         call.__name__ = name_of(fun)
-        apart = any(pytrees.leaves(prevent_cse))
         user = _User(fun, fixed, named, kept)
+        apart = prevent_cse
+        if apart is not True and apart is not False:
+            given = tuple(a for i, a in enumerate(args) if i not in fixed)
+            apart = tuple(pytrees.prefix_broadcast(apart, (given, rest) if rest else given))
         return _checkpointed(call, dynamic, rest, user, policy, apart)
 
     return fun_remat
+
+
+def _each(prevent_cse: Any) -> bool | tuple[Any, ...]:
+    if isinstance(prevent_cse, bool):
+        return prevent_cse
+    if not isinstance(prevent_cse, (tuple, list)):
+        raise TypeError(
+            "checkpoint: prevent_cse must be a bool, or a tuple that has one for each argument, got"
+            f" {prevent_cse!r}"
+        )
+    wrong = [x for x in pytrees.leaves(prevent_cse) if not isinstance(x, bool)]
+    if wrong:
+        raise TypeError(f"checkpoint: prevent_cse must hold bools, got {wrong[0]!r} in it")
+    return tuple(prevent_cse)
 
 
 @discharged_call
@@ -166,7 +187,7 @@ def _checkpointed(
     kwargs: dict[str, Any],
     user: _User,
     policy: Policy | None,
-    prevent_cse: bool,
+    prevent_cse: bool | tuple[bool, ...],
 ) -> Any:
     """Stage a function and bind `remat2`; messages speak of the function of the user."""
     leaves, in_tree = pytrees.flatten((args, kwargs))
@@ -186,6 +207,8 @@ def _checkpointed(
         if key is not None and captured is not None and not consts:
             captured.settle()
             user.kept[key] = known
+    if isinstance(prevent_cse, tuple):
+        prevent_cse = (*(False,) * len(consts), *prevent_cse)
     outs = remat_p.bind(
         *consts,
         *leaves,

@@ -192,10 +192,13 @@ def dead_code_of_call(e: Eqn, used: Sequence[bool]) -> Eqn | None:
 
 
 def _adapted(params: dict[str, Any], reads: Sequence[bool]) -> dict[str, Any]:
-    donated = params.get("donated_invars")
-    return (
-        {} if donated is None else {"donated_invars": tuple(d for d, r in zip(donated, reads) if r)}
-    )
+    """The parameters that say something of each operand, of those that are read."""
+    said = {k: params[k] for k in ("donated_invars", "prevent_cse") if k in params}
+    return {
+        k: tuple([x for x, r in zip(each, reads, strict=True) if r])
+        for k, each in said.items()
+        if isinstance(each, tuple)
+    }
 
 
 # ---------------------------------------------------------------- jit

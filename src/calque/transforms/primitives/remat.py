@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from calque.core.jaxprs import ClosedJaxpr
-from calque.core.primitives import Primitive, Zero
+from calque.core.primitives import Primitive, UndefinedPrimal, Zero
 from calque.core.trace import eval_jaxpr, trace_to_jaxpr
 from calque.core.trace_state import Tracer
 from calque.transforms.engines.linear import SplitProgram, linearize_jaxpr
@@ -16,6 +16,7 @@ from calque.transforms.engines.slices import (
     dead_code_rules,
     dependence_rules,
     dependent_results,
+    hoisted,
     used_inputs,
     without_dead_code,
 )
@@ -63,6 +64,7 @@ def _linearize(
 ) -> Any:
     parts = _split(jaxpr, nonzero(tangents), policy)
     params = {**params, "policy": policy}
+    again = {**params, "differentiated": True, "prevent_cse": _read_apart(params, parts.reads)}
     if any(
         isinstance(x, Tracer) for x in primals
     ):  # a derivative of this derivative shall keep as little
@@ -70,9 +72,16 @@ def _linearize(
     else:
         found = eval_jaxpr(parts.known.jaxpr, parts.known.consts, *primals)
     outs, saved = split(found, len(parts.nonzeros))
-    return outs, _tangents_again(
-        remat_p, parts, [*primals, *saved], tangents, jaxpr, {**params, "differentiated": True}
-    )
+    return outs, _tangents_again(remat_p, parts, [*primals, *saved], tangents, jaxpr, again)
+
+
+def _read_apart(params: dict[str, Any], reads: Sequence[bool]) -> bool | tuple[bool, ...]:
+    """What is kept apart of the operands and saved values that the second computation reads."""
+    apart: bool | tuple[bool, ...] = params["prevent_cse"]
+    if not isinstance(apart, tuple):
+        return apart
+    saved = len(reads) - len(apart)
+    return tuple([a for a, r in zip((*apart, *(True,) * saved), reads) if r])
 
 
 def recomputed_tangents(
@@ -139,7 +148,36 @@ def _with_recomputation(again: ClosedJaxpr, lin: SplitProgram) -> ClosedJaxpr:
     return trace_to_jaxpr(body, [*again.in_avals, *tangents], "remat")
 
 
-remat_p = CallPrimitive("remat2")
+class RematPrimitive(CallPrimitive):
+    """A call whose parameter `prevent_cse` may say of each operand whether it is kept apart.
+
+    >>> f = jax.checkpoint(lambda w, x: w @ x, prevent_cse=(False, True))
+    >>> jax.make_jaxpr(f)(jnp.ones((2, 2)), jnp.ones(2)).eqns[0].params["prevent_cse"]
+    (False, True)"""
+
+    __slots__ = ()
+
+    def call(self, jaxpr: ClosedJaxpr, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+        """Binds the primitive. What a transformation reads besides, tangents and cotangents, is
+        kept apart; what programs capture is not."""
+        jaxpr, captured = hoisted(jaxpr)
+        apart = params["prevent_cse"]
+        if isinstance(apart, tuple):
+            further = (True,) * (len(args) - len(apart))
+            apart = (*(False,) * len(captured), *apart, *further)
+        return super().call(jaxpr, [*captured, *args], {**params, "prevent_cse": apart})
+
+    def transpose_rule(
+        self, cts: Sequence[Any], *args: Any, jaxpr: ClosedJaxpr, **params: Any
+    ) -> list[Any]:
+        apart = params["prevent_cse"]
+        if isinstance(apart, tuple):
+            known = [type(x) is not UndefinedPrimal for x in args]
+            params["prevent_cse"] = tuple([a for a, k in zip(apart, known, strict=True) if k])
+        return super().transpose_rule(cts, *args, jaxpr=jaxpr, **params)
+
+
+remat_p = RematPrimitive("remat2")
 remat_p.linearize = _linearize
 dead_code_rules["remat2"] = dead_code_rules["jit"]
 dependence_rules["remat2"] = lambda e, unknown: dependent_results(e.params["jaxpr"], tuple(unknown))

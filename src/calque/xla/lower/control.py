@@ -252,8 +252,11 @@ def lower_inline(b: Builder, e: Eqn, outs: Sequence[Tensor], args: list[Value]) 
 @equation_rule("remat2")
 def lower_remat(b: Builder, e: Eqn, outs: Sequence[Tensor], args: list[Value]) -> list[Value]:
     """What is computed again must not be found to be the same as what was computed before."""
-    if e.params.get("differentiated") and e.params.get("prevent_cse", True):
-        args = barrier(b, args)
+    if e.params["differentiated"]:
+        apart = e.params["prevent_cse"]
+        each = apart if isinstance(apart, tuple) else (apart,) * len(args)
+        behind = iter(barrier(b, [x for x, kept in zip(args, each, strict=True) if kept]))
+        args = [next(behind) if kept else x for x, kept in zip(args, each)]
     return call_function(b, "checkpoint", e.params["jaxpr"], args)
 
 
