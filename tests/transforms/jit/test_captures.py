@@ -361,3 +361,24 @@ def test_reads_in_classes_and_in_lines_of_several_steps():
 
     model = Several(2.0)
     assert names(model.several) == names(model.listed) == ["self.w"]
+
+
+def test_what_inner_functions_change_is_no_capture():
+    seen = []
+
+    def noting(x):
+        def note(v):
+            seen.append(v)
+
+        note(1)
+        return x
+
+    class Inner(Model):
+        def inner(self, x):
+            def scaled(v):
+                return self.w * v
+
+            return scaled(x)
+
+    assert names(noting) == [] and names(Inner(2.0).inner) == ["self.w"]
+    assert is_transparent(Inner(2.0).inner)

@@ -465,14 +465,19 @@ _NO_STEPS: Final = frozenset(
 def steps_of(code: types.CodeType) -> tuple[tuple[str, Any], ...]:
     """The loads and stores of names, in order; anything else is an empty step."""
     out: list[tuple[str, Any]] = []
+    cells = {*code.co_cellvars, *code.co_freevars}
+
+    def fast(name: str) -> tuple[str, Any]:
+        return ("", None) if name in cells else ("LOAD", name)  # 3.13: a cell, for a function
+
     for i in dis.get_instructions(code):
         if i.opname in _NO_STEPS:
             continue
         if i.opname.startswith("LOAD_FAST"):
             names = i.argval if isinstance(i.argval, tuple) else (i.argval,)
-            out += [("LOAD", name) for name in names]
+            out += map(fast, names)
         elif i.opname == "STORE_FAST_LOAD_FAST":
-            out += [("", None), ("LOAD", i.argval[1])]
+            out += [("", None), fast(i.argval[1])]
         else:
             out.append(
                 (_OPERATIONS.get(i.opname, ""), i.argval if i.opname in _OPERATIONS else None)
