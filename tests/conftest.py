@@ -1,6 +1,8 @@
 """Options and fixtures of all tests."""
 
+import gc
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -17,6 +19,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--update-golden"):
         os.environ["CALQUE_UPDATE_GOLDEN"] = "1"
+
+
+@pytest.fixture
+def no_garbage() -> Iterator[None]:
+    """For tests that count blocks of memory: what earlier tests left does not go meanwhile."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -39,6 +39,12 @@ def test_a_program_that_fails_on_xla_is_a_problem(monkeypatch):
     monkeypatch.setattr(checking, "XLA_PROGRAM", inside)
     with pytest.raises(checking.Problem, match=r"fails: AttributeError: .*no_such_name"):
         checking._xla()
+    monkeypatch.setattr(checking, "XLA_PROGRAM", "import time; time.sleep(60)")
+    monkeypatch.setattr(checking, "XLA_SECONDS", 1)
+    with pytest.raises(checking.Problem, match="it had not ended after 1 seconds"):
+        checking._xla()
+    monkeypatch.undo()
+    monkeypatch.setattr(checking, "version", lambda name: "0.99")
     monkeypatch.setattr(checking, "XLA_PROGRAM", "")
     assert checking._xla().startswith("jaxlib 0.99, a program")
 

@@ -52,6 +52,7 @@ def test_blocks_are_aligned_large_enough_and_recycled(nbytes: int) -> None:
     memory.free(other)
 
 
+@pytest.mark.usefixtures("no_garbage")
 def test_every_size_fits_its_class() -> None:
     for nbytes in [
         *range(0, 20000, 7),
@@ -81,6 +82,7 @@ def test_what_cannot_be_is_a_memory_error() -> None:
     memory.calque_free(None)
 
 
+@pytest.mark.usefixtures("no_garbage")
 def test_the_sum_of_blocks_is_bounded_too() -> None:
     memory.trim()
     used = memory.stats().live_bytes
@@ -105,6 +107,7 @@ def test_idle_memory_is_bounded_and_can_be_given_back() -> None:
     assert memory.stats().idle_bytes < 8 << 20
 
 
+@pytest.mark.usefixtures("no_garbage")
 def test_statistics_count_blocks() -> None:
     before = memory.stats()
     block = memory.allocate(100_000)
@@ -155,6 +158,7 @@ def test_small_blocks_end_where_their_slab_ends(nbytes: int) -> None:
     assert inside >= memory._SLAB // (nbytes + 16) - 1
 
 
+@pytest.mark.usefixtures("no_garbage")
 def test_threads_share_it() -> None:
     alloc = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int64)(
         memory.calque_alloc.address

@@ -139,7 +139,7 @@ def test_tiles_of_arrays() -> None:
     parts = [np.zeros(2, np.float32), np.ones(2, np.float32)]
     rows = [slice(0, 2), slice(2, 4)]
     cut = jaxlib.tiled(devices, np.array([[0], [1]]), rows)
-    assert cut.indices == tuple(rows) and cut.num_devices == 2
+    assert cut.indices == tuple(rows) and cut.spanned == 2
     assert not cut._hlo_sharding.is_replicated()
     array = jaxlib.put(parts, jaxlib.array_type((4,), np.dtype("float32")), cut, devices)
     assert [p.tolist() for p in jaxlib.parts_on_host(array)] == [[0, 0], [1, 1]]

@@ -31,6 +31,7 @@ NEEDED: Final = {  # as pyproject.toml says
     "optree": (0, 13),
 }
 
+XLA_SECONDS: Final = 120  # more than a program of three lines takes on the slowest machine
 XLA_PROGRAM: Final = """
 import calque, calque.numpy as jnp
 found = calque.jit(lambda x: (x * 2 + 1).sum())(jnp.arange(5.0))
@@ -163,15 +164,23 @@ def _xla() -> str:
     if version("jaxlib") == "-":
         return "not installed (`pip install calque[xla]` for accelerators)"
     text = f"jaxlib {version('jaxlib')}"
-    done = subprocess.run(
-        [sys.executable, "-c", XLA_PROGRAM], capture_output=True, text=True,
-        # the last line is then the error itself, not a note about frames left out
-        env={**os.environ, "CALQUE_PLATFORMS": "xla_cpu", "CALQUE_TRACEBACK_FILTERING": "off"},
-    )  # fmt: skip
-    if done.returncode:
-        said = done.stderr.strip().splitlines()[-1:] or [f"it ended with {done.returncode}"]
+    # the last line is then the error itself, not a note about frames left out
+    variables = {"CALQUE_PLATFORMS": "xla_cpu", "CALQUE_TRACEBACK_FILTERING": "off"}
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", XLA_PROGRAM],
+            capture_output=True,
+            text=True,
+            timeout=XLA_SECONDS,
+            env={**os.environ, **variables},
+        )
+        last = done.stderr.strip().splitlines()[-1:] or [f"it ended with {done.returncode}"]
+        said = last[0] if done.returncode else ""
+    except subprocess.TimeoutExpired:
+        said = f"it had not ended after {XLA_SECONDS} seconds"
+    if said:
         raise Problem(
-            f"{text} is installed, but a program on XLA fails: {said[0]}. Run"
+            f"{text} is installed, but a program on XLA fails: {said}. Run"
             " `pip install --upgrade calque[xla]`, which brings a jaxlib that works"
         )
     return f"{text}, a program on its CPU gives what it should"

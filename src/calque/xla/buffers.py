@@ -53,7 +53,7 @@ def gathered(buffer: Any) -> np.ndarray:
     shape = buffer.aval.shape
     if indices is None or parts[0].shape == shape:
         return np.ascontiguousarray(parts[0])
-    if len(indices) < buffer._sharding.num_devices:
+    if len(indices) < buffer._sharding.spanned:
         raise RuntimeError(
             "Fetching value for an Array that spans non-addressable (non process local) devices is"
             " not possible: look at its addressable_shards, or bring the parts together with"

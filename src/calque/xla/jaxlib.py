@@ -197,7 +197,7 @@ def sharding_classes() -> tuple[Any, Any]:
     class Several(lib.client.GSPMDSharding):  # type: ignore[misc, name-defined]
         memory_kind = None
         indices: Any = None  # the part of each device of this process
-        num_devices: int  # of all processes
+        spanned: int  # devices, those of all processes
 
         def _to_xla_hlo_sharding(self, ndim: int) -> Any:
             return self._hlo_sharding
@@ -225,7 +225,7 @@ def tiled(devices: Sequence[Any], tiles: np.ndarray, indices: Sequence[Any]) -> 
             tiles, subgroup_types=[lib.client.OpSharding.Type.REPLICATED]
         )
     made = sharding_classes()[1](lib.extension.DeviceList(tuple(devices)), described)
-    made.indices, made.num_devices = tuple(indices), len(devices)
+    made.indices, made.spanned = tuple(indices), len(devices)
     return made
 
 

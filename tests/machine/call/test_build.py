@@ -202,6 +202,7 @@ def test_each_call_makes_containers_of_its_own() -> None:
     assert f() == {"list": [1], "dict": {"a": 2}}
 
 
+@pytest.mark.usefixtures("no_garbage")
 def test_a_part_that_fails_leaks_nothing() -> None:
     constant, x = object(), array()
     parts = [("const", constant), ("out", 0), ("call", lambda: 1 / 0, [])]

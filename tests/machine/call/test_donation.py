@@ -59,6 +59,7 @@ def test_a_result_takes_the_memory() -> None:
         assert values(out) == [11, 22, 33, 44]
 
 
+@pytest.mark.usefixtures("no_garbage")
 def test_scratch_is_given_back() -> None:
     program = summing((0, None))
     x, y = owned(), owned()
@@ -90,6 +91,7 @@ def test_what_others_see_is_copied() -> None:
     assert values(function(source, owned())) == [2, 3, 4, 5] and source.tolist() == [1] * 4
 
 
+@pytest.mark.usefixtures("no_garbage")
 def test_one_array_in_two_places() -> None:
     both, one = summing((0, 0), (1, None)), summing((0, 0))
     for program, words in (
@@ -104,6 +106,7 @@ def test_one_array_in_two_places() -> None:
         assert (memory.stats().live_bytes, sys.getrefcount(x)) == before
 
 
+@pytest.mark.usefixtures("no_garbage")
 def test_when_memory_is_short_nothing_has_happened() -> None:
     b = ProgramBuilder(1, [(F4, 16), (F4, 1 << 46)])
     b.donate(0, 0, 16)
@@ -114,6 +117,7 @@ def test_when_memory_is_short_nothing_has_happened() -> None:
     assert x._extra is None and values(x) == [1, 2, 3, 4] and memory.stats().live_bytes == before
 
 
+@pytest.mark.usefixtures("no_garbage")
 def test_a_program_that_fails_drops_what_it_was_given() -> None:
     b = ProgramBuilder(1, [(F4, 16)])
     b.donate(0, 0, 16)
@@ -126,6 +130,7 @@ def test_a_program_that_fails_drops_what_it_was_given() -> None:
     assert x._extra is DELETED and memory.stats().live_bytes == before - 64
 
 
+@pytest.mark.usefixtures("no_garbage")
 def test_deleted_arrays() -> None:
     x = owned()
     before = memory.stats().live_bytes
@@ -144,6 +149,7 @@ def test_deleted_arrays() -> None:
         delete_array(3)
 
 
+@pytest.mark.usefixtures("no_garbage")
 def test_a_run_in_progress_keeps_its_arguments() -> None:
     """Deleted by a host call of the run itself: the block stays until the end."""
     held = [owned()]

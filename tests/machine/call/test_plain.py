@@ -102,6 +102,7 @@ def test_runs() -> None:
         calls.run_program(program, [x, y])
 
 
+@pytest.mark.usefixtures("no_garbage")
 def test_errors_of_a_program_are_its_own() -> None:
     b = ProgramBuilder(1, [(Sized(), NBYTES)])
     b.fail(LookupError, "on purpose")
@@ -111,6 +112,7 @@ def test_errors_of_a_program_are_its_own() -> None:
     assert memory.stats().live_blocks == before
 
 
+@pytest.mark.usefixtures("no_garbage")
 def test_blocks_that_a_program_gives_belong_to_the_results() -> None:
     b = ProgramBuilder(1, [(Sized(), -1), (Sized(), -1)])
     block = b.owned()

@@ -87,6 +87,7 @@ def test_arguments_of_every_kind() -> None:
     assert y.tolist() == [x.ctypes.data, x.ctypes.data, y.ctypes.data, 42, 7, -7, -1, 1 << 62]
 
 
+@pytest.mark.usefixtures("no_garbage")
 @pytest.mark.parametrize("size", [100, 100_000])
 def test_arena_on_the_stack_and_beyond(size: int) -> None:
     x, y = np.arange(size, dtype=np.int8), np.zeros(size, np.int8)
@@ -109,6 +110,7 @@ def test_arena_places_are_aligned() -> None:
     assert all(address % 64 == 0 for address in seen)
 
 
+@pytest.mark.usefixtures("no_garbage")
 def test_frames_beyond_the_stack() -> None:
     y = numbers()
     b = builder(0, y)
@@ -290,6 +292,7 @@ def test_division(op: Op) -> None:
     run(b.build())
 
 
+@pytest.mark.usefixtures("no_garbage")
 def test_blocks_of_sizes_known_while_running() -> None:
     b = ProgramBuilder(1, [(None, -1), (None, 8)])
     count = b.load(b.input(0), "i64")
@@ -330,6 +333,7 @@ def test_any_result_can_be_given() -> None:
         memory.free(address)
 
 
+@pytest.mark.usefixtures("no_garbage")
 def test_owned_blocks_are_freed_when_a_program_fails() -> None:
     b = ProgramBuilder(0, [(None, -1)])
     first, second = b.owned(), b.owned()

@@ -72,6 +72,7 @@ def test_constants_and_avals_live_as_long_as_it_does() -> None:
     assert [reference() for reference in gone] == [None, None]
 
 
+@pytest.mark.usefixtures("no_garbage")
 def test_results_of_unknown_size_belong_to_the_caller() -> None:
     b = ProgramBuilder(1, [(Aval(), -1), (Aval(), -1)])
     block = b.owned()

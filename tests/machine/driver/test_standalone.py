@@ -56,6 +56,7 @@ def test_words_that_depend_on_sizes_are_put_into_the_frame():
     assert y[0] == 1234
 
 
+@pytest.mark.usefixtures("no_garbage")
 def test_a_failure_is_a_status_and_blocks_are_given_back():
     b = ProgramBuilder(1, [(None, 8)])
     block = b.owned()

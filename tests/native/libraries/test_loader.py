@@ -50,16 +50,13 @@ def test_threads_of_the_host_share_the_work(tmp_path):
     f, module = exported(tmp_path, f, (S(("n", "m"), "float32"),))
     x = some(700, 300)
     alone = f(x)
-    asked, share = [], module._share
+    asked, divided = [], module._divided
 
-    def counting(function):
-        def counted(*words):
-            asked.append(words[3:])
-            function(*words)
+    def counted(*words):
+        asked.append(words[3:])
+        divided(*words)
 
-        return share(counted)
-
-    module._share = counting
+    module._divided = module._share(counted)
     module.set_threads(3)
     same(f(x), alone)
     assert asked and all(end - begin >= 2 * grain for begin, end, grain in asked)

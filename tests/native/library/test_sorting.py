@@ -332,6 +332,7 @@ def test_rows_that_are_too_long_for_the_kernel(monkeypatch: pytest.MonkeyPatch) 
     same_bits(run(e, x)[0], sort_p.meaning(x, dimension=1, is_stable=True, num_keys=1)[0])
 
 
+@pytest.mark.usefixtures("no_garbage")
 def test_memory_that_is_short() -> None:
     x = jnp.zeros(4_000_000, jnp.float32).at[0].set(1)
     f = jax.jit(jnp.argsort)

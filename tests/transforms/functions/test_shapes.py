@@ -100,3 +100,13 @@ def test_types_inside_a_map_say_along_which_axes_values_vary():
 def test_a_shape_is_a_sequence():
     with pytest.raises(TypeError, match="'int' object is not iterable"):
         ShapeDtypeStruct(4, "float32")
+
+
+def test_words_that_it_does_not_know_are_refused() -> None:
+    with pytest.raises(TypeError, match="wek_type"):
+        calque.ShapeDtypeStruct((2,), "float32", wek_type=True)
+    with pytest.raises(TypeError, match="shpae"):
+        calque.ShapeDtypeStruct((2,), "float32").update(shpae=(3,))
+    with pytest.raises(NotImplementedError, match="is_ref=True"):
+        calque.ShapeDtypeStruct((2,), "float32", is_ref=True)
+    assert calque.ShapeDtypeStruct((2,), "float32", manual_axis_type=None).shape == (2,)

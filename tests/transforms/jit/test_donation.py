@@ -23,6 +23,7 @@ def fresh(x: Any = V) -> Any:
     return jnp.array(x) + 0
 
 
+@pytest.mark.usefixtures("no_garbage")
 def test_an_update_step_takes_no_memory() -> None:
     """A million parameters, their momentum and a gradient: hundreds of steps, not one allocation of
     that size."""
@@ -211,6 +212,7 @@ def test_a_run_of_another_thread_keeps_its_argument() -> None:
     assert out == [1000.0] and float(y[0]) == 5 and float(z[0]) == 9 and x.is_deleted()
 
 
+@pytest.mark.usefixtures("no_garbage")
 def test_an_exception_in_the_program_leaves_no_mess(monkeypatch: pytest.MonkeyPatch) -> None:
     # records of what failed, which pytest keeps, keep its frames
     monkeypatch.setattr(logging.getLogger("calque"), "disabled", True)
@@ -285,6 +287,7 @@ def test_deleted_arrays_are_refused_everywhere() -> None:
     assert x.sharding is not None and x.is_deleted()
 
 
+@pytest.mark.usefixtures("no_garbage")
 def test_delete() -> None:
     x = fresh(np.zeros(N, np.float32))
     view, other = np.asarray(x)[:3], fresh()

@@ -26,7 +26,6 @@ _share = ctypes.CFUNCTYPE(
 )
 _library.{name}_message.restype = ctypes.c_char_p
 _library.{name}_threads.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
-_kept = []
 
 
 def _check(status):
@@ -68,26 +67,26 @@ def {name}({parameters}):
     return {returned}
 
 
+@_share
+def _divided(count, task, args, begin, end, grain):
+    run, pieces = _task(task), min(count, (end - begin) // grain)
+    whole = (end - begin) // grain
+    edges = [begin + whole * k // pieces * grain for k in range(pieces)] + [end]
+    parts = [(args, first, last) for first, last in zip(edges, edges[1:])]
+    workers = [threading.Thread(target=run, args=part) for part in parts[1:]]
+    for worker in workers:
+        worker.start()
+    run(*parts[0])
+    for worker in workers:
+        worker.join()
+
+
 def set_threads(count):
     """From now on so many threads share the work on long loops."""
     if count < 2:
         _library.{name}_threads(None, None, 1)
-        return
-
-    def share(_, task, args, begin, end, grain):
-        run, pieces = _task(task), min(count, (end - begin) // grain)
-        whole = (end - begin) // grain
-        edges = [begin + whole * k // pieces * grain for k in range(pieces)] + [end]
-        parts = [(args, first, last) for first, last in zip(edges, edges[1:])]
-        workers = [threading.Thread(target=run, args=part) for part in parts[1:]]
-        for worker in workers:
-            worker.start()
-        run(*parts[0])
-        for worker in workers:
-            worker.join()
-
-    _kept.append(_share(share))  # for the library may be at it
-    _library.{name}_threads(ctypes.cast(_kept[-1], ctypes.c_void_p), None, count)
+    else:  # the library hands the number on, as what its host wants to be told
+        _library.{name}_threads(ctypes.cast(_divided, ctypes.c_void_p), count, count)
 '''
 
 

@@ -23,6 +23,16 @@ if TYPE_CHECKING:
     from calque.core.generics import Asked
 
 
+def _check_given(dtype: Any, is_ref: bool) -> None:
+    if dtype is None:
+        raise ValueError("ShapeDtypeStruct: dtype must be specified.")
+    if is_ref:
+        raise NotImplementedError(
+            "ShapeDtypeStruct: is_ref=True is not offered: pass the reference itself, or the type"
+            " of its value"
+        )
+
+
 class ShapeDtypeStruct:
     """The type of an array without its data: shape, dtype and where it lives.
 
@@ -33,7 +43,9 @@ class ShapeDtypeStruct:
         sharding: How the array is laid out over devices, or None.
         weak_type: Whether the dtype gives way to that of another operand, as a Python number's
             does.
-        **_: Other keyword arguments of JAX's, which are accepted and not kept.
+        manual_axis_type: Accepted: how values relate to the axes of `shard_map` follows from what
+            makes them.
+        is_ref: False: the type of a mutable reference is asked of the reference.
 
     >>> jax.ShapeDtypeStruct((2, 3), "float32")
     ShapeDtypeStruct(shape=(2, 3), dtype=float32)"""
@@ -51,10 +63,10 @@ class ShapeDtypeStruct:
         *,
         sharding: Any = None,
         weak_type: bool = False,
-        **_: Any,
+        manual_axis_type: Any = None,
+        is_ref: bool = False,
     ):
-        if dtype is None:
-            raise ValueError("ShapeDtypeStruct: dtype must be specified.")
+        _check_given(dtype, is_ref)
         shape = tuple(shape)
         entries = getattr(getattr(sharding, "spec", sharding), "partitions", ())
         if len(entries) > len(shape):
@@ -153,10 +165,10 @@ class NamedSizes(ShapeDtypeStruct):
         *,
         sharding: Any = None,
         weak_type: bool = False,
-        **_: Any,
+        manual_axis_type: Any = None,
+        is_ref: bool = False,
     ):
-        if dtype is None:
-            raise ValueError("ShapeDtypeStruct: dtype must be specified.")
+        _check_given(dtype, is_ref)
         for d in shape:
             if isinstance(d, str) and not (d.isidentifier() and d.isascii()):
                 raise ValueError(
