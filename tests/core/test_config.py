@@ -4,7 +4,6 @@ import concurrent.futures
 import gc
 import os
 import threading
-import warnings
 
 import numpy as np
 import pytest
@@ -173,6 +172,7 @@ def test_results_are_looked_at_in_the_thread_that_asks(flag):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
+@pytest.mark.filterwarnings("ignore")  # a peer that was imported before warns of any fork
 def test_a_child_has_the_flags_of_the_thread_that_forked():
     inside, go_on = threading.Event(), threading.Event()
 
@@ -184,9 +184,7 @@ def test_a_child_has_the_flags_of_the_thread_that_forked():
     thread = threading.Thread(target=stay)
     thread.start()
     inside.wait()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        child = os.fork()
+    child = os.fork()
     if child == 0:
         os._exit(0 if not config.of_threads() and config.enable_x64 is False else 1)
     go_on.set()
