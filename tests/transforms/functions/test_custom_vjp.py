@@ -155,3 +155,26 @@ def test_cotangents_inside_a_map_vary_as_the_arguments_do():
         else:
             with pytest.raises(ValueError, match="must produce an output with the same type as"):
                 calque.grad(loss)(jnp.ones(2))
+
+
+def test_cotangents_of_arguments_that_vary_do_so_too():
+    """One that is the same for all members says so itself."""
+    mesh = calque.make_mesh((calque.device_count(),), ("x",))
+    P = calque.P
+    for rule, fits in (
+        (lambda _, ct: (calque.lax.psum(ct, "x"),), False),
+        (lambda v, ct: (jnp.zeros(v.shape),), False),
+        (lambda v, ct: (jnp.zeros_like(v),), True),
+        (lambda v, ct: (None,), True),
+    ):
+        f = calque.custom_vjp(lambda v: calque.lax.psum(v.sum(), "x"))
+        f.defvjp(lambda v, f=f: (f(v), v), rule)
+        for mapped in (
+            g := calque.shard_map(f, mesh=mesh, in_specs=P("x"), out_specs=P()),
+            calque.jit(g),
+        ):
+            if fits:
+                assert calque.grad(mapped)(jnp.ones(calque.device_count())).shape
+            else:
+                with pytest.raises(ValueError, match="must produce an output with the same type"):
+                    calque.grad(mapped)(jnp.ones(calque.device_count()))
