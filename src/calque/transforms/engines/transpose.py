@@ -168,9 +168,7 @@ def transpose_jaxpr(
             return found
     key = ("transpose", linear, nonzeros, instantiated, any_precision)
     if key not in closed.cache:
-        closed.cache[key] = _transpose_jaxpr(
-            closed, linear, nonzeros, instantiated, any_precision
-        )
+        closed.cache[key] = _transpose_jaxpr(closed, linear, nonzeros, instantiated, any_precision)
     return closed.cache[key]
 
 

@@ -149,9 +149,7 @@ def _with_recomputation(again: ClosedJaxpr, lin: SplitProgram) -> ClosedJaxpr:
     trace = JaxprTrace("remat")
     trace.transposable = True
     with trace_state.recording(trace):
-        return trace.finish(
-            body(*[trace.new_argument(a) for a in (*again.in_avals, *tangents)])
-        )
+        return trace.finish(body(*[trace.new_argument(a) for a in (*again.in_avals, *tangents)]))
 
 
 class RematPrimitive(CallPrimitive):
