@@ -23,10 +23,14 @@ from calque.transforms.engines.zeros import (
 
 
 def backward_pass(
-    jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cotangents: Sequence[Any]
+    jaxpr: Jaxpr,
+    consts: Sequence[Any],
+    args: Sequence[Any],
+    cotangents: Sequence[Any],
+    wanted: Sequence[bool] | None = None,
 ) -> list[Any]:
-    """Cotangents of the arguments that are UndefinedPrimal (Zero where nothing arrives), None for
-    the others.
+    """Cotangents of the arguments that are UndefinedPrimal (Zero where nothing arrives, or where
+    they are not among the `wanted`), None for the others.
 
     Equations that depend on no linear argument are evaluated first; the others are transposed, last
     to first, each once.
@@ -39,15 +43,34 @@ def backward_pass(
         else:
             env[v] = x
     eqns = _evaluate_known(jaxpr, env, linear)
+    reached = linear
+    if wanted is not None:
+        reached, eqns = _leading_to(jaxpr, eqns, wanted, linear)
     found: dict[Var, Any] = {}
     for a, ct in zip(jaxpr.outvars, cotangents, strict=True):
-        if a in linear:
+        if a in reached:
             _accumulate(found, a, ct)
     with typing.value.lenient(), source.at(None) as place:
         for e in reversed(eqns):
             place.source = e.source
-            _transpose_eqn(e, env, linear, found)
-    return [_cotangent(v, found) if v in linear else None for v in jaxpr.invars]
+            _transpose_eqn(e, env, linear, reached, found)
+    return [
+        _cotangent(v, found) if type(x) is UndefinedPrimal else None
+        for v, x in zip(jaxpr.invars, args)
+    ]
+
+
+def _leading_to(
+    jaxpr: Jaxpr, eqns: Sequence[Eqn], wanted: Sequence[bool], linear: set[Any]
+) -> tuple[set[Any], list[Eqn]]:
+    """The variables through which cotangents reach the wanted arguments, and their equations."""
+    reached = {v for v, w in zip(jaxpr.invars, wanted, strict=True) if w and v in linear}
+    kept = []
+    for e in eqns:
+        if any(a in reached for a in e.invars):
+            kept.append(e)
+            reached.update(e.outvars)
+    return reached, kept
 
 
 def _cotangent(v: Var, found: dict[Var, Any]) -> Any:
@@ -98,7 +121,9 @@ def _evaluate_known(jaxpr: Jaxpr, env: dict[Var, Any], linear: set[Any]) -> list
     return eqns
 
 
-def _transpose_eqn(e: Eqn, env: dict[Var, Any], linear: set[Any], found: dict[Var, Any]) -> None:
+def _transpose_eqn(
+    e: Eqn, env: dict[Var, Any], linear: set[Any], reached: set[Any], found: dict[Var, Any]
+) -> None:
     cts = [found.pop(v, None) for v in e.outvars]
     if all(ct is None for ct in cts):
         return
@@ -126,7 +151,7 @@ def _transpose_eqn(e: Eqn, env: dict[Var, Any], linear: set[Any], found: dict[Va
             raise
         raise _placed(error, e) from None
     for a, ct in zip(e.invars, outs, strict=True):
-        if ct is not None and a in linear:
+        if ct is not None and a in reached:
             _accumulate(found, a, ct)
 
 
