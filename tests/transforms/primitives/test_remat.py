@@ -76,3 +76,20 @@ def test_linear_maps_of_users_are_worked_out_in_forward_mode():
     close(calque.hessian(lambda x: checkpoint(f)(x[0]) ** 2)(x)[0, 0], 2 * np.cos(2 * x[0]))
     compiled = inline_calls(make_jaxpr(f_jvp)(x))
     assert [e.primitive.name for e in compiled.eqns] == ["cos", "mul"]
+
+
+def test_the_second_computation_has_a_name_and_its_operations_have_theirs():
+    @checkpoint
+    def f(x):
+        with calque.named_scope("inside"):
+            return jnp.sin(jnp.sin(x))
+
+    for closed in (
+        make_jaxpr(lambda x, t: calque.jvp(grad(f), (x,), (t,)))(1.0, 1.0),
+        make_jaxpr(calque.vjp(f, 1.0)[1])(1.0),
+    ):
+        for e in closed.eqns:
+            if e.primitive.name == "remat2" and e.params["differentiated"]:
+                assert e.source_info.name_stack.endswith("rematted_computation")
+                names = [q.source_info.name_stack for q in e.params["jaxpr"].eqns]
+                assert names and set(names) == {"inside"}

@@ -106,18 +106,20 @@ def of_precision(ct: Any, aval: Any) -> Any:
 def _evaluate_known(jaxpr: Jaxpr, env: dict[Var, Any], linear: set[Any]) -> list[Eqn]:
     """Run the equations that depend on no linear variable; give back the others."""
     eqns = []
-    for e in jaxpr.eqns:
-        mask = [a in linear for a in e.invars]
-        known, rest = split_equation(e, mask) if any(mask) else (e, None)
-        if known is not None:
-            out = known.primitive.bind(
-                *[env[a] if isinstance(a, Var) else literal_value(a) for a in known.invars],
-                **known.params,
-            )
-            env.update(zip(known.outvars, out if known.primitive.multiple_results else (out,)))
-        if rest is not None:
-            eqns.append(rest)
-            linear.update(rest.outvars)
+    with source.at(None) as place:
+        for e in jaxpr.eqns:
+            mask = [a in linear for a in e.invars]
+            known, rest = split_equation(e, mask) if any(mask) else (e, None)
+            if known is not None:
+                place.source = e.source
+                out = known.primitive.bind(
+                    *[env[a] if isinstance(a, Var) else literal_value(a) for a in known.invars],
+                    **known.params,
+                )
+                env.update(zip(known.outvars, out if known.primitive.multiple_results else (out,)))
+            if rest is not None:
+                eqns.append(rest)
+                linear.update(rest.outvars)
     return eqns
 
 

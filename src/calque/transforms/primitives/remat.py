@@ -7,7 +7,7 @@ one equation that holds the recomputation and the linear program together."""
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from calque.core import trace_state
+from calque.core import source, trace_state
 from calque.core.jaxprs import ClosedJaxpr
 from calque.core.primitives import Primitive, UndefinedPrimal, Zero
 from calque.core.trace import JaxprTrace, eval_jaxpr
@@ -73,7 +73,11 @@ def _linearize(
     else:
         found = eval_jaxpr(parts.known.jaxpr, parts.known.consts, *primals)
     outs, saved = split(found, len(parts.nonzeros))
-    return outs, _tangents_again(remat_p, parts, [*primals, *saved], tangents, jaxpr, again)
+    with source.scope("rematted_computation"):  # by which profiles know it
+        again_tangents = _tangents_again(
+            remat_p, parts, [*primals, *saved], tangents, jaxpr, again
+        )
+    return outs, again_tangents
 
 
 def _read_apart(params: dict[str, Any], reads: Sequence[bool]) -> bool | tuple[bool, ...]:
