@@ -74,9 +74,7 @@ def _linearize(
         found = eval_jaxpr(parts.known.jaxpr, parts.known.consts, *primals)
     outs, saved = split(found, len(parts.nonzeros))
     with source.scope("rematted_computation"):  # by which profiles know it
-        again_tangents = _tangents_again(
-            remat_p, parts, [*primals, *saved], tangents, jaxpr, again
-        )
+        again_tangents = _tangents_again(remat_p, parts, [*primals, *saved], tangents, jaxpr, again)
     return outs, again_tangents
 
 
