@@ -198,3 +198,26 @@ def test_the_function_runs_in_place_of_a_forward_rule_that_is_rematerialised():
         close(calque.jit(both)(jnp.float32(1)), (np.tan(1.0), slope), 1e-6)
     captured = calque.grad(lambda y: calque.checkpoint(lambda x: f(x) * y)(1.0))(2.0)
     close(captured, np.tan(1.0), 1e-6)
+
+
+def test_cotangents_of_arguments_that_vary_do_so_too():
+    """One that is the same for all members says so itself."""
+    mesh = calque.make_mesh((calque.device_count(),), ("x",))
+    P = calque.P
+    for rule, fits in (
+        (lambda _, ct: (calque.lax.psum(ct, "x"),), False),
+        (lambda v, ct: (jnp.zeros(v.shape),), False),
+        (lambda v, ct: (jnp.zeros_like(v),), True),
+        (lambda v, ct: (None,), True),
+    ):
+        f = calque.custom_vjp(lambda v: calque.lax.psum(v.sum(), "x"))
+        f.defvjp(lambda v, f=f: (f(v), v), rule)
+        for mapped in (
+            g := calque.shard_map(f, mesh=mesh, in_specs=P("x"), out_specs=P()),
+            calque.jit(g),
+        ):
+            if fits:
+                assert calque.grad(mapped)(jnp.ones(calque.device_count())).shape
+            else:
+                with pytest.raises(ValueError, match="must produce an output with the same type"):
+                    calque.grad(mapped)(jnp.ones(calque.device_count()))

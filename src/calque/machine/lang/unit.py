@@ -52,12 +52,16 @@ Statements: assignment (also `a, b = x, y`), `if while for-in-range break contin
 `match` on integers (a jump table) with cases `case 1 | 2:`, `case Op.ADD:`, `case _:`.
 
 `for i in apart(n)` says that no round reads or writes what another one writes: LLVM runs several at
-once in vectors, and puts the helpers that the rounds call in their place.
+once in vectors, and puts the helpers that the rounds call in their place. `apart_few(n)` takes at
+most four at once, where n is small.
 
 Calls: functions of this and other units, `unit.extern` functions, and pointers: `sig =
 signature(i32, ptr, ptr)`, then `sig(pointer, a, b)`. Names from outside may be integers and floats
 (also as attributes of a class or enum): they are constants. `likely(c)` and `unlikely(c)` lay out
 code. No exceptions, no closures over variables, no objects.
+
+`unit.over(suffix, item, names)` makes the functions of a unit once more, over other types: names
+from outside, also those of types, mean something else there.
 
 A unit is compiled once per machine: the object code is cached on disk under a hash of the sources
 and constants, so a second process only links it.
@@ -68,7 +72,7 @@ from __future__ import annotations
 import linecache
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -108,10 +112,10 @@ if TYPE_CHECKING:  # for type checkers, functions of the language are functions 
     ptr: TypeAlias = int
     f32: TypeAlias = float
     f64: TypeAlias = float
-    apart = range
+    apart = apart_few = range
 else:
     i1, i8, i16, i32, i64, f32, f64, ptr = I1, I8, I16, I32, I64, F32, F64, PTR
-    apart = Intrinsic("apart")
+    apart, apart_few = Intrinsic("apart"), Intrinsic("apart_few")
 
 NULL: Any = Intrinsic("NULL")
 (
@@ -173,10 +177,11 @@ _LEVEL, _PASSES = 2, "O2"  # of LLVM's code generation, and before it
 
 class Unit:
     """A module of the machine language: functions, globals and externs, compiled and linked
-    together."""
+    together. The loops `apart` of its functions are over numbers of `item` bytes."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, item: int = 8) -> None:
         self.name = name
+        self.item = item
         self.functions: list[Function] = []
         self.globals: list[Var | Cell] = []
         self._addresses: dict[str, int] | None = None
@@ -194,6 +199,20 @@ class Unit:
         function = Function(self, python, exported)
         self.functions.append(function)
         return function
+
+    def over(self, suffix: str, item: int, names: Mapping[str, Any]) -> tuple[Unit, dict[str, Any]]:
+        """A unit of the same functions, in which some outside names mean something else (a type,
+        words of memory, numbers, functions of other units), and all these meanings, its functions
+        included, by the old names. To the names of its functions the suffix is added."""
+        if self.globals:
+            raise LangError(f"unit {self.name} has globals, which are there once")
+        other = Unit(self.name + suffix, item)
+        meanings = dict(names)
+        for f in self.functions:
+            copy = Function(other, f.python, f.exported, f.name + suffix, meanings)
+            other.functions.append(copy)
+            meanings[f.name] = copy
+        return other, meanings
 
     def _check_open(self) -> None:
         if self._addresses is not None:
@@ -299,7 +318,7 @@ class Unit:
         files = {
             os.path.join(_LANGUAGE, name) for name in os.listdir(_LANGUAGE) if name.endswith(".py")
         }
-        facts = [self.name]
+        facts = [f"{self.name} {self.item}"]
         for item in [*needed, *self.globals]:
             if isinstance(item, Function):
                 files.add(item.python.__code__.co_filename)
@@ -350,6 +369,7 @@ __all__ = [
     "address",
     "alloca",
     "apart",
+    "apart_few",
     "atomic_add",
     "atomic_add_i32",
     "atomic_cas",

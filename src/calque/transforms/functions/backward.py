@@ -9,6 +9,7 @@ from calque.core import pytrees
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import float0
 from calque.core.guards import guard
+from calque.core.jaxprs import Jaxpr
 from calque.core.primitives import UndefinedPrimal
 from calque.core.trace import typeof
 from calque.transforms.engines import linear
@@ -72,6 +73,11 @@ class VJP:
             self._slots,
             self._places,
         )
+
+    @property
+    def jaxpr(self) -> Jaxpr:
+        """The linear program that is turned round, of the residuals and the tangents."""
+        return self._jaxpr
 
     def _residuals(self) -> list[Any]:
         """The constants of the tape."""

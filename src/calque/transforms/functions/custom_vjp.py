@@ -286,16 +286,21 @@ class _BackwardRule:
         ]
 
     def check_varying(self, aval: Any, got: ShapedArray, i: int) -> None:
-        """Inside `shard_map` a cotangent varies along no axes but those of its argument."""
+        """Inside `shard_map` a cotangent varies along the axes of its argument."""
         nothing: frozenset[Any] = frozenset()
         expected, own = (getattr(a, "vma", nothing) for a in (aval, got))
-        if own <= expected:
+        if own == expected or (own < expected and got.weak_type):
             return
+        remedy = (
+            f"calque.lax.psum over {sorted(map(str, own - expected))}"
+            if own - expected
+            else f"calque.lax.pcast(..., {sorted(map(str, expected - own))}, to='varying')"
+        )
         raise ValueError(
             "Custom VJP bwd rule must produce an output with the same type as the args tuple of the"
             f" primal function, but output {i} of the rule {self.__name__} for function"
             f" {name_of(self.given.fun)} varies along the mesh axes {sorted(map(str, own))}, and"
-            f" the argument along {sorted(map(str, expected))}: apply calque.lax.psum."
+            f" the argument along {sorted(map(str, expected))}: apply {remedy}."
         )
 
     def leaves(self, out: Any) -> list[Any]:
