@@ -248,9 +248,10 @@ def array_split(
 
 def _whole(name: str, place: Any) -> Any:
     """A place to cut at: a number, or a traced integer."""
+    given = place
     if isinstance(place, Tracer) and not is_integer(typeof(place).dtype):
         try:
-            return int(place)  # of a derivative, which knows it
+            return int(given)  # of a derivative, which knows it
         except errors.ConcretizationTypeError:
             raise errors.ConcretizationTypeError(
                 "Abstract tracer value encountered where concrete value is expected."
