@@ -20,15 +20,6 @@ def _checking():
     kept.clear()
 
 
-@pytest.fixture
-def _few_objects():
-    """What other tests have left is not searched each time."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
-
-
 def leaking(x):
     kept.append(x * 2)
     return x
@@ -62,16 +53,20 @@ def test_a_value_in_a_list(call):
         call()
 
 
-def test_the_holder_is_named():
+@pytest.mark.parametrize("freeze", [gc.freeze, gc.unfreeze])
+def test_the_holder_is_named(freeze):
+    """Whether or not the program has frozen what it has."""
     global seen
+    freeze()
+    frozen = gc.get_freeze_count() > 0
     with pytest.raises(
         calque.errors.UnexpectedTracerError, match=r"function by_name .* by the name or key 'seen'"
     ):
         calque.jit(by_name)(1.0)
+    assert (gc.get_freeze_count() > 0) == frozen
     seen = None
 
 
-@pytest.mark.usefixtures("_few_objects")
 def test_what_does_not_leak():
     x = jnp.ones(3)
 

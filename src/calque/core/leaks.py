@@ -45,8 +45,14 @@ def _function(trace: Trace) -> str:
 
 
 def _holder(x: Tracer, own: list[Tracer]) -> str:
-    """Who refers to it, as far as that can be said."""
-    for holder in gc.get_referrers(x):
+    """Who refers to it, as far as that can be said. Frozen objects are asked, too, which
+    `gc.get_referrers` passes over."""
+    frozen = gc.get_freeze_count()
+    gc.unfreeze()
+    holders = gc.get_referrers(x)
+    if frozen:
+        gc.freeze()
+    for holder in holders:
         if holder is own:
             continue
         if issubclass(type(holder), dict):

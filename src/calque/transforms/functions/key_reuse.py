@@ -393,6 +393,8 @@ def _checked(
     evaluate: Evaluator, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
 ) -> Any:
     """Evaluate one primitive, if its keys have not been used before."""
+    if not config.debug_key_reuse:  # it is on in another thread
+        return evaluate(primitive, args, params)
     avals = [typeof(a) for a in args]
     ins = _keys_of(args, avals)
     if all(keys is None for keys in ins):
@@ -424,8 +426,8 @@ def consume_arguments(signature: KeyReuseSignature, values: Sequence[Any], funct
 
 
 def watch() -> None:
-    """While the flag is on, operations are looked at."""
-    evaluator.intercept("key reuse", _checked if config.debug_key_reuse else None)
+    """While the flag is on in any thread, operations are looked at."""
+    evaluator.intercept("key reuse", _checked if config.anywhere("debug_key_reuse") else None)
 
 
 config.on_change(watch)
