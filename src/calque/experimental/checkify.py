@@ -4,11 +4,13 @@ result.
 The program is interpreted equation by equation. Every check becomes a flag with the values of its
 message; calls, branches and loops become ones that return the flags of their programs as well."""
 
+from __future__ import annotations
+
 import functools
 import itertools
 import string
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -53,6 +55,9 @@ from calque.transforms.engines.zeros import zero_like
 from calque.transforms.functions.callbacks import is_value
 from calque.transforms.primitives.custom_vjp import ForwardResult
 from calque.transforms.primitives.flow import split
+
+if TYPE_CHECKING:
+    from calque.core.generics import P, R
 
 __all__ = [
     "DivisionByZeroError",
@@ -517,9 +522,7 @@ _RULES: Final[dict[str, Callable[..., Result]]] = {
 # ---------------------------------------------------------------- for users
 
 
-def checkify(
-    f: Callable[..., Any], errors: Kinds = user_checks
-) -> Callable[..., tuple[Error, Any]]:
+def checkify(f: Callable[P, R], errors: Kinds = user_checks) -> Callable[P, tuple[Error, R]]:
     """Makes a function that returns what its checks have found beside its result.
 
     Args:
