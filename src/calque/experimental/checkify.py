@@ -108,7 +108,10 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
     aval = typeof(pred)
     if aval.shape != () or aval.dtype != np.dtype(bool):
         name = "debug_check" if debug else "check"
-        raise TypeError(f"{name} takes a scalar pred as argument, got {aval.str_short()}")
+        raise TypeError(
+            f"{name} takes a scalar pred as argument, got {aval.str_short()}: use"
+            " jnp.all(...) where all are to hold"
+        )
     leaves, tree = pytrees.flatten((fmt_args, fmt_kwargs))
     try:
         payload = [to_array(x) if not isinstance(x, Tracer) else x for x in leaves]
