@@ -3,7 +3,7 @@ which lines, how much work."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from calque.core.jaxprs import subjaxprs
@@ -48,9 +48,17 @@ class Described(NamedTuple):
 
 
 def executables() -> list[Any]:
-    """Every compiled program that there is now. (`isinstance` would ask objects of others for their
-    `__class__`, which may run their code.)"""
-    return [o for o in objects() if issubclass(type(o), (Planned, Found))]
+    """Every compiled program that there is now, found by its exact type: there may be millions of
+    objects, and `isinstance` would ask those of others for their `__class__`, which may run their
+    code."""
+    ours = {id(kind) for kind in (*_with_subclasses(Planned), *_with_subclasses(Found))}
+    return [o for o in objects() if id(type(o)) in ours]
+
+
+def _with_subclasses(kind: type) -> Iterator[type]:
+    yield kind
+    for derived in kind.__subclasses__():
+        yield from _with_subclasses(derived)
 
 
 def programs_of(compiled: Iterable[Any]) -> dict[int, Any]:
