@@ -247,12 +247,16 @@ def array_split(
 
 
 def _whole(name: str, place: Any) -> Any:
-    """A place to cut at, which may be traced, but is an integer."""
+    """A place to cut at: a number, or a traced integer."""
+    given = place
     if isinstance(place, Tracer) and not is_integer(typeof(place).dtype):
-        raise errors.ConcretizationTypeError(
-            "Abstract tracer value encountered where concrete value is expected."
-            f" {name} cuts at integers, got {typeof(place).str_short()}.{origin(place)}"
-        )
+        try:
+            return int(given)  # of a derivative, which knows it
+        except errors.ConcretizationTypeError:
+            raise errors.ConcretizationTypeError(
+                "Abstract tracer value encountered where concrete value is expected."
+                f" {name} cuts at integers, got {typeof(place).str_short()}.{origin(place)}"
+            ) from None
     return place
 
 
