@@ -135,6 +135,7 @@ class custom_vjp(Generic[P, R]):
         if self.fwd is None or self.bwd is None:
             raise AttributeError(
                 f"No VJP defined for custom_vjp function {name_of(self.fun)} using defvjp."
+                " Give it its rules before it is called: f.defvjp(forward, backward)"
             )
         given = CustomArguments(self.fun, self.nondiff_argnums, args, kwargs, "custom_vjp")
         _no_tracers(given)
