@@ -204,7 +204,7 @@ def _resume_collection() -> None:
 
 def evaluating() -> Inside[_State]:
     """Operations on plain arrays run at once, also while a program is being recorded."""
-    return _state.inside(dynamic=_State.dynamic, innermost=None)
+    return _state.inside(dynamic=_State.dynamic)
 
 
 def _after_fork_in_child() -> None:
