@@ -167,6 +167,21 @@ def promote_dtypes(*args: Any) -> list[Array]:
     return [convert(a, dtype, weak) for a in args]
 
 
+def product_operands(a: Any, b: Any) -> list[Array]:
+    """Two operands of a sum of products: as they are where the product itself brings them to the
+    dtype that they have together, and else in that dtype."""
+    dtype, weak = common_type(a, b)
+    if dtype in _SUMMED_AS_THEY_ARE and not (typeof(a).weak_type or typeof(b).weak_type):
+        return [a, b]
+    return [convert(x, dtype, weak) for x in (a, b)]
+
+
+# of the others, sums are computed in another dtype
+_SUMMED_AS_THEY_ARE: Final = frozenset(
+    map(np.dtype, ("f4", "f8", "c8", "c16", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"))
+)
+
+
 def promote_inexact(*args: Any) -> list[Array]:
     """Brings operands to one dtype, which holds fractions.
 

@@ -77,7 +77,8 @@ def vmap(
             raise ValueError(
                 "vmap in_axes must be an int, None, or a tuple of entries corresponding to the"
                 " positional arguments passed to the function, but got"
-                f" len(in_axes)={len(in_axes)}, len(args)={len(args)}"
+                f" len(in_axes)={len(in_axes)}, len(args)={len(args)}: give one entry for each"
+                f" argument of {name_of(fun)}, None for one that is not mapped"
             )
         if mapped_classes.CLASSES and mapped_classes.any_mapped_whole((args, kwargs)):
             given, along = (args, kwargs), (axis_name, axis_size)

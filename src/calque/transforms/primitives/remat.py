@@ -7,9 +7,10 @@ one equation that holds the recomputation and the linear program together."""
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from calque.core import source, trace_state
 from calque.core.jaxprs import ClosedJaxpr
 from calque.core.primitives import Primitive, UndefinedPrimal, Zero
-from calque.core.trace import eval_jaxpr, trace_to_jaxpr
+from calque.core.trace import JaxprTrace, eval_jaxpr
 from calque.core.trace_state import Tracer
 from calque.transforms.engines.linear import SplitProgram, linearize_jaxpr
 from calque.transforms.engines.slices import (
@@ -72,7 +73,9 @@ def _linearize(
     else:
         found = eval_jaxpr(parts.known.jaxpr, parts.known.consts, *primals)
     outs, saved = split(found, len(parts.nonzeros))
-    return outs, _tangents_again(remat_p, parts, [*primals, *saved], tangents, jaxpr, again)
+    with source.scope("rematted_computation"):  # by which profiles know it
+        again_tangents = _tangents_again(remat_p, parts, [*primals, *saved], tangents, jaxpr, again)
+    return outs, again_tangents
 
 
 def _read_apart(params: dict[str, Any], reads: Sequence[bool]) -> bool | tuple[bool, ...]:
@@ -145,7 +148,10 @@ def _with_recomputation(again: ClosedJaxpr, lin: SplitProgram) -> ClosedJaxpr:
         return eval_jaxpr(lin.linear.jaxpr, lin.linear.consts, *residuals, *args[n:])
 
     tangents = lin.linear.in_avals[len(lin.sources) :]
-    return trace_to_jaxpr(body, [*again.in_avals, *tangents], "remat")
+    trace = JaxprTrace("remat")
+    trace.transposable = True
+    with trace_state.recording(trace):
+        return trace.finish(body(*[trace.new_argument(a) for a in (*again.in_avals, *tangents)]))
 
 
 class RematPrimitive(CallPrimitive):
