@@ -156,6 +156,7 @@ def codes_of(
     texts: dict[int, str] = {}
     if missing:
         work = Compiling(opt, threads, passes)
+        missing.reverse()  # those that call the others are the larger ones, and must not come last
         for k in missing:
             texts[k] = wanted[k][1]()
             work.add(texts[k])
