@@ -107,3 +107,20 @@ def test_shapes_of_other_libraries():
     assert jnp.reshape(jnp.arange(6), Sizes(3, 2)).shape == (3, 2)
     with pytest.raises(TypeError, match="Shapes must be 1D sequences"):
         jnp.zeros(Sizes("a"))
+
+
+class Duck:
+    """What has a shape and a dtype, and cannot be had as an array."""
+
+    shape, dtype = (2, 3), np.dtype("float32")
+
+    def __jax_array__(self):
+        raise ValueError("it was asked for")
+
+
+@pytest.mark.parametrize("function", [jnp.zeros_like, jnp.ones_like, jnp.empty_like])
+def test_a_shape_and_a_dtype_are_enough(function):
+    for made in (function(Duck()), calque.jit(lambda: function(Duck()))()):
+        assert made.shape == (2, 3) and made.dtype == np.float32
+    assert function(Duck(), dtype=np.int32, shape=3).shape == (3,)
+    assert jnp.full_like(Duck(), 2.0).tolist() == [[2.0] * 3] * 2

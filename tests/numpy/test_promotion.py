@@ -113,3 +113,24 @@ def test_objects_that_hold_a_value(name):
     ones = (jnp.ones(3), jnp.ones(3))
     for a, b in zip(jax.jvp(held, (x, y), ones), jax.jvp(f, (x, y), ones)):
         np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: jax.scipy.fft.dct(x),
+        lambda x: jax.scipy.fft.idctn(x, type=3),
+        lambda x: jax.scipy.special.wofz(x),
+        lambda x: jax.scipy.linalg.sqrtm(x),
+        lambda x: jax.scipy.linalg.solve_sylvester(x, x, x),
+        lambda x: jax.scipy.linalg.toeplitz(x[0], 2.0),
+        lambda x: jnp.cov(x.astype(complex)),
+        lambda x: jnp.corrcoef(x.astype(complex)),
+    ],
+)
+def test_functions_bring_their_own_numbers_together_under_strict_promotion(call):
+    """What a function needs inside, complex numbers for real ones, is no business of the flag."""
+    x = jnp.float32([[3.0, 1.0, 0.5], [1.0, 4.0, 1.0], [0.5, 1.0, 5.0]])
+    with jax.numpy_dtype_promotion("strict"):
+        found = call(x)
+    np.testing.assert_array_equal(found, call(x))

@@ -448,7 +448,7 @@ def cov(
             norm = total - ddof * reductions.sum(w * array_of("cov", aweights)) / total
     x = x - mean
     weighted = x if w is None else x * w
-    out = dot(x, ufuncs.conjugate(weighted).T) / norm
+    out = dot(x, ufuncs.conjugate(weighted).T) / convert(norm, x.dtype)
     return out.squeeze()
 
 
@@ -515,6 +515,7 @@ def corrcoef(
     if c.ndim == 0:
         return c / c
     d = do.sqrt(do.real(c.diagonal()) if is_complex(c.dtype) else c.diagonal())
+    d = convert(d, c.dtype)
     c = c / d[:, None] / d[None, :]
 
     def limit(v: Any) -> Array:

@@ -17,6 +17,7 @@ from calque.core.arrays import (
 )
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import (
+    as_dtype,
     canonicalize,
     float0,
     is_extended,
@@ -283,9 +284,20 @@ def broadcast_value(value: Any, shape: tuple[int, ...]) -> Any:
     )
 
 
+def _has_shape_alone(a: Any) -> bool:
+    """Whether it is no array of ours or NumPy's but says its shape and dtype: they are enough, and
+    what it would be converted to is not asked for."""
+    if isinstance(a, (Array, np.ndarray, np.generic)) or hasattr(a, "aval"):
+        return False
+    return hasattr(a, "shape") and hasattr(a, "dtype")
+
+
 def _like(a: Any, value: Any, dtype: Any, shape: Any, name: str) -> Any:
-    check_arraylike(name, a)
-    aval = typeof(a)
+    if _has_shape_alone(a):
+        aval = ShapedArray(canonical_shape(a.shape), canonicalize(as_dtype(a.dtype)))
+    else:
+        check_arraylike(name, a)
+        aval = typeof(a)
     out = full(aval.shape if shape is None else shape, value, result_dtype(dtype, aval.dtype))
     if dtype is None and aval.weak_type:
         out = do.convert_element_type(out, new_dtype=aval.dtype, weak_type=True)

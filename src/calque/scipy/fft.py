@@ -10,7 +10,7 @@ import numpy as np
 from calque import numpy as jnp
 from calque.core import guards as _guards
 from calque.core.arrays import Array
-from calque.core.dtypes import is_complex
+from calque.core.dtypes import complex_of, is_complex
 from calque.core.types import ArrayLike
 from calque.numpy.promotion import array_of, canonical_axis, promote_inexact
 
@@ -91,11 +91,10 @@ def _transform(name: str, x: Any, type: int, axis: int, norm: str | None, invers
     along = (n,) + (1,) * (x.ndim - 1 - axis)
 
     def spread(v: Any) -> Any:
-        return v.reshape(along).astype(
-            x.dtype if np.isrealobj(v) else jnp.promote_types(x.dtype, "complex64")
-        )
+        return v.reshape(along).astype(x.dtype if np.isrealobj(v) else complex_of(x.dtype))
 
-    y = jnp.fft.fft(x * spread(before * first), n=length, axis=axis)[
+    factors = spread(before * first)
+    y = jnp.fft.fft(x.astype(factors.dtype) * factors, n=length, axis=axis)[
         (slice(None),) * axis + (slice(n),)
     ]
     return (y * spread(after.astype(complex))).real * spread(2 * last)

@@ -55,9 +55,8 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
         c, r = (jnp.atleast_1d(v) for v in arrays("toeplitz", c, r))
     m, n = c.shape[-1], r.shape[-1]
     i, j = _row_and_column(m, n)
-    return _picked(c, r, np.where(i >= j, i - j, m + j - i)).astype(
-        jnp.result_type(c.dtype, r.dtype)
-    )
+    out = _picked(c, r, np.where(i >= j, i - j, m + j - i))
+    return out.astype(out.dtype)  # of numbers, too, a matrix of no weak type
 
 
 def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:

@@ -6,7 +6,7 @@ from typing import Any, Final
 from calque import lax
 from calque import numpy as jnp
 from calque.core.arrays import Array
-from calque.core.dtypes import is_complex
+from calque.core.dtypes import complex_of, is_complex
 from calque.core.types import ArrayLike
 from calque.lax import linalg as lax_linalg
 from calque.numpy.linalg.factors import adjoint, matrices
@@ -407,7 +407,7 @@ def _eigen_factors(A: Any, B: Any) -> tuple[Any, ...]:
 
 
 def complexes(x: Array) -> Array:
-    return x if is_complex(x.dtype) else x.astype(jnp.promote_types(x.dtype, "complex64"))
+    return x if is_complex(x.dtype) else x.astype(complex_of(x.dtype))
 
 
 def _sylvester_triangular(r: Any, s: Any, f: Any) -> Any:

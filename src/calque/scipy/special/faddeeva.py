@@ -7,7 +7,7 @@ import numpy as np
 
 from calque import numpy as jnp
 from calque.core.arrays import Array
-from calque.core.dtypes import is_complex
+from calque.core.dtypes import complex_of, is_complex
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike
@@ -124,7 +124,7 @@ def wofz(z: ArrayLike) -> Array:
     Array([1.+0.j], dtype=complex64)"""
     (z,) = promote_inexact(array_of("wofz", z))
     z = jnp.asarray(z)
-    return _wofz(z.astype(jnp.promote_types(z.dtype, "complex64")))
+    return _wofz(z.astype(complex_of(z.dtype)))
 
 
 @custom_jvp
