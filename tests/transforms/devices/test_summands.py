@@ -103,6 +103,10 @@ def test_what_is_no_sum_of_parts_is_of_the_first_member(mesh):
     x = calque.device_put(jnp.arange(4.0), P())
     out = calque.jit(lambda v: calque.reshard(v * v, SUM))(x)
     assert rows(out) == [[0, 1, 4, 9]] * 2 + [[0] * 4] * 2
+    split = calque.device_put(x, P("x"))
+    out = calque.jit(lambda v: calque.reshard(v, SUM))(split)
+    assert rows(out) == [[0, 1, 0, 0]] * 2 + [[0, 0, 2, 3]] * 2
+    np.testing.assert_array_equal(calque.reshard(out, P()), x)
     assert rows(calque.device_put(x, SUM)) == [[0, 1, 2, 3]] * 2 + [[0] * 4] * 2
 
 

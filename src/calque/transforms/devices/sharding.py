@@ -249,8 +249,8 @@ class NamedSharding(Sharding):
     ):
         if not isinstance(spec, PartitionSpec):
             raise TypeError(
-                f"Unexpected type {type(spec)} for the spec of a NamedSharding: pass a"
-                f" PartitionSpec, as P('x', None); got {spec!r}"
+                f"Unexpected {spec!r} of type {type(spec)} for the spec of a NamedSharding: pass a"
+                " PartitionSpec, as P('x', None)"
             )
         check_spec(spec, mesh.axis_names)
         _check_axis_types(mesh, spec)

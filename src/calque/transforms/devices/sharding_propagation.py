@@ -193,14 +193,19 @@ def common(
         elif {d.id for d in s.device_order} != {d.id for d in first.device_order}:
             raise ValueError(
                 f"Received incompatible devices for jitted computation. Got argument {at} of {what}"
-                f" with shape {avals[at].str_short()} and with device ids"
+                f" with shape {_described(avals[at])} and with device ids"
                 f" {[d.id for d in first.device_order]} on platform CPU and argument {i} of {what}"
-                f" with shape {avals[i].str_short()} and with device ids"
+                f" with shape {_described(avals[i])} and with device ids"
                 f" {[d.id for d in s.device_order]} on platform CPU"
             )
         elif isinstance(s, NamedSharding) and not isinstance(first, NamedSharding):
             first, at = s, i
     return first
+
+
+def _described(aval: ShapedArray) -> str:
+    """int32[8], as errors for users name a type."""
+    return aval.str_short(short_dtypes=False)
 
 
 def follow(

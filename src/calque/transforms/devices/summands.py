@@ -9,17 +9,17 @@ and what needs the sum adds them first."""
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from calque.core.arrays import from_storage, share, to_numpy
+from calque.core.arrays import adopted, from_storage, share, to_numpy
 from calque.core.avals import ShapedArray
 from calque.core.devices import Device
 from calque.core.jaxprs import ClosedJaxpr, Eqn, Jaxpr, Var, subjaxprs, without_places
 from calque.core.primitives import do
 from calque.core.trace import jaxpr_as_fun, literal_value, trace_to_jaxpr, typeof
-from calque.ops.common import front
+from calque.ops.common import front, repeated, scalar_of
 from calque.transforms.devices.shard_map_equation import mapped_axes
 from calque.transforms.devices.shard_map_parts import alone, of_parts, whole
 from calque.transforms.devices.sharding import NamedSharding, Summands
@@ -75,10 +75,11 @@ def of_parts_on_devices(
     dtype = to_numpy(next(iter(parts.values()))).dtype
     rows = np.zeros([*(mesh.shape[n] for n in names), *aval.shape], dtype)
     for device, part in parts.items():
-        rows[(*sharding.position(device, names), *index[device])] = to_numpy(part)
+        at: tuple[Any, ...] = (*sharding.position(device, names), *index[device])
+        rows[at] = to_numpy(part)
     total = np.zeros(aval.shape, dtype)
-    for at in np.ndindex(*rows.shape[: len(names)]):
-        total += rows[at]
+    for k in np.ndindex(*rows.shape[: len(names)]):
+        total += rows[k]
     made = from_storage(rows, aval.without_place().update(shape=rows.shape))
     return held(from_storage(total, aval), sharding, made)
 
@@ -175,7 +176,7 @@ def _interpret(
             elif e.primitive.name == "shard_map":
                 outs = _mapped(e, values, sizes)
             elif e.primitive.name in ("jit", "closed_call"):
-                inner = e.params.get("jaxpr", e.params.get("call_jaxpr"))
+                inner: Any = e.params.get("jaxpr", e.params.get("call_jaxpr"))
                 outs = _interpret(inner.jaxpr, inner.consts, values, sizes)
             else:
                 outs = _linear(e, bare, values, sizes)
@@ -244,7 +245,8 @@ def _constrained(
     e: Eqn, value: _Value, maker: Eqn | None, operands: Sequence[_Value], sizes: Sizes
 ) -> _Value:
     """A value as a constraint asks for it. What was summed over a dimension that is split along the
-    axes was summed by each member over its part."""
+    axis was summed by each member over its part; of what is split along it itself, each member has
+    its part, and zeros elsewhere."""
     names = axes_to_add(e.outvars[0].aval)
     new = [n for n in names if n not in value.names]
     rule = None if maker is None else _PARTS.get(maker.primitive.name)
@@ -258,7 +260,21 @@ def _constrained(
             dims = [None if d is None else 0 for d in found]
             (out,) = _on_each(plain, cut, dims, [sizes[new[0]]])
             return _Value(out, names)
+    if len(new) == 1 and not value.names:
+        entries = [_entry(e.invars[0], k) for k in range(typeof(value.x).ndim)]
+        if new[0] in entries:
+            return _Value(_in_its_place(value.x, entries.index(new[0]), sizes[new[0]]), names)
     return _with(value, names, sizes)
+
+
+def _in_its_place(x: Any, dim: int, parts: int) -> Any:
+    """Rows with one part of a value each, and zeros for the others."""
+    shape = (parts, *typeof(x).shape)
+    own = np.arange(shape[dim + 1]) // (shape[dim + 1] // parts) == np.arange(parts)[:, None]
+    mask = do.broadcast_in_dim(adopted(own), shape=shape, broadcast_dimensions=(0, dim + 1))
+    zero = scalar_of(typeof(x).dtype, 0)
+    zeros = do.broadcast_in_dim(zero, shape=shape, broadcast_dimensions=())
+    return do.select_n(mask, zeros, repeated(x, parts))
 
 
 def _variables(e: Eqn) -> list[Var]:
@@ -292,7 +308,7 @@ def _of_sum(e: Eqn, name: Hashable) -> list[int | None] | None:
 
 
 # which dimension of each operand is summed over and split along an axis
-_PARTS: dict[str, Callable[[Eqn, Hashable], list[int | None] | None]] = {
+_PARTS: Final[dict[str, Callable[[Eqn, Hashable], list[int | None] | None]]] = {
     "dot_general": _of_product,
     "reduce_sum": _of_sum,
 }
