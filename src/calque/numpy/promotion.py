@@ -21,6 +21,7 @@ from calque.core.dtypes import (
     PYTHON_SCALARS,
     TypePromotionError,
     asked,
+    bfloat16,
     canonicalize,
     iinfo,
     inexact_of,
@@ -165,6 +166,28 @@ def common_type(*args: Any) -> tuple[Any, bool]:
 def promote_dtypes(*args: Any) -> list[Array]:
     dtype, weak = common_type(*args)
     return [convert(a, dtype, weak) for a in args]
+
+
+def product_operands(a: Any, b: Any) -> list[Array]:
+    """Two operands of a sum of products: as they are where the product itself brings them to the
+    dtype that they have together, and else in that dtype."""
+    dtype, weak = common_type(a, b)
+    avals = typeof(a), typeof(b)
+    whole = dtype in _SUMMED_AS_THEY_ARE or (
+        dtype in _HALVES and all(v.dtype == dtype or v.dtype in _SMALL for v in avals)
+    )
+    if whole and not any(v.weak_type for v in avals):
+        return [a, b]
+    return [convert(x, dtype, weak) for x in (a, b)]
+
+
+# of the others, sums are computed in another dtype
+_SUMMED_AS_THEY_ARE: Final = frozenset(
+    map(np.dtype, ("f4", "f8", "c8", "c16", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"))
+)
+# which are multiplied in float32; these integers are the same there, whether halves before or not
+_HALVES: Final = frozenset((np.dtype("float16"), bfloat16))
+_SMALL: Final = frozenset(map(np.dtype, ("bool", "int8", "uint8")))
 
 
 def promote_inexact(*args: Any) -> list[Array]:

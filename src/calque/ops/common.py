@@ -319,7 +319,24 @@ def dtype_of(x: Any) -> Any:
 def operands(name: str, *xs: Any) -> list[Any]:
     """Operands of one elementwise operation: one dtype, and one shape (or rank 0). Python scalars
     take the others' dtype."""
-    return same_shapes(name, same_dtypes(name, [operand(x) for x in xs]))
+    try:
+        taken = [operand(x) for x in xs]
+    except TypeError as e:
+        raise _interpreting(name, xs, e) from None
+    return same_shapes(name, same_dtypes(name, taken))
+
+
+def _interpreting(name: str, xs: Sequence[Any], error: TypeError) -> TypeError:
+    """The error of an operand that is no array, with its place."""
+    for i, x in enumerate(xs):
+        try:
+            operand(x)
+        except TypeError:
+            return TypeError(
+                f"Error interpreting argument to {name} as a JAX value. The problematic value is of"
+                f" type {type(x)} and was passed to {name} at position {i}. {error}"
+            )
+    return error
 
 
 def same_dtypes(name: str, xs: list[Any]) -> list[Any]:

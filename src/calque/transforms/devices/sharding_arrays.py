@@ -4,7 +4,7 @@ them from parts."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, overload
 
 import numpy as np
 
@@ -51,6 +51,11 @@ from calque.transforms.devices.sharding import (
 )
 from calque.transforms.devices.specs import PartitionSpec, names_of_spec
 from calque.transforms.devices.types import in_mesh_order, mat_of, typed
+
+if TYPE_CHECKING:
+    from calque.core.arrays import Array
+    from calque.core.generics import Asked
+    from calque.core.types import ArrayLike
 
 
 class Shard:
@@ -492,6 +497,23 @@ def check_shape(what: str, sharding: Sharding, shape: Sequence[int]) -> None:
                 f"{what} is incompatible with its sharding annotation {sharding}: {e}"
             ) from None
     sharding.check(shape)
+
+
+@overload
+def device_put(
+    x: ArrayLike,
+    device: Any = None,
+    *,
+    src: Any = None,
+    donate: Any = False,
+    may_alias: Any = None,
+) -> Array: ...
+
+
+@overload
+def device_put(
+    x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None
+) -> Asked: ...  # type: ignore[type-var]
 
 
 def device_put(
