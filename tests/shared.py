@@ -1,8 +1,12 @@
 """What the tests of this room share."""
 
-from typing import Any
+import os
+from typing import Any, Final
 
 from calque import tree_util
+
+# calque's own engine has one program for all sizes; XLA compiles each
+ANY_SIZE: Final = not os.environ.get("CALQUE_PLATFORMS", "").startswith("xla")
 
 
 class Pair:
