@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from calque import tree_util
 
-# calque's own engine has one program for all sizes; XLA compiles each
-ANY_SIZE: Final = not os.environ.get("CALQUE_PLATFORMS", "").startswith("xla")
+# which has one program for all sizes, and bits that do not depend on fusion: XLA has neither
+OWN_ENGINE: Final = not os.environ.get("CALQUE_PLATFORMS", "").startswith("xla")
 
 
 class Pair:

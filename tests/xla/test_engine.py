@@ -15,6 +15,8 @@ import calque as jax
 import calque.numpy as jnp
 from calque import lax
 from calque.core.config import config
+from calque.experimental import serialize_executable
+from calque.explaining import explain
 from tests.xla.mlir import needs_jaxlib
 
 pytestmark = needs_jaxlib
@@ -191,7 +193,7 @@ def test_a_deleted_argument_is_named(on_xla: None) -> None:
         gone = jnp.asarray(x) + 0
         use(gone), give(gone)
         for f in (give, use):
-            with pytest.raises(RuntimeError, match=r"Array has been deleted with shape=float32\[2,3\]"):
+            with pytest.raises(RuntimeError, match=r"deleted with shape=float32\[2,3\]"):
                 f(gone)
 
 
@@ -206,3 +208,19 @@ def test_programs_for_captured_values_that_were_go(on_xla: None) -> None:
         assert float(f(1.0)[0]) == float(f(1.0)[0]) == k + 1.0
     gc.collect()
     assert sum(r() is not None for r in values) <= 6
+
+
+def test_explain_shows_what_xla_made(on_xla: None, tmp_path: Any) -> None:
+    f = jax.jit(lambda v: jax.pure_callback(np.sin, v, v) @ v.T)
+    report = explain(f, x)
+    text = str(report)
+    assert "Compiled by XLA" in text and "dot(" in text and "pure_callback x1" in text
+    assert "XLA compiles each new one" in text and not report.assembly
+    report.save(str(tmp_path / "report.html"))
+    assert "Compiled by XLA" in (tmp_path / "report.html").read_text()
+
+
+def test_compiled_functions_as_bytes(on_xla: None) -> None:
+    compiled = jax.jit(lambda v: jax.nn.relu(v) * 2).lower(x - 2).compile()
+    again = serialize_executable.deserialize_and_load(*serialize_executable.serialize(compiled))
+    np.testing.assert_array_equal(again(x - 2), np.maximum(x - 2, 0) * 2)

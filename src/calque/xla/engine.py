@@ -17,6 +17,7 @@ from calque.core.jaxprs import ClosedJaxpr, without_places
 from calque.machine.call.arrays import pending_arrays
 from calque.machine.call.functions import PythonProgram
 from calque.machine.once import once
+from calque.native.passes.pipeline import run as run_passes
 from calque.transforms.devices.sharding import NamedSharding
 from calque.transforms.devices.type_constraints import stated
 from calque.xla import jaxlib
@@ -40,6 +41,7 @@ class Executable:
     """A program that XLA compiled."""
 
     program: Any = None  # there is no machine code of ours: see `served`
+    kernels: Sequence[Any] = ()
 
     def __init__(self, closed: ClosedJaxpr, options: Options) -> None:
         where = options.places
@@ -160,6 +162,16 @@ class Executable:
                 except RuntimeError as deleted:
                     return deleted
         return error
+
+    @property
+    def host_calls(self) -> list[str]:
+        """The operations that run in Python."""
+        return [function.primitive.name for function in self.lowered.callbacks]
+
+    @property
+    def simplified(self) -> ClosedJaxpr:
+        """The program without calls of Python rules, which have done their work."""
+        return run_passes(self.closed)
 
     def as_text(self, stage: str | None = None) -> str:
         if stage in (None, "hlo"):
