@@ -65,8 +65,12 @@ install-check: $(VENV)/ready
 # warnings are errors. Search needs a server: python -m http.server -d build/site
 docs: $(VENV)/ready
 	$(RUN) -m pip install --quiet -e '.[docs]'
-	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict
-	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict -f mkdocs.zh.yml
+	rm -rf build/site.zh
+	export NO_MKDOCS_2_WARNING=1; \
+	$(RUN) -m mkdocs build --strict -f mkdocs.zh.yml -d build/site.zh & chinese=$$!; \
+	$(RUN) -m mkdocs build --strict; english=$$?; \
+	wait $$chinese && test $$english = 0
+	mv build/site.zh build/site/zh
 
 clean:
 	rm -rf $(VENV) build dist src/calque/images *.egg-info .pytest_cache .mypy_cache .ruff_cache

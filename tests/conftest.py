@@ -1,15 +1,17 @@
 """Options and fixtures of all tests."""
 
 import gc
+import itertools
 import os
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.xla.exceptions import EXCEPTIONS
-
 os.environ.setdefault("CALQUE_VERIFY_KERNELS", "1")  # a malformed kernel is reported, not run
+
+import calque
+from tests.xla.exceptions import EXCEPTIONS
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -19,6 +21,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--update-golden"):
         os.environ["CALQUE_UPDATE_GOLDEN"] = "1"
+
+
+FILES_BETWEEN_CLEANINGS = 40
+files_begun = itertools.count(1)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_objects_to_look_through() -> None:
+    """Collections of garbage look only at what the tests of one file make, and what earlier files
+    compiled is forgotten now and then: else each of the thousands of collections, and each profile,
+    looks through the millions of objects of all files before it."""
+    if next(files_begun) % FILES_BETWEEN_CLEANINGS == 0:
+        gc.unfreeze()
+        calque.clear_caches()
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

@@ -202,9 +202,17 @@ __all__ = [
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # to checkers, a name that is not imported is none
+    _put = "is deprecated; use jax.device_put with a sharding instead"
     __getattr__, __dir__ = _lazy.facade(
-        __name__, __file__, lambda name, value: _guards.guard(value)
+        __name__,
+        __file__,
+        lambda name, value: _guards.guard(value),
+        {
+            "device_put_replicated": f"jax.device_put_replicated {_put}, whose spec is P()",
+            "device_put_sharded": f"jax.device_put_sharded {_put}",
+        },
     )
+    del _put
     _guards.guard(__getattr__)
 
 _backends.register("native", _lazy.function("calque.native.backend", "compile"), default=True)

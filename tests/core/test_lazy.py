@@ -170,3 +170,10 @@ def test_a_package_is_offered_names_of_a_higher_floor():
 def test_folds_of_segments_are_offered_to_the_vocabulary():
     assert calque.ops.segment_sum.__module__ == "calque.numpy.segments"
     assert "segment_max" in dir(calque.ops)
+
+
+def test_names_that_are_gone_say_what_took_their_place():
+    for name in ("device_put_sharded", "device_put_replicated"):
+        with pytest.raises(AttributeError, match=f"jax.{name} is deprecated; use jax.device_put"):
+            getattr(calque, name)
+        assert name not in dir(calque)

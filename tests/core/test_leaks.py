@@ -1,5 +1,7 @@
 import gc
+import re
 
+import numpy as np
 import pytest
 
 import calque
@@ -16,15 +18,6 @@ def _checking():
     with calque.check_tracer_leaks():
         yield
     kept.clear()
-
-
-@pytest.fixture
-def _few_objects():
-    """What other tests have left is not searched each time."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 def leaking(x):
@@ -60,16 +53,20 @@ def test_a_value_in_a_list(call):
         call()
 
 
-def test_the_holder_is_named():
+@pytest.mark.parametrize("freeze", [gc.freeze, gc.unfreeze])
+def test_the_holder_is_named(freeze):
+    """Whether or not the program has frozen what it has."""
     global seen
+    freeze()
+    frozen = gc.get_freeze_count() > 0
     with pytest.raises(
         calque.errors.UnexpectedTracerError, match=r"function by_name .* by the name or key 'seen'"
     ):
         calque.jit(by_name)(1.0)
+    assert (gc.get_freeze_count() > 0) == frozen
     seen = None
 
 
-@pytest.mark.usefixtures("_few_objects")
 def test_what_does_not_leak():
     x = jnp.ones(3)
 
@@ -87,3 +84,25 @@ def test_what_does_not_leak():
     )(x)
     lax.cond(x[0] > 0, lambda: x, lambda: x * 2)
     jet(jnp.sin, (x,), ((x, x),))
+
+
+def test_the_chain_of_holders_is_told():
+    class Keeper:
+        def __init__(self, kept):
+            self.kept = kept
+
+    keeper = Keeper({})
+
+    def leaking(x):
+        def later():
+            return x
+
+        keeper.kept["hi"] = [later]
+        return x
+
+    with pytest.raises(calque.errors.UnexpectedTracerError) as caught:
+        calque.vmap(leaking)(np.arange(3))
+    words = r"This BatchTracer with object id \d+ was created on line:\n  .*\n(.*\n)*"
+    steps = r"<BatchTracer \d+> is referred to by <cell \d+>\n(.*\n)*.*\(later\)\n.*"
+    places = r"<list \d+>\[0\]\n.*<dict \d+>\['hi'\]\n.*<Keeper \d+>"
+    assert re.search(words + steps + places, str(caught.value))

@@ -1,5 +1,7 @@
 """Evaluation and recording: types of values, equations, constants, programs run again, leaks."""
 
+import subprocess
+import sys
 import weakref
 
 import numpy as np
@@ -216,3 +218,17 @@ def test_where_a_traced_value_came_from():
     assert "the argument first of the function f" in seen[0]
     assert "made by `add` at" in seen[1] and "depends on the argument second" in seen[1]
     assert "depends on" not in seen[2]
+
+
+def test_tracing_numbers_of_numpy_imports_no_masked_arrays():
+    code = """
+import sys
+import numpy as np
+import calque
+before = "numpy.ma" in sys.modules
+calque.make_jaxpr(lambda x: x * np.float32(3))(np.float32(2))
+print(before, "numpy.ma" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    before, after = done.stdout.split()
+    assert before == after

@@ -71,3 +71,28 @@ def test_every_step_of_the_code_is_described():
         e.call(list(ARGUMENTS))
     mine = [m for m in session.measured() if m.time.program is e.program and m.facts is not None]
     assert mine and all(m.facts.sources and m.time.turns == 1 for m in mine)
+
+
+class Asked(type):
+    """A type that does not want to be compared."""
+
+    def __hash__(cls) -> int:
+        raise AssertionError("hashed")
+
+    def __eq__(cls, other: object) -> bool:
+        raise AssertionError("compared")
+
+
+class Strange(metaclass=Asked):
+    pass
+
+
+def test_programs_are_found_by_their_exact_types():
+    strange, x = Strange(), jnp.ones(3)
+    made = [jax.jit(lambda x: x + 1.25).lower(x).compile()._executable]
+    sized = jax.jit(lambda x: x * 1.75)
+    for n in (3, 4, 5):
+        sized(jnp.ones(n))
+    found = executables()
+    assert any(e is made[0] for e in found) and type(strange).__name__ == "Strange"
+    assert {type(e).__name__ for e in found} >= {"NativeExecutable", "SymbolicExecutable"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Collection
-from types import ModuleType
+from collections.abc import Callable, Collection, Mapping
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 from calque.machine.lazy import LazyModule, imported
@@ -52,13 +52,16 @@ Finish = Callable[[str, Any], Any]
 
 
 def facade(
-    package: str, file: str, finish: Finish = lambda name, value: value
+    package: str,
+    file: str,
+    finish: Finish = lambda name, value: value,
+    gone: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """`__getattr__` and `__dir__` of a package that imports names when they are first asked for.
 
     The imports stand in its source under `if TYPE_CHECKING:`, where type checkers read them as
     ever; what they say is read from there. `finish(name, value)` gives what the package offers
-    under that name."""
+    under that name; `gone` has names that it offers no more, and what is said of each."""
     places: dict[str, tuple[str, str]] = {}
 
     def table() -> dict[str, tuple[str, str]]:
@@ -71,9 +74,8 @@ def facade(
             return [n for n in listing() if not n.startswith("_")]
         place = table().get(name)
         if place is None:
-            raise AttributeError(
-                f"module {package!r} has no attribute {name!r}", name=name, obj=sys.modules[package]
-            )
+            why = gone.get(name, f"module {package!r} has no attribute {name!r}")
+            raise AttributeError(why, name=name, obj=sys.modules[package])
         module, own = place
         if module == package:  # one of its modules
             value = imported(f"{module}.{own}")

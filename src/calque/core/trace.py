@@ -4,6 +4,7 @@ a jaxpr."""
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Final
@@ -51,6 +52,12 @@ def high_type_of(x: Any) -> Callable[[Any], Any] | None:
     return next((HIGH_TYPES[c] for c in type(x).__mro__ if c in HIGH_TYPES), None)
 
 
+def _is_masked(x: Any) -> bool:
+    """Whether this is a masked array; nobody has one before the module of theirs is imported."""
+    masked = sys.modules.get("numpy.ma")
+    return masked is not None and isinstance(x, masked.MaskedArray)
+
+
 def typeof(x: Any) -> ShapedArray:
     """The aval of any value that may be an operand: arrays, tracers, NumPy arrays, numbers."""
     aval = getattr(x, "aval", None)
@@ -60,7 +67,7 @@ def typeof(x: Any) -> ShapedArray:
     if t in _PYTHON_AVALS:
         return _PYTHON_AVALS[t](x)
     if isinstance(x, (np.ndarray, np.generic)):
-        if t is not np.ndarray and isinstance(x, np.ma.MaskedArray):
+        if t is not np.ndarray and _is_masked(x):
             raise ValueError(
                 "numpy masked arrays are not supported as direct inputs to calque functions. Use"
                 " arr.filled() to convert the value to a standard numpy array."
@@ -306,6 +313,7 @@ class JaxprTrace(Trace):
     """Records operations as equations. Values from outside become constants."""
 
     lenient = False  # is what it records derived from a program whose types agreed?
+    transposable = False  # are linear maps of users recorded as they are, with their transposes?
 
     def __init__(self, function: str = "", argument_names: Sequence[str] | None = None):
         self.eqns: list[Eqn] = []

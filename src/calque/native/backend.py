@@ -72,8 +72,8 @@ def compile(closed: ClosedJaxpr, options: Options | None = None) -> NativeExecut
         compiled.tell(made[0])
         return made[0]
     made_here = planned(closed, options)
-    if len(made_here.planner.consts) == len(simplified.consts):
-        stored.keep(key, made_here.program, [a for _, a in made_here.planner.consts])
+    given = made_here.planner.consts[: len(simplified.consts)]  # what planning made comes behind
+    stored.keep(key, made_here.program, [a for _, a in given])
     return made_here
 
 

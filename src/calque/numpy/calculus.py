@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from calque.numpy.shaping import moveaxis, ravel, reshape, where
 from calque.numpy.sorting import argsort, searchsorted
 from calque.ops.dimension_numbers import PrecisionLike
 from calque.ops.products.convolution_functions import conv_general_dilated
+
+if TYPE_CHECKING:
+    from calque.core.generics import Asked
 
 __all__ = [
     "convolve", "correlate", "cumulative_prod", "cumulative_sum", "diff", "ediff1d", "gradient",
@@ -119,7 +122,7 @@ def gradient(
     *varargs: ArrayLike | Sequence[ArrayLike],
     axis: Axes | None = None,
     edge_order: int | None = None,
-) -> Any:
+) -> Asked:  # type: ignore[type-var]
     """The slope at each element: half the difference between its neighbours, and at the ends the
     difference to the one neighbour.
 
@@ -154,8 +157,9 @@ def gradient(
             "Shape of array too small to calculate a numerical gradient, at least 2 elements are"
             f" required; got {f.shape}"
         )
-    out = [_gradient_along(f, k, h) for k, h in zip(axes, steps)]
-    return out[0] if len(out) == 1 else out
+    out: list[Any] = [_gradient_along(f, k, h) for k, h in zip(axes, steps)]
+    found: Any = out[0] if len(out) == 1 else out
+    return found
 
 
 def _gradient_along(f: Any, k: int, h: Any) -> Any:
@@ -332,10 +336,7 @@ def interp(
     Array([15., 20.], dtype=float32)"""
     x, xp, fp = arrays("interp", x, xp, fp)
     if xp.shape != fp.shape or xp.ndim != 1:
-        raise ValueError(
-            "interp: xp and fp must be one-dimensional arrays of equal size, got shapes"
-            f" {xp.shape} and {fp.shape}"
-        )
+        raise ValueError("xp and fp must be one-dimensional arrays of equal size")
     if is_complex(x.dtype) or is_complex(xp.dtype):
         raise ValueError("jnp.interp: complex x values not supported.")
     x, xp = (asarray(v) for v in promote_inexact(x, xp))

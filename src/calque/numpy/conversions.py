@@ -17,7 +17,15 @@ from calque.core.arrays import (
     to_numpy,
 )
 from calque.core.dims import Dim, value_of
-from calque.core.dtypes import PYTHON_SCALARS, asked, canonicalize, is_complex, is_extended, promote
+from calque.core.dtypes import (
+    PYTHON_SCALARS,
+    asked,
+    canonicalize,
+    float0,
+    is_complex,
+    is_extended,
+    promote,
+)
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
@@ -126,6 +134,8 @@ def _array(x: Any, dtype: Any, copy: bool) -> Any:
         return _of_numpy(np.asarray(x), dtype)
     if x is None:
         raise ValueError("None is not a valid value for jnp.array")
+    if isinstance(x, bytes) and dtype == float0:  # as NumPy shows such an element
+        return np.asarray(x, float0)
     raise TypeError(f"Unexpected input type for array: {type(x)}")
 
 

@@ -3,7 +3,7 @@ which lines, how much work."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from calque.core.jaxprs import subjaxprs
@@ -45,12 +45,21 @@ class Described(NamedTuple):
 
     name: str
     steps: dict[tuple[str, int], Facts]
+    single: bool = False  # one operation, which runs wherever it is called
 
 
 def executables() -> list[Any]:
-    """Every compiled program that there is now. (`isinstance` would ask objects of others for their
-    `__class__`, which may run their code.)"""
-    return [o for o in objects() if issubclass(type(o), (Planned, Found))]
+    """Every compiled program that there is now, found by its exact type: there may be millions of
+    objects, and `isinstance` would ask those of others for their `__class__`, which may run their
+    code."""
+    ours = {id(kind) for kind in (*_with_subclasses(Planned), *_with_subclasses(Found))}
+    return [o for o in objects() if id(type(o)) in ours]
+
+
+def _with_subclasses(kind: type) -> Iterator[type]:
+    yield kind
+    for derived in kind.__subclasses__():
+        yield from _with_subclasses(derived)
 
 
 def programs_of(compiled: Iterable[Any]) -> dict[int, Any]:
@@ -80,7 +89,8 @@ def described(executable: Any) -> Described:
             steps[kind, index] = described_by.step(s)
             order.append((s, (kind, index)))
     _name_preparations(order, steps)
-    return Described(planned.options.name, steps)
+    eqns, name = planned.closed.eqns, planned.options.name
+    return Described(name, steps, len(eqns) == 1 and eqns[0].primitive.name == name)
 
 
 def _name_preparations(

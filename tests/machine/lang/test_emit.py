@@ -6,22 +6,27 @@ import ctypes
 import re
 from typing import Any
 
+import numpy as np
 import pytest
 
+from calque.machine.code import target
 from calque.machine.lang.emit import ModuleParts, emit_unit
 from calque.machine.lang.types import I32, I64
 from calque.machine.lang.unit import (
     LangError,
     Unit,
     apart,
+    apart_few,
     f64,
     i32,
     i64,
     layout,
+    load_f32,
     load_f64,
     load_i64,
     ptr,
     signature,
+    store_f32,
     store_f64,
     store_i64,
 )
@@ -200,6 +205,30 @@ def test_rounds_apart_are_marked() -> None:
     x = (ctypes.c_double * 37)(*range(37))
     scale(ctypes.addressof(x), 37)
     assert list(x) == [2.0 * k for k in range(37)]
+
+
+def test_few_rounds_run_in_short_vectors() -> None:
+    """Of numbers of four bytes eight fit, and four are taken where rounds are few."""
+    fresh = Unit("test_emit_few", item=4)
+
+    @fresh.function
+    def scale_many(p: ptr, n: i64) -> None:
+        for i in apart(n):
+            store_f32(p, 4 * i, load_f32(p, 4 * i) * 2.0)
+
+    @fresh.function
+    def scale_few(p: ptr, n: i64) -> None:
+        for i in apart_few(n):
+            store_f32(p, 4 * i, load_f32(p, 4 * i) * 2.0)
+
+    lanes = min(target.describe().vector_bytes, 32) // 4
+    text = fresh.ir()
+    assert f'vectorize.width", i32 {lanes}' in text and 'vectorize.width", i32 4' in text
+    for function in (scale_many, scale_few):
+        x = np.arange(37, dtype="f4")
+        function(x.ctypes.data, 36)
+        np.testing.assert_array_equal(x[:36], 2 * np.arange(36))
+        assert x[36] == 36
 
 
 def bad_else(n: i64) -> None:

@@ -7,11 +7,12 @@ import ctypes
 import re
 import sys
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 import pytest
 
-from calque.machine.code import llvm
+from calque.machine.code import llvm, target
 from calque.machine.lang import types as lang_types
 from calque.machine.lang.unit import (
     NULL,
@@ -601,3 +602,70 @@ def test_rounds_that_run_at_once():
         scale_all(out.ctypes.data, x.ctypes.data, n, 3)
         np.testing.assert_array_equal(out[:n], (x * 2 + 1 + x[2])[:n])
         np.testing.assert_array_equal(out[n:], -1)
+
+
+def test_units_that_call_each_other_are_compiled_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is compiled once, and is linked behind those that it calls."""
+    inner, middle, outer = Unit("together_inner"), Unit("together_middle"), Unit("together_outer")
+    step = inner.var("together_step", i64)
+
+    @inner.function
+    def together_one(n: i64) -> i64:
+        return n + load_i64(step, 0)
+
+    @middle.function
+    def together_two(n: i64) -> i64:
+        return together_one(n) * 2
+
+    @outer.function
+    def together_three(n: i64) -> i64:
+        return together_two(n) + together_one(n)
+
+    asked = []
+    codes_of = llvm.codes_of
+
+    def seen(wanted: Any, *options: Any) -> Any:
+        asked.append(len(wanted))
+        return codes_of(wanted, *options)
+
+    monkeypatch.setattr(llvm, "codes_of", seen)
+    assert together_three(5) == 15
+    assert asked == [3]
+    assert inner.compile()._addresses and middle.compile()._addresses and asked == [3]
+
+
+number, load_number, store_number, ITEM = f64, load_f64, store_f64, 8
+template = Unit("test_template")
+
+
+@template.helper
+def halved(x: number) -> number:
+    return x * number(0.5)
+
+
+@template.function
+def halve_all(x: ptr, n: i64) -> None:
+    for i in apart(n):
+        store_number(x, ITEM * i, halved(load_number(x, ITEM * i)))
+
+
+def test_a_unit_over_other_types():
+    """The same functions, whose outside names mean something else, as code of its own."""
+    names = {"number": f32, "load_number": load_f32, "store_number": store_f32, "ITEM": 4}
+    narrow, meanings = template.over("_narrow", 4, names)
+    assert meanings["halve_all"].name == "halve_all_narrow"
+    assert meanings["halved"].signature == lang_types.signature(f32, f32)
+    assert narrow.key() != template.key()
+    assert narrow.key() != template.over("_narrow", 4, {**names, "ITEM": 8})[0].key()
+    lanes = target.describe().vector_bytes // 4
+    assert re.search(rf"fmul <{min(lanes, 8)} x float>", llvm.optimized(narrow.ir()))
+    for function, dtype in ((halve_all, "f8"), (meanings["halve_all"], "f4")):
+        x = np.arange(38, dtype=dtype)
+        function(x.ctypes.data, 37)
+        np.testing.assert_array_equal(x[:37], np.arange(37) / 2)
+        assert x[37] == 37
+
+
+def test_what_is_there_once_is_not_made_again():
+    with pytest.raises(LangError, match="globals"):
+        unit.over("_again", 8, {})

@@ -102,3 +102,31 @@ def test_loops_around_a_body() -> None:
     (inner,) = outer.body
     assert isinstance(inner, For) and inner.var is j and inner.body == (s,)
     assert pointwise.nested([], (s,)) == (s,)
+
+
+def test_arrays_of_which_each_round_writes_little_lie_in_memory() -> None:
+    """Else every round would look at every element."""
+
+    def filled(x: Any, width: int) -> Any:
+        def body(c: Any) -> Any:
+            return c[0] + 1, lax.dynamic_update_slice(c[1], jnp.full(width, c[0] * 1.0), (c[0],))
+
+        return lax.while_loop(lambda c: c[0] < 9, body, (jnp.int32(0), x))[1]
+
+    x = normal(640)
+    for width, inside in ((1, False), (640 // pointwise.WORTH, False), (300, True)):
+        f = lambda x, w=width: filled(x, w)  # noqa: E731
+        check(f, x)
+        assert rounds_inside(f, x) is inside
+    assert rounds_inside(lambda x: filled(x, 1), normal(8))  # all of it fits into a register
+
+
+def test_updates_beside_work_on_every_element() -> None:
+    def body(i: Any, c: Any) -> Any:
+        a, b = c
+        return lax.dynamic_update_index_in_dim(a, b.dtype.type(2), i, 0), b * 0.5
+
+    x = normal(640)
+    f = lambda x: lax.fori_loop(0, 9, body, (x, x))  # noqa: E731
+    check(f, x)
+    assert rounds_inside(f, x)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from calque.machine.caches import Entries
-from calque.machine.code import diskcache
+from calque.machine.code import diskcache, llvm
 from calque.native.emit import emitter, kernels, objects
 from calque.native.emit.kernels import compile_kernels
 from calque.native.loops.canonical import canonical
@@ -157,13 +157,55 @@ def test_a_change_of_any_file_that_decides_the_code_changes_the_key(tmp_path):
     assert objects.fingerprint(str(tmp_path), objects.IMPLEMENTED_BY) not in seen
 
 
+def test_new_kernels_are_compiled_in_modules_of_like_size(monkeypatch, tmp_path):
+    """However they are cut, kernels have the same code, and are found on disk with the math
+    functions that they share."""
+    monkeypatch.setenv("CALQUE_CACHE_DIR", str(tmp_path))
+    diskcache.reload()
+
+    def bodies(extra):
+        n = var("n")
+        i = var("i", n)
+        x, y = Buffer("x", (n,), "f32"), Buffer("y", (n,), "f32")
+        e = load(x, (i,))
+        sines = ex("add", ex("sin", e), ex("add", ex("tanh", e), ex("cos", e)))
+        shared = (For(i, (Store(y, (i,), ex("mul", sines, f32(extra))),), (), "vector", 32),)
+        return [scaled(extra=extra), shared, rows(inner=c(int(extra)))]
+
+    def results(made):
+        x = np.linspace(-1, 1, 40, dtype="f")
+        out = []
+        for k in made[:2]:
+            y = np.zeros(40, "f")
+            arrays = dict(zip(k.buffers, (x, y) if k.buffers[0].name == "x" else (y, x)))
+            values = arrays | dict.fromkeys(k.sizes, 40) | dict.fromkeys(k.params, 3.0)
+            call(k.address, words(k, values))
+            out.append(y.tobytes())
+        return out
+
+    counts = llvm.stats.compiled
+    whole = compile_kernels(bodies(77.0))
+    assert llvm.stats.compiled <= counts + 2  # the kernels, and math functions
+    monkeypatch.setattr(kernels, "_PART", 1)
+    counts = llvm.stats.compiled
+    apart = compile_kernels(bodies(78.0))
+    assert llvm.stats.compiled == counts + 3
+    monkeypatch.setattr(kernels, "_codes", kernels.Table("kernels of a test", 8))
+    monkeypatch.setattr(objects, "linked", WeakValueDictionary())
+    before = kernels.stats.disk
+    again = compile_kernels(bodies(78.0))
+    assert kernels.stats.disk == before + 3
+    assert results(apart) == results(again) != results(whole)
+    diskcache.reload()
+
+
 def test_a_kernel_that_fails_to_compile_is_not_kept(monkeypatch):
-    def refuse(codes):
+    def refuse(code, module):
         raise RuntimeError("no")
 
     body = scaled(extra=777.125)
     with monkeypatch.context() as patch:
-        patch.setattr(kernels, "_emit", refuse)
+        patch.setattr(kernels, "_write", refuse)
         patch.setattr(objects, "from_disk", lambda symbol, opt: None)
         with pytest.raises(RuntimeError):
             compile_kernels([body])

@@ -7,6 +7,8 @@ import pytest
 import calque
 from calque import lax
 from calque import numpy as jnp
+from calque.core.avals import ShapedArray
+from calque.machine.routines.fft import transforms
 from calque.native.library import fourier
 from calque.ops.dimension_numbers import FftType
 
@@ -98,12 +100,28 @@ def test_roots_are_right_to_the_last_bits(n):
     assert set(zip(*fourier.roots(4, np.arange(4)))) == {(1, 0), (0, -1), (-1, 0), (0, 1)}
 
 
-def test_radices_multiply_to_the_length():
+@pytest.mark.parametrize("single", [False, True])
+def test_radices_multiply_to_the_length(single):
     for n in range(1, 3000):
-        found = fourier.radices(n)
+        found = fourier.radices(n, single)
         assert found is None or int(np.prod(found)) == n
         assert fourier.longer_than(n) >= 2 * n - 1
-    assert fourier.radices(17) is None
+    assert fourier.radices(47, single) == [47]
+    assert fourier.radices(53, single) is None
+
+
+def test_vectors_of_single_precision_are_full_after_the_first_pass():
+    for n in range(8, 4097, 8):
+        found = fourier.radices(n, True)
+        assert found is None or found[0] == 8 or (found[:2] == [4, 4] and n % 32 == 16)
+
+
+@pytest.mark.parametrize(("dtype", "name"), [("c8", "calque_fft_single"), ("c16", "calque_fft")])
+def test_each_precision_has_its_kernel(dtype, name):
+    """Data of single precision is transformed in it."""
+    found = fourier.kernel(ShapedArray((8, 16), np.dtype(dtype)))
+    assert found.name == f"fft {name}"
+    assert int(found) == getattr(transforms, name).address
 
 
 def test_compiled_is_eager_without_host_calls():

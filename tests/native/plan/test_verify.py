@@ -5,6 +5,9 @@ from typing import Any
 
 import pytest
 
+import calque
+import calque.numpy as jnp
+from calque.core.config import config
 from calque.native.loops.tree import Acc, For, Store
 from calque.native.lower.sizes import Sizes
 from calque.native.lower.stages import Stage
@@ -24,7 +27,8 @@ from calque.native.plan.steps import (
 )
 from calque.native.plan.text import steps_text
 from calque.native.plan.verify import MalformedSteps, verify_stage, verify_steps
-from calque.native.scalars.expr import Buffer, const, ex, load, ref, var
+from calque.native.scalars import expr
+from calque.native.scalars.expr import Buffer, Expr, const, ex, load, ref, var
 
 SIZES = Sizes()
 N = SIZES.dim(100)
@@ -186,3 +190,17 @@ def test_texts_of_steps() -> None:
 def test_what_has_no_elements_need_not_be_written() -> None:
     empty = Buffer("empty", (const(0), N), "f32")
     verify_steps([Copy(Buffer("t", (const(0), N), "f32"), empty)], "nests", [X], [empty])
+
+
+def test_what_is_well_formed_is_not_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Text of an expression takes longer than all checks of it, so only an error makes it."""
+    printed: list[Expr] = []
+    monkeypatch.setattr(expr, "_show_node", lambda e, args: printed.append(e) or "?")
+
+    def f(x: calque.Array) -> calque.Array:
+        y = jnp.cumsum(jnp.sin(x) @ x.T, axis=0)
+        return jnp.where(y > 0.3217, jnp.sort(y), y[:, ::-1]).sum(1)
+
+    assert config.verify_kernels
+    calque.jit(f)(jnp.ones((5, 7)))
+    assert not printed

@@ -149,3 +149,19 @@ def test_arrays_like_a_placed_one_are_placed():
     for like in likes:
         assert like(split).sharding == split.sharding
     assert not jnp.zeros_like(split, shape=(3,)).committed
+
+
+def test_arrays_like_one_that_varies_vary():
+    mesh = calque.make_mesh((calque.device_count(),), ("x",))
+
+    def f(v):
+        like = calque.eval_shape(lambda x: x.sum(), v)
+        assert calque.typeof(like).vma == {"x"}
+        found = [jnp.zeros_like(v), jnp.full_like(like, 1), calque.lax.full_like(v, 2, shape=(1,))]
+        assert all(calque.typeof(x).vma == {"x"} for x in found)
+        assert calque.typeof(jnp.zeros(3)).vma == set()
+        return v + found[0] + found[1] + found[2]
+
+    mapped = calque.shard_map(f, mesh=mesh, in_specs=P("x"), out_specs=P("x"))
+    x = jnp.ones(calque.device_count())
+    assert mapped(x).tolist() == calque.jit(mapped)(x).tolist() == [4] * len(x)

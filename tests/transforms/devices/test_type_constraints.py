@@ -28,3 +28,13 @@ def test_programs_without_meshes_are_left_alone():
     stated = with_constraints(typed)
     assert "4@x" in str(typed) and "4@x" not in str(stated)
     assert str(stated).count("sharding_constraint[") == 2
+
+
+@four_devices
+def test_results_of_a_map_are_stated_by_the_map():
+    f = calque.shard_map(lambda v: v * 2, out_specs=P("x"), axis_names={"x"})
+    with calque.set_mesh(calque.make_mesh((2, 2), ("x", "y"))):
+        text = calque.jit(f).lower(put((4, 4), P("x", "y"))).as_text()
+    inside, _, after = text.partition("sdy.return")
+    assert "sdy.manual_computation" in inside and "sdy.sharding_constraint" in inside
+    assert "sdy.sharding_constraint" not in after

@@ -50,3 +50,17 @@ def test_a_value_with_its_batch_dimension_elsewhere():
         batched_aval(aval, 1, Axis(None, 3)).shape == (4, 3)
         and batched_aval(aval, None, Axis(None, 3)) is aval
     )
+
+
+def test_values_that_do_not_vary_alike_are_refused_where_none_is_to_be_cast():
+    mesh = calque.make_mesh((calque.device_count(),), ("i",))
+    P = calque.P
+    f = calque.shard_map(lambda x, y: x * y, mesh=mesh, in_specs=(P("i"), P()), out_specs=P("i"))
+    x, y = np.ones(calque.device_count(), np.float32), np.ones(1, np.float32)
+    assert f(x, y).shape == x.shape
+    for g in (f, calque.jit(f)):
+        with (
+            calque.auto_pcast(False),
+            pytest.raises(ValueError, match="mul requires varying manual axes to match"),
+        ):
+            g(x, y)

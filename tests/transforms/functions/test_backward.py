@@ -42,3 +42,12 @@ def test_a_backward_pass_takes_one_cotangent():
     assert isinstance(pull, VJP) and pull((1.0, 0.0)) == (3.0, 2.0)
     with pytest.raises(TypeError, match="called with 2 arguments, but it takes one"):
         pull(1.0, 0.0)
+
+
+def test_the_program_of_a_backward_pass_can_be_looked_at():
+    kept = calque.checkpoint(
+        lambda x: jnp.sin(jnp.sin(x)), policy=lambda p, *_, **__: p.name == "cos"
+    )
+    assert " cos " not in str(vjp(kept, 1.0)[1].jaxpr)
+    again = calque.checkpoint(lambda x: jnp.sin(jnp.sin(x)))
+    assert str(vjp(again, 1.0)[1].jaxpr).count(" cos ") == 2

@@ -59,3 +59,20 @@ def test_tangents_of_other_structure_are_refused():
 def test_cotangents_are_arrays():
     assert isinstance(derivative_value(2.0), calque.Array)
     assert calque.grad(lambda x: 3.0 * x)(1.0).dtype == np.float32
+
+
+def test_tangents_vary_along_no_more_axes_than_the_point():
+    mesh = calque.make_mesh((calque.device_count(),), ("x",))
+
+    def at(point):
+        def f(t):
+            p = point(jnp.ones(1))
+            return linearize(lambda v: (v * v).sum(), p)[1](t)[None]
+
+        return calque.shard_map(f, mesh=mesh, in_specs=calque.P("x"), out_specs=calque.P("x"))
+
+    t = jnp.ones(calque.device_count())
+    with pytest.raises(ValueError, match=r"\('x',\), to='varying'\)` to the primal value passed"):
+        at(lambda p: p)(t)
+    out = at(lambda p: calque.lax.pcast(p, "x", to="varying"))(t)
+    assert set(out.tolist()) == {2.0}

@@ -343,3 +343,14 @@ def test_static_arguments_that_cannot_be_compared():
     with pytest.raises(ValueError, match=r"should be comparable using __eq__.*never equal"):
         f(1, Unequal())
         f(1, Unequal())
+
+
+def test_stages_of_what_is_jitted_do_not_hide_its_own():
+    def f(x):
+        return x + 1
+
+    f.lower = f.trace = f.note = "of the function"
+    jitted = calque.jit(f)
+    assert jitted.note == "of the function"
+    assert "stablehlo.add" in jitted.lower(1.0).as_text()
+    assert str(jitted.trace(1.0).jaxpr).count("add") == 1

@@ -1,7 +1,11 @@
 """Functions that are the same share their programs."""
 
+import gc
 import subprocess
 import sys
+import weakref
+
+import calque
 
 
 def test_the_interpreter_ends_in_silence():
@@ -18,3 +22,21 @@ g(1.0)
 """
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stderr == "" and out.stdout == ""
+
+
+def test_what_no_other_function_can_find_is_not_kept():
+    """A function of the library, made for one function of the user, is known by its address."""
+
+    class Captured:
+        pass
+
+    kept = Captured()
+    alive = weakref.ref(kept)
+
+    def f(x, kept=kept):
+        return x * 2
+
+    assert calque.pmap(f)(calque.numpy.ones(1)).tolist() == [2]
+    del f, kept
+    gc.collect()
+    assert alive() is None

@@ -167,3 +167,26 @@ def test_pmap_refuses_no_devices_and_lowers_types():
     lowered = calque.pmap(lambda x: x * 2).lower(calque.core.ShapedArray((1, 3), np.float32))
     assert not lowered._no_kwargs and lowered.in_tree == calque.tree.structure(((0,), {}))
     assert lowered.compile()(np.ones((1, 3), "f4")).tolist() == [[2, 2, 2]]
+
+
+def test_axes_that_do_not_fit_are_named_by_their_place():
+    f = calque.pmap(lambda x, y: y, in_axes=((0, 0, 0), 0))
+    with pytest.raises(ValueError, match=r"pmap in_axes\[0\]\[0\]"):
+        f((jnp.ones(1), jnp.ones(1)), jnp.ones(1))
+    g = calque.pmap(lambda x, y: x[0] + y, in_axes=((0, None),))
+    assert g((jnp.ones(1), jnp.ones(3)), y=jnp.ones(1)).tolist() == [2]
+
+
+@four_devices
+def test_texts_say_over_how_many_devices_a_program_runs():
+    f = calque.pmap(lambda v: v + lax.psum(v, "i"), axis_name="i")
+    x = jnp.ones((4, 2))
+    for lowered in (f.lower(x), calque.jit(f).lower(x)):
+        text = lowered.as_text()
+        assert "mhlo.num_partitions = 4" in text and "mhlo.num_replicas = 1" in text
+    assert f.lower(x).compile()(x).tolist() == f(x).tolist() == [[5, 5]] * 4
+
+
+def test_elements_without_values_are_results():
+    out = calque.pmap(lambda x: jnp.array(b"", dtype=calque.dtypes.float0))(jnp.ones(1))
+    assert out.shape == (1,) and out.dtype == calque.dtypes.float0

@@ -15,12 +15,13 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from calque.machine.code import diskcache, image, shipped, target
+from calque.machine.code import diskcache, generation, image, shipped, target
 from calque.machine.code.digest import hexdigest
 from calque.machine.code.linked import Linked
 from calque.machine.lazy import LazyModule
@@ -65,8 +66,8 @@ class CompileCounts:
 stats = CompileCounts()
 _lock = threading.RLock()
 _linker: Final[ProcessValue[Any]] = process.value("linker of LLVM", None)
-# by level of code generation: four at most
-_machines: Final[dict[int, Any]] = process.container("LLVM's target machines", {})
+# by level of code generation, four at most; one for each thread that has compiled with the others
+_machines: Final[dict[int, deque[Any]]] = process.container("LLVM's target machines", {})
 _numbers: Final = process.container("numbers of modules", itertools.count())
 _for_ever: Final[list[Linked]] = process.container("code of the runtime itself", [])
 # what nobody has any more is unloaded by the next one who links
@@ -91,6 +92,13 @@ def link_module(
     """
     obj = object_code(ir_text, opt, passes, cache)
     return _kept(link_object(obj, exports, imports, ir_text))
+
+
+def link_for_ever(
+    code: bytes, exports: Iterable[str], imports: Mapping[str, int], ir_text: str = ""
+) -> dict[str, int]:
+    """Load what ``code_of`` gave; it is never unloaded."""
+    return _kept(link_object(code, exports, imports, ir_text))
 
 
 def _kept(linked: Linked) -> dict[str, int]:
@@ -128,12 +136,50 @@ def code_of(
 ) -> bytes:
     """The code of a module that ``key`` determines wholly: the package's own, what is on disk, or
     made now."""
-    found = shipped.find(key, opt, passes) if cache and not target.is_foreign() else None
+    found = _shipped(key, opt, passes) if cache else None
     if found is not None:
-        stats.modules += 1
-        stats.shipped += 1
         return found
     return _cached_object(_key("key", key, opt, passes), make_ir, opt, passes, cache)
+
+
+def codes_of(
+    wanted: Sequence[tuple[str, Callable[[], str]]], opt: int, passes: str | None, threads: int
+) -> list[tuple[bytes, str]]:
+    """As ``code_of`` for several modules: those that nobody has compiled yet are compiled by
+    several threads. With the text, of those whose text was made."""
+    names = [_key("key", key, opt, passes) for key, _ in wanted]
+    found = [
+        _shipped(key, opt, passes) or _from_disk(name)
+        for (key, _), name in zip(wanted, names, strict=True)
+    ]
+    missing = [k for k, code in enumerate(found) if code is None]
+    texts: dict[int, str] = {}
+    if missing:
+        work = Compiling(opt, threads, passes)
+        missing.reverse()  # those that call the others are the larger ones, and must not come last
+        for k in missing:
+            texts[k] = wanted[k][1]()
+            work.add(texts[k])
+        for k, code in zip(missing, work.results(), strict=True):
+            found[k] = code
+            diskcache.put(names[k], "object", code)
+    return [(code, texts.get(k, "")) for k, code in enumerate(found) if code is not None]
+
+
+def _shipped(key: str, opt: int, passes: str | None) -> bytes | None:
+    """The package's own code, counted where there is some."""
+    found = None if target.is_foreign() else shipped.find(key, opt, passes)
+    stats.modules += found is not None
+    stats.shipped += found is not None
+    return found
+
+
+def _from_disk(key: str) -> bytes | None:
+    """A module's code on disk; counted as a module, wherever it will come from."""
+    found = diskcache.get(key, "object")
+    stats.modules += 1
+    stats.cache_hits += found is not None
+    return found
 
 
 def object_code(
@@ -147,10 +193,9 @@ def object_code(
 def _cached_object(
     key: str, make_ir: Callable[[], str], opt: int, passes: str | None, cache: bool
 ) -> bytes:
-    stats.modules += 1
-    found = diskcache.get(key, "object") if cache else None
+    found = _from_disk(key) if cache else None
+    stats.modules += not cache
     if found is not None:
-        stats.cache_hits += 1
         return found
     obj = _compile(make_ir(), opt, passes)
     if cache:
@@ -185,17 +230,19 @@ def link_object(
 
 def assembly(ir_text: str, opt: int = OPT, passes: str | None = None) -> str:
     """The assembly text of a module, for people."""
-    with _lock:
+    with generation.gate.entered(), _lock:
         module = _parse(ir_text)
-        _run_passes(module, opt, passes)
-        return str(_machine(opt).emit_assembly(module))
+        with _machine(opt) as machine:
+            _run_passes(module, _pipeline(machine, passes))
+            return str(machine.emit_assembly(module))
 
 
 def optimized(ir_text: str, passes: str = "O2", opt: int = OPT) -> str:
     """The text of a module after a pipeline of passes."""
-    with _lock:
+    with generation.gate.entered(), _lock:
         module = _parse(ir_text)
-        _run_passes(module, opt, passes)
+        with _machine(opt) as machine:
+            _run_passes(module, _pipeline(machine, passes))
         return str(module)
 
 
@@ -206,17 +253,51 @@ def _key(form: str, content: str, opt: int, passes: str | None) -> str:
     return hexdigest(head + content)
 
 
+class Compiling:
+    """Modules that are compiled while others are still being written: by other threads, and by
+    this one once it wants the results."""
+
+    def __init__(self, opt: int, threads: int, passes: str | None = None) -> None:
+        # What happens once is done here: who asks may hold the lock that other threads would need.
+        target.initialize()
+        generation.prepare()
+        described = target.describe()
+        self._opt, self._passes = opt, passes
+        self._target = described if target.is_foreign() else None
+        self._work = generation.Work(0 if generation.gate.is_closed else threads - 1)
+
+    def add(self, ir_text: str) -> None:
+        """One more module. Nothing is looked for on disk, or kept there."""
+        self._work.add(partial(self._made, ir_text))
+
+    def _made(self, ir_text: str) -> bytes:
+        with target.making_for(self._target):
+            return _compile(ir_text, self._opt, self._passes)
+
+    def results(self) -> list[bytes]:
+        """The code of each module, in order."""
+        return self._work.results()
+
+
 def _compile(ir_text: str, opt: int, passes: str | None) -> bytes:
     start = time.perf_counter()
+    target.initialize()
+    triple = target.describe().triple
+    with generation.gate.entered(), _machine(opt) as machine:
+        pipeline = _pipeline(machine, passes)
+        obj = generation.make_object(ir_text, triple, machine, pipeline)
+        if obj is None:
+            with _lock:
+                module = _parse(ir_text)
+                _run_passes(module, pipeline)
+                obj = bytes(machine.emit_object(module))
+    code = (image.image_of(obj) if image.usable() else None) or obj
     with _lock:
-        module = _parse(ir_text)
-        _run_passes(module, opt, passes)
-        obj = bytes(_machine(opt).emit_object(module))
         stats.compiled += 1
         stats.ir_bytes += len(ir_text)
         stats.object_bytes += len(obj)
         stats.compile_ms += (time.perf_counter() - start) * 1e3
-    return (image.image_of(obj) if image.usable() else None) or obj
+    return code
 
 
 def _parse(ir_text: str) -> Any:
@@ -245,16 +326,21 @@ def _excerpt(ir_text: str, message: str, around: int = 3) -> str:
     )
 
 
-def _run_passes(module: Any, opt: int, passes: str | None) -> None:
+def _run_passes(module: Any, pipeline: generation.Passes | None) -> None:
+    if pipeline is not None:
+        manager, builder = pipeline
+        manager.run(module, builder)
+
+
+def _pipeline(machine: Any, passes: str | None) -> generation.Passes | None:
+    """The manager of passes and its builder; none where nothing is to be run."""
     if not passes:
-        return
-    machine = _machine(opt)
+        return None
     if passes in ("O1", "O2", "O3"):
         builder = llvm.create_pass_builder(
             machine, llvm.create_pipeline_tuning_options(speed_level=int(passes[1]))
         )
-        builder.getModulePassManager().run(module, builder)
-        return
+        return builder.getModulePassManager(), builder
     builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=1))
     manager = llvm.create_new_module_pass_manager()
     for name in passes.split(","):
@@ -263,17 +349,23 @@ def _run_passes(module: Any, opt: int, passes: str | None) -> None:
                 f"unknown pass {name!r}; known: O1, O2, O3, {', '.join(sorted(_NAMED_PASSES))}"
             )
         getattr(manager, f"add_{_NAMED_PASSES[name]}_pass")()
-    manager.run(module, builder)
+    return manager, builder
 
 
-def _machine(opt: int) -> Any:
-    """The target machine of an optimisation level; the linker owns another, since it takes the one
-    it is given."""
+@contextmanager
+def _machine(opt: int) -> Iterator[Any]:
+    """A `with` block that has a target machine of an optimisation level for itself; the linker owns
+    another, since it takes the one it is given."""
     if target.is_foreign():
-        return target.create_machine(opt)
-    if opt not in _machines:
-        _machines[opt] = target.create_machine(opt)
-    return _machines[opt]
+        yield target.create_machine(opt)
+        return
+    idle = _machines.setdefault(opt, deque())
+    try:
+        machine = idle.pop()
+    except IndexError:
+        machine = target.create_machine(opt)
+    yield machine
+    idle.append(machine)
 
 
 def _link_with_llvm(
@@ -321,15 +413,26 @@ def _missing_symbols(ir_text: str, imports: Mapping[str, int]) -> list[str]:
 def _at_exit() -> None:
     """Let LLVM end what it does for a daemon thread, and begin nothing more: the process takes its
     tables down next."""
+    generation.gate.close(_EXIT_SECONDS)
     _lock.acquire(timeout=_EXIT_SECONDS)
 
 
+def _before_fork() -> None:
+    """A child must not inherit a lock held, or LLVM half way through a module."""
+    generation.gate.close()
+    _lock.acquire()
+
+
+def _in_parent() -> None:
+    _lock.release()
+    generation.gate.open()
+
+
+def _in_child() -> None:
+    _lock.release()
+    generation.gate.renew()
+
+
 atexit.register(_at_exit)
-if hasattr(
-    os, "register_at_fork"
-):  # a child must not inherit a lock held, or LLVM half way through a module
-    os.register_at_fork(
-        before=lambda: _lock.acquire(),
-        after_in_parent=lambda: _lock.release(),
-        after_in_child=lambda: _lock.release(),
-    )
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_in_parent, after_in_child=_in_child)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from calque.machine.code import target
 from calque.machine.lang.expressions import Expressions, TypedOperand
@@ -25,6 +25,9 @@ from calque.machine.lang.types import (
 if TYPE_CHECKING:
     from calque.machine.lang.unit import Unit
 
+
+_VECTOR_BYTES: Final = 32
+_FEW: Final = 4
 
 # ---- the module ----
 
@@ -256,7 +259,8 @@ class FunctionEmitter(Expressions):
         kind = (
             call.func.id if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) else ""
         )
-        is_range = kind in ("range", "apart")
+        is_apart = kind in ("apart", "apart_few")
+        is_range = is_apart or kind == "range"
         if not is_range or not isinstance(node.target, ast.Name) or node.orelse:
             raise self.error(node, "loops are `for name in range(...)` without else")
         assert isinstance(call, ast.Call)
@@ -287,9 +291,9 @@ class FunctionEmitter(Expressions):
         self.assign(node.target, now)
         self.loops.append((again, end))
         around, back = self.group, ""
-        if kind == "apart":
+        if is_apart:
             self.group = self.module.mark("!{}")
-            back = f", !llvm.loop {self.loop_apart(self.group)}"
+            back = f", !llvm.loop {self.loop_apart(self.group, kind == 'apart_few')}"
         self.block(node.body)
         self.group = around
         self.loops.pop()
@@ -301,10 +305,11 @@ class FunctionEmitter(Expressions):
         self.terminate(f"br label %{head}{back}")
         self.label(end)
 
-    def loop_apart(self, group: str) -> str:
-        """The metadata of a loop whose rounds may run at once: as many as a register holds doubles,
+    def loop_apart(self, group: str, few: bool) -> str:
+        """The metadata of a loop whose rounds may run at once: as many as a register holds numbers,
         but not more than short loops have."""
-        lanes = min(target.describe().vector_bytes // 8, 4)
+        lanes = min(target.describe().vector_bytes, _VECTOR_BYTES) // self.function.unit.item
+        lanes = min(lanes, _FEW) if few else lanes
         parts = [
             self.module.mark(f'!{{!"llvm.loop.{what}}}')
             for what in (

@@ -11,7 +11,7 @@ import ctypes
 import inspect
 import linecache
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -256,16 +256,24 @@ class Intrinsic:
 
 class Function:
     """A function of the machine language. Called from Python it runs through ctypes (for tests and
-    set-up)."""
+    set-up). Outside names in it may have other `meanings` than in its module."""
 
-    def __init__(self, unit: Unit, python: Callable[..., Any], exported: bool) -> None:
+    def __init__(
+        self,
+        unit: Unit,
+        python: Callable[..., Any],
+        exported: bool,
+        name: str = "",
+        meanings: Mapping[str, Any] | None = None,
+    ) -> None:
         self.unit = unit
         self.python = python
-        self.name = python.__name__
+        self.name = name or python.__name__
         self.exported = exported
-        self.__name__ = python.__name__
+        self.meanings: Mapping[str, Any] = {} if meanings is None else meanings
+        self.__name__ = self.name
         self.__doc__ = python.__doc__
-        self.params, self.signature = _read_signature(python)
+        self.params, self.signature = self._read_signature()
         self._callable: Any = None
 
     @property
@@ -289,7 +297,10 @@ class Function:
         return definition, self.python.__code__.co_filename, start
 
     def lookup(self, name: str) -> Any:
-        """What a free name means: closure first, then globals; KeyError when unknown."""
+        """What a free name means: its own meanings first, then closure, then globals; KeyError when
+        unknown."""
+        if name in self.meanings:
+            return self.meanings[name]
         code = self.python.__code__
         if name in code.co_freevars and self.python.__closure__:
             return self.python.__closure__[code.co_freevars.index(name)].cell_contents
@@ -297,7 +308,42 @@ class Function:
 
     def describe(self) -> str:
         kind = "function" if self.exported else "helper"
-        return f"{kind} {self.unit.name}.{self.name} {self.params} {self.signature}"
+        own = [f"{k}={v}" for k, v in self.meanings.items() if not isinstance(v, Function)]
+        return " ".join(
+            [kind, f"{self.unit.name}.{self.name}", f"{self.params} {self.signature}", *own]
+        )
+
+    def _read_signature(self) -> tuple[tuple[str, ...], Signature]:
+        """Parameter names and types from the annotations, which may be strings."""
+        python = self.python
+        code = python.__code__
+        names = code.co_varnames[: code.co_argcount]
+        annotations = dict(python.__annotations__)
+        where = f"{code.co_filename}:{code.co_firstlineno}: {self.name}"
+        if (
+            code.co_kwonlyargcount
+            or code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
+            or python.__defaults__
+        ):
+            raise LangError(f"{where}: only plain positional parameters without defaults")
+        types = []
+        for name in (*names, "return"):
+            if name not in annotations:
+                raise LangError(f"{where}: {name} needs a type annotation")
+            try:
+                types.append(as_type(self._meant(annotations[name])))
+            except LangError as error:
+                raise LangError(f"{where}: {name}: {error}") from None
+        return names, Signature(types[-1], tuple(t for t in types[:-1] if t is not None))
+
+    def _meant(self, note: Any) -> Any:
+        """The type that an annotation names, or the annotation."""
+        if not isinstance(note, str):
+            return note
+        if note in TYPES:
+            return TYPES[note]
+        found = self.meanings.get(note, self.python.__globals__.get(note))
+        return found if isinstance(found, Type) else note
 
 
 def _source_tree(python: Callable[..., Any]) -> tuple[int, ast.Module]:
@@ -316,28 +362,3 @@ def _source_tree(python: Callable[..., Any]) -> tuple[int, ast.Module]:
             pass
     lines, start = inspect.getsourcelines(python)
     return start, syntax_tree(textwrap.dedent("".join(lines)))
-
-
-def _read_signature(python: Callable[..., Any]) -> tuple[tuple[str, ...], Signature]:
-    """Parameter names and types from the annotations, which may be strings."""
-    code = python.__code__
-    names = code.co_varnames[: code.co_argcount]
-    annotations = dict(python.__annotations__)
-    where = f"{code.co_filename}:{code.co_firstlineno}: {python.__name__}"
-    if (
-        code.co_kwonlyargcount
-        or code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
-        or python.__defaults__
-    ):
-        raise LangError(f"{where}: only plain positional parameters without defaults")
-    types = []
-    for name in (*names, "return"):
-        if name not in annotations:
-            raise LangError(f"{where}: {name} needs a type annotation")
-        note = annotations[name]
-        note = TYPES.get(note, note) if isinstance(note, str) else note
-        try:
-            types.append(as_type(note))
-        except LangError as error:
-            raise LangError(f"{where}: {name}: {error}") from None
-    return names, Signature(types[-1], tuple(t for t in types[:-1] if t is not None))

@@ -52,12 +52,16 @@ Statements: assignment (also `a, b = x, y`), `if while for-in-range break contin
 `match` on integers (a jump table) with cases `case 1 | 2:`, `case Op.ADD:`, `case _:`.
 
 `for i in apart(n)` says that no round reads or writes what another one writes: LLVM runs several at
-once in vectors, and puts the helpers that the rounds call in their place.
+once in vectors, and puts the helpers that the rounds call in their place. `apart_few(n)` takes at
+most four at once, where n is small.
 
 Calls: functions of this and other units, `unit.extern` functions, and pointers: `sig =
 signature(i32, ptr, ptr)`, then `sig(pointer, a, b)`. Names from outside may be integers and floats
 (also as attributes of a class or enum): they are constants. `likely(c)` and `unlikely(c)` lay out
 code. No exceptions, no closures over variables, no objects.
+
+`unit.over(suffix, item, names)` makes the functions of a unit once more, over other types: names
+from outside, also those of types, mean something else there.
 
 A unit is compiled once per machine: the object code is cached on disk under a hash of the sources
 and constants, so a second process only links it.
@@ -68,7 +72,7 @@ from __future__ import annotations
 import linecache
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -98,6 +102,7 @@ from calque.machine.lang.types import (
 )
 from calque.machine.lazy import LazyModule
 from calque.machine.once import making, once
+from calque.machine.processors import wanted_threads
 
 if TYPE_CHECKING:  # for type checkers, functions of the language are functions over int and float
     i1: TypeAlias = int
@@ -108,10 +113,10 @@ if TYPE_CHECKING:  # for type checkers, functions of the language are functions 
     ptr: TypeAlias = int
     f32: TypeAlias = float
     f64: TypeAlias = float
-    apart = range
+    apart = apart_few = range
 else:
     i1, i8, i16, i32, i64, f32, f64, ptr = I1, I8, I16, I32, I64, F32, F64, PTR
-    apart = Intrinsic("apart")
+    apart, apart_few = Intrinsic("apart"), Intrinsic("apart_few")
 
 NULL: Any = Intrinsic("NULL")
 (
@@ -173,10 +178,11 @@ _LEVEL, _PASSES = 2, "O2"  # of LLVM's code generation, and before it
 
 class Unit:
     """A module of the machine language: functions, globals and externs, compiled and linked
-    together."""
+    together. The loops `apart` of its functions are over numbers of `item` bytes."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, item: int = 8) -> None:
         self.name = name
+        self.item = item
         self.functions: list[Function] = []
         self.globals: list[Var | Cell] = []
         self._addresses: dict[str, int] | None = None
@@ -194,6 +200,20 @@ class Unit:
         function = Function(self, python, exported)
         self.functions.append(function)
         return function
+
+    def over(self, suffix: str, item: int, names: Mapping[str, Any]) -> tuple[Unit, dict[str, Any]]:
+        """A unit of the same functions, in which some outside names mean something else (a type,
+        words of memory, numbers, functions of other units), and all these meanings, its functions
+        included, by the old names. To the names of its functions the suffix is added."""
+        if self.globals:
+            raise LangError(f"unit {self.name} has globals, which are there once")
+        other = Unit(self.name + suffix, item)
+        meanings = dict(names)
+        for f in self.functions:
+            copy = Function(other, f.python, f.exported, f.name + suffix, meanings)
+            other.functions.append(copy)
+            meanings[f.name] = copy
+        return other, meanings
 
     def _check_open(self) -> None:
         if self._addresses is not None:
@@ -225,26 +245,34 @@ class Unit:
         return lang_emit.emit_unit(self)
 
     def compile(self) -> Unit:
-        """Compile, or find the object code in the cache, and link. Idempotent."""
+        """Compile, or find the object code in the cache, and link, with the units that this one
+        calls. Idempotent."""
         if self._addresses is None:
             with making.taken():
                 if self._addresses is None:
                     with target.making_for(None):  # it runs in this process
-                        self._addresses = self._linked()
+                        _compile_all(self._pending({}))
         return self
 
-    def _linked(self) -> dict[str, int]:
-        """Where everything lives, with the cells set: other threads may use all that they see."""
+    def _pending(self, known: dict[Unit, list[Any]]) -> dict[Unit, list[Any]]:
+        """The units without addresses that this one needs, and itself behind them, with all that
+        their functions need; those that are known already are left as they are."""
+        if self._addresses is None and self not in known:
+            needed = reachable(self.functions)
+            for unit in dict.fromkeys(item.unit for item in self._outside(needed)):
+                unit._pending(known)
+            known[self] = needed
+        return known
+
+    def _link(self, needed: list[Any], code: bytes, ir_text: str) -> None:
+        """Load the code; other threads may use all addresses that they see."""
         exports = [f.name for f in self.functions if f.exported] + [g.name for g in self.globals]
-        needed = reachable(self.functions)
         imports = {name: resolve() for name, resolve in sorted(self._imports(needed).items())}
-        addresses = llvm.link_cached(
-            self._known_key(needed), self.ir, exports, imports, _LEVEL, _PASSES
-        )
+        addresses = llvm.link_for_ever(code, exports, imports, ir_text)
         for cell in self.globals:
             if isinstance(cell, Cell):
                 cell.initialise(addresses[cell.name])
-        return addresses
+        self._addresses = addresses
 
     def image(self, level: str) -> tuple[str, bytes]:
         """What the code is known by in the pack of a level of processors, and the code."""
@@ -261,16 +289,24 @@ class Unit:
             raise LangError(f"unit {self.name} exports no {name}")
         return addresses[name]
 
+    def _outside(self, needed: list[Any]) -> list[Any]:
+        """What the code takes from other units."""
+        return [
+            item
+            for item in needed
+            if isinstance(item, Function | Var | Cell)
+            and item.unit is not self
+            and (not isinstance(item, Function) or item.exported)
+        ]
+
     def _imports(self, needed: list[Any]) -> dict[str, Callable[[], int]]:
         """How to find every symbol the code takes from outside."""
-        found: dict[str, Callable[[], int]] = {}
-        for item in needed:
-            if isinstance(item, Extern):
-                found[item.name] = item.resolve
-            elif isinstance(item, Function | Var | Cell) and item.unit is not self:
-                if not isinstance(item, Function) or item.exported:
-                    found[item.name] = partial(getattr, item, "address")
-        return found
+        found: dict[str, Callable[[], int]] = {
+            item.name: item.resolve for item in needed if isinstance(item, Extern)
+        }
+        return found | {
+            item.name: partial(getattr, item, "address") for item in self._outside(needed)
+        }
 
     def key(self) -> str:
         """A hash of all that decides the code: sources of the language and of the functions, names,
@@ -299,7 +335,7 @@ class Unit:
         files = {
             os.path.join(_LANGUAGE, name) for name in os.listdir(_LANGUAGE) if name.endswith(".py")
         }
-        facts = [self.name]
+        facts = [f"{self.name} {self.item}"]
         for item in [*needed, *self.globals]:
             if isinstance(item, Function):
                 files.add(item.python.__code__.co_filename)
@@ -312,6 +348,15 @@ class Unit:
                 facts.append(item.describe())
         facts += [_source_digest(name) for name in sorted(files)]
         return hexdigest("\n".join(facts))
+
+
+def _compile_all(pending: dict[Unit, list[Any]]) -> None:
+    """Compile units side by side, and link them in this order."""
+    wanted = [(unit._known_key(needed), unit.ir) for unit, needed in pending.items()]
+    made = llvm.codes_of(wanted, _LEVEL, _PASSES, wanted_threads())
+    for (unit, needed), (code, text) in zip(pending.items(), made, strict=True):
+        if unit._addresses is None:  # linking another one may have asked for it
+            unit._link(needed, code, text)
 
 
 @once
@@ -350,6 +395,7 @@ __all__ = [
     "address",
     "alloca",
     "apart",
+    "apart_few",
     "atomic_add",
     "atomic_add_i32",
     "atomic_cas",

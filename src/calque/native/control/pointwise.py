@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 
+from calque.core.dims import hint_of
 from calque.native.control.checks import late_checks
+from calque.native.control.in_place import chain
 from calque.native.control.loops import LoopParts, NotPointwiseError
 from calque.native.control.scalar import inline, pieces, store, symbol
 from calque.native.loops.tree import Body, For, LoopValue, Recurrence, Statement, Store
@@ -17,6 +19,7 @@ from calque.native.plan.blocks import CodeBlock, Planner
 from calque.native.plan.steps import Nest, Step
 from calque.native.scalars.expr import FALSE, TRUE, Expr, ex, ref
 
+WORTH = 16  # elements for each one that an update writes: then a round is to cost the update
 MOST_STATES = 12
 MOST_NODES = 600
 
@@ -30,7 +33,7 @@ def pointwise_loop(p: Planner, loop: LoopParts, block: CodeBlock) -> list[Step] 
     own."""
     marks = marked_carries(loop)
     shape = common_shape(p, loop, marks)
-    if shape is None:
+    if shape is None or only_updated(p, loop):
         return None
     scalars = [i for i, c in enumerate(loop.carries) if not c.shape and i not in marks]
     arrays = [i for i, c in enumerate(loop.carries) if c.shape]
@@ -93,6 +96,23 @@ def marked_carries(loop: LoopParts) -> dict[int, list[Node]]:
         if tests and n is c and loop.test is None:
             out[i] = tests
     return out
+
+
+def only_updated(p: Planner, loop: LoopParts) -> bool:
+    """Are all arrays that change changed in a few places only? A round in memory writes those, a
+    round in registers would look at every element."""
+    changing = [
+        (c, n) for c, n in zip(loop.carries, loop.next) if c.shape and c is not n and n.op != "mark"
+    ]
+    return bool(changing) and not loop.stacked and all(writes_little(p, c, n) for c, n in changing)
+
+
+def writes_little(p: Planner, before: Node, after: Node) -> bool:
+    links = chain(p, after, before)
+    if not links or any(n.op != "dynamic_update_slice" for n in links):
+        return False
+    written = sum([hint_of(n.args[1].aval.size) for n in links])
+    return WORTH * written <= hint_of(before.aval.size)
 
 
 def mark_name(loop: LoopParts, i: int) -> str:

@@ -1,9 +1,9 @@
-"""Loop trees -> machine code: one module for all new kernels of a program, one compilation for
+"""Loop trees -> machine code: a few modules for all new kernels of a program, one compilation for
 equal kernels of any program.
 
 A kernel is known by its canonical key. What has been compiled is found in memory, else on disk
 (then not even its LLVM text is made); math functions that kernels share are compiled and kept like
-kernels."""
+kernels. Modules are compiled by several threads, the first ones while the others are written."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from calque.machine.code.digest import hexdigest
 from calque.machine.code.linked import Linked
 from calque.machine.spans import span
 from calque.machine.state import process
+from calque.machine.threads import get_num_threads
 from calque.native.emit import objects
 from calque.native.loops import polls
 from calque.native.loops.canonical import Canonical, canonical
@@ -31,6 +32,7 @@ math_functions = LazyModule("calque.native.emit.math_functions")
 checks = LazyModule("calque.native.loops.verify")
 
 OUTLINE: Final = 1  # kernels with more math functions than this call shared ones
+_PART: Final = 32_000  # letters of LLVM's text that are worth a module of their own
 
 
 @dataclass
@@ -109,6 +111,10 @@ class _Module:
     functions: dict[str, str] = field(default_factory=dict)
     declared: set[str] = field(default_factory=set)
     imports: dict[str, Linked | None] = field(default_factory=dict)  # None: of the runtime
+    math: dict[str, Any] = field(default_factory=dict)  # functions that its kernels call
+
+    def length(self) -> int:
+        return sum(map(len, self.functions.values()))
 
 
 # those that were made last stay for a while when their programs are gone
@@ -189,10 +195,8 @@ def _make(codes: list[Code], opt: int) -> None:
         stats.memory += c.symbol in in_memory
         stats.disk += c.symbol not in in_memory
     if missing:
-        linked = _link(_emit(missing), opt)
+        _compile(missing, opt)
         stats.compiled += len(missing)
-        for c in missing:
-            c.use(linked)
 
 
 def processor() -> dict[str, bool]:
@@ -201,29 +205,62 @@ def processor() -> dict[str, bool]:
     return {"avx512": t.vector_bytes == 64, "half": not (t.is_x86 and t.vector_bytes < 32)}
 
 
+def _compile(codes: Sequence[Code], opt: int) -> None:
+    """Compile, keep and link new kernels, and the math functions that they need."""
+    work = llvm.Compiling(opt, get_num_threads())
+    parts = [_Module()]
+    for c in sorted(codes, key=_length, reverse=True):  # those that take long must not come last
+        if parts[-1].length() >= _PART:
+            work.add(_module_text(parts[-1]))
+            parts.append(_Module())
+        _write(c, parts[-1])
+    work.add(_module_text(parts[-1]))
+    shared = _Module()
+    _emit_math(shared, {s: f for p in parts for s, f in p.math.items()}, processor(), opt, False)
+    if shared.functions:
+        work.add(_module_text(shared))
+    with span("LLVM", ", ".join([name for p in (*parts, shared) for name in p.functions])):
+        made = work.results()
+    known = dict(shared.imports)
+    if shared.functions:
+        known |= dict.fromkeys(shared.functions, _link(shared, made[-1], opt))
+    linked: dict[str, Linked] = {}
+    for part, obj in zip(parts, made):
+        part.imports |= {symbol: known[symbol] for symbol in part.math}
+        linked |= dict.fromkeys(part.functions, _link(part, obj, opt))
+    for c in codes:
+        c.use(linked[c.symbol])
+
+
+def _length(c: Code) -> int:
+    """Of the key, which grows with the kernel."""
+    return len(c.order.key) if c.order is not None else 0
+
+
 def _emit(codes: Sequence[Code], alone: bool = False) -> _Module:
     """The text of kernels and of the math functions they need that are not linked yet, or
     (`alone`) of all that they need."""
     module = _Module()
-    has = processor()
-    pending: dict[str, Any] = {}
     for c in codes:
-        order = c.order
-        assert order is not None
-        uses = sum(1 for e in nodes(c.body) if e.op in math_functions.NAMES)
-        options = emitter.CodeOptions(
-            exact=c.exact, outline=uses > OUTLINE, tag=f"_o{c.opt}", **has
-        )
-        f = emitter.write_kernel(
-            c.symbol, order.buffers, order.sizes, order.params, c.body, options
-        )
-        module.functions[c.symbol] = f.text
-        module.declared |= f.declared
-        if polls.DECLARATION in f.declared:
-            module.imports[polls.ASK] = None
-        pending |= f.math
-    _emit_math(module, pending, has, codes[0].opt, alone)
+        _write(c, module)
+    _emit_math(module, {**module.math}, processor(), codes[0].opt, alone)
     return module
+
+
+def _write(c: Code, module: _Module) -> None:
+    """Put the text of a kernel into a module."""
+    order = c.order
+    assert order is not None
+    uses = sum(1 for e in nodes(c.body) if e.op in math_functions.NAMES)
+    options = emitter.CodeOptions(
+        exact=c.exact, outline=uses > OUTLINE, tag=f"_o{c.opt}", **processor()
+    )
+    f = emitter.write_kernel(c.symbol, order.buffers, order.sizes, order.params, c.body, options)
+    module.functions[c.symbol] = f.text
+    module.declared |= f.declared
+    if polls.DECLARATION in f.declared:
+        module.imports[polls.ASK] = None
+    module.math |= f.math
 
 
 def _emit_math(
@@ -250,11 +287,9 @@ def _module_text(module: _Module) -> str:
     return "\n".join([*declared, *module.functions.values(), ""])
 
 
-def _link(module: _Module, opt: int) -> Linked:
-    """Compile and link a module, and note on disk where its symbols are."""
+def _link(module: _Module, obj: bytes, opt: int) -> Linked:
+    """Link a module that was compiled, and note on disk where its symbols are."""
     text = _module_text(module)
     exports = list(module.functions)
-    with span("LLVM", ", ".join(exports)):
-        obj = llvm.object_code(text, opt)
     objects.note(hexdigest(text)[:32], obj, exports, module.imports, opt)
     return objects.load(obj, exports, module.imports, text)

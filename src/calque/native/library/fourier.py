@@ -18,6 +18,7 @@ from calque.core.avals import ShapedArray
 from calque.core.dims import Dim, hint_of
 from calque.core.lazy import LazyModule
 from calque.machine.caches import memo
+from calque.machine.driver.words import External
 from calque.native import routines
 from calque.native.library.sorting import extent
 from calque.native.lower.graph import Node
@@ -50,15 +51,19 @@ def roots(n: int, powers: np.ndarray) -> np.ndarray:
     return np.stack([np.where((eighths >= 2) & (eighths < 6), -x, x), np.where(eighths < 4, -y, y)])
 
 
-def radices(n: int) -> list[int] | None:
+def radices(n: int, single: bool) -> list[int] | None:
     """The radices of the passes of a transform, None when a prime factor is too large. Powers of
     two come first: the vectors of all passes but the first run over what the passes before have
-    made; and the first is quicker with 4 than with 8.
+    made. In double precision the first is quicker with 4 than with 8; in single precision vectors
+    are of eight numbers.
     """
     twos = (n & -n).bit_length() - 1
     rest = n >> twos
-    fours = (0, 2, 1)[twos % 3] + 3 * (twos > 6 and twos % 3 == 0) if twos > 1 else 0
-    out = [4] * fours + [8] * ((twos - 2 * fours) // 3) + [2] * (twos == 1)
+    fours = (0, 2, 1)[twos % 3] if twos > 1 else 0
+    fours += 3 * (not single and twos > 6 and twos % 3 == 0)
+    eights = [8] * ((twos - 2 * fours) // 3)
+    out = [*eights, *[4] * fours] if single else [*[4] * fours, *eights]
+    out += [2] * (twos == 1)
     for r in (5, 3, *range(7, passes.MOST_RADIX + 1, 2)):
         while rest % r == 0:
             out.append(r)
@@ -73,23 +78,25 @@ def longer_than(n: int) -> int:
 
 
 class Words:
-    """A table while it grows: words, and behind them arrays of numbers, known by their places in
-    bytes."""
+    """A table while it grows: words, and behind them arrays of numbers, `single` ones or not, known
+    by their places in bytes."""
 
-    def __init__(self, words: Sequence[int]) -> None:
+    def __init__(self, words: Sequence[int], single: bool) -> None:
         self.words = list(words)
+        self.kind: Any = np.float32 if single else np.float64
         self.arrays: list[np.ndarray] = []
         self.patches: list[int] = []
         self.size = 0
 
-    def place(self, index: int, array: np.ndarray) -> None:
-        """Let a word be the place of an array."""
+    def place(self, index: int, array: np.ndarray, wide: bool = False) -> None:
+        """Let a word be the place of an array, of double precision all the same or not."""
         self.words[index] = 8 * self.size
         self.patches.append(index)
         flat = np.ascontiguousarray(array).reshape(-1)
-        self.arrays.append(
-            flat if flat.dtype == np.int64 else flat.astype(np.float64).view(np.int64)
-        )
+        if flat.dtype != np.int64:
+            flat = flat.astype(np.float64 if wide else self.kind)
+            flat = np.pad(flat, (0, -flat.size % (8 // flat.itemsize))).view(np.int64)
+        self.arrays.append(flat)
         self.size += flat.size
 
     def made(self) -> np.ndarray:
@@ -98,16 +105,17 @@ class Words:
         return np.concatenate([np.array(self.words, np.int64), *self.arrays])
 
 
-def complex_table(n: int, real: bool) -> tuple[np.ndarray, int]:
-    """The table of complex transforms of length `n`, halves of `real` ones or not, and how many
-    elements of memory a line takes."""
-    steps = radices(n)
+def complex_table(n: int, real: bool, single: bool) -> tuple[np.ndarray, int]:
+    """The table of complex transforms of length `n`, halves of `real` ones or not, in `single`
+    precision or not, and how many elements of memory a line takes."""
+    steps = radices(n, single)
     longer = longer_than(n) if steps is None else 0
     out = Words(
-        [n, 0 if steps is None else len(steps), longer, 0, 0, 0, *[0] * 2 * len(steps or ())]
+        [n, 0 if steps is None else len(steps), longer, 0, 0, 0, *[0] * 2 * len(steps or ())],
+        single,
     )
     if steps is None:
-        out.place(3, complex_table(longer, False)[0])
+        out.place(3, complex_table(longer, False, single)[0])
         out.place(4, np.concatenate([a.reshape(-1) for a in chirp(n, longer)]))
     left = n
     for k, r in enumerate(steps or ()):
@@ -119,7 +127,7 @@ def complex_table(n: int, real: bool) -> tuple[np.ndarray, int]:
         )
         left = m
     if real:
-        out.place(5, roots(2 * n, np.arange(n)))
+        out.place(5, roots(2 * n, np.arange(n)), wide=True)
     return out.made(), max(n, longer) + 1
 
 
@@ -148,13 +156,14 @@ def make_table(fft_type: FftType, single: bool, *lengths: int) -> np.ndarray:
     real = {FftType.RFFT: 1, FftType.IRFFT: 2}.get(fft_type, 0)
     scale = 1 / math.prod(lengths) if inverse else 1.0
     out = Words(
-        [len(lengths), int(single), int(inverse), real, int(np.float64(scale).view(np.int64))]
+        [len(lengths), int(inverse), real, int(np.float64(scale).view(np.int64))],
+        single,
     )
     out.words += [0] * 3 * len(lengths)
     for k, n in enumerate(lengths):
         halves = real > 0 and k == len(lengths) - 1 and n % 2 == 0
-        made, room = complex_table(n // 2 if halves else n, halves)
-        at = 5 + 3 * k
+        made, room = complex_table(n // 2 if halves else n, halves, single)
+        at = 4 + 3 * k
         out.words[at], out.words[at + 2] = n, room
         out.place(at + 1, made)
     return out.made()
@@ -176,8 +185,17 @@ def least(n: Any) -> int:
 
 def table_for(params: dict[str, Any], x: ShapedArray) -> Callable[..., np.ndarray]:
     """A function of the lengths that gives the table for the parameters of an equation."""
-    single = x.dtype in (np.dtype(np.complex64), np.dtype(np.float32))
-    return functools.partial(table, params["fft_type"], single)
+    return functools.partial(table, params["fft_type"], is_single(x))
+
+
+def is_single(x: ShapedArray) -> bool:
+    """Whether a transform of this is computed in single precision."""
+    return x.dtype in (np.dtype(np.complex64), np.dtype(np.float32))
+
+
+def kernel(x: ShapedArray) -> External:
+    """The machine's kernel for transforms of this."""
+    return routines.routine("fft", "calque_fft_single" if is_single(x) else "calque_fft")
 
 
 # ---------------------------------------------------------------- in a compiled program
@@ -200,7 +218,7 @@ def emit_fft(p: Planner, n: Node, block: CodeBlock) -> list[Step]:
     return [
         Routine(
             n.op,
-            routines.routine("fft", "calque_fft"),
+            kernel(n.args[0].aval),
             given,
             [operand],
             [home.buf],
@@ -225,4 +243,4 @@ def routine(
         return None
     outer = math.prod(x.shape[: x.ndim - len(lengths)])
     words = [ins[0], outs[0], outer, table_for(params, x)(*lengths)]
-    return Routine(name, routines.routine("fft", "calque_fft"), words, ins, outs)
+    return Routine(name, kernel(x), words, ins, outs)

@@ -77,7 +77,8 @@ class _Verifier:
     # -- expressions -------------------------------------------------------------------------------
 
     def expr(self, e: Expr, dtype: str | None = None) -> None:
-        self.need(dtype is None or e.dtype == dtype, f"{dtype} wanted, not {e.dtype}: {show(e)}")
+        if dtype is not None and e.dtype != dtype:  # to print takes longer than all checks
+            raise MalformedKernel(f"{dtype} wanted, not {e.dtype}: {show(e)}")
         for x in walk(e, set()):
             self.node(x)
 
@@ -103,8 +104,8 @@ class _Verifier:
         for i, d in zip(idx, buf.shape, strict=True):
             self.need(i.dtype == "i64", f"an index into {buf.name} is {i.dtype}")
             outside = i.op == "const" and d.op == "const" and not 0 <= i.attr < max(d.attr, 1)
-            never = outside and guard is None and not self.idle
-            self.need(not never, f"{buf.name}[{show(i)}] of {show(d)}")
+            if outside and guard is None and not self.idle:
+                raise MalformedKernel(f"{buf.name}[{show(i)}] of {show(d)}")
         self.need(
             guard is None or guard.dtype == "i1",
             f"a guard of {buf.name} is {guard and guard.dtype}",
@@ -145,11 +146,10 @@ class _Verifier:
             self.vec is not None
             and s.buf.place != "lane"
             and not any(self.varies(i) for i in s.idx)
+            and self.varies(s.value)
         ):
-            self.need(
-                not self.varies(s.value),
-                f"all lanes store their own value at {s.buf.name}[{', '.join(map(show, s.idx))}]",
-            )
+            place = f"{s.buf.name}[{', '.join(map(show, s.idx))}]"
+            raise MalformedKernel(f"all lanes store their own value at {place}")
 
     def for_(self, s: For, alone: bool) -> None:
         self.need(s.var.op == "var" and s.var.attr[1] is not None, "a loop variable without extent")
@@ -272,10 +272,9 @@ class _Verifier:
                 f"the dtypes of the fold {', '.join(a.names)} disagree",
             )
         for x in (x for e in a.combine for x in walk(e, set())):
-            allowed = x.op != "load" and (x.op != "ref" or x.attr[0] in own)
-            self.need(
-                allowed, f"the fold {', '.join(a.names)} combines more than its parts: {show(x)}"
-            )
+            if x.op == "load" or (x.op == "ref" and x.attr[0] not in own):
+                names = ", ".join(a.names)
+                raise MalformedKernel(f"the fold {names} combines more than its parts: {show(x)}")
 
     def loop(self, s: Recurrence) -> None:
         self.need(s.var is not None or s.cond is not None, "a loop without count and condition")

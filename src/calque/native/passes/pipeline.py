@@ -11,6 +11,7 @@ from calque.core.jaxprs import ClosedJaxpr, Jaxpr
 from calque.core.lazy import LazyModule
 from calque.machine.spans import span
 from calque.native.passes import algebra, constants, keys
+from calque.native.passes.chosen_updates import chosen_updates
 from calque.native.passes.common import common_subexpressions
 from calque.native.passes.dead_code import dead_code, dead_parts
 from calque.native.passes.float0 import without_float0
@@ -51,6 +52,7 @@ PASSES: tuple[Callable[[ClosedJaxpr], ClosedJaxpr], ...] = (
     on_jaxpr(simplify),
     inline_calls,  # branches whose index has turned out to be known
     on_jaxpr(common_subexpressions),
+    on_jaxpr(chosen_updates),
     on_jaxpr(dead_code),
 )
 

@@ -25,7 +25,7 @@ from calque.native.plan.steps import (
     Switch,
 )
 from calque.native.plan.text import home_text, stage_lines, step_lines
-from calque.native.scalars.expr import Buffer, Expr, const, ex, is_const, scalar_dtype, show, walk
+from calque.native.scalars.expr import Buffer, Expr, const, ex, is_const, scalar_dtype, walk
 from calque.native.schedule import fuse
 
 StepForm = Literal["stages", "nests", "steps"]
@@ -211,8 +211,8 @@ def verify_stage(s: Stage, counters: Collection[str] = ()) -> None:
         need(value.dtype == scalar_dtype(s.buf.dtype), f"{value.dtype} is stored")
     loops = {d.attr[0] for d in s.dims} | {*counters}
     for e in {e for v in (*s.values(), *s.idx) for e in walk(v, set())}:
-        counts = e.op == "var" and e.attr[1] is not None
-        need(not counts or e.attr[0] in loops, f"{show(e)} is used outside of its loop")
+        if e.op == "var" and e.attr[1] is not None:
+            need(e.attr[0] in loops, f"{e.attr[0]} is used outside of its loop")
     if s.marks:
         need(s.guard is not None and not s.accs and s.buf.dtype == "i1", "it marks no cell")
     try:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from calque.core import pytrees
-from calque.core.arrays import ArrayImpl, adopted, from_storage, to_numpy
+from calque.core.arrays import Array, ArrayImpl, adopted, from_storage, to_numpy
 from calque.core.avals import ShapedArray
 from calque.core.devices import Device, is_mine
 from calque.core.dtypes import canonicalize
@@ -54,7 +54,7 @@ def make_array_from_callback(
     sharding: Sharding,
     data_callback: Callable[[Index], Any],
     dtype: Any = None,
-) -> Any:
+) -> Array:
     """Makes an array whose part on each device is what a function gives for that part.
 
     Args:
@@ -101,7 +101,7 @@ def _one_part(part: Any, dtype: Any) -> Any:
 
 def make_array_from_single_device_arrays(
     shape: Sequence[int], sharding: Sharding, arrays: Sequence[Any], *, dtype: Any = None
-) -> Any:
+) -> Array:
     """Makes an array of parts, each of which lies on the device that holds it.
 
     Args:

@@ -4,7 +4,7 @@ them from parts."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, overload
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from calque.core.arrays import (
     to_numpy,
 )
 from calque.core.devices import DEFAULT_DEVICE, Device, Space, all_devices, is_mine
+from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.machine.caches import Table
@@ -31,6 +32,7 @@ from calque.transforms.devices.mesh import (
     AxisType,
     Mesh,
     ambient_mesh,
+    checks_variance,
     consult_mesh,
     current_mesh,
     devices_of,
@@ -47,7 +49,12 @@ from calque.transforms.devices.sharding import (
     resolved,
 )
 from calque.transforms.devices.specs import PartitionSpec, names_of_spec
-from calque.transforms.devices.types import typed
+from calque.transforms.devices.types import in_mesh_order, mat_of, typed
+
+if TYPE_CHECKING:
+    from calque.core.arrays import Array
+    from calque.core.generics import Asked
+    from calque.core.types import ArrayLike
 
 
 class Shard:
@@ -353,7 +360,8 @@ ArrayImpl.__new__ = staticmethod(lazy.function("calque.transforms.devices.assemb
 
 def placed_like(x: Any, model: Any, same_shape: bool = True) -> Any:
     """`x` where `model` is, as far as that is known: its sharding, or what its type says of it. Of
-    another shape, on the device of `model` if it is one."""
+    another shape, on the device of `model` if it is one. Inside `shard_map` it varies as `model`
+    does."""
     if isinstance(model, ArrayImpl):
         own = model._extra
         if own is None or is_deleted(model):
@@ -362,7 +370,12 @@ def placed_like(x: Any, model: Any, same_shape: bool = True) -> Any:
             return x
         return constraint.call(x, own) if isinstance(x, Tracer) else placed(x, own)
     place = getattr(getattr(model, "aval", None), "place", None)
-    if place is None or not place.mesh.explicit_axes or not same_shape:
+    if place is None:
+        return x
+    missing = in_mesh_order(place.mesh, place.mat.varying - mat_of(typeof(x)).varying)
+    if missing and checks_variance():
+        x = do.pvary(x, axes=missing)
+    if not place.mesh.explicit_axes or not same_shape:
         return x
     return constraint.call(x, place.sharding)
 
@@ -475,6 +488,23 @@ def check_shape(what: str, sharding: Sharding, shape: Sequence[int]) -> None:
                 f"{what} is incompatible with its sharding annotation {sharding}: {e}"
             ) from None
     sharding.check(shape)
+
+
+@overload
+def device_put(
+    x: ArrayLike,
+    device: Any = None,
+    *,
+    src: Any = None,
+    donate: Any = False,
+    may_alias: Any = None,
+) -> Array: ...
+
+
+@overload
+def device_put(
+    x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None
+) -> Asked: ...  # type: ignore[type-var]
 
 
 def device_put(

@@ -7,6 +7,7 @@ from typing import Any
 
 from calque.core.jaxprs import ClosedJaxpr, DropVar, Eqn, Jaxpr, Var, without_places
 from calque.transforms.devices.mesh import EMPTY
+from calque.transforms.devices.shard_map_equation import shard_map_p
 from calque.transforms.devices.sharding_constraint import sharding_constraint_p
 from calque.transforms.devices.types import MeshPlace
 
@@ -35,6 +36,7 @@ def _stated(jaxpr: Jaxpr) -> Jaxpr:
             place = getattr(v.aval, "place", None)
             if (
                 e.primitive is sharding_constraint_p
+                or e.primitive is shard_map_p  # says it itself
                 or isinstance(v, DropVar)
                 or not isinstance(place, MeshPlace)
                 or not place.mesh.explicit_axes

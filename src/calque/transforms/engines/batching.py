@@ -7,6 +7,7 @@ from typing import Any
 
 from calque.core import leaks, trace_state
 from calque.core.avals import ShapedArray
+from calque.core.config import config
 from calque.core.jaxprs import ClosedJaxpr
 from calque.core.primitives import Primitive, do
 from calque.core.trace import (
@@ -159,6 +160,8 @@ class CheckedBatchTrace(BatchTrace):
             if isinstance(primitive, Collective)
             else isinstance(primitive, AxisPrimitive)
         )
+        if not config.auto_pcast:
+            typing.value.operands(primitive, args, params)  # refuses what it would have to cast
         pairs = [self.whole(a) if precise else self.split(a) for a in args]
         vals, dims = [v for v, _ in pairs], [d for _, d in pairs]
         kinds = [self.kind(a) for a in args]

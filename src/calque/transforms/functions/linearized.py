@@ -60,6 +60,15 @@ class LinearProgram(NamedTuple):
                     f" primal values: got tangent type {got.str_short()} for the argument {name}"
                     f" of {self.name} of type {a.str_short()}, expected {expected.str_short()}"
                 )
+            axes = typing.value.casts(a, got)
+            if axes:
+                raise ValueError(
+                    f"linearized function called on a tangent for the argument {name} of"
+                    f" {self.name} that varies along the mesh axes {axes}, and the primal value"
+                    f" does not: {got.str_short()}, {a.str_short()}. This might be fixed by"
+                    f" applying `jax.lax.pcast(..., {axes}, to='varying')` to the primal value"
+                    " passed to linearize"
+                )
         given = [t for t, a in zip(ts, self.active) if a]
         found = eval_jaxpr(self.jaxpr, residuals, *given)
         outs = with_zeros(found, self.nonzeros, self.out_avals)

@@ -439,6 +439,9 @@ def wrapped(fun: Callable[..., Any], options: JitOptions) -> Any:
     wrapped = callpath.Jitted(function.miss)
     function.callable = wrapped
     functools.update_wrapper(wrapped, fun)
+    for name in getattr(fun, "__dict__", ()):  # what has its stages hides not those of its jit
+        if name[0] != "_" and hasattr(callpath.Jitted, name):
+            wrapped.__dict__.pop(name, None)
     wrapped.__wrapped__ = fun
     wrapped._function = function
     wrapped._options_key = options

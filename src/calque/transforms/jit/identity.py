@@ -100,6 +100,8 @@ def _shared(fun: Callable[..., Any], options: Any) -> FunctionCache:
         key, kept, objects = _identity(fun, options)
     except (Unshareable, TypeError):
         return FunctionCache()
+    if any(x is fun for x in kept):  # known by its address: no other function finds its programs
+        return FunctionCache()
     cache = _by_identity.get(key)
     if cache is None:
         cache = _by_identity[key] = FunctionCache()

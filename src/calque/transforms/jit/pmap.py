@@ -87,8 +87,9 @@ def pmap(
         functools.update_wrapper(pmapped, fun)
     except AttributeError:
         pmapped.__name__ = name_of(fun)
-    pmapped.lower = mapped.compiled.lower  # type: ignore[attr-defined]
-    pmapped.trace = mapped.compiled.trace  # type: ignore[attr-defined]
+    staged = jit(mapped.on_devices(), static_argnums=mapped.statics, donate_argnums=donated)
+    pmapped.lower = staged.lower  # type: ignore[attr-defined]
+    pmapped.trace = staged.trace  # type: ignore[attr-defined]
     return pmapped
 
 
@@ -142,11 +143,27 @@ class _Mapped:
             out = self.compiled(*args, **kwargs)
         except InvalidValueError as e:
             raise debug_nans.on_devices(e) from None
+        return self.placed(out, size)
+
+    def placed(self, out: Any, size: int) -> Any:
+        """The results, each on its devices."""
         leaves, tree = pytrees.flatten(out)
         targets = flatten_axes("pmap out_axes", self.out_axes, out)
         return pytrees.unflatten(
             tree, [constrained(x, self.sharding(size, t, x)) for x, t in zip(leaves, targets)]
         )
+
+    def on_devices(self) -> Callable[..., Any]:
+        """The function over the whole axis whose program says where its results are."""
+
+        def mapped(*flat_args: Any, **kwargs: Any) -> Any:
+            args = flat_args  # under which name messages speak of them
+            dynamic = [a for i, a in enumerate(args) if i not in self._statics(args)]
+            size = self.size(self.axes_of(args, dynamic, kwargs), dynamic, kwargs)
+            return self.placed(self.over_axis(*args, **kwargs), size)
+
+        mapped.__name__ = self.__name__
+        return mapped
 
     def _statics(self, args: Sequence[Any]) -> set[int]:
         return {i % len(args) for i in self.statics if -len(args) <= i < len(args)}
@@ -181,9 +198,10 @@ class _Mapped:
                     " is mapped over its leading axis."
                 )
             spec = tuple(s for i, s in enumerate(spec) if i not in self._statics(args))
-        flat = flatten_axes("pmap in_axes", spec, tuple(dynamic)) + [0] * len(
-            pytrees.leaves(kwargs)
-        )
+        if isinstance(spec, tuple):
+            flat = flatten_axes("pmap in_axes", (spec, 0), (tuple(dynamic), kwargs))
+        else:
+            flat = [spec] * len(pytrees.leaves(dynamic)) + [0] * len(pytrees.leaves(kwargs))
         values = arrays(pytrees.leaves((tuple(dynamic), kwargs)), "pmap", self.fun, dynamic, kwargs)
         dims: list[Dim] = []
         for i, (x, d) in enumerate(zip(values, flat, strict=True)):

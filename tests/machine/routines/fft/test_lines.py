@@ -1,12 +1,22 @@
-"""Lines between arrays and parts in double precision: every form, any step."""
+"""Lines between arrays and parts: both forms, both precisions, any step."""
 
 import numpy as np
 import pytest
 
-from calque.machine.routines.fft.lines import Form, fft_load, fft_store
+from calque.machine.routines.fft.lines import SINGLE_LINES, Form, fft_load, fft_store
 
-DTYPES = {Form.C64: "c8", Form.C128: "c16", Form.F32: "f4", Form.F64: "f8"}
+KINDS = {
+    (Form.COMPLEX, "f4"): "c8",
+    (Form.COMPLEX, "f8"): "c16",
+    (Form.REAL, "f4"): "f4",
+    (Form.REAL, "f8"): "f8",
+}
 LENGTHS = (0, 1, 3, 8, 37)
+
+
+def function(name: str, item: str) -> object:
+    both = {"fft_load": fft_load, "fft_store": fft_store}
+    return SINGLE_LINES[name] if item == "f4" else both[name]
 
 
 def numbers(dtype: str, n: int) -> np.ndarray:
@@ -14,32 +24,32 @@ def numbers(dtype: str, n: int) -> np.ndarray:
     return (x[:, 0] + 1j * x[:, 1] if dtype[0] == "c" else x[:, 0]).astype(dtype)
 
 
-@pytest.mark.parametrize("form", Form)
+@pytest.mark.parametrize(("form", "item"), KINDS)
 @pytest.mark.parametrize("stride", [1, 3])
-def test_reading(form: Form, stride: int) -> None:
+def test_reading(form: Form, item: str, stride: int) -> None:
     """Both parts; of real numbers the other one is zero."""
     for n in LENGTHS:
-        x = numbers(DTYPES[form], n * stride)
-        re, im = np.full(n + 1, 7.0), np.full(n + 1, 7.0)
+        x = numbers(KINDS[form, item], n * stride)
+        re, im = np.full(n + 1, 7, item), np.full(n + 1, 7, item)
         step = stride * x.itemsize
-        fft_load(form, x.ctypes.data, step, re.ctypes.data, im.ctypes.data, n)
+        function("fft_load", item)(form, x.ctypes.data, step, re.ctypes.data, im.ctypes.data, n)
         want = x[::stride]
-        np.testing.assert_array_equal(re[:n], want.real.astype("f8"))
-        np.testing.assert_array_equal(im[:n], want.imag.astype("f8"))
+        np.testing.assert_array_equal(re[:n], want.real)
+        np.testing.assert_array_equal(im[:n], want.imag)
         assert re[n] == im[n] == 7
 
 
-@pytest.mark.parametrize("form", Form)
+@pytest.mark.parametrize(("form", "item"), KINDS)
 @pytest.mark.parametrize("stride", [1, 2])
-def test_writing_scaled(form: Form, stride: int) -> None:
+def test_writing_scaled(form: Form, item: str, stride: int) -> None:
     """Rounded once, and nothing between the elements is touched."""
     for n in LENGTHS:
-        parts = np.random.default_rng(n).normal(size=(2, n))
-        out = np.full(n * stride + 1, 9, DTYPES[form])
-        step = stride * out.itemsize
-        re, im = (np.ascontiguousarray(p) for p in parts)
-        fft_store(form, re.ctypes.data, im.ctypes.data, out.ctypes.data, step, n, 0.1)
-        whole = 0.1 * re + 1j * (0.1 * im) if out.dtype.kind == "c" else 0.1 * re
+        re, im = np.random.default_rng(n).normal(size=(2, n)).astype(item)
+        out = np.full(n * stride + 1, 9, KINDS[form, item])
+        places = (re.ctypes.data, im.ctypes.data, out.ctypes.data)
+        scale = np.dtype(item).type(0.1)
+        function("fft_store", item)(form, *places, stride * out.itemsize, n, float(scale))
+        whole = scale * re + 1j * (scale * im) if out.dtype.kind == "c" else scale * re
         np.testing.assert_array_equal(out[: n * stride : stride], whole.astype(out.dtype))
         rest = np.ones(len(out), bool)
         rest[: n * stride : stride] = False

@@ -23,21 +23,26 @@ def wanted(x: np.ndarray, r: int, m: int, s: int) -> np.ndarray:
     return y.transpose(1, 0, 2).reshape(-1)
 
 
-@pytest.mark.parametrize("r", [2, 3, 4, 5, 7, 8, 11, 13])
-def test_every_radix(r: int) -> None:
+PASSES = {"f8": passes.fft_pass, "f4": passes.SINGLE_PASSES["fft_pass"]}
+CLOSE = {"f8": 3e-14, "f4": 2e-6}
+
+
+@pytest.mark.parametrize("item", PASSES)
+@pytest.mark.parametrize("r", [2, 3, 4, 5, 7, 8, 11, 13, 47])
+def test_every_radix(r: int, item: str) -> None:
     """First passes, last ones, and those between, over vectors of every length."""
     rng = np.random.default_rng(r)
     for m in (1, 2, 5, 9):
-        for s in (1, 3, 8, 17):
+        for s in (1, 3, 8, 20, 25):
             n = r * m * s
             x = rng.normal(size=n) + 1j * rng.normal(size=n)
-            xr, xi = x.real.copy(), x.imag.copy()
-            y = np.full((2, n + 1), 5.0)
-            w = tables(r, m)
+            xr, xi = x.real.astype(item), x.imag.astype(item)
+            y = np.full((2, n + 1), 5, item)
+            w = tables(r, m).astype(item)
             arguments = [a.ctypes.data for a in (xr, xi, y[0], y[1], w)]
-            passes.fft_pass(r, *arguments, m, s)
+            PASSES[item](r, *arguments, m, s)
             got = y[0, :n] + 1j * y[1, :n]
-            np.testing.assert_allclose(got, wanted(x, r, m, s), rtol=1e-13, atol=1e-13)
+            np.testing.assert_allclose(got, wanted(x, r, m, s), rtol=0, atol=r * CLOSE[item])
             assert (y[:, n] == 5).all()
 
 

@@ -1,7 +1,7 @@
 """The passes of a Fourier transform: sums of 2, 3, 4, 5, 7, 8 or another small prime of elements,
 turned, and written in the order of Stockham.
 
-Real and imaginary parts stand in arrays of their own, in double precision. Before a pass an array
+Real and imaginary parts stand in arrays of their own. Before a pass an array
 is `r * m` rows of `s` elements: `s` independent sequences with steps of `s`. A pass of radix `r`
 makes it `r * s` sequences of length `m`:
 
@@ -17,9 +17,18 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from calque.machine.lang.unit import NULL, Unit, apart, f64, i64, load_f64, ptr, store_f64
+from calque.machine.lang.unit import NULL, Unit, apart, apart_few, i64, ptr
+from calque.machine.routines.fft.numbers import (
+    ITEM,
+    SINGLE,
+    SINGLE_ITEM,
+    SINGLE_NAMES,
+    load_number,
+    number,
+    store_number,
+)
 
-MOST_RADIX: Final = 13  # larger primes are made of transforms of other lengths
+MOST_RADIX: Final = 47  # larger primes are made of transforms of other lengths
 
 _HALF_ROOT: Final = math.sqrt(0.5)
 _SIN_60: Final = math.sqrt(0.75)
@@ -35,21 +44,37 @@ _S1: Final = 0.7818314824680298
 _S2: Final = 0.9749279121818236
 _S3: Final = 0.4338837391175581
 
-unit = Unit("fft_passes")
+_MANY: Final = 24  # rounds, beside which those behind the vectors count little
+
+# Units of like size, which are compiled side by side; the first has what is put in their places.
+unit = Unit("fft_sums")
+twos = Unit("fft_twos")
+odd = Unit("fft_odd")
+others = Unit("fft_others")
+choice = Unit("fft_passes")
 
 
 @unit.helper
-def put(yr: ptr, yi: ptr, turned: i64, w: ptr, step: i64, r: i64, j: i64, re: f64, im: f64) -> None:
+def fills_vectors(r: i64, s: i64) -> i64:
+    """Whether a loop of `s` rounds leaves little for the rounds behind its vectors. Passes of large
+    radices are not made twice for that: they are the first ones, or take long to compile."""
+    return i64(ITEM == 8 or r == 2 or r > 5 or s % 8 == 0 or s >= _MANY)
+
+
+@unit.helper
+def put(
+    yr: ptr, yi: ptr, turned: i64, w: ptr, step: i64, r: i64, j: i64, re: number, im: number
+) -> None:
     """Store element `j` of a sum, `turned` or not (which is known when this is compiled): factors
     are `step` bytes apart from those of the next `j`, imaginary ones follow."""
     if turned == 0:
-        store_f64(yr, 0, re)
-        store_f64(yi, 0, im)
+        store_number(yr, 0, re)
+        store_number(yi, 0, im)
     else:
-        c = load_f64(w, (j - 1) * step)
-        s = load_f64(w, (r + j - 2) * step)
-        store_f64(yr, 0, re * c - im * s)
-        store_f64(yi, 0, re * s + im * c)
+        c = load_number(w, (j - 1) * step)
+        s = load_number(w, (r + j - 2) * step)
+        store_number(yr, 0, re * c - im * s)
+        store_number(yi, 0, re * s + im * c)
 
 
 @unit.helper
@@ -57,10 +82,10 @@ def sum_2(
     xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, turned: i64, w: ptr, step: i64
 ) -> None:
     """The sums of two elements that are `gap` bytes apart; results are `to` bytes apart."""
-    ar, ai = load_f64(xr, 0), load_f64(xi, 0)
-    br, bi = load_f64(xr, gap), load_f64(xi, gap)
-    store_f64(yr, 0, ar + br)
-    store_f64(yi, 0, ai + bi)
+    ar, ai = load_number(xr, 0), load_number(xi, 0)
+    br, bi = load_number(xr, gap), load_number(xi, gap)
+    store_number(yr, 0, ar + br)
+    store_number(yi, 0, ai + bi)
     put(yr + to, yi + to, turned, w, step, 2, 1, ar - br, ai - bi)
 
 
@@ -69,12 +94,12 @@ def sum_3(
     xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, turned: i64, w: ptr, step: i64
 ) -> None:
     """The sums of three."""
-    ar, ai = load_f64(xr, 0), load_f64(xi, 0)
-    br, bi = load_f64(xr, gap), load_f64(xi, gap)
-    cr, ci = load_f64(xr, 2 * gap), load_f64(xi, 2 * gap)
+    ar, ai = load_number(xr, 0), load_number(xi, 0)
+    br, bi = load_number(xr, gap), load_number(xi, gap)
+    cr, ci = load_number(xr, 2 * gap), load_number(xi, 2 * gap)
     pr, pi = br + cr, bi + ci
-    store_f64(yr, 0, ar + pr)
-    store_f64(yi, 0, ai + pi)
+    store_number(yr, 0, ar + pr)
+    store_number(yi, 0, ai + pi)
     mr, mi = ar - 0.5 * pr, ai - 0.5 * pi
     dr, di = _SIN_60 * (br - cr), _SIN_60 * (bi - ci)
     put(yr + to, yi + to, turned, w, step, 3, 1, mr + di, mi - dr)
@@ -86,14 +111,14 @@ def sum_4(
     xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, turned: i64, w: ptr, step: i64
 ) -> None:
     """The sums of four."""
-    ar, ai = load_f64(xr, 0), load_f64(xi, 0)
-    br, bi = load_f64(xr, gap), load_f64(xi, gap)
-    cr, ci = load_f64(xr, 2 * gap), load_f64(xi, 2 * gap)
-    dr, di = load_f64(xr, 3 * gap), load_f64(xi, 3 * gap)
+    ar, ai = load_number(xr, 0), load_number(xi, 0)
+    br, bi = load_number(xr, gap), load_number(xi, gap)
+    cr, ci = load_number(xr, 2 * gap), load_number(xi, 2 * gap)
+    dr, di = load_number(xr, 3 * gap), load_number(xi, 3 * gap)
     er, ei, fr, fi = ar + cr, ai + ci, ar - cr, ai - ci
     gr, gi, hr, hi = br + dr, bi + di, br - dr, bi - di
-    store_f64(yr, 0, er + gr)
-    store_f64(yi, 0, ei + gi)
+    store_number(yr, 0, er + gr)
+    store_number(yi, 0, ei + gi)
     put(yr + to, yi + to, turned, w, step, 4, 1, fr + hi, fi - hr)
     put(yr + 2 * to, yi + 2 * to, turned, w, step, 4, 2, er - gr, ei - gi)
     put(yr + 3 * to, yi + 3 * to, turned, w, step, 4, 3, fr - hi, fi + hr)
@@ -104,15 +129,15 @@ def sum_5(
     xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, turned: i64, w: ptr, step: i64
 ) -> None:
     """The sums of five."""
-    ar, ai = load_f64(xr, 0), load_f64(xi, 0)
-    br, bi = load_f64(xr, gap), load_f64(xi, gap)
-    cr, ci = load_f64(xr, 2 * gap), load_f64(xi, 2 * gap)
-    dr, di = load_f64(xr, 3 * gap), load_f64(xi, 3 * gap)
-    er, ei = load_f64(xr, 4 * gap), load_f64(xi, 4 * gap)
+    ar, ai = load_number(xr, 0), load_number(xi, 0)
+    br, bi = load_number(xr, gap), load_number(xi, gap)
+    cr, ci = load_number(xr, 2 * gap), load_number(xi, 2 * gap)
+    dr, di = load_number(xr, 3 * gap), load_number(xi, 3 * gap)
+    er, ei = load_number(xr, 4 * gap), load_number(xi, 4 * gap)
     pr, pi, tr, ti = br + er, bi + ei, br - er, bi - ei
     qr, qi, ur, ui = cr + dr, ci + di, cr - dr, ci - di
-    store_f64(yr, 0, ar + pr + qr)
-    store_f64(yi, 0, ai + pi + qi)
+    store_number(yr, 0, ar + pr + qr)
+    store_number(yi, 0, ai + pi + qi)
     mr, mi = ar + _COS_72 * pr + _COS_144 * qr, ai + _COS_72 * pi + _COS_144 * qi
     nr, ni = _SIN_72 * tr + _SIN_144 * ur, _SIN_72 * ti + _SIN_144 * ui
     put(yr + to, yi + to, turned, w, step, 5, 1, mr + ni, mi - nr)
@@ -124,7 +149,7 @@ def sum_5(
 
 
 @unit.helper
-def mixed(a: f64, p: f64, q: f64, r: f64, c1: f64, c2: f64, c3: f64) -> f64:
+def mixed(a: number, p: number, q: number, r: number, c1: number, c2: number, c3: number) -> number:
     """A sum of multiples."""
     return a + c1 * p + (c2 * q + c3 * r)
 
@@ -138,10 +163,10 @@ def facing(
     w: ptr,
     step: i64,
     j: i64,
-    mr: f64,
-    mi: f64,
-    nr: f64,
-    ni: f64,
+    mr: number,
+    mi: number,
+    nr: number,
+    ni: number,
 ) -> None:
     """Elements `j` and `7 - j` of the sums of seven, from what they have in common and what differs
     in sign."""
@@ -154,18 +179,18 @@ def sum_7(
     xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, turned: i64, w: ptr, step: i64
 ) -> None:
     """The sums of seven."""
-    ar, ai = load_f64(xr, 0), load_f64(xi, 0)
-    br, bi = load_f64(xr, gap), load_f64(xi, gap)
-    cr, ci = load_f64(xr, 2 * gap), load_f64(xi, 2 * gap)
-    dr, di = load_f64(xr, 3 * gap), load_f64(xi, 3 * gap)
-    er, ei = load_f64(xr, 4 * gap), load_f64(xi, 4 * gap)
-    fr, fi = load_f64(xr, 5 * gap), load_f64(xi, 5 * gap)
-    gr, gi = load_f64(xr, 6 * gap), load_f64(xi, 6 * gap)
+    ar, ai = load_number(xr, 0), load_number(xi, 0)
+    br, bi = load_number(xr, gap), load_number(xi, gap)
+    cr, ci = load_number(xr, 2 * gap), load_number(xi, 2 * gap)
+    dr, di = load_number(xr, 3 * gap), load_number(xi, 3 * gap)
+    er, ei = load_number(xr, 4 * gap), load_number(xi, 4 * gap)
+    fr, fi = load_number(xr, 5 * gap), load_number(xi, 5 * gap)
+    gr, gi = load_number(xr, 6 * gap), load_number(xi, 6 * gap)
     pr, pi, tr, ti = br + gr, bi + gi, br - gr, bi - gi
     qr, qi, ur, ui = cr + fr, ci + fi, cr - fr, ci - fi
     rr, ri, vr, vi = dr + er, di + ei, dr - er, di - ei
-    store_f64(yr, 0, ar + pr + (qr + rr))
-    store_f64(yi, 0, ai + pi + (qi + ri))
+    store_number(yr, 0, ar + pr + (qr + rr))
+    store_number(yi, 0, ai + pi + (qi + ri))
     mr, mi = mixed(ar, pr, qr, rr, _C1, _C2, _C3), mixed(ai, pi, qi, ri, _C1, _C2, _C3)
     nr, ni = mixed(0.0, tr, ur, vr, _S1, _S2, _S3), mixed(0.0, ti, ui, vi, _S1, _S2, _S3)
     facing(yr, yi, to, turned, w, step, 1, mr, mi, nr, ni)
@@ -186,10 +211,10 @@ def both(
     w: ptr,
     step: i64,
     j: i64,
-    er: f64,
-    ei: f64,
-    fr: f64,
-    fi: f64,
+    er: number,
+    ei: number,
+    fr: number,
+    fi: number,
 ) -> None:
     """Elements `j` and `j + 4` of the sums of eight: the sum and the difference of those of the
     even and of the odd ones."""
@@ -202,21 +227,21 @@ def sum_8(
     xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, turned: i64, w: ptr, step: i64
 ) -> None:
     """The sums of eight: those of the four even ones and of the four odd ones."""
-    ar, ai = load_f64(xr, 0), load_f64(xi, 0)
-    er, ei = load_f64(xr, 4 * gap), load_f64(xi, 4 * gap)
-    cr, ci = load_f64(xr, 2 * gap), load_f64(xi, 2 * gap)
-    gr, gi = load_f64(xr, 6 * gap), load_f64(xi, 6 * gap)
+    ar, ai = load_number(xr, 0), load_number(xi, 0)
+    er, ei = load_number(xr, 4 * gap), load_number(xi, 4 * gap)
+    cr, ci = load_number(xr, 2 * gap), load_number(xi, 2 * gap)
+    gr, gi = load_number(xr, 6 * gap), load_number(xi, 6 * gap)
     pr, pi, qr, qi = ar + er, ai + ei, ar - er, ai - ei
     rr, ri, sr, si = cr + gr, ci + gi, cr - gr, ci - gi
-    br, bi = load_f64(xr, gap), load_f64(xi, gap)
-    fr, fi = load_f64(xr, 5 * gap), load_f64(xi, 5 * gap)
-    dr, di = load_f64(xr, 3 * gap), load_f64(xi, 3 * gap)
-    hr, hi = load_f64(xr, 7 * gap), load_f64(xi, 7 * gap)
+    br, bi = load_number(xr, gap), load_number(xi, gap)
+    fr, fi = load_number(xr, 5 * gap), load_number(xi, 5 * gap)
+    dr, di = load_number(xr, 3 * gap), load_number(xi, 3 * gap)
+    hr, hi = load_number(xr, 7 * gap), load_number(xi, 7 * gap)
     tr, ti, ur, ui = br + fr, bi + fi, br - fr, bi - fi
     vr, vi, zr, zi = dr + hr, di + hi, dr - hr, di - hi
     kr, ki, lr, li = pr + rr, pi + ri, tr + vr, ti + vi
-    store_f64(yr, 0, kr + lr)
-    store_f64(yi, 0, ki + li)
+    store_number(yr, 0, kr + lr)
+    store_number(yi, 0, ki + li)
     put(yr + 4 * to, yi + 4 * to, turned, w, step, 8, 4, kr - lr, ki - li)
     both(yr, yi, to, turned, w, step, 2, pr - rr, pi - ri, ti - vi, vr - tr)
     kr, ki = ur + zi, ui - zr
@@ -270,87 +295,179 @@ def sums(
 
 
 @unit.helper
+def sums_of_one(r: i64, xr: ptr, xi: ptr, yr: ptr, yi: ptr, w: ptr, m: i64, p: i64) -> None:
+    """Sums of the only sequence."""
+    x, y = ITEM * p, ITEM * r * p
+    sums(r, xr + x, xi + x, yr + y, yi + y, ITEM * m, ITEM, 1, w + x, ITEM * m)
+
+
+@unit.helper
+def sums_of_many(
+    r: i64, x: ptr, xi: ptr, y: ptr, yi: ptr, w: ptr, m: i64, s: i64, turned: i64, q: i64
+) -> None:
+    """Sums of one of `s` sequences."""
+    at = ITEM * q
+    sums(r, x + at, xi + at, y + at, yi + at, ITEM * m * s, ITEM * s, turned, w, ITEM * m)
+
+
+@unit.helper
 def all_sums(r: i64, xr: ptr, xi: ptr, yr: ptr, yi: ptr, w: ptr, m: i64, s: i64) -> None:
     """A pass. Vectors run over the sequences, or, while there is only one, over its sums."""
     if m == 1:
         for q in apart(s):
-            sums(r, xr + 8 * q, xi + 8 * q, yr + 8 * q, yi + 8 * q, 8 * s, 8 * s, 0, NULL, 0)
+            sums_of_many(r, xr, xi, yr, yi, NULL, 1, s, 0, q)
     elif s == 1:
         for p in apart(m):
-            sums(
-                r,
-                xr + 8 * p,
-                xi + 8 * p,
-                yr + 8 * r * p,
-                yi + 8 * r * p,
-                8 * m,
-                8,
-                1,
-                w + 8 * p,
-                8 * m,
-            )
+            sums_of_one(r, xr, xi, yr, yi, w, m, p)
     else:
         for p in range(m):
-            at = 8 * p * s
-            for q in apart(s):
-                sums(
-                    r,
-                    xr + at + 8 * q,
-                    xi + at + 8 * q,
-                    yr + r * at + 8 * q,
-                    yi + r * at + 8 * q,
-                    8 * m * s,
-                    8 * s,
-                    1,
-                    w + 8 * p,
-                    8 * m,
-                )
+            x, y = ITEM * p * s, ITEM * r * p * s
+            turns = w + ITEM * p
+            if fills_vectors(r, s):
+                for q in apart(s):
+                    sums_of_many(r, xr + x, xi + x, yr + y, yi + y, turns, m, s, 1, q)
+            else:
+                for q in apart_few(s):
+                    sums_of_many(r, xr + x, xi + x, yr + y, yi + y, turns, m, s, 1, q)
 
 
-@unit.function
+@twos.function
 def fft_pass_2(xr: ptr, xi: ptr, yr: ptr, yi: ptr, w: ptr, m: i64, s: i64) -> None:
     """A pass of radix 2."""
     all_sums(2, xr, xi, yr, yi, w, m, s)
 
 
-@unit.function
+@odd.function
 def fft_pass_3(xr: ptr, xi: ptr, yr: ptr, yi: ptr, w: ptr, m: i64, s: i64) -> None:
     """A pass of radix 3."""
     all_sums(3, xr, xi, yr, yi, w, m, s)
 
 
-@unit.function
+@twos.function
 def fft_pass_4(xr: ptr, xi: ptr, yr: ptr, yi: ptr, w: ptr, m: i64, s: i64) -> None:
     """A pass of radix 4."""
     all_sums(4, xr, xi, yr, yi, w, m, s)
 
 
-@unit.function
+@odd.function
 def fft_pass_5(xr: ptr, xi: ptr, yr: ptr, yi: ptr, w: ptr, m: i64, s: i64) -> None:
     """A pass of radix 5."""
     all_sums(5, xr, xi, yr, yi, w, m, s)
 
 
-@unit.function
+@odd.function
 def fft_pass_7(xr: ptr, xi: ptr, yr: ptr, yi: ptr, w: ptr, m: i64, s: i64) -> None:
     """A pass of radix 7."""
     all_sums(7, xr, xi, yr, yi, w, m, s)
 
 
-@unit.function
+@twos.function
 def fft_pass_8(xr: ptr, xi: ptr, yr: ptr, yi: ptr, w: ptr, m: i64, s: i64) -> None:
     """A pass of radix 8."""
     all_sums(8, xr, xi, yr, yi, w, m, s)
 
 
-@unit.helper
-def add_turned(xr: ptr, xi: ptr, yr: ptr, yi: ptr, to: i64, c: f64, s: f64, count: i64) -> None:
-    """Add elements that follow each other, turned by an angle, to some that are `to` bytes
-    apart."""
+@others.function
+def fft_pair(re: ptr, im: ptr, back: i64, count: i64) -> None:
+    """The sums of two rows that are `back` bytes apart in place of the first one, and their
+    differences in place of the other one."""
     for q in apart(count):
-        ar, ai = load_f64(xr, 8 * q), load_f64(xi, 8 * q)
-        store_f64(yr, to * q, load_f64(yr, to * q) + (ar * c - ai * s))
-        store_f64(yi, to * q, load_f64(yi, to * q) + (ar * s + ai * c))
+        at = ITEM * q
+        ar, ai = load_number(re, at), load_number(im, at)
+        br, bi = load_number(re, at + back), load_number(im, at + back)
+        store_number(re, at, ar + br)
+        store_number(im, at, ai + bi)
+        store_number(re, at + back, ar - br)
+        store_number(im, at + back, ai - bi)
+
+
+@unit.helper
+def start(xr: ptr, xi: ptr, yr: ptr, yi: ptr, to: i64, count: i64) -> None:
+    """Let elements that are `to` bytes apart be those that follow each other."""
+    for q in apart(count):
+        store_number(yr, to * q, load_number(xr, ITEM * q))
+        store_number(yi, to * q, load_number(xi, ITEM * q))
+
+
+@unit.helper
+def add(xr: ptr, xi: ptr, yr: ptr, yi: ptr, to: i64, factor: number, count: i64) -> None:
+    """Add a multiple."""
+    for q in apart(count):
+        store_number(yr, to * q, load_number(yr, to * q) + factor * load_number(xr, ITEM * q))
+        store_number(yi, to * q, load_number(yi, to * q) + factor * load_number(xi, ITEM * q))
+
+
+@unit.helper
+def add_both(
+    x: ptr,
+    xi: ptr,
+    k: i64,
+    back: i64,
+    y: ptr,
+    yi: ptr,
+    z: i64,
+    to: i64,
+    c: number,
+    s: number,
+    count: i64,
+    is_first: i64,
+) -> None:
+    """Add what a pair of rows gives to two elements, or begin with it: `c` times their sum and `s`
+    times their difference."""
+    for q in apart(count):
+        at, put_at = k + ITEM * q, to * q
+        er, ei = c * load_number(x, at), c * load_number(xi, at)
+        dr, di = s * load_number(x, at + back), s * load_number(xi, at + back)
+        if is_first != 0:
+            store_number(y, put_at, load_number(x, ITEM * q) + er)
+            store_number(yi, put_at, load_number(xi, ITEM * q) + ei)
+            store_number(y, put_at + z, dr)
+            store_number(yi, put_at + z, di)
+        else:
+            store_number(y, put_at, load_number(y, put_at) + er)
+            store_number(yi, put_at, load_number(yi, put_at) + ei)
+            store_number(y, put_at + z, load_number(y, put_at + z) + dr)
+            store_number(yi, put_at + z, load_number(yi, put_at + z) + di)
+
+
+@unit.helper
+def part_both(y: ptr, yi: ptr, z: i64, to: i64, count: i64) -> None:
+    """Two elements from what they have in common and what differs in sign."""
+    for q in apart(count):
+        at = to * q
+        er, ei = load_number(y, at), load_number(yi, at)
+        dr, di = load_number(y, at + z), load_number(yi, at + z)
+        store_number(y, at, er - di)
+        store_number(yi, at, ei + dr)
+        store_number(y, at + z, er + di)
+        store_number(yi, at + z, ei - dr)
+
+
+@unit.helper
+def both_any(
+    r: i64,
+    j: i64,
+    x: ptr,
+    xi: ptr,
+    y: ptr,
+    yi: ptr,
+    z: i64,
+    roots: ptr,
+    gap: i64,
+    count: i64,
+    to: i64,
+) -> None:
+    """Elements `j` and `r - j` of the sums of `r`, `z` bytes apart, for sequences that stand side
+    by side, from the sums and differences of rows; the roots of order `r` are given."""
+    for k in range(1, r // 2 + 1):
+        c = load_number(roots, ITEM * (j * k % r))
+        s = load_number(roots, ITEM * (r + j * k % r))
+        back = (r - 2 * k) * gap
+        if k == 1:
+            add_both(x, xi, gap, back, y, yi, z, to, c, s, count, 1)
+        else:
+            add_both(x, xi, k * gap, back, y, yi, z, to, c, s, count, 0)
+    part_both(y, yi, z, to, count)
 
 
 @unit.helper
@@ -358,51 +475,58 @@ def turn(yr: ptr, yi: ptr, to: i64, w: ptr, gap: i64, step: i64, count: i64) -> 
     """Turn elements that are `to` bytes apart by factors that are `step` bytes apart, `gap` bytes
     between the two parts."""
     for q in apart(count):
-        c, s = load_f64(w, step * q), load_f64(w, gap + step * q)
-        ar, ai = load_f64(yr, to * q), load_f64(yi, to * q)
-        store_f64(yr, to * q, ar * c - ai * s)
-        store_f64(yi, to * q, ar * s + ai * c)
+        c, s = load_number(w, step * q), load_number(w, gap + step * q)
+        ar, ai = load_number(yr, to * q), load_number(yi, to * q)
+        store_number(yr, to * q, ar * c - ai * s)
+        store_number(yi, to * q, ar * s + ai * c)
 
 
-@unit.function
-def fft_sum_any(
-    r: i64, j: i64, x: ptr, xi: ptr, y: ptr, yi: ptr, roots: ptr, gap: i64, count: i64, to: i64
+@unit.helper
+def sums_any(
+    r: i64,
+    x: ptr,
+    xi: ptr,
+    y: ptr,
+    yi: ptr,
+    w: ptr,
+    roots: ptr,
+    m: i64,
+    s: i64,
+    to: i64,
+    step: i64,
+    count: i64,
 ) -> None:
-    """Element `j` of the sums of `r`, for sequences that stand side by side; the roots of order `r`
-    are given."""
-    for q in range(count):
-        store_f64(y, to * q, load_f64(x, 8 * q))
-        store_f64(yi, to * q, load_f64(xi, 8 * q))
-    for k in range(1, r):
-        c = load_f64(roots, 8 * (j * k % r))
-        s = load_f64(roots, 8 * (r + j * k % r))
-        if to == 8:
-            add_turned(x + k * gap, xi + k * gap, y, yi, 8, c, s, count)
-        else:
-            add_turned(x + k * gap, xi + k * gap, y, yi, to, c, s, count)
+    """Sums of `r` for sequences that stand side by side: results `to` bytes apart, their factors
+    `step` bytes."""
+    gap = ITEM * m * s
+    factors = ITEM * (r - 1) * m
+    start(x, xi, y, yi, to, count)
+    for k in range(1, r // 2 + 1):
+        add(x + k * gap, xi + k * gap, y, yi, to, 1.0, count)
+    for j in range(1, r // 2 + 1):
+        at, z = ITEM * s * j, ITEM * s * (r - 2 * j)
+        both_any(r, j, x, xi, y + at, yi + at, z, roots, gap, count, to)
+        if m > 1:
+            turn(y + at, yi + at, to, w + ITEM * (j - 1) * m, factors, step, count)
+            turn(y + at + z, yi + at + z, to, w + ITEM * (r - j - 1) * m, factors, step, count)
 
 
-@unit.function
+@others.function
 def fft_pass_any(r: i64, xr: ptr, xi: ptr, yr: ptr, yi: ptr, w: ptr, m: i64, s: i64) -> None:
-    """A pass of any radix. Its roots stand behind the factors."""
-    gap = 8 * m * s
-    factors = 8 * (r - 1) * m
-    roots = w + 2 * factors
-    for j in range(r):
-        if s == 1:
-            fft_sum_any(r, j, xr, xi, yr + 8 * j, yi + 8 * j, roots, gap, m, 8 * r)
-            if j > 0 and m > 1:
-                turn(yr + 8 * j, yi + 8 * j, 8 * r, w + 8 * (j - 1) * m, factors, 8, m)
-        else:
-            for p in range(m):
-                at = 8 * p * s
-                to = 8 * s * (r * p + j)
-                fft_sum_any(r, j, xr + at, xi + at, yr + to, yi + to, roots, gap, s, 8)
-                if j > 0 and m > 1:
-                    turn(yr + to, yi + to, 8, w + 8 * ((j - 1) * m + p), factors, 0, s)
+    """A pass of any odd radix. Its roots stand behind the factors. What it reads is lost."""
+    gap = ITEM * m * s
+    roots = w + 2 * ITEM * (r - 1) * m
+    for k in range(1, r // 2 + 1):
+        fft_pair(xr + k * gap, xi + k * gap, (r - 2 * k) * gap, m * s)
+    if s == 1:
+        sums_any(r, xr, xi, yr, yi, w, roots, m, 1, ITEM * r, ITEM, m)
+    else:
+        for p in range(m):
+            x, y = ITEM * p * s, ITEM * s * r * p
+            sums_any(r, xr + x, xi + x, yr + y, yi + y, w + ITEM * p, roots, m, s, ITEM, 0, s)
 
 
-@unit.function
+@choice.function
 def fft_pass(r: i64, xr: ptr, xi: ptr, yr: ptr, yi: ptr, w: ptr, m: i64, s: i64) -> None:
     """One pass from `x` to `y`: `m` is the length that is left behind it, `s` the number of
     sequences before it."""
@@ -421,3 +545,10 @@ def fft_pass(r: i64, xr: ptr, xi: ptr, yr: ptr, yi: ptr, w: ptr, m: i64, s: i64)
             fft_pass_8(xr, xi, yr, yi, w, m, s)
         case _:
             fft_pass_any(r, xr, xi, yr, yi, w, m, s)
+
+
+unit_single, _SUMS = unit.over(SINGLE, SINGLE_ITEM, SINGLE_NAMES)
+twos_single, _TWOS = twos.over(SINGLE, SINGLE_ITEM, _SUMS)
+odd_single, _ODD = odd.over(SINGLE, SINGLE_ITEM, _TWOS)
+others_single, _OTHERS = others.over(SINGLE, SINGLE_ITEM, _ODD)
+choice_single, SINGLE_PASSES = choice.over(SINGLE, SINGLE_ITEM, _OTHERS)

@@ -3,8 +3,8 @@
 `calque_fft(args, begin, end)` transforms everything; the range means nothing. `args` are words, see
 `Args`; what depends only on the lengths stands in a table (`Plan`, `Axis`, `Table`), made once. One
 axis is transformed after the other: lines are read into memory of the thread's own, as many side by
-side as vectors are good for, transformed by the passes of `fft_passes`, and written. All is
-computed in double precision.
+side as vectors are good for, transformed by the passes of `fft_passes`, and written.
+`calque_fft_single` is the same in single precision, for data of it.
 
 Real transforms of an even length are complex ones of half the length, with pairs of elements as
 numbers. A length with a large prime factor is a convolution with a chirp (Bluestein), made of
@@ -30,19 +30,27 @@ from calque.machine.lang.unit import (
     load_ptr,
     memset,
     ptr,
-    store_f64,
 )
 from calque.machine.memory import calque_alloc, calque_free
-from calque.machine.routines.fft.lines import fft_load, fft_store
-from calque.machine.routines.fft.passes import fft_pass
+from calque.machine.routines.fft.lines import SINGLE_LINES, Form, fft_load, fft_store
+from calque.machine.routines.fft.numbers import (
+    ITEM,
+    SINGLE,
+    SINGLE_ITEM,
+    SINGLE_NAMES,
+    load_number,
+    number,
+    store_number,
+)
+from calque.machine.routines.fft.passes import SINGLE_PASSES, fft_pass
 from calque.machine.routines.sort.work import stop
 from calque.machine.threads import calque_parallel_for
 
 # From where, to where, how many transforms, and the table.
 Args = layout("Args", source=ptr, target=ptr, outer=i64, plan=ptr)
-# How many axes; single precision or double; forward or inverse; what is real (0 nothing, 1 what is
+# How many axes; forward or inverse; what is real (0 nothing, 1 what is
 # read, 2 what is written); a factor. Axes follow.
-Plan = layout("Plan", rank=i64, single=i64, inverse=i64, real=i64, scale=f64)
+Plan = layout("Plan", rank=i64, inverse=i64, real=i64, scale=f64)
 # The length of an axis, where its table is, counted from the plan, and the elements of memory that
 # a line takes.
 Axis = layout("Axis", n=i64, table=i64, room=i64)
@@ -51,7 +59,7 @@ Axis = layout("Axis", n=i64, table=i64, room=i64)
 # it; where the roots are that join two halves of a real transform (0: it is not made of halves).
 # Places count from here. Radix and place of the factors of each pass follow.
 Table = layout("Table", n=i64, passes=i64, longer=i64, other=i64, chirp=i64, roots=i64)
-PLAN_WORDS: Final = 5
+PLAN_WORDS: Final = 4
 AXIS_WORDS: Final = 3
 TABLE_WORDS: Final = 6
 
@@ -68,13 +76,12 @@ Job = layout(
     parts=i64,
     table=ptr,
     room=i64,
-    single=i64,
     inverse=i64,
     real=i64,
     scale=f64,
     run=ptr,
 )
-_JOB_BYTES: Final = 112
+_JOB_BYTES: Final = 104
 # Lines in work: real and imaginary parts, room for as many, and how many lines stand side by side.
 Work = layout("Work", re=ptr, im=ptr, other_re=ptr, other_im=ptr, lanes=i64)
 _WORK_BYTES: Final = 40
@@ -134,18 +141,18 @@ def turn_by(re: ptr, im: ptr, to_re: ptr, to_im: ptr, w: ptr, n: i64, lanes: i64
     """Turn each element of lines by its own factor."""
     if lanes == 1:
         for i in apart(n):
-            x, y = load_f64(re, 8 * i), load_f64(im, 8 * i)
-            c, s = load_f64(w, 8 * i), load_f64(w, 8 * (n + i))
-            store_f64(to_re, 8 * i, x * c - y * s)
-            store_f64(to_im, 8 * i, x * s + y * c)
+            x, y = load_number(re, ITEM * i), load_number(im, ITEM * i)
+            c, s = load_number(w, ITEM * i), load_number(w, ITEM * (n + i))
+            store_number(to_re, ITEM * i, x * c - y * s)
+            store_number(to_im, ITEM * i, x * s + y * c)
     else:
         for j in range(n):
-            c, s = load_f64(w, 8 * j), load_f64(w, 8 * (n + j))
-            at = 8 * j * lanes
+            c, s = load_number(w, ITEM * j), load_number(w, ITEM * (n + j))
+            at = ITEM * j * lanes
             for v in apart(lanes):
-                x, y = load_f64(re, at + 8 * v), load_f64(im, at + 8 * v)
-                store_f64(to_re, at + 8 * v, x * c - y * s)
-                store_f64(to_im, at + 8 * v, x * s + y * c)
+                x, y = load_number(re, at + ITEM * v), load_number(im, at + ITEM * v)
+                store_number(to_re, at + ITEM * v, x * c - y * s)
+                store_number(to_im, at + ITEM * v, x * s + y * c)
 
 
 @unit.function
@@ -157,13 +164,19 @@ def fft_convolve(work: ptr, table: ptr) -> None:
     lanes = Work(work).lanes
     chirp = table + Table(table).chirp
     turn_by(Work(work).re, Work(work).im, Work(work).re, Work(work).im, chirp, n, lanes)
-    rest = 8 * (longer - n) * lanes
-    memset(Work(work).re + 8 * n * lanes, 0, rest)
-    memset(Work(work).im + 8 * n * lanes, 0, rest)
+    rest = ITEM * (longer - n) * lanes
+    memset(Work(work).re + ITEM * n * lanes, 0, rest)
+    memset(Work(work).im + ITEM * n * lanes, 0, rest)
     other = table + Table(table).other
     fft_passes(work, other)
     turn_by(
-        Work(work).re, Work(work).im, Work(work).re, Work(work).im, chirp + 16 * n, longer, lanes
+        Work(work).re,
+        Work(work).im,
+        Work(work).re,
+        Work(work).im,
+        chirp + 2 * ITEM * n,
+        longer,
+        lanes,
     )
     fft_turn_round(work)
     fft_passes(work, other)
@@ -189,26 +202,32 @@ def transform(work: ptr, table: ptr, inverse: i64) -> None:
 
 @unit.helper
 def join(re: ptr, im: ptr, to_re: ptr, to_im: ptr, at: i64, back: i64, c: f64, s: f64) -> None:
-    """An element of a real transform from the two of the complex one of half the length that know
-    of it."""
-    ar, ai = load_f64(re, at), load_f64(im, at)
-    br, bi = load_f64(re, back), load_f64(im, back)
+    """Two elements of a real transform, `k` and `h - k`, from the same two of the complex one of
+    half the length `h`. Worked out in double precision: other ways round once less."""
+    ar, ai = f64(load_number(re, at)), f64(load_number(im, at))
+    br, bi = f64(load_number(re, back)), f64(load_number(im, back))
     er, ei = 0.5 * (ar + br), 0.5 * (ai - bi)
     dr, di = 0.5 * (ai + bi), 0.5 * (br - ar)
-    store_f64(to_re, at, er + (dr * c - di * s))
-    store_f64(to_im, at, ei + (dr * s + di * c))
+    tr, ti = dr * c - di * s, dr * s + di * c
+    store_number(to_re, back, number(er - tr))
+    store_number(to_im, back, number(ti - ei))
+    store_number(to_re, at, number(er + tr))  # the last one where both are one: its zeros are +0
+    store_number(to_im, at, number(ei + ti))
 
 
 @unit.helper
 def part(re: ptr, im: ptr, to_re: ptr, to_im: ptr, at: i64, back: i64, c: f64, s: f64) -> None:
-    """An element of the complex transform of half the length, twice as large, from the two of the
-    real one that know of it."""
-    ar, ai = load_f64(re, at), load_f64(im, at)
-    br, bi = load_f64(re, back), load_f64(im, back)
+    """Two elements of the complex transform of half the length, twice as large, from the same two
+    of the real one."""
+    ar, ai = f64(load_number(re, at)), f64(load_number(im, at))
+    br, bi = f64(load_number(re, back)), f64(load_number(im, back))
     er, ei = ar + br, ai - bi
     dr, di = ar - br, ai + bi
-    store_f64(to_re, at, er - (di * c - dr * s))
-    store_f64(to_im, at, ei + (dr * c + di * s))
+    tr, ti = di * c - dr * s, dr * c + di * s
+    store_number(to_re, back, number(er + tr))
+    store_number(to_im, back, number(ti - ei))
+    store_number(to_re, at, number(er - tr))
+    store_number(to_im, at, number(ei + ti))
 
 
 @unit.function
@@ -217,23 +236,23 @@ def fft_join(work: ptr, h: i64, roots: ptr) -> None:
     re, im = Work(work).re, Work(work).im
     to, to_im = Work(work).other_re, Work(work).other_im
     lanes = Work(work).lanes
-    end = 8 * h * lanes
+    end = ITEM * h * lanes
     for v in apart(lanes):
-        x, y = load_f64(re, 8 * v), load_f64(im, 8 * v)
-        store_f64(to, 8 * v, x + y)
-        store_f64(to_im, 8 * v, 0.0)
-        store_f64(to, end + 8 * v, x - y)
-        store_f64(to_im, end + 8 * v, 0.0)
+        x, y = load_number(re, ITEM * v), load_number(im, ITEM * v)
+        store_number(to, ITEM * v, x + y)
+        store_number(to_im, ITEM * v, 0.0)
+        store_number(to, end + ITEM * v, x - y)
+        store_number(to_im, end + ITEM * v, 0.0)
     if lanes == 1:
-        for k in apart(h - 1):
+        for k in apart(h // 2):
             c, s = load_f64(roots, 8 * k + 8), load_f64(roots, 8 * (h + k + 1))
-            join(re, im, to, to_im, 8 * k + 8, end - 8 * k - 8, c, s)
+            join(re, im, to, to_im, ITEM * k + ITEM, end - ITEM * k - ITEM, c, s)
     else:
-        for k in range(1, h):
-            at = 8 * k * lanes
+        for k in range(1, h // 2 + 1):
+            at = ITEM * k * lanes
             c, s = load_f64(roots, 8 * k), load_f64(roots, 8 * (h + k))
             for v in apart(lanes):
-                join(re, im, to, to_im, at + 8 * v, end - at + 8 * v, c, s)
+                join(re, im, to, to_im, at + ITEM * v, end - at + ITEM * v, c, s)
     change_places(work)
 
 
@@ -243,21 +262,21 @@ def fft_part(work: ptr, h: i64, roots: ptr) -> None:
     re, im = Work(work).re, Work(work).im
     to, to_im = Work(work).other_re, Work(work).other_im
     lanes = Work(work).lanes
-    end = 8 * h * lanes
+    end = ITEM * h * lanes
     for v in apart(lanes):
-        x, y = load_f64(re, 8 * v), load_f64(re, end + 8 * v)
-        store_f64(to, 8 * v, x + y)
-        store_f64(to_im, 8 * v, x - y)
+        x, y = load_number(re, ITEM * v), load_number(re, end + ITEM * v)
+        store_number(to, ITEM * v, x + y)
+        store_number(to_im, ITEM * v, x - y)
     if lanes == 1:
-        for k in apart(h - 1):
+        for k in apart(h // 2):
             c, s = load_f64(roots, 8 * k + 8), load_f64(roots, 8 * (h + k + 1))
-            part(re, im, to, to_im, 8 * k + 8, end - 8 * k - 8, c, s)
+            part(re, im, to, to_im, ITEM * k + ITEM, end - ITEM * k - ITEM, c, s)
     else:
-        for k in range(1, h):
-            at = 8 * k * lanes
+        for k in range(1, h // 2 + 1):
+            at = ITEM * k * lanes
             c, s = load_f64(roots, 8 * k), load_f64(roots, 8 * (h + k))
             for v in apart(lanes):
-                part(re, im, to, to_im, at + 8 * v, end - at + 8 * v, c, s)
+                part(re, im, to, to_im, at + ITEM * v, end - at + ITEM * v, c, s)
     change_places(work)
 
 
@@ -267,13 +286,13 @@ def fft_mirror(work: ptr, n: i64) -> None:
     element counts as real."""
     re, im = Work(work).re, Work(work).im
     lanes = Work(work).lanes
-    memset(im, 0, 8 * lanes)
+    memset(im, 0, ITEM * lanes)
     for k in range(1, n // 2 + 1):
-        at = 8 * k * lanes
-        to = 8 * (n - k) * lanes
+        at = ITEM * k * lanes
+        to = ITEM * (n - k) * lanes
         for v in apart(lanes):
-            store_f64(re, to + 8 * v, load_f64(re, at + 8 * v))
-            store_f64(im, to + 8 * v, -load_f64(im, at + 8 * v))
+            store_number(re, to + ITEM * v, load_number(re, at + ITEM * v))
+            store_number(im, to + ITEM * v, -load_number(im, at + ITEM * v))
 
 
 # ---------------------------------------------------------------- lines
@@ -291,14 +310,16 @@ def load_lines(work: ptr, form: i64, x: ptr, step: i64, between: i64, n: i64) ->
                 form,
                 x + j * step,
                 between,
-                Work(work).re + 8 * j * lanes,
-                Work(work).im + 8 * j * lanes,
+                Work(work).re + ITEM * j * lanes,
+                Work(work).im + ITEM * j * lanes,
                 lanes,
             )
 
 
 @unit.helper
-def store_lines(work: ptr, form: i64, x: ptr, step: i64, between: i64, n: i64, scale: f64) -> None:
+def store_lines(
+    work: ptr, form: i64, x: ptr, step: i64, between: i64, n: i64, scale: number
+) -> None:
     """Write lines side by side."""
     lanes = Work(work).lanes
     re, im = Work(work).re, Work(work).im
@@ -307,85 +328,95 @@ def store_lines(work: ptr, form: i64, x: ptr, step: i64, between: i64, n: i64, s
     else:
         for j in range(n):
             fft_store(
-                form, re + 8 * j * lanes, im + 8 * j * lanes, x + j * step, between, lanes, scale
+                form,
+                re + ITEM * j * lanes,
+                im + ITEM * j * lanes,
+                x + j * step,
+                between,
+                lanes,
+                scale,
             )
-
-
-@unit.helper
-def forms(single: i64, is_real: i64) -> i64:
-    """How an element stands in an array: a `Form`."""
-    return 2 * is_real + 1 - single
 
 
 @unit.function
 def fft_complex_lines(job: ptr, work: ptr, first: i64) -> None:
     """Complex lines, of which the first begins at an element of this number."""
-    item = 16 >> Job(job).single
+    item = 2 * ITEM
     inner = Job(job).inner
     n = Job(job).n
     between = item if inner > 1 else n * item
-    form = forms(Job(job).single, 0)
-    load_lines(work, form, Job(job).source + first * item, inner * item, between, n)
+    load_lines(work, Form.COMPLEX, Job(job).source + first * item, inner * item, between, n)
     transform(work, Job(job).table, Job(job).inverse)
     store_lines(
-        work, form, Job(job).target + first * item, inner * item, between, n, Job(job).scale
+        work,
+        Form.COMPLEX,
+        Job(job).target + first * item,
+        inner * item,
+        between,
+        n,
+        number(Job(job).scale),
     )
 
 
 @unit.function
 def fft_real_lines(job: ptr, work: ptr, first: i64) -> None:
     """Real lines, of which the first has this number."""
-    item = 16 >> Job(job).single
+    item = 2 * ITEM
     n = Job(job).n
     half = n // 2
-    single = Job(job).single
     table = Job(job).table
     line, out = n * item // 2, (half + 1) * item
     source = Job(job).source + first * line
     if Table(table).roots != 0:
-        load_lines(work, forms(single, 0), source, item, line, half)
+        load_lines(work, Form.COMPLEX, source, item, line, half)
         transform(work, table, 0)
         fft_join(work, half, table + Table(table).roots)
     else:
-        load_lines(work, forms(single, 1), source, item // 2, line, n)
+        load_lines(work, Form.REAL, source, item // 2, line, n)
         transform(work, table, 0)
     store_lines(
-        work, forms(single, 0), Job(job).target + first * out, item, out, half + 1, Job(job).scale
+        work,
+        Form.COMPLEX,
+        Job(job).target + first * out,
+        item,
+        out,
+        half + 1,
+        number(Job(job).scale),
     )
 
 
 @unit.function
 def fft_lines_to_real(job: ptr, work: ptr, first: i64) -> None:
     """Lines whose inverse transform is real, of which the first has this number."""
-    item = 16 >> Job(job).single
+    item = 2 * ITEM
     n = Job(job).n
     half = n // 2
-    single = Job(job).single
     table = Job(job).table
     line, out = (half + 1) * item, n * item // 2
     target = Job(job).target + first * out
-    load_lines(work, forms(single, 0), Job(job).source + first * line, item, line, half + 1)
+    load_lines(work, Form.COMPLEX, Job(job).source + first * line, item, line, half + 1)
     if Table(table).roots != 0:
         fft_part(work, half, table + Table(table).roots)
         transform(work, table, 1)
-        store_lines(work, forms(single, 0), target, item, out, half, Job(job).scale)
+        store_lines(work, Form.COMPLEX, target, item, out, half, number(Job(job).scale))
     else:
         fft_mirror(work, n)
         transform(work, table, 1)
-        store_lines(work, forms(single, 1), target, item // 2, out, n, Job(job).scale)
+        store_lines(work, Form.REAL, target, item // 2, out, n, number(Job(job).scale))
 
 
 @unit.helper
-def some_lines(job: ptr, work: ptr, number: i64) -> None:
+def some_lines(job: ptr, work: ptr, part_number: i64) -> None:
     """The lines of one part."""
     lanes = Job(job).lanes
     inner = Job(job).inner
     if inner > 1:
-        begin = number % Job(job).parts * lanes
-        Work(work).lanes = min(lanes, inner - begin)
-        fft_complex_lines(job, work, number // Job(job).parts * Job(job).n * inner + begin)
+        begin = part_number % Job(job).parts * lanes
+        is_last = part_number % Job(job).parts == Job(job).parts - 1
+        Work(work).lanes = inner - begin if is_last else lanes
+        fft_complex_lines(job, work, part_number // Job(job).parts * Job(job).n * inner + begin)
         return
-    first = number * lanes
+    first = part_number * lanes
     Work(work).lanes = min(lanes, Job(job).outer - first)
     match Job(job).real:
         case 0:
@@ -400,7 +431,8 @@ def some_lines(job: ptr, work: ptr, number: i64) -> None:
 def fft_parts(job: ptr, first: i64, last: i64) -> None:
     """Some parts of the lines along an axis, in memory of their own."""
     work = alloca(_WORK_BYTES)
-    size = (8 * Job(job).room * Job(job).lanes + 63) & ~63
+    most_lanes = Job(job).lanes + Job(job).lanes // 2
+    size = (ITEM * Job(job).room * most_lanes + 63) & ~63
     # else the lines of a pass, which are powers of two apart, would fight for the same places of
     # the cache
     if size >= _PAGE:
@@ -410,12 +442,12 @@ def fft_parts(job: ptr, first: i64, last: i64) -> None:
         stop(Job(job).run, NO_MEMORY)
         return
     since = 0
-    for number in range(first, last):
+    for part_number in range(first, last):
         Work(work).re = block
         Work(work).im = block + size
         Work(work).other_re = block + 2 * size
         Work(work).other_im = block + 3 * size
-        some_lines(job, work, number)
+        some_lines(job, work, part_number)
         since += Job(job).room * Job(job).lanes
         if since >= _BETWEEN_POLLS:
             since = 0
@@ -440,7 +472,8 @@ def fft_axis(job: ptr) -> None:
     inner = Job(job).inner
     if inner > 1:
         lanes = min(inner, min(max(_NEAR // n, _FEWEST_LANES), _MOST_LANES))
-        Job(job).parts = ceiling(inner, lanes)
+        # a few lines that are left go with the last part
+        Job(job).parts = inner // lanes + i64(inner % lanes > lanes // 2)
         parts = Job(job).outer * Job(job).parts
     else:
         lanes = min(Job(job).outer, _ROWS) if n < _SHORT else 1
@@ -484,7 +517,7 @@ def along(job: ptr, plan: ptr, k: i64, outer: i64) -> None:
 def between(args: ptr) -> ptr:
     """Memory for what lies between the axes of a transform to real numbers."""
     plan = Args(args).plan
-    size = Args(args).outer * (16 >> Plan(plan).single)
+    size = Args(args).outer * 2 * ITEM
     for i in range(Plan(plan).rank):
         size = size * length(plan, i)
     return calque_alloc(size)
@@ -500,7 +533,6 @@ def calque_fft(args: ptr, begin: i64, end: i64) -> None:
     if Args(args).outer == 0:
         return
     Job(job).run = load_ptr(args, -8)
-    Job(job).single = Plan(plan).single
     Job(job).inverse = Plan(plan).inverse
     Job(job).source = Args(args).source
     Job(job).target = Args(args).target
@@ -523,3 +555,9 @@ def calque_fft(args: ptr, begin: i64, end: i64) -> None:
         if calque_poll(Job(job).run) != 0:
             break
     calque_free(middle)
+
+
+unit_single, _SINGLE = unit.over(
+    SINGLE, SINGLE_ITEM, {**SINGLE_NAMES, **SINGLE_LINES, **SINGLE_PASSES}
+)
+calque_fft_single = _SINGLE["calque_fft"]
