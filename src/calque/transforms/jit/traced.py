@@ -52,6 +52,7 @@ class TracedFunction:
         "out_tree",
         "owner",
         "params",
+        "served",
         "settings",
         "statics",
         "typed",
@@ -71,6 +72,7 @@ class TracedFunction:
         self.executable: backends.Executable | None = None
         # for devices of other engines
         self.elsewhere: dict[backends.Places, backends.Executable] = {}
+        self.served: list[Any] = []  # what machine code was taught to ask those other engines for
         self.keys = NOTHING  # which arguments are random keys and are used up
         self.captures = captures.NOTHING  # what the function read that is no argument
         self.is_taught = False  # to machine code
