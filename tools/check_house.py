@@ -47,7 +47,7 @@ FLOORS = {
         "caches",
         "once",
         "state",
-        "daemons exits lazy spans syntax variables",
+        "daemons exits lazy processors spans syntax variables",
         "code",
         "lang",
         "integers",
@@ -61,7 +61,7 @@ FLOORS = {
     "calque.core": [
         "absl_flags config containers errors foreign_flags foreign_parts foreign_values key_paths"
         " lazy notebooks pause polynomials pytrees source vocabulary",
-        "devices dims dtypes guards key_use symbols tracebacks",
+        "advice devices dims dtypes guards key_use symbols tracebacks",
         "adopting avals extents",
         "trace_state",
         "leaks primitives",

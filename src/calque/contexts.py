@@ -1,4 +1,5 @@
-"""Flags that hold inside a `with` block, in JAX's names: `with calque.enable_x64(): ...`"""
+"""Flags that hold inside a `with` block, for the thread that is there, in JAX's names:
+`with calque.enable_x64(): ...`"""
 
 import contextlib
 import itertools
@@ -32,12 +33,12 @@ class Context:
 
     @property
     def value(self) -> Any:
-        """The value that holds here."""
+        """The value that holds here, in this thread."""
         return config.read(self._flag)
 
     def get_global(self) -> Any:
-        """The value that holds. It is one for the whole process."""
-        return config.read(self._flag)
+        """The value that holds outside of `with` blocks."""
+        return getattr(config.of_process(), self._flag.removeprefix("calque_"))
 
     def set_global(self, value: Any) -> None:
         """As `config.update`: the value from now on."""
@@ -341,8 +342,8 @@ class UserContext:
         return config.read(f"calque_{self._name}")
 
     def get_global(self) -> Any:
-        """The value that holds. It is one for the whole process."""
-        return self.value
+        """The value that holds outside of `with` blocks."""
+        return getattr(config.of_process(), self._name)
 
     def set_global(self, value: Hashable) -> None:
         """The value from now on."""

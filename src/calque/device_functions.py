@@ -1,6 +1,8 @@
 """Devices: on the native backend this machine's CPU, once or as several virtual devices."""
 
-from typing import Any, TypeVar
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from calque.core import backends, pytrees
 from calque.core import guards as _guards
@@ -10,6 +12,12 @@ from calque.core.dtypes import is_extended
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.transforms.devices.sharding_arrays import device_put
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from calque.core.arrays import Array
+    from calque.core.generics import Asked
 
 _T = TypeVar("_T")
 
@@ -139,6 +147,14 @@ def process_indices(backend: str | None = None) -> list[int]:
 
 
 host_id, host_count, host_ids = process_index, process_count, process_indices
+
+
+@overload
+def device_get(x: Array) -> np.ndarray: ...
+
+
+@overload
+def device_get(x: Any) -> Asked: ...  # type: ignore[type-var]
 
 
 def device_get(x: Any) -> Any:

@@ -7,6 +7,8 @@ which arrays hold the memory. `calque.profile` gives a table of one function.
 ...         y = calque.jit(lambda x: x @ x)(jnp.ones((8, 8)))
 """
 
+from __future__ import annotations
+
 import contextlib
 import functools
 import gzip
@@ -15,12 +17,15 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from calque.core.lazy import LazyModule
 from calque.machine.spans import span
 from calque.machine.state import ProcessValue, process
 from calque.transforms.engines.scopes import named_scope
+
+if TYPE_CHECKING:
+    from calque.core.generics import P, R
 
 _session: Any = LazyModule("calque.profiling.session")
 _traces: Any = LazyModule("calque.profiling.traces")
@@ -51,7 +56,7 @@ class TraceAnnotation(contextlib.ContextDecorator):
         self.name, self.metadata = name, metadata
         self._open: list[Any] = []
 
-    def __enter__(self) -> "TraceAnnotation":
+    def __enter__(self) -> TraceAnnotation:
         opened = contextlib.ExitStack()
         opened.enter_context(span(self._kind, self.name, self.metadata))
         opened.enter_context(named_scope(self.name))
@@ -80,8 +85,8 @@ class StepTraceAnnotation(TraceAnnotation):
 
 
 def annotate_function(
-    func: Callable[..., Any], name: str | None = None, **decorator_kwargs: Any
-) -> Callable[..., Any]:
+    func: Callable[P, R], name: str | None = None, **decorator_kwargs: Any
+) -> Callable[P, R]:
     """A function each call of which is a `TraceAnnotation`.
 
     Args:
@@ -96,7 +101,7 @@ def annotate_function(
     Array(3., dtype=float32)"""
 
     @functools.wraps(func)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
         with TraceAnnotation(
             str(name or getattr(func, "__qualname__", repr(func))), **decorator_kwargs
         ):

@@ -1,5 +1,7 @@
 import gc
+import re
 
+import numpy as np
 import pytest
 
 import calque
@@ -82,3 +84,25 @@ def test_what_does_not_leak():
     )(x)
     lax.cond(x[0] > 0, lambda: x, lambda: x * 2)
     jet(jnp.sin, (x,), ((x, x),))
+
+
+def test_the_chain_of_holders_is_told():
+    class Keeper:
+        def __init__(self, kept):
+            self.kept = kept
+
+    keeper = Keeper({})
+
+    def leaking(x):
+        def later():
+            return x
+
+        keeper.kept["hi"] = [later]
+        return x
+
+    with pytest.raises(calque.errors.UnexpectedTracerError) as caught:
+        calque.vmap(leaking)(np.arange(3))
+    words = r"This BatchTracer with object id \d+ was created on line:\n  .*\n(.*\n)*"
+    steps = r"<BatchTracer \d+> is referred to by <cell \d+>\n(.*\n)*.*\(later\)\n.*"
+    places = r"<list \d+>\[0\]\n.*<dict \d+>\['hi'\]\n.*<Keeper \d+>"
+    assert re.search(words + steps + places, str(caught.value))

@@ -3,6 +3,7 @@
 import sys
 import types
 
+import calque
 from calque.core import source
 from calque.core.source import Source
 
@@ -75,3 +76,12 @@ def test_who_asks(tmp_path):
     _, call = calls_back("caller.py", tmp_path)
     assert call(lambda: source.asked_by_user((__file__,)))
     assert source.asked_by_user((source.__file__,))
+
+
+def test_functions_of_a_room_can_be_scopes():
+    with source.scope("mine"), source.callers("random"):
+        closed = calque.make_jaxpr(lambda key: calque.random.normal(key))(calque.random.key(0))
+    stacks = {e.source_info.name_stack for e in closed.eqns}
+    assert "mine/random.normal" in stacks and stacks <= {"mine", "mine/random.normal"}
+    with source.callers("random"):
+        assert source.here().name_stack == ""

@@ -171,3 +171,11 @@ def test_a_rule_with_too_few_terms_is_refused(cube_p):
 
 def test_factorials():
     assert [fact(n) for n in range(4)] == [1.0, 1.0, 2.0, 6.0]
+
+
+def test_the_series_of_the_logistic_function_has_a_name():
+    x, terms = np.float32(0.3), [np.float32(1), np.float32(0.5)]
+    value, series = calque.experimental.jet._logistic_taylor((x,), (terms,))
+    expected, expected_series = jet(calque.nn.sigmoid, (x,), (terms,))
+    np.testing.assert_allclose(value, expected, rtol=1e-6)
+    np.testing.assert_allclose(series, expected_series, rtol=1e-5)

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,6 +22,7 @@ from calque.machine.lang.unit import (
     ptr,
     store_i64,
 )
+from calque.machine.processors import available_cpus
 from calque.machine.threads import calque_parallel_for
 
 unit = Unit("test_threads")
@@ -159,42 +159,11 @@ def test_the_environment_decides() -> None:
     )
     assert run_child(code, CALQUE_NUM_THREADS="3").stdout.split() == ["3", "0"]
     assert run_child(code, CALQUE_NUM_THREADS="").stdout.split() == [
-        str(threads.available_cpus()),
+        str(available_cpus()),
         "0",
     ]
     bad = run_child(code, CALQUE_NUM_THREADS="many")
     assert "CALQUE_NUM_THREADS must be a whole number from 1 to 256, not 'many'" in bad.stderr
-
-
-def test_control_groups_are_obeyed(tmp_path: Path) -> None:
-    def cpus(membership: str, **files: str) -> float:
-        for name in ("cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us"):
-            for path in tmp_path.rglob(name):
-                path.unlink()
-        for name, text in files.items():
-            path = tmp_path / name.replace("__", "/").replace("_max", ".max").replace(
-                "cpu_cfs", "cpu.cfs"
-            )
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
-        (tmp_path / "membership").write_text(membership)
-        return threads._cgroup_cpus(str(tmp_path), str(tmp_path / "membership"))
-
-    assert cpus("0::/\n") == 0.0
-    assert cpus("0::/\n", cpu_max="150000 100000\n") == 1.5
-    assert cpus("0::/a/b\n", a__cpu_max="200000 100000", a__b__cpu_max="max 100000") == 2.0
-    assert cpus("0::/a/b\n", a__cpu_max="200000 100000", a__b__cpu_max="50000 100000") == 0.5
-    assert (
-        cpus(
-            "4:cpu,cpuacct:/x\n",
-            cpu__x__cpu_cfs_quota_us="300000",
-            cpu__x__cpu_cfs_period_us="100000",
-        )
-        == 3.0
-    )
-    assert (
-        cpus("4:cpu:/x\n", cpu__x__cpu_cfs_quota_us="-1", cpu__x__cpu_cfs_period_us="100000") == 0.0
-    )
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -228,6 +197,7 @@ def test_sleeping_workers_wake_and_stop() -> None:
 def test_the_process_ends_while_workers_wait() -> None:
     code = """
 from calque.machine import threads
+from calque.machine.processors import available_cpus
 from calque.machine.lang.unit import Unit
 threads.set_num_threads(4)
 threads.threads_start(3)

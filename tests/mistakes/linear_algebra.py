@@ -50,7 +50,7 @@ def triangular_solve_of_a_rectangle(jax: Any, jnp: Any) -> None:
     jax.scipy.linalg.solve_triangular(jnp.ones((2, 3)), jnp.ones(2))
 
 
-@mistake("equal", "axis 1", "dimension 1")
+@mistake("better", "axis 1", "dimension 1", "jnp.fft.fft has one dimension")
 def fft_along_an_axis_too_many(jax: Any, jnp: Any) -> None:
     jnp.fft.fft(jnp.ones(4), axis=1)
 
@@ -70,7 +70,7 @@ def rfft_of_complex_numbers(jax: Any, jnp: Any) -> None:
     jnp.fft.rfft(jnp.ones(4, complex))
 
 
-@mistake("equal", "axis 1", "dimension 1")
+@mistake("better", "axis 1", "dimension 1", "logsumexp has one dimension")
 def logsumexp_along_an_axis_too_many(jax: Any, jnp: Any) -> None:
     jax.scipy.special.logsumexp(jnp.ones(3), axis=1)
 
@@ -121,7 +121,7 @@ def an_initializer_of_a_vector(jax: Any, jnp: Any) -> None:
     jax.nn.initializers.glorot_normal()(jax.random.key(0), (3,))
 
 
-@mistake("equal", "axis 1", "dimension 1")
+@mistake("better", "axis 1", "dimension 1", "softmax has one dimension")
 def softmax_along_an_axis_too_many(jax: Any, jnp: Any) -> None:
     jax.nn.softmax(jnp.ones(3), axis=1)
 
@@ -155,7 +155,7 @@ def a_seed_instead_of_a_key(jax: Any, jnp: Any) -> None:
     jax.random.normal(0, (3,))
 
 
-@mistake("equal", "missing 1 required positional argument: 'x'")
+@mistake("better", "missing 1 required positional argument: 'x'", "permutation takes (key, x")
 def a_key_forgotten_before_a_size(jax: Any, jnp: Any) -> None:
     jax.random.permutation(10)
 
@@ -194,17 +194,17 @@ def a_shape_that_is_an_array(jax: Any, jnp: Any) -> None:
     jax.random.normal(jax.random.key(0), shape=jnp.ones((2, 3)))
 
 
-@mistake("equal", "randint", "integer dtype", "float32")
+@mistake("better", "randint", "integer dtype", "float32", "uniform draws floats")
 def random_ints_of_a_float_dtype(jax: Any, jnp: Any) -> None:
     jax.random.randint(jax.random.key(0), (3,), 0, 5, dtype="float32")
 
 
-@mistake("equal", "normal", "float or complex dtype", "int32")
+@mistake("better", "normal", "float or complex dtype", "int32", "randint")
 def normals_of_an_int_dtype(jax: Any, jnp: Any) -> None:
     jax.random.normal(jax.random.key(0), (3,), dtype=int)
 
 
-@mistake("equal", "size 5", "size 3", "replace=False")
+@mistake("better", "size 5", "size 3", "replace=False", "replace=True")
 def a_choice_of_more_than_there_are(jax: Any, jnp: Any) -> None:
     jax.random.choice(jax.random.key(0), 3, (5,), replace=False)
 

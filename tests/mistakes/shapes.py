@@ -75,7 +75,7 @@ def tensordot_of_two_sizes(jax: Any, jnp: Any) -> None:
     jnp.tensordot(jnp.ones((2, 3)), jnp.ones((4, 5)), axes=1)
 
 
-@mistake("equal", "(6,)", "(4, 2)", "size 8")
+@mistake("better", "(6,)", "(4, 2)", "size 8", "-1 stands for")
 def reshape_to_another_size(jax: Any, jnp: Any) -> None:
     jnp.arange(6).reshape(4, 2)
 
@@ -120,7 +120,7 @@ def concatenate_of_two_widths(jax: Any, jnp: Any) -> None:
     jnp.concatenate([jnp.ones((2, 3)), jnp.ones((2, 4))])
 
 
-@mistake("equal", "numbers of dimensions", "(2, 3), (3,)")
+@mistake("better", "numbers of dimensions", "(2, 3), (3,)", "x[None]")
 def concatenate_of_two_ranks(jax: Any, jnp: Any) -> None:
     jnp.concatenate([jnp.ones((2, 3)), jnp.ones(3)])
 
@@ -135,7 +135,7 @@ def concatenate_of_nothing(jax: Any, jnp: Any) -> None:
     jnp.concatenate([])
 
 
-@mistake("equal", "same shape", "(3,), (4,)")
+@mistake("better", "same shape", "(3,), (4,)", "concatenate joins")
 def stack_of_two_shapes(jax: Any, jnp: Any) -> None:
     jnp.stack([jnp.ones(3), jnp.ones(4)])
 
@@ -145,7 +145,7 @@ def a_ragged_list(jax: Any, jnp: Any) -> None:
     jnp.array([[1, 2], [3]])
 
 
-@mistake("equal", "axis 2", "dimension 2")
+@mistake("better", "axis 2", "dimension 2", "jnp.sum has 2 dimensions: its axes are 0 to 1")
 def an_axis_too_many(jax: Any, jnp: Any) -> None:
     jnp.sum(jnp.ones((2, 3)), axis=2)
 
@@ -165,12 +165,12 @@ def a_traced_axis(jax: Any, jnp: Any) -> None:
     jax.jit(lambda x, axis: jnp.sum(x, axis=axis))(jnp.ones((2, 3)), 1)
 
 
-@mistake("equal", "(1, 0)", "(2, 3, 4)")
+@mistake("better", "(1, 0)", "(2, 3, 4)", "each of its 3 axes once")
 def transpose_with_too_few_axes(jax: Any, jnp: Any) -> None:
     jnp.transpose(jnp.ones((2, 3, 4)), (1, 0))
 
 
-@mistake("equal", "shape=(2, 3)", "(0,)")
+@mistake("better", "shape=(2, 3)", "(0,)", "only axes of size 1")
 def squeeze_of_a_size(jax: Any, jnp: Any) -> None:
     jnp.squeeze(jnp.ones((2, 3)), axis=0)
 
@@ -265,7 +265,7 @@ def item_assignment_under_jit(jax: Any, jnp: Any) -> None:
     jax.jit(reset)(jnp.ones(3))
 
 
-@mistake("equal", "'inplace'")
+@mistake("better", "'inplace'", "sort takes (a, axis=-1")
 def an_update_in_place_by_a_method(jax: Any, jnp: Any) -> None:
     jnp.array([3, 1, 2]).sort(inplace=True)
 

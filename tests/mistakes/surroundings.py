@@ -161,7 +161,7 @@ def a_callback_that_fails(jax: Any, jnp: Any) -> None:
     jax.block_until_ready(jax.jit(lambda i: jax.pure_callback(read, shape, i))(1))
 
 
-@mistake("equal", "sin()")
+@mistake("better", "sin()", "type of the result stands before")
 def a_callback_without_a_shape(jax: Any, jnp: Any) -> None:
     jax.pure_callback(np.sin, jnp.ones(3))
 
@@ -194,7 +194,7 @@ def a_check_that_fails(jax: Any, jnp: Any) -> None:
     error.throw()
 
 
-@mistake("equal", "scalar pred", "bool[3]")
+@mistake("better", "scalar pred", "bool[3]", "jnp.all")
 def a_check_of_many_values(jax: Any, jnp: Any) -> None:
     checkify = __import__(f"{jax.__name__}.experimental.checkify", fromlist=["check"])
     checkify.checkify(lambda x: checkify.check(x > 0, "negative"))(jnp.ones(3))

@@ -59,7 +59,8 @@ def said(row: Mistake, jax: Any) -> Said:
             row.make(jax, jax.numpy)
         except Exception as e:
             last = traceback.extract_tb(e.__traceback__)[-1]
-            return Said(type(e).__name__, str(e), last)
+            notes = [n for n in getattr(e, "__notes__", []) if "For simplicity" not in n]
+            return Said(type(e).__name__, "\n".join([str(e), *notes]), last)
     if heard:
         return Said(heard[-1].category.__name__, str(heard[-1].message), None)
     return Said("nothing", "", None)

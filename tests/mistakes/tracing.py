@@ -260,7 +260,7 @@ def a_static_argument_that_is_an_array(jax: Any, jnp: Any) -> None:
     jax.jit(build, static_argnums=1)(1.0, jnp.arange(3))
 
 
-@mistake("equal", "static_argnums", "2 positional")
+@mistake("better", "static_argnums", "2 positional", "x, n")
 def a_static_argument_beyond_the_last(jax: Any, jnp: Any) -> None:
     def build(x, n):
         return x * n
@@ -294,7 +294,7 @@ def a_donated_argument_twice(jax: Any, jnp: Any) -> None:
     jax.jit(lambda x, y: (x + 1, y + 2), donate_argnums=(0, 1))(x, x)
 
 
-@mistake("equal", "step()", "'batch'")
+@mistake("better", "step()", "'batch'", "takes (params, batch)")
 def jit_called_with_too_few_arguments(jax: Any, jnp: Any) -> None:
     def step(params, batch):
         return params

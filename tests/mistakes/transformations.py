@@ -110,7 +110,7 @@ def vjp_with_a_cotangent_of_another_structure(jax: Any, jnp: Any) -> None:
     back(jnp.ones(3))
 
 
-@mistake("equal", "function f", "defvjp")
+@mistake("better", "function f", "defvjp", "f.defvjp(forward, backward)")
 def a_custom_vjp_without_rules(jax: Any, jnp: Any) -> None:
     @jax.custom_vjp
     def f(x):
@@ -149,7 +149,7 @@ def a_custom_vjp_whose_backward_gives_another_shape(jax: Any, jnp: Any) -> None:
     jax.grad(f)(jnp.ones(3))
 
 
-@mistake("equal", "function f", "defjvp")
+@mistake("better", "function f", "defjvp", "f.defjvp(rule)")
 def a_custom_jvp_without_rules(jax: Any, jnp: Any) -> None:
     @jax.custom_jvp
     def f(x):
@@ -200,7 +200,7 @@ def vmap_over_a_number(jax: Any, jnp: Any) -> None:
     jax.vmap(scale)(jnp.ones(3), 2.0)
 
 
-@mistake("equal", "len(in_axes)=1", "len(args)=2")
+@mistake("better", "len(in_axes)=1", "len(args)=2", "None for one that is not mapped")
 def vmap_with_too_few_axes(jax: Any, jnp: Any) -> None:
     jax.vmap(lambda x, y: x + y, in_axes=(0,))(jnp.ones(3), jnp.ones(3))
 
@@ -290,7 +290,7 @@ def a_step_that_gives_three_values(jax: Any, jnp: Any) -> None:
     jax.lax.scan(lambda c, x: (c, x, x), 0.0, jnp.arange(3.0))
 
 
-@mistake("equal", "takes 1 positional argument")
+@mistake("better", "takes 1 positional argument", "scan calls its function with two")
 def a_step_with_one_argument(jax: Any, jnp: Any) -> None:
     jax.lax.scan(lambda c: (c, c), 0.0, jnp.arange(3.0))
 
@@ -300,7 +300,7 @@ def scan_over_two_lengths(jax: Any, jnp: Any) -> None:
     jax.lax.scan(lambda c, x: (c, c), 0.0, {"x": jnp.ones(3), "y": jnp.ones(4)})
 
 
-@mistake("equal", "4", "[3]")
+@mistake("better", "4", "[3]", "Leave length out")
 def scan_of_another_length(jax: Any, jnp: Any) -> None:
     jax.lax.scan(lambda c, x: (c, c), 0.0, jnp.ones(3), length=4)
 
@@ -310,7 +310,7 @@ def scan_over_a_number(jax: Any, jnp: Any) -> None:
     jax.lax.scan(lambda c, x: (c, c), 0.0, 3.0)
 
 
-@mistake("equal", "`length`")
+@mistake("better", "`length`", "length=n")
 def scan_without_a_length(jax: Any, jnp: Any) -> None:
     jax.lax.scan(lambda c, x: (c, c), 0.0, None)
 
@@ -338,12 +338,12 @@ def while_whose_body_gives_nothing(jax: Any, jnp: Any) -> None:
     jax.lax.while_loop(lambda state: state["i"] < 3, body, {"i": 0})
 
 
-@mistake("equal", "takes 1 positional argument")
+@mistake("better", "takes 1 positional argument", "fori_loop calls its function with two")
 def fori_loop_with_one_argument(jax: Any, jnp: Any) -> None:
     jax.lax.fori_loop(0, 3, lambda x: x + 1, 0.0)
 
 
-@mistake("equal", "int32 and float32")
+@mistake("better", "int32 and float32", "int(...)")
 def fori_loop_to_a_float(jax: Any, jnp: Any) -> None:
     jax.lax.fori_loop(0, 3.0, lambda i, x: x + 1, 0.0)
 
@@ -374,22 +374,22 @@ def a_branch_that_is_a_value(jax: Any, jnp: Any) -> None:
     jax.lax.cond(True, 1.0, 2.0)
 
 
-@mistake("equal", "scalar", "(3,)")
+@mistake("better", "scalar", "(3,)", "jnp.where")
 def a_condition_of_many(jax: Any, jnp: Any) -> None:
     jax.lax.cond(jnp.ones(3) > 0, lambda: 1, lambda: 2)
 
 
-@mistake("equal", "takes 0 positional arguments")
+@mistake("better", "takes 0 positional arguments", "cond calls each branch")
 def a_branch_without_its_operand(jax: Any, jnp: Any) -> None:
     jax.lax.cond(True, lambda: 1.0, lambda: 2.0, 3.0)
 
 
-@mistake("equal", "1.0", "float32")
+@mistake("better", "1.0", "float32", "astype(int)")
 def switch_by_a_float(jax: Any, jnp: Any) -> None:
     jax.lax.switch(1.0, [lambda: 1, lambda: 2])
 
 
-@mistake("equal", "Empty branch")
+@mistake("better", "Empty branch", "switch needs")
 def switch_without_branches(jax: Any, jnp: Any) -> None:
     jax.lax.switch(0, [])
 

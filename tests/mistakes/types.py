@@ -133,12 +133,12 @@ def a_method_of_torch(jax: Any, jnp: Any) -> None:
     jnp.ones(3).cuda()
 
 
-@mistake("equal", "sum()", "'axes'")
+@mistake("better", "sum()", "'axes'", "Did you mean axis? sum takes (a, axis=None")
 def a_misspelt_keyword(jax: Any, jnp: Any) -> None:
     jnp.sum(jnp.ones((2, 3)), axes=1)
 
 
-@mistake("equal", "sum()", "'keepdim'")
+@mistake("better", "sum()", "'keepdim'", "Did you mean keepdims")
 def keepdims_as_torch_spells_it(jax: Any, jnp: Any) -> None:
     jnp.ones((2, 3)).sum(keepdim=True)
 
@@ -183,12 +183,12 @@ def unique_without_a_size_under_vmap(jax: Any, jnp: Any) -> None:
     jax.vmap(jnp.unique)(jnp.ones((2, 3)))
 
 
-@mistake("equal", "jnp.arange", "types.py", "vmap")
+@mistake("better", "jnp.arange", "types.py", "vmap", "jnp.arange(10) < n")
 def arange_of_traced_numbers_under_vmap(jax: Any, jnp: Any) -> None:
     jax.vmap(lambda n: jnp.arange(n))(jnp.array([2, 3]))
 
 
-@mistake("equal", "axis 1", "dimension 1")
+@mistake("better", "axis 1", "dimension 1", "jnp.sort has one dimension")
 def sort_along_an_axis_too_many(jax: Any, jnp: Any) -> None:
     jnp.sort(jnp.ones(3), axis=1)
 

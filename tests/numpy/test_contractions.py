@@ -72,3 +72,46 @@ def test_shapes_that_do_not_fit(call):
 def test_out_is_refused(call):
     with pytest.raises(NotImplementedError, match=r"'out' argument.*use the result"):
         call()
+
+
+PAIRS = [
+    ("int8", "int16"), ("bool", "int8"), ("int32", "float32"), ("bfloat16", "float32"),
+    ("float16", "bfloat16"), ("int32", "float16"), ("float32", "complex64"),
+    ("uint8", "bfloat16"), ("int8", "float16"), ("bool", "bfloat16"),
+]  # fmt: skip
+SUMS = {
+    "dot": lambda x, y: jnp.dot(x[:, 0], y[0]),
+    "matmul": lambda x, y: jnp.matmul(x.T, y.T),
+    "tensordot": lambda x, y: jnp.tensordot(x, y, ((0,), (1,))),
+    "inner": lambda x, y: jnp.inner(x.T, y),
+    "einsum": lambda x, y: jnp.einsum("ab,ca->bc", x, y),
+    "sums": lambda x, y: jnp.einsum("ab,ca->c", x, y),
+    "diagonal": lambda x, y: jnp.einsum("aa,ba->b", x[:4], y[:, :4]),
+}
+
+
+@pytest.mark.parametrize(("left", "right"), PAIRS, ids="-".join)
+def test_products_of_two_dtypes_are_those_in_the_dtype_of_both(left, right):
+    """Bit for bit, whether the operands are brought to one dtype before or in the product."""
+    x = jnp.asarray(np.linspace(-9, 9, 80).reshape(20, 4)).astype(left)
+    y = jnp.asarray(np.linspace(-7, 8, 60).reshape(3, 20)).astype(right)
+    both = jnp.promote_types(left, right)
+    for f in SUMS.values():
+        expected, swapped = f(x.astype(both), y.astype(both)), f(x.astype(both), y)
+        for g in (f, calque.jit(f)):
+            out = g(x, y)
+            assert out.dtype == both and not out.weak_type
+            assert np.asarray(out).tobytes() == np.asarray(expected).tobytes()
+        assert np.asarray(swapped).tobytes() == np.asarray(expected).tobytes()
+
+
+@pytest.mark.parametrize("name", ["dot", "einsum"])
+def test_products_of_two_dtypes_are_single_operations(name):
+    f = {"dot": jnp.dot, "einsum": lambda x, y: jnp.einsum("a,a->a", x, y)}[name]
+    for left, right in (("bfloat16", "float32"), ("int8", "int32"), ("bool", "float32")):
+        closed = calque.make_jaxpr(f)(jnp.ones(5, left), jnp.ones(5, right))
+        (e,) = closed.eqns
+        assert e.primitive.name == "dot_general" and closed.out_avals[0].dtype == np.dtype(right)
+        assert e.params["preferred_element_type"] == np.dtype(right)
+    slope = calque.grad(lambda x, y: jnp.dot(x, y))(jnp.ones(3, "bfloat16"), jnp.arange(3.0))
+    assert slope.dtype == jnp.bfloat16 and slope.tolist() == [0, 1, 2]

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import calque
 import calque.numpy as jnp
 from tests.numpy.compare import compare, values
 
@@ -23,3 +24,14 @@ def test_joining():
         jnp.concatenate([X, X.T])
     with pytest.raises(ValueError, match="at least one array"):
         jnp.concatenate([])
+
+
+def test_a_float_that_is_differentiated_may_say_in_how_many_parts():
+    def f(n, x):
+        return jnp.split(x, n)[1].sum() + n
+
+    x = np.arange(6.0, dtype="f")
+    out, tangent = calque.jvp(lambda n: f(n, x), (2.0,), (1.0,))
+    assert (float(out), float(tangent)) == (14.0, 1.0)
+    with pytest.raises(calque.errors.ConcretizationTypeError, match="split cuts at integers"):
+        calque.jit(f)(2.0, x)

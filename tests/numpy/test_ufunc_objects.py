@@ -46,7 +46,7 @@ def test_as_jax(case):
     check_jax(case, DATA)
 
 
-@pytest.mark.parametrize("name", ["nin", "nout", "nargs", "identity"])
+@pytest.mark.parametrize("name", ["nin", "nout", "nargs", "identity", "_func"])
 def test_what_a_ufunc_says_of_itself_cannot_be_set(name):
     for f in (jnp.add, jnp.frompyfunc(lambda x, y: x, 2, 1, identity=0)):
         before = getattr(f, name)

@@ -55,6 +55,11 @@ def test_operands():
         C.operands("add", 1, 2.0)
     with pytest.raises(TypeError, match="is not a valid calque type"):
         C.operand([1, 2])
+    words = (
+        r"argument to add as a JAX value.*<class 'numpy.ndarray'> .* to add at position 1\. .*<U1"
+    )
+    with pytest.raises(TypeError, match=words):
+        lax.add(1.0, np.array("a"))
     with pytest.raises(
         TypeError, match=r"lax.f requires arguments to have the same dtypes, got float32, int32"
     ):

@@ -124,10 +124,24 @@ def test_they_are_the_derivatives_of_extremes(fold, init):
     assert [e.primitive.name for e in back.eqns].count("select_and_scatter_add") == 1
 
 
-@pytest.mark.parametrize("dilation", ["base_dilation", "window_dilation"])
-def test_gradients_of_dilated_windows_are_refused(dilation):
+@pytest.mark.parametrize(("fold", "init"), [(lax.max, -np.inf), (lax.min, np.inf)])
+def test_gradients_over_a_dilated_operand(fold, init):
+    x, t = v(4, 3).astype("float32"), v(4, 3, seed=2).astype("float32")
+
+    def f(x):
+        pads = ((0, 1), (1, 0))
+        return lax.reduce_window(x, init, fold, (2, 3), (1, 2), pads, base_dilation=(2, 3))
+
+    ct = np.ones(f(x).shape, "f")
+    along = float((calque.jvp(f, (x,), (t,))[1] * ct).sum())
+    (back,) = calque.vjp(f, x)[1](ct)
+    np.testing.assert_allclose((np.asarray(back) * t).sum(), along, rtol=1e-5)
+    assert np.count_nonzero(back) > 3
+
+
+def test_gradients_of_dilated_windows_are_refused():
     x = v(6).astype("float32")
-    p = params(1, (2,), **{dilation: (2,)})
+    p = params(1, (2,), window_dilation=(2,))
 
     def f(t):
         return S.select_and_gather_add_p.bind(t, x, select_prim=REGISTRY["ge"], **p)

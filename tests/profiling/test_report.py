@@ -53,8 +53,29 @@ def test_functions_that_are_not_jitted():
 
     rows = jax.profile(steps, X).rows
     (single,) = [r for r in rows if r.name == "cbrt"]
-    assert single.turns == 3 and single.function == "single operation" and single.code == ""
+    assert single.turns == 3 and single.function == "single operation"
+    assert single.code == "x = lax.cbrt(x)" and single.file == __file__
     assert any(r.function == "model" for r in rows)
+
+
+def test_single_operations_are_told_apart_by_the_lines_that_call_them():
+    def steps(x):
+        a = lax.cbrt(x)
+        for _ in range(3):
+            a = lax.cbrt(a)
+        s = jnp.linalg.svd(W.T, compute_uv=False)
+        return jnp.sort(a), jnp.sort(s), X @ W
+
+    rows = jax.profile(steps, X).rows
+    roots = {r.code: r for r in rows if r.name == "cbrt"}
+    assert {code: r.turns for code, r in roots.items()} == {
+        "a = lax.cbrt(x)": 1,
+        "a = lax.cbrt(a)": 3,
+    }
+    assert {r.function for r in rows} == {"single operation"}
+    named = {r.name: r.code.split(" ")[0] for r in rows if r.kind == "routine"}
+    assert named["svd"] == "s" and named["sort"] == "return"
+    assert all(r.file == __file__ for r in rows if r.kind == "kernel")
 
 
 def test_kernels_that_left_the_table_keep_their_names():

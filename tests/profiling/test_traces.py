@@ -47,3 +47,18 @@ def test_events_that_were_lost_are_said():
         for _ in range(10):
             f(x)
     assert any("events were lost" in e["name"] for e in traces.events(session))
+
+
+def test_single_operations_and_who_calls_them():
+    x = jnp.ones(100)
+    with Session(1000) as session:
+        jnp.sinh(x)
+        jax.lax.linalg.schur(jnp.eye(3))
+    bars = [e for e in traces.events(session) if e["ph"] == "X"]
+    (kernel,) = [e for e in bars if e["name"] == "sinh" and e["cat"] == "kernel"]
+    here = test_single_operations_and_who_calls_them.__code__
+    assert kernel["args"]["line"] == f"{__file__}:{here.co_firstlineno + 3}"
+    calls = [e for e in bars if e["name"] == "single operation" and e["cat"] == "call"]
+    assert kernel["args"]["line"] in [e["args"]["line"] for e in calls]
+    (meaning,) = [e for e in bars if e["cat"] == "NumPy" and "schur" in e["name"]]
+    assert meaning["args"]["line"] == f"{__file__}:{here.co_firstlineno + 4}"

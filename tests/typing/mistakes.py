@@ -147,6 +147,16 @@ def rootless(v: Array) -> str:
     return str(v)
 
 
+class Model:
+    @jax.jit
+    def scaled(self, v: Array, by: float = 2.0) -> Array:
+        return v * by
+
+    @jax.jit(static_argnums=0)
+    def repeated(self, v: Array, n: int) -> Array:
+        return jnp.tile(v, n)
+
+
 weights = {"w": x}
 #! factor
 scaled(x, factor=3.0)
@@ -158,6 +168,16 @@ scaled("x")
 scaled.lwer(x)
 #! summ
 scaled(x).summ()
+#! overload variants | No overloads
+Model().scaled()
+#! No overload variant | Literal['x']
+Model().scaled(x, by="x")
+#! No overload variant | No overloads
+Model().repeated(x, 2, 3, 4)
+#! No overload variant | No overloads
+Model().repeated(x, m=2)
+#! summ
+Model().scaled(x).summ()
 #! Missing positional argument "limit" | "limit"
 clipped(x)
 #! defvpj

@@ -11,6 +11,8 @@ import numpy as np
 import calque as jax
 import calque.numpy as jnp
 from calque import Array, lax, random
+from calque.experimental import checkify
+from calque.sharding import PartitionSpec as P
 from calque.typing import ArrayLike, DTypeLike
 
 # ------------------------------------------------------------ a network and its training
@@ -134,6 +136,75 @@ def trees() -> int:
     turned: Array = jax.tree.map(lambda angle: angle * 2, Rotation(0.5))(jnp.arange(2.0))
     total: Array = jax.tree.reduce(lambda a, b: a + b.sum(), tree, jnp.float32(0))
     return len(named) + len(shapes) + turned.size + int(total)
+
+
+# ------------------------------------------------------------ compiled methods
+
+
+class Filter:
+    def __init__(self, width: int) -> None:
+        self.width = width
+
+    @partial(jax.jit, static_argnums=0)
+    def smooth(self, x: Array, times: int = 1) -> Array:
+        return jnp.convolve(x, jnp.ones(self.width) / self.width, mode="same") * times
+
+    @jax.jit(static_argnums=0)
+    def rough(self, x: Array, times: int = 1) -> Array:
+        smooth: Array = self.smooth(x, times=times)
+        return x - smooth
+
+    @staticmethod
+    @jax.jit
+    def energy(x: Array) -> Array:
+        return jnp.vdot(x, x)
+
+    @classmethod
+    @partial(jax.jit, static_argnums=0)
+    def widest(cls, x: Array) -> Array:
+        smooth: Array = cls(x.size).smooth(x)
+        return smooth
+
+
+def filtered(x: Array) -> Array:
+    small = Filter(3)
+    rows = jax.vmap(small.rough)(jnp.stack([x, x]))
+    kept = small.rough(x, times=2) + Filter.rough(small, x) + Filter.widest(x) + small.widest(x)
+    text: str = Filter.rough.lower(small, x).as_text()
+    assert text
+    return small.energy(x=kept) + Filter.energy(rows[0]) + small.energy(small.rough(x, 1))
+
+
+# ------------------------------------------------------------ results keep their types
+
+
+def checked_log(x: Array) -> Array:
+    def log(x: Array) -> Array:
+        checkify.check(jnp.all(x > 0), "negative: {}", x.min())
+        return jnp.log(x)
+
+    error, out = checkify.checkify(log)(x)
+    error.throw()
+    return out
+
+
+def total_over_devices(x: Array) -> Array:
+    def total(part: Array) -> Array:
+        return lax.psum(jax.block_until_ready(part), "data")
+
+    mesh = jax.make_mesh((1,), ("data",))
+    total_of_all = jax.shard_map(total, mesh=mesh, in_specs=P("data"), out_specs=P())
+    return jax.named_call(total_of_all)(jax.device_put(x, jax.devices()[0]))
+
+
+def orthogonal(x: Array) -> Array:
+    q, r = jnp.linalg.qr(x)
+    return q @ r - jnp.linalg.qr(x).Q
+
+
+def fitted(x: Array) -> Array:
+    slope: Array = jnp.gradient(x)
+    return jnp.polyfit(x, slope, 1)
 
 
 # ------------------------------------------------------------ derivatives and control flow
@@ -261,6 +332,9 @@ def main() -> None:
     assert average.name == "average" and means.shape == (3, 2)
     assert trees() and np.isfinite(value)
     assert all(isinstance(a, jax.Array) for a in derivatives())
+    assert filtered(jnp.arange(6.0)).shape == () and orthogonal(jnp.eye(2)).shape == (2, 2)
+    kept = [total_over_devices(jnp.ones(4)), checked_log(jnp.ones(3)), fitted(jnp.arange(4.0))]
+    assert [a.shape for a in kept] == [(4,), (3,), (2,)]
     shapes = {name: (a.shape, a.dtype.name) for name, a in arrays().items()}
     assert jax.core.ShapedArray((3,), jnp.float32).shape == (3,)
     assert shapes["einsum"] == ((3, 3), "float32"), shapes

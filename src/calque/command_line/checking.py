@@ -19,7 +19,8 @@ from calque.command_line import terminal
 from calque.command_line.information import version
 from calque.machine.code import diskcache
 from calque.machine.objects.pyapi import IS_KNOWN
-from calque.machine.threads import available_cpus, get_num_threads, set_num_threads
+from calque.machine.processors import available_cpus
+from calque.machine.threads import get_num_threads, set_num_threads
 from calque.transforms.functions.autodiff import grad
 from calque.transforms.jit.decorator import jit
 

@@ -16,7 +16,8 @@ from calque.core.config import config
 from calque.core.devices import all_devices
 from calque.machine.code import diskcache, image, target
 from calque.machine.objects.pyapi import IS_KNOWN
-from calque.machine.threads import available_cpus, get_num_threads
+from calque.machine.processors import available_cpus
+from calque.machine.threads import get_num_threads
 
 PACKAGES: Final = ("numpy", "scipy", "llvmlite", "ml_dtypes", "optree", "jaxlib", "jax")
 

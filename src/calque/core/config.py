@@ -1,14 +1,19 @@
 """Configuration: a few named flags, with defaults from the environment and overrides by context
 manager.
 
-Names are `calque_*`; the `jax_*` spelling of the same flag is accepted. Flags belong to the
-process, not to a thread.
+Names are `calque_*`; the `jax_*` spelling of the same flag is accepted. `update` sets a flag for
+the process; inside the `with` block of an `override` it has another value, for the thread that is
+there and no other.
 """
+
+from __future__ import annotations
 
 import contextlib
 import logging
 import os
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 from calque.core import absl_flags
@@ -153,26 +158,58 @@ def _defaults() -> dict[str, Any]:
     return {**{name: default for name, (default, _) in _FLAGS.items()}, **FOREIGN}
 
 
-class _Changes(PerThread, name="changes of flags"):
-    """How often this thread has changed flags."""
+class Flags:
+    """The values of all flags: of the process, or of a thread that is inside `with` blocks."""
 
-    count = 0
+    __slots__ = ("key", "values")
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        self.values = values
+        self.key = tuple([values[n] for n, (_, keyed) in _FLAGS.items() if keyed])
+
+    def __getattr__(self, name: str) -> Any:
+        return self.values[name]
+
+
+class _OfThread(PerThread, name="flags of a thread"):
+    """What this thread has set in `with` blocks, and how often it has changed the process's."""
+
+    changes = 0
+    own: Mapping[str, Any] = MappingProxyType({})
+    end: _End | None = None
+
+
+class _End:
+    """Goes with its thread: the next thread may have the same number."""
+
+    def __init__(self, thread: int, forget: Callable[[set[int]], None]) -> None:
+        self._thread, self._forget = thread, forget
+
+    def __del__(self) -> None:
+        self._forget({self._thread})
+
+
+_ABSENT: Final = object()
 
 
 class Config:
     """The flags as attributes: `config.enable_x64`, `config.update("calque_enable_x64", True)`."""
 
     def __init__(self) -> None:
-        self._global = {
-            name: _from_environment(name, default) for name, (default, _) in _FLAGS.items()
-        }
+        self._process = Flags(
+            {name: _from_environment(name, default) for name, (default, _) in _FLAGS.items()}
+        )
+        self._threads: dict[int, Flags] = {}  # those inside `with` blocks
+        self._own: dict[int, Mapping[str, Any]] = {}  # what they set there
         self._foreign: dict[str, Any] = {}
         self._told: set[str] = set()  # the names of which was said that they have no effect
         self._listeners: list[Callable[[], None]] = []
-        self._turns, self._changes, self._mine = Turns(), 0, _Changes()
-        for name, value in self._global.items():
+        self._turns, self._changes, self._mine = Turns(), 0, _OfThread()
+        for name, value in self._process.values.items():
             self._check(name, value)
-        self._refresh()
+        self._publish()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._after_fork_in_child)
 
     def _check(self, name: str, value: Any) -> None:
         choices = _CHOICES.get(name)
@@ -190,28 +227,37 @@ class Config:
         if value in refused:
             raise NotImplementedError(f"calque_{name} cannot be {value!r}: {why}")
 
-    def _refresh(self) -> None:
-        """Flags are plain attributes, so that reading one costs nothing."""
-        self._changes += 1
-        self._mine.count += 1
-        self.__dict__.update(self._global)
-        self._key = tuple(self._global[n] for n, (_, keyed) in _FLAGS.items() if keyed)
+    def _publish(self) -> None:
+        """Flags are plain attributes, so that reading one costs nothing; where a thread has some of
+        its own, reading asks who reads."""
+        values = self._process.values
+        self._threads = {t: Flags({**values, **own}) for t, own in self._own.items()}
+        self.__dict__.update(values)
+        self.__class__ = _AskedByThreads if self._own else Config
         for listener in self._listeners:
             listener()
 
     def update(self, name: str, value: Any) -> None:
-        """Set a flag for the whole process: `config.update("calque_enable_x64", True)`."""
+        """Set a flag for the whole process: `config.update("calque_enable_x64", True)`. Threads
+        inside a `with` block that sets it go on with the value of the block."""
         name = _bare(name)
         if name in FOREIGN:
             self._accept(name, value)
+            with self._turns.taken():
+                self._foreign[name] = value
             return
         self._check(name, value)
         with self._turns.taken():
-            self._global[name] = value
-            self._refresh()
+            self._set(name, value)
+
+    def _set(self, name: str, value: Any) -> None:
+        self._changes += 1
+        self._mine.changes += 1
+        self._process = Flags({**self._process.values, name: value})
+        self._publish()
 
     def _accept(self, name: str, value: Any) -> None:
-        """Keep a value that has no meaning here, and say so once."""
+        """Look at a value that has no meaning here, and say so once."""
         plain = (FOREIGN[name], *TRUE_ANYWAY.get(name, ()))
         if name in NOT_OFFERED and value not in plain:
             raise NotImplementedError(
@@ -219,7 +265,6 @@ class Config:
             )
         with self._turns.taken():
             is_news = value not in plain and name not in self._told and name not in HEEDED
-            self._foreign[name] = value
             self._told.update([name] if is_news else [])
         if is_news:
             _LOG.warning("calque_%s is accepted, and has no effect here", name)
@@ -253,40 +298,102 @@ class Config:
 
     def __getattr__(self, name: str) -> Any:
         if name in FOREIGN:
-            return self.__dict__["_foreign"].get(name, FOREIGN[name])
+            return self._mine.own.get(name, self.__dict__["_foreign"].get(name, FOREIGN[name]))
         if name.startswith(("calque_", "jax_")):
             return getattr(self, _bare(name))
         raise AttributeError(f"Unrecognized config option: {name}")
 
     def trace_key(self) -> tuple[Any, ...]:
         """The values of every flag that changes what is traced or compiled."""
-        return self._key
+        return self._process.key
+
+    def here(self) -> Flags:
+        """All flags, as they are for this thread."""
+        return self._process
+
+    def of_process(self) -> Flags:
+        """All flags, as they are for threads outside of `with` blocks."""
+        return self._process
+
+    def of_threads(self) -> Mapping[int, Flags]:
+        """All flags of each thread inside `with` blocks."""
+        return self._threads
+
+    def anywhere(self, name: str) -> bool:
+        """Whether a flag is on in any thread."""
+        return any(f.values[name] for f in (self._process, *self._threads.values()))
 
     def add(self, name: str, default: Any) -> None:
         """A new flag, which is part of the trace key."""
         with self._turns.taken():
             _FLAGS[name] = (default, True)
-            self._global[name] = default
-            self._refresh()
+            setattr(_AskedByThreads, name, _asked(name))
+            self._set(name, default)
 
     def changes_elsewhere(self) -> int:
-        """How often other threads have changed flags: what is made while they do is for no
-        configuration in particular, and not kept."""
-        return self._changes - self._mine.count
+        """How often other threads have changed flags of the process: what is made while they do is
+        for no configuration in particular, and not kept."""
+        return self._changes - self._mine.changes
 
     def on_change(self, listener: Callable[[], None]) -> None:
         self._listeners.append(listener)
 
     @contextlib.contextmanager
     def override(self, name: str, value: Any) -> Iterator[None]:
-        """The flag has another value inside the `with` block."""
+        """The flag has another value inside the `with` block, for this thread."""
         name = _bare(name)
-        old = self.read(name)
-        self.update(name, value)
+        (self._accept if name in FOREIGN else self._check)(name, value)
+        thread, before = threading.get_ident(), self._hold(name, value)
         try:
             yield
         finally:
-            self.update(name, old)
+            if thread == threading.get_ident():  # a block that is collected may end in another
+                self._hold(name, before)
 
+    def _hold(self, name: str, value: Any) -> Any:
+        """Give this thread a value of its own, or `_ABSENT` none; what it had."""
+        thread, mine = threading.get_ident(), self._mine
+        with self._turns.taken():
+            before = mine.own.get(name, _ABSENT)
+            kept = {n: v for n, v in mine.own.items() if n != name}
+            mine.own = kept if value is _ABSENT else {**kept, name: value}
+            if mine.own:
+                mine.end = mine.end or _End(thread, self._forget)
+                self._own[thread] = mine.own
+            else:
+                self._own.pop(thread, None)
+            self._publish()
+        return before
+
+    def _forget(self, threads: set[int]) -> None:
+        """These threads are no more."""
+        with self._turns.taken():
+            if not threads.isdisjoint(self._own):
+                self._own = {t: own for t, own in self._own.items() if t not in threads}
+                self._publish()
+
+    def _after_fork_in_child(self) -> None:
+        self._forget(set(self._own) - {threading.get_ident()})
+
+
+class _AskedByThreads(Config):
+    """The flags while a thread has some of its own."""
+
+    def here(self) -> Flags:
+        """All flags, as they are for this thread."""
+        return self._threads.get(threading.get_ident(), self._process)
+
+    def trace_key(self) -> tuple[Any, ...]:
+        """The values of every flag that changes what is traced or compiled."""
+        return self.here().key
+
+
+def _asked(name: str) -> Any:
+    """A flag as an attribute of `_AskedByThreads`."""
+    return property(lambda config: config.here().values[name])
+
+
+for _name in _FLAGS:
+    setattr(_AskedByThreads, _name, _asked(_name))
 
 config = Config()

@@ -4,8 +4,8 @@ are reported at once."""
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable, Sequence
-from types import FrameType
+from collections.abc import Iterable, Iterator, Sequence
+from types import FrameType, ModuleType
 from typing import Any
 
 from calque.core import errors
@@ -30,7 +30,7 @@ def check(traces: Sequence[Trace], allowed: Iterable[Any] = ()) -> None:
                 f" {x.aval.str_short()}{_function(x._trace)} is"
                 " still referenced after the transformation that made it has"
                 f" ended{_holder(x, alive)}. A function under jit, grad or vmap must return its"
-                " results."
+                f" results.\n{_chain(x, alive)}"
             )
 
 
@@ -64,6 +64,51 @@ def _holder(x: Tracer, own: list[Tracer]) -> str:
         elif not issubclass(type(holder), (tuple, FrameType)):
             return f", by an object of type {type(holder).__name__}"
     return ""
+
+
+_LONGEST = 8  # steps of a chain of holders
+
+
+def _chain(x: Tracer, own: list[Tracer]) -> str:
+    """The objects that keep a traced value alive, one after the other."""
+    kind = {"JaxprTracer": "DynamicJaxprTracer"}.get(type(x).__name__, type(x).__name__)
+    lines = [f"This {kind} with object id {id(x)} was created on line:\n  {_line(x)}"]
+    held: Any = x
+    seen = {id(own), id(lines)}
+    for _ in range(_LONGEST):
+        seen.add(id(held))
+        holder = next((h for h in gc.get_referrers(held) if _holds(h, seen)), None)
+        if holder is None:
+            break
+        name = kind if held is x else type(held).__name__
+        lines.append(f"<{name} {id(held)}> is referred to by {_said(holder, held)}")
+        if issubclass(type(holder), ModuleType):
+            break
+        held = holder
+    return "\n".join(lines)
+
+
+def _line(x: Tracer) -> str:
+    """Where a traced value was made, as far as its trace says so."""
+    eqns = getattr(x._trace, "eqns", ())
+    maker = next((e for e in eqns if getattr(x, "_var", None) in e.outvars), None)
+    return str(maker.source) if maker is not None and maker.source else "an argument of a function"
+
+
+def _holds(holder: Any, seen: set[int]) -> bool:
+    """Whether a referrer belongs to the program, and is not this search itself."""
+    return id(holder) not in seen and not issubclass(type(holder), (FrameType, Iterator))
+
+
+def _said(holder: Any, held: Any) -> str:
+    """A holder, and where in it the value is."""
+    text = f"<{type(holder).__name__} {id(holder)}>"
+    if issubclass(type(holder), dict):
+        return f"{text}[{_key_of(holder, held)!r}]"
+    if issubclass(type(holder), (list, tuple)):
+        return f"{text}[{next((i for i, v in enumerate(holder) if v is held), '?')}]"
+    name = getattr(holder, "__name__", None)
+    return f"{text} ({name})" if isinstance(name, str) else text
 
 
 def _key_of(holder: dict[Any, Any], x: Any) -> Any:

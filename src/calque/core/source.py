@@ -86,6 +86,7 @@ class _NamedPlace(PerThread, name="place to name"):
 
     source: Source | None = None
     scope: str = ""
+    callers: str = ""  # functions of this room, which the user called, count as scopes
 
 
 _place = _NamedPlace()
@@ -110,7 +111,28 @@ def here() -> Source | None:
     if _place.source is not None:
         return _place.source
     frame = user_frame()
-    return Source(frame.f_code, frame.f_lasti, _place.scope) if frame is not None else None
+    if frame is None:
+        return None
+    if _place.callers:
+        return Source(frame.f_code, frame.f_lasti, _called(_place.callers))
+    return Source(frame.f_code, frame.f_lasti, _place.scope)
+
+
+def _called(room: str) -> str:
+    """The scopes here, and within them the function of this room that the user has called."""
+    found, folder = _place.scope, f"{_PACKAGE}{room}{os.sep}"
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and is_internal(frame.f_code):
+        if frame.f_code.co_filename.startswith(folder):
+            found = f"{_place.scope}/{room}.{frame.f_code.co_name}"
+        frame = frame.f_back
+    return found
+
+
+def callers(room: str) -> Inside[_NamedPlace]:
+    """Operations inside name the function of a room of calque that they were made for, such as
+    "random.uniform", as their innermost scope."""
+    return _place.inside(callers=room)
 
 
 def scope(name: str) -> Inside[_NamedPlace]:

@@ -313,6 +313,7 @@ class JaxprTrace(Trace):
     """Records operations as equations. Values from outside become constants."""
 
     lenient = False  # is what it records derived from a program whose types agreed?
+    transposable = False  # are linear maps of users recorded as they are, with their transposes?
 
     def __init__(self, function: str = "", argument_names: Sequence[str] | None = None):
         self.eqns: list[Eqn] = []

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from types import CodeType, FrameType, TracebackType
 from typing import Any, Final, TypeVar
 
+from calque.core.advice import advise
 from calque.core.config import config
 from calque.core.source import is_internal
 from calque.machine.exits import handler_of
@@ -88,7 +89,9 @@ def _in_ipython() -> bool:
 
 
 def hide(e: BaseException) -> None:
-    """Hide calque's frames in the traceback of an exception and of those that led to it."""
+    """Hide calque's frames in the traceback of an exception and of those that led to it, and add
+    what helps."""
+    advise(e)
     chosen = mode()
     if chosen == "off":
         return

@@ -4,11 +4,13 @@ result.
 The program is interpreted equation by equation. Every check becomes a flag with the values of its
 message; calls, branches and loops become ones that return the flags of their programs as well."""
 
+from __future__ import annotations
+
 import functools
 import itertools
 import string
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -57,6 +59,9 @@ from calque.transforms.engines.zeros import zero_like
 from calque.transforms.functions.callbacks import is_value
 from calque.transforms.primitives.custom_vjp import ForwardResult
 from calque.transforms.primitives.flow import split
+
+if TYPE_CHECKING:
+    from calque.core.generics import P, R
 
 __all__ = [
     "DivisionByZeroError",
@@ -107,7 +112,10 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
     aval = typeof(pred)
     if aval.shape != () or aval.dtype != np.dtype(bool):
         name = "debug_check" if debug else "check"
-        raise TypeError(f"{name} takes a scalar pred as argument, got {aval.str_short()}")
+        raise TypeError(
+            f"{name} takes a scalar pred as argument, got {aval.str_short()}: use"
+            " jnp.all(...) where all are to hold"
+        )
     leaves, tree = pytrees.flatten((fmt_args, fmt_kwargs))
     try:
         payload = [to_array(x) if not isinstance(x, Tracer) else x for x in leaves]
@@ -538,9 +546,7 @@ _RULES: Final[dict[str, Callable[..., Result]]] = {
 # ---------------------------------------------------------------- for users
 
 
-def checkify(
-    f: Callable[..., Any], errors: Kinds = user_checks
-) -> Callable[..., tuple[Error, Any]]:
+def checkify(f: Callable[P, R], errors: Kinds = user_checks) -> Callable[P, tuple[Error, R]]:
     """Makes a function that returns what its checks have found beside its result.
 
     Args:

@@ -21,6 +21,7 @@ from calque.core.primitives import REGISTRY, NotApplicable, Primitive, do
 from calque.core.trace import typeof
 from calque.core.tracebacks import boundary
 from calque.ops.common import const, zeros
+from calque.ops.math import logistic
 from calque.transforms.engines.trees import FlatFunction, name_of
 from calque.transforms.engines.zeros import has_tangent
 from calque.transforms.functions import jet_rules as _installed  # noqa: F401 - installs the rules
@@ -120,6 +121,11 @@ def _order(fun: Any, primals: Any, series: Any) -> int:
             f" {name_of(fun)}: {known or 'there are no arguments'}"
         )
     return lengths[0]
+
+
+def _logistic_taylor(primals: Sequence[Any], series: Sequence[Any]) -> Any:
+    """The series of the logistic function, under the name by which JAX's tests ask for it."""
+    return jet(logistic, primals, series)
 
 
 def _value(x: Any, i: int, name: str) -> Any:

@@ -1,19 +1,24 @@
 """shard_map with its older signature."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from calque.transforms.devices import shard_map as _new
 
+if TYPE_CHECKING:
+    from calque.core.generics import P, R
+
 
 def shard_map(
-    f: Callable[..., Any],
+    f: Callable[P, R],
     mesh: Any,
     in_specs: Any,
     out_specs: Any,
     check_rep: bool = True,
     auto: frozenset[Any] = frozenset(),
-) -> Callable[..., Any]:
+) -> Callable[P, R]:
     """Maps a function over the shards of its arguments: `calque.shard_map` by its older name.
 
     Args:

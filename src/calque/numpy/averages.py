@@ -80,6 +80,17 @@ def average(
     a: ArrayLike,
     axis: Axes | None = None,
     weights: ArrayLike | None = None,
+    *,
+    returned: Literal[True],
+    keepdims: bool = False,
+) -> tuple[Array, Array]: ...
+
+
+@overload
+def average(
+    a: ArrayLike,
+    axis: Axes | None = None,
+    weights: ArrayLike | None = None,
     returned: bool = False,
     keepdims: bool = False,
 ) -> Any: ...

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from calque.numpy.shaping import moveaxis, ravel, reshape, where
 from calque.numpy.sorting import argsort, searchsorted
 from calque.ops.dimension_numbers import PrecisionLike
 from calque.ops.products.convolution_functions import conv_general_dilated
+
+if TYPE_CHECKING:
+    from calque.core.generics import Asked
 
 __all__ = [
     "convolve", "correlate", "cumulative_prod", "cumulative_sum", "diff", "ediff1d", "gradient",
@@ -119,7 +122,7 @@ def gradient(
     *varargs: ArrayLike | Sequence[ArrayLike],
     axis: Axes | None = None,
     edge_order: int | None = None,
-) -> Any:
+) -> Asked:  # type: ignore[type-var]
     """The slope at each element: half the difference between its neighbours, and at the ends the
     difference to the one neighbour.
 
@@ -154,8 +157,9 @@ def gradient(
             "Shape of array too small to calculate a numerical gradient, at least 2 elements are"
             f" required; got {f.shape}"
         )
-    out = [_gradient_along(f, k, h) for k, h in zip(axes, steps)]
-    return out[0] if len(out) == 1 else out
+    out: list[Any] = [_gradient_along(f, k, h) for k, h in zip(axes, steps)]
+    found: Any = out[0] if len(out) == 1 else out
+    return found
 
 
 def _gradient_along(f: Any, k: int, h: Any) -> Any:

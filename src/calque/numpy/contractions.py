@@ -22,7 +22,9 @@ from calque.numpy.promotion import (
     canonical_axes,
     canonical_axis,
     check_arraylike,
+    common_type,
     convert,
+    product_operands,
     promote_dtypes,
     refuse_out,
     result_dtype,
@@ -36,8 +38,10 @@ Dims = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[
 
 
 def contract(a: Any, b: Any, dims: Dims, precision: Any, preferred: Any) -> Any:
-    """dot_general of operands of one dtype; the result has the dtype preferred, or theirs."""
+    """dot_general of two operands; the result has the dtype preferred, or theirs together."""
     dtype, weak = typeof(a).dtype, typeof(a).weak_type and typeof(b).weak_type
+    if dtype != typeof(b).dtype:
+        dtype, _ = common_type(a, b)
     (ca, cb), (ba, bb) = dims
     numbers = ((tuple(ca), tuple(cb)), (tuple(ba), tuple(bb)))
     precision = canonical_precision(precision)
@@ -60,6 +64,13 @@ def contract(a: Any, b: Any, dims: Dims, precision: Any, preferred: Any) -> Any:
 def operands(name: str, a: Any, b: Any) -> list[Array]:
     check_arraylike(name, a, b)
     return promote_dtypes(as_operand(a), as_operand(b))
+
+
+def factors(name: str, a: Any, b: Any, preferred: Any) -> list[Array]:
+    """Operands of a sum of products."""
+    check_arraylike(name, a, b)
+    a, b = as_operand(a), as_operand(b)
+    return product_operands(a, b) if preferred is None else promote_dtypes(a, b)
 
 
 @placed
@@ -88,7 +99,7 @@ def dot(
 
     >>> jnp.dot(jnp.arange(3), jnp.arange(3))
     Array(5, dtype=int32)"""
-    a, b = operands("dot", a, b)
+    a, b = factors("dot", a, b, preferred_element_type)
     na, nb = typeof(a).ndim, typeof(b).ndim
     if na == 0 or nb == 0:
         return ufuncs.multiply(a, b)
@@ -132,7 +143,7 @@ def matmul(
 
     >>> jnp.matmul(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 1]))
     Array([3, 7], dtype=int32)"""
-    a, b = operands("matmul", a, b)
+    a, b = factors("matmul", a, b, preferred_element_type)
     sa, sb = typeof(a).shape, typeof(b).shape
     if not sa or not sb:
         raise ValueError(
@@ -286,7 +297,7 @@ def inner(
 
     >>> jnp.inner(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 1]))
     Array([3, 7], dtype=int32)"""
-    a, b = operands("inner", a, b)
+    a, b = factors("inner", a, b, preferred_element_type)
     na, nb = typeof(a).ndim, typeof(b).ndim
     if na == 0 or nb == 0:
         return ufuncs.multiply(a, b)
@@ -338,7 +349,7 @@ def tensordot(
 
     >>> jnp.tensordot(jnp.ones((2, 3)), jnp.ones((3, 4)), axes=1).shape
     (2, 4)"""
-    a, b = operands("tensordot", a, b)
+    a, b = factors("tensordot", a, b, preferred_element_type)
     na, nb = typeof(a).ndim, typeof(b).ndim
     given: Any = axes
     try:

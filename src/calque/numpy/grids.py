@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, SupportsIndex, overload
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, overload
 
 import numpy as np
 from numpy import index_exp, s_
@@ -35,6 +35,9 @@ from calque.numpy.sorting import nonzero
 from calque.numpy.ufuncs import log10
 from calque.ops.common import const
 from calque.transforms.functions.vmap import vmap
+
+if TYPE_CHECKING:
+    from calque.core.generics import Asked
 
 __all__ = [
     "broadcast_shapes", "c_", "fromfunction", "geomspace", "index_exp", "indices", "ix_",
@@ -277,7 +280,7 @@ def fromfunction(
     *,
     dtype: DTypeLike | None = float,
     **kwargs: Any,
-) -> Any:
+) -> Asked:  # type: ignore[type-var]
     """An array whose elements are a function of their positions.
 
     Args:

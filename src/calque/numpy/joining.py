@@ -85,7 +85,8 @@ def concatenate(
         if len(s) != n:
             raise TypeError(
                 "Cannot concatenate arrays with different numbers of dimensions: got"
-                f" {', '.join(str(typeof(p).shape) for p in parts)}."
+                f" {', '.join(str(typeof(p).shape) for p in parts)}. Add an axis of size 1"
+                " with x[None], or use stack or vstack."
             )
         if any(p != q for i, (p, q) in enumerate(zip(s, first)) if i != k):
             raise TypeError(
@@ -136,7 +137,8 @@ def stack(
     shapes = {typeof(a).shape for a in parts}
     if len(shapes) > 1:
         raise ValueError(
-            f"All input arrays must have the same shape, got {', '.join(map(str, shapes))}"
+            f"All input arrays must have the same shape, got {', '.join(map(str, shapes))}. stack"
+            " makes a new axis; concatenate joins along one that is there."
         )
     k = canonical_axis(axis, typeof(parts[0]).ndim + 1)
     return concatenate([expand_dims(a, k) for a in parts], axis=k, dtype=dtype)
@@ -247,12 +249,16 @@ def array_split(
 
 
 def _whole(name: str, place: Any) -> Any:
-    """A place to cut at, which may be traced, but is an integer."""
+    """A place to cut at: a number, or a traced integer."""
+    given = place
     if isinstance(place, Tracer) and not is_integer(typeof(place).dtype):
-        raise errors.ConcretizationTypeError(
-            "Abstract tracer value encountered where concrete value is expected."
-            f" {name} cuts at integers, got {typeof(place).str_short()}.{origin(place)}"
-        )
+        try:
+            return int(given)  # of a derivative, which knows it
+        except errors.ConcretizationTypeError:
+            raise errors.ConcretizationTypeError(
+                "Abstract tracer value encountered where concrete value is expected."
+                f" {name} cuts at integers, got {typeof(place).str_short()}.{origin(place)}"
+            ) from None
     return place
 
 

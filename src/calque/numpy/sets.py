@@ -191,20 +191,20 @@ def _differ(a: Any, b: Any, equal_nan: bool) -> Any:
 
 
 class _UniqueAllResult(NamedTuple):
-    values: Any
-    indices: Any
-    inverse_indices: Any
-    counts: Any
+    values: Array
+    indices: Array
+    inverse_indices: Array
+    counts: Array
 
 
 class _UniqueCountsResult(NamedTuple):
-    values: Any
-    counts: Any
+    values: Array
+    counts: Array
 
 
 class _UniqueInverseResult(NamedTuple):
-    values: Any
-    inverse_indices: Any
+    values: Array
+    inverse_indices: Array
 
 
 @python_only

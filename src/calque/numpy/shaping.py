@@ -77,7 +77,7 @@ def reshape(
     if math.prod(new) != size or any(d < 0 for d in new):
         raise TypeError(
             f"cannot reshape array of shape {old} (size {size}) into shape {new} (size"
-            f" {math.prod(new)})"
+            f" {math.prod(new)}): -1 stands for the size that is left"
         )
     if order == "F":
         out = transpose(do.reshape(transpose(a), new_sizes=new[::-1]))
@@ -158,7 +158,8 @@ def transpose(a: ArrayLike, axes: Axes | None = None) -> Array:
     if sorted(order) != list(range(n)):
         raise TypeError(
             "transpose permutation isn't a permutation of operand dimensions, got permutation"
-            f" {axes} for operand shape {typeof(a).shape}"
+            f" {axes} for operand shape {typeof(a).shape}:"
+            f" name each of its {n} axes once"
         )
     return do.transpose(a, permutation=order) if order != tuple(range(n)) else ensure(a)
 
@@ -291,7 +292,8 @@ def squeeze(a: ArrayLike, axis: Axes | None = None) -> Array:
     if any(shape[i] != 1 for i in axes):
         raise ValueError(
             "cannot select an axis to squeeze out which has size not equal to one, got"
-            f" shape={shape} and dimensions={axes}"
+            f" shape={shape} and dimensions={axes}: only axes of size 1 can go;"
+            " x[0] takes the first element of an axis"
         )
     return do.squeeze(a, dimensions=axes) if axes else ensure(a)
 

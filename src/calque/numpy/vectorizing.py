@@ -7,7 +7,7 @@ import functools
 import re
 import warnings
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from calque.core.arrays import Array
 from calque.core.config import config
@@ -23,6 +23,9 @@ from calque.numpy.promotion import (
 )
 from calque.numpy.shaping import expand_dims, squeeze
 from calque.transforms.functions.vmap import vmap
+
+if TYPE_CHECKING:
+    from calque.core.generics import Asked
 
 __all__ = ["apply_along_axis", "apply_over_axes", "vectorize"]
 
@@ -226,7 +229,7 @@ def _checked(
 @python_only
 def apply_along_axis(
     func1d: Callable[..., Any], axis: int, arr: ArrayLike, *args: Any, **kwargs: Any
-) -> Any:
+) -> Asked:  # type: ignore[type-var]
     """A function of one-dimensional arrays, applied to every line along an axis.
 
     Args:

@@ -8,7 +8,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from calque.core.arrays import as_it_is
 from calque.core.avals import ShapedArray
+from calque.core.config import config
 from calque.core.dims import Dim, value_of
 from calque.core.dtypes import (
     COMPLEX,
@@ -84,7 +86,7 @@ _PYTHON_KIND: Final[dict[str, type]] = {
     "b": bool,
     "c": complex,
 }
-_constants: Final[Table[tuple[Any, ...], np.ndarray]] = Table("constants", 4096)
+_constants: Final[Table[tuple[Any, ...], Any]] = Table("constants", 4096)
 
 
 def const(like: Any, value: float | complex) -> Any:
@@ -95,26 +97,28 @@ def const(like: Any, value: float | complex) -> Any:
     return scalar_of(aval.dtype, value)
 
 
-def scalar_of(dtype: Any, value: Any) -> np.ndarray:
-    """The number `value` as a rank-0 NumPy array. Kept, so that equal constants are one object."""
+def scalar_of(dtype: Any, value: Any) -> Any:
+    """The number `value` as a rank-0 NumPy array; as an Array where operations would take a NumPy
+    array for one of 32 bits. Kept, so that equal constants are one object."""
     exact = (
         value and type(value) is not complex
     )  # 0.0 and -0.0 are equal, and so are complex numbers with them
-    key = (dtype, type(value), value if exact else repr(value))
+    key = (dtype, type(value), value if exact else repr(value), config.enable_x64)
     x = _constants.find(key)
     if x is None:
         with np.errstate(all="ignore"):
             x = np.asarray(value).astype(dtype)
         x.setflags(write=False)
+        x = as_it_is(x)
         _constants[key] = x
     return x
 
 
-def filled(shape: Sequence[int], scalar: Any) -> Any:
+def filled(shape: Sequence[int], element: Any) -> Any:
     """A rank-0 value repeated to `shape`."""
     if not shape:
-        return scalar
-    return do.broadcast_in_dim(scalar, shape=tuple(shape), broadcast_dimensions=())
+        return element
+    return do.broadcast_in_dim(element, shape=tuple(shape), broadcast_dimensions=())
 
 
 def filled_like(x: Any, value: float | complex) -> Any:
@@ -319,7 +323,24 @@ def dtype_of(x: Any) -> Any:
 def operands(name: str, *xs: Any) -> list[Any]:
     """Operands of one elementwise operation: one dtype, and one shape (or rank 0). Python scalars
     take the others' dtype."""
-    return same_shapes(name, same_dtypes(name, [operand(x) for x in xs]))
+    try:
+        taken = [operand(x) for x in xs]
+    except TypeError as e:
+        raise _interpreting(name, xs, e) from None
+    return same_shapes(name, same_dtypes(name, taken))
+
+
+def _interpreting(name: str, xs: Sequence[Any], error: TypeError) -> TypeError:
+    """The error of an operand that is no array, with its place."""
+    for i, x in enumerate(xs):
+        try:
+            operand(x)
+        except TypeError:
+            return TypeError(
+                f"Error interpreting argument to {name} as a JAX value. The problematic value is of"
+                f" type {type(x)} and was passed to {name} at position {i}. {error}"
+            )
+    return error
 
 
 def same_dtypes(name: str, xs: list[Any]) -> list[Any]:

@@ -73,7 +73,9 @@ def found_size(n: Any, maker: str, most: Any = None) -> Any:
     if symbols is None:
         raise DataDependentSizeError(
             f"{maker}: the size of the result depends on a value that differs between the lanes of"
-            f" vmap, or is not known.{origin(n)}\nGive the keyword size= where there is one."
+            f" vmap, or is not known.{origin(n)}\nGive the keyword"
+            " size= where there is one; under vmap, mask an array of the longest size, as in"
+            " jnp.arange(10) < n"
         )
     if most is None:
         most = min(int(np.iinfo(typeof(n).dtype).max) - 1, LARGEST)

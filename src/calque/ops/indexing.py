@@ -288,7 +288,9 @@ def _gather_transpose(
             if mode is GatherScatterMode.CLIP
             else GatherScatterMode.PROMISE_IN_BOUNDS
         )
-    return add_at(zeros(aval), indices, ct, numbers, indices_are_sorted, unique_indices, mode)
+    dtype = typeof(ct).dtype  # of the cotangent, which rules of users may give another precision
+    like = aval if dtype == aval.dtype else ShapedArray(aval.shape, dtype)
+    return add_at(zeros(like), indices, ct, numbers, indices_are_sorted, unique_indices, mode)
 
 
 @memo("programs that scatters combine elements with", 1024, programs=True)

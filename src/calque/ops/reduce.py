@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from itertools import product
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from calque.ops.common import (
 from calque.ops.common import operand as as_operand
 from calque.ops.kinds import not_linear
 from calque.ops.reductions import IDENTITY, check_axes, shifted_axes
+
+if TYPE_CHECKING:
+    from calque.core.generics import Asked
 
 # ---------------------------------------------------------------- meaning
 
@@ -240,7 +243,7 @@ def reduce(
     computation: Callable[[Any, Any], Any],
     dimensions: Sequence[int],
     out_sharding: Any = None,
-) -> Any:
+) -> Asked:  # type: ignore[type-var]
     """Combines the elements over dimensions with a function of your own.
 
     Args:

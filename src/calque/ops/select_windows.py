@@ -13,7 +13,8 @@ import numpy as np
 from calque.core.avals import ShapedArray
 from calque.core.jaxprs import Jaxpr
 from calque.core.primitives import NotApplicable, Primitive, UndefinedPrimal, Zero, do
-from calque.ops.common import batch_size, front, zero_like
+from calque.core.trace import typeof
+from calque.ops.common import batch_size, front, initial_value, zero_like
 from calque.ops.layout import Shape
 from calque.ops.padding import Pads
 from calque.ops.scalar_programs import run_scalars
@@ -127,13 +128,20 @@ def _gather_transpose(ct: Any, values: UndefinedPrimal, x: Any, **p: Any) -> lis
         raise NotImplementedError(
             "the gradient of a maximum or minimum over dilated windows is not implemented"
         )
-    if any(d != 1 for d in p["base_dilation"]):
-        raise NotImplementedError(
-            "the gradient of a maximum or minimum over windows of a dilated operand is not"
-            " implemented"
-        )
     rest = {k: p[k] for k in ("select_prim", "window_dimensions", "window_strides", "padding")}
-    return [do.select_and_scatter_add(ct, x, **rest), None]
+    dilation = p["base_dilation"]
+    if all(d == 1 for d in dilation):
+        return [do.select_and_scatter_add(ct, x, **rest), None]
+    # the holes hold what no window selects unless it has nothing else, and are cut out again
+    low = -np.inf if p["select_prim"].name == "ge" else np.inf
+    hole = initial_value(low, typeof(x))
+    wide = do.pad(x, hole, padding_config=tuple([(0, 0, d - 1) for d in dilation]))
+    found = do.select_and_scatter_add(ct, wide, **rest)
+    shape = typeof(found).shape
+    return [
+        do.slice(found, start_indices=(0,) * len(shape), limit_indices=shape, strides=dilation),
+        None,
+    ]
 
 
 def _scatter_transpose(ct: Any, source: UndefinedPrimal, x: Any, **p: Any) -> list[Any]:

@@ -4,7 +4,7 @@ scalars."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from calque.ops.padding import (
     window_count,
 )
 from calque.ops.scalar_programs import is_elementwise, jvp_scalars, run_scalars
+
+if TYPE_CHECKING:
+    from calque.core.generics import Asked
 
 Params = dict[str, Any]
 WINDOW = ("window_dimensions", "window_strides", "padding", "base_dilation", "window_dilation")
@@ -411,7 +414,7 @@ def reduce_window(
     padding: str | Sequence[tuple[int, int]] = "VALID",
     base_dilation: Sequence[int] | None = None,
     window_dilation: Sequence[int] | None = None,
-) -> Any:
+) -> Asked:  # type: ignore[type-var]
     """Combines the elements of each window of an array with a function of your own.
 
     Args:

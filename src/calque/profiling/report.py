@@ -15,7 +15,7 @@ from calque.core.arrays import ArrayImpl, from_numpy, to_numpy
 from calque.core.dtypes import is_extended
 from calque.profiling import traces
 from calque.profiling.limits import Limits, limits
-from calque.profiling.session import Measured, Session
+from calque.profiling.session import SINGLE, Measured, Session
 
 SECONDS: Final = 0.3  # of calls that are measured, at least one
 MOST_CALLS: Final = 1000
@@ -68,7 +68,8 @@ class Profile:
         self.elapsed = max((elapsed - session.cost) / calls, whole)
         self.compiled_seconds = whole
         self.python_seconds = self.elapsed - self.compiled_seconds
-        rows = [self._row(m) for m in measured if m.facts is not None and m.time.turns]
+        steps = [m for m in measured if m.facts is not None and m.time.turns]
+        rows = [r for m in steps for r in _by_callers(self._row(m), m)]
         self.rows = sorted(_together(rows), key=lambda r: -r.seconds)
 
     def _row(self, m: Measured) -> Row:
@@ -244,8 +245,8 @@ def _together(rows: Iterable[Row]) -> list[Row]:
     """The rows, those of the same operation done singly as one."""
     out: dict[Any, Row] = {}
     for k, r in enumerate(rows):
-        known_step = r.line or r.flops_per_second is not None
-        key = (k,) if known_step else (r.name, r.kind, r.function)
+        planned = r.function != SINGLE and (r.line or r.flops_per_second is not None)
+        key = (k,) if planned else (r.name, r.kind, r.function, r.file, r.line)
         known = out.get(key)
         if known is not None:
             r = r._replace(
@@ -255,6 +256,24 @@ def _together(rows: Iterable[Row]) -> list[Row]:
             )
         out[key] = r
     return list(out.values())
+
+
+def _by_callers(row: Row, m: Measured) -> Iterable[Row]:
+    """A row for each line that has called a single operation: its share of the calls."""
+    if not m.callers:
+        return [row]
+    turns = sum(c.turns for c in m.callers)
+    return [
+        row._replace(
+            seconds=row.seconds * c.turns / turns,
+            share=row.share * c.turns / turns,
+            turns=row.turns * c.turns / turns,
+            file=c.source.file,
+            line=c.source.line,
+            other_lines=(),
+        )
+        for c in m.callers
+    ]
 
 
 _COLUMNS: Final = ("time", "share", "turns", "of limit", "flop/s", "B/s", "threads", "step", "line")

@@ -3,10 +3,13 @@ and compiling are kept."""
 
 from __future__ import annotations
 
+import bisect
+import re
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
+from calque.core.source import Source, user_frame
 from calque.machine import memory
 from calque.machine.driver.program import Program
 from calque.machine.driver.timed import Overhead, StepTime, Timing, overhead
@@ -21,7 +24,16 @@ from calque.profiling.steps import (
     programs_of,
 )
 
+SINGLE: Final = "single operation"
+_SAID: Final = re.compile(r"^ *(?:\S+ = )?(call|host) ([^(\n]+)\(", re.MULTILINE)
 EVENTS: Final = 1 << 20  # that a trace keeps, unless told otherwise: 32 MB
+
+
+class Caller(NamedTuple):
+    """A line of the user that has called a program, and how often."""
+
+    source: Source
+    turns: int
 
 
 class Measured(NamedTuple):
@@ -30,6 +42,7 @@ class Measured(NamedTuple):
     function: str
     facts: Facts | None
     time: StepTime
+    callers: tuple[Caller, ...] = ()  # of a single operation: its own lines are calque's
 
 
 class Sample(NamedTuple):
@@ -40,11 +53,44 @@ class Sample(NamedTuple):
     idle: int
 
 
+class Calls:
+    """Who has called which program: by its number among the steps, and for the first calls when, up
+    to `most`."""
+
+    def __init__(self, most: int) -> None:
+        self.most, self._noted = most, 0
+        self._counts: dict[int, dict[tuple[int, int], Caller]] = {}
+        self._at: dict[tuple[int, int], tuple[list[int], list[Source]]] = {}
+
+    def add(self, number: int, source: Source) -> None:
+        """A call from there, now, by this thread."""
+        counts = self._counts.setdefault(number, {})
+        place = (id(source.code), source.lasti)
+        before = counts.get(place)
+        counts[place] = Caller(source, 1 if before is None else before.turns + 1)
+        if self._noted < self.most:
+            self._noted += 1
+            times, sources = self._at.setdefault((number, threading.get_ident()), ([], []))
+            times.append(now())
+            sources.append(source)
+
+    def of(self, number: int) -> tuple[Caller, ...]:
+        """All lines that have called this program."""
+        return tuple(self._counts.get(number, {}).values())
+
+    def at(self, number: int, thread: int, moment: int) -> Source | None:
+        """The line whose call of this program was running on a thread at that moment."""
+        times, sources = self._at.get((number, thread), ([], []))
+        k = bisect.bisect_right(times, moment)
+        return sources[k - 1] if k else None
+
+
 class Session:
     """`start`, `stop`, then `measured`. Of single times as many are kept as `events` says."""
 
     def __init__(self, events: int = 0) -> None:
-        self.timing = Timing(events)
+        self.timing = Timing(events, self._entered)
+        self.calls = Calls(events)
         self.spans: list[Span] = []
         self.samples: list[Sample] = []
         self.threads: dict[int, str] = {}
@@ -67,7 +113,8 @@ class Session:
 
     def start(self) -> None:
         """From now on; RuntimeError where another session has not been stopped."""
-        self.overhead = overhead()
+        self.overhead = overhead(self._entered)
+        self.calls = Calls(self.calls.most)
         self.timing.start()
         record_with(self)
         compiled.add(self._compiled.append)
@@ -84,6 +131,11 @@ class Session:
         for t in threading.enumerate():
             self.threads.setdefault(t.ident or 0, t.name)
 
+    def _entered(self, number: int) -> None:
+        frame = user_frame()
+        if frame is not None:
+            self.calls.add(number, Source(frame.f_code, frame.f_lasti))
+
     def __enter__(self) -> Session:
         self.start()
         return self
@@ -93,7 +145,7 @@ class Session:
 
     def steps(self) -> list[StepTime]:
         """The times of all steps, without what taking them has cost."""
-        seen, whole = self.overhead
+        seen, whole, _ = self.overhead
         out: list[StepTime] = []
         inside: dict[int, int] = {}
         for t in self.timing.steps():
@@ -107,11 +159,10 @@ class Session:
     @property
     def cost(self) -> float:
         """Seconds that taking times has cost."""
-        return (
-            self.overhead.whole
-            / 1e9
-            * sum(t.turns for t in self.timing.steps() if t.number is not None)
-        )
+        times = self.timing.steps()
+        steps = sum(t.turns for t in times if t.number is not None)
+        entries = sum(t.turns for t in times if t.number is None)
+        return (self.overhead.whole * steps + self.overhead.entry * entries) / 1e9
 
     def measured(self) -> list[Measured]:
         """Every step of every program that there was, in the order of their numbers in the log."""
@@ -124,21 +175,22 @@ class Session:
         names = kernel_names()
         found: dict[int, Callable[[StepTime], Facts] | None] = {}
         functions: dict[int, str] = {}
+        callers: tuple[Caller, ...] = ()
         whole = {id(t.program): t.turns for t in self.timing.steps() if t.number is None}
-        for t in self.steps():
+        for number, t in enumerate(self.steps()):
             key = id(t.program)
             if key not in found:
                 description = described(known[key]) if key in known and whole[key] else None
-                functions[key] = "" if description is None else description.name
+                single = description is None or description.single
+                functions[key] = SINGLE if description is None or single else description.name
                 found[key] = _facts_by(t.program, description)
-            function = functions[key] or "single operation"
-            facts_of = found[key]
             if t.number is None:
-                yield Measured(function, None, t)
-            elif facts_of is not None:
-                yield Measured(function, facts_of(t), t)
-            else:
-                yield Measured(function, _unknown(t, names), t)
+                callers = self.calls.of(number) if functions[key] == SINGLE else ()
+            facts_of = found[key]
+            facts = None
+            if t.number is not None:
+                facts = _unknown(t, names) if facts_of is None else facts_of(t)
+            yield Measured(functions[key], facts, t, callers)
 
 
 def _facts_by(
@@ -156,9 +208,10 @@ def _facts_by(
 
 
 def _unknown(t: StepTime, names: dict[int, str]) -> Facts:
-    """A step of a program without a plan."""
-    if t.kind == "call":
-        return Facts(names.get(t.kernel, "routine"), "kernel" if t.kernel in names else "routine")
-    return Facts(
-        {"host": "host call"}.get(t.kind, t.kind), {"host": "host call"}.get(t.kind, t.kind)
-    )
+    """A step of a program without a plan: what its text calls it."""
+    if t.kind == "call" and t.kernel in names:
+        return Facts(names[t.kernel], "kernel")
+    kind = {"call": "routine", "host": "host call"}.get(t.kind, t.kind)
+    said = [name for what, name in _SAID.findall(t.program.text()) if what == t.kind]
+    known = t.number is not None and t.number < len(said)
+    return Facts(said[t.number or 0] if known else kind, kind)

@@ -45,6 +45,7 @@ class Described(NamedTuple):
 
     name: str
     steps: dict[tuple[str, int], Facts]
+    single: bool = False  # one operation, which runs wherever it is called
 
 
 def executables() -> list[Any]:
@@ -88,7 +89,8 @@ def described(executable: Any) -> Described:
             steps[kind, index] = described_by.step(s)
             order.append((s, (kind, index)))
     _name_preparations(order, steps)
-    return Described(planned.options.name, steps)
+    eqns, name = planned.closed.eqns, planned.options.name
+    return Described(name, steps, len(eqns) == 1 and eqns[0].primitive.name == name)
 
 
 def _name_preparations(

@@ -46,8 +46,15 @@ def events(session: Session) -> Iterator[dict[str, Any]]:
         )  # fmt: skip
     measured = session.measured()
     shown = [_shown(m) for m in measured]
+    programs: list[int] = []  # the number of the program that each step belongs to
+    for number, m in enumerate(measured):
+        programs.append(number if m.facts is None else programs[-1])
     for e in session.timing.events():
         name, kind, details = shown[e.step]
+        if measured[e.step].callers:
+            caller = session.calls.at(programs[e.step], e.thread, e.begin)
+            if caller is not None:
+                details = {**details, "line": f"{caller.file}:{caller.line}"}
         threads.setdefault(e.thread, f"calque {len(threads)}")
         if e.is_part:
             name, kind = f"{name} (part)", "part"

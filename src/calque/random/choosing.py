@@ -120,7 +120,7 @@ def choice(
     if not replace and draws > n:
         raise ValueError(
             f"Cannot take a larger sample (size {draws}) than population (size {n}) when"
-            " 'replace=False'"
+            " 'replace=False': each is taken once at most. replace=True takes them again"
         )
     if p is None:
         picked = _even(typed, a, n, shape, replace, k)

@@ -60,7 +60,8 @@ def normal(
     d = canonicalize(float) if dtype is None else asked(dtype)
     if not is_inexact(d):
         raise ValueError(
-            f"dtype argument to `normal` must be a float or complex dtype, got {d.name}"
+            f"dtype argument to `normal` must be a float or complex dtype, got"
+            f" {d.name}: randint draws integers, and astype converts what was drawn"
         )
     shape = canonical_shape(shape)
     if not is_complex(d):

@@ -28,7 +28,10 @@ from calque.random.keys import wrapped
 def float_dtype(name: str, dtype: DTypeLike | None) -> DType:
     d = canonicalize(float) if dtype is None else asked(dtype)
     if not is_float(d):
-        raise ValueError(f"dtype argument to `{name}` must be a float dtype, got {d.name}")
+        raise ValueError(
+            f"dtype argument to `{name}` must be a float dtype, got {d.name}:"
+            " randint draws integers"
+        )
     return d
 
 
@@ -36,7 +39,8 @@ def int_dtype(name: str, dtype: DTypeLike | None) -> DType:
     d = canonicalize(int) if dtype is None else asked(dtype)
     if not is_integer(d):
         raise (TypeError if name == "randint" else ValueError)(
-            f"dtype argument to `{name}` must be an integer dtype, got {d.name}"
+            f"dtype argument to `{name}` must be an integer dtype, got {d.name}: uniform"
+            " draws floats"
         )
     return d
 

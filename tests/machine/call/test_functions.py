@@ -17,7 +17,7 @@ from calque.machine.call.layout import (
 )
 from calque.machine.objects import pyapi
 
-DECIDED = {"CHECKED", "LEARNS", "is_fraction"}  # the same for both
+DECIDED = {"CHECKED", "LEARNS", "THREADS", "is_fraction"}  # the same for both
 
 
 def loaded() -> Any:

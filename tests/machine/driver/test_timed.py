@@ -165,3 +165,18 @@ def test_code_with_stamps_is_no_program_for_the_verifier() -> None:
     assert Op.STAMP in timed.code.tolist()
     with pytest.raises(ProgramError, match="unknown operation"):
         verify(timed.code, program.frame, program.n_out)
+
+
+def test_who_runs_a_program_is_told_before_it_runs() -> None:
+    program, told = structured(), []
+    want = result(program)
+    timing = Timing(0, told.append)
+    timing.start()
+    try:
+        assert [result(program) for _ in range(3)] == 3 * [want]
+    finally:
+        timing.stop()
+    places = {t.program: k for k, t in enumerate(timing.steps()) if t.number is None}
+    assert told.count(places[program]) == 3
+    before = len(told)
+    assert result(program) == want and len(told) == before

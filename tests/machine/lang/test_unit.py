@@ -7,6 +7,7 @@ import ctypes
 import re
 import sys
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 import pytest
@@ -601,6 +602,36 @@ def test_rounds_that_run_at_once():
         scale_all(out.ctypes.data, x.ctypes.data, n, 3)
         np.testing.assert_array_equal(out[:n], (x * 2 + 1 + x[2])[:n])
         np.testing.assert_array_equal(out[n:], -1)
+
+
+def test_units_that_call_each_other_are_compiled_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is compiled once, and is linked behind those that it calls."""
+    inner, middle, outer = Unit("together_inner"), Unit("together_middle"), Unit("together_outer")
+    step = inner.var("together_step", i64)
+
+    @inner.function
+    def together_one(n: i64) -> i64:
+        return n + load_i64(step, 0)
+
+    @middle.function
+    def together_two(n: i64) -> i64:
+        return together_one(n) * 2
+
+    @outer.function
+    def together_three(n: i64) -> i64:
+        return together_two(n) + together_one(n)
+
+    asked = []
+    codes_of = llvm.codes_of
+
+    def seen(wanted: Any, *options: Any) -> Any:
+        asked.append(len(wanted))
+        return codes_of(wanted, *options)
+
+    monkeypatch.setattr(llvm, "codes_of", seen)
+    assert together_three(5) == 15
+    assert asked == [3]
+    assert inner.compile()._addresses and middle.compile()._addresses and asked == [3]
 
 
 number, load_number, store_number, ITEM = f64, load_f64, store_f64, 8

@@ -109,3 +109,12 @@ def test_the_words_of_a_kernel_are_the_sizes_of_its_form() -> None:
                 np.arange(shape[0], dtype="f4").reshape(-1, *[1] * (len(shape) - 1)), shape
             ),
         )
+
+
+@pytest.mark.parametrize("dtypes", [("int8", "int16"), ("bool", "int8"), ("int32", "float32")])
+def test_products_of_operands_that_are_converted_in_memory(dtypes):
+    x, y = np.arange(35).reshape(7, 5) % 3, np.arange(45).reshape(5, 9) % 4
+    a, b = (jnp.asarray(v).astype(d) for v, d in zip((x, y), dtypes))
+    numbers = (((1,), (0,)), ((), ()))
+    out = cq.lax.dot_general(a, b, numbers, preferred_element_type=dtypes[1])
+    assert out.tolist() == (x.astype(dtypes[0]) @ y).tolist()

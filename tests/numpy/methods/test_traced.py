@@ -46,3 +46,21 @@ def test_traced_values_are_nowhere():
     with pytest.raises(AttributeError, match=r"calque.typeof\(x\).sharding"):
         calque.jit(lambda x: x.sharding)(1.0)
     assert calque.jit(lambda x: x + hasattr(x, "sharding"))(1) == 1
+
+
+@pytest.mark.parametrize("take", [lambda f: calque.grad(f)(2.0), lambda f: calque.vjp(f, 2.0)[0]])
+def test_values_that_are_differentiated_know_what_they_are(take):
+    seen = []
+
+    def f(x):
+        seen.extend([bool(x), int(x), x.item(), int(x * 1.5)])
+        return x if x else 0.0
+
+    take(f)
+    assert seen == [True, 2, 2.0, 3]
+    take(calque.grad(f))
+    for ask in (float, complex, np.asarray):  # would lose the slope
+        with pytest.raises((errors.ConcretizationTypeError, errors.TracerArrayConversionError)):
+            take(lambda x, ask=ask: ask(x) * x)
+    with pytest.raises(errors.TracerBoolConversionError):
+        calque.jit(calque.grad(f))(2.0)

@@ -55,3 +55,18 @@ def test_attributes_of_operations_in_text():
 
     text = calque.jit(f).lower(jnp.ones(3)).as_text()
     assert "composite_attributes = {dtype = i8, n = 2 : i64}" in text
+
+
+def test_constants_of_named_operations_are_operands():
+    scale, x = np.array([0.5, 0.4, 0.3], "f"), jnp.array([1.0, 2.0, 3.0])
+    named = lax.composite(lambda x, *, scale: jnp.round(x / scale), "my.consts")
+
+    def f(x):
+        return named(x, scale=scale)
+
+    assert f(x).tolist() == calque.jit(f)(x).tolist() == [2, 5, 10]
+    (e,) = calque.make_jaxpr(f)(x).eqns
+    assert [a.aval.shape for a in e.invars] == [(3,), (3,)] and not e.params["jaxpr"].consts
+    text = calque.jit(f).lower(x).as_text()
+    assert "@my.consts(%arg0: tensor<3xf32>, %arg1: tensor<3xf32>) -> tensor<3xf32>" in text
+    assert calque.vmap(f)(x[None] * np.ones((2, 1), "f")).shape == (2, 3)

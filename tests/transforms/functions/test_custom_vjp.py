@@ -157,6 +157,49 @@ def test_cotangents_inside_a_map_vary_as_the_arguments_do():
                 calque.grad(loss)(jnp.ones(2))
 
 
+def _with_cotangents_of(dtype):
+    f = calque.custom_vjp(lambda x: x)
+    f.defvjp(lambda x: (x, None), lambda _, ct: (ct.astype(dtype),))
+    return f
+
+
+def test_cotangents_of_another_precision_arrive_as_they_are():
+    f, x = _with_cotangents_of(jnp.float32), jnp.arange(4, dtype=jnp.bfloat16)
+    for g in (f, calque.jit(f), calque.checkpoint(f), calque.vmap(f)):
+        assert calque.grad(lambda x, g=g: g(x).sum())(x).dtype == jnp.float32
+    (ct,) = calque.vjp(lambda x: f(x[x.argsort()]), x)[1](x)
+    assert ct.dtype == jnp.float32 and ct.tolist() == [0, 1, 2, 3]
+
+
+def test_operations_get_cotangents_of_their_own_precision():
+    f, x = _with_cotangents_of(jnp.float32), jnp.arange(1, 5, dtype=jnp.bfloat16)
+    for g in (
+        lambda x: f(jnp.sin(x)).sum(),
+        lambda x: (f(x) * x).sum(),
+        lambda x: scan(lambda c, a: (f(c) * a, f(a)), x[0], x)[0],
+        lambda x: calque.lax.cond(True, f, lambda x: x, x).sum(),
+        lambda x: calque.lax.fori_loop(0, 2, lambda i, y: f(y), x).sum(),
+    ):
+        ct = calque.grad(g)(x)
+        assert ct.dtype == jnp.bfloat16
+        close(ct.astype("f"), calque.grad(g)(x.astype("f")), 2e-2)
+    out, tangent = calque.jvp(f, (x,), (x,))
+    assert out.dtype == tangent.dtype == jnp.bfloat16
+
+
+def test_the_function_runs_in_place_of_a_forward_rule_that_is_rematerialised():
+    f = custom_vjp(lambda x: jnp.tan(x))  # the rule gives something else, so that one can tell
+    f.defvjp(lambda x: (jnp.sin(x), x), lambda x, ct: (jnp.cos(x) * ct,), optimize_remat=True)
+    value, slope = calque.value_and_grad(f)(1.0), np.cos(1.0)
+    close(value, (np.sin(1.0), slope), 1e-6)
+    for g in (f, lambda x: calque.jit(f)(x), lambda x: calque.vmap(f)(x[None])[0]):
+        both = calque.value_and_grad(calque.checkpoint(g))
+        close(both(jnp.float32(1)), (np.tan(1.0), slope), 1e-6)
+        close(calque.jit(both)(jnp.float32(1)), (np.tan(1.0), slope), 1e-6)
+    captured = calque.grad(lambda y: calque.checkpoint(lambda x: f(x) * y)(1.0))(2.0)
+    close(captured, np.tan(1.0), 1e-6)
+
+
 def test_cotangents_of_arguments_that_vary_do_so_too():
     """One that is the same for all members says so itself."""
     mesh = calque.make_mesh((calque.device_count(),), ("x",))

@@ -181,3 +181,20 @@ def test_parts_of_split_words_are_used_one_by_one():
         random.normal(parts[0], (2,))
         with pytest.raises(KeyReuseError):
             random.normal(parts[2], (2,))
+
+
+def test_distributions_are_named_as_they_were_called():
+    def f(draw):
+        def twice():
+            key = random.key(0)
+            return random.normal(key) + draw(key)
+
+        return twice
+
+    jitted = r"In jit, argument 0 is already consumed\..*random\.normal used it at .*test_key_reuse"
+    with pytest.raises(KeyReuseError, match=jitted + r".*, and now random\.randint at "):
+        check_key_reuse(f(lambda key: random.randint(key, (), 0, 9)))
+    with pytest.raises(KeyReuseError, match=r"In random_bits, .*random\.normal .*now random_bits "):
+        check_key_reuse(f(random.bits))
+    with pytest.raises(KeyReuseError, match=r"In random_split, .*random\.normal .*random_split "):
+        check_key_reuse(f(lambda key: random.uniform(random.split(key)[0])))

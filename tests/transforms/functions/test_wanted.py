@@ -2,6 +2,7 @@
 
 import functools
 
+import numpy as np
 import pytest
 
 import calque
@@ -54,3 +55,12 @@ def test_what_stands_for_cotangents_leaves_programs():
 
     assert f() == (GradRef(), DidntWant(), NotNeeded())
     assert calque.tree.leaves(f()) == []
+
+
+def test_what_is_not_wanted_is_not_computed():
+    x = np.arange(3, dtype="f")
+    f_vjp = calque.vjp(lambda x, y: calque.numpy.sin(x) * y, x, x)[1]
+    for places, count in (((DontWant(), True), 1), ((True, DontWant()), 2), ((True, True), 3)):
+        closed = calque.make_jaxpr(f_vjp.with_refs(*places))(x)
+        assert [e.primitive.name for e in closed.eqns].count("mul") == count
+    assert f_vjp.with_refs(True, DontWant())(x)[0].tolist() == f_vjp(x)[0].tolist()

@@ -94,3 +94,13 @@ def test_what_is_no_result():
     message = r"function f at .* returned a value of type <class 'str'> at output component \['k'\]"
     with pytest.raises(TypeError, match=message):
         check_result("no", f, "f", {"k": "no"})
+
+
+def test_objects_that_stand_for_arrays_are_no_arguments():
+    class Holder:
+        def __jax_array__(self):
+            return jnp.arange(3)
+
+    with pytest.raises(ValueError, match=r"Triggering __jax_array__\(\) .*Holder.*asarray\(x\)"):
+        calque.jit(lambda x: x)(Holder())
+    assert calque.jit(lambda x: x)(jnp.asarray(Holder())).tolist() == [0, 1, 2]

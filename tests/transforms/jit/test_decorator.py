@@ -109,6 +109,18 @@ def test_pickles_hold_a_name_or_the_function():
     assert copy.copy(static) is static and copy.deepcopy(static) is static
 
 
+def test_libraries_find_the_name_of_the_function():
+    def f(x):
+        return x
+
+    named = functools.partial(f)
+    named.__name__ = "named"
+    for given, name in ((f, "f"), (functools.partial(functools.partial(f)), "f"), (named, "named")):
+        assert jax.jit(given).__getstate__()["function_name"] == name
+    assert jax.jit(lambda: 1).__getstate__()["function_name"] == "<lambda>"
+    assert jax.numpy.sin.__getstate__()["function_name"] == "sin"
+
+
 def test_traced_values_are_not_pickled():
     with pytest.raises(jax.errors.ConcretizationTypeError, match="__reduce__"):
         jax.jit(pickle.dumps)(0)

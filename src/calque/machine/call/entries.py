@@ -48,12 +48,13 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from calque.machine.call import epochs as callpath_epochs
 from calque.machine.call import operators
 from calque.machine.call import run as callpath_run
 from calque.machine.call.layout import Header
 from calque.machine.call.spec import PythonProgram, encode, key_of
 from calque.machine.call.types import EntryImpl, Jitted, OpFunction, new_entry
-from calque.machine.objects.pyapi import METH_O, make_builtin
+from calque.machine.objects.pyapi import make_builtin
 
 JITTED_LIMIT = 128  # entries of a jitted function; one at the end, not used lately, goes
 OPERATOR_LIMIT = 4096  # entries of an operator; then it starts afresh
@@ -61,7 +62,7 @@ _changing = threading.RLock()  # entries of a function are added and dropped by 
 CHOOSING_LIMIT = 32  # entries of a function that choose their program
 
 run_program: Callable[[Any, Sequence[Any]], list[Any]] = make_builtin(callpath_run._run_program)
-set_epoch: Callable[[int], None] = make_builtin(callpath_run._set_epoch, METH_O)
+set_epoch: Callable[..., None] = make_builtin(callpath_epochs._set_epoch)
 
 
 def calls_served() -> int:
@@ -71,8 +72,8 @@ def calls_served() -> int:
 
 
 def epoch() -> int:
-    """The epoch that entries must have been made for."""
-    number: int = callpath_run.epoch_now.read()
+    """The epoch that entries must have been made for, in threads that have none of their own."""
+    number: int = callpath_epochs.epoch_now.read()
     return number
 
 
@@ -151,9 +152,17 @@ def drop_entries(function: Any, program: Any) -> None:
     """Forget the entries of a Jitted that run this program."""
     entries = _entries(function)
     with _changing:
-        dropped = [e for e in entries if Header(e._words).program == program.handle]
-        entries[:] = [e for e in entries if Header(e._words).program != program.handle]
+        dropped = [e for e in entries if _runs(e, program)]
+        entries[:] = [e for e in entries if not _runs(e, program)]
     del dropped
+
+
+def _runs(entry: Any, program: Any) -> bool:
+    """Whether the entry is for this program; those in Python are known by their function."""
+    words = Header(entry._words)
+    if isinstance(program, PythonProgram):
+        return not words.program and words.choose == id(program.run)
+    return bool(words.program == program.handle)
 
 
 def entry_count(function: Any) -> int:

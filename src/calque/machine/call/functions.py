@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from calque.machine.call.layout import CHECKED, is_fraction
+from calque.machine.call.layout import CHECKED, THREADS, is_fraction
 from calque.machine.objects.pyapi import IS_KNOWN as LEARNS
 
 if TYPE_CHECKING or LEARNS:
@@ -46,6 +46,7 @@ else:
 __all__ = [
     "CHECKED",
     "LEARNS",
+    "THREADS",
     "Entry",
     "EntryImpl",
     "Jitted",

@@ -145,9 +145,9 @@ SCALAR_KINDS: Final = {
     }.items()
 }
 HASH_FACTOR = 0x9E3779B97F4A7C15 - (1 << 64)  # odd, spreads pointers; as a signed word
-CHECKED = (
-    1 << 40
-)  # epochs from here on are of programs that look at themselves: single operations are for Python
+# epochs from here on are of programs that look at themselves: single operations are for Python
+CHECKED = 1 << 40
+THREADS = 64  # that may have an epoch of their own
 
 
 def is_fraction(x: float) -> bool:

@@ -3,6 +3,7 @@ all arguments."""
 
 from __future__ import annotations
 
+from calque.machine.call.epochs import epoch_here
 from calque.machine.call.layout import (
     HASH_FACTOR,
     NEAR_FRAME,
@@ -17,7 +18,6 @@ from calque.machine.call.run import (
     PyMem_Malloc,
     ask_python,
     attempt,
-    epoch_now,
 )
 from calque.machine.lang.unit import (
     NULL,
@@ -25,7 +25,6 @@ from calque.machine.lang.unit import (
     alloca,
     i64,
     likely,
-    load_i64,
     load_ptr,
     lshr,
     memset,
@@ -58,7 +57,7 @@ def calque_operator_call(self: ptr, args: ptr, flagged: i64, names: ptr) -> ptr:
     near = alloca(NEAR_FRAME)
     count = flagged & COUNT_MASK
     epoch, table, mask = (
-        load_i64(epoch_now, 0),
+        epoch_here(),
         CallableObject(self).table,
         CallableObject(self).mask,
     )

@@ -103,8 +103,8 @@ def epoch() -> int:
     return _epoch.value
 
 
-def set_epoch(number: int) -> None:
-    """Note the epoch."""
+def set_epoch(number: int, *pairs: int) -> None:
+    """Note the epoch; those of single threads are for nobody, as there are no entries."""
     _epoch.value = number
 
 

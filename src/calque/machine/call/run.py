@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from calque.machine.call.build import build
 from calque.machine.call.donation import make_donated_results
+from calque.machine.call.epochs import PyLong_AsVoidPtr, epoch_here
 from calque.machine.call.layout import (
     NEAR_FRAME,
     CallableObject,
@@ -75,9 +76,7 @@ PyDict_GetItemWithError = unit.extern("PyDict_GetItemWithError", ptr, ptr, ptr)
 PyDict_SetItem = unit.extern("PyDict_SetItem", i32, ptr, ptr, ptr)
 PyObject_Vectorcall = unit.extern("PyObject_Vectorcall", ptr, ptr, ptr, i64, ptr)
 PyObject_GetAttr = unit.extern("PyObject_GetAttr", ptr, ptr, ptr)
-PyLong_AsVoidPtr = unit.extern("PyLong_AsVoidPtr", ptr, ptr)
 
-epoch_now = unit.var("calque_epoch", i64)  # 0: no entry may be used
 calls_served = unit.var("calque_calls", i64)  # of jitted functions, without Python
 handle_name = unit.cell("calque_handle_name", ptr, lambda: id(HANDLE_NAME))
 HANDLE_NAME = "handle"
@@ -432,7 +431,7 @@ def calque_jitted_call(self: ptr, args: ptr, flagged: i64, names: ptr) -> ptr:
     """Try the entries in turn, the last one used first."""
     near = alloca(NEAR_FRAME)
     count = flagged & COUNT_MASK
-    epoch, entries = load_i64(epoch_now, 0), CallableObject(self).entries
+    epoch, entries = epoch_here(), CallableObject(self).entries
     if likely(epoch != 0 and entries != NULL):
         i = 0
         while i < PyVar(entries).size:
@@ -509,13 +508,3 @@ def run_in_frame(program: ptr, items: ptr, frame: ptr, n_in: i64, n_out: i64) ->
             answer = NULL
     drop_results(objects, n_in)
     return answer
-
-
-@unit.function
-def _set_epoch(self: ptr, value: ptr) -> ptr:
-    """set_epoch(number): entries made for another epoch do not match; with 0 none does."""
-    epoch = PyLong_AsVoidPtr(value)
-    if epoch == NULL and PyErr_Occurred():
-        return NULL
-    store_i64(epoch_now, 0, i64(epoch))
-    return new_reference(none)

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from calque.machine.call.epochs import epoch_here
 from calque.machine.call.layout import CHECKED, HASH_FACTOR
 from calque.machine.call.match import int_type
-from calque.machine.call.run import epoch_now
 from calque.machine.lang.unit import (
     NULL,
     Unit,
@@ -377,7 +377,7 @@ def made(
 def calque_subscript(self: ptr, index: ptr) -> ptr:
     """mp_subscript of Array: not while a program is recorded, nor for arrays that say where they
     live."""
-    now = load_i64(epoch_now, 0)
+    now = epoch_here()
     if likely(now != 0 and now < CHECKED and Array(self).extra == NULL):
         answer = basic(self, index)
         if likely(i64(answer) != NOT_BASIC):

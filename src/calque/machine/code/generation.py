@@ -153,6 +153,11 @@ class Work:
         return [each for each in made if isinstance(each, bytes)]
 
 
+def prepare() -> None:
+    """Look for the functions, which happens once, under a lock."""
+    _functions()
+
+
 def make_object(text: str, triple: str, machine: Any, passes: Passes | None) -> bytes | None:
     """A module as an object; None where LLVM refuses it, or the library is unknown."""
     f = _functions()

@@ -94,6 +94,13 @@ def link_module(
     return _kept(link_object(obj, exports, imports, ir_text))
 
 
+def link_for_ever(
+    code: bytes, exports: Iterable[str], imports: Mapping[str, int], ir_text: str = ""
+) -> dict[str, int]:
+    """Load what ``code_of`` gave; it is never unloaded."""
+    return _kept(link_object(code, exports, imports, ir_text))
+
+
 def _kept(linked: Linked) -> dict[str, int]:
     _for_ever.append(linked)
     return linked.addresses
@@ -129,12 +136,50 @@ def code_of(
 ) -> bytes:
     """The code of a module that ``key`` determines wholly: the package's own, what is on disk, or
     made now."""
-    found = shipped.find(key, opt, passes) if cache and not target.is_foreign() else None
+    found = _shipped(key, opt, passes) if cache else None
     if found is not None:
-        stats.modules += 1
-        stats.shipped += 1
         return found
     return _cached_object(_key("key", key, opt, passes), make_ir, opt, passes, cache)
+
+
+def codes_of(
+    wanted: Sequence[tuple[str, Callable[[], str]]], opt: int, passes: str | None, threads: int
+) -> list[tuple[bytes, str]]:
+    """As ``code_of`` for several modules: those that nobody has compiled yet are compiled by
+    several threads. With the text, of those whose text was made."""
+    names = [_key("key", key, opt, passes) for key, _ in wanted]
+    found = [
+        _shipped(key, opt, passes) or _from_disk(name)
+        for (key, _), name in zip(wanted, names, strict=True)
+    ]
+    missing = [k for k, code in enumerate(found) if code is None]
+    texts: dict[int, str] = {}
+    if missing:
+        work = Compiling(opt, threads, passes)
+        missing.reverse()  # those that call the others are the larger ones, and must not come last
+        for k in missing:
+            texts[k] = wanted[k][1]()
+            work.add(texts[k])
+        for k, code in zip(missing, work.results(), strict=True):
+            found[k] = code
+            diskcache.put(names[k], "object", code)
+    return [(code, texts.get(k, "")) for k, code in enumerate(found) if code is not None]
+
+
+def _shipped(key: str, opt: int, passes: str | None) -> bytes | None:
+    """The package's own code, counted where there is some."""
+    found = None if target.is_foreign() else shipped.find(key, opt, passes)
+    stats.modules += found is not None
+    stats.shipped += found is not None
+    return found
+
+
+def _from_disk(key: str) -> bytes | None:
+    """A module's code on disk; counted as a module, wherever it will come from."""
+    found = diskcache.get(key, "object")
+    stats.modules += 1
+    stats.cache_hits += found is not None
+    return found
 
 
 def object_code(
@@ -148,10 +193,9 @@ def object_code(
 def _cached_object(
     key: str, make_ir: Callable[[], str], opt: int, passes: str | None, cache: bool
 ) -> bytes:
-    stats.modules += 1
-    found = diskcache.get(key, "object") if cache else None
+    found = _from_disk(key) if cache else None
+    stats.modules += not cache
     if found is not None:
-        stats.cache_hits += 1
         return found
     obj = _compile(make_ir(), opt, passes)
     if cache:
@@ -213,9 +257,13 @@ class Compiling:
     """Modules that are compiled while others are still being written: by other threads, and by
     this one once it wants the results."""
 
-    def __init__(self, opt: int, threads: int) -> None:
-        self._opt = opt
-        self._target = target.describe() if target.is_foreign() else None
+    def __init__(self, opt: int, threads: int, passes: str | None = None) -> None:
+        # What happens once is done here: who asks may hold the lock that other threads would need.
+        target.initialize()
+        generation.prepare()
+        described = target.describe()
+        self._opt, self._passes = opt, passes
+        self._target = described if target.is_foreign() else None
         self._work = generation.Work(0 if generation.gate.is_closed else threads - 1)
 
     def add(self, ir_text: str) -> None:
@@ -224,7 +272,7 @@ class Compiling:
 
     def _made(self, ir_text: str) -> bytes:
         with target.making_for(self._target):
-            return _compile(ir_text, self._opt, None)
+            return _compile(ir_text, self._opt, self._passes)
 
     def results(self) -> list[bytes]:
         """The code of each module, in order."""

@@ -55,9 +55,10 @@ Run = layout(
     spare=i64,
 )
 # `kernel` is what a step over a range calls, `busy` the time that all threads spent there, `parts`
-# in how many parts; `log` may be NULL, `number` is that of the record in it.
+# in how many parts; `log` may be NULL, `number` is that of the record in it. `entered` of a
+# program's record is called with its number when the program begins, unless it is NULL.
 Record = layout(
-    "Record", turns=i64, ns=i64, kernel=ptr, busy=i64, parts=i64, log=ptr, number=i64, most=i64
+    "Record", turns=i64, ns=i64, kernel=ptr, busy=i64, parts=i64, log=ptr, number=i64, entered=ptr
 )
 RECORD_WORDS = 8
 # Then come the events, four words each: number of the record, thread, begin, end.
@@ -70,6 +71,7 @@ unit = Unit("interp")  # one with the interpreter, which uses it
 _pthread_self = unit.extern("pthread_self", i64)
 _clock_gettime: Any = unit.extern("clock_gettime", i32, i32, ptr)
 _kernel_type = signature(None, ptr, i64, i64)
+_entered_type = signature(None, i64)
 
 
 @unit.helper
@@ -113,6 +115,8 @@ def interp_stamp(run: ptr, record: ptr, what: i64) -> None:
         case Stamp.END:
             done(record, Run(run).begun)
         case Stamp.ENTER:
+            if Record(record).entered != NULL:
+                _entered_type(Record(record).entered, Record(record).number)
             Run(run).entered = nanoseconds_now()
         case _:
             done(record, Run(run).entered)

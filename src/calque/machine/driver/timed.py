@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -31,7 +31,9 @@ from calque.machine.state import ProcessValue, process
 
 TIMED: Final = (Op.CALL, Op.CALL_RANGE, Op.COPY, Op.FILL, Op.HOST)
 _CODE: Final = Header.offset("code")
-_TURNS, _NS, _KERNEL, _BUSY, _PARTS, _LOG, _NUMBER = range(7)  # words of a record
+# words of a record
+_TURNS, _NS, _KERNEL, _BUSY, _PARTS, _LOG, _NUMBER, _ENTERED = range(8)
+_Entered: Final = ctypes.CFUNCTYPE(None, ctypes.c_int64)
 
 
 class StepTime(NamedTuple):
@@ -110,24 +112,28 @@ class Timed:
     def _record(self, k: int) -> int:
         return int(self.records.ctypes.data) + 8 * RECORD_WORDS * k
 
-    def begin(self, log: np.ndarray | None, first: int) -> None:
-        """Start anew; events are numbered from `first`."""
+    def begin(self, log: np.ndarray | None, first: int, entered: int = 0) -> None:
+        """Start anew; events are numbered from `first`. `entered` is the address of what is called
+        with that number when the program begins."""
         self.log = log
         self.records[:, [_TURNS, _NS, _BUSY, _PARTS]] = 0
         self.records[:, _LOG] = 0 if log is None else log.ctypes.data
         self.records[:, _NUMBER] = np.arange(first, first + len(self.records))
+        self.records[0, _ENTERED] = entered
 
     def end(self) -> None:
         """Runs that have begun with stamps write no events any more."""
-        self.records[:, _LOG] = 0
+        self.records[:, [_LOG, _ENTERED]] = 0
         self.log = None
 
 
 class Timing:
     """The times of all that compiled programs do between `start` and `stop`. With `events` every
-    single time is kept, up to so many."""
+    single time is kept, up to so many. `entered` is called whenever a program begins, with the
+    number of that program among the steps, in the thread that runs it."""
 
-    def __init__(self, events: int = 0) -> None:
+    def __init__(self, events: int = 0, entered: Callable[[int], None] | None = None) -> None:
+        self._entered = None if entered is None else _Entered(entered)
         self.log: np.ndarray | None = None
         if events:
             self.log = np.empty(LOG_WORDS + EVENT_WORDS * events, np.int64)
@@ -156,7 +162,7 @@ class Timing:
         self._known.add(id(program))
         if program.timed is None:
             program.timed = Timed(program)
-        program.timed.begin(self.log, self._steps)
+        program.timed.begin(self.log, self._steps, _address(self._entered))
         self._steps += len(program.timed.steps)
         self.programs.append(program)
         _word(program.handle + _CODE).value = program.timed.address
@@ -172,7 +178,7 @@ class Timing:
         self._taken = self._times()  # the records are those of the next profile soon
         for program in self.programs:
             program.timed.end()
-        _last_log.value = self.log  # for what threads are about to write
+        _last.value = (self.log, self._entered)  # for what threads are about to write and call
 
     def steps(self) -> list[StepTime]:
         """The steps of all programs, in the order of their numbers: as they are now, or were when
@@ -212,10 +218,32 @@ class Overhead(NamedTuple):
 
     seen: float
     whole: float
+    entry: float = 0.0  # of telling `entered` that a program begins
 
 
-def overhead() -> Overhead:
+def overhead(entered: Callable[[int], None] | None = None) -> Overhead:
     """That of this machine, as it is now: the least of a few measurements."""
+    seen, whole = _overhead_of_steps()
+    return Overhead(seen, whole, 0.0 if entered is None else _overhead_of_entries(entered))
+
+
+def _overhead_of_entries(entered: Callable[[int], None]) -> float:
+    turns, callback = 100, _Entered(entered)
+    program = ProgramBuilder(0, []).build()
+    timed = program.timed = Timed(program)
+    _word(program.handle + _CODE).value = timed.address
+    found = []
+    for address in (_address(callback), 0):
+        for _ in range(3):
+            timed.begin(None, 0, address)
+            begun = time.perf_counter_ns()
+            for _ in range(turns):
+                program.run([], [])
+            found.append((time.perf_counter_ns() - begun) / turns)
+    return max(min(found[:3]) - min(found[3:]), 0.0)
+
+
+def _overhead_of_steps() -> tuple[float, float]:
     turns = 500
     b = ProgramBuilder(0, [])
     place = b.arena(0, 8)
@@ -237,11 +265,15 @@ def overhead() -> Overhead:
             found.append((int(timed.records[1, _NS]) / turns, whole / turns))
     plain = min(whole for _, whole in found[5:])
     seen, whole_of_timed = min(found[:5])
-    return Overhead(seen, max(whole_of_timed - plain, seen))
+    return seen, max(whole_of_timed - plain, seen)
 
 
-_last_log: Final[ProcessValue[np.ndarray | None]] = process.value("log of the last profile", None)
+_last: Final[ProcessValue[Any]] = process.value("log and callback of the last profile", None)
 _on: Final[ProcessValue[Timing | None]] = process.value("the profile that is being taken", None)
+
+
+def _address(callback: Any) -> int:
+    return 0 if callback is None else ctypes.cast(callback, ctypes.c_void_p).value or 0
 
 
 def _word(address: int) -> ctypes.c_int64:

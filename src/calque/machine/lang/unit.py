@@ -102,6 +102,7 @@ from calque.machine.lang.types import (
 )
 from calque.machine.lazy import LazyModule
 from calque.machine.once import making, once
+from calque.machine.processors import wanted_threads
 
 if TYPE_CHECKING:  # for type checkers, functions of the language are functions over int and float
     i1: TypeAlias = int
@@ -244,26 +245,34 @@ class Unit:
         return lang_emit.emit_unit(self)
 
     def compile(self) -> Unit:
-        """Compile, or find the object code in the cache, and link. Idempotent."""
+        """Compile, or find the object code in the cache, and link, with the units that this one
+        calls. Idempotent."""
         if self._addresses is None:
             with making.taken():
                 if self._addresses is None:
                     with target.making_for(None):  # it runs in this process
-                        self._addresses = self._linked()
+                        _compile_all(self._pending({}))
         return self
 
-    def _linked(self) -> dict[str, int]:
-        """Where everything lives, with the cells set: other threads may use all that they see."""
+    def _pending(self, known: dict[Unit, list[Any]]) -> dict[Unit, list[Any]]:
+        """The units without addresses that this one needs, and itself behind them, with all that
+        their functions need; those that are known already are left as they are."""
+        if self._addresses is None and self not in known:
+            needed = reachable(self.functions)
+            for unit in dict.fromkeys(item.unit for item in self._outside(needed)):
+                unit._pending(known)
+            known[self] = needed
+        return known
+
+    def _link(self, needed: list[Any], code: bytes, ir_text: str) -> None:
+        """Load the code; other threads may use all addresses that they see."""
         exports = [f.name for f in self.functions if f.exported] + [g.name for g in self.globals]
-        needed = reachable(self.functions)
         imports = {name: resolve() for name, resolve in sorted(self._imports(needed).items())}
-        addresses = llvm.link_cached(
-            self._known_key(needed), self.ir, exports, imports, _LEVEL, _PASSES
-        )
+        addresses = llvm.link_for_ever(code, exports, imports, ir_text)
         for cell in self.globals:
             if isinstance(cell, Cell):
                 cell.initialise(addresses[cell.name])
-        return addresses
+        self._addresses = addresses
 
     def image(self, level: str) -> tuple[str, bytes]:
         """What the code is known by in the pack of a level of processors, and the code."""
@@ -280,16 +289,24 @@ class Unit:
             raise LangError(f"unit {self.name} exports no {name}")
         return addresses[name]
 
+    def _outside(self, needed: list[Any]) -> list[Any]:
+        """What the code takes from other units."""
+        return [
+            item
+            for item in needed
+            if isinstance(item, Function | Var | Cell)
+            and item.unit is not self
+            and (not isinstance(item, Function) or item.exported)
+        ]
+
     def _imports(self, needed: list[Any]) -> dict[str, Callable[[], int]]:
         """How to find every symbol the code takes from outside."""
-        found: dict[str, Callable[[], int]] = {}
-        for item in needed:
-            if isinstance(item, Extern):
-                found[item.name] = item.resolve
-            elif isinstance(item, Function | Var | Cell) and item.unit is not self:
-                if not isinstance(item, Function) or item.exported:
-                    found[item.name] = partial(getattr, item, "address")
-        return found
+        found: dict[str, Callable[[], int]] = {
+            item.name: item.resolve for item in needed if isinstance(item, Extern)
+        }
+        return found | {
+            item.name: partial(getattr, item, "address") for item in self._outside(needed)
+        }
 
     def key(self) -> str:
         """A hash of all that decides the code: sources of the language and of the functions, names,
@@ -331,6 +348,15 @@ class Unit:
                 facts.append(item.describe())
         facts += [_source_digest(name) for name in sorted(files)]
         return hexdigest("\n".join(facts))
+
+
+def _compile_all(pending: dict[Unit, list[Any]]) -> None:
+    """Compile units side by side, and link them in this order."""
+    wanted = [(unit._known_key(needed), unit.ir) for unit, needed in pending.items()]
+    made = llvm.codes_of(wanted, _LEVEL, _PASSES, wanted_threads())
+    for (unit, needed), (code, text) in zip(pending.items(), made, strict=True):
+        if unit._addresses is None:  # linking another one may have asked for it
+            unit._link(needed, code, text)
 
 
 @once

@@ -21,6 +21,7 @@ from calque.core.dims import Dim
 from calque.core.dtypes import float0, is_extended
 from calque.core.jaxprs import ClosedJaxpr, subjaxprs
 from calque.core.primitives import Primitive
+from calque.core.source import here
 from calque.core.symbols import Symbols
 from calque.core.trace import trace_to_jaxpr, typeof
 from calque.machine.caches import Table
@@ -29,6 +30,7 @@ from calque.machine.driver.builder import ProgramBuilder, Varying
 from calque.machine.driver.program import Program
 from calque.machine.driver.sizes import Pattern, SizedProgram
 from calque.machine.objects import strided
+from calque.machine.spans import recorded, span
 from calque.native.backend import compile as compile_program
 from calque.native.eager import layout as eager_layout
 from calque.native.eager.families import program_of_any_size
@@ -105,6 +107,8 @@ class Template:
         self.out_avals, self.kernel = closed.out_avals, planned.code[call.schedule]
         places = {buf: ("in", i) for i, buf in enumerate(planned.inputs)}
         places |= {buf: ("out", i) for i, (buf, _) in enumerate(planned.outputs)}
+        if not places.keys() >= set(self.kernel.buffers):
+            raise ValueError("a kernel with memory of its own")
         self.places = [places[buf] for buf in self.kernel.buffers]
         names = [sizes.dim(d).attr[0] for d in symbols.sizes()]
         if not set(self.kernel.sizes) <= set(names):
@@ -358,7 +362,17 @@ def prepare(
         program = routine_program(p.name, params, avals, outs)
         if program is not None:
             return results(program, p.multiple_results)
-    return lambda arrays: reference.evaluate(p, arrays, params)
+    return lambda arrays: by_meaning(p, arrays, params)
+
+
+def by_meaning(p: Primitive, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
+    """The NumPy meaning, which a trace shows with the line that asks for it."""
+    if not recorded():
+        return reference.evaluate(p, arrays, params)
+    place = here()
+    details = {} if place is None else {"line": f"{place.file}:{place.line}"}
+    with span("NumPy", p.name, details):
+        return reference.evaluate(p, arrays, params)
 
 
 def template_of(p: Primitive, form: NormalForm) -> Template | None:

@@ -209,7 +209,7 @@ def _compile(codes: Sequence[Code], opt: int) -> None:
     """Compile, keep and link new kernels, and the math functions that they need."""
     work = llvm.Compiling(opt, get_num_threads())
     parts = [_Module()]
-    for c in codes:
+    for c in sorted(codes, key=_length, reverse=True):  # those that take long must not come last
         if parts[-1].length() >= _PART:
             work.add(_module_text(parts[-1]))
             parts.append(_Module())
@@ -230,6 +230,11 @@ def _compile(codes: Sequence[Code], opt: int) -> None:
         linked |= dict.fromkeys(part.functions, _link(part, obj, opt))
     for c in codes:
         c.use(linked[c.symbol])
+
+
+def _length(c: Code) -> int:
+    """Of the key, which grows with the kernel."""
+    return len(c.order.key) if c.order is not None else 0
 
 
 def _emit(codes: Sequence[Code], alone: bool = False) -> _Module:

@@ -232,7 +232,6 @@ _OF_UFUNCS: Final = (
     "outer",
     "at",
     "reduceat",
-    "_func",
 )
 
 
@@ -249,7 +248,7 @@ def _read_from_ufunc(name: str) -> property:
     return property(get)
 
 
-for _name in ("nin", "nout", "nargs", "identity"):
+for _name in ("nin", "nout", "nargs", "identity", "_func"):
     setattr(callpath.Jitted, _name, _read_from_ufunc(_name))
 
 

@@ -18,7 +18,15 @@ from calque.numpy import reductions
 from calque.numpy.calls.marks import python_only
 from calque.numpy.conversions import asarray
 from calque.numpy.creation import placed
-from calque.numpy.promotion import arrays, convert, promote_dtypes, refuse_out, result_dtype
+from calque.numpy.promotion import (
+    arrays,
+    common_type,
+    convert,
+    product_operands,
+    promote_dtypes,
+    refuse_out,
+    result_dtype,
+)
 from calque.numpy.shaping import transpose
 from calque.numpy.signatures import OutSharding
 from calque.ops.dimension_numbers import PrecisionLike, canonical_precision
@@ -284,13 +292,19 @@ def _path(optimize: Any, inputs: Sequence[str], output: str, sizes: dict[str, in
 
 class _Sum:
     """A contraction in progress: products in one precision, each value with the indices of its
-    axes."""
+    axes. The `dtype` is that of all values together."""
 
-    def __init__(self, precision: Any, preferred: Any, dot_general: Callable[..., Any] | None):
+    def __init__(
+        self, precision: Any, preferred: Any, dot_general: Callable[..., Any] | None, dtype: Any
+    ):
         self.precision, self.preferred, self.dot_general = precision, preferred, dot_general
+        self.dtype = dtype
 
     def reduced(self, x: Any, ix: str, needed: set[str]) -> tuple[Any, str]:
         """Repeated indices become diagonals, indices that nobody needs are summed away."""
+        summed = len(set(ix)) < len(ix) or not needed.issuperset(ix)
+        if summed and typeof(x).dtype != self.dtype:
+            x = convert(x, self.dtype)
         for c in dict.fromkeys(ix):
             while ix.count(c) > 1:
                 x, ix = _diagonal(x, ix, c)
@@ -322,7 +336,7 @@ class _Sum:
         return self.dot(x, y, numbers), out
 
     def dot(self, x: Any, y: Any, numbers: Any) -> Any:
-        dtype = typeof(x).dtype
+        dtype = self.dtype if typeof(x).dtype != typeof(y).dtype else typeof(x).dtype
         if self.dot_general is not None:
             return self.dot_general(
                 x, y, numbers, self.precision, preferred_element_type=self.preferred
@@ -419,9 +433,11 @@ def einsum(
     Array([1, 4], dtype=int32)"""
     refuse_out("einsum", out)
     inputs, output, values = parse(subscripts, operands)
-    values = promote_dtypes(*values)
     preferred = result_dtype(preferred_element_type)
-    contraction = _Sum(canonical_precision(precision), preferred, _dot_general)
+    dtype, _ = common_type(*values)
+    single = len(values) == 2 and preferred is None and _dot_general is None
+    values = product_operands(*values) if single else promote_dtypes(*values)
+    contraction = _Sum(canonical_precision(precision), preferred, _dot_general, dtype)
     live: list[tuple[Any, str]] = list(zip(values, inputs))
     sizes = _check_sizes(inputs, [typeof(v).shape for v in values], str(subscripts))
     for step in _path(optimize, inputs, output, {c: hint_of(n) for c, n in sizes.items()}):

@@ -74,7 +74,8 @@ def expand(index: Any, shape: tuple[int, ...]) -> list[Any]:
         raise IndexError("an index can only have a single ellipsis ('...')")
     if used > len(shape):
         raise IndexError(
-            f"Too many indices: array is {len(shape)}-dimensional, but {used} were indexed"
+            f"Too many indices: array is {len(shape)}-dimensional, but {used} were indexed:"
+            f" its shape is {shape}"
         )
     fill = [slice(None)] * (len(shape) - used)
     at = next((i for i, p in enumerate(flat) if p is Ellipsis), len(flat))

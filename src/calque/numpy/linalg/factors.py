@@ -25,24 +25,24 @@ __all__ = ["cholesky", "eig", "eigh", "eigvals", "eigvalsh", "qr", "svd", "svdva
 
 
 class EigResult(NamedTuple):
-    eigenvalues: Any
-    eigenvectors: Any
+    eigenvalues: Array
+    eigenvectors: Array
 
 
 class EighResult(NamedTuple):
-    eigenvalues: Any
-    eigenvectors: Any
+    eigenvalues: Array
+    eigenvectors: Array
 
 
 class QRResult(NamedTuple):
-    Q: Any
-    R: Any
+    Q: Array
+    R: Array
 
 
 class SVDResult(NamedTuple):
-    U: Any
-    S: Any
-    Vh: Any
+    U: Array
+    S: Array
+    Vh: Array
 
 
 _RANKED = frozenset(
@@ -110,6 +110,18 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
         matrices("cholesky", a, square=True), symmetrize_input=symmetrize_input
     )
     return adjoint(lower) if upper else lower
+
+
+@overload
+def qr(a: ArrayLike, mode: Literal["reduced", "complete"] = "reduced") -> QRResult: ...
+
+
+@overload
+def qr(a: ArrayLike, mode: Literal["r"]) -> Array: ...
+
+
+@overload
+def qr(a: ArrayLike, mode: str) -> Any: ...
 
 
 def qr(a: ArrayLike, mode: str = "reduced") -> Any:

@@ -38,8 +38,8 @@ __all__ = ["det", "inv", "lstsq", "pinv", "slogdet", "solve", "tensorinv", "tens
 
 
 class SlogdetResult(NamedTuple):
-    sign: Any
-    logabsdet: Any
+    sign: Array
+    logabsdet: Array
 
 
 def _diagonal(x: Any) -> Any:

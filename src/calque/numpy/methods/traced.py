@@ -1,5 +1,5 @@
-"""The methods of traced arrays that need a value: all they can do is to say so, and what to write
-instead."""
+"""The methods of traced arrays that need a value. A value that is being differentiated may know
+it; others can but say so, and what to write instead."""
 
 from __future__ import annotations
 
@@ -9,16 +9,31 @@ from typing import Any, Final
 import numpy as np
 
 from calque.core import errors
+from calque.core.arrays import to_array
 from calque.core.dtypes import is_integer
 from calque.core.origins import origin
 from calque.core.trace import JaxprTracer
 from calque.core.trace_state import Tracer
 from calque.transforms.engines.batching import BatchTracer
+from calque.transforms.engines.jvp import JVPTracer
 
 _NUMBERS: Final = ("int", "float", "complex")
+# What a derivative gives of the value at which it is taken. `float(x)` is refused: what is computed
+# with it would be without a slope, and nobody would notice.
+_GIVEN: Final[dict[str, Callable[[Any], Any]]] = {"int": int, "item": lambda x: x.item()}
 
 
-def _no_bool(self: Any) -> bool:
+def _known(x: Any) -> Any:
+    """The value at which a derivative is taken, None where that is traced itself."""
+    while type(x) is JVPTracer:
+        x = x.primal
+    return None if isinstance(x, Tracer) else to_array(x)
+
+
+def _bool(self: Any) -> bool:
+    known = _known(self)
+    if known is not None:
+        return bool(known)
     if self.aval.shape and self.aval.size != 1:
         how = "an empty array" if self.aval.size == 0 else "an array with more than one element"
         raise ValueError(
@@ -38,6 +53,10 @@ def _concretize(kind: str) -> Callable[..., Any]:
     instead = f"Try using `x.astype({kind})` instead, keep" if kind in _NUMBERS else "Keep"
 
     def method(self: Any, *args: Any) -> Any:
+        if kind in _GIVEN and not args:
+            known = _known(self)
+            if known is not None:
+                return _GIVEN[kind](known)
         if kind in _NUMBERS and self.aval.shape:
             raise TypeError(
                 "Only scalar arrays can be converted to Python scalars. Got a traced array of type"
@@ -129,7 +148,7 @@ TRACED: Final[dict[str, Any]] = {
     "__repr__": _tracer_repr,
     "__str__": _tracer_repr,
     "__format__": _format,
-    "__bool__": _no_bool,
+    "__bool__": _bool,
     "__int__": _concretize("int"),
     "__float__": _concretize("float"),
     "__complex__": _concretize("complex"),

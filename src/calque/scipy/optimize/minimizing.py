@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from calque import numpy as jnp
+from calque.core.arrays import Array
 from calque.core.dtypes import is_complex
 from calque.core.types import ArrayLike
 from calque.numpy.promotion import array_of, promote_inexact
@@ -30,15 +31,15 @@ class OptimizeResults(NamedTuple):
     >>> scipy.optimize.minimize(lambda x: (x**2).sum(), jnp.ones(1), method="BFGS").success
     Array(True, dtype=bool)"""
 
-    x: Any
-    success: Any
-    status: Any
-    fun: Any
-    jac: Any
-    hess_inv: Any
-    nfev: Any
-    njev: Any
-    nit: Any
+    x: Array
+    success: Array
+    status: Array
+    fun: Array
+    jac: Array
+    hess_inv: Array | None
+    nfev: Array
+    njev: Array
+    nit: Array
 
 
 def minimize(

@@ -40,8 +40,8 @@ def _first_of_run(new: Any) -> Any:
 class ModeResult(NamedTuple):
     """The most common values and how often each occurs."""
 
-    mode: Any
-    count: Any
+    mode: Array
+    count: Any  # as a tuple, it has a method of that name
 
 
 def mode(

@@ -11,9 +11,11 @@ With `check_vma` (the default) it is known which values vary along which mesh ax
 taken inside in replicated values are summed over the mesh.
 """
 
+from __future__ import annotations
+
 import functools
 from collections.abc import Callable, Hashable, Sequence, Set
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 from calque.core import pytrees, trace_state
 from calque.core.arrays import ArrayImpl
@@ -68,6 +70,9 @@ from calque.transforms.engines.signatures import check_callable
 from calque.transforms.engines.trees import FlatFunction, argument_name, arrays, name_of, wrapping
 from calque.transforms.primitives.refs import RefTouched
 
+if TYPE_CHECKING:
+    from calque.core.generics import P, R
+
 
 class _Infer:
     def __repr__(self) -> str:
@@ -75,6 +80,32 @@ class _Infer:
 
 
 Infer = _Infer()
+
+
+@overload
+def shard_map(
+    f: Callable[P, R],
+    /,
+    *,
+    out_specs: Any,
+    in_specs: Any = Infer,
+    mesh: Mesh | AbstractMesh | None = None,
+    axis_names: Set[Hashable] = frozenset(),
+    check_vma: bool = True,
+) -> Callable[P, R]: ...
+
+
+@overload
+def shard_map(
+    f: None = None,
+    /,
+    *,
+    out_specs: Any,
+    in_specs: Any = Infer,
+    mesh: Mesh | AbstractMesh | None = None,
+    axis_names: Set[Hashable] = frozenset(),
+    check_vma: bool = True,
+) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 
 
 def shard_map(

@@ -4,7 +4,7 @@ them from parts."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, overload
 
 import numpy as np
 
@@ -45,11 +45,17 @@ from calque.transforms.devices.sharding import (
     NamedSharding,
     Sharding,
     SingleDeviceSharding,
+    Summands,
     default_sharding,
     resolved,
 )
 from calque.transforms.devices.specs import PartitionSpec, names_of_spec
 from calque.transforms.devices.types import in_mesh_order, mat_of, typed
+
+if TYPE_CHECKING:
+    from calque.core.arrays import Array
+    from calque.core.generics import Asked
+    from calque.core.types import ArrayLike
 
 
 class Shard:
@@ -83,9 +89,15 @@ class Shard:
         whole = self._array.aval
         if not sharding_of(self._array).is_fully_addressable:
             part = own_parts.call(self._array)[self.device]
+        elif type(self._array._extra) is Summands:
+            part = self._array._extra.row(self.device)[self.index]
         else:
             part = to_numpy(self._array)[self.index]
-        if self.replica_id and _is_partial(self._array._extra, self.device):
+        if (
+            self.replica_id
+            and type(self._array._extra) is not Summands
+            and _is_partial(self._array._extra, self.device)
+        ):
             part = np.zeros_like(part)
         found = from_storage(part, whole.without_place().update(shape=part.shape))
         return placed(found, SingleDeviceSharding(self.device)) if self._array._extra else found
@@ -130,6 +142,8 @@ def placed(x: Any, sharding: Sharding | None) -> Any:
     """The array with this sharding; the same memory, since the devices share it."""
     if names_no_device(sharding):
         return x
+    if type(sharding) is Summands and x._extra is not sharding:
+        sharding = sharding.sharding
     if isinstance(sharding, SingleDeviceSharding) and len(all_devices()) == 1:
         if sharding.device_order[0].engine == DEFAULT_DEVICE.engine:
             # there is no other place: arrays without a sharding take the quickest ways
@@ -172,7 +186,7 @@ def sharding_of(x: Any) -> Sharding:
     SingleDeviceSharding(device=CpuDevice(id=0), memory_kind=device)"""
     found = x._extra
     if found is not None and not is_deleted(x):
-        return found
+        return found.sharding if type(found) is Summands else found
     mesh = mesh_that_is_set()
     if mesh.empty:
         return default_sharding()
@@ -483,6 +497,23 @@ def check_shape(what: str, sharding: Sharding, shape: Sequence[int]) -> None:
                 f"{what} is incompatible with its sharding annotation {sharding}: {e}"
             ) from None
     sharding.check(shape)
+
+
+@overload
+def device_put(
+    x: ArrayLike,
+    device: Any = None,
+    *,
+    src: Any = None,
+    donate: Any = False,
+    may_alias: Any = None,
+) -> Array: ...
+
+
+@overload
+def device_put(
+    x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None
+) -> Asked: ...  # type: ignore[type-var]
 
 
 def device_put(

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from calque.core import backends, pytrees, trace_state
 from calque.core.arrays import ArrayImpl, to_array
@@ -34,6 +34,9 @@ from calque.transforms.devices.sharding_arrays import (
 from calque.transforms.devices.specs import UNCONSTRAINED, PartitionSpec, names_of_spec
 from calque.transforms.devices.types import typed
 from calque.transforms.engines.axes import PlacingPrimitive
+
+if TYPE_CHECKING:
+    from calque.core.generics import X
 
 
 def constrained(x: Any, sharding: Sharding, params: dict[str, Any] | None = None) -> Any:
@@ -149,7 +152,7 @@ def _is_sharding(x: Any) -> bool:
     return x is None or isinstance(x, (Sharding, PartitionSpec, Device))
 
 
-def with_sharding_constraint(x: Any, shardings: Any) -> Any:
+def with_sharding_constraint(x: X, shardings: Any) -> X:
     """Says how values are laid out over devices, also inside `jit`.
 
     Args:
@@ -201,7 +204,7 @@ def refuse_manual(sharding: Sharding) -> None:
             )
 
 
-def reshard(xs: Any, out_shardings: Any) -> Any:
+def reshard(xs: X, out_shardings: Any) -> X:
     """Lays the arrays of a tree out in another way, along axes of which types speak.
 
     Args:
@@ -245,8 +248,9 @@ def flat_shardings(what: str, option: str, spec: Any, tree: Any) -> list[Shardin
     try:
         found = pytrees.prefix_broadcast(spec, tree, is_leaf=_is_sharding)
     except ValueError:
-        why = pytrees.difference(spec, tree, _is_sharding, f"{what} {option}")
-        raise ValueError(f"Mismatch details (1 found):\n{why}") from None
+        why = list(pytrees.differences(spec, tree, _is_sharding, f"{what} {option}"))
+        details = "\n".join(why)
+        raise ValueError(f"Mismatch details ({len(why)} found):\n{details}") from None
     if any(isinstance(s, PartitionSpec) for s in found):
         mesh = mesh_of_specs()
         return [None if s is None else resolved(s, f"{what} with {option}", mesh) for s in found]

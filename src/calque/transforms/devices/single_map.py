@@ -1,12 +1,39 @@
 """smap: shard_map over a single axis of the current mesh, with axes in place of specs."""
 
+from __future__ import annotations
+
 import functools
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 from calque.core import pytrees
 from calque.transforms.devices.shard_map import Infer, shard_map
 from calque.transforms.devices.specs import PartitionSpec
+
+if TYPE_CHECKING:
+    from calque.core.generics import P, R
+
+
+@overload
+def smap(
+    f: Callable[P, R],
+    /,
+    *,
+    in_axes: Any = Infer,
+    out_axes: Any,
+    axis_name: Hashable,
+) -> Callable[P, R]: ...
+
+
+@overload
+def smap(
+    f: None = None,
+    /,
+    *,
+    in_axes: Any = Infer,
+    out_axes: Any,
+    axis_name: Hashable,
+) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 
 
 def smap(

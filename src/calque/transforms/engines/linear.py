@@ -31,7 +31,7 @@ from calque.transforms.engines.zeros import has_tangent, nonzero, only_nonzero
 class Tape(JaxprTrace):
     """Records what happens to tangents."""
 
-    lenient = True
+    lenient = transposable = True
 
     def atom(self, x: Any) -> Var | Literal:
         """A number that was computed is a residual too, not part of the program: the programs at

@@ -1,14 +1,19 @@
 """Names for parts of a program: `named_scope` and `named_call`. Equations made inside say them in
 `source_info.name_stack`."""
 
+from __future__ import annotations
+
 import contextlib
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from calque.core import source
 from calque.transforms.engines.signatures import check_callable
 from calque.transforms.engines.trees import name_of
+
+if TYPE_CHECKING:
+    from calque.core.generics import P, R
 
 
 class named_scope(contextlib.ContextDecorator):
@@ -40,7 +45,7 @@ class named_scope(contextlib.ContextDecorator):
         self.scopes.pop().__exit__(*error)
 
 
-def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[..., Any]:
+def named_call(fun: Callable[P, R], *, name: str | None = None) -> Callable[P, R]:
     """Makes a function whose equations carry a name.
 
     Args:

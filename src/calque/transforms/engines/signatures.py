@@ -113,7 +113,7 @@ def resolve(
         if not many and not -len(positional) <= n < len(positional):
             raise ValueError(
                 f"jitted function has invalid argnums {n} in {option}_argnums. Function only has"
-                f" {len(positional)} positional parameters."
+                f" {len(positional)} positional parameters: {', '.join(positional)}."
             )
     by_position = {p.name for p in params if p.kind in (p.POSITIONAL_ONLY, p.VAR_POSITIONAL)}
     for name in names:

@@ -4,11 +4,12 @@ arguments."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from calque.core import source
+from calque.core.dtypes import is_inexact
 from calque.core.jaxprs import ClosedJaxpr, Eqn, Jaxpr, Var
-from calque.core.primitives import UndefinedPrimal, Zero
+from calque.core.primitives import UndefinedPrimal, Zero, do
 from calque.core.trace import literal_value, trace_to_jaxpr, typing
 from calque.transforms.engines.slices import split_equation
 from calque.transforms.engines.zeros import (
@@ -22,10 +23,14 @@ from calque.transforms.engines.zeros import (
 
 
 def backward_pass(
-    jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cotangents: Sequence[Any]
+    jaxpr: Jaxpr,
+    consts: Sequence[Any],
+    args: Sequence[Any],
+    cotangents: Sequence[Any],
+    wanted: Sequence[bool] | None = None,
 ) -> list[Any]:
-    """Cotangents of the arguments that are UndefinedPrimal (Zero where nothing arrives), None for
-    the others.
+    """Cotangents of the arguments that are UndefinedPrimal (Zero where nothing arrives, or where
+    they are not among the `wanted`), None for the others.
 
     Equations that depend on no linear argument are evaluated first; the others are transposed, last
     to first, each once.
@@ -38,15 +43,34 @@ def backward_pass(
         else:
             env[v] = x
     eqns = _evaluate_known(jaxpr, env, linear)
+    reached = linear
+    if wanted is not None:
+        reached, eqns = _leading_to(jaxpr, eqns, wanted, linear)
     found: dict[Var, Any] = {}
     for a, ct in zip(jaxpr.outvars, cotangents, strict=True):
-        if a in linear:
+        if a in reached:
             _accumulate(found, a, ct)
     with typing.value.lenient(), source.at(None) as place:
         for e in reversed(eqns):
             place.source = e.source
-            _transpose_eqn(e, env, linear, found)
-    return [_cotangent(v, found) if v in linear else None for v in jaxpr.invars]
+            _transpose_eqn(e, env, linear, reached, found)
+    return [
+        _cotangent(v, found) if type(x) is UndefinedPrimal else None
+        for v, x in zip(jaxpr.invars, args)
+    ]
+
+
+def _leading_to(
+    jaxpr: Jaxpr, eqns: Sequence[Eqn], wanted: Sequence[bool], linear: set[Any]
+) -> tuple[set[Any], list[Eqn]]:
+    """The variables through which cotangents reach the wanted arguments, and their equations."""
+    reached = {v for v, w in zip(jaxpr.invars, wanted, strict=True) if w and v in linear}
+    kept = []
+    for e in eqns:
+        if any(a in reached for a in e.invars):
+            kept.append(e)
+            reached.update(e.outvars)
+    return reached, kept
 
 
 def _cotangent(v: Var, found: dict[Var, Any]) -> Any:
@@ -64,25 +88,44 @@ def _of_type(ct: Any, v: Var) -> Any:
     return typing.value.retyped(ct, v.aval.to_ct_aval())
 
 
+# These hand a cotangent on whatever its precision is: rules of the user may give one of another
+# precision than the value has. For all others it is converted.
+_OF_ANY_PRECISION: Final = frozenset(
+    ("custom_lin", "gather", "convert_element_type", "reshape", "squeeze", "transpose", "copy")
+)
+
+
+def of_precision(ct: Any, aval: Any) -> Any:
+    """A cotangent as operations take it that compute with it: of the dtype of the value."""
+    dtype = None if type(ct) is Zero else getattr(ct, "dtype", None)
+    if dtype is None or dtype == aval.dtype or not (is_inexact(dtype) and is_inexact(aval.dtype)):
+        return ct
+    return do.convert_element_type(ct, new_dtype=aval.dtype, weak_type=False)
+
+
 def _evaluate_known(jaxpr: Jaxpr, env: dict[Var, Any], linear: set[Any]) -> list[Eqn]:
     """Run the equations that depend on no linear variable; give back the others."""
     eqns = []
-    for e in jaxpr.eqns:
-        mask = [a in linear for a in e.invars]
-        known, rest = split_equation(e, mask) if any(mask) else (e, None)
-        if known is not None:
-            out = known.primitive.bind(
-                *[env[a] if isinstance(a, Var) else literal_value(a) for a in known.invars],
-                **known.params,
-            )
-            env.update(zip(known.outvars, out if known.primitive.multiple_results else (out,)))
-        if rest is not None:
-            eqns.append(rest)
-            linear.update(rest.outvars)
+    with source.at(None) as place:
+        for e in jaxpr.eqns:
+            mask = [a in linear for a in e.invars]
+            known, rest = split_equation(e, mask) if any(mask) else (e, None)
+            if known is not None:
+                place.source = e.source
+                out = known.primitive.bind(
+                    *[env[a] if isinstance(a, Var) else literal_value(a) for a in known.invars],
+                    **known.params,
+                )
+                env.update(zip(known.outvars, out if known.primitive.multiple_results else (out,)))
+            if rest is not None:
+                eqns.append(rest)
+                linear.update(rest.outvars)
     return eqns
 
 
-def _transpose_eqn(e: Eqn, env: dict[Var, Any], linear: set[Any], found: dict[Var, Any]) -> None:
+def _transpose_eqn(
+    e: Eqn, env: dict[Var, Any], linear: set[Any], reached: set[Any], found: dict[Var, Any]
+) -> None:
     cts = [found.pop(v, None) for v in e.outvars]
     if all(ct is None for ct in cts):
         return
@@ -101,6 +144,8 @@ def _transpose_eqn(e: Eqn, env: dict[Var, Any], linear: set[Any], found: dict[Va
         for a in e.invars
     ]
     primitive = e.primitive
+    if primitive.name not in _OF_ANY_PRECISION:
+        cts = [of_precision(ct, v.aval) for ct, v in zip(cts, e.outvars)]
     try:
         outs = primitive.transpose(cts if primitive.multiple_results else cts[0], *args, **e.params)
     except NotImplementedError as error:
@@ -108,7 +153,7 @@ def _transpose_eqn(e: Eqn, env: dict[Var, Any], linear: set[Any], found: dict[Va
             raise
         raise _placed(error, e) from None
     for a, ct in zip(e.invars, outs, strict=True):
-        if ct is not None and a in linear:
+        if ct is not None and a in reached:
             _accumulate(found, a, ct)
 
 
@@ -124,8 +169,11 @@ def _placed(error: NotImplementedError, e: Eqn) -> NotImplementedError:
 
 
 def _accumulate(found: dict[Var, Any], v: Any, ct: Any) -> None:
-    if type(ct) is not Zero:
-        found[v] = add_tangents(found[v], ct) if v in found else ct
+    if type(ct) is Zero:
+        return
+    if v in found:
+        ct = add_tangents(of_precision(found[v], v.aval), of_precision(ct, v.aval))
+    found[v] = ct
 
 
 def transpose_jaxpr(
@@ -133,19 +181,21 @@ def transpose_jaxpr(
     linear: tuple[bool, ...],
     nonzeros: tuple[bool, ...],
     instantiated: bool | tuple[bool, ...] = False,
+    any_precision: bool = False,
 ) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
     """The program of (arguments not linear, cotangents not zero) -> cotangents, not zero, of the
     linear arguments.
 
     Also says which of the linear arguments these belong to. `instantiated` asks, for all linear
-    arguments or for each, for cotangents though they be zero."""
+    arguments or for each, for cotangents though they be zero. With `any_precision` cotangents may
+    be of another precision than the arguments, if rules of the user make them so."""
     if isinstance(instantiated, tuple):
-        found = transpose_jaxpr(closed, linear, nonzeros)
+        found = transpose_jaxpr(closed, linear, nonzeros, False, any_precision)
         if all(n or not w for n, w in zip(found[1], instantiated, strict=True)):
             return found
-    key = ("transpose", linear, nonzeros, instantiated)
+    key = ("transpose", linear, nonzeros, instantiated, any_precision)
     if key not in closed.cache:
-        closed.cache[key] = _transpose_jaxpr(closed, linear, nonzeros, instantiated)
+        closed.cache[key] = _transpose_jaxpr(closed, linear, nonzeros, instantiated, any_precision)
     return closed.cache[key]
 
 
@@ -154,9 +204,11 @@ def _transpose_jaxpr(
     linear: tuple[bool, ...],
     nonzeros: tuple[bool, ...],
     instantiated: bool | tuple[bool, ...],
+    any_precision: bool,
 ) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
     mask: tuple[bool, ...] = ()
     known = [a for a, lin in zip(closed.in_avals, linear, strict=True) if not lin]
+    linear_avals = [a for a, lin in zip(closed.in_avals, linear) if lin]
 
     def backward(*args: Any) -> list[Any]:
         nonlocal mask
@@ -167,6 +219,8 @@ def _transpose_jaxpr(
         cts = with_zeros(args[len(known) :], nonzeros, closed.out_avals)
         outs = backward_pass(closed.jaxpr, closed.consts, full, cts)
         linear_outs = [o for o, lin in zip(outs, linear) if lin]
+        if not any_precision:
+            linear_outs = [of_precision(o, a) for o, a in zip(linear_outs, linear_avals)]
         if instantiated:
             wanted = (True,) * len(linear_outs) if isinstance(instantiated, bool) else instantiated
             linear_outs = [

@@ -127,7 +127,8 @@ class VJP:
             )
 
         def f_vjp(cotangent: Any) -> Any:
-            found = [delivered(w, ct) for w, ct in zip(places, self._found(cotangent), strict=True)]
+            cts = self._found(cotangent, [not isinstance(w, DontWant) for w in places])
+            found = [delivered(w, ct) for w, ct in zip(places, cts, strict=True)]
             asked = [isinstance(w, (Ref, DontWant)) for w in places]
             return pytrees.unflatten(
                 self._tree, [ct if a else derivative_value(ct) for ct, a in zip(found, asked)]
@@ -135,7 +136,7 @@ class VJP:
 
         return f_vjp
 
-    def _found(self, cotangent: Any) -> list[Any]:
+    def _found(self, cotangent: Any, wanted: Sequence[bool] | None = None) -> list[Any]:
         """Cotangents of the flat arguments, some of them Zero, from a tree of those of the
         results."""
         cts, tree = pytrees.flatten(cotangent)
@@ -151,13 +152,15 @@ class VJP:
             )
         for ct, aval in zip(cts, self._out_avals):
             _check_cotangent(ct, aval, self.name)
-        return self.flat(cts)
+        return self.flat(cts, wanted)
 
-    def flat(self, cts: Sequence[Any]) -> list[Any]:
-        """Cotangents of the flat arguments, some of them Zero."""
+    def flat(self, cts: Sequence[Any], wanted: Sequence[bool] | None = None) -> list[Any]:
+        """Cotangents of the flat arguments, some of them Zero: those that are not wanted are."""
+        if wanted is not None:
+            wanted = [w for w, a in zip(wanted, self._slots, strict=True) if a is not None]
         used = [ct for ct, nz in zip(cts, self._nonzeros) if nz]
         inputs = [UndefinedPrimal(v.aval) for v in self._jaxpr.invars]
-        found = backward_pass(self._jaxpr, self._residuals(), inputs, used)
+        found = backward_pass(self._jaxpr, self._residuals(), inputs, used, wanted)
         active = [a is not None for a in self._slots]
         return with_zeros(found, active, self._avals)
 

@@ -58,9 +58,12 @@ def switch(
     operands = _all_operands(operands, operand)
     which = _scalar(index, "Index", "an integer")
     if not is_integer(typeof(which).dtype):
-        raise TypeError(f"Index type must be an integer, got {which} as {typeof(which).dtype.name}")
+        raise TypeError(
+            f"Index type must be an integer, got {which} as {typeof(which).dtype.name}. switch"
+            " takes the number of a branch: round it and use astype(int)"
+        )
     if not branches:
-        raise ValueError("Empty branch sequence")
+        raise ValueError("Empty branch sequence: switch needs at least one function")
     if len(branches) == 1:
         return branches[0](*operands)
     if is_concrete(which):
@@ -200,7 +203,12 @@ def _scalar(x: Any, what: str, needed: str) -> Any:
             raise TypeError(f"{what} type must be {needed}, got {x}.") from None
         raise TypeError(f"{what} must be a scalar, got {x} of type {type(x)}") from None
     if aval.shape:
-        raise TypeError(f"{what} must be a scalar, got {x} of shape {aval.shape}.")
+        each = (
+            " jnp.where chooses for each element; x.any() and x.all() make one of them"
+            if what == "Pred"
+            else ""
+        )
+        raise TypeError(f"{what} must be a scalar, got {x} of shape {aval.shape}.{each}")
     return operand(x)
 
 

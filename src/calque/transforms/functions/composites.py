@@ -8,6 +8,7 @@ from typing import Any
 from calque.core import errors, pytrees
 from calque.core.trace import trace_to_jaxpr, typeof
 from calque.core.trace_state import Tracer
+from calque.transforms.engines.slices import hoist_all
 from calque.transforms.engines.trees import FlatFunction, arrays, name_of
 from calque.transforms.primitives.composites import composite_p
 
@@ -49,8 +50,9 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
                 f" {name!r}. It is a value that is not known when the program is made: pass it as a"
                 " positional argument."
             )
+        closed, consts = hoist_all(closed)
         outs = composite_p.bind(
-            *values, name=name, attributes=tuple(attributes), version=version, jaxpr=closed
+            *consts, *values, name=name, attributes=tuple(attributes), version=version, jaxpr=closed
         )
         return pytrees.unflatten(flat_fun.out_tree, outs)
 

@@ -107,6 +107,7 @@ class custom_jvp(Generic[P, R]):
         if self.jvp is None:
             raise AttributeError(
                 f"No JVP defined for custom_jvp function {name_of(self.fun)} using defjvp."
+                " Give it its rule before it is called: f.defjvp(rule)"
             )
         given = CustomArguments(self.fun, self.nondiff_argnums, args, kwargs, "custom_jvp")
         if given.runs_as_given:

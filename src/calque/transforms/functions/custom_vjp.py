@@ -100,7 +100,7 @@ class custom_vjp(Generic[P, R]):
         self.nondiff_argnums = nondiff_positions(fun, nondiff_argnums, nondiff_argnames)
         self.fwd: Callable[..., Any] | None = None
         self.bwd: Callable[..., Any] | None = None
-        self.symbolic_zeros = False
+        self.symbolic_zeros = self.optimize_remat = False
 
     def defvjp(
         self,
@@ -117,8 +117,8 @@ class custom_vjp(Generic[P, R]):
                 argument.
             symbolic_zeros: Whether `fwd` gets its arguments as `CustomVJPPrimal`, which say if they
                 are differentiated, and `bwd` cotangents that are zero as `SymbolicZero`.
-            optimize_remat: Lets a compiler run `fwd` in place of the function. Results are the same
-                with and without.
+            optimize_remat: Whether, under `checkpoint`, the first computation runs the function
+                itself, which may cost less than `fwd`, and only the second one runs `fwd`.
 
         Returns:
             None.
@@ -128,12 +128,14 @@ class custom_vjp(Generic[P, R]):
         >>> jax.grad(lambda x: 10 * f(x))(1.0)
         Array(1., dtype=float32, weak_type=True)"""
         self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
+        self.optimize_remat = optimize_remat
 
     @boundary
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if self.fwd is None or self.bwd is None:
             raise AttributeError(
                 f"No VJP defined for custom_vjp function {name_of(self.fun)} using defvjp."
+                " Give it its rules before it is called: f.defvjp(forward, backward)"
             )
         given = CustomArguments(self.fun, self.nondiff_argnums, args, kwargs, "custom_vjp")
         _no_tracers(given)
@@ -142,7 +144,7 @@ class custom_vjp(Generic[P, R]):
         outs = custom_vjp_call_p.bind(
             *given.taken(),
             call_jaxpr=given.call,
-            fwd=_ForwardRule(given, self.fwd, self.bwd, self.symbolic_zeros),
+            fwd=_ForwardRule(given, self.fwd, self.bwd, self.symbolic_zeros, self.optimize_remat),
             bwd=self.bwd,
             num_consts=0,
             name=name_of(self.fun),
@@ -180,8 +182,10 @@ class _ForwardRule:
         fwd: Callable[..., Any],
         bwd: Callable[..., Any],
         symbolic_zeros: bool,
+        optimize_remat: bool = False,
     ):
         self.given, self.fwd, self.bwd, self.symbolic_zeros = given, fwd, bwd, symbolic_zeros
+        self.optimize_remat = optimize_remat
         self.__name__ = name_of(fwd)
 
     def __call__(self, primals: Sequence[Any], active: Sequence[bool]) -> ForwardResult:
@@ -331,7 +335,7 @@ class _BackwardRule:
         if got.weak_type and got.shape == expected.shape and joined_type(got, expected) is expected:
             return convert(ct, expected)  # a number such as 1
         if got.shape == expected.shape and _same_kind(got.dtype, expected.dtype):
-            return convert(ct, expected)  # of another precision, as JAX lets it pass
+            return ct  # of another precision: it arrives as it is
         if config.disable_bwd_checks:
             return ct
         if got.shape != expected.shape or got.dtype != expected.dtype:

@@ -110,6 +110,8 @@ def _checked(
 ) -> Any:
     """Evaluate one primitive and look at the result."""
     out = evaluate(primitive, args, params)
+    if not active():  # the flag is on in another thread
+        return out
     kind = _first_bad(out if primitive.multiple_results else (out,))
     if kind is not None:
         rerun = _RERUNS.get(primitive.name)
@@ -191,8 +193,9 @@ _RERUNS: Final[dict[str, Any]] = {
 
 
 def _switch() -> None:
-    """Look at results, or no longer."""
-    evaluator.intercept("nans", _checked if active() else None)
+    """Look at results while a flag is on in any thread."""
+    wanted = config.anywhere("debug_nans") or config.anywhere("debug_infs")
+    evaluator.intercept("nans", _checked if wanted else None)
 
 
 config.on_change(_switch)

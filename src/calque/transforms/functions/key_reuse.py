@@ -18,7 +18,7 @@ from calque.core.errors import KeyReuseError
 from calque.core.jaxprs import ClosedJaxpr, Eqn, Jaxpr, Literal
 from calque.core.key_use import Keys, is_key, is_tracked
 from calque.core.primitives import NotApplicable, Primitive
-from calque.core.source import here
+from calque.core.source import callers, here
 from calque.core.trace import Evaluator, evaluator, typeof
 from calque.core.trace_state import Tracer
 from calque.transforms.functions.key_signatures import (
@@ -55,9 +55,23 @@ def run(jaxpr: Jaxpr, args: Sequence[Keys | None]) -> Values:
         outs = [v.aval for v in e.outvars]
         if any(v is not None for v in ins) or any(map(is_key, outs)):
             signature = of_eqn(e)
-            results = _applied(signature, e.primitive.name, ins, outs, str(e.source))
+            name, how = _names(e)
+            results = _applied(signature, name, ins, outs, str(e.source), how=how)
             env.update(zip(e.outvars, results))
     return [None if isinstance(a, Literal) else env.get(a) for a in jaxpr.outvars]
+
+
+def _names(e: Eqn) -> tuple[str, str]:
+    """What uses a key, as programs written for JAX know it, where distributions are jitted; and as
+    the user has called it."""
+    name, stack = e.primitive.name, e.source.name_stack if e.source else ""
+    room, _, called = stack.rpartition("/")[2].partition(".")
+    distribution = room == "random" and called not in _OF_KEYS and name.startswith("random_")
+    return ("jit", f"random.{called}") if distribution else (name, name)
+
+
+# functions of keys that are single operations
+_OF_KEYS: Final = ("bits", "split", "fold_in", "clone", "key", "PRNGKey", "wrap_key_data")
 
 
 def _applied(
@@ -67,12 +81,14 @@ def _applied(
     outs: Sequence[Any],
     where: str,
     beginning: str = "In {name}, argument {i} is already consumed.",
+    how: str = "",
 ) -> Values:
     """Use up what is used up; the keys of the results."""
+    how = how or name
     for s in sorted(signature.sinks, key=lambda s: s.idx):
         keys = ins[s.idx]
-        if keys is not None and not keys.use(s.mask, name, where):
-            raise key_use.reused(beginning.format(name=name, i=s.idx), keys, name, where)
+        if keys is not None and not keys.use(s.mask, how, where):
+            raise key_use.reused(beginning.format(name=name, i=s.idx), keys, how, where)
     results = _fresh(outs)
     unknown = {i for i, aval in enumerate(outs) if is_key(aval)}
     for source in signature.sources:
@@ -273,7 +289,9 @@ def of_eqn(e: Eqn) -> KeyReuseSignature:
 
 def function_type_signature(fun: Callable[..., Any], *args: Any) -> KeyReuseSignature:
     """What a function does to keys among its arguments and results."""
-    return jaxpr_type_signature(make_jaxpr(fun)(*args).jaxpr)
+    with callers("random"):
+        closed = make_jaxpr(fun)(*args)
+    return jaxpr_type_signature(closed.jaxpr)
 
 
 def check_key_reuse(fun: Callable[..., Any], /, *args: Any) -> None:
@@ -375,6 +393,8 @@ def _checked(
     evaluate: Evaluator, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
 ) -> Any:
     """Evaluate one primitive, if its keys have not been used before."""
+    if not config.debug_key_reuse:  # it is on in another thread
+        return evaluate(primitive, args, params)
     avals = [typeof(a) for a in args]
     ins = _keys_of(args, avals)
     if all(keys is None for keys in ins):
@@ -406,8 +426,8 @@ def consume_arguments(signature: KeyReuseSignature, values: Sequence[Any], funct
 
 
 def watch() -> None:
-    """While the flag is on, operations are looked at."""
-    evaluator.intercept("key reuse", _checked if config.debug_key_reuse else None)
+    """While the flag is on in any thread, operations are looked at."""
+    evaluator.intercept("key reuse", _checked if config.anywhere("debug_key_reuse") else None)
 
 
 config.on_change(watch)

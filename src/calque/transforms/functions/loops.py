@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 # ---------------------------------------------------------------- carries
 
+_AS_BOUND = "round the float one, or convert it with int(...)"
+
 
 def _with_joined_types(leaves: Sequence[Any], outs: Sequence[ShapedArray]) -> list[Any] | None:
     """Initial values with the types that the body gives them, where weak types allow it; None if
@@ -231,7 +233,7 @@ def _length(f: Any, leaves: Sequence[Any], tree: pytrees.PyTreeDef, length: int 
     if length is not None and any(s != length for s in sizes):
         raise ValueError(
             f"scan got `length` argument of {length} which disagrees with leading axis sizes"
-            f" {sizes}."
+            f" {sizes}. Leave length out, or give xs of that length, in the scan of {name_of(f)}."
         )
     if len(set(sizes)) > 1:
         raise ValueError(
@@ -240,7 +242,10 @@ def _length(f: Any, leaves: Sequence[Any], tree: pytrees.PyTreeDef, length: int 
             + f", in the scan of {name_of(f)}."
         )
     if length is None and not sizes:
-        raise ValueError("scan got no values to scan over and `length` not provided.")
+        raise ValueError(
+            f"scan got no values to scan over and `length` not provided. Give xs, or how often"
+            f" {name_of(f)} is to be called as length=n."
+        )
     return length if length is not None else sizes[0]
 
 
@@ -430,7 +435,7 @@ def fori_loop(
             if lower_type.dtype != upper_type.dtype and not aval.shape:
                 raise TypeError(
                     "lower and upper arguments to fori_loop must have equal types, got"
-                    f" {lower_type.dtype} and {upper_type.dtype}"
+                    f" {lower_type.dtype} and {upper_type.dtype}: {_AS_BOUND}"
                 )
             raise TypeError(
                 f"{name} argument to fori_loop must be a scalar number, got {aval.str_short()}"
@@ -438,7 +443,7 @@ def fori_loop(
     if is_integer(lower_type.dtype) != is_integer(upper_type.dtype):
         raise TypeError(
             "lower and upper arguments to fori_loop must have equal types, got"
-            f" {lower_type.dtype} and {upper_type.dtype}"
+            f" {lower_type.dtype} and {upper_type.dtype}: {_AS_BOUND}"
         )
     if lower_type.dtype != upper_type.dtype:
         lower, upper = _common_bounds(lower, upper, lower_type, upper_type)

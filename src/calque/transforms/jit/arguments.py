@@ -82,6 +82,12 @@ def leaf_aval(
     aval = getattr(x, "aval", None)
     if aval is not None:
         return placed_typeof(x) if type(x) is ArrayImpl and x._extra is not None else aval
+    if hasattr(x, "__jax_array__"):
+        raise ValueError(
+            "Triggering __jax_array__() during abstractification is no longer supported: the"
+            f" argument of type {type(x)} of the jitted function {function.name} is no array. Give"
+            " it as calque.numpy.asarray(x), or register its class as a pytree."
+        )
     try:
         return typeof(x)
     except TypeError:

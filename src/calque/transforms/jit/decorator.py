@@ -17,6 +17,7 @@ from calque.machine.call import functions as callpath
 from calque.machine.state import process
 from calque.transforms.devices.sharding_constraint import jit_shardings
 from calque.transforms.engines.signatures import check_callable, resolve
+from calque.transforms.engines.trees import name_of
 from calque.transforms.jit import captures, epochs, identity
 from calque.transforms.jit import dynamic as dynamic_sizes
 from calque.transforms.jit.compiler_options import check_options
@@ -213,6 +214,14 @@ def _restored(fun: Callable[..., Any], options: tuple[Any, ...]) -> Any:
     return wrapped(fun, JitOptions(*options))
 
 
+def _state(jitted: Any) -> dict[str, Any]:
+    """The attributes of a jitted function, and the name under which libraries look for that of the
+    function."""
+    fun = function_of(jitted).fun if hasattr(jitted, "_function") else jitted
+    return {**vars(jitted), "function_name": name_of(fun)}
+
+
+callpath.Jitted.__getstate__ = _state
 copyreg.pickle(callpath.Jitted, _reduced)
 # as of plain functions, a copy is the function itself
 callpath.Jitted.__copy__ = lambda self: self

@@ -3,25 +3,24 @@ matches under no other."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Hashable
 from typing import Any, Final
 
 from calque.core import primitives, trace_state
-from calque.core.config import config
+from calque.core.config import Flags, config
 from calque.core.lazy import LazyModule
 from calque.machine.call import functions as callpath
 from calque.machine.once import Turns
 from calque.machine.state import process
-from calque.transforms.functions import debug_nans
 
 key_reuse: Any = LazyModule("calque.transforms.functions.key_reuse")
 _refreshing: Final = Turns()
 
 
 def epoch() -> int:
-    """The number of the present configuration."""
-    number = process.epochs.number(config.trace_key())
-    return number + callpath.CHECKED if checks() else number
+    """The number of the configuration of this thread."""
+    return _number(config.here())
 
 
 def epoch_of(configuration: Hashable) -> int:
@@ -30,14 +29,24 @@ def epoch_of(configuration: Hashable) -> int:
     return number + callpath.CHECKED if checks() else number
 
 
+def _number(flags: Flags) -> int:
+    number = process.epochs.number(flags.key)
+    return number + callpath.CHECKED if _check(flags) else number
+
+
 def checks() -> bool:
     """Whether single operations are looked at. Jitted programs look at themselves."""
-    return (
-        config.debug_index
-        or config.check_static_indices
-        or config.debug_key_reuse
-        or bool(primitives.replacements)
-        or debug_nans.active()
+    return _check(config.here())
+
+
+def _check(flags: Flags) -> bool:
+    return bool(
+        flags.debug_index
+        or flags.check_static_indices
+        or flags.debug_key_reuse
+        or primitives.replacements
+        or flags.debug_nans
+        or flags.debug_infs
     )
 
 
@@ -55,7 +64,17 @@ def refresh() -> None:
     """Tell machine code which entries are valid now. Of several threads the last one to come tells
     what is so then."""
     with _refreshing.taken():
-        callpath.set_epoch(epoch() if programs_enabled() else 0)
+        own = config.of_threads()
+        if not callpath.LEARNS or trace_state.any_recording() or len(own) > callpath.THREADS:
+            callpath.set_epoch(0)
+            return
+        pairs = [(thread, _served(flags)) for thread, flags in own.items()]
+        callpath.set_epoch(_served(config.of_process()), *itertools.chain.from_iterable(pairs))
+
+
+def _served(flags: Flags) -> int:
+    """The number of a configuration, 0 where machine code serves none of its calls."""
+    return 0 if flags.disable_jit else _number(flags)
 
 
 def renew() -> None:
@@ -66,7 +85,7 @@ def renew() -> None:
 
 def watch_keys() -> None:
     """What looks at the use of random keys is imported with its flag."""
-    if config.debug_key_reuse:
+    if config.anywhere("debug_key_reuse"):
         key_reuse.watch()
 
 

@@ -2,12 +2,13 @@
 (`machine/call/functions.py`), its methods stand in `stages.py`."""
 
 from collections.abc import Callable
-from typing import Any, Generic, ParamSpec, Self, TypeVar, overload
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from calque.core.generics import Asked
 from calque.transforms.jit.stages import Lowered, Traced
 
 P = ParamSpec("P")
+Q = ParamSpec("Q")
 R_co = TypeVar("R_co", covariant=True)
 
 class Jitted(Generic[P, R_co]):
@@ -19,13 +20,7 @@ class Jitted(Generic[P, R_co]):
     def __wrapped__(self) -> Callable[P, R_co]:
         """The function as it was given."""
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
-    # As a method. Its own parameters would be `Jitted[Q, R_co]` of a self that is
-    # `Jitted[Concatenate[Any, Q], R_co]`; mypy finds a Q without positional parameters there
-    # when the function was decorated by `partial(jit, ...)`.
-    @overload
-    def __get__(self, instance: None, owner: Any = None) -> Self: ...
-    @overload
-    def __get__(self, instance: object, owner: Any = None) -> Jitted[..., R_co]: ...
+    def __get__(self, instance: object, owner: Any = None) -> JittedMethod[P, R_co]: ...
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """Traces for these arguments, which may be ShapeDtypeStructs."""
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
@@ -35,3 +30,15 @@ class Jitted(Generic[P, R_co]):
         """The shapes and dtypes of the result for these arguments."""
     def clear_cache(self) -> None:
         """Forgets the programs of this function."""
+
+class JittedMethod(Jitted[P, R_co]):
+    """A compiled function as it is found in a class or an instance: with its first parameter bound,
+    or with all of them. Checkers ask `Jitted.__get__` for static methods, too, and for what is
+    found in the class."""
+
+    @overload
+    def __call__(
+        self: JittedMethod[Concatenate[Any, Q], R_co], *args: Q.args, **kwargs: Q.kwargs
+    ) -> R_co: ...
+    @overload
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from calque.core import reference
-from calque.core.jaxprs import ClosedJaxpr, Eqn
+from calque.core.jaxprs import ClosedJaxpr, DropVar, Eqn
 from calque.core.primitives import UndefinedPrimal, Zero
 from calque.core.trace import eval_jaxpr
 from calque.transforms.engines.axes import Axis, AxisPrimitive
@@ -140,7 +140,7 @@ class CallPrimitive(AxisPrimitive):
         Returns:
             A list, with None for the other operands."""
         linear = tuple([type(x) is UndefinedPrimal for x in args])
-        back, mask = transpose_jaxpr(jaxpr, linear, nonzero(cts))
+        back, mask = transpose_jaxpr(jaxpr, linear, nonzero(cts), any_precision=True)
         known = [x for x in args if type(x) is not UndefinedPrimal]
         outs = iter(self.call(back, [*known, *only_nonzero(cts)], params))
         which = iter(mask)
@@ -227,15 +227,36 @@ def _not_donated(params: dict[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in params.items() if k != "donated_invars"}
 
 
+def _plain(params: dict[str, Any]) -> dict[str, Any]:
+    """What comes out of a transformation is a call like others."""
+    return {k: v for k, v in params.items() if k != "otherwise"}
+
+
 jit_p = CallPrimitive("jit", adapt=_not_donated, hidden=_jit_hidden)
-closed_call_p = CallPrimitive("closed_call")
+# `otherwise` is a program of the same operands that gives the first results by itself: it takes the
+# place of the call where nobody reads the others
+closed_call_p = CallPrimitive("closed_call", adapt=_plain, hidden=("otherwise",))
 call_p = CallPrimitive("call")  # which libraries bind, and calque does not
+
+
+def _dead_code_of_closed_call(e: Eqn, used: Sequence[bool]) -> Eqn | None:
+    otherwise: ClosedJaxpr | None = e.params.get("otherwise")
+    if otherwise is None:
+        return dead_code_of_call(e, used)
+    n = len(otherwise.out_avals)
+    if any(used[n:]):
+        outvars = [v if u else DropVar(v.aval) for v, u in zip(e.outvars, used)]
+        return e.replace(outvars=outvars)
+    alone = e.replace(outvars=e.outvars[:n], params={**_plain(e.params), "jaxpr": otherwise})
+    return dead_code_of_call(alone, used[:n])
+
 
 for _name in ("jit", "closed_call", "call"):
     dead_code_rules[_name] = dead_code_of_call
     dependence_rules[_name] = lambda e, unknown: dependent_results(
         e.params["jaxpr"], tuple(unknown)
     )
+dead_code_rules["closed_call"] = _dead_code_of_closed_call
 
 
 def inline_calls(closed: ClosedJaxpr) -> ClosedJaxpr:

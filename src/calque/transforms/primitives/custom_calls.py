@@ -129,7 +129,7 @@ def call_shape(*avals: ShapedArray, call_jaxpr: ClosedJaxpr, **_: Any) -> list[S
 def call_transpose(cts: Sequence[Any], *args: Any, call_jaxpr: ClosedJaxpr, **_: Any) -> list[Any]:
     """A custom rule says nothing of transposes: that of the program itself."""
     linear = tuple([type(x) is UndefinedPrimal for x in args])
-    back, mask = transpose_jaxpr(call_jaxpr, linear, nonzero(cts))
+    back, mask = transpose_jaxpr(call_jaxpr, linear, nonzero(cts), any_precision=True)
     known = [x for x in args if type(x) is not UndefinedPrimal]
     outs = iter(eval_jaxpr(back.jaxpr, back.consts, *known, *only_nonzero(cts)))
     which = iter(mask)

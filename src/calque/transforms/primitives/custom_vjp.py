@@ -13,15 +13,14 @@ import numpy as np
 from calque.core import trace_state
 from calque.core.arrays import to_numpy
 from calque.core.avals import ShapedArray
-from calque.core.jaxprs import ClosedJaxpr
+from calque.core.jaxprs import ClosedJaxpr, Var
 from calque.core.primitives import NotApplicable, Primitive, UndefinedPrimal, Zero, do
-from calque.core.trace import trace_to_jaxpr, typeof
+from calque.core.trace import JaxprTrace, trace_to_jaxpr, typeof
 from calque.ops.common import front, instantiate
 from calque.transforms.engines.axes import Axis
 from calque.transforms.engines.batching import Dim, batch, placed
-from calque.transforms.engines.linear import Tape
 from calque.transforms.engines.slices import dead_code_rules
-from calque.transforms.engines.transpose import backward_pass
+from calque.transforms.engines.transpose import backward_pass, of_precision
 from calque.transforms.engines.trees import name_of
 from calque.transforms.engines.zeros import (
     has_tangent,
@@ -31,6 +30,7 @@ from calque.transforms.engines.zeros import (
     with_zeros,
     zero_like,
 )
+from calque.transforms.primitives.call import close_over_tracers, closed_call_p
 from calque.transforms.primitives.custom_calls import (
     CustomCallPrimitive,
     FlatCall,
@@ -60,13 +60,14 @@ Backward = Callable[[Sequence[Any], Sequence[Any]], list[Any]]
 
 
 class _LinearPrimitive(Primitive):
-    """Recorded on a tape as it is; anywhere else it is worked out at once."""
+    """Recorded as it is where programs are to be transposed; anywhere else it is worked out at
+    once."""
 
     __slots__ = ()
 
     def bind(self, *args: Any, **params: Any) -> Any:
         trace = trace_state.top_trace(args)
-        if isinstance(trace, Tape):
+        if isinstance(trace, JaxprTrace) and trace.transposable:
             return trace.process(self, args, params)
         return _forward(args, **params)
 
@@ -100,7 +101,7 @@ def _forward(
             f" rule cannot be transposed ({e}). Write the rule with operations that are linear in"
             " the cotangent, or use custom_jvp."
         ) from e
-    return [instantiate(o) for o in outs]
+    return [instantiate(of_precision(o, a)) for o, a in zip(outs, wanted, strict=True)]
 
 
 def _lin_meaning(*args: np.ndarray, **params: Any) -> list[np.ndarray]:
@@ -133,7 +134,7 @@ def _lin_transpose(
 
 
 _ON_TAPE = NotApplicable(
-    "custom_lin stands on tapes only, where nothing is differentiated or batched"
+    "custom_lin is worked out where something is differentiated or batched: it is not bound there"
 )
 
 custom_lin_p = _LinearPrimitive(
@@ -146,6 +147,7 @@ custom_lin_p = _LinearPrimitive(
     multiple_results=True,
     hidden=("active", "in_avals", "out_avals", "name"),
 )
+custom_lin_p.program = lambda *args, **params: _forward(args, **params)
 
 
 # ---------------------------------------------------------------- custom_vjp_call
@@ -173,9 +175,13 @@ def _jvp(
         outs = custom_vjp_call_p.bind(*primals, call_jaxpr=call_jaxpr, **params)
         return outs, [zero_like(o) for o in outs]
     refuse_closures(name, tangents[:num_consts], "custom_vjp")
-    primals, tangents = primals[num_consts:], tangents[num_consts:]
+    operands, primals, tangents = primals, primals[num_consts:], tangents[num_consts:]
     active = nonzero(tangents)
-    forward: ForwardResult = fwd(primals, active)
+    forward: ForwardResult = (
+        _replaceable(fwd, call_jaxpr, operands, num_consts, active)
+        if optimizes_remat(fwd) and type(trace_state.top_trace(operands)) is JaxprTrace
+        else fwd(primals, active)
+    )
     out_avals = tuple([typeof(o) for o in forward.outs])
     found = iter(
         custom_lin_p.bind(
@@ -192,6 +198,42 @@ def _jvp(
     return forward.outs, [
         next(found) if has_tangent(a) else Zero(tangent_aval(a)) for a in out_avals
     ]
+
+
+def optimizes_remat(fwd: Any) -> bool:
+    """Whether the function runs in place of its forward rule where nobody reads residuals."""
+    return getattr(fwd, "optimize_remat", False)
+
+
+def _replaceable(
+    fwd: Any, call: Any, operands: Sequence[Any], num_consts: int, active: Sequence[bool]
+) -> ForwardResult:
+    """What the forward rule gives, as one equation that knows the function: rematerialisation,
+    which computes residuals again, then runs the function alone in the first computation."""
+    inner: list[ForwardResult] = []
+
+    def forward(*args: Any) -> list[Any]:
+        found = fwd(args[num_consts:], active)
+        inner[:] = [found]
+        return [*found.outs, *found.residuals]
+
+    avals = [typeof(x) for x in operands]
+    rule, captured = close_over_tracers(trace_to_jaxpr(forward, avals, name_of(fwd)))
+    primal = call if isinstance(call, ClosedJaxpr) else trace_to_jaxpr(call, avals, name_of(fwd))
+    primal, captured_too = close_over_tracers(primal)
+    unread, unread_too = ([Var(typeof(x)) for x in xs] for xs in (captured, captured_too))
+    n = len(captured)
+    outs = closed_call_p.bind(
+        *(*captured, *captured_too, *operands),
+        jaxpr=_taking(rule, [*rule.jaxpr.invars[:n], *unread_too, *rule.jaxpr.invars[n:]]),
+        otherwise=_taking(primal, [*unread, *primal.jaxpr.invars]),
+    )
+    m = len(inner[0].outs)
+    return ForwardResult(outs[:m], outs[m:], inner[0].backward)
+
+
+def _taking(closed: ClosedJaxpr, invars: Sequence[Var]) -> ClosedJaxpr:
+    return ClosedJaxpr(closed.jaxpr.replace(invars=list(invars)), closed.consts)
 
 
 def _batch(
@@ -223,7 +265,7 @@ class _BatchedForward:
 
     def __init__(self, axis: Axis, rule: Any, dims: tuple[Dim, ...]):
         self.axis, self.rule, self.dims = axis, rule, dims
-        self.__name__ = name_of(rule)
+        self.__name__, self.optimize_remat = name_of(rule), optimizes_remat(rule)
 
     def __call__(self, primals: Sequence[Any], active: Sequence[bool]) -> ForwardResult:
         inner: list[ForwardResult] = []
@@ -284,7 +326,7 @@ class _UsedForward:
 
     def __init__(self, rule: Any, used: tuple[bool, ...]):
         self.rule, self.used = rule, used
-        self.__name__ = name_of(rule)
+        self.__name__, self.optimize_remat = name_of(rule), optimizes_remat(rule)
 
     def __call__(self, primals: Sequence[Any], active: Sequence[bool]) -> ForwardResult:
         found: ForwardResult = self.rule(primals, active)

@@ -11,7 +11,7 @@ from calque.core.primitives import UndefinedPrimal, Zero
 from calque.core.trace import trace_to_jaxpr
 from calque.ops.common import add_tangents
 from calque.transforms.engines.slices import dependent_results, dependents, without_dead_code
-from calque.transforms.engines.transpose import backward_pass
+from calque.transforms.engines.transpose import backward_pass, of_precision
 from calque.transforms.engines.zeros import (
     instantiate,
     nonzero,
@@ -136,9 +136,9 @@ class _Backward:
                     full[at + k] if m else next(it) for k, m in enumerate(lin)
                 ]
             given = with_zeros([*cts, *y], self.carry_nz + self.ys_nz, outs)
-            return self._sorted(
-                backward_pass(self.jaxpr.jaxpr, self.jaxpr.consts, full, given), so_far, lin_consts
-            )
+            found = backward_pass(self.jaxpr.jaxpr, self.jaxpr.consts, full, given)
+            found = [of_precision(ct, a) for ct, a in zip(found, self.jaxpr.in_avals, strict=True)]
+            return self._sorted(found, so_far, lin_consts)
 
         return trace_to_jaxpr(
             backward, [*known_c, *sums, *ct_carry, *known_x, *ct_ys], "transpose of scan"

@@ -112,15 +112,6 @@ def test_triangular_systems(dtype: str, n: int, count: int) -> None:
             near(s @ out[k] if left else out[k] @ s, b[k])
 
 
-@pytest.mark.parametrize("dtype", ["f4", "f8", "c16"])
-@pytest.mark.parametrize("m, n", [(1, 1), (16, 16), (17, 40), (3, 100), (100, 3)])
-def test_turning_round(dtype: str, m: int, n: int) -> None:
-    x = numbers(dtype, m, n)
-    out = np.zeros((n, m), dtype)
-    factors.turn(x.itemsize, out.ctypes.data, x.ctypes.data, m, n)
-    np.testing.assert_array_equal(out, x.T)
-
-
 def test_the_order_of_sums_does_not_depend_on_the_batch() -> None:
     """Alone, and beside others that other threads work on: the same bits."""
     x = numbers("f4", 700, 9, 9)

@@ -46,7 +46,12 @@ _S3: Final = 0.4338837391175581
 
 _MANY: Final = 24  # rounds, beside which those behind the vectors count little
 
-unit = Unit("fft_passes")
+# Units of like size, which are compiled side by side; the first has what is put in their places.
+unit = Unit("fft_sums")
+twos = Unit("fft_twos")
+odd = Unit("fft_odd")
+others = Unit("fft_others")
+choice = Unit("fft_passes")
 
 
 @unit.helper
@@ -326,43 +331,43 @@ def all_sums(r: i64, xr: ptr, xi: ptr, yr: ptr, yi: ptr, w: ptr, m: i64, s: i64)
                     sums_of_many(r, xr + x, xi + x, yr + y, yi + y, turns, m, s, 1, q)
 
 
-@unit.function
+@twos.function
 def fft_pass_2(xr: ptr, xi: ptr, yr: ptr, yi: ptr, w: ptr, m: i64, s: i64) -> None:
     """A pass of radix 2."""
     all_sums(2, xr, xi, yr, yi, w, m, s)
 
 
-@unit.function
+@odd.function
 def fft_pass_3(xr: ptr, xi: ptr, yr: ptr, yi: ptr, w: ptr, m: i64, s: i64) -> None:
     """A pass of radix 3."""
     all_sums(3, xr, xi, yr, yi, w, m, s)
 
 
-@unit.function
+@twos.function
 def fft_pass_4(xr: ptr, xi: ptr, yr: ptr, yi: ptr, w: ptr, m: i64, s: i64) -> None:
     """A pass of radix 4."""
     all_sums(4, xr, xi, yr, yi, w, m, s)
 
 
-@unit.function
+@odd.function
 def fft_pass_5(xr: ptr, xi: ptr, yr: ptr, yi: ptr, w: ptr, m: i64, s: i64) -> None:
     """A pass of radix 5."""
     all_sums(5, xr, xi, yr, yi, w, m, s)
 
 
-@unit.function
+@odd.function
 def fft_pass_7(xr: ptr, xi: ptr, yr: ptr, yi: ptr, w: ptr, m: i64, s: i64) -> None:
     """A pass of radix 7."""
     all_sums(7, xr, xi, yr, yi, w, m, s)
 
 
-@unit.function
+@twos.function
 def fft_pass_8(xr: ptr, xi: ptr, yr: ptr, yi: ptr, w: ptr, m: i64, s: i64) -> None:
     """A pass of radix 8."""
     all_sums(8, xr, xi, yr, yi, w, m, s)
 
 
-@unit.function
+@others.function
 def fft_pair(re: ptr, im: ptr, back: i64, count: i64) -> None:
     """The sums of two rows that are `back` bytes apart in place of the first one, and their
     differences in place of the other one."""
@@ -506,7 +511,7 @@ def sums_any(
             turn(y + at + z, yi + at + z, to, w + ITEM * (r - j - 1) * m, factors, step, count)
 
 
-@unit.function
+@others.function
 def fft_pass_any(r: i64, xr: ptr, xi: ptr, yr: ptr, yi: ptr, w: ptr, m: i64, s: i64) -> None:
     """A pass of any odd radix. Its roots stand behind the factors. What it reads is lost."""
     gap = ITEM * m * s
@@ -521,7 +526,7 @@ def fft_pass_any(r: i64, xr: ptr, xi: ptr, yr: ptr, yi: ptr, w: ptr, m: i64, s: 
             sums_any(r, xr + x, xi + x, yr + y, yi + y, w + ITEM * p, roots, m, s, ITEM, 0, s)
 
 
-@unit.function
+@choice.function
 def fft_pass(r: i64, xr: ptr, xi: ptr, yr: ptr, yi: ptr, w: ptr, m: i64, s: i64) -> None:
     """One pass from `x` to `y`: `m` is the length that is left behind it, `s` the number of
     sequences before it."""
@@ -542,4 +547,8 @@ def fft_pass(r: i64, xr: ptr, xi: ptr, yr: ptr, yi: ptr, w: ptr, m: i64, s: i64)
             fft_pass_any(r, xr, xi, yr, yi, w, m, s)
 
 
-unit_single, SINGLE_PASSES = unit.over(SINGLE, SINGLE_ITEM, SINGLE_NAMES)
+unit_single, _SUMS = unit.over(SINGLE, SINGLE_ITEM, SINGLE_NAMES)
+twos_single, _TWOS = twos.over(SINGLE, SINGLE_ITEM, _SUMS)
+odd_single, _ODD = odd.over(SINGLE, SINGLE_ITEM, _TWOS)
+others_single, _OTHERS = others.over(SINGLE, SINGLE_ITEM, _ODD)
+choice_single, SINGLE_PASSES = choice.over(SINGLE, SINGLE_ITEM, _OTHERS)

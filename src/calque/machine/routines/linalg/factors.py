@@ -20,7 +20,6 @@ from calque.machine.lang.unit import (
     load_f32,
     load_f64,
     load_i32,
-    load_i64,
     load_ptr,
     memcpy,
     memset,
@@ -30,9 +29,9 @@ from calque.machine.lang.unit import (
     store_f64,
     store_i8,
     store_i32,
-    store_i64,
 )
 from calque.machine.memory import calque_alloc, calque_free
+from calque.machine.routines.linalg.elements import item_of, turn, write_nan, write_one
 from calque.machine.routines.linalg.small import (
     LARGEST,
     ElementType,
@@ -52,10 +51,7 @@ _NEAR_BYTES = 8 * SMALL * SMALL
 _VECTOR_BYTES = 8 * SMALL
 _GRAIN = 1 << 15  # multiplications that are worth a thread
 _BETWEEN_POLLS = 64  # small matrices
-_BLOCK = 16
 _L, _N, _R, _T, _U = b"LNRTU"
-_NAN_32 = 0x7FC00000
-_NAN_64 = 0x7FF8000000000000
 
 # What all begin with: how many matrices, the type of elements, the function of LAPACK or NULL.
 Cholesky = layout("Cholesky", batch=i64, kind=i64, lapack=ptr, n=i64, source=ptr, target=ptr)
@@ -85,34 +81,25 @@ potrf_type = signature(None, ptr, ptr, ptr, ptr, ptr)
 getrf_type = signature(None, ptr, ptr, ptr, ptr, ptr, ptr)
 trsm_type = signature(None, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr)
 
-unit = Unit("linalg")
+# One unit for each routine: who calls one compiles no other.
+cholesky = Unit("linalg_cholesky")
+lu = Unit("linalg_lu")
+triangular = Unit("linalg_triangular")
 
 
-@unit.helper
-def item_of(kind: i64) -> i64:
-    """The bytes of an element."""
-    match kind:
-        case ElementType.F32:
-            return 4
-        case ElementType.F64 | ElementType.C64:
-            return 8
-        case _:
-            return 16
-
-
-@unit.helper
+@cholesky.helper
 def is_small(kind: i64, m: i64, n: i64) -> i1:
     """Whether our own loops are to be used."""
     return kind in (ElementType.F32, ElementType.F64) and m <= SMALL and n <= SMALL
 
 
-@unit.helper
+@cholesky.helper
 def grain_of(products: i64) -> i64:
     """How many matrices of so many multiplications are worth a thread."""
     return max(_GRAIN // (products + 1), 1)
 
 
-@unit.helper
+@cholesky.helper
 def told_to_end(args: ptr, k: i64) -> i1:
     """Asked before matrix `k`."""
     return k % _BETWEEN_POLLS == _BETWEEN_POLLS - 1 and calque_poll(load_ptr(args, -8)) != 0
@@ -121,16 +108,7 @@ def told_to_end(args: ptr, k: i64) -> i1:
 # ---------------------------------------------------------------- cholesky
 
 
-@unit.helper
-def write_nan(kind: i64, to: ptr) -> None:
-    """Let the real part of an element be NaN."""
-    if kind in (ElementType.F32, ElementType.C64):
-        store_i32(to, 0, _NAN_32)
-    else:
-        store_i64(to, 0, _NAN_64)
-
-
-@unit.helper
+@cholesky.helper
 def refuse(kind: i64, to: ptr, n: i64) -> None:
     """Write NaN in the lower triangle, zeros above it."""
     item = item_of(kind)
@@ -140,7 +118,7 @@ def refuse(kind: i64, to: ptr, n: i64) -> None:
             write_nan(kind, to + (i * n + j) * item)
 
 
-@unit.function
+@cholesky.function
 def cholesky_small(args: ptr, first: i64, last: i64) -> None:
     """The factors of some small matrices."""
     kind = Cholesky(args).kind
@@ -163,7 +141,7 @@ def cholesky_small(args: ptr, first: i64, last: i64) -> None:
                 small_store(kind, to + i * line, 1, u + 8 * i, n, i + 1)
 
 
-@unit.helper
+@cholesky.helper
 def is_finite(kind: i64, place: ptr) -> i1:
     """Whether the real part of an element is a number."""
     x = (
@@ -174,7 +152,7 @@ def is_finite(kind: i64, place: ptr) -> i1:
     return x <= LARGEST and x >= -LARGEST
 
 
-@unit.helper
+@cholesky.helper
 def cholesky_large(args: ptr) -> None:
     """The factors by LAPACK. The lower triangle in rows is the upper one in columns."""
     kind = Cholesky(args).kind
@@ -197,7 +175,7 @@ def cholesky_large(args: ptr) -> None:
             refuse(kind, to, n)
 
 
-@unit.function
+@cholesky.function
 def calque_cholesky(args: ptr, begin: i64, end: i64) -> None:
     """Lower factors of all matrices."""
     n = Cholesky(args).n
@@ -214,7 +192,7 @@ def calque_cholesky(args: ptr, begin: i64, end: i64) -> None:
 # ---------------------------------------------------------------- lu
 
 
-@unit.function
+@lu.function
 def lu_small(args: ptr, first: i64, last: i64) -> None:
     """The factors of some small matrices."""
     kind = Lu(args).kind
@@ -236,36 +214,7 @@ def lu_small(args: ptr, first: i64, last: i64) -> None:
             order_of(pivots, count, Lu(args).order + 4 * k * m, m)
 
 
-@unit.helper
-def turn_block(item: i64, to: ptr, source: ptr, m: i64, n: i64, top: i64, left: i64) -> None:
-    """Transpose one block of a matrix of `m` rows."""
-    for i in range(top, min(top + _BLOCK, m)):
-        for j in range(left, min(left + _BLOCK, n)):
-            here = source + (i * n + j) * item
-            there = to + (j * m + i) * item
-            if item == 4:
-                store_i32(there, 0, load_i32(here, 0))
-            else:
-                store_i64(there, 0, load_i64(here, 0))
-                if item == 16:
-                    store_i64(there, 8, load_i64(here, 8))
-
-
-@unit.function
-def turn(item: i64, to: ptr, source: ptr, m: i64, n: i64) -> None:
-    """Transpose a matrix of `m` rows, block by block."""
-    for i in range(0, m, _BLOCK):
-        for j in range(0, n, _BLOCK):
-            match item:
-                case 4:
-                    turn_block(4, to, source, m, n, i, j)
-                case 8:
-                    turn_block(8, to, source, m, n, i, j)
-                case _:
-                    turn_block(16, to, source, m, n, i, j)
-
-
-@unit.helper
+@lu.helper
 def lu_large(args: ptr, block: ptr) -> None:
     """The factors by LAPACK, in a block for a matrix in columns and its pivots."""
     m = Lu(args).m
@@ -290,7 +239,7 @@ def lu_large(args: ptr, block: ptr) -> None:
             order_of(pivots, count, Lu(args).order + 4 * k * m, m)
 
 
-@unit.function
+@lu.function
 def calque_lu(args: ptr, begin: i64, end: i64) -> None:
     """Factors, pivots and the order of rows of all matrices."""
     m = Lu(args).m
@@ -313,7 +262,7 @@ def calque_lu(args: ptr, begin: i64, end: i64) -> None:
     calque_free(block)
 
 
-@unit.function
+@lu.function
 def calque_lu_pivots_to_permutation(args: ptr, begin: i64, end: i64) -> None:
     """The order of rows that each sequence of exchanges leads to."""
     n = Exchanges(args).n
@@ -327,7 +276,7 @@ def calque_lu_pivots_to_permutation(args: ptr, begin: i64, end: i64) -> None:
 # ---------------------------------------------------------------- triangular systems
 
 
-@unit.function
+@triangular.function
 def triangular_small(args: ptr, first: i64, last: i64) -> None:
     """The solutions of some small systems. Each column (A on the left) or row of B is a row vector
     b of x S = b, where S is A or its transpose."""
@@ -360,7 +309,7 @@ def triangular_small(args: ptr, first: i64, last: i64) -> None:
             at += to_next
 
 
-@unit.function
+@triangular.function
 def conjugate(kind: i64, x: ptr, n: i64) -> None:
     """Conjugate complex numbers where they are."""
     if kind == ElementType.C64:
@@ -371,23 +320,7 @@ def conjugate(kind: i64, x: ptr, n: i64) -> None:
             store_f64(x, 16 * i + 8, -load_f64(x, 16 * i + 8))
 
 
-@unit.helper
-def write_one(kind: i64, to: ptr) -> None:
-    """Write the number one."""
-    match kind:
-        case ElementType.F32:
-            store_f32(to, 0, 1.0)
-        case ElementType.F64:
-            store_f64(to, 0, 1.0)
-        case ElementType.C64:
-            store_f32(to, 0, 1.0)
-            store_f32(to, 4, 0.0)
-        case _:
-            store_f64(to, 0, 1.0)
-            store_f64(to, 8, 0.0)
-
-
-@unit.helper
+@triangular.helper
 def triangular_large(args: ptr) -> None:
     """The solutions by BLAS. In columns the system is transposed: A on the left stands on the
     right, its lower triangle is the upper one; that A is transposed is the same for both. conj(A) x
@@ -435,7 +368,7 @@ def triangular_large(args: ptr) -> None:
             conjugate(kind, to, length)
 
 
-@unit.function
+@triangular.function
 def calque_triangular(args: ptr, begin: i64, end: i64) -> None:
     """The solutions of all systems."""
     n = Triangular(args).n

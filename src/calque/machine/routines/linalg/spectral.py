@@ -28,7 +28,7 @@ from calque.machine.lang.unit import (
     store_i32,
 )
 from calque.machine.memory import calque_alloc, calque_free
-from calque.machine.routines.linalg.factors import item_of, turn, write_nan, write_one
+from calque.machine.routines.linalg.elements import item_of, turn, write_nan, write_one
 from calque.machine.routines.linalg.small import LARGEST, ElementType
 from calque.machine.routines.sort.moves import copy_element
 from calque.machine.routines.sort.work import stop
@@ -65,24 +65,28 @@ gesdd_complex_type = signature(
     None, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr
 )
 
-unit = Unit("linalg_spectral")
+# One unit for each routine: who calls one compiles no other.
+parts = Unit("linalg_parts")
+qr = Unit("linalg_qr")
+eigh = Unit("linalg_eigh")
+svd = Unit("linalg_svd")
 
 
 # ---------------------------------------------------------------- parts
 
 
-@unit.helper
+@parts.helper
 def is_complex(kind: i64) -> i1:
     return kind in (ElementType.C64, ElementType.C128)
 
 
-@unit.helper
+@parts.helper
 def part_of(kind: i64) -> i64:
     """The bytes of a real number of the precision."""
     return 4 if kind in (ElementType.F32, ElementType.C64) else 8
 
 
-@unit.function
+@parts.function
 def all_finite(kind: i64, x: ptr, n: i64) -> i64:
     """Whether all elements are numbers."""
     count = 2 * n if is_complex(kind) else n
@@ -93,7 +97,7 @@ def all_finite(kind: i64, x: ptr, n: i64) -> i64:
     return 1
 
 
-@unit.function
+@parts.function
 def fill_nan(kind: i64, to: ptr, n: i64) -> None:
     """Write NaN everywhere."""
     if to == NULL:
@@ -104,7 +108,7 @@ def fill_nan(kind: i64, to: ptr, n: i64) -> None:
         write_nan(kind, to + i * item)
 
 
-@unit.function
+@parts.function
 def write_identity(kind: i64, to: ptr, m: i64, n: i64) -> None:
     """Ones on the diagonal, zeros elsewhere."""
     if to == NULL:
@@ -115,7 +119,7 @@ def write_identity(kind: i64, to: ptr, m: i64, n: i64) -> None:
         write_one(kind, to + (i * n + i) * item)
 
 
-@unit.helper
+@parts.helper
 def wanted_work(kind: i64, place: ptr) -> i64:
     """The size that LAPACK asks for, which it gives as an element; in f32 it may have been rounded
     down."""
@@ -123,12 +127,12 @@ def wanted_work(kind: i64, place: ptr) -> i64:
     return max(size + (size >> 20), 1)
 
 
-@unit.helper
+@parts.helper
 def real_kind(kind: i64) -> i64:
     return ElementType.F32 if part_of(kind) == 4 else ElementType.F64
 
 
-@unit.helper
+@parts.helper
 def allocate(
     args: ptr, room: ptr, a: i64, b: i64, c: i64, work: i64, real_work: i64, whole_work: i64
 ) -> i1:
@@ -156,7 +160,7 @@ def allocate(
 # ---------------------------------------------------------------- qr
 
 
-@unit.helper
+@qr.helper
 def factor_qr(args: ptr, room: ptr, words: ptr) -> None:
     """words: m, n, lwork, info. In the room: the matrix, tau, pivots."""
     function = Qr(args).factor
@@ -175,7 +179,7 @@ def factor_qr(args: ptr, room: ptr, words: ptr) -> None:
         geqp3_type(function, words, words + 4, a, words, pivots, tau, work, words + 8, words + 12)
 
 
-@unit.helper
+@qr.helper
 def form_q(args: ptr, room: ptr, words: ptr) -> None:
     """words: m, columns of q, lwork, info, reflections."""
     a = Room(room).a
@@ -194,7 +198,7 @@ def form_q(args: ptr, room: ptr, words: ptr) -> None:
     )
 
 
-@unit.function
+@qr.function
 def store_r(item: i64, to: ptr, a: ptr, m: i64, rows: i64, n: i64) -> None:
     """The upper triangle of a matrix in columns of `m`, as so many rows."""
     memset(to, 0, rows * n * item)
@@ -203,7 +207,7 @@ def store_r(item: i64, to: ptr, a: ptr, m: i64, rows: i64, n: i64) -> None:
             copy_element(to + (i * n + j) * item, a + (j * m + i) * item, item)
 
 
-@unit.helper
+@qr.helper
 def qr_sizes(args: ptr, room: ptr, words: ptr) -> i64:
     """Ask LAPACK how many elements of work it wants."""
     Room(room).a = words
@@ -220,12 +224,12 @@ def qr_sizes(args: ptr, room: ptr, words: ptr) -> i64:
     return max(work, wanted_work(Qr(args).kind, answer))
 
 
-@unit.helper
+@qr.helper
 def columns_of_q(args: ptr) -> i64:
     return Qr(args).m if Qr(args).full != 0 else min(Qr(args).m, Qr(args).n)
 
 
-@unit.helper
+@qr.helper
 def qr_one(args: ptr, room: ptr, words: ptr, k: i64) -> None:
     """The factors of one matrix."""
     m = Qr(args).m
@@ -247,7 +251,7 @@ def qr_one(args: ptr, room: ptr, words: ptr, k: i64) -> None:
         turn(item, Qr(args).q + k * m * columns * item, Room(room).a, columns, m)
 
 
-@unit.helper
+@qr.helper
 def qr_empty(args: ptr) -> None:
     """The factors of matrices without elements."""
     m = Qr(args).m
@@ -262,7 +266,7 @@ def qr_empty(args: ptr) -> None:
                 store_i32(Qr(args).order, 4 * (k * n + i), i)
 
 
-@unit.function
+@qr.function
 def calque_qr(args: ptr, begin: i64, end: i64) -> None:
     """Q, R and the order of columns of all matrices."""
     m = Qr(args).m
@@ -293,7 +297,7 @@ def calque_qr(args: ptr, begin: i64, end: i64) -> None:
 # ---------------------------------------------------------------- eigh
 
 
-@unit.helper
+@eigh.helper
 def call_evd(args: ptr, room: ptr, words: ptr, values: ptr) -> None:
     """words: n, lwork, lrwork, liwork, info, job and triangle. In the room: the matrix."""
     a = Room(room).a
@@ -313,7 +317,7 @@ def call_evd(args: ptr, room: ptr, words: ptr, values: ptr) -> None:
         )  # fmt: skip
 
 
-@unit.helper
+@eigh.helper
 def eigh_one(args: ptr, room: ptr, words: ptr, k: i64) -> None:
     """The eigenvalues and eigenvectors of one matrix; NaN when it holds what is no number, or
     LAPACK fails."""
@@ -339,7 +343,7 @@ def eigh_one(args: ptr, room: ptr, words: ptr, k: i64) -> None:
         turn(item, vectors, Room(room).a, n, n)
 
 
-@unit.function
+@eigh.function
 def calque_eigh(args: ptr, begin: i64, end: i64) -> None:
     """Eigenvectors and eigenvalues of all matrices."""
     n = Eigh(args).n
@@ -382,7 +386,7 @@ def calque_eigh(args: ptr, begin: i64, end: i64) -> None:
 # ---------------------------------------------------------------- svd
 
 
-@unit.helper
+@svd.helper
 def call_gesdd(args: ptr, room: ptr, words: ptr, values: ptr) -> None:
     """words: m, n, rows of v^H, lwork, info, job. In the room: the matrix, u, v^H."""
     a = Room(room).a
@@ -405,7 +409,7 @@ def call_gesdd(args: ptr, room: ptr, words: ptr, values: ptr) -> None:
         )  # fmt: skip
 
 
-@unit.helper
+@svd.helper
 def svd_one(args: ptr, room: ptr, words: ptr, values: ptr, k: i64, left: i64, right: i64) -> None:
     """The decomposition of one matrix, with `left` columns of u and `right` rows of v^H; NaN as for
     eigenvalues."""
@@ -436,7 +440,7 @@ def svd_one(args: ptr, room: ptr, words: ptr, values: ptr, k: i64, left: i64, ri
         turn(item, vt, Room(room).c, n, right)
 
 
-@unit.helper
+@svd.helper
 def svd_empty(args: ptr, left: i64, right: i64) -> None:
     """The singular vectors of matrices without elements."""
     kind = Svd(args).kind
@@ -450,7 +454,7 @@ def svd_empty(args: ptr, left: i64, right: i64) -> None:
             write_identity(kind, Svd(args).vt + k * right * n * item, right, n)
 
 
-@unit.helper
+@svd.helper
 def svd_room(args: ptr, room: ptr, words: ptr, left: i64, right: i64) -> i1:
     """Take the memory for a decomposition."""
     m = Svd(args).m
@@ -476,7 +480,7 @@ def svd_room(args: ptr, room: ptr, words: ptr, left: i64, right: i64) -> i1:
     return allocate(args, room, m * n * item, u, right * n * item, work * item, real_work, 32 * few)
 
 
-@unit.function
+@svd.function
 def calque_svd(args: ptr, begin: i64, end: i64) -> None:
     """Singular values and vectors of all matrices."""
     m = Svd(args).m
