@@ -77,6 +77,7 @@ def test_out_is_refused(call):
 PAIRS = [
     ("int8", "int16"), ("bool", "int8"), ("int32", "float32"), ("bfloat16", "float32"),
     ("float16", "bfloat16"), ("int32", "float16"), ("float32", "complex64"),
+    ("uint8", "bfloat16"), ("int8", "float16"), ("bool", "bfloat16"),
 ]  # fmt: skip
 SUMS = {
     "dot": lambda x, y: jnp.dot(x[:, 0], y[0]),

@@ -87,3 +87,19 @@ def test_against_jax(name):
     got, want = getattr(jax.ops, f"segment_{name}")(DATA, IDS, 7), peer(DATA, IDS, 7)
     np.testing.assert_allclose(got, want, rtol=1e-5)
     assert got.dtype == want.dtype
+
+
+@pytest.mark.parametrize("name", FOLDS)
+@pytest.mark.parametrize("data", [2.0, np.float32(2), np.full(1, 2.0), np.full((1, 3), 2.0)])
+def test_one_entry_for_all_numbers(name, data):
+    each = np.broadcast_to(np.asarray(data, np.float32), (IDS.size, *np.shape(data)[1:]))
+    fold = getattr(jax.ops, f"segment_{name}")
+    for bucket in (None, 5):
+        got = fold(data, IDS, 6, bucket_size=bucket)
+        np.testing.assert_allclose(got, folded(name, each, IDS, 6), rtol=1e-6)
+
+
+def test_data_that_fits_no_number():
+    for data in (np.ones(5), np.ones((3, 12))):
+        with pytest.raises(ValueError, match="does not begin with the shape"):
+            jax.ops.segment_sum(data, IDS)

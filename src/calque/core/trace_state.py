@@ -58,6 +58,7 @@ class Tracer:
 class _State(PerThread, name="trace of operations"):
     dynamic: Trace
     depth: int = 0
+    innermost: Trace | None = None  # the one entered last, if it has not ended
     tracing: int = 0
     recordings: tuple[Trace, ...] = ()  # those of this thread that are active
     symbols: Symbols | None = None
@@ -100,6 +101,12 @@ def depth() -> int:
     return _state.depth
 
 
+def where() -> tuple[Trace, Trace | None]:
+    """What the code of the user runs in: where operations on plain arrays go, and the innermost
+    level, whose values they may be of."""
+    return _state.dynamic, _state.innermost
+
+
 def is_evaluating() -> bool:
     """True when operations on plain arrays run at once."""
     return _state.dynamic.level == 0
@@ -119,12 +126,15 @@ def on_tracing(listener: Callable[[bool], None]) -> None:
 @contextlib.contextmanager
 def entered(trace: Trace) -> Iterator[None]:
     """A new innermost level for `trace`, which does not catch operations on foreign values."""
+    before = _state.innermost
     _state.depth += 1
     trace.level = _state.depth
     try:
+        _state.innermost = trace
         yield
     finally:
         _state.depth -= 1
+        _state.innermost = before
         trace.done = True
 
 

@@ -349,16 +349,17 @@ def trace_state_clean() -> bool:
 
 
 class _TraceState:
-    """Equal to another when both were taken in the same trace."""
+    """Equal to another when both were taken in the same trace, that of a derivative or of vmap
+    too."""
 
     def __init__(self) -> None:
-        self._trace = trace_state.dynamic_trace()
+        self._where = trace_state.where()
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _TraceState) and other._trace is self._trace
+        return isinstance(other, _TraceState) and other._where == self._where
 
     def __hash__(self) -> int:
-        return id(self._trace)
+        return hash(self._where)
 
 
 def get_opaque_trace_state(convention: str | None = None) -> _TraceState:

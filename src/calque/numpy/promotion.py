@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from calque.core import foreign_values
-from calque.core.arrays import Array, ArrayImpl, to_array
+from calque.core.arrays import Array, ArrayImpl, as_it_is, to_array
 from calque.core.avals import ShapedArray
 from calque.core.config import config
 from calque.core.dims import Dim, is_found, surely_equal, surely_same, value_of
@@ -21,6 +21,7 @@ from calque.core.dtypes import (
     PYTHON_SCALARS,
     TypePromotionError,
     asked,
+    bfloat16,
     canonicalize,
     iinfo,
     inexact_of,
@@ -114,7 +115,7 @@ def convert(x: Any, dtype: Any, weak_type: bool = False) -> Array:
     if t in PYTHON_SCALARS:
         if weak_type:
             return _PYTHON_OF_KIND[dtype.kind](x)
-        return python_scalar(x, dtype)
+        return as_it_is(python_scalar(x, dtype))
     aval = typeof(x)
     if aval.dtype == dtype and (not isinstance(x, (np.ndarray, np.generic)) or x.dtype == dtype):
         if aval.weak_type and not weak_type and not isinstance(x, (np.ndarray, np.generic)):
@@ -124,7 +125,7 @@ def convert(x: Any, dtype: Any, weak_type: bool = False) -> Array:
         if weak_type:
             return do.convert_element_type(as_operand(x), new_dtype=dtype, weak_type=True)
         with np.errstate(all="ignore"):
-            return np.asarray(x).astype(dtype)  # type: ignore[return-value]
+            return as_it_is(np.asarray(x).astype(dtype))
     return do.convert_element_type(as_operand(x), new_dtype=dtype, weak_type=weak_type)
 
 
@@ -171,7 +172,11 @@ def product_operands(a: Any, b: Any) -> list[Array]:
     """Two operands of a sum of products: as they are where the product itself brings them to the
     dtype that they have together, and else in that dtype."""
     dtype, weak = common_type(a, b)
-    if dtype in _SUMMED_AS_THEY_ARE and not (typeof(a).weak_type or typeof(b).weak_type):
+    avals = typeof(a), typeof(b)
+    whole = dtype in _SUMMED_AS_THEY_ARE or (
+        dtype in _HALVES and all(v.dtype == dtype or v.dtype in _SMALL for v in avals)
+    )
+    if whole and not any(v.weak_type for v in avals):
         return [a, b]
     return [convert(x, dtype, weak) for x in (a, b)]
 
@@ -180,6 +185,9 @@ def product_operands(a: Any, b: Any) -> list[Array]:
 _SUMMED_AS_THEY_ARE: Final = frozenset(
     map(np.dtype, ("f4", "f8", "c8", "c16", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"))
 )
+# which are multiplied in float32; these integers are the same there, whether halves before or not
+_HALVES: Final = frozenset((np.dtype("float16"), bfloat16))
+_SMALL: Final = frozenset(map(np.dtype, ("bool", "int8", "uint8")))
 
 
 def promote_inexact(*args: Any) -> list[Array]:

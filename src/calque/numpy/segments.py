@@ -16,7 +16,7 @@ from calque.numpy import reductions
 from calque.numpy.creation import full, placed
 from calque.numpy.padding import pad
 from calque.numpy.promotion import arrays, convert
-from calque.numpy.shaping import reshape, where
+from calque.numpy.shaping import broadcast_to, reshape, where
 from calque.ops.dimension_numbers import GatherScatterMode
 from calque.ops.found_sizes import found_size
 from calque.transforms.functions.vmap import vmap
@@ -42,11 +42,7 @@ def _fold(
         data, ids = arrays(name, data, segment_ids)
         if not is_integer(ids.dtype):
             raise TypeError(f"{name}: segment_ids must be integers, got {ids.dtype.name}")
-        if ids.shape != data.shape[: ids.ndim]:
-            raise ValueError(
-                f"{name}: data of shape {data.shape} does not begin with the shape of segment_ids,"
-                f" {ids.shape}"
-            )
+        data = _for_each(name, data, ids)
         count = _count(name, ids, num_segments)
 
         def folded(part: Any, places: Any) -> Any:
@@ -65,6 +61,19 @@ def _fold(
     fold.__name__ = fold.__qualname__ = name
     fold.__doc__ = doc
     return placed(fold)
+
+
+def _for_each(name: str, data: Any, ids: Any) -> Any:
+    """Data with an entry for each number; one that is for all of them is repeated."""
+    if ids.shape == data.shape[: ids.ndim]:
+        return data
+    try:
+        return broadcast_to(data, (*ids.shape, *data.shape[1:]))
+    except ValueError as e:
+        raise ValueError(
+            f"{name}: data of shape {data.shape} does not begin with the shape of segment_ids,"
+            f" {ids.shape}, and cannot be repeated for each of them"
+        ) from e
 
 
 def _count(name: str, ids: Any, num_segments: int | None) -> Any:

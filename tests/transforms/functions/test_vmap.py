@@ -137,3 +137,15 @@ def test_functions_are_objects_of_any_kind():
 def test_results_that_are_no_values_are_told():
     with pytest.raises(TypeError, match=r"Output from batched function.* is not a valid JAX type"):
         vmap(lambda x: "text")(jnp.arange(3))
+
+
+def test_the_result_that_differs_is_named():
+    """By its place among the results, if they have axes of their own."""
+
+    def f(x):
+        return {"same": 1.0, "moving": (x, 2.0)}
+
+    for out_axes, path in ((None, r""), ({"same": None, "moving": None}, r"\['moving'\]\[0\]")):
+        message = rf"at vmap out_axes{path}, got axis spec None but output was batched on axis 0"
+        with pytest.raises(ValueError, match=message):
+            vmap(f, out_axes=out_axes)(A)

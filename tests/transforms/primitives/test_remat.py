@@ -93,3 +93,26 @@ def test_the_second_computation_has_a_name_and_its_operations_have_theirs():
                 assert e.source_info.name_stack.endswith("rematted_computation")
                 names = [q.source_info.name_stack for q in e.params["jaxpr"].eqns]
                 assert names and set(names) == {"inside"}
+
+
+def test_what_is_kept_is_logged(caplog):
+    def f(x):
+        return jnp.cos(jnp.sin(x).sum())
+
+    def said(**options):
+        caplog.clear()
+        with caplog.at_level("DEBUG", "calque"):
+            grad(checkpoint(f, **options))(X.astype("f"))
+        return "\n".join(r.message for r in caplog.records if "remat-decorated" in r.message)
+
+    inputs, made = (
+        "remat-decorated function saving inputs with shapes:\n  f32[3]",
+        "intermediates:",
+    )
+    assert said() == inputs
+    everything = said(policy=lambda *_, **__: True)
+    assert "inputs" not in everything and f"function saving these {made}" in everything
+    assert " cos " in everything and " sin " in everything and "test_remat.py" in everything
+    one = said(policy=lambda p, *_, **__: str(p) == "cos")
+    assert one.startswith(inputs) and f"\nand saving these {made}\n" in one
+    assert "f32[3] output of cos from" in one and " sin " not in one

@@ -43,19 +43,19 @@ class SymbolicZero:
 
 
 def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
-    """Gives the zero tangent of a value.
+    """Gives the zero tangent of a value, or those of a tree of values.
 
     Args:
-        val: An array or a number.
+        val: An array or a number, or a tree of them.
         symbolic_zeros: Whether to give a `SymbolicZero` rather than an array of zeros.
 
     Returns:
         Zeros of the shape and the tangent dtype of `val`; of integers they are of dtype float0.
+        Of a tree they are a tree alike.
 
     >>> jax.custom_derivatives.zero_from_primal(2.0)
     Array(0., dtype=float32, weak_type=True)"""
-    aval = tangent_aval(typeof(val))
-    return SymbolicZero(aval) if symbolic_zeros else handed(instantiate(Zero(aval)))
+    return pytrees.tree_map(lambda x: as_seen(Zero(tangent_aval(typeof(x))), symbolic_zeros), val)
 
 
 def as_seen(t: Any, symbolic_zeros: bool) -> Any:

@@ -112,10 +112,11 @@ def vmap(
         if refs is not None:
             outs, found = refs.stored(outs, found, dims, size)
         targets = flatten_axes("vmap out_axes", out_axes, pytrees.unflatten(flat.out_tree, outs))
-        results = [
-            _placed(o, d, t, axis, fun, sum_match)
-            for o, d, t in zip(outs, found, targets, strict=True)
-        ]
+        for i, (d, t) in enumerate(zip(found, targets, strict=True)):
+            if t is None and d is not None and not sum_match:
+                path = _path(out_axes, pytrees.unflatten(flat.out_tree, outs), i)
+                raise _not_the_same(outs[i], d, axis, fun, path)
+        results = [_placed(o, d, t, axis, fun) for o, d, t in zip(outs, found, targets)]
         if lanes:
             results = [_on_lanes(o, t, lanes) for o, t in zip(results, targets)]
         return pytrees.unflatten(flat.out_tree, results)
@@ -268,19 +269,24 @@ def _name(fun: Any, args: Sequence[Any], kwargs: dict[str, Any], leaf: int) -> s
     return "kwargs" + keystr(path)
 
 
-def _placed(x: Any, dim: Dim, target: Dim, axis: Axis, fun: Any, sum_match: bool) -> Any:
-    size, name = axis.size, axis.name
-    if target is None:
-        if dim is not None and sum_match:
-            return do.reduce_sum(x, axes=(dim,))
-        if dim is not None:
-            named = "" if name is None else f" (axis_name={name})"
-            raise ValueError(
-                f"vmap has mapped output{named} but out_axes is None, at vmap out_axes:"
-                f" {name_of(fun)} returns a value of type {typeof(x).str_short()} that differs"
-                " along the mapped axis; give out_axes an axis for it"
-            )
-        return x
+def _path(spec: Any, tree: Any, leaf: int) -> str:
+    """Where a leaf stands in a tree with axes for its parts; one axis for all of it names none."""
+    return "" if spec is None else keystr(pytrees.flatten_with_path(tree)[0][leaf][0])
+
+
+def _not_the_same(x: Any, dim: int, axis: Axis, fun: Any, path: str) -> ValueError:
+    named = "" if axis.name is None else f" (axis_name={axis.name})"
+    return ValueError(
+        f"vmap has mapped output{named} but out_axes is None: at vmap out_axes{path}, got axis spec"
+        f" None but output was batched on axis {dim}. {name_of(fun)} returns a value of type"
+        f" {typeof(x).str_short()} that differs along the mapped axis; give out_axes an axis for it"
+    )
+
+
+def _placed(x: Any, dim: Dim, target: Dim, axis: Axis, fun: Any) -> Any:
+    size = axis.size
+    if target is None:  # the same in all lanes, or to be added up
+        return x if dim is None else do.reduce_sum(x, axes=(dim,))
     ndim = typeof(x).ndim + (dim is None)
     if not -ndim <= target < ndim:
         raise ValueError(

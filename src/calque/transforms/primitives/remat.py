@@ -4,11 +4,12 @@ again.
 When it is linearised, the known part runs in place and keeps what the policy allows; the tape gets
 one equation that holds the recomputation and the linear program together."""
 
+import logging
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from calque.core import source, trace_state
-from calque.core.jaxprs import ClosedJaxpr
+from calque.core.jaxprs import ClosedJaxpr, Eqn
 from calque.core.primitives import Primitive, UndefinedPrimal, Zero
 from calque.core.trace import JaxprTrace, eval_jaxpr
 from calque.core.trace_state import Tracer
@@ -64,6 +65,8 @@ def _linearize(
     **params: Any,
 ) -> Any:
     parts = _split(jaxpr, nonzero(tangents), policy)
+    if _LOG.isEnabledFor(logging.DEBUG):
+        _log_kept(parts)
     params = {**params, "policy": policy}
     again = {**params, "differentiated": True, "prevent_cse": _read_apart(params, parts.reads)}
     if any(
@@ -76,6 +79,33 @@ def _linearize(
     with source.scope("rematted_computation"):  # by which profiles know it
         again_tangents = _tangents_again(remat_p, parts, [*primals, *saved], tangents, jaxpr, again)
     return outs, again_tangents
+
+
+_LOG: Final = logging.getLogger("calque")
+
+
+def _log_kept(parts: _Split) -> None:
+    """Says what is kept for the second computation: operands, and results of operations."""
+    known = parts.known.jaxpr
+    makers = {v: e for e in known.eqns for v in e.outvars}
+    kept = dict.fromkeys(known.outvars[len(parts.nonzeros) :])
+    read = {v for v, r in zip((*known.invars, *kept), parts.reads) if r}
+    inputs = [f"  {v.aval.str_short()}" for v in known.invars if v in read]
+    made = [f"  {v.aval.str_short()} {_made_by(v, makers)}" for v in kept if v in makers]
+    said = ["remat-decorated function saving inputs with shapes:", *inputs] if inputs else []
+    if made:
+        beginning = "and" if inputs else "remat-decorated function"
+        said += [f"{beginning} saving these intermediates:", *made]
+    if said:
+        _LOG.debug("\n".join(said))
+
+
+def _made_by(v: Any, makers: dict[Any, Eqn]) -> str:
+    """The operation that made a value, those that made its operands, and the user's line."""
+    e = makers[v]
+    before = dict.fromkeys(makers[a].primitive.name for a in e.invars if a in makers)
+    of = f" of {' and '.join(before)}" if before else ""
+    return f"output of {e.primitive.name}{of} from {e.source}"
 
 
 def _read_apart(params: dict[str, Any], reads: Sequence[bool]) -> bool | tuple[bool, ...]:

@@ -3,11 +3,15 @@ double precision, and are made once more over single precision."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from calque.machine.lang.unit import f32, f64, load_f32, load_f64, store_f32, store_f64
 
-number, load_number, store_number, ITEM = f64, load_f64, store_f64, 8
+if TYPE_CHECKING:  # for type checkers, functions of the language are functions over float
+    number: TypeAlias = float
+else:
+    number = f64
+load_number, store_number, ITEM = load_f64, store_f64, 8
 
 SINGLE: Final = "_single"  # the end of the names of what is made over single precision
 SINGLE_ITEM: Final = 4
