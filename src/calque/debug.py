@@ -14,6 +14,7 @@ from calque.core.trace_state import Tracer
 from calque.device_functions import devices
 from calque.transforms.devices.sharding import SingleDeviceSharding
 from calque.transforms.functions.callbacks import debug_callback as callback
+from calque.transforms.functions.callbacks import debug_log as log
 from calque.transforms.functions.callbacks import debug_print as print
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "breakpoint",
     "callback",
     "inspect_array_sharding",
+    "log",
     "print",
     "visualize_array_sharding",
     "visualize_sharding",

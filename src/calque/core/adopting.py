@@ -35,8 +35,8 @@ def adopted(x: np.ndarray, weak_type: bool = False) -> Any:
 
 
 def from_storage(x: np.ndarray, aval: ShapedArray) -> Any:
-    """An Array of an extended dtype from elements in the form in which memory holds them, which
-    nobody else will write."""
+    """An Array of a known type, whatever flags say, from elements in the form in which memory holds
+    them, which nobody else will write."""
     return wrap_numpy(aval, _in_order(x, aval))
 
 

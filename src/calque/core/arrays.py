@@ -14,7 +14,7 @@ import numpy as np
 
 from calque.core.adopting import adopted, from_numpy, from_storage
 from calque.core.avals import ShapedArray, nbytes
-from calque.core.dtypes import PYTHON_SCALARS, storage
+from calque.core.dtypes import PYTHON_SCALARS, canonicalize, storage
 from calque.core.trace import held, typeof
 from calque.core.trace_state import Tracer
 from calque.machine.call.arrays import (
@@ -33,6 +33,7 @@ __all__ = [
     "Array",
     "ArrayImpl",
     "adopted",
+    "as_it_is",
     "delete",
     "delete_array",
     "filled",
@@ -95,6 +96,13 @@ def offered(name: str, member: Any) -> Any:
 
 def scalar(x: Any, dtype: Any, weak_type: bool = False) -> Any:
     return wrap_numpy(ShapedArray((), dtype, weak_type), np.asarray(x).astype(dtype))
+
+
+def as_it_is(x: Any) -> Any:
+    """A NumPy scalar or array of rank 0 of which operations keep the dtype: as an Array, where they
+    would take it for one of 32 bits."""
+    dtype = x.dtype
+    return x if dtype.itemsize < 8 or canonicalize(dtype) == dtype else scalar(x, dtype)
 
 
 def repeated(x: Any, aval: ShapedArray) -> Any:

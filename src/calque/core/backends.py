@@ -7,8 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+import numpy as np
+
 from calque.core import reference
-from calque.core.arrays import from_numpy
+from calque.core.arrays import from_storage
 from calque.core.avals import ShapedArray, nbytes
 from calque.core.config import config
 from calque.core.devices import all_devices
@@ -207,7 +209,7 @@ class ReferenceExecutable:
 
     def call(self, args: Sequence[Any]) -> list[Any]:
         outs = reference.run(self.closed, *args)
-        return [from_numpy(o, a.weak_type) for o, a in zip(outs, self.out_avals, strict=True)]
+        return [from_storage(np.array(o), a) for o, a in zip(outs, self.out_avals, strict=True)]
 
     def as_text(self, stage: str | None = None) -> str:
         if stage not in (None, "jaxpr"):

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from calque.core import foreign_values
-from calque.core.arrays import Array, ArrayImpl, to_array
+from calque.core.arrays import Array, ArrayImpl, as_it_is, to_array
 from calque.core.avals import ShapedArray
 from calque.core.config import config
 from calque.core.dims import Dim, is_found, surely_equal, surely_same, value_of
@@ -115,7 +115,7 @@ def convert(x: Any, dtype: Any, weak_type: bool = False) -> Array:
     if t in PYTHON_SCALARS:
         if weak_type:
             return _PYTHON_OF_KIND[dtype.kind](x)
-        return python_scalar(x, dtype)
+        return as_it_is(python_scalar(x, dtype))
     aval = typeof(x)
     if aval.dtype == dtype and (not isinstance(x, (np.ndarray, np.generic)) or x.dtype == dtype):
         if aval.weak_type and not weak_type and not isinstance(x, (np.ndarray, np.generic)):
@@ -125,7 +125,7 @@ def convert(x: Any, dtype: Any, weak_type: bool = False) -> Array:
         if weak_type:
             return do.convert_element_type(as_operand(x), new_dtype=dtype, weak_type=True)
         with np.errstate(all="ignore"):
-            return np.asarray(x).astype(dtype)  # type: ignore[return-value]
+            return as_it_is(np.asarray(x).astype(dtype))
     return do.convert_element_type(as_operand(x), new_dtype=dtype, weak_type=weak_type)
 
 

@@ -8,7 +8,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from calque.core.arrays import as_it_is
 from calque.core.avals import ShapedArray
+from calque.core.config import config
 from calque.core.dims import Dim, value_of
 from calque.core.dtypes import (
     COMPLEX,
@@ -84,7 +86,7 @@ _PYTHON_KIND: Final[dict[str, type]] = {
     "b": bool,
     "c": complex,
 }
-_constants: Final[Table[tuple[Any, ...], np.ndarray]] = Table("constants", 4096)
+_constants: Final[Table[tuple[Any, ...], Any]] = Table("constants", 4096)
 
 
 def const(like: Any, value: float | complex) -> Any:
@@ -95,26 +97,28 @@ def const(like: Any, value: float | complex) -> Any:
     return scalar_of(aval.dtype, value)
 
 
-def scalar_of(dtype: Any, value: Any) -> np.ndarray:
-    """The number `value` as a rank-0 NumPy array. Kept, so that equal constants are one object."""
+def scalar_of(dtype: Any, value: Any) -> Any:
+    """The number `value` as a rank-0 NumPy array; as an Array where operations would take a NumPy
+    array for one of 32 bits. Kept, so that equal constants are one object."""
     exact = (
         value and type(value) is not complex
     )  # 0.0 and -0.0 are equal, and so are complex numbers with them
-    key = (dtype, type(value), value if exact else repr(value))
+    key = (dtype, type(value), value if exact else repr(value), config.enable_x64)
     x = _constants.find(key)
     if x is None:
         with np.errstate(all="ignore"):
             x = np.asarray(value).astype(dtype)
         x.setflags(write=False)
+        x = as_it_is(x)
         _constants[key] = x
     return x
 
 
-def filled(shape: Sequence[int], scalar: Any) -> Any:
+def filled(shape: Sequence[int], element: Any) -> Any:
     """A rank-0 value repeated to `shape`."""
     if not shape:
-        return scalar
-    return do.broadcast_in_dim(scalar, shape=tuple(shape), broadcast_dimensions=())
+        return element
+    return do.broadcast_in_dim(element, shape=tuple(shape), broadcast_dimensions=())
 
 
 def filled_like(x: Any, value: float | complex) -> Any:

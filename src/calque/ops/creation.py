@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from calque.core.arrays import Array
+from calque.core.arrays import Array, as_it_is
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import asked, canonicalize
 from calque.core.primitives import Primitive, do
@@ -130,7 +130,7 @@ def scalar_of(value: Any, dtype: Any, weak_type: bool = False) -> Any:
         kind = getattr(dtype, "kind", "")
         if kind in _PYTHON_KIND and canonicalize(_PYTHON_KIND[kind]) == dtype:
             return _PYTHON_KIND[kind](value)
-    return np.asarray(value).astype(dtype)[()] if isinstance(dtype, np.dtype) else value
+    return as_it_is(np.asarray(value).astype(dtype)[()]) if isinstance(dtype, np.dtype) else value
 
 
 def full(
@@ -202,7 +202,10 @@ def full_like(
             "lax.full_like must be called with scalar fill_value; got shape"
             f" {typeof(fill_value).shape}."
         )
-    dtype = canonicalize(aval.dtype) if dtype is None else asked(dtype)
+    if dtype is None:  # what is there keeps its type; NumPy's arrays are taken as operands are
+        dtype = typeof(x).dtype if hasattr(x, "aval") else canonicalize(aval.dtype)
+    else:
+        dtype = asked(dtype)
     return _full(
         canonical_shape(aval.shape if shape is None else shape),
         fill_value,

@@ -54,6 +54,21 @@ def test_sums_that_show_no_order_share_the_loop_of_rows() -> None:
     assert e.as_text("loops").count("for d0") == 1
 
 
+@pytest.mark.parametrize("rows", [40, 4096])
+@pytest.mark.parametrize("fold", [jnp.max, jnp.argmax, jnp.any], ids=["max", "argmax", "any"])
+def test_a_fold_without_order_leaves_long_loops_to_threads(rows, fold) -> None:
+    """The rows of a product are shared by threads, and what is folded of them is read again; where
+    there are few, they are folded in the same loop."""
+    x, w = RNG.normal(size=256).astype(np.float32), RNG.normal(size=(rows, 256)).astype(np.float32)
+    f = calque.jit(lambda x, w: fold(w @ x))
+    text = f.lower(x, w).compile().as_text("steps")
+    shared = [part for part in text.split("call")[1:] if "@parallel" in part]
+    assert len(shared) == (rows > 1000)
+    assert all(part.count("for d0") == 1 and "256" in part for part in shared)
+    y = np.asarray(calque.jit(lambda x, w: w @ x)(x, w))
+    np.testing.assert_array_equal(f(x, w), np.asarray(fold(y)))
+
+
 def test_loops_whose_turns_collide_are_shared_with_such_only() -> None:
     from tests.native.programs import compiled
 

@@ -5,6 +5,7 @@ import calque
 import calque.core
 import calque.experimental
 import calque.numpy as jnp
+from calque import debug
 from calque.transforms.functions.autodiff import grad
 from calque.transforms.functions.callbacks import (
     VMAP_METHODS,
@@ -150,3 +151,58 @@ def test_results_need_not_be_numpy_arrays_of_the_same_tree(call, caplog):
     with pytest.raises(Exception, match="lost"):
         calque.jit(lambda x: call(fail, shape, x))(1.0)
     assert "_callback failed" in caplog.text and "Traceback" in caplog.text
+
+
+# ---------------------------------------------------------------- options first
+
+
+def test_options_may_be_given_before_the_function(capsys):
+    got = []
+    debug.callback(ordered=True)(lambda *args, **named: got.append((args, named)), 1, ordered=2)
+    calque.jit(lambda x: debug.callback(partitioned=True)(got.append, x))(3.0)
+    debug.print(ordered=True)("{fmt} {ordered}", fmt=4, ordered=5)
+    calque.effects_barrier()
+    assert [int(x) for x in (got[0][0][0], got[0][1]["ordered"], got[1])] == [1, 2, 3]
+    assert capsys.readouterr().out == "4 5\n"
+
+
+@pytest.mark.parametrize("function", [debug.print, debug.callback, debug.log])
+def test_options_alone_are_given_before(function):
+    for args, named in (((None, 42), {}), ((), {"a": 42})):
+        with pytest.raises(TypeError, match=r"two-call form.*(42|'a')"):
+            function(*args, ordered=True, **named)
+    wrong = TypeError if function is debug.callback else ValueError  # a format is no function
+    with pytest.raises(wrong, match=r"must be callable|Unused arguments.*partitioned"):
+        function(ordered=True)("x = {x}", x=1, partitioned=True)
+
+
+def test_values_without_a_place_pass_if_asked(capsys):
+    debug.print("{} {x:.2f}", 1, 2, x=jnp.ones(()) * 3, y=4, skip_format_check=True)
+    calque.jit(lambda x: debug.print("{:.1f}", x, x, skip_format_check=True))(1.0)
+    calque.effects_barrier()
+    assert capsys.readouterr().out == "1 3.00\n1.0\n"
+    with pytest.raises(KeyError, match="no keyword argument"):
+        debug.print("{missing}", skip_format_check=True)
+
+
+def test_values_are_logged_with_their_line(caplog):
+    @calque.jit
+    def f(x):
+        debug.log("x = {x}", x=x * x)
+        return x
+
+    with caplog.at_level("INFO", "calque.debugging"):
+        f(2.0)
+        f(3.0)
+        calque.vmap(lambda x: debug.log(ordered=False)("{}", x))(jnp.arange(2.0))
+        calque.effects_barrier()
+    assert [r.getMessage() for r in caplog.records] == ["x = 4.0", "x = 9.0", "0.0", "1.0"]
+    record = caplog.records[0]
+    assert (record.name, record.levelname) == ("calque.debugging", "INFO")
+    assert (
+        record.pathname == __file__ and record.lineno == f.__wrapped__.__code__.co_firstlineno + 2
+    )
+    caplog.clear()
+    f(2.0)
+    calque.effects_barrier()
+    assert not caplog.records

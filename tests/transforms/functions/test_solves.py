@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+import calque
 import calque.numpy as jnp
 from calque import lax
 from calque.transforms.functions.autodiff import grad, jvp
@@ -87,7 +88,7 @@ def test_bad_arguments():
         grad(lambda b: custom_linear_solve(lambda x: 2.0 * x, b, dense).sum())(b)
     with pytest.raises(TypeError, match=r"matvec\(\) output"):
         custom_linear_solve(lambda x: x[:1], b, dense)
-    with pytest.raises(TypeError, match=r"solve\(\) output must match"):
+    with pytest.raises(TypeError, match=r"solve\(\) output shapes and dtypes must match"):
         custom_linear_solve(lambda x: 2.0 * x, b, lambda f, y: y[:1])
     with pytest.raises(TypeError, match=r"f\(\) output"):
         custom_root(lambda x: (x, x), 1.0, newton, scalar_solve)
@@ -118,3 +119,41 @@ def test_solvers_of_tangents_are_looked_at_at_once():
 
     with pytest.raises(LookupError, match="never written"):
         lax.custom_root(lambda x: x - 1.0, 0.0, lambda f, x: 1.0, wrong)
+
+
+def test_both_solvers_of_a_root_may_capture_what_is_differentiated():
+    """Tracers that the solver of tangents holds have ended when reverse mode runs it."""
+
+    def f(a, b):
+        inverse = jnp.linalg.inv(a)
+        return custom_root(
+            lambda x: a @ x - b,
+            b,
+            lambda g, y: (inverse @ b, {"steps": 1}),
+            lambda g, y: inverse @ y,
+            has_aux=True,
+        )[0]
+
+    a, b = np.float32([[3, 1], [1, 2]]), np.float32([1, 4])
+    for mode in (calque.jacrev, calque.jacfwd, lambda *a, **k: calque.jit(calque.jacrev(*a, **k))):
+        found = mode(f, argnums=(0, 1))(a, b)
+        wanted = calque.jacrev(jnp.linalg.solve, argnums=(0, 1))(a, b)
+        for x, y in zip(found, wanted, strict=True):
+            np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-6)
+    second = calque.jacfwd(calque.jacrev(lambda b: (f(a, b) ** 2).sum()))(b)
+    inverse = np.linalg.inv(a)
+    np.testing.assert_allclose(second, 2 * inverse.T @ inverse, rtol=1e-4)
+
+
+def test_what_solvers_of_roots_return_is_checked():
+    def root(solve, tangent_solve, **more):
+        return custom_root(lambda x: x - 2.0, 0.0, solve, tangent_solve, **more)
+
+    with pytest.raises(TypeError, match=r"^solve\(\) output pytree structure"):
+        root(lambda g, x: (x, x), scalar_solve)
+    with pytest.raises(TypeError, match=r"tangent_solve\(\) output pytree structure"):
+        root(lambda g, x: x, lambda g, y: (y, y))
+    with pytest.raises(TypeError, match=r"solve\(\) with has_aux=True must return a pair"):
+        root(lambda g, x: x, scalar_solve, has_aux=True)
+    with pytest.raises(TypeError, match=r"transpose_solve\(\) output pytree structure"):
+        custom_linear_solve(lambda x: x, 1.0, lambda g, y: y, lambda g, y: (y, y))

@@ -254,3 +254,39 @@ def test_flags_that_change_while_others_call():
         for name, f in operations.items():
             for _ in range(3):
                 assert f(1.0).dtype == ("float64" if wide else "float32"), name
+
+
+# ---------------------------------------------------------------- arrays made under another setting
+
+
+def wide_sine(x):
+    with calque.enable_x64():
+        return jnp.sin(jnp.array(x, jnp.float64))
+
+
+@pytest.mark.parametrize(
+    ("transformed", "dtype"),
+    [
+        (calque.grad(wide_sine), np.float32),
+        (calque.grad(calque.grad(wide_sine)), np.float32),
+        (calque.jit(calque.grad(wide_sine)), np.float32),
+        (calque.grad(calque.checkpoint(wide_sine)), np.float32),
+        (lambda x: calque.jvp(wide_sine, (x,), (1.0,))[1], np.float64),
+        (lambda x: calque.linearize(wide_sine, x)[1](1.0), np.float64),
+    ],
+)
+def test_derivatives_of_what_is_wide_inside(transformed, dtype):
+    """The backward pass runs outside of the block: constants are of the type of what they meet."""
+    found = transformed(0.5)
+    assert found.dtype == dtype
+    assert np.isclose(found, np.cos(0.5)) or np.isclose(found, -np.sin(0.5))
+
+
+def test_wide_arrays_keep_their_type_where_they_are_not_computed_with():
+    with calque.enable_x64():
+        x = jnp.arange(3.0)
+    assert x.at[0].set(x[1]).dtype == np.float64
+    assert calque.lax.dynamic_update_slice(x, x[:1], (0,)).dtype == np.float64
+    assert calque.lax.full_like(x, 2.0).dtype == np.float64
+    assert calque.lax.full_like(np.arange(3.0), 2.0).dtype == np.float32
+    assert calque.grad(lambda v: jnp.sin(v).sum())(x).dtype == np.float64

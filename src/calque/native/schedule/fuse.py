@@ -26,6 +26,7 @@ from calque.native.loops.tree import (
     statements,
     stored,
 )
+from calque.native.lower.cost import nanoseconds
 from calque.native.lower.sizes import Sizes
 from calque.native.lower.stages import Stage
 from calque.native.scalars.expr import (
@@ -40,6 +41,7 @@ from calque.native.scalars.expr import (
     var,
     walk,
 )
+from calque.native.schedule.threads import PARALLEL_NS
 
 # weight of the expressions of one nest: beyond it compiling costs more than another pass over
 # memory
@@ -74,9 +76,29 @@ class Run:
         self.read |= {e.attr for e in s.reads}
         self.weight += s.weight
 
-    def accepts(self, s: Stage) -> bool:
+    def accepts(self, s: Stage, sizes: Sizes) -> bool:
         """May `s` share the loop of this run? It must have something to do with it, and read what
-        it makes at the loop's own index."""
+        it makes at the loop's own index, and not take it from the threads."""
+        return self.fits(s) and not self.takes_from_threads(s, sizes)
+
+    def takes_from_threads(self, s: Stage, sizes: Sizes) -> bool:
+        """Would a fold keep threads from sharing a long loop whose turns hold loops? Behind it, it
+        reads one element of each turn again, which is little."""
+        k = self.depth
+        if k or not sizes.known or not folds(s, k) or any(folds(p, k) for p in self.stages):
+            return False
+        if all(len(p.dims) <= k + 1 for p in self.stages) or self.colliding:
+            return False
+        if any(not p.local or p.rank > k + 1 for p in self.between(s)):
+            return False
+        return nanoseconds(tuple(loop(self.stages, k, sizes)), sizes) > PARALLEL_NS
+
+    def between(self, s: Stage) -> list[Stage]:
+        """The stages of this run that `s` reads."""
+        return [p for p in (self.made.get(e.attr) for e in s.reads) if p is not None]
+
+    def fits(self, s: Stage) -> bool:
+        """Does `s` read what this run makes at the loop's own index?"""
         k = self.depth
         if self.var is None or len(s.dims) <= k or s.dims[k] is not self.var:
             return False
@@ -148,11 +170,11 @@ def group(stages: Sequence[Stage], k: int, sizes: Sizes) -> list[Run]:
             runs.append(Run(s, k))
             continue
         for r in reversed(runs if s.marks else runs[-LOOK_BACK:]):
-            if r.accepts(s):
+            if r.accepts(s, sizes):
                 r.join(s)
                 break
             other = turned(s, k, r, sizes)
-            if other is not None and r.accepts(other):
+            if other is not None and r.accepts(other, sizes):
                 r.join(other)
                 break
             if r.conflicts(s):

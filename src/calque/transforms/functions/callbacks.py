@@ -1,5 +1,6 @@
 """Python called from inside programs: pure_callback, io_callback, debug.callback, debug.print."""
 
+import logging
 import string
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,6 +10,7 @@ import numpy as np
 from calque.core import pytrees
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import canonicalize
+from calque.core.source import user_frame
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.transforms.engines.trees import arrays
@@ -121,13 +123,16 @@ def io_callback(
 
 
 def debug_callback(
-    callback: Callable[..., Any],
+    callback: Callable[..., Any] | None = None,
     *args: Any,
     ordered: bool = False,
     partitioned: bool = False,
     **kwargs: Any,
-) -> None:
+) -> Any:
     """Calls a Python function on values of the running program; what it returns is ignored.
+
+    Without a function it gives one that takes the function and its arguments, so that keywords of
+    the function may have the names of the options: `debug.callback(ordered=True)(f, x)`.
 
     Args:
         callback: The Python function. It gets NumPy-like arrays, in the trees that were given.
@@ -137,23 +142,51 @@ def debug_callback(
         **kwargs: Keyword arguments for it, likewise.
 
     Returns:
-        None.
+        None; without a function, a function.
 
     >>> jax.debug.callback(lambda x: print("x is", x), 3)
-    x is 3"""
-    if not callable(callback):
-        raise TypeError(f"callback must be callable, got {callback!r}")
-    leaves, in_tree = pytrees.flatten((args, kwargs))
-    bind_debug_callback(
-        FlatCallback(callback, in_tree, None),
-        arrays(leaves, "debug.callback", callback, args, kwargs),
-        ordered,
-        partitioned,
-    )
+    x is 3
+    >>> jax.debug.callback(ordered=True)(lambda x: print("x is", x), 4)
+    x is 4"""
+
+    def call(callback: Callable[..., Any], /, *args: Any, **kwargs: Any) -> None:
+        if not callable(callback):
+            raise TypeError(f"callback must be callable, got {callback!r}")
+        leaves, in_tree = pytrees.flatten((args, kwargs))
+        bind_debug_callback(
+            FlatCallback(callback, in_tree, None),
+            arrays(leaves, "debug.callback", callback, args, kwargs),
+            ordered,
+            partitioned,
+        )
+
+    return _in_one_call_or_two("debug_callback", "function", call, callback, args, kwargs)
 
 
-class _Formatter(string.Formatter):
-    """Finds arguments that the format does not use."""
+def _in_one_call_or_two(
+    name: str, first: str, call: Callable[..., None], given: Any, args: Any, kwargs: Any
+) -> Any:
+    """Call with what was given, or, where that were options alone, give the function to call."""
+    if given is not None:
+        return call(given, *args, **kwargs)
+    if args or kwargs:
+        raise TypeError(
+            f"{name} received unexpected arguments in the two-call form: without a {first} it takes"
+            f" options alone, and got {[*args, *kwargs]}. The {first} and its arguments go to what"
+            " it gives"
+        )
+    return call
+
+
+class _Places(string.Formatter):
+    """Looks for the value of each place of a format; values come later."""
+
+    def format_field(self, value: Any, format_spec: str) -> Any:
+        return ""
+
+
+class _AllPlaces(_Places):
+    """Finds arguments that the format does not use, too."""
 
     def check_unused_args(self, used_args: Any, args: Sequence[Any], kwargs: Any) -> None:
         unused = [str(a) for i, a in enumerate(args) if i not in used_args] + [
@@ -166,14 +199,19 @@ class _Formatter(string.Formatter):
                 " the placeholder of a traced value."
             )
 
-    def format_field(self, value: Any, format_spec: str) -> Any:
-        return ""
-
 
 def debug_print(
-    fmt: str, *args: Any, ordered: bool = False, partitioned: bool = False, **kwargs: Any
-) -> None:
+    fmt: str | None = None,
+    *args: Any,
+    ordered: bool = False,
+    partitioned: bool = False,
+    skip_format_check: bool = False,
+    **kwargs: Any,
+) -> Any:
     """Prints values of a program while it runs.
+
+    Without a format it gives a function that takes the format and its values, so that values may
+    have the names of the options: `debug.print(ordered=True)("x = {x}", x=2)`.
 
     Args:
         fmt: A format string: "x = {x}". It is no f-string, which would show the values while
@@ -181,12 +219,74 @@ def debug_print(
         *args: Values for its places.
         ordered: Whether such calls keep the order in which they stand in the program.
         partitioned: Whether each device of a split program prints its own part.
+        skip_format_check: Whether values without a place in the format are let pass.
         **kwargs: Values for its places, by name.
 
+    Returns:
+        None; without a format, a function.
+
     >>> jax.debug.print("x = {x}", x=2)
-    x = 2"""
+    x = 2
+    >>> jax.debug.print(ordered=True)("x = {x}", x=3)
+    x = 3"""
+
+    def call(fmt: str, /, *args: Any, **kwargs: Any) -> None:
+        _bind_print(fmt, args, kwargs, (ordered, partitioned, skip_format_check), None)
+
+    return _in_one_call_or_two("debug_print", "format", call, fmt, args, kwargs)
+
+
+def debug_log(
+    fmt: str | None = None,
+    *args: Any,
+    ordered: bool = False,
+    partitioned: bool = False,
+    skip_format_check: bool = False,
+    **kwargs: Any,
+) -> Any:
+    """Logs values of a program while it runs, with level INFO and the line that calls it.
+
+    The logger is "calque.debugging" of Python's `logging`.
+
+    Args:
+        fmt: A format string, as of `debug.print`; without one a function is given that takes it.
+        *args: Values for its places.
+        ordered: Whether such calls keep the order in which they stand in the program.
+        partitioned: Whether each device of a split program logs its own part.
+        skip_format_check: Whether values without a place in the format are let pass.
+        **kwargs: Values for its places, by name.
+
+    Returns:
+        None; without a format, a function.
+
+    >>> import logging, sys
+    >>> logger = logging.getLogger("calque.debugging")
+    >>> handler = logging.StreamHandler(sys.stdout)
+    >>> logger.addHandler(handler)
+    >>> logger.setLevel(logging.INFO)
+    >>> jax.debug.log("x = {x}", x=2)
+    x = 2
+    >>> logger.removeHandler(handler)"""
+
+    def call(fmt: str, /, *args: Any, **kwargs: Any) -> None:
+        frame = user_frame()
+        file, line = (frame.f_code.co_filename, frame.f_lineno) if frame else ("", 0)
+        record = logging.LogRecord("calque.debugging", logging.INFO, file, line, "", (), None)
+        _bind_print(fmt, args, kwargs, (ordered, partitioned, skip_format_check), record)
+
+    return _in_one_call_or_two("debug_log", "format", call, fmt, args, kwargs)
+
+
+def _bind_print(
+    fmt: str,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    options: tuple[bool, bool, bool],
+    record: logging.LogRecord | None,
+) -> None:
+    ordered, partitioned, skip_format_check = options
     try:
-        _Formatter().format(fmt, *args, **kwargs)
+        (_Places if skip_format_check else _AllPlaces)().format(fmt, *args, **kwargs)
     except KeyError as e:
         raise KeyError(
             f"debug.print: the format {fmt!r} names {e}, and no keyword argument has that name:"
@@ -199,7 +299,7 @@ def debug_print(
         fmt=fmt,
         has_placeholders=bool(leaves),
         in_tree=in_tree,
-        logging_record=None,
+        logging_record=record,
         ordered=ordered,
         partitioned=partitioned,
         static_args=tuple((s, x if s else None) for x, s in zip(leaves, static)),

@@ -8,7 +8,6 @@ from calque.core.avals import ShapedArray
 from calque.core.jaxprs import ClosedJaxpr
 from calque.core.primitives import UndefinedPrimal, Zero, do
 from calque.core.trace import eval_jaxpr, typeof
-from calque.core.trace_state import is_evaluating
 from calque.core.tracebacks import boundary
 from calque.ops.common import front, instantiate, zero_like
 from calque.transforms.engines.axes import Axis, AxisPrimitive
@@ -20,7 +19,6 @@ from calque.transforms.engines.trees import arrays, name_of
 from calque.transforms.engines.zeros import add_tangents, nonzero, only_nonzero, with_zeros
 from calque.transforms.functions import autodiff
 from calque.transforms.functions.custom_jvp import custom_jvp
-from calque.transforms.functions.shapes import eval_shape
 from calque.transforms.primitives.flow import Staged, same_type, split, staged, type_text
 
 # ---------------------------------------------------------------- custom_root
@@ -67,44 +65,76 @@ def custom_root(
 
         return of
 
-    start = pytrees.unflatten(tree, guess)
-    # what the solver captured is given to it again as arguments, in which nothing is differentiated
+    start, avals = pytrees.unflatten(tree, guess), [typeof(x) for x in guess]
+    const_avals = [typeof(x) for x in part.consts]
+    # what the solvers captured is given to them again as arguments: tracers that they hold may have
+    # ended when they run
     solver = staged(
         lambda consts, start: solve(residual(consts), start),
         (part.consts, start),
-        [typeof(x) for x in (*part.consts, *guess)],
+        [*const_avals, *avals],
         f"{name_of(solve)} of custom_root",
     )
+    _check_root("solve", solve, solver.out_tree, tree, has_aux)
+    linear_solver = staged(
+        lambda consts, x, y: tangent_solve(autodiff.linearize(residual(consts), x)[1], y),
+        (part.consts, start, start),
+        [*const_avals, *avals, *avals],
+        f"{name_of(tangent_solve)} of custom_root",
+    )
+    _check_root("tangent_solve", tangent_solve, linear_solver.out_tree, tree, False)
 
     @custom_jvp
-    def root(consts: list[Any], held: list[Any], start: Any) -> Any:
+    def root(consts: list[Any], captured: Any, start: Any) -> Any:
         outs = eval_jaxpr(
-            solver.closed.jaxpr, solver.closed.consts, *held, *consts, *pytrees.leaves(start)
+            solver.closed.jaxpr,
+            solver.closed.consts,
+            *captured[0],
+            *consts,
+            *pytrees.leaves(start),
         )
         return pytrees.unflatten(solver.out_tree, outs)
 
     @root.defjvp
     def root_jvp(primals: Any, tangents: Any) -> Any:
-        consts, held, start = primals
-        out = root(consts, held, start)
+        consts, captured, start = primals
+        out = root(consts, captured, start)
         x = out[0] if has_aux else out
-        _, linear = autodiff.linearize(residual(consts), x)
         _, shift = autodiff.jvp(lambda c: residual(c)(x), (consts,), (tangents[0],))
-        x_dot = tangent_solve(linear, pytrees.tree_map(do.neg, shift))
+        steps = eval_jaxpr(
+            linear_solver.closed.jaxpr,
+            linear_solver.closed.consts,
+            *captured[1],
+            *consts,
+            *pytrees.leaves(x),
+            *map(do.neg, pytrees.leaves(shift)),
+        )
+        x_dot = pytrees.unflatten(tree, steps)
         if not has_aux:
             return out, x_dot
         return out, (x_dot, pytrees.tree_map(lambda a: instantiate(zero_like(a)), out[1]))
 
-    out = root(part.consts, solver.consts, start)
-    if is_evaluating():  # what is wrong with the solver of tangents is said now; it is not run
-        x = out[0] if has_aux else out
-        eval_shape(lambda x: _solved_tangent(tangent_solve, residual(part.consts), x), x)
-    return out
+    return root(part.consts, (solver.consts, linear_solver.consts), start)
 
 
-def _solved_tangent(tangent_solve: Any, f: Callable[[Any], Any], x: Any) -> Any:
-    y, linear = autodiff.linearize(f, x)
-    return tangent_solve(linear, y)
+def _check_root(
+    what: str, f: Any, found: pytrees.PyTreeDef, tree: pytrees.PyTreeDef, has_aux: bool
+) -> None:
+    """A solver of custom_root must give the tree of the initial guess, or a pair that begins with
+    it."""
+    if has_aux:
+        children = found.children()
+        if found.type is not tuple or len(children) != 2:
+            raise TypeError(
+                f"{what}() with has_aux=True must return a pair (root, aux): {name_of(f)} gives"
+                f" {found}"
+            )
+        found = children[0]
+    if found != tree:
+        raise TypeError(
+            f"{what}() output pytree structure must match that of the initial guess: {name_of(f)}"
+            f" gives {found}, not {tree}"
+        )
 
 
 def _check_square(
@@ -181,7 +211,7 @@ def custom_linear_solve(
         "solve of custom_linear_solve",
     )
     n = len(leaves)
-    aux_tree = _solution_tree(solve, solver, tree, avals, has_aux)
+    aux_tree = _solution_tree("solve", solve, solver, tree, avals, has_aux)
     parts, consts = (
         SolveParts(product.closed, None, solver.closed, None),
         SolveParts(product.consts, [], solver.consts, []),
@@ -195,7 +225,7 @@ def custom_linear_solve(
             avals,
             "transpose_solve of custom_linear_solve",
         )
-        _solution_tree(chosen, back_solver, tree, avals, has_aux)
+        _solution_tree("transpose_solve", chosen, back_solver, tree, avals, has_aux)
         parts = SolveParts(product.closed, back.closed, solver.closed, back_solver.closed)
         consts = SolveParts(product.consts, back.consts, solver.consts, back_solver.consts)
     lengths = SolveParts(*map(len, consts))
@@ -225,7 +255,12 @@ def _transposed(part: Staged, avals: Sequence[ShapedArray], tree: pytrees.PyTree
 
 
 def _solution_tree(
-    solve: Any, part: Staged, tree: pytrees.PyTreeDef, avals: Sequence[ShapedArray], has_aux: bool
+    what: str,
+    solve: Any,
+    part: Staged,
+    tree: pytrees.PyTreeDef,
+    avals: Sequence[ShapedArray],
+    has_aux: bool,
 ) -> pytrees.PyTreeDef:
     """Check that a solver gives the type of its right side; the structure of what it gives
     besides."""
@@ -235,16 +270,21 @@ def _solution_tree(
         children = found.children()
         if found.type is not tuple or len(children) != 2:
             raise TypeError(
-                f"solve() with has_aux=True must return a pair (x, aux): {name_of(solve)} gives"
+                f"{what}() with has_aux=True must return a pair (x, aux): {name_of(solve)} gives"
                 f" {found}"
             )
         found, aux = children
+    if found != tree:
+        raise TypeError(
+            f"{what}() output pytree structure must match that of the right side b:"
+            f" {name_of(solve)} gives {found}, not {tree}"
+        )
     outs = part.closed.out_avals[: len(avals)]
-    if found != tree or not all(same_type(a, b) for a, b in zip(outs, avals)):
+    if not all(same_type(a, b) for a, b in zip(outs, avals)):
         got = [type_text(a) for a in outs]
         raise TypeError(
-            f"solve() output must match the right side b: expected {tree} of"
-            f" {[type_text(a) for a in avals]}, but {name_of(solve)} gives {found} of {got}"
+            f"{what}() output shapes and dtypes must match those of the right side b: expected"
+            f" {[type_text(a) for a in avals]}, but {name_of(solve)} gives {got}"
         )
     return aux
 

@@ -282,14 +282,34 @@ def bind_debug_callback(
 
 
 def _print_meaning(
-    *args: np.ndarray, fmt: str, in_tree: pytrees.PyTreeDef, static_args: Sequence[Any], **_: Any
+    *args: np.ndarray,
+    fmt: str,
+    in_tree: pytrees.PyTreeDef,
+    static_args: Sequence[Any],
+    logging_record: logging.LogRecord | None,
+    **_: Any,
 ) -> list[Any]:
     values = iter(args)
     leaves = [v if static else from_numpy(np.asarray(next(values))) for static, v in static_args]
     positional, named = pytrees.unflatten(in_tree, leaves)
     with trace_state.evaluating():
-        sys.stdout.write(fmt.format(*positional, **named) + "\n")
+        text = fmt.format(*positional, **named)
+    if logging_record is None:
+        sys.stdout.write(text + "\n")
+    else:
+        _log(logging_record, text)
     return []
+
+
+def _log(record: logging.LogRecord, text: str) -> None:
+    """Hand a text to the logger of a record, as from its line and of now."""
+    logger = logging.getLogger(record.name)
+    if logger.isEnabledFor(record.levelno):
+        logger.handle(
+            logger.makeRecord(
+                record.name, record.levelno, record.pathname, record.lineno, text, (), None
+            )
+        )
 
 
 debug_print_p = _debug_primitive("debug_print", _print_meaning)

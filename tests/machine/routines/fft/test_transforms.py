@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import calque.numpy
 from calque.machine.routines.fft import transforms
 from calque.native.library import fourier
 from calque.ops.dimension_numbers import FftType
@@ -158,3 +159,10 @@ def test_odd_lengths_are_mirrored() -> None:
     transforms.fft_turn_round(work.words.ctypes.data)
     turned = np.fft.fft(x, axis=0)
     np.testing.assert_allclose(work.lines(9), turned.imag + 1j * turned.real, atol=1e-12)
+
+
+@pytest.mark.parametrize("n", [4, 8, 12, 100])
+def test_the_element_in_the_middle_of_a_real_transform_has_no_negative_zero(n):
+    """It is joined with itself, so that both formulas of a pair give it."""
+    middle = np.asarray(calque.numpy.fft.rfft(np.ones(n, np.float32)))[n // 4]
+    assert middle == 0 and not np.signbit(middle.imag)

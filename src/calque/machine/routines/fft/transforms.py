@@ -209,10 +209,10 @@ def join(re: ptr, im: ptr, to_re: ptr, to_im: ptr, at: i64, back: i64, c: f64, s
     er, ei = 0.5 * (ar + br), 0.5 * (ai - bi)
     dr, di = 0.5 * (ai + bi), 0.5 * (br - ar)
     tr, ti = dr * c - di * s, dr * s + di * c
-    store_number(to_re, at, number(er + tr))
-    store_number(to_im, at, number(ei + ti))
     store_number(to_re, back, number(er - tr))
     store_number(to_im, back, number(ti - ei))
+    store_number(to_re, at, number(er + tr))  # the last one where both are one: its zeros are +0
+    store_number(to_im, at, number(ei + ti))
 
 
 @unit.helper
@@ -224,10 +224,10 @@ def part(re: ptr, im: ptr, to_re: ptr, to_im: ptr, at: i64, back: i64, c: f64, s
     er, ei = ar + br, ai - bi
     dr, di = ar - br, ai + bi
     tr, ti = di * c - dr * s, dr * c + di * s
-    store_number(to_re, at, number(er - tr))
-    store_number(to_im, at, number(ei + ti))
     store_number(to_re, back, number(er + tr))
     store_number(to_im, back, number(ti - ei))
+    store_number(to_re, at, number(er - tr))
+    store_number(to_im, at, number(ei + ti))
 
 
 @unit.function
