@@ -1,8 +1,12 @@
 """What the tests of this room share."""
 
-from typing import Any
+import os
+from typing import Any, Final
 
 from calque import tree_util
+
+# which has one program for all sizes, and bits that do not depend on fusion: XLA has neither
+OWN_ENGINE: Final = not os.environ.get("CALQUE_PLATFORMS", "").startswith("xla")
 
 
 class Pair:

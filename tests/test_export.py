@@ -2,22 +2,35 @@
 
 import collections
 
+import numpy as np
 import pytest
 
 from calque import export
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda: export.symbolic_shape("a, b"),
-        lambda: export.symbolic_args_specs((), "a"),
-        lambda: export.SymbolicScope(),
-    ],
-)
-def test_free_sizes_are_refused_with_the_remedy(call):
-    with pytest.raises(NotImplementedError, match="export one for each size"):
-        call()
+def test_sizes_that_stand_for_any_number():
+    a, three, both = export.symbolic_shape("(a, 3, 2*a + b)")
+    assert [export.is_symbolic_dim(d) for d in (a, three, both)] == [True, False, True]
+    assert str(both) == "b + 2*a" and str((a + 1) // 2) == "floordiv(a + 1, 2)"
+    scope = export.SymbolicScope(["n >= 4"])
+    (n,) = export.symbolic_shape("n", scope=scope)
+    assert n >= 4 and n + 1 > 4 and export.symbolic_shape("n", scope=scope)[0] == n
+    assert export.symbolic_shape("_, m", scope=scope, like=(2, 5))[0] == 2
+    assert export.symbolic_shape(None, like=np.ones((2, 3))) == (2, 3)
+    with pytest.raises(ValueError, match="either constraints or a scope"):
+        export.symbolic_shape("n", scope=scope, constraints=["n >= 1"])
+
+
+def test_shapes_of_trees_of_arguments():
+    args = ({"x": np.ones((2, 3), np.float32)}, np.ones(4, np.int32))
+    first, second = export.symbolic_args_specs(args, ("a, _", None))
+    assert str(first["x"].shape) == "(a, 3)" and second.shape == (4,)
+    assert first["x"].dtype == np.float32 and second.dtype == np.int32
+    every = export.symbolic_args_specs(args, "a, ...")
+    assert every[0]["x"].shape[0] == every[1].shape[0]
+    with pytest.raises(ValueError, match="either constraints or a scope"):
+        scope = export.SymbolicScope()
+        export.symbolic_args_specs(args, "a, ...", constraints=["a >= 1"], scope=scope)
 
 
 def test_what_is_known():

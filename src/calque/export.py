@@ -3,11 +3,17 @@ what `deserialize` loads, here or in JAX: StableHLO as bytes, which jaxlib write
 
 import json
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any
+
+import numpy as np
 
 from calque.core import guards as _guards
+from calque.core import pytrees
+from calque.core.trace import typeof
+from calque.transforms.functions.shapes import ShapeDtypeStruct
 from calque.xla.exporting.exported import CALLING_CONVENTIONS as _CONVENTIONS
 from calque.xla.exporting.exported import DisabledSafetyCheck, Exported, exporter, read
+from calque.xla.exporting.scopes import SymbolicScope, is_named, shape_of
 from calque.xla.exporting.written import Node, maker, register_node
 
 minimum_supported_calling_convention_version, maximum_supported_calling_convention_version = (
@@ -25,7 +31,8 @@ def export(
 
     Args:
         fun_jit: The function, a result of `jit`.
-        platforms: One of "cpu", "cuda", "rocm" and "tpu", in a list; None is the CPU.
+        platforms: Those of "cpu", "cuda", "rocm" and "tpu" that it is for, in a list; None is the
+            CPU.
         disabled_checks: Checks that are left out.
 
     Returns:
@@ -33,9 +40,11 @@ def export(
 
     Raises:
         ValueError: The function is not jitted, or calls Python on the host.
+        NotImplementedError: An operation has no form for sizes that stand for any number.
 
     Differs from JAX:
-        One platform, one device, and fixed sizes: export once for each.
+        One device. Some operations have no form for free sizes: convolutions, cumulative ones,
+        Fourier transforms, factors of matrices, random numbers.
 
     >>> exported = jax.export.export(jax.jit(jnp.sin))(jnp.ones(3))  # doctest: +SKIP
     >>> exported.call(jnp.zeros(3))  # doctest: +SKIP
@@ -54,7 +63,7 @@ def deserialize(blob: bytes | bytearray) -> Exported:
 
     Raises:
         ValueError: The bytes hold no program.
-        NotImplementedError: It has free sizes, or effects.
+        NotImplementedError: It has effects.
 
     >>> blob = jax.export.export(jax.jit(jnp.sin))(1.0).serialize()  # doctest: +SKIP
     >>> jax.export.deserialize(blob).call(0.0)  # doctest: +SKIP
@@ -62,75 +71,83 @@ def deserialize(blob: bytes | bytearray) -> Exported:
     return read(blob)
 
 
-def _fixed(what: str) -> NoReturn:
-    raise NotImplementedError(
-        f"export.{what}: programs are exported for fixed sizes; export one for each size that is"
-        " needed"
-    )
-
-
 def symbolic_shape(
-    shape_spec: str | None, *, constraints: Sequence[str] = (), scope: Any = None, like: Any = None
-) -> NoReturn:
-    """Refused: programs are exported for fixed sizes. One program for each size takes its place.
+    shape_spec: str | None,
+    *,
+    constraints: Sequence[str] = (),
+    scope: SymbolicScope | None = None,
+    like: Any = None,
+) -> tuple[Any, ...]:
+    """Makes a shape with sizes that stand for any number: for `export`, in a ShapeDtypeStruct.
 
     Args:
-        shape_spec: sizes as text, such as "a, 2*b".
-        constraints: what is known of them.
-        scope: where their names stand.
-        like: a shape that gives what is left out.
+        shape_spec: The sizes as text, such as "a, 2*b, 3"; `_` and `...` are taken from `like`, and
+            None is all of it.
+        constraints: What is known of them, as texts such as "a >= 3".
+        scope: Where their names stand, in place of `constraints`; None is a scope of its own.
+        like: A shape, or what has one, that gives what is left out.
 
-    >>> jax.export.symbolic_shape("a, b")
-    Traceback (most recent call last):
-        ...
-    NotImplementedError: export.symbolic_shape: programs are exported for fixed..."""
-    _fixed("symbolic_shape")
+    Returns:
+        A tuple of sizes. Arithmetic with them gives sizes; comparisons are answered from what is
+        known of them.
+
+    Raises:
+        ValueError: The text is no shape, or does not fit `like`.
+
+    >>> a, b = jax.export.symbolic_shape("a, 2*b")
+    >>> a + b, a >= 1, a == b
+    (2*b + a, True, False)"""
+    if scope is not None and constraints:
+        raise ValueError("symbolic_shape: give either constraints or a scope that has them")
+    scope = SymbolicScope(constraints) if scope is None else scope
+    return shape_of(shape_spec, scope, getattr(like, "shape", like))
 
 
 def symbolic_args_specs(
-    args: Any, shapes_specs: Any, constraints: Sequence[str] = (), scope: Any = None
-) -> NoReturn:
-    """Refused: programs are exported for fixed sizes. One program for each size takes its place.
+    args: Any,
+    shapes_specs: Any,
+    constraints: Sequence[str] = (),
+    scope: SymbolicScope | None = None,
+) -> Any:
+    """Makes the shapes and dtypes of arguments whose sizes may stand for any number.
 
     Args:
-        args: the arguments.
-        shapes_specs: their sizes as texts.
-        constraints: what is known of them.
-        scope: where their names stand.
+        args: A tree of arrays, or of what has a shape and a dtype.
+        shapes_specs: A tree of texts, as `symbolic_shape` takes them, or the first levels of one;
+            None leaves shapes as they are.
+        constraints: What is known of the sizes, as texts such as "a >= 3".
+        scope: Where their names stand, in place of `constraints`; None is a scope of its own.
 
-    >>> jax.export.symbolic_args_specs((), "a")
-    Traceback (most recent call last):
-        ...
-    NotImplementedError: export.symbolic_args_specs: programs are exported for..."""
-    _fixed("symbolic_args_specs")
+    Returns:
+        The tree with a ShapeDtypeStruct in the place of each array.
 
-
-class SymbolicScope:
-    """Refused: the names of sizes that `symbolic_shape` would take.
-
-    Args:
-        constraints_str: what is known of the sizes.
-
-    >>> jax.export.SymbolicScope()
-    Traceback (most recent call last):
-        ...
-    NotImplementedError: export.SymbolicScope: programs are exported for fixed..."""
-
-    def __init__(self, constraints_str: Sequence[str] = ()):
-        _fixed("SymbolicScope")
+    >>> jax.export.symbolic_args_specs((jnp.ones((2, 3)), jnp.ones(3)), ("a, _", None))
+    (ShapeDtypeStruct(shape=(a, 3), dtype=float32), ShapeDtypeStruct(shape=(3,), dtype=float32))"""
+    leaves, tree = pytrees.flatten(args)
+    specs = pytrees.prefix_broadcast(shapes_specs, args, lambda x: x is None)
+    if scope is None:
+        scope = SymbolicScope(constraints)
+    elif constraints:
+        raise ValueError("symbolic_args_specs: give either constraints or a scope that has them")
+    made = [
+        ShapeDtypeStruct(shape_of(spec, scope, np.shape(x)), typeof(x).dtype)
+        for x, spec in zip(leaves, specs, strict=True)
+    ]
+    return pytrees.unflatten(tree, made)
 
 
 def is_symbolic_dim(p: Any) -> bool:
-    """Whether this is a size that stands for any number. None is.
+    """Whether this is a size that stands for any number.
 
     Args:
-        p: a size.
-    Returns:
-        False.
+        p: A size.
 
-    >>> jax.export.is_symbolic_dim(3)
-    False"""
-    return False
+    Returns:
+        A bool.
+
+    >>> jax.export.is_symbolic_dim(3), jax.export.is_symbolic_dim(jax.export.symbolic_shape("a")[0])
+    (False, True)"""
+    return is_named(p)
 
 
 def register_pytree_node_serialization(

@@ -69,6 +69,8 @@ def test_the_help_names_every_command(capsys):
         (("profile",), "there is no program to profile"),
         (("profile", "no_such_file.py"), "no file 'no_such_file.py'"),
         (("cache", "clear", "x.py"), "takes no program"),
+        (("-m", "no_such_module.part"), "there is no module 'no_such_module.part'"),
+        (("profile", "-m", "..."), "there is no module '...'"),
     ],
 )
 def test_wrong_calls_end_with_2(arguments, text, capsys):
@@ -80,6 +82,13 @@ def test_options_of_commands_are_checked(capsys):
     with pytest.raises(SystemExit) as end:
         main(["info", "--no-such-option"])
     assert end.value.code == 2 and "--no-such-option" in capsys.readouterr().err
+
+
+def test_an_action_of_the_cache_that_is_none(capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["cache", "claer"])
+    said = capsys.readouterr().err
+    assert end.value.code == 2 and "claer" in said and "clear" in said
 
 
 def test_profile_of_a_program(program, tmp_path):

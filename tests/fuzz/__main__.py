@@ -1,9 +1,11 @@
 """Random programs from the whole public interface:
 
-    python -m tests.fuzz --programs 1000 --seed 0 [--minutes M] [--no-peer] [--functions NAME …]
+    python -m tests.fuzz --programs 1000 --seed 0 [--minutes M] [--no-peer | --every-call]
+                         [--functions NAME …]
 
-Each failure is made as small as possible and printed as a test. The seed of a program is the seed
-given plus its number, so that `--seed S --programs 1` runs one again."""
+JAX is asked about one call of each program, or with `--every-call` about each. A failure is made as
+small as possible and printed as a test. The seed of a program is the seed given plus its number, so
+that `--seed S --programs 1` runs one again."""
 
 import argparse
 import os
@@ -20,8 +22,9 @@ from tests.fuzz.generate import Generator, Refusal, configured
 from tests.fuzz.programs import Program, function, shrink, source, without_unused
 from tests.fuzz.values import value
 
-BLOCK = 200  # programs of a process
+BLOCK = 1000  # programs of a process: what one has compiled serves the others
 MEMORY = 12 << 30  # bytes of addresses that a process may have
+PEER = {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}  # it runs each of its programs once
 
 
 def peer_module() -> Any:
@@ -62,7 +65,8 @@ class Run:
     def __init__(self, options: argparse.Namespace):
         self.peer = None if options.no_peer else peer_module()
         self.generator = Generator(self.peer, tuple(options.functions))
-        self.checker = Checker(self.peer)
+        self.checker = Checker(self.peer, options.every_call)
+        self.thorough = Checker(self.peer)  # of programs that fail
         self.failures = 0
 
     def one(self, seed: int) -> None:
@@ -80,10 +84,10 @@ class Run:
             what = name.split(" ")[0]
 
             def fails(q: Program) -> bool:
-                return (self.checker.problem(q) or "").split(":")[0].split(" ")[0] == what
+                return (self.thorough.problem(q) or "").split(":")[0].split(" ")[0] == what
 
             small = shrink(without_unused(p), fails, 60)
-            self.report(seed, self.checker.problem(small) or wrong, small)
+            self.report(seed, self.thorough.problem(small) or wrong, small)
 
     def report(self, seed: int, problem: str, p: Program) -> None:
         self.failures += 1
@@ -111,14 +115,16 @@ def in_blocks(options: argparse.Namespace) -> int:
     """Runs blocks of programs in processes of their own: a crash costs one program."""
     until = time.monotonic() + 60 * options.minutes
     seed, end, failed = options.seed, options.seed + options.programs, 0
-    flags = ["--no-peer"] * options.no_peer
+    flags = ["--no-peer"] * options.no_peer + ["--every-call"] * options.every_call
     flags += ["--functions", *options.functions] if options.functions else []
     while seed < end and time.monotonic() < until:
         count = min(BLOCK, end - seed)
         left = min((until - time.monotonic()) / 60, 1e6)
         command = [sys.executable, "-m", "tests.fuzz", "--here", "--seed", str(seed)]
         command += ["--programs", str(count), "--minutes", f"{left:.2f}", *flags]
-        child = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
+        child = subprocess.run(
+            command, stderr=subprocess.PIPE, text=True, check=False, env={**os.environ, **PEER}
+        )
         seed += count
         if child.returncode not in (0, 1):
             marks = [line for line in child.stderr.splitlines() if line.startswith("@")]
@@ -142,6 +148,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=float("inf"))
     parser.add_argument("--no-peer", action="store_true", help="leave JAX out")
+    parser.add_argument("--every-call", action="store_true", help="ask JAX about each call")
     parser.add_argument("--functions", nargs="*", default=(), help="draw only these")
     parser.add_argument("--here", action="store_true", help="all in this process")
     options = parser.parse_args()

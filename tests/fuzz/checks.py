@@ -16,7 +16,7 @@ from tests.compositions.peers import Mismatch, brief, numpy_of
 from tests.fuzz import laws
 from tests.fuzz.generate import configured
 from tests.fuzz.programs import Call, Program, Ref, call, function, references
-from tests.fuzz.values import value
+from tests.fuzz.values import numpy_dtype, value
 
 # Results that are defined up to a sign, a phase, an order or a basis.
 NOT_UNIQUE = frozenset(
@@ -78,14 +78,18 @@ DIFFERENT = {
     "scipy.special.bernoulli": "exact to the last digits",
     "scipy.special.bessel_jn": "small arguments and few iterations give numbers, no nan",
 }
+# The same for results in half precision alone.
+DIFFERENT_HALVES = {"scipy.special.expi": "JAX's coefficients overflow float16, and give nan"}
+HALVES = (np.dtype(np.float16), numpy_dtype("bfloat16"))
 STRUCTURAL = ("map", "loop", "branch", "converted", "vmap", "jvp", "sizes", "found", "remat")
 
 
 class Checker:
-    """Runs programs; counts what was compared and what said nothing."""
+    """Runs programs; counts what was compared and what said nothing. A peer, which takes longer
+    than all other checks together, is asked about every call or about one of each program."""
 
-    def __init__(self, peer: Any = None):
-        self.peer = peer
+    def __init__(self, peer: Any = None, every_call: bool = True):
+        self.peer, self.every_call = peer, every_call
         self.done: Counter[str] = Counter()
         self.skipped: Counter[str] = Counter()
 
@@ -119,10 +123,11 @@ class Checker:
         self, p: Program, xs: list[np.ndarray], results: list[list[Any]]
     ) -> Iterator[tuple[str, Callable[[], None]]]:
         rng = np.random.default_rng([p.seed, 99])
+        asked = np.random.default_rng([p.seed, 98]).integers(max(len(p.calls), 1))
         for i, c in enumerate(p.calls):
             inputs = functools.partial(_input_of, xs, results)
             yield f"meaning {c.function}", lambda c=c, i=i: meaning(c, inputs, results[i])
-            if self.peer is not None:
+            if self.peer is not None and (self.every_call or i == asked):
                 yield f"jax {c.function}", lambda c=c, i=i: self._as_jax(c, inputs, results[i])
         flat = [leaf for r in results for leaf in r]
         f = function(calque, p)
@@ -146,7 +151,9 @@ class Checker:
             except Exception as e:
                 raise laws.Skip(f"JAX refuses: {type(e).__name__}") from None
         weak = any(inputs(ref).aval.weak_type for ref in references(c))  # JAX gets strong ones
-        values = c.function not in DIFFERENT and comparable(c, inputs)
+        half = any(numpy_of(x).dtype in HALVES for x in got)
+        differs = c.function in DIFFERENT or (half and c.function in DIFFERENT_HALVES)
+        values = not differs and comparable(c, inputs)
         compare(got, want, values, c.function, weak_types=not weak)
 
     def _also_refused(self, name: str, p: Program, xs: Sequence[np.ndarray]) -> bool:

@@ -158,6 +158,27 @@ def test_programs_beside_jax() -> None:
     assert not config.read("calque_enable_x64")
 
 
+class Asked:
+    """A peer that notes what it is asked."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.config = calque.config
+
+    def __getattr__(self, name: str) -> Any:
+        self.calls.append(name)
+        raise NotImplementedError(name)
+
+
+def test_a_peer_is_asked_about_one_call_or_each() -> None:
+    few, each = Checker(Asked(), every_call=False), Checker(Asked())
+    for seed in range(8):
+        p = small_program()._replace(seed=seed)
+        assert few.problem(p) is None and each.problem(p) is None
+    asked = {c.skipped["jax: JAX refuses: NotImplementedError"]: c for c in (few, each)}
+    assert asked == {8: few, 32: each}
+
+
 def test_a_process_that_dies_costs_one_program(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -171,7 +192,9 @@ def test_a_process_that_dies_costs_one_program(
         return subprocess.CompletedProcess(command, code, None, text)
 
     monkeypatch.setattr(subprocess, "run", run)
-    options = argparse.Namespace(seed=3, programs=10, minutes=1.0, no_peer=True, functions=())
+    options = argparse.Namespace(
+        seed=3, programs=10, minutes=1.0, no_peer=True, every_call=False, functions=()
+    )
     assert in_blocks(options) == 1
     assert started == [3, 5]
     assert "# seed 4: the process ended with -9" in capfd.readouterr().out

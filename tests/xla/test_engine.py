@@ -1,8 +1,10 @@
 """Programs on XLA's CPU: how they are asked for, where their results are, what they raise."""
 
+import gc
 import os
 import subprocess
 import sys
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +15,8 @@ import calque as jax
 import calque.numpy as jnp
 from calque import lax
 from calque.core.config import config
+from calque.experimental import serialize_executable
+from calque.explaining import explain
 from tests.xla.mlir import needs_jaxlib
 
 pytestmark = needs_jaxlib
@@ -181,3 +185,42 @@ def test_wrong_types_are_refused(on_xla: None) -> None:
     compiled = jax.jit(jnp.sin).lower(x).compile()
     with pytest.raises(TypeError, match="Argument types differ"):
         compiled(x[0])
+
+
+def test_a_deleted_argument_is_named(on_xla: None) -> None:
+    give, use = jax.jit(lambda v: v + 1, donate_argnums=0), jax.jit(lambda v: v * 2)
+    for _ in range(3):  # calls from Python, then those that machine code has matched
+        gone = jnp.asarray(x) + 0
+        use(gone), give(gone)
+        for f in (give, use):
+            with pytest.raises(RuntimeError, match=r"deleted with shape=float32\[2,3\]"):
+                f(gone)
+
+
+def test_programs_for_captured_values_that_were_go(on_xla: None) -> None:
+    scope: dict[str, Any] = {}
+    exec("def f(v):\n return v + CAPTURED", scope)
+    f = jax.jit(scope["f"], on_stale="retrace")
+    values = []
+    for k in range(12):
+        scope["CAPTURED"] = jnp.zeros(100) + k
+        values.append(weakref.ref(scope["CAPTURED"]))
+        assert float(f(1.0)[0]) == float(f(1.0)[0]) == k + 1.0
+    gc.collect()
+    assert sum(r() is not None for r in values) <= 6
+
+
+def test_explain_shows_what_xla_made(on_xla: None, tmp_path: Any) -> None:
+    f = jax.jit(lambda v: jax.pure_callback(np.sin, v, v) @ v.T)
+    report = explain(f, x)
+    text = str(report)
+    assert "Compiled by XLA" in text and "dot(" in text and "pure_callback x1" in text
+    assert "XLA compiles each new one" in text and not report.assembly
+    report.save(str(tmp_path / "report.html"))
+    assert "Compiled by XLA" in (tmp_path / "report.html").read_text()
+
+
+def test_compiled_functions_as_bytes(on_xla: None) -> None:
+    compiled = jax.jit(lambda v: jax.nn.relu(v) * 2).lower(x - 2).compile()
+    again = serialize_executable.deserialize_and_load(*serialize_executable.serialize(compiled))
+    np.testing.assert_array_equal(again(x - 2), np.maximum(x - 2, 0) * 2)

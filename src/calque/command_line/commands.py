@@ -132,6 +132,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if _is_program(given[0]):
         return _checked_run(given)
     own, program = _split(given)
+    if given[0] == "cache" and len(own) == 1 and program and not os.path.exists(program[0]):
+        own, program = list(given), []  # no action, and no program: the parser says what there is
     found = p.parse_args(own)
     found.program = program
     if found.version:

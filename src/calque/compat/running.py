@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import runpy
 import sys
@@ -14,10 +15,26 @@ def problem_of(arguments: Sequence[str]) -> str:
     """Why a program cannot be run, or the empty string."""
     first = arguments[0]
     if first in ("-m", "-c"):
-        return "" if len(arguments) > 1 else f"{first} needs an argument"
+        if len(arguments) == 1:
+            return f"{first} needs an argument"
+        package = arguments[1].partition(".")[0]
+        known = first == "-c" or package in ("jax", *sys.modules) or _is_found(package)
+        return "" if known else f"there is no module {arguments[1]!r}"
     if first.startswith("-"):
         return f"unknown option {first}"
     return "" if os.path.exists(first) else f"there is no file {first!r}"
+
+
+def _is_found(package: str) -> bool:
+    """Whether Python would find it: in the folder where `-m` looks first, too."""
+    before = sys.path[:]
+    sys.path.insert(0, os.getcwd())
+    try:
+        return importlib.util.find_spec(package) is not None
+    except ValueError:  # a name that is none
+        return False
+    finally:
+        sys.path[:] = before
 
 
 def run(arguments: Sequence[str]) -> None:

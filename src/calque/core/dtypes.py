@@ -229,8 +229,9 @@ def real_part(dtype: Any) -> Any:
 
 
 def complex_of(dtype: Any) -> Any:
-    """The complex dtype that holds values of `dtype`."""
-    return COMPLEX[1] if dtype in (np.dtype("float64"), COMPLEX[1]) else COMPLEX[0]
+    """The complex dtype that holds values of `dtype`: of two double numbers for doubles and
+    integers of 64 bits."""
+    return COMPLEX[1] if inexact_of(dtype) in (np.dtype("float64"), COMPLEX[1]) else COMPLEX[0]
 
 
 def inexact_of(dtype: Any) -> Any:

@@ -26,6 +26,8 @@ _found_numbers: Final = process.container("numbers of found sizes", itertools.co
 class Symbols:
     """The free sizes of one trace, what was asked of them, and the answers."""
 
+    named = False  # have they names, and no program that knows more of them?
+
     def __init__(self, hints: Sequence[int]) -> None:
         self.hints = tuple(hints)
         self.atoms: list[tuple[str, Any, Any]] = [("size", i, None) for i in range(len(hints))]

@@ -73,11 +73,10 @@ def content(report: Any) -> str:
         f"<div><h2>Program</h2>{program(report)}</div></div>"
     )
     for title, body in report.sections():
-        if not title.startswith(("Program", "Machine code")):
+        if not title.startswith("Program") and title != report.code_title:
             parts.append(f"<h2>{text(title)}</h2><pre>{text(body)}</pre>")
-    kernels = f"{report.kernels} kernel{'s' * (report.kernels != 1)}"
     parts.append(
-        f"<h2>Machine code: {kernels}</h2><details"
+        f"<h2>{report.code_title}</h2><details"
         f" open><summary>loops</summary>{marked(report.loop_lines)}</details>"
     )
     parts.append(f"<details><summary>assembly</summary>{marked(report.assembly_parts)}</details>")

@@ -53,8 +53,10 @@ class Report:
         self.links = Links(function.fun, traced.closed.jaxpr)
         self.jaxpr = str(traced.closed)
         self.passes = list(counted_passes(traced.closed))
+        self.executable = executable
+        self.elsewhere = executable.program is None  # another engine compiled it
         self.kernels = len({k.code for k in executable.kernels})
-        self.loops, self.executable = kernels_text(executable, "loops"), executable
+        self.loops = executable.as_text() if self.elsewhere else kernels_text(executable, "loops")
         self.host_calls = list(executable.host_calls)
         self.costs, self.memory = serving.costs, serving.memory
         self.captured: list[Read] = [r for r in traced.captures.reads if not callable(r.value)]
@@ -68,17 +70,28 @@ class Report:
     @property
     def loop_lines(self) -> list[tuple[set[str], str]]:
         """The loops, line by line, with the lines of the source that each belongs to."""
+        if self.elsewhere:
+            return [(set(), line) for line in self.loops.splitlines()]
         return loop_lines(self.loops, self.links.of_arrays(self.executable))
 
     @property
     def assembly_parts(self) -> list[tuple[set[str], str]]:
         """The machine code, kernel by kernel, in the same way."""
+        if self.elsewhere:
+            return []
         return by_kernel(self.assembly, self.loop_lines)
 
     @property
     def assembly(self) -> str:
         """The machine code of the kernels."""
-        return kernels_text(self.executable, "asm")
+        return "" if self.elsewhere else kernels_text(self.executable, "asm")
+
+    @property
+    def code_title(self) -> str:
+        """What the loops stand under."""
+        if self.elsewhere:
+            return "Compiled by XLA"
+        return f"Machine code: {self.kernels} kernel{'s' * (self.kernels != 1)}"
 
     def save(self, path: str) -> None:
         """Write the report as one HTML page that needs nothing else."""
@@ -105,12 +118,13 @@ class Report:
                     )
                     if self.sizes
                     else "none: every size of this program is fixed"
+                    + (", and XLA compiles each new one" if self.elsewhere else "")
                 ),
             ),
             ("Program (jaxpr)", clipped(self.jaxpr)),
             ("Passes", lines(f"{n}: {a} -> {b} equations" for n, a, b in self.passes)),
             (
-                f"Machine code: {self.kernels} kernel{'s' * (self.kernels != 1)}",
+                self.code_title,
                 (
                     f"about {flops:,.0f} floating-point operations, {moved:,.0f} bytes in and"
                     f" out\n{clipped(self.loops)}"

@@ -25,7 +25,7 @@ from calque.random.distributions import truncated_normal as truncated_values
 from calque.random.keys import split
 from calque.random.matrices import orthogonal as orthogonal_values
 from calque.random.uniform import uniform as uniform_values
-from calque.transforms.devices.sharding_arrays import device_put
+from calque.transforms.devices.sharding_arrays import put_as_asked
 
 __all__ = [
     "Initializer", "constant", "delta_orthogonal", "glorot_normal", "glorot_uniform", "he_normal",
@@ -104,7 +104,7 @@ def ones(
 def _initializer(make: Callable[[Any, tuple[int, ...], Any], Any], default: Any) -> Initializer:
     def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
         out = make(key, canonical_shape(shape), _dtype(dtype, default))
-        return out if out_sharding is None else device_put(out, out_sharding)
+        return out if out_sharding is None else put_as_asked(out, out_sharding, "an initializer")
 
     return init
 

@@ -336,7 +336,10 @@ def interp(
     Array([15., 20.], dtype=float32)"""
     x, xp, fp = arrays("interp", x, xp, fp)
     if xp.shape != fp.shape or xp.ndim != 1:
-        raise ValueError("xp and fp must be one-dimensional arrays of equal size")
+        raise ValueError(
+            "interp: xp and fp must be one-dimensional arrays of equal size, got shapes"
+            f" {xp.shape} and {fp.shape}"
+        )
     if is_complex(x.dtype) or is_complex(xp.dtype):
         raise ValueError("jnp.interp: complex x values not supported.")
     x, xp = (asarray(v) for v in promote_inexact(x, xp))

@@ -82,7 +82,7 @@ def placed(f: AnyFunction) -> AnyFunction:
             return f(*args, **kwargs)
         with lenient():
             out = f(*args, **kwargs)
-        return put_as_asked(out, target) if device is None else device_put(out, device)
+        return put_as_asked(out, target, f.__name__) if device is None else device_put(out, device)
 
     return make  # type: ignore[return-value]
 

@@ -71,7 +71,7 @@ def _slice_transpose(
     config = []
     for i, (size, start, n) in enumerate(zip(aval.shape, start_indices, typeof(ct).shape)):
         step = 1 if strides is None else strides[i]
-        covered = (n - 1) * step + 1 if n > 0 else 0
+        covered = n if step == 1 else (n - 1) * step + 1 if n > 0 else 0
         config.append((start, size - start - covered, step - 1))
     return do.pad(ct, common.scalar_of(typeof(ct).dtype, 0), padding_config=tuple(config))
 

@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from calque.core.arrays import ArrayImpl, delete_array, to_array
+from calque.core.arrays import ArrayImpl, delete_array, is_deleted, to_array, to_numpy
 from calque.core.avals import ShapedArray, nbytes
 from calque.core.backends import MemoryStats, Options, known
 from calque.core.devices import is_mine
@@ -17,6 +17,7 @@ from calque.core.jaxprs import ClosedJaxpr, without_places
 from calque.machine.call.arrays import pending_arrays
 from calque.machine.call.functions import PythonProgram
 from calque.machine.once import once
+from calque.native.passes.pipeline import run as run_passes
 from calque.transforms.devices.sharding import NamedSharding
 from calque.transforms.devices.type_constraints import stated
 from calque.xla import jaxlib
@@ -40,6 +41,7 @@ class Executable:
     """A program that XLA compiled."""
 
     program: Any = None  # there is no machine code of ours: see `served`
+    kernels: Sequence[Any] = ()
 
     def __init__(self, closed: ClosedJaxpr, options: Options) -> None:
         where = options.places
@@ -89,15 +91,15 @@ class Executable:
         arrays = [to_array(x) for x in args]
         buffers = [*self.constants, *[p.brought(arrays[i]) for i, p in self.places]]
         return pending_arrays(
-            tuple(self.out_avals), self.run(buffers), (None,) * len(self.out_avals)
+            tuple(self.out_avals), self.run(buffers, arrays), (None,) * len(self.out_avals)
         )
 
-    def run(self, buffers: list[Any]) -> list[Any]:
-        """The results as arrays of jaxlib."""
+    def run(self, buffers: list[Any], args: Sequence[Any]) -> list[Any]:
+        """The results as arrays of jaxlib; the arguments are for errors."""
         try:
             return self.loaded.run(buffers)
         except jaxlib.runtime_errors() as e:
-            raise self.reason(e) from None
+            raise self.reason(e, args) from None
 
     def served(self, outs: Sequence[Any]) -> PythonProgram:
         """What serves calls whose arguments have been matched; `outs` are the results of such a
@@ -109,6 +111,7 @@ class Executable:
         avals, where = tuple([x.aval for x in outs]), tuple([x._extra for x in outs])
         places = tuple([(i, p, p.kind, p.sharding, p.brought) for i, p in self.places])
         constants, run, buffer_class = self.constants, self.run, jaxlib.buffer_class()
+        reason, errors = self.reason, jaxlib.runtime_errors()
         if not self.loaded.has_effects:
             execute, handlers = self.loaded.execute, self.loaded.handlers
         else:
@@ -131,9 +134,12 @@ class Executable:
                     buffer = place.of_value(x)
                 buffers.append(buffer)
             if execute is None:
-                found = run(buffers)
+                found = run(buffers, args)
             else:
-                found = execute(buffers).consume_with_handlers(handlers)
+                try:
+                    found = execute(buffers).consume_with_handlers(handlers)
+                except errors as e:
+                    raise reason(e, args) from None
             if donated:
                 for i in donated:
                     if type(args[i]) is array_class:
@@ -142,13 +148,30 @@ class Executable:
 
         return serve
 
-    def reason(self, error: Exception) -> Exception:
-        """What a function on the host raised, if that is why the program failed."""
+    def reason(self, error: Exception, args: Sequence[Any]) -> Exception:
+        """What a function on the host raised, or that an argument was deleted, if that is why the
+        program failed."""
         for function in self.lowered.callbacks:
             raised: Exception | None = function.take_error()
             if raised is not None:
                 return raised
+        for x in args:
+            if type(x) is ArrayImpl and is_deleted(x):
+                try:
+                    to_numpy(x)
+                except RuntimeError as deleted:
+                    return deleted
         return error
+
+    @property
+    def host_calls(self) -> list[str]:
+        """The operations that run in Python."""
+        return [function.primitive.name for function in self.lowered.callbacks]
+
+    @property
+    def simplified(self) -> ClosedJaxpr:
+        """The program without calls of Python rules, which have done their work."""
+        return run_passes(self.closed)
 
     def as_text(self, stage: str | None = None) -> str:
         if stage in (None, "hlo"):
@@ -174,13 +197,19 @@ class Executable:
 
 
 def asked_for(closed: ClosedJaxpr) -> list[Any]:
-    """Where the program wants its arguments: what it says of them first, as `in_shardings` do."""
+    """Where the program wants its arguments: what it says of them first, as `in_shardings` do.
+    Those that cannot be cut into equal parts come whole."""
     said: dict[Any, Any] = {}
     for e in closed.eqns:
         if e.primitive.name == "sharding_constraint":
             said.setdefault(e.invars[0], e.params["sharding"])
-    found = [said.get(v) for v in closed.jaxpr.invars]
-    return [s if isinstance(s, NamedSharding) else None for s in found]
+    found = [(said.get(v), v.aval.shape) for v in closed.jaxpr.invars]
+    return [s if isinstance(s, NamedSharding) and is_even(s, shape) else None for s, shape in found]
+
+
+def is_even(sharding: NamedSharding, shape: Sequence[int]) -> bool:
+    """Whether the parts of an array of this shape are equal."""
+    return all(size % n == 0 for size, n in zip(shape, sharding.counts(len(shape))))
 
 
 def result_of(aval: ShapedArray, sharding: Any, devices: Sequence[Any]) -> jaxlib.Result:

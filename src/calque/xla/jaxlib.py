@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.machinery
 import importlib.util
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -411,6 +412,19 @@ def portable_text(data: bytes) -> str:
     with context:
         module = jaxlib().extension.mlir.deserialize_portable_artifact(data)
         return str(module)
+
+
+def refined(text: str) -> str:
+    """A module whose main function has fixed sizes, with those of all that it calls."""
+    module = mlir_module(text)
+    written = io.BytesIO()
+    module.operation.write_bytecode(written)
+    refine = jaxlib().extension.mlir.refine_polymorphic_shapes
+    try:
+        found = refine(written.getvalue(), True, True)
+    except runtime_errors() as e:  # a requirement on the sizes does not hold
+        raise ValueError(str(e)) from None
+    return str(imported("jaxlib.mlir.ir").Module.parse(found, _context()))
 
 
 def mlir_module(text: str) -> Any:

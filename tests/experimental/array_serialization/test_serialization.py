@@ -2,6 +2,7 @@
 
 import pytest
 
+from calque.experimental.array_serialization import serialization
 from calque.experimental.array_serialization.serialization import GlobalAsyncCheckpointManagerBase
 
 
@@ -30,3 +31,13 @@ def test_libraries_say_how():
     manager = InMemory()
     manager.serialize([1, 2], ["a", "b"], on_commit_callback=lambda: done.append(True))
     assert manager.deserialize(None, ["b"]) == [2] and done == [True]
+
+
+def test_what_goes_through_tensorstore_is_refused() -> None:
+    """By what the user can do instead; importing the names is no fault."""
+    for ask in (
+        serialization.GlobalAsyncCheckpointManager,
+        lambda: serialization.get_tensorstore_spec("/tmp/x", ocdbt=True),
+    ):
+        with pytest.raises(NotImplementedError, match=r"TensorStore. Use orbax.checkpoint"):
+            ask()

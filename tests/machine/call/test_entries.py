@@ -24,6 +24,7 @@ from calque.machine.call.functions import (
     entry_count,
     set_epoch,
 )
+from calque.machine.call.spec import PythonProgram
 from calque.machine.driver.builder import ProgramBuilder
 from calque.machine.objects.array_type import ArrayImpl, delete_array, new_array, wrap_numpy
 from tests.machine.call.helpers import (
@@ -308,6 +309,18 @@ def test_entries_of_a_program_are_dropped() -> None:
     assert f(array()) == "array" and f(np.zeros(4, np.float32)) == "ndarray"
     drop_entries(f, second)
     assert entry_count(f) == 2
+    drop_entries(f, first)
+    assert entry_count(f) == 0
+
+
+def test_entries_of_a_program_in_python_are_dropped() -> None:
+    x = vector(4)
+    first, second = (PythonProgram(1, 1, lambda *args: list(args)) for _ in range(2))
+    f = Jitted(missing)
+    for spec, program in ((("array", x.aval, 0), first), (("pyfloat", F32, 0), second)):
+        add_entry(f, Entry([spec], (), program, ("const", program), 7))
+    drop_entries(f, second)
+    assert entry_count(f) == 1 and f(x) is first and f(1.0)[0] == "miss"
     drop_entries(f, first)
     assert entry_count(f) == 0
 

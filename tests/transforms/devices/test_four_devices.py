@@ -28,7 +28,9 @@ FILES = [
             "sharding_arrays",
             "sharding_constraint",
             "sharding_propagation",
+            "summands",
             "type_rules",
+            "type_windows",
             "typed_values",
             "variance",
         )

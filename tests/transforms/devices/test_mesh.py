@@ -75,3 +75,10 @@ def test_each_thread_has_its_own():
         thread.start()
         thread.join()
     assert seen == [True]
+
+
+def test_sizes_of_a_mesh_are_ints():
+    assert calque.make_mesh((1, np.int64(1)), ("x", "y")).axis_sizes == (1, 1)
+    for sizes in (((1,), 1), (1.5,), 3):
+        with pytest.raises(ValueError, match="`axis_shapes` passed to `make_mesh` should be a seq"):
+            calque.make_mesh(sizes, ("x", "y"))

@@ -301,3 +301,9 @@ def test_derivatives_of_maps_are_where_their_arguments_are():
     x = calque.device_put(np.ones((4, 4), "f4"), NamedSharding(m, P("x", "y")))
     f = calque.jit(calque.shard_map(jnp.sin, mesh=m, in_specs=P("x", "y"), out_specs=P("x", "y")))
     assert calque.grad(lambda v: f(v).sum())(x).sharding == x.sharding
+
+
+def test_every_place_where_shardings_do_not_fit_is_told():
+    f = calque.jit(lambda x: x, out_shardings={"a": [None, None], "b": (None, None)})
+    with pytest.raises(ValueError, match=r"Mismatch details \(2 found\)"):
+        f({"a": 1.0, "b": 1.0})

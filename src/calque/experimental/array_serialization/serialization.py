@@ -1,5 +1,7 @@
 """What writes arrays in the background, as an interface: checkpointing libraries derive from it."""
 
+from __future__ import annotations
+
 import abc
 from typing import Any
 
@@ -28,3 +30,28 @@ class GlobalAsyncCheckpointManagerBase(abc.ABC):
         self, shardings: Any, tensorstore_specs: Any, global_shapes: Any = None, dtypes: Any = None
     ) -> Any:
         """The arrays of these places, with these shardings."""
+
+
+class GlobalAsyncCheckpointManager(GlobalAsyncCheckpointManagerBase):
+    """Refuses to be made: arrays of several processes are not written through TensorStore here.
+
+    The name is there for programs that import it and use it for such arrays only. orbax saves and
+    restores arrays with a manager of its own."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> GlobalAsyncCheckpointManager:
+        raise _no_tensorstore(cls.__name__)
+
+
+def get_tensorstore_spec(ckpt_path: str, *args: Any, **kwargs: Any) -> Any:
+    """Refuses: there is nothing here that reads the answer.
+
+    Args:
+        ckpt_path: Where arrays would be written."""
+    raise _no_tensorstore(f"get_tensorstore_spec({ckpt_path!r})")
+
+
+def _no_tensorstore(what: str) -> NotImplementedError:
+    return NotImplementedError(
+        f"{what}: calque does not write arrays through TensorStore. Use orbax.checkpoint, or"
+        " numpy.savez for the arrays of one process"
+    )

@@ -152,9 +152,17 @@ def drop_entries(function: Any, program: Any) -> None:
     """Forget the entries of a Jitted that run this program."""
     entries = _entries(function)
     with _changing:
-        dropped = [e for e in entries if Header(e._words).program == program.handle]
-        entries[:] = [e for e in entries if Header(e._words).program != program.handle]
+        dropped = [e for e in entries if _runs(e, program)]
+        entries[:] = [e for e in entries if not _runs(e, program)]
     del dropped
+
+
+def _runs(entry: Any, program: Any) -> bool:
+    """Whether the entry is for this program; those in Python are known by their function."""
+    words = Header(entry._words)
+    if isinstance(program, PythonProgram):
+        return not words.program and words.choose == id(program.run)
+    return bool(words.program == program.handle)
 
 
 def entry_count(function: Any) -> int:

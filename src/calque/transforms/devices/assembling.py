@@ -18,6 +18,7 @@ from calque.core.trace_state import Tracer
 from calque.transforms.devices.mesh import consult_mesh
 from calque.transforms.devices.sharding import Index, NamedSharding, Sharding, resolved
 from calque.transforms.devices.sharding_arrays import device_put, placed, sharding_of, spanning
+from calque.transforms.devices.summands import of_parts_on_devices
 
 
 def _assembled(
@@ -38,14 +39,13 @@ def _assembled(
             )
     if not sharding.is_fully_addressable:
         return spanning.call(aval, sharding, dict(zip(order, parts)))
+    if isinstance(sharding, NamedSharding) and sharding.spec.unreduced:
+        return of_parts_on_devices(aval, sharding, dict(zip(order, parts)))
     whole = np.zeros(shape, to_numpy(parts[0]).dtype)
     index = dict(zip(sharding.device_order, sharding.indices(shape)))
-    adds = isinstance(sharding, NamedSharding) and bool(sharding.spec.unreduced)
+    # of replicas that differ, the first counts
     for device, part in reversed(list(zip(order, parts))):
-        if adds:
-            whole[index[device]] += to_numpy(part)
-        else:  # of replicas that differ, the first counts
-            whole[index[device]] = to_numpy(part)
+        whole[index[device]] = to_numpy(part)
     return placed(from_storage(whole, aval), sharding)
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import enum
 import math
+import operator
 from collections import OrderedDict
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
@@ -369,7 +370,12 @@ def make_mesh(
 
     >>> print(jax.make_mesh((1,), ("data",)))
     Mesh('data': 1, axis_types=(Explicit,))"""
-    shape = tuple(map(int, axis_shapes))
+    try:
+        shape = tuple(map(operator.index, axis_shapes))
+    except TypeError:
+        raise ValueError(
+            f"`axis_shapes` passed to `make_mesh` should be a sequence of ints, got {axis_shapes}"
+        ) from None
     names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
     chosen = list(known.default_devices() if devices is None else devices)
     n = math.prod(shape)

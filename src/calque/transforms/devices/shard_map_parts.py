@@ -21,23 +21,33 @@ def of_parts(
     values: Sequence[Any],
     specs: Sequence[PartitionSpec],
     mapped: Sequence[Axis],
+    rows: bool = False,
 ) -> tuple[list[Any], list[list[Hashable]], list[ManualAxisType]]:
     """Results of the function of parts, with the axes that each has a leading dimension for, and
-    how each relates to the axes."""
+    how each relates to the axes. With `rows`, values that are still to be added have a dimension in
+    front for each of their axes, in the order of the mesh."""
     names, sizes = [a.name for a in mapped], {a.name: a.size for a in mapped}
     with lenient():
-        parts = [_split(x, s, names, sizes) for x, s in zip(values, specs, strict=True)]
+        parts = [_split(x, s, names, sizes, rows) for x, s in zip(values, specs, strict=True)]
     return _nested(body, mapped, parts, specs)
 
 
-def whole(x: Any, varying: list[Hashable], spec: PartitionSpec, mapped: Sequence[Axis]) -> Any:
-    """A result put together from its parts: it has a leading dimension for each axis in
-    `varying`."""
+def whole(
+    x: Any,
+    varying: list[Hashable],
+    spec: PartitionSpec,
+    mapped: Sequence[Axis],
+    rows: bool = False,
+) -> Any:
+    """A result put together from its parts: it has a leading dimension for each axis in `varying`.
+    One that is still to be added is kept as the sum, with `rows` as rows."""
     sizes = {a.name: a.size for a in mapped}
     ndim, used = typeof(x).ndim - len(varying), names_of_spec(spec)
-    for n in spec.unreduced:  # it is kept as the sum
+    kept = [n for n in sizes if rows and n in spec.unreduced]
+    for n in spec.unreduced.difference(kept):
         x = _summed(x, varying.index(n) if n in varying else None, sizes[n])
         varying = [v for v in varying if v != n]
+    used = used.union(kept)
     for n in [v for v in varying if v not in used]:  # unchecked: what the first member has
         x = _first(x, varying.index(n))
         varying = [v for v in varying if v != n]
@@ -45,7 +55,7 @@ def whole(x: Any, varying: list[Hashable], spec: PartitionSpec, mapped: Sequence
         if n in used and n not in varying:
             x = repeated(x, sizes[n])
             varying = [n, *varying]
-    return _joined(x, varying, spec, ndim)
+    return _joined(x, varying, spec, ndim, kept)
 
 
 def _summed(x: Any, dim: int | None, size: int) -> Any:
@@ -67,16 +77,19 @@ def _transposed(x: Any, order: Sequence[int]) -> Any:
     )
 
 
-def _split(x: Any, spec: PartitionSpec, names: Sequence[Hashable], sizes: Any) -> Any:
+def _split(
+    x: Any, spec: PartitionSpec, names: Sequence[Hashable], sizes: Any, rows: bool = False
+) -> Any:
     """The array with a leading dimension for each mesh axis in its spec, in the order of the
     mesh."""
     shape: list[int] = []
     where: dict[Hashable, int] = {}
     local = []
-    for n in spec.unreduced:
-        x = _alone(x, sizes[n])
-    ahead = len(spec.unreduced)
-    for k, n in enumerate(reversed([*spec.unreduced])):
+    added = [n for n in names if n in spec.unreduced]
+    for n in () if rows else reversed(added):
+        x = alone(x, sizes[n])
+    ahead = len(added)
+    for k, n in enumerate(added):
         where[n] = len(shape)
         shape.append(typeof(x).shape[k])
     spec = spec.update(partitions=(None,) * ahead + spec.partitions)
@@ -90,7 +103,7 @@ def _split(x: Any, spec: PartitionSpec, names: Sequence[Hashable], sizes: Any) -
     return _transposed(_reshaped(x, shape), [where[n] for n in names if n in where] + local)
 
 
-def _alone(x: Any, size: int) -> Any:
+def alone(x: Any, size: int) -> Any:
     """Summands of a value, one for each member: the first has it, the others zeros."""
     aval = typeof(x)
     zero = scalar_of(aval.dtype, 0)
@@ -98,9 +111,17 @@ def _alone(x: Any, size: int) -> Any:
     return do.pad(row, zero, padding_config=((0, size - 1, 0), *[(0, 0, 0)] * aval.ndim))
 
 
-def _joined(x: Any, varying: Sequence[Hashable], spec: PartitionSpec, ndim: int) -> Any:
-    """The inverse of `_split`."""
-    shape, order, out = typeof(x).shape, [], []
+def _joined(
+    x: Any,
+    varying: Sequence[Hashable],
+    spec: PartitionSpec,
+    ndim: int,
+    rows: Sequence[Hashable] = (),
+) -> Any:
+    """The inverse of `_split`, behind a dimension for each axis in `rows`."""
+    shape = typeof(x).shape
+    order = [varying.index(n) for n in rows]
+    out = [shape[i] for i in order]
     for k in range(ndim):
         own = [
             varying.index(n) for n in (names_in(spec.partitions[k]) if k < len(spec) else ())

@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from calque.core import lazy
+from calque.core.arrays import to_numpy
 from calque.core.backends import known
 from calque.core.config import config
 from calque.core.devices import DEFAULT_DEVICE, Device, is_mine
@@ -248,8 +249,8 @@ class NamedSharding(Sharding):
     ):
         if not isinstance(spec, PartitionSpec):
             raise TypeError(
-                f"Unexpected type {type(spec)} for the spec of a NamedSharding: pass a"
-                f" PartitionSpec, as P('x', None); got {spec!r}"
+                f"Unexpected {spec!r} of type {type(spec)} for the spec of a NamedSharding: pass a"
+                " PartitionSpec, as P('x', None)"
             )
         check_spec(spec, mesh.axis_names)
         _check_axis_types(mesh, spec)
@@ -368,6 +369,19 @@ class NamedSharding(Sharding):
             A NamedSharding."""
         return self.update(memory_kind=kind)
 
+    def position(self, device: Device, names: Sequence[Any]) -> tuple[int, ...]:
+        """Tells where a device is along mesh axes.
+
+        Args:
+            device: One of the devices of the mesh.
+            names: The axes.
+
+        Returns:
+            A tuple with an int for each axis."""
+        (at,) = np.argwhere(self.mesh.device_ids == device.id)
+        where = dict(zip(self.mesh.axis_names, map(int, at)))
+        return tuple(where[n] for n in names)
+
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, NamedSharding)
@@ -385,6 +399,23 @@ class NamedSharding(Sharding):
 
     def __reduce__(self) -> Any:
         return _named, (self.mesh, self.spec, self.memory_kind)
+
+
+class Summands(NamedSharding):
+    """Where an array is that is still to be added over some axes, and what each member has of it:
+    `rows` begins with a dimension for each of these axes, in the order of the mesh. It is of one
+    array alone: what is placed like that has `sharding`."""
+
+    __slots__ = ("rows", "sharding")
+
+    def __init__(self, sharding: NamedSharding, rows: Any):
+        super().__init__(sharding.mesh, sharding.spec)
+        self.sharding, self.rows = sharding, rows
+
+    def row(self, device: Device) -> Any:
+        """What the member on a device has, before it is cut."""
+        names = [n for n in self.mesh.axis_names if n in self.spec.unreduced]
+        return to_numpy(self.rows)[self.position(device, names)]
 
 
 def _named(mesh: Mesh | AbstractMesh, spec: PartitionSpec, kind: str | None) -> NamedSharding:

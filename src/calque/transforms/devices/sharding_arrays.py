@@ -45,6 +45,7 @@ from calque.transforms.devices.sharding import (
     NamedSharding,
     Sharding,
     SingleDeviceSharding,
+    Summands,
     default_sharding,
     resolved,
 )
@@ -88,9 +89,15 @@ class Shard:
         whole = self._array.aval
         if not sharding_of(self._array).is_fully_addressable:
             part = own_parts.call(self._array)[self.device]
+        elif type(self._array._extra) is Summands:
+            part = self._array._extra.row(self.device)[self.index]
         else:
             part = to_numpy(self._array)[self.index]
-        if self.replica_id and _is_partial(self._array._extra, self.device):
+        if (
+            self.replica_id
+            and type(self._array._extra) is not Summands
+            and _is_partial(self._array._extra, self.device)
+        ):
             part = np.zeros_like(part)
         found = from_storage(part, whole.without_place().update(shape=part.shape))
         return placed(found, SingleDeviceSharding(self.device)) if self._array._extra else found
@@ -135,6 +142,8 @@ def placed(x: Any, sharding: Sharding | None) -> Any:
     """The array with this sharding; the same memory, since the devices share it."""
     if names_no_device(sharding):
         return x
+    if type(sharding) is Summands and x._extra is not sharding:
+        sharding = sharding.sharding
     if isinstance(sharding, SingleDeviceSharding) and len(all_devices()) == 1:
         if sharding.device_order[0].engine == DEFAULT_DEVICE.engine:
             # there is no other place: arrays without a sharding take the quickest ways
@@ -177,7 +186,7 @@ def sharding_of(x: Any) -> Sharding:
     SingleDeviceSharding(device=CpuDevice(id=0), memory_kind=device)"""
     found = x._extra
     if found is not None and not is_deleted(x):
-        return found
+        return found.sharding if type(found) is Summands else found
     mesh = mesh_that_is_set()
     if mesh.empty:
         return default_sharding()

@@ -248,8 +248,9 @@ def flat_shardings(what: str, option: str, spec: Any, tree: Any) -> list[Shardin
     try:
         found = pytrees.prefix_broadcast(spec, tree, is_leaf=_is_sharding)
     except ValueError:
-        why = pytrees.difference(spec, tree, _is_sharding, f"{what} {option}")
-        raise ValueError(f"Mismatch details (1 found):\n{why}") from None
+        why = list(pytrees.differences(spec, tree, _is_sharding, f"{what} {option}"))
+        details = "\n".join(why)
+        raise ValueError(f"Mismatch details ({len(why)} found):\n{details}") from None
     if any(isinstance(s, PartitionSpec) for s in found):
         mesh = mesh_of_specs()
         return [None if s is None else resolved(s, f"{what} with {option}", mesh) for s in found]

@@ -17,7 +17,7 @@ from calque.core.jaxprs import ClosedJaxpr, Literal
 from calque.core.primitives import Primitive
 from calque.core.trace import typing
 from calque.transforms.devices.mesh import Mesh, current_mesh, devices_of, over_devices
-from calque.transforms.devices.sharding import NamedSharding, Sharding
+from calque.transforms.devices.sharding import NamedSharding, Sharding, Summands
 from calque.transforms.devices.sharding_arrays import placed
 from calque.transforms.devices.specs import PartitionSpec, names_in
 
@@ -193,14 +193,19 @@ def common(
         elif {d.id for d in s.device_order} != {d.id for d in first.device_order}:
             raise ValueError(
                 f"Received incompatible devices for jitted computation. Got argument {at} of {what}"
-                f" with shape {avals[at].str_short()} and with device ids"
+                f" with shape {_described(avals[at])} and with device ids"
                 f" {[d.id for d in first.device_order]} on platform CPU and argument {i} of {what}"
-                f" with shape {avals[i].str_short()} and with device ids"
+                f" with shape {_described(avals[i])} and with device ids"
                 f" {[d.id for d in s.device_order]} on platform CPU"
             )
         elif isinstance(s, NamedSharding) and not isinstance(first, NamedSharding):
             first, at = s, i
     return first
+
+
+def _described(aval: ShapedArray) -> str:
+    """int32[8], as errors for users name a type."""
+    return aval.str_short(short_dtypes=False)
 
 
 def follow(
@@ -268,7 +273,7 @@ def place_one(p: Primitive, arrays: Sequence[Any], params: dict[str, Any], resul
     """The result of a primitive that ran on arrays, some of which were placed."""
     results = result if p.multiple_results else [result]
     avals = [a.aval for a in arrays]
-    own = [a._extra for a in arrays]
+    own = [where_placed(a) for a in arrays]
     if p.name in ("jit", "closed_call", "call"):
         found = propagate(params["jaxpr"], tuple(own), p.name)
     elif p.name == "shard_map":
@@ -310,7 +315,7 @@ def _propagate(
     common(shardings, closed.in_avals, name)
     env: dict[Any, Sharding | None] = dict(zip(closed.jaxpr.invars, shardings, strict=True))
     for v, c in zip(closed.jaxpr.constvars, closed.consts):
-        env[v] = _where(c)
+        env[v] = where_placed(c)
     for e in closed.eqns:
         ins = tuple([None if isinstance(a, Literal) else env.get(a) for a in e.invars])
         if e.primitive.name in ("jit", "closed_call", "call"):
@@ -363,7 +368,7 @@ def result_shardings(
 ) -> list[Sharding | None]:
     """The shardings of the results of a program that is going to run on these arguments: along
     explicit axes what their types say."""
-    return shardings_of_results(closed, tuple(map(_where, leaves)), name)
+    return shardings_of_results(closed, tuple(map(where_placed, leaves)), name)
 
 
 def shardings_of_results(
@@ -394,8 +399,10 @@ def _as_typed(own: Sharding | None, aval: Any, meshes: dict[Any, Mesh]) -> Shard
 
 def is_placed(leaves: Sequence[Any]) -> bool:
     """Whether any of these arrays was placed."""
-    return any(_where(x) is not None for x in leaves)
+    return any(where_placed(x) is not None for x in leaves)
 
 
-def _where(x: Any) -> Sharding | None:
-    return x._extra if isinstance(x, ArrayImpl) and not is_deleted(x) else None
+def where_placed(x: Any) -> Sharding | None:
+    """The sharding of an array that was placed and is not deleted."""
+    found = x._extra if isinstance(x, ArrayImpl) and not is_deleted(x) else None
+    return found.sharding if type(found) is Summands else found

@@ -30,17 +30,21 @@ from calque.transforms.devices.sharding_propagation import Entries
 from calque.transforms.devices.specs import DuplicateSpecError, PartitionSpec, names_in
 from calque.transforms.devices.type_lanes import lane_axes, on_lanes
 from calque.transforms.devices.type_sums import joined_kind, sums
+from calque.transforms.devices.type_windows import RULES as WINDOW_RULES
+from calque.transforms.devices.type_windows import Rule
 from calque.transforms.devices.types import (
     EMPTY_MANUAL,
     Axes,
     ManualAxisType,
     MeshPlace,
     ShardingTypeError,
+    entries_of,
     in_mesh_order,
     is_lenient,
     lenient,
     mat_of,
     of_explicit_axes,
+    parts_of,
     place_of,
     typed,
 )
@@ -48,11 +52,6 @@ from calque.transforms.engines.axes import AxisPrimitive, Collective
 
 Params = dict[str, Any]
 Avals = Sequence[ShapedArray]
-
-
-def _entries(aval: ShapedArray) -> Entries:
-    place = aval.place
-    return list(place.spec.partitions) if isinstance(place, MeshPlace) else [None] * aval.ndim
 
 
 def _mesh_of(avals: Avals, mesh: AbstractMesh) -> AbstractMesh:
@@ -81,13 +80,6 @@ def _mesh_asked(asked: Any, mesh: AbstractMesh) -> AbstractMesh:
 # ---------------------------------------------------------------- entries of specs
 
 
-def _parts(mesh: AbstractMesh, entry: Any) -> int:
-    n = 1
-    for name in names_in(entry):
-        n *= mesh.shape[name]
-    return n
-
-
 def _elementwise(
     name: str, avals: Avals, out: ShapedArray, params: Params, mesh: AbstractMesh
 ) -> Entries:
@@ -95,17 +87,17 @@ def _elementwise(
     whole = [a for a in avals if a.ndim == out.ndim]
     found: Entries = []
     for k in range(out.ndim):
-        named = {e for a in whole if (e := _entries(a)[k]) is not None}
+        named = {e for a in whole if (e := entries_of(a)[k]) is not None}
         if len(named) > 1 and not is_lenient():
-            shown = ", ".join(str(tuple(_entries(a))) for a in whole)
+            shown = ", ".join(str(tuple(entries_of(a))) for a in whole)
             raise ShardingTypeError(f"{name} got incompatible shardings for broadcasting: {shown}.")
-        found.append(next((e for a in whole if (e := _entries(a)[k]) is not None), None))
+        found.append(next((e for a in whole if (e := entries_of(a)[k]) is not None), None))
     return found
 
 
 def _dot(name: str, avals: Avals, out: ShapedArray, params: Params, mesh: AbstractMesh) -> Entries:
     (contract_l, contract_r), (batch_l, batch_r) = params["dimension_numbers"]
-    left, right = _entries(avals[0]), _entries(avals[1])
+    left, right = entries_of(avals[0]), entries_of(avals[1])
     if not is_lenient():
         for what, i, j in (
             ("lhs batch dimensions and rhs batch dimensions to have the", batch_l, batch_r),
@@ -132,7 +124,7 @@ def _concatenated(
     placed = [a for a in avals if a.place is not None]
     if not placed:
         return [None] * out.ndim
-    found = _agreed([_entries(a) for a in placed])
+    found = _agreed([entries_of(a) for a in placed])
     if found is None and not is_lenient():
         shown = ", ".join(str(a.sharding) for a in avals)
         raise ShardingTypeError(
@@ -140,8 +132,8 @@ def _concatenated(
         )
     k = params["dimension"]
     return [
-        None if i == k and n % _parts(mesh, e) else e
-        for i, (e, n) in enumerate(zip(found or _entries(placed[0]), out.shape))
+        None if i == k and n % parts_of(mesh, e) else e
+        for i, (e, n) in enumerate(zip(found or entries_of(placed[0]), out.shape))
     ]
 
 
@@ -162,15 +154,15 @@ def _selected(
     which, *cases = avals
     placed = [c for c in cases if c.place is not None and c.ndim]
     if not placed:
-        return _entries(which) if which.ndim else [None] * out.ndim
-    first = _agreed([_entries(c) for c in placed])
+        return entries_of(which) if which.ndim else [None] * out.ndim
+    first = _agreed([entries_of(c) for c in placed])
     if first is None:
         if not is_lenient():
             shown = ", ".join(str(c.sharding) for c in cases)
             raise ShardingTypeError(f"select cases must have the same shardings, got [{shown}].")
-        first = _entries(placed[0])
+        first = entries_of(placed[0])
     if not is_lenient():
-        if which.ndim and _agreed([_entries(which), first]) is None:
+        if which.ndim and _agreed([entries_of(which), first]) is None:
             raise ShardingTypeError(
                 "select `which` must be scalar or have the same sharding as cases, got `which`"
                 f" sharding {which.sharding} but case sharding {cases[0].sharding}."
@@ -178,32 +170,17 @@ def _selected(
     return first
 
 
-def _resized(
-    name: str, avals: Avals, out: ShapedArray, params: Params, mesh: AbstractMesh
-) -> Entries:
-    """Dimensions of other sizes stay split, if they can be."""
-    entries = _entries(avals[0])
-    for old, new, e in zip(avals[0].shape, out.shape, entries):
-        if old != new and new % _parts(mesh, e) and not is_lenient():
-            raise ShardingTypeError(
-                f"{name} on sharded dims where out dim ({new}) is not divisible by mesh axes"
-                f" ({_parts(mesh, e)}) with spec ({e}) is not implemented. Got input"
-                f" type={avals[0].str_short()} and output shape={out.shape}"
-            )
-    return [e if n % _parts(mesh, e) == 0 else None for e, n in zip(entries, out.shape)]
-
-
 def _updated(
     name: str, avals: Avals, out: ShapedArray, params: Params, mesh: AbstractMesh
 ) -> Entries:
     operand, update = avals[:2]
-    agree = _agreed([_entries(operand), _entries(update)]) is not None
+    agree = _agreed([entries_of(operand), entries_of(update)]) is not None
     if update.place is not None and not agree and not is_lenient():
         raise ShardingTypeError(
             f"{name} operand sharding must be equal to update sharding, got operand sharding"
             f" {operand.str_short()} and update sharding {update.str_short()}."
         )
-    return _entries(operand)
+    return entries_of(operand)
 
 
 def _reshaped(
@@ -211,7 +188,7 @@ def _reshaped(
 ) -> Entries:
     """A dimension that is split may be cut into several, or several become one: the axes are dealt
     out from the first on. One such change at a time; all else is said to need `out_sharding`."""
-    old, new, entries = avals[0].shape, out.shape, _entries(avals[0])
+    old, new, entries = avals[0].shape, out.shape, entries_of(avals[0])
     if all(e is None for e in entries):
         return [None] * len(new)
     groups = _groups(old, new)
@@ -233,7 +210,7 @@ def _reshaped(
     if is_lenient():  # what the first of each group can carry
         rule = LENIENT_RULES["reshape"]
         kept = rule([entries], avals, out, params)
-        return [e if n % _parts(mesh, e) == 0 else None for e, n in zip(kept, new)]
+        return [e if n % parts_of(mesh, e) == 0 else None for e, n in zip(kept, new)]
     raise ShardingTypeError(
         "This reshape is not supported. Please specify the sharding of the output via the"
         " `out_sharding` argument of jax.lax.reshape. Got operand type:"
@@ -292,9 +269,9 @@ def _without_ones(old: Sequence[int], new: Sequence[int]) -> list[tuple[list[int
 def _gathered(
     name: str, avals: Avals, out: ShapedArray, params: Params, mesh: AbstractMesh
 ) -> Entries:
-    found = LENIENT_RULES["gather"]([_entries(a) for a in avals], avals, out, params)
+    found = LENIENT_RULES["gather"]([entries_of(a) for a in avals], avals, out, params)
     used = {n for e in found for n in names_in(e)}
-    lost = {n for a in avals for e in _entries(a) for n in names_in(e)} - used
+    lost = {n for a in avals for e in entries_of(a) for n in names_in(e)} - used
     if lost and not is_lenient():
         raise ShardingTypeError(
             "Use `.at[...].get(out_sharding=)` to provide output PartitionSpec for the gather"
@@ -316,19 +293,16 @@ def _constrained(
 
 def _lenient(rule: Callable[..., Entries]) -> Callable[..., Entries]:
     return lambda name, avals, out, params, mesh: rule(
-        [_entries(a) for a in avals], avals, out, params
+        [entries_of(a) for a in avals], avals, out, params
     )
 
 
-Rule = Callable[[str, Avals, ShapedArray, Params, AbstractMesh], Entries]
 _RULES: Final[dict[str, Rule]] = {
     **{name: _lenient(rule) for name, rule in LENIENT_RULES.items()},
     "dot_general": _dot,
     "concatenate": _concatenated,
     "select_n": _selected,
-    "slice": _resized,
-    "dynamic_slice": _resized,
-    "pad": _resized,
+    **WINDOW_RULES,
     "dynamic_update_slice": _updated,
     "reshape": _reshaped,
     "gather": _gathered,
@@ -345,7 +319,7 @@ def _spec_entries(
     if avals and all(a.shape in ((), out.shape) for a in avals):
         return _elementwise(p.name, avals, out, params, mesh)
     if p.name.startswith("scatter"):
-        return _entries(avals[0])
+        return entries_of(avals[0])
     return [None] * out.ndim
 
 
@@ -448,6 +422,11 @@ class _Typing(Typing):
         return on_lanes(x, dim, lanes)
 
     def row(self, aval: ShapedArray) -> ShapedArray:
+        if entries_of(aval)[0] is not None and not is_lenient():
+            raise ValueError(
+                "0th dimension of all xs should be replicated: a loop takes one row after the"
+                f" other. Got {aval.str_short()}"
+            )
         return self.without(aval, 0)
 
     def stacked(self, aval: ShapedArray, length: Any) -> ShapedArray:

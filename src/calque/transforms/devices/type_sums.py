@@ -15,13 +15,20 @@ _PASSING: Final = frozenset(
         "broadcast_in_dim", "reduce_sum", "reduce_precision", "slice", "pad", "sharding_constraint",
         "expand_dims", "real", "imag", "stop_gradient", "name", "optimization_barrier",
         "concatenate", "select_n", "dynamic_slice", "dynamic_update_slice", "cumsum", "rev",
+        "split",
     )
 )  # fmt: skip
 
 
 def sums(p: Primitive, unreduced: Sequence[Axes | None], reduced: Sequence[Axes | None]) -> Any:
     """The axes over which the result is unreduced and reduced, from those of the operands; None
-    stands for an operand that goes with any."""
+    stands for an operand that goes with any. What has still to be added is not reduced, though an
+    operand may be: a product of both."""
+    added, together = _sums(p, unreduced, reduced)
+    return added, together - added
+
+
+def _sums(p: Primitive, unreduced: Sequence[Axes | None], reduced: Sequence[Axes | None]) -> Any:
     us, rs = [u or NO_AXES for u in unreduced], [r or NO_AXES for r in reduced]
     if not any(us) and not any(rs):
         return NO_AXES, NO_AXES

@@ -9,6 +9,7 @@ without them.
 from __future__ import annotations
 
 import contextlib
+import math
 import operator
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any, Final, NoReturn
@@ -276,6 +277,17 @@ def place_on(
     if len(spec) != ndim:
         spec = spec.update(partitions=spec.padded(ndim))
     return place_of(mesh.abstract_mesh, spec, mat)
+
+
+def entries_of(aval: ShapedArray) -> list[Any]:
+    """Along which explicit axes each dimension of values of a type is split."""
+    place = aval.place
+    return list(place.spec.partitions) if isinstance(place, MeshPlace) else [None] * aval.ndim
+
+
+def parts_of(mesh: AbstractMesh | Mesh, entry: Any) -> int:
+    """Into how many parts an entry of a spec cuts a dimension."""
+    return math.prod(mesh.shape[name] for name in names_in(entry))
 
 
 def _stated(

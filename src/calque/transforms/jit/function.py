@@ -79,7 +79,7 @@ class JittedFunction:
         self._cache: identity.FunctionCache | None = None
         self.callable: Any = None
         self.changed: list[str] = []  # captured values because of which the next trace is made
-        self.earlier: list[Any] = []  # programs for earlier captured values
+        self.earlier: list[list[Any]] = []  # programs for earlier captured values
         self._call_counts: CallCounts | None = None
         # for calls that touch Refs: the same function of their values
         self.with_values: Entries[Any, Any] | None = None
@@ -212,11 +212,14 @@ class JittedFunction:
         """What was captured is another value now. Machine code serves the old one, should it come
         back, for a few such changes; then its programs go, and what they captured."""
         executable = traced.executable
-        if executable is None or executable.program is None:
+        own = [] if executable is None or executable.program is None else [executable.program]
+        taught = [*own, *traced.served]
+        if not taught:
             return
-        self.earlier.append(executable.program)
+        self.earlier.append(taught)
         if len(self.earlier) > _EARLIER:
-            callpath.drop_entries(self.callable, self.earlier.pop(0))
+            for program in self.earlier.pop(0):
+                callpath.drop_entries(self.callable, program)
 
     def trace_new(self, arguments: CallArguments, avals: Sequence[ShapedArray]) -> TracedFunction:
         names = self.argument_names(arguments)
@@ -381,7 +384,9 @@ class JittedFunction:
         that another engine has for them."""
         served = getattr(ran.executable, "served", None)
         if served is not None and self.may_learn(arguments, traced):
-            self.teach(arguments, traced, served(ran.out), places=ran.places)
+            program = served(ran.out)
+            traced.served.append(program)
+            self.teach(arguments, traced, program, places=ran.places)
 
     def may_learn(self, arguments: CallArguments, traced: TracedFunction) -> bool:
         """Whether machine code may recognise such calls."""

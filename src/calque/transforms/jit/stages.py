@@ -21,7 +21,7 @@ from calque.core.trace_state import Tracer
 from calque.transforms.devices.layouts import row_major
 from calque.transforms.devices.sharding import Sharding, default_sharding
 from calque.transforms.devices.sharding_constraint import flat_shardings
-from calque.transforms.devices.sharding_propagation import shardings_of_results
+from calque.transforms.devices.sharding_propagation import shardings_of_results, where_placed
 from calque.transforms.engines import signatures
 from calque.transforms.functions.shapes import struct
 from calque.transforms.jit.arguments import CallArguments
@@ -370,7 +370,10 @@ def placements(
     function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: Sequence[Any]
 ) -> list[Sharding | None]:
     """Where the flat arguments are: as `in_shardings` say, or else as they themselves do."""
-    own = [x._extra if isinstance(x, ArrayImpl) else getattr(x, "sharding", None) for x in leaves]
+    own = [
+        where_placed(x) if isinstance(x, ArrayImpl) else getattr(x, "sharding", None)
+        for x in leaves
+    ]
     options = function.options.shardings
     if options is None or options.ins is None:
         return own

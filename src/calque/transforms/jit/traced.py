@@ -16,6 +16,7 @@ from calque.core.jaxprs import ClosedJaxpr, found_symbols
 from calque.core.lazy import LazyModule
 from calque.core.pause import no_collection
 from calque.machine.spans import span
+from calque.transforms.devices import summands
 from calque.transforms.devices.sharding import NamedSharding, Sharding
 from calque.transforms.devices.sharding_arrays import placed
 from calque.transforms.devices.sharding_constraint import has_constraints
@@ -47,9 +48,11 @@ class TracedFunction:
         "is_taught",
         "keys",
         "name",
+        "on_rows",
         "out_tree",
         "owner",
         "params",
+        "served",
         "settings",
         "statics",
         "typed",
@@ -69,6 +72,7 @@ class TracedFunction:
         self.executable: backends.Executable | None = None
         # for devices of other engines
         self.elsewhere: dict[backends.Places, backends.Executable] = {}
+        self.served: list[Any] = []  # what machine code was taught to ask those other engines for
         self.keys = NOTHING  # which arguments are random keys and are used up
         self.captures = captures.NOTHING  # what the function read that is no argument
         self.is_taught = False  # to machine code
@@ -81,6 +85,8 @@ class TracedFunction:
         self.settings: tuple[Any, ...] | None = config.trace_key()
         # do the types of its results say where they are?
         self.typed = any(getattr(a, "place", None) is not None for a in closed.out_avals)
+        # of arrays that are still to be added: the program of their summands
+        self.on_rows: TracedFunction | None = None
         self.ambient = False  # did it ask for the current mesh?
         self.params = {"jaxpr": closed, "name": name}
         self.donated: tuple[int, ...] = ()  # flat inputs whose memory the program may take
@@ -161,6 +167,8 @@ class TracedFunction:
         where = result_shardings(self.closed, leaves, self.name) if is_somewhere else []
         places = [x._extra for x in given]
         place = self.place_of(places, where) if is_somewhere else None
+        if self.typed and place is None and summands.are_taken(self.closed):
+            return self.run_on_rows(given, where)
         executable = self.compiled(place)
         out = executable.call(arrays)
         if executable.program is None or arrays is not given:
@@ -168,6 +176,24 @@ class TracedFunction:
         if is_somewhere:
             out = [placed(x, s) for x, s in zip(out, where, strict=True)]
         return Ran(out, is_somewhere, executable, places)
+
+    def run_on_rows(self, given: Sequence[Any], where: Sequence[Any]) -> Ran:
+        """The results, where arguments or results are still to be added: the program runs on what
+        each member has of them."""
+        if self.on_rows is None:
+            closed = summands.on_rows(self.closed)
+            self.on_rows = TracedFunction(closed, [], self.in_tree, self.out_tree, self.name)
+            self.on_rows.settings = self.settings
+        rows = [summands.rows_of(x, a) for x, a in zip(given, self.closed.in_avals, strict=True)]
+        executable = self.on_rows.compiled()
+        out = executable.call([share(x, x.aval.without_place()) for x in rows])
+        donation.delete_donated(given, self.donated)
+        results = [placed(x, s) for x, s in zip(out, where)]
+        more = iter(out[len(where) :])
+        for i, (x, s, aval) in enumerate(zip(results, where, self.closed.out_avals)):
+            if summands.axes_to_add(aval):
+                results[i] = summands.held(x, s, next(more))
+        return Ran(results, True, executable, [])
 
 
 class Ran(NamedTuple):

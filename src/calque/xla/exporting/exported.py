@@ -13,9 +13,10 @@ from calque.core import pytrees
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import float0
 from calque.core.jaxprs import ClosedJaxpr, Eqn
+from calque.core.key_paths import keystr
 from calque.core.primitives import NotApplicable, Primitive
-from calque.core.trace import jaxpr_as_fun
-from calque.machine.once import once
+from calque.core.trace import jaxpr_as_fun, trace_to_jaxpr
+from calque.machine.caches import memo
 from calque.ops.random.keys import IMPLEMENTATIONS
 from calque.transforms.devices.type_constraints import with_constraints
 from calque.transforms.functions.autodiff import vjp
@@ -28,6 +29,9 @@ from calque.xla.buffers import Place
 from calque.xla.devices import cpu_client, cpu_devices
 from calque.xla.engine import prepared, result_of
 from calque.xla.exporting.flat_buffers import decoded, encoded
+from calque.xla.exporting.modules import PLATFORMS, adopted, called, module_of
+from calque.xla.exporting.scopes import SymbolicScope, is_named
+from calque.xla.exporting.solving import OfShapes, argument_names, plain, plan_of, solved
 from calque.xla.exporting.written import (
     FORMAT,
     VERSION,
@@ -38,13 +42,13 @@ from calque.xla.exporting.written import (
 )
 from calque.xla.lower.module import Request, lower_module
 from calque.xla.lower.programs import host_data
-from calque.xla.lower.rules import Builder, equation_rule, listed
+from calque.xla.lower.rules import Builder, equation_rule
+from calque.xla.lower.sizes import INT
 from calque.xla.stored import loaded_program
 from calque.xla.text.tree import Value
-from calque.xla.text.types import Tensor, signature
+from calque.xla.text.types import Tensor, type_of
 
 CALLING_CONVENTIONS: Final = (9, 10)  # how modules take their arguments: the versions known here
-PLATFORMS: Final = {"cpu": "cpu", "cuda": "gpu", "rocm": "gpu", "tpu": "tpu"}
 
 
 class DisabledSafetyCheck:
@@ -105,11 +109,12 @@ class Exported:
         out_tree: the tree of its results.
         out_avals: their types, flat.
         nr_devices: 1.
-        platforms: the platform that it was exported for.
+        platforms: the platforms that it was exported for.
         disabled_safety_checks: checks that are left out.
         mlir_module_serialized: the program.
         calling_convention_version: of JAX's.
         module_kept_var_idx: which of the flat arguments the program takes.
+        uses_global_constants: whether sizes in it are free.
 
     >>> exported = jax.export.export(jax.jit(jnp.sin))(jnp.ones(3))  # doctest: +SKIP
     >>> exported.out_avals  # doctest: +SKIP
@@ -127,9 +132,9 @@ class Exported:
     calling_convention_version: int
     module_kept_var_idx: tuple[int, ...]
     _get_vjp: Callable[[Exported], Exported] | None
+    uses_global_constants: bool = False
 
     ordered_effects = unordered_effects = ()
-    uses_global_constants = False
 
     @property
     def in_shardings_hlo(self) -> tuple[None, ...]:
@@ -219,17 +224,36 @@ def exporter(
         raise ValueError(f"Function to be exported must be the result of `jit` but is: {function}")
     wanted = tuple(platforms) if platforms is not None else ("cpu",)
     wrong = [p for p in wanted if p not in PLATFORMS]
-    if wrong or len(wanted) != 1:
+    if wrong or not wanted:
         raise ValueError(
-            f"export: a program is exported for one platform of {', '.join(PLATFORMS)}, got"
-            f" {wanted}. Export it once for each"
+            f"export: a program is exported for platforms of {', '.join(PLATFORMS)}, got {wanted}"
         )
 
     def export_for(*args: Any, **kwargs: Any) -> Exported:
+        _check_scopes(function, args, kwargs)
         stage = trace(function, *args, **kwargs)
         return _exported(stage, wanted, tuple(disabled_checks))
 
     return export_for
+
+
+def _check_scopes(function: Any, args: Any, kwargs: Any) -> None:
+    """Sizes of two scopes have names that do not belong together."""
+    first: tuple[SymbolicScope, str] | None = None
+    for path, x in pytrees.flatten_with_path((args, kwargs))[0]:
+        place = ("args", "kwargs")[path[0].idx] + keystr(path[1:])
+        for d in getattr(x, "shape", None) or ():
+            if not is_named(d):
+                continue
+            if first is None:
+                first = d.symbols, place
+            elif first[0] is not d.symbols:
+                raise ValueError(
+                    f"Invalid mixing of symbolic scopes when exporting {function.__name__}."
+                    f" Expected current (from {first[1]}) scope {first[0]}\nand found for '{d}'"
+                    f" ({place}) scope {d.symbols}\nMake the sizes with one scope:"
+                    " symbolic_shape(..., scope=scope), or symbolic_args_specs for all arguments"
+                )
 
 
 def _exported(
@@ -237,13 +261,15 @@ def _exported(
 ) -> Exported:
     closed: ClosedJaxpr = with_constraints(stage.jaxpr)
     name = stage.fun_name
-    lowered = lower_module(closed, Request(name=name, platform=PLATFORMS[platforms[0]]))
+    plan = plan_of(closed.in_avals, stage.in_tree)
+    lowered = module_of(closed, name, platforms, plan)
     if lowered.callbacks:
         raise ValueError(
             f"Cannot serialize {name}: it calls Python on the host, in"
             f" {', '.join(map(repr, lowered.callbacks))}, which no other process has"
         )
-    partitions = re.search(r"mhlo.num_partitions = (\d+)", lowered.text())
+    text = lowered.text()
+    partitions = re.search(r"mhlo.num_partitions = (\d+)", text)
     if partitions is not None and int(partitions[1]) > 1:
         raise NotImplementedError(
             f"export of {name}: programs over several devices cannot be exported; leave out their"
@@ -258,10 +284,11 @@ def _exported(
         nr_devices=1,
         platforms=platforms,
         disabled_safety_checks=checks,
-        mlir_module_serialized=jaxlib.portable(lowered.text()),
+        mlir_module_serialized=jaxlib.portable(text),
         calling_convention_version=CALLING_CONVENTIONS[1],
         module_kept_var_idx=tuple(lowered.kept),
         _get_vjp=lambda primal: _backward(closed, primal),
+        uses_global_constants=plan is not None or lowered.refines,
     )
 
 
@@ -307,7 +334,7 @@ def _written(e: Exported, vjp_order: int) -> dict[str, Any]:
         "mlir_module_serialized": e.mlir_module_serialized,
         "calling_convention_version": e.calling_convention_version,
         "module_kept_var_idx": list(e.module_kept_var_idx),
-        "uses_global_constants": False,
+        "uses_global_constants": e.uses_global_constants,
         "vjp": _written(e.vjp(), vjp_order - 1) if vjp_order > 0 else None,
         "unique_avals": list(map(written_aval, unique)),
         "unique_abstract_meshes": [],
@@ -340,7 +367,8 @@ def _read(w: dict[str, Any]) -> Exported:
         )
     if w["ordered_effects"] or w["unordered_effects"]:
         raise NotImplementedError("the exported program has effects, such as callbacks")
-    ins, outs = (_read_avals(w, which) for which in ("in", "out"))
+    scope = SymbolicScope()
+    ins, outs = (_read_avals(w, which, scope) for which in ("in", "out"))
     backward = w["vjp"]
     return Exported(
         fun_name=w["function_name"] or "",
@@ -355,15 +383,16 @@ def _read(w: dict[str, Any]) -> Exported:
         calling_convention_version=version,
         module_kept_var_idx=tuple(w["module_kept_var_idx"] or ()),
         _get_vjp=None if backward is None else lambda _: _read(backward),
+        uses_global_constants=bool(w["uses_global_constants"]),
     )
 
 
-def _read_avals(w: dict[str, Any], which: str) -> tuple[ShapedArray, ...]:
-    unique = [read_aval(a, _key_dtype) for a in w["unique_avals"] or ()]
+def _read_avals(w: dict[str, Any], which: str, scope: SymbolicScope) -> tuple[ShapedArray, ...]:
+    unique = [read_aval(a, _key_dtype, scope) for a in w["unique_avals"] or ()]
     places = w[f"{which}_avals_idxs"]
     if places and unique:
         return tuple(unique[i] for i in places)
-    return tuple(read_aval(a, _key_dtype) for a in w[f"{which}_avals"] or ())
+    return tuple(read_aval(a, _key_dtype, scope) for a in w[f"{which}_avals"] or ())
 
 
 def _read_check(w: dict[str, Any]) -> DisabledSafetyCheck:
@@ -409,22 +438,26 @@ def _flat(exported: Exported) -> Callable[..., Any]:
     return function
 
 
-@once
-def _loaded(exported: Exported) -> Callable[..., list[np.ndarray]]:
-    """The program on XLA's CPU, as a function of arrays of NumPy: the engine's own calls have its
-    text inside."""
+@memo("exported programs at the sizes of calls", 256, programs=True)
+def _loaded(exported: Exported, avals: tuple[ShapedArray, ...]) -> Callable[..., list[np.ndarray]]:
+    """The program on XLA's CPU for such arguments, as a function of arrays of NumPy: the engine's
+    own calls have its text inside."""
     prepared()
     devices = cpu_devices()[:1]
-    places = [Place(exported.in_avals[i], None, devices) for i in exported.module_kept_var_idx]
-    results = [result_of(a, None, devices) for a in exported.out_avals]
-    text = jaxlib.portable_text(exported.mlir_module_serialized)
-    program = loaded_program(cpu_client(), [devices[0].xla], text, (), results)
+    closed = trace_to_jaxpr(
+        lambda *xs: list(call_exported_p.bind(*xs, exported=exported)), avals, exported.fun_name
+    )
+    outs = closed.out_avals
+    lowered = lower_module(closed, Request(name=exported.fun_name))
+    places = [Place(avals[i], None, devices) for i in lowered.kept]
+    results = [result_of(a, None, devices) for a in outs]
+    program = loaded_program(cpu_client(), [devices[0].xla], lowered.text(), (), results)
 
     def run(*xs: Any) -> list[np.ndarray]:
-        kept = [host_data(xs[i]) for i in exported.module_kept_var_idx]
+        kept = [host_data(xs[i]) for i in lowered.kept]
         buffers = [p.put(np.asarray(x), shared=False) for p, x in zip(places, kept)]
         found = [jaxlib.parts_on_host(b)[0] for b in program.run(buffers)]
-        return [_of_host(x, a) for x, a in zip(found, exported.out_avals, strict=True)]
+        return [_of_host(x, a) for x, a in zip(found, outs, strict=True)]
 
     return run
 
@@ -439,39 +472,53 @@ def _of_host(x: np.ndarray, aval: ShapedArray) -> np.ndarray:
     return x
 
 
-def _check(exported: Exported) -> None:
+def platform_index(exported: Exported, kind: str) -> int:
+    """Which of its platforms the program runs on, where the caller's is of this kind."""
+    kinds = [PLATFORMS.get(p, p) for p in exported.platforms]
+    if kind in kinds:
+        return kinds.index(kind)
+    if DisabledSafetyCheck.platform() in exported.disabled_safety_checks:
+        return 0
+    raise ValueError(
+        f"Function '{exported.fun_name}' was exported for platforms '{exported.platforms}' but it"
+        f" is used on '('{kind}',)': export it for this one"
+    )
+
+
+def _meaning(*xs: Any, exported: Exported) -> list[np.ndarray]:
+    avals = tuple(ShapedArray(np.shape(x), a.dtype) for x, a in zip(xs, exported.in_avals))
+    return _loaded(exported, avals)(*xs)
+
+
+def _check_given(given: ShapedArray, wanted: ShapedArray, name: str) -> None:
+    """An error where an argument is not of the type that the program was exported for."""
+    what = f"for {name}: expected {wanted.str_short()} and called with {given.str_short()}"
+    if len(given.shape) != len(wanted.shape):
+        raise ValueError(f"Rank mismatch {what}")
+    if given.dtype != wanted.dtype:
+        raise ValueError(f"Dtype mismatch {what}")
+    for k, (n, size) in enumerate(zip(given.shape, wanted.shape)):
+        if not is_named(size) and n != size:
+            raise ValueError(
+                f"Shape mismatch for {name}.shape[{k}] (expected same constant): expected"
+                f" {wanted.str_short()} and called with {given.str_short()}"
+            )
+
+
+def _shape(*avals: ShapedArray, exported: Exported) -> list[ShapedArray]:
     if exported.nr_devices != 1:
         raise NotImplementedError(
             f"{exported.fun_name} was exported for {exported.nr_devices} devices: only programs of"
             " one device can be called"
         )
-    allowed = DisabledSafetyCheck.platform() in exported.disabled_safety_checks
-    if "cpu" not in exported.platforms and not allowed:
-        raise ValueError(
-            f"Function '{exported.fun_name}' was exported for platforms {exported.platforms} but it"
-            " is used on '('cpu',)': export it for this one"
-        )
-    if len(exported.platforms) > 1:
-        raise NotImplementedError(
-            f"{exported.fun_name} was exported for several platforms, {exported.platforms}: export"
-            " it for one"
-        )
-
-
-def _meaning(*xs: Any, exported: Exported) -> list[np.ndarray]:
-    return _loaded(exported)(*xs)
-
-
-def _shape(*avals: ShapedArray, exported: Exported) -> list[ShapedArray]:
-    _check(exported)
-    for i, (given, wanted) in enumerate(zip(avals, exported.in_avals, strict=True)):
-        if given.shape != wanted.shape or given.dtype != wanted.dtype:
-            what = "Shape" if given.shape != wanted.shape else "Dtype"
-            raise ValueError(
-                f"{what} mismatch for argument {i} of {exported.fun_name}: expected"
-                f" {wanted.str_short()} and called with {given.str_short()}"
-            )
-    return list(exported.out_avals)
+    names = argument_names(exported.in_tree)
+    for given, wanted, name in zip(avals, exported.in_avals, names, strict=True):
+        _check_given(given, wanted, name)
+    plan = plan_of(exported.in_avals, exported.in_tree)
+    if plan is None:
+        return list(exported.out_avals)
+    found = solved(plan, OfShapes([a.shape for a in avals]))
+    return [ShapedArray(plain(a.shape, found), a.dtype, a.weak_type) for a in exported.out_avals]
 
 
 call_exported_p = Primitive(
@@ -489,22 +536,14 @@ call_exported_p = Primitive(
 def call_exported(b: Builder, e: Eqn, outs: Sequence[Tensor], args: Sequence[Value]) -> list[Value]:
     """A call of the program's main function, which the module takes over with all that it calls."""
     exported = e.params["exported"]
+    index = platform_index(exported, b.state.platform)
     known = b.state.adopted.get(exported)
     if known is None:
         text = jaxlib.portable_text(exported.mlir_module_serialized)
         known = b.state.adopted[exported] = adopted(b, text)
-    xs = [args[i] for i in exported.module_kept_var_idx]
-    call = "func.call" if b.nested else "call"
-    types = signature([x.type for x in xs], outs)
-    return b.emit(outs, f"{call} @{known}(", *listed(xs), f") : {types}")
-
-
-def adopted(b: Builder, text: str) -> str:
-    """The functions of another module as private ones of this module; gives the name of main."""
-    names = re.findall(r"func\.func (?:public |private )?@([\w$.-]+)", text)
-    new = {name: b.state.unique_name(f"exported_{name}") for name in names}
-    body = text[text.index("{\n", text.index("module")) + 2 : text.rindex("}")]
-    renamed = re.sub(r"@([\w$.-]+)", lambda m: f"@{new.get(m[1], m[1])}", body)
-    private = re.sub(r"func\.func (?:public |private )?@", "func.func private @", renamed)
-    b.state.module.others.append(private.rstrip("\n"))
-    return new["main"]
+    b.state.refines = b.state.refines or exported.uses_global_constants
+    ahead = [b.scalar(index, INT)] if len(exported.platforms) > 1 else []
+    xs = [*ahead, *(args[i] for i in exported.module_kept_var_idx)]
+    declared = [type_of(exported.in_avals[i]) for i in exported.module_kept_var_idx]
+    results = [type_of(a) for a in exported.out_avals]
+    return called(b, known, xs, [*(x.tensor for x in ahead), *declared], results, outs)

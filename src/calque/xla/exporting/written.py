@@ -15,6 +15,7 @@ from calque.core import pytrees
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import as_dtype, float0
 from calque.machine.state import process
+from calque.xla.exporting.scopes import SymbolicScope, size_named
 
 FORMAT: Final[Mapping[str, Any]] = {
     "PyTreeDef": (
@@ -142,14 +143,12 @@ def written_aval(aval: ShapedArray) -> dict[str, Any]:
     }
 
 
-def read_aval(written: Mapping[str, Any], keys: Callable[[str], Any]) -> ShapedArray:
-    """The type that was written; `keys` gives the dtype of random keys by its name."""
+def read_aval(
+    written: Mapping[str, Any], keys: Callable[[str], Any], scope: SymbolicScope
+) -> ShapedArray:
+    """The type that was written; `keys` gives the dtype of random keys by its name, `scope` the
+    free sizes by theirs."""
     sizes = written["shape"] or []
-    if not all(size.isdigit() for size in sizes):
-        raise NotImplementedError(
-            f"the program has free sizes, [{', '.join(sizes)}]: programs that are loaded have fixed"
-            " sizes here. Export it for the sizes that are needed"
-        )
     name = _NAMES.get(written["dtype"])
     if name is None:
         raise ValueError(f"the program has arrays of an unknown type, number {written['dtype']}")
@@ -157,7 +156,8 @@ def read_aval(written: Mapping[str, Any], keys: Callable[[str], Any]) -> ShapedA
         dtype: Any = float0
     else:
         dtype = keys(name) if name.startswith("key<") else as_dtype(name)
-    return ShapedArray(tuple(map(int, sizes)), dtype)
+    shape = tuple(int(d) if d.isdigit() else size_named(scope, d) for d in sizes)
+    return ShapedArray(shape, dtype)
 
 
 # ---------------------------------------------------------------- trees

@@ -21,6 +21,7 @@ from calque.xla.lower.programs import (
     ordered_inside,
 )
 from calque.xla.lower.rules import Builder, boolean, equation_rule, listed
+from calque.xla.lower.sizes import is_free, size_of
 from calque.xla.text.constants import dense, number
 from calque.xla.text.tree import Part, Region, Value
 from calque.xla.text.types import TOKEN, Tensor, Type, element_name, signature
@@ -111,24 +112,30 @@ class _Scan:
     def __init__(self, e: Eqn, outs: Sequence[Tensor], args: list[Value]) -> None:
         p = e.params
         self.jaxpr: ClosedJaxpr = p["jaxpr"]
-        self.length, self.reverse = int(p["length"]), p["reverse"]
+        length = p["length"]
+        self.free = is_free((length,))
+        self.length, self.reverse = length if self.free else int(length), p["reverse"]
         n, self.n_carry = p["num_consts"], p["num_carry"]
         self.consts, self.xs = args[:n], args[n + self.n_carry :]
         self.init, self.outs = args[n : n + self.n_carry], outs
         self.rounds = args[0] if p.get("counted") else None
         unroll = p["unroll"]
+        if self.free:
+            unroll = 1
         self.unroll = max(self.length if unroll is True else int(unroll or 1), 1)
-        self.dtype = np.dtype("int32" if self.length < 2**31 else "int64")
+        self.dtype = np.dtype("int32" if self.free or self.length < 2**31 else "int64")
 
     def lower(self, b: Builder) -> list[Value]:
         state = [*self.init, *(b.filled(0, t) for t in self.outs[self.n_carry :])]
+        if self.free and self.rounds is None:
+            self.rounds = size_of(b, self.length)
         if self.rounds is None and self.unroll >= self.length:
             for k in range(self.length):
                 state = self.round(b, b.scalar(k, self.dtype), state)
             return state
         if self.rounds is not None:
             self.rounds, self.unroll = b.convert(self.rounds, self.dtype), 1
-        whole = self.length - self.length % self.unroll
+        whole = self.length if self.free else self.length - self.length % self.unroll
         limit = whole if self.rounds is None else None
         start = b.scalar(0, self.dtype)
 
@@ -147,7 +154,7 @@ class _Scan:
 
         orders = ordered_inside(self.jaxpr.jaxpr)
         _, *state = while_loop(b, [start, *state], condition, body, orders=orders)
-        for k in range(whole, self.length if self.rounds is None else whole):
+        for k in range(whole, self.length) if self.rounds is None else ():
             state = self.round(b, b.scalar(k, self.dtype), state)
         return state
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from calque.core.dtypes import is_complex, is_float, is_unsigned
 from calque.xla.lower.rules import RULES, Builder, Rule, rule
+from calque.xla.lower.sizes import size_of
 from calque.xla.text.tree import Value
 from calque.xla.text.types import Tensor
 
@@ -330,4 +331,4 @@ def dce_sink(b: Builder, outs: list[Tensor], x: Value, **_: Any) -> list[Value]:
 
 @rule("size_value")
 def size_value(b: Builder, out: Tensor, *, dim: Any) -> Value:
-    return b.scalar(int(dim), out.dtype)
+    return b.convert(size_of(b, dim), out.dtype)

@@ -15,8 +15,10 @@ from calque.ops.dimension_numbers import (
     ScatterDimensionNumbers,
 )
 from calque.ops.indexing import fill_of
+from calque.xla.lower.layout import LARGEST
 from calque.xla.lower.programs import lower_program
 from calque.xla.lower.rules import RULES, Builder, Rule, array_i64, boolean, rule
+from calque.xla.lower.sizes import is_free, shape_operand
 from calque.xla.text.tree import Value
 from calque.xla.text.types import Tensor
 
@@ -33,7 +35,7 @@ def wide_indices(b: Builder, indices: Value, shape: Sequence[int]) -> Value:
     """Indices as int32 where their own type cannot hold the sizes: they would wrap around when they
     are compared with them."""
     limit = iinfo(indices.dtype).max
-    if max(shape, default=0) <= limit:
+    if max((LARGEST if is_free((n,)) else n for n in shape), default=0) <= limit:
         return indices
     return b.convert(indices, np.dtype("int32"))
 
@@ -43,6 +45,9 @@ def last_starts(
 ) -> Value:
     """For each entry of an index vector, where its window may start at most."""
     limits = [shape[d] - sizes[d] for d in index_map]
+    if is_free(limits):
+        row = b.convert(shape_operand(b, limits), indices.dtype)
+        return b.broadcast(row, indices.tensor, [indices.ndim - 1])
     most = min(int(iinfo(indices.dtype).max), 2**63 - 1)
     row = b.constant(np.array([min(n, most) for n in limits]).astype(indices.dtype))
     return b.broadcast(row, indices.tensor, [indices.ndim - 1])
@@ -75,7 +80,8 @@ def gather(
     fill_value: Any,
 ) -> Value:
     n = dimension_numbers
-    if not all(x.shape[d] >= s for d, s in enumerate(slice_sizes)):
+    free = is_free(x.shape, slice_sizes)
+    if not free and not all(x.shape[d] >= s for d, s in enumerate(slice_sizes)):
         return b.filled(0, out)
     if 0 in out.shape:
         return b.filled(0, out)
@@ -97,9 +103,13 @@ def gather(
     attributes = {
         "dimension_numbers": f"#stablehlo.gather<{_numbers(fields, indices.ndim - 1)}>",
         "indices_are_sorted": boolean(indices_are_sorted),
-        "slice_sizes": array_i64(slice_sizes),
     }
-    found = b.generic("stablehlo.gather", [out], [x, indices], attributes)[0]
+    if is_free(slice_sizes):
+        operands = [x, indices, shape_operand(b, slice_sizes)]
+        found = b.generic("stablehlo.dynamic_gather", [out], operands, attributes)[0]
+    else:
+        attributes["slice_sizes"] = array_i64(slice_sizes)
+        found = b.generic("stablehlo.gather", [out], [x, indices], attributes)[0]
     if keeps is None:
         return found
     dims = [d for d in range(out.ndim) if d not in n.offset_dims]

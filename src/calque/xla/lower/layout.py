@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from calque.xla.lower.rules import Builder, listed, rule
+from calque.xla.lower.sizes import is_free, shape_operand
 from calque.xla.text.tree import Value
 from calque.xla.text.types import Tensor, signature
 
 Shape = tuple[int, ...]
+LARGEST: Final = 2**31 - 1  # that a free size can be
 
 
 @rule("broadcast_in_dim")
@@ -97,6 +99,9 @@ def slice_(
 def pad(
     b: Builder, out: Tensor, x: Value, value: Value, *, padding_config: Sequence[Shape]
 ) -> Value:
+    if is_free(x.shape, out.shape):
+        rows = [shape_operand(b, [config[i] for config in padding_config]) for i in range(3)]
+        return b.typed("stablehlo.dynamic_pad", out, x, value, *rows)
     low, high, interior = (", ".join(str(config[i]) for config in padding_config) for i in range(3))
     text = f", low = [{low}], high = [{high}], interior = [{interior}]"
     types = signature([x.type, value.type], [out])
@@ -146,7 +151,7 @@ def dynamic_update_slice(b: Builder, out: Tensor, x: Value, update: Value, *star
 def wide_starts(b: Builder, x: Value, starts: Sequence[Value]) -> list[Value]:
     """Starts as int32 where their own type cannot hold the sizes: it would be clamped to a wrong
     place. The words of a key start at 0."""
-    most = max(x.shape, default=0)
+    most = max((LARGEST if is_free((n,)) else n for n in x.shape), default=0)
     xs = list(starts)
     if xs and np.iinfo(xs[0].dtype).max < most:
         xs = [b.convert(s, np.dtype("int32" if most < 2**31 else "int64")) for s in xs]

@@ -8,10 +8,12 @@ from typing import Any
 
 from calque.core.jaxprs import ClosedJaxpr, Jaxpr, Var
 from calque.transforms.devices.sharding import NamedSharding
+from calque.xla import jaxlib
 from calque.xla.lower.control import symbol
 from calque.xla.lower.placing import mesh_name, sharding_attribute
 from calque.xla.lower.programs import constant_of, lower_program
 from calque.xla.lower.rules import Builder, State
+from calque.xla.lower.sizes import INT
 from calque.xla.lower.table import MODULES
 from calque.xla.text.printing import printed
 from calque.xla.text.tree import Function, Module, Region, Value
@@ -37,6 +39,8 @@ class Request:
     results: Sequence[str] = ()
     platform: str = "cpu"
     constants_as_arguments: bool = False
+    sizes: Sequence[str] = ()  # the names of free ones, which come ahead of all
+    platforms: Sequence[str] = ()  # where there are several, an argument says which it is
     partitions: int = 1
     in_shardings: Sequence[Any] = ()
     out_shardings: Sequence[Any] = ()
@@ -46,17 +50,20 @@ class Request:
 @dataclass(frozen=True)
 class LoweredModule:
     """A module; the inputs that it reads; the Python functions that it calls on the host; the
-    constants that come ahead of the inputs."""
+    constants that come ahead of the inputs; whether it calls programs of free sizes, which take
+    those of the call when the text is made."""
 
     module: Module
     kept: tuple[int, ...]
     callbacks: tuple[Any, ...]
     constants: tuple[Any, ...]
+    refines: bool = False
 
     def text(self, *, located: bool = False) -> str:
         """The module as MLIR prints it; with `located` with the place where each operation was
         made."""
-        return printed(self.module, located=located)
+        text = printed(self.module, located=located)
+        return jaxlib.refined(text) if self.refines else text
 
 
 def read_inputs(jaxpr: Jaxpr) -> list[int]:
@@ -94,17 +101,25 @@ def lower_module(closed: ClosedJaxpr, request: Request) -> LoweredModule:
     for s in (*request.in_shardings, *request.out_shardings):
         if request.partitions > 1 and isinstance(s, NamedSharding):
             mesh_name(state, s.mesh)
+    own_name = "_wrapped_jax_export_main" if request.sizes else "main"
     state.unique_name("main")
+    state.unique_name(own_name) if request.sizes else None
+    number = Tensor((), INT)
+    platform = [Value(number)] if len(request.platforms) > 1 else []
+    state.sizes = {name: Value(number) for name in request.sizes}
     hoisted = [c for c in closed.consts if request.constants_as_arguments and is_large(c)]
     args = [Value(ins[i]) for i in kept]
     given = [Value(type_of(c.aval)) for c in hoisted]
+    ahead = [*platform, *state.sizes.values()]
+    told = [*(["_platform_index"] if platform else []), *request.sizes]
     names = request.arguments
     main = Function(
-        "main",
-        Region([*given, *args]),
+        own_name,
+        Region([*ahead, *given, *args]),
         outs,
-        public=True,
+        public=not request.sizes,
         arg_attributes=[
+            *(f'{{jax.global_constant = "{name}"}}' for name in told),
             *("" for _ in given),
             *(
                 attributes(donation(i, taken), placement(state, request.in_shardings, i, ins[i]))
@@ -112,7 +127,9 @@ def lower_module(closed: ClosedJaxpr, request: Request) -> LoweredModule:
             ),
         ],
         result_attributes=result_attributes(state, request, outs),
-        arg_names=[*("" for _ in given), *(escaped(names[i]) for i in kept)] if names else [],
+        arg_names=[*("" for _ in (*ahead, *given)), *(escaped(names[i]) for i in kept)]
+        if names
+        else [],
     )
     module.functions.append(main)
     b = Builder(state, main.body)
@@ -125,13 +142,37 @@ def lower_module(closed: ClosedJaxpr, request: Request) -> LoweredModule:
     consts = [
         next(waiting) if any(c is h for h in hoisted) else constant_of(b, c) for c in closed.consts
     ]
-    found = lower_program(b, closed, [every[i] for i in range(len(ins))], consts)
+    operands = [every[i] for i in range(len(ins))]
+    if len(set(request.platforms)) > 1:
+        found = for_each_platform(b, request.platforms, platform[0], closed, operands, consts, outs)
+    else:
+        found = lower_program(b, closed, operands, consts)
     b.returns(*found)
     module.attributes = (
         f"mhlo.num_partitions = {max(state.partitions, request.partitions)} : i32",
         "mhlo.num_replicas = 1 : i32",
     )
-    return LoweredModule(module, tuple(kept), tuple(state.callbacks), tuple(hoisted))
+    refines = state.refines and not request.sizes
+    return LoweredModule(module, tuple(kept), tuple(state.callbacks), tuple(hoisted), refines)
+
+
+def for_each_platform(
+    b: Builder,
+    platforms: Sequence[str],
+    index: Value,
+    closed: ClosedJaxpr,
+    args: Sequence[Value],
+    consts: Sequence[Value],
+    outs: Sequence[Tensor],
+) -> list[Value]:
+    """The results of the program as it is lowered for the platform of this index."""
+    regions = []
+    for platform in platforms:
+        b.state.platform = platform
+        inner = b.within(Region())
+        inner.returns(*lower_program(inner, closed, args, consts))
+        regions.append(inner.region)
+    return b.generic("stablehlo.case", outs, [index], {}, *regions)
 
 
 def is_large(c: Any) -> bool:

@@ -14,6 +14,7 @@ from calque.core.trace import trace_to_jaxpr
 from calque.xla.lower.callbacks import host_call
 from calque.xla.lower.keys import COMPARED, at_words, compared
 from calque.xla.lower.rules import EQUATION_RULES, RULES, Builder, listed
+from calque.xla.lower.sizes import check_free
 from calque.xla.text.tree import Function, Location, Region, Value
 from calque.xla.text.types import TOKEN, signature, type_of
 
@@ -41,6 +42,8 @@ def lower_program(
 def lower_equation(b: Builder, e: Eqn, args: list[Value]) -> list[Value]:
     """The results of one equation."""
     name = e.primitive.name
+    if b.state.sizes:
+        check_free(e, RULES.get(name))
     outs = [type_of(v.aval) for v in e.outvars]
     whole = EQUATION_RULES.get(name)
     if whole is not None:
@@ -123,7 +126,7 @@ def ordered_inside(jaxpr: Jaxpr) -> bool:
 def function_of(b: Builder, name: str, closed: ClosedJaxpr) -> Function:
     """The private function of the module that is this program, which is written when it is asked
     for first."""
-    key = (id(closed.jaxpr), name, b.state.manual)
+    key = (id(closed.jaxpr), name, b.state.manual, b.state.platform)
     function = b.state.functions.get(key)
     if function is None:
         b.state.kept.append(closed)
@@ -137,7 +140,9 @@ def function_of(b: Builder, name: str, closed: ClosedJaxpr) -> Function:
 
 
 def call_function(b: Builder, name: str, closed: ClosedJaxpr, args: Sequence[Value]) -> list[Value]:
-    """A call of a private function of the module."""
+    """A call of a private function of the module. Free sizes are known to the main one alone."""
+    if b.state.sizes:
+        return lower_program(b, closed, args)
     function = function_of(b, name, closed)
     orders = len(function.results) > len(closed.jaxpr.outvars)
     xs = [*([b.ordered()] if orders else []), *args]

@@ -18,6 +18,7 @@ import numpy as np
 
 from calque.core.jaxprs import ClosedJaxpr
 from calque.machine.state import process
+from calque.xla.lower.sizes import INT, is_free, shape_operand, size_of
 from calque.xla.text.constants import dense
 from calque.xla.text.tree import Function, Location, Module, Op, Part, Region, Value
 from calque.xla.text.types import TOKEN, Tensor, Type, signature
@@ -70,6 +71,8 @@ class State:
     partitions: int = 1  # devices that the meshes of the program speak of
     partitions_asked: int = 1  # devices that it is compiled for
     maps: bool = False  # are programs of parts written that are not run
+    sizes: dict[str, Value] = field(default_factory=dict)  # free ones by name
+    refines: bool = False  # does it call a program of free sizes?
     manual: Any = None  # the mesh of the program of parts that is being written
 
     def unique_name(self, name: str) -> str:
@@ -177,7 +180,10 @@ class Builder:
         return self.broadcast(x, out, ()) if out.shape else x
 
     def broadcast(self, x: Value, out: Tensor, dims: Sequence[int]) -> Value:
-        text = f", dims = [{', '.join(map(str, dims))}] : ({x.type}) -> {out}"
+        text = f", dims = [{', '.join(map(str, dims))}] : "
+        if is_free(out.shape):
+            return self._shaped("dynamic_broadcast_in_dim", out, x, ending=text)
+        text += f"({x.type}) -> {out}"
         return self.one(out, "stablehlo.broadcast_in_dim ", x, text)  # type: ignore[no-any-return]
 
     def spread(self, x: Value, shape: Sequence[int]) -> Value:
@@ -189,6 +195,8 @@ class Builder:
     def reshape(self, x: Value, shape: Sequence[int]) -> Value:
         if x.shape == tuple(shape):
             return x
+        if is_free(shape):
+            return self._shaped("dynamic_reshape", x.tensor.with_shape(shape), x, ending=" : ")
         return self.one(  # type: ignore[no-any-return]
             x.tensor.with_shape(shape),
             "stablehlo.reshape ",
@@ -213,10 +221,26 @@ class Builder:
         self, x: Value, start: Sequence[int], limit: Sequence[int], strides: Sequence[int] = ()
     ) -> Value:
         steps = strides or (1,) * x.ndim
+        if is_free(x.shape, start, limit):
+            return self._cut(x, start, limit, steps)
         out = x.tensor.with_shape([-((a - b) // s) for a, b, s in zip(start, limit, steps)])
         ranges = [f"{a}:{b}" + (f":{s}" if s != 1 else "") for a, b, s in zip(start, limit, steps)]
         text = f" [{', '.join(ranges)}] : ({x.type}) -> {out}"
         return self.one(out, "stablehlo.slice ", x, text)  # type: ignore[no-any-return]
+
+    def _cut(
+        self, x: Value, start: Sequence[int], limit: Sequence[int], steps: Sequence[int]
+    ) -> Value:
+        """A slice where sizes are free."""
+        shape = [b - a if s == 1 else -((a - b) // s) for a, b, s in zip(start, limit, steps)]
+        rows = [shape_operand(self, r) for r in (start, limit, steps)]
+        return self.typed("stablehlo.real_dynamic_slice", x.tensor.with_shape(shape), x, *rows)
+
+    def _shaped(self, op: str, out: Tensor, *xs: Value, ending: str) -> Value:
+        """An operation that takes the shape of its result as the last operand."""
+        xs = (*xs, shape_operand(self, out.shape))
+        types = signature([x.type for x in xs], [out])
+        return self.one(out, f"stablehlo.{op} ", *listed(xs), f"{ending}{types}")  # type: ignore[no-any-return]
 
     def along(self, x: Value, axis: int, start: int, limit: int) -> Value:
         """A part of one dimension."""
@@ -256,15 +280,31 @@ class Builder:
 
     def iota(self, dtype: Any, shape: Sequence[int], axis: int) -> Value:
         out = Tensor(tuple(shape), np.dtype(dtype))
+        if is_free(shape):
+            return self._shaped("dynamic_iota", out, ending=f", dim = {axis} : ")
         return self.one(out, f"stablehlo.iota dim = {axis} : {out}")  # type: ignore[no-any-return]
 
     def dynamic_slice(self, x: Value, starts: Sequence[Value], sizes: Sequence[int]) -> Value:
         out = x.tensor.with_shape(sizes)
+        if is_free(sizes):
+            return self._cut_at(x, starts, out)
         ending = f", sizes = [{', '.join(map(str, sizes))}]"
         types = signature([x.type, *(s.type for s in starts)], [out])
         return self.one(  # type: ignore[no-any-return]
             out, "stablehlo.dynamic_slice ", *listed([x, *starts]), f"{ending} : {types}"
         )
+
+    def _cut_at(self, x: Value, starts: Sequence[Value], out: Tensor) -> Value:
+        """A slice of free sizes at places that are moved inside."""
+        zero, first = self.scalar(0, INT), []
+        for i, n, size in zip(starts, out.shape, x.shape):
+            most = size_of(self, size - n)
+            at = self.same("stablehlo.clamp", zero.tensor, zero, self.convert(i, INT), most)
+            first.append(self.reshape(at, (1,)))
+        row = self.concatenate(first, 0)
+        end = self.binary("add", row, shape_operand(self, out.shape))  # XLA looks for this sum
+        ones = self.constant(np.ones(x.ndim, INT))
+        return self.typed("stablehlo.real_dynamic_slice", out, x, row, end, ones)
 
     def dynamic_update_slice(self, x: Value, update: Value, starts: Sequence[Value]) -> Value:
         xs = [x, update, *starts]

@@ -1,4 +1,5 @@
-"""The types of StableHLO: tensors of fixed shape, and tokens."""
+"""The types of StableHLO: tensors, of fixed shape but in programs that are exported for any, and
+tokens."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from calque.core.avals import ShapedArray
+from calque.core.dims import Dim
 from calque.core.dtypes import ExtendedDType, float0
 
 _NAMES: Final = {
@@ -49,6 +51,16 @@ def element_name(dtype: Any) -> str:
     raise TypeError(f"XLA has no arrays of {name}")
 
 
+def is_free(size: Any) -> bool:
+    """Whether the number is not known."""
+    return type(size) is Dim
+
+
+def is_named(size: Any) -> bool:
+    """Whether this is a free size of a program that is exported for any."""
+    return type(size) is Dim and size.symbols.named
+
+
 @dataclass(frozen=True, slots=True)
 class Tensor:
     """The type of an array."""
@@ -57,7 +69,7 @@ class Tensor:
     dtype: Any
 
     def __str__(self) -> str:
-        sizes = "".join(f"{d}x" for d in self.shape)
+        sizes = "".join("?x" if is_free(d) else f"{d}x" for d in self.shape)
         return f"tensor<{sizes}{element_name(self.dtype)}>"
 
     @property
@@ -85,7 +97,7 @@ Type = Tensor | _TokenType
 def type_of(aval: ShapedArray) -> Tensor:
     """The tensor that holds values of this type: of keys their words, of float0 booleans."""
     for d in aval.shape:
-        if type(d) is not int:
+        if type(d) is not int and not is_named(d):
             raise TypeError(
                 f"XLA compiles programs of fixed sizes, but a program has an array of type"
                 f" {aval.str_short()}: compile it for given sizes, or give `size=` where the size"

@@ -1,0 +1,89 @@
+"""Free sizes in programs that are exported for any: as numbers of the running program, and as the
+shapes that operations of StableHLO take as operands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from calque.core.dims import Dim
+from calque.core.jaxprs import Eqn
+
+INT: Final = np.dtype("int32")
+_OPERATIONS: Final = {"min": "minimum", "max": "maximum", "floordiv": "divide", "mod": "remainder"}
+# operations that are written for free sizes, too; elementwise ones are in any case
+FREE: Final = frozenset((
+    "argmax", "argmin", "broadcast_in_dim", "call_exported", "closed_call", "concatenate", "cond",
+    "custom_jvp_call", "custom_lin", "custom_vjp_call", "dot_general", "dynamic_slice",
+    "dynamic_update_slice", "empty", "gather", "iota", "jit", "linear_call", "pad", "reduce",
+    "reduce_and", "reduce_max", "reduce_min", "reduce_or", "reduce_prod", "reduce_sum",
+    "reduce_xor", "remat2", "reshape", "rev", "scan", "scatter", "scatter-add", "scatter-max",
+    "scatter-min", "scatter-mul", "scatter-sub", "slice", "sort", "split", "squeeze",
+    "stack", "transpose", "unstack", "while",
+))  # fmt: skip
+
+
+def is_free(*shapes: Sequence[Any]) -> bool:
+    """Whether a size of these shapes is free."""
+    return any(type(d) is Dim for shape in shapes for d in shape)
+
+
+def size_of(b: Any, d: Any) -> Any:
+    """A size as a number of the running program."""
+    if type(d) is not Dim:
+        return b.scalar(d, INT)
+    return _polynomial(b, d.symbols, d.poly)
+
+
+def _polynomial(b: Any, scope: Any, poly: Any) -> Any:
+    total = None
+    for monomial, c in poly:
+        term = None if c == 1 and monomial else b.scalar(c, INT)
+        for i in monomial:
+            x = _atom(b, scope, i)
+            term = x if term is None else b.binary("multiply", term, x)
+        total = term if total is None else b.binary("add", total, term)
+    return b.scalar(0, INT) if total is None else total
+
+
+def _atom(b: Any, scope: Any, i: int) -> Any:
+    op, x, y = scope.atoms[i]
+    if op == "size":
+        return b.state.sizes[x]
+    left, right = _polynomial(b, scope, x), _polynomial(b, scope, y)
+    if op not in ("floordiv", "mod"):
+        return b.binary(_OPERATIONS[op], left, right)
+    rest = b.binary("remainder", left, right)  # of the sign of what is divided
+    zero = b.scalar(0, INT)
+    apart = b.compare("NE", b.compare("LT", rest, zero), b.compare("LT", right, zero))
+    odd = b.binary("and", b.compare("NE", rest, zero), apart)
+    if op == "mod":
+        return b.select(odd, b.binary("add", rest, right), rest)
+    whole = b.binary("divide", left, right)
+    return b.select(odd, b.binary("subtract", whole, b.scalar(1, INT)), whole)
+
+
+def shape_operand(b: Any, shape: Sequence[Any]) -> Any:
+    """A shape, or places along the dimensions of an array, as a row of numbers."""
+    if not is_free(shape):
+        return b.constant(np.array(shape, INT))
+    return b.concatenate([b.reshape(size_of(b, d), (1,)) for d in shape], 0)
+
+
+def check_free(e: Eqn, rule: Any) -> None:
+    """An error where an operation, which has this rule, is not written for free sizes."""
+    name = e.primitive.name
+    elementwise = getattr(rule, "__module__", "").endswith(".elementwise")
+    if elementwise or name in FREE or (rule is None and e.primitive.program is not None):
+        return
+    if is_free(*(a.aval.shape for a in (*e.invars, *e.outvars))):
+        where = f" at {e.source.file}:{e.source.line}" if e.source is not None else ""
+        raise NotImplementedError(
+            f"export: {name}{where} has no form for free sizes; export the program once for each"
+            " size that is needed"
+        )
+
+
+__all__ = ["FREE", "INT", "check_free", "is_free", "shape_operand", "size_of"]

@@ -1,0 +1,81 @@
+"""Free sizes from the shapes of arguments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from calque.core import pytrees
+from calque.core.avals import ShapedArray
+from calque.xla.exporting.scopes import SymbolicScope, shape_of
+from calque.xla.exporting.solving import OfShapes, argument_names, plain, plan_of, solved
+
+F32 = np.dtype("float32")
+
+
+def planned(*texts: str, constraints: tuple[str, ...] = ()) -> Any:
+    scope = SymbolicScope(constraints)
+    avals = [ShapedArray(shape_of(t, scope), F32) for t in texts]
+    return plan_of(avals, pytrees.structure((tuple(range(len(avals))), {})))
+
+
+def found(plan: Any, *shapes: Any) -> dict[str, Any]:
+    return solved(plan, OfShapes(shapes))
+
+
+def test_names_of_arguments() -> None:
+    tree = pytrees.structure(((0, {"w": 1}), {"k": [2]}))
+    assert argument_names(tree) == ("args[0]", "args[1]['w']", "kwargs['k'][0]")
+
+
+def test_sizes_are_found_one_after_the_other() -> None:
+    plan = planned("a + 2*b, a", "a + b + c")
+    assert found(plan, (8, 2), (9,)) == {"a": 2, "b": 3, "c": 4}
+    assert planned("3, 4") is None
+    assert found(planned("b + 3*a, b"), (11, 5)) == {"b": 5, "a": 2}
+
+
+@pytest.mark.parametrize(
+    ("text", "shape", "words"),
+    [
+        ("a + 2*b, a", (2, 2), "Expected value >= 1 for dimension variable 'b'"),
+        ("a + 2*b, a", (3, 2), "Division had remainder 1 when computing the value of 'b'"),
+        (
+            "a, a + 1",
+            (3, 5),
+            r"\(= 5\) and the specification 'a \+ 1' \(= 4\)",
+        ),
+        ("a, a", (3, 4), "Found inconsistency"),
+    ],
+)
+def test_shapes_that_do_not_fit(text: str, shape: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        found(planned(text), shape)
+
+
+def test_what_cannot_be_solved() -> None:
+    for text in ("a*a", "a*b, a + b", "floordiv(a, 2)"):
+        with pytest.raises(ValueError, match="Cannot solve for values of dimension variables"):
+            planned(text)
+    with pytest.raises(ValueError, match="Encountered dimension variable 'b'"):
+        planned("a", constraints=("a >= b",))
+
+
+def test_constraints_are_checked() -> None:
+    plan = planned("a, b", constraints=("a >= 3", "b <= a"))
+    assert found(plan, (3, 2)) == {"a": 3, "b": 2}
+    for shape in ((2, 1), (4, 5)):
+        with pytest.raises(ValueError, match="The constraints are a >= 3, b <= a"):
+            found(plan, shape)
+
+
+def test_sizes_of_another_program() -> None:
+    outer = SymbolicScope()
+    c, d = shape_of("c, d", outer)
+    assert found(planned("a, a + 8"), (c + 2, c + 10)) == {"a": c + 2}
+    assert plain((shape_of("2*a", SymbolicScope())[0], 7), {"a": c}) == (2 * c, 7)
+    for text, shape in (("a, a", (c, d)), ("5*a", (c,)), ("a, a + b", (4, c))):
+        with pytest.raises(ValueError, match="do not match"):
+            found(planned(text), shape)
