@@ -56,8 +56,9 @@ def executables() -> list[Any]:
     return [o for o in objects() if id(type(o)) in ours]
 
 
-def _with_subclasses(kind: type) -> Iterator[type]:
+def _with_subclasses(kind: type[Any]) -> Iterator[type[Any]]:
     yield kind
+    derived: type[Any]
     for derived in kind.__subclasses__():
         yield from _with_subclasses(derived)
 
