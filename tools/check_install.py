@@ -84,7 +84,9 @@ def install(wheel: str, directory: str, others: list[str]) -> tuple[str, pathlib
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", directory], check=True)
     python = os.path.join(directory, "bin", "python")
     command = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet"]
-    subprocess.run([*command, wheel, *others], check=True)
+    # with a path to a checkout, pip would find calque there and install nothing
+    own = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    subprocess.run([*command, wheel, *others], check=True, env=own)
     where = [python, "-c", "import sysconfig; print(sysconfig.get_path('platlib'))"]
     return python, pathlib.Path(subprocess.check_output(where, text=True).strip())
 
