@@ -147,6 +147,7 @@ class Vocabulary:
         *avals: Any,
         fmt: Any,
         in_tree: Any,
+        logging_record: Any,
         static_args: Any,
         **params: Any,
     ) -> list[Array]: ...
