@@ -10,6 +10,7 @@ import numpy as np
 from calque.core import pytrees
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import canonicalize
+from calque.core.loggers import logger
 from calque.core.source import user_frame
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
@@ -271,7 +272,8 @@ def debug_log(
     def call(fmt: str, /, *args: Any, **kwargs: Any) -> None:
         frame = user_frame()
         file, line = (frame.f_code.co_filename, frame.f_lineno) if frame else ("", 0)
-        record = logging.LogRecord("calque.debugging", logging.INFO, file, line, "", (), None)
+        name = logger("debugging").name
+        record = logging.LogRecord(name, logging.INFO, file, line, "", (), None)
         _bind_print(fmt, args, kwargs, (ordered, partitioned, skip_format_check), record)
 
     return _in_one_call_or_two("debug_log", "format", call, fmt, args, kwargs)

@@ -12,6 +12,7 @@ from calque.core import pytrees, trace_state
 from calque.core.arrays import ArrayImpl, from_numpy, to_numpy
 from calque.core.avals import ShapedArray
 from calque.core.errors import of_callback
+from calque.core.loggers import logger
 from calque.core.primitives import NotApplicable, Zero
 from calque.ops.common import front, move, repeated
 from calque.transforms.engines.axes import Axis, AxisPrimitive
@@ -102,7 +103,8 @@ def _meaning(name: str) -> Callable[..., list[np.ndarray]]:
         try:
             return _checked(callback(*args), result_avals, callback)
         except Exception:
-            logging.getLogger("calque").exception("calque.%s failed", name)
+            log = logger("callback")
+            log.exception("%s.%s failed", log.name.partition(".")[0], name)
             raise
 
     return call
