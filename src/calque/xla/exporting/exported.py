@@ -490,9 +490,10 @@ def _meaning(*xs: Any, exported: Exported) -> list[np.ndarray]:
     return _loaded(exported, avals)(*xs)
 
 
-def _check_given(given: ShapedArray, wanted: ShapedArray, name: str) -> None:
+def _check_given(given: ShapedArray, wanted: ShapedArray, name: str, place: str) -> None:
     """An error where an argument is not of the type that the program was exported for."""
-    what = f"for {name}: expected {wanted.str_short()} and called with {given.str_short()}"
+    types = f"expected {wanted.str_short()} and called with {given.str_short()} as {place}"
+    what = f"for {name}: {types}"
     if len(given.shape) != len(wanted.shape):
         raise ValueError(f"Rank mismatch {what}")
     if given.dtype != wanted.dtype:
@@ -500,8 +501,7 @@ def _check_given(given: ShapedArray, wanted: ShapedArray, name: str) -> None:
     for k, (n, size) in enumerate(zip(given.shape, wanted.shape)):
         if not is_named(size) and n != size:
             raise ValueError(
-                f"Shape mismatch for {name}.shape[{k}] (expected same constant): expected"
-                f" {wanted.str_short()} and called with {given.str_short()}"
+                f"Shape mismatch for {name}.shape[{k}] (expected same constant): {types}"
             )
 
 
@@ -512,8 +512,8 @@ def _shape(*avals: ShapedArray, exported: Exported) -> list[ShapedArray]:
             " one device can be called"
         )
     names = argument_names(exported.in_tree)
-    for given, wanted, name in zip(avals, exported.in_avals, names, strict=True):
-        _check_given(given, wanted, name)
+    for k, (given, wanted, name) in enumerate(zip(avals, exported.in_avals, names, strict=True)):
+        _check_given(given, wanted, name, f"argument {k} of {exported.fun_name}")
     plan = plan_of(exported.in_avals, exported.in_tree)
     if plan is None:
         return list(exported.out_avals)
