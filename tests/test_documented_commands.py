@@ -71,6 +71,8 @@ NOT_RUN = {
     "make docs": NEEDS_INDEX,
     "make install-check": NEEDS_INDEX,
     "make soak": HOURS,
+    "make xla": NEEDS_INDEX,
+    "python -m tests.fuzz": HOURS,
     "make conformance": "needs the kit, which is no part of calque",
     "CONFORMANCE_KIT=dir make conformance": "needs the kit, which is no part of calque",
     "pip install .": "needs an index",

@@ -13,7 +13,7 @@ from calque.core.trace import typeof
 from calque.transforms.functions.shapes import ShapeDtypeStruct
 from calque.xla.exporting.exported import CALLING_CONVENTIONS as _CONVENTIONS
 from calque.xla.exporting.exported import DisabledSafetyCheck, Exported, exporter, read
-from calque.xla.exporting.scopes import SymbolicScope, is_named, shape_of
+from calque.xla.exporting.scopes import SymbolicScope, is_named, scope_for, shape_of
 from calque.xla.exporting.written import Node, maker, register_node
 
 minimum_supported_calling_convention_version, maximum_supported_calling_convention_version = (
@@ -97,10 +97,8 @@ def symbolic_shape(
     >>> a, b = jax.export.symbolic_shape("a, 2*b")
     >>> a + b, a >= 1, a == b
     (2*b + a, True, False)"""
-    if scope is not None and constraints:
-        raise ValueError("symbolic_shape: give either constraints or a scope that has them")
-    scope = SymbolicScope(constraints) if scope is None else scope
-    return shape_of(shape_spec, scope, getattr(like, "shape", like))
+    chosen = scope_for(scope, constraints, "symbolic_shape")
+    return shape_of(shape_spec, chosen, getattr(like, "shape", like))
 
 
 def symbolic_args_specs(
@@ -125,12 +123,9 @@ def symbolic_args_specs(
     (ShapeDtypeStruct(shape=(a, 3), dtype=float32), ShapeDtypeStruct(shape=(3,), dtype=float32))"""
     leaves, tree = pytrees.flatten(args)
     specs = pytrees.prefix_broadcast(shapes_specs, args, lambda x: x is None)
-    if scope is None:
-        scope = SymbolicScope(constraints)
-    elif constraints:
-        raise ValueError("symbolic_args_specs: give either constraints or a scope that has them")
+    chosen = scope_for(scope, constraints, "symbolic_args_specs")
     made = [
-        ShapeDtypeStruct(shape_of(spec, scope, np.shape(x)), typeof(x).dtype)
+        ShapeDtypeStruct(shape_of(spec, chosen, np.shape(x)), typeof(x).dtype)
         for x, spec in zip(leaves, specs, strict=True)
     ]
     return pytrees.unflatten(tree, made)

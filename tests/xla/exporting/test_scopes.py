@@ -9,16 +9,16 @@ import pytest
 
 import calque as jax
 from calque.core.errors import InconclusiveDimensionOperation
-from calque.xla.exporting.scopes import SymbolicScope, least, most, scope_of, shape_of
+from calque.xla.exporting.scopes import Scope, least, most, scope_of, shape_of
 
 
 def sizes(text: str, *constraints: str) -> tuple[Any, ...]:
-    return shape_of(text, SymbolicScope(constraints))
+    return shape_of(text, Scope(constraints))
 
 
 def test_texts_come_back() -> None:
     for text in ("a", "b + 2*a", "3*a^2", "floordiv(a, 2)", "mod(b + a, 3)", "max(a - 5, 0)"):
-        scope = SymbolicScope()
+        scope = Scope()
         (d,) = shape_of(text, scope)
         assert shape_of(str(d), scope) == (d,), (text, str(d))
     assert str(sizes("a*b - a + 7")[0]) == "a*b - a + 7"
@@ -40,14 +40,14 @@ def test_constraints() -> None:
     assert str(c) == "4*b"
     for wrong in ("a", "a > 3", "a >= "):
         with pytest.raises(ValueError, match=r"constraint|symbolic shape"):
-            SymbolicScope([wrong])
+            Scope([wrong])
     with pytest.raises(ValueError, match="sequence of strings"):
-        SymbolicScope("a >= 3")
-    assert "with the constraints a >= 3" in str(SymbolicScope(["a >= 3"]))
+        Scope("a >= 3")
+    assert "with the constraints a >= 3" in str(Scope(["a >= 3"]))
 
 
 def test_values() -> None:
-    scope = SymbolicScope()
+    scope = Scope()
     shape = shape_of("a*b + 3, floordiv(a, b), mod(a, b), max(a, b), min(a - b, 0)", scope)
     for a, b in ((7, 2), (3, 5)):
         values = {"a": a, "b": b}
@@ -66,7 +66,7 @@ def test_what_is_no_shape(text: str) -> None:
 
 
 def test_what_another_shape_gives() -> None:
-    scope = SymbolicScope()
+    scope = Scope()
     assert shape_of("_, a, ...", scope, (2, 3, 4, 5))[2:] == (4, 5)
     for text in ("_, _", "_, a, 5, ..., b, c", "4, _, _", "..., ..."):
         with pytest.raises(ValueError, match="dimension"):
@@ -74,7 +74,7 @@ def test_what_another_shape_gives() -> None:
 
 
 def test_types_with_such_sizes() -> None:
-    scope = SymbolicScope()
+    scope = Scope()
     spec = jax.ShapeDtypeStruct(shape_of("a, 2*a", scope), np.float32)
     out = jax.eval_shape(lambda x: x.reshape(-1), spec)
     assert str(out.shape) == "(2*a^2,)"

@@ -9,14 +9,14 @@ import pytest
 
 from calque.core import pytrees
 from calque.core.avals import ShapedArray
-from calque.xla.exporting.scopes import SymbolicScope, shape_of
+from calque.xla.exporting.scopes import Scope, shape_of
 from calque.xla.exporting.solving import OfShapes, argument_names, plain, plan_of, solved
 
 F32 = np.dtype("float32")
 
 
 def planned(*texts: str, constraints: tuple[str, ...] = ()) -> Any:
-    scope = SymbolicScope(constraints)
+    scope = Scope(constraints)
     avals = [ShapedArray(shape_of(t, scope), F32) for t in texts]
     return plan_of(avals, pytrees.structure((tuple(range(len(avals))), {})))
 
@@ -72,10 +72,10 @@ def test_constraints_are_checked() -> None:
 
 
 def test_sizes_of_another_program() -> None:
-    outer = SymbolicScope()
+    outer = Scope()
     c, d = shape_of("c, d", outer)
     assert found(planned("a, a + 8"), (c + 2, c + 10)) == {"a": c + 2}
-    assert plain((shape_of("2*a", SymbolicScope())[0], 7), {"a": c}) == (2 * c, 7)
+    assert plain((shape_of("2*a", Scope())[0], 7), {"a": c}) == (2 * c, 7)
     for text, shape in (("a, a", (c, d)), ("5*a", (c,)), ("a, a + b", (4, c))):
         with pytest.raises(ValueError, match="do not match"):
             found(planned(text), shape)

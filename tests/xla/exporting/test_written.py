@@ -13,7 +13,7 @@ from calque.core import pytrees
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import float0
 from calque.ops.random.keys import IMPLEMENTATIONS
-from calque.xla.exporting.scopes import SymbolicScope
+from calque.xla.exporting.scopes import Scope
 from calque.xla.exporting.written import (
     Node,
     maker,
@@ -33,18 +33,18 @@ KEYS = {impl.dtype.name: impl.dtype for impl in IMPLEMENTATIONS.values()}
 )
 def test_types(dtype: str) -> None:
     aval = ShapedArray((2, 3), np.dtype(getattr(ml_dtypes, dtype, dtype)))
-    assert read_aval(written_aval(aval), KEYS.__getitem__, SymbolicScope()) == aval
+    assert read_aval(written_aval(aval), KEYS.__getitem__, Scope()) == aval
 
 
 def test_types_that_numpy_does_not_know() -> None:
     for dtype in (float0, *KEYS.values()):
         aval = ShapedArray((4,), dtype)
-        assert read_aval(written_aval(aval), KEYS.__getitem__, SymbolicScope()) == aval
+        assert read_aval(written_aval(aval), KEYS.__getitem__, Scope()) == aval
 
 
 def test_free_sizes() -> None:
     written = {**written_aval(ShapedArray((2,), np.dtype("f4"))), "shape": ["b", "2*b + 1"]}
-    aval = read_aval(written, KEYS.__getitem__, SymbolicScope())
+    aval = read_aval(written, KEYS.__getitem__, Scope())
     assert str(aval.shape) == "(b, 2*b + 1)" and aval.shape[1] == 2 * aval.shape[0] + 1
     assert written_aval(aval) == written
 

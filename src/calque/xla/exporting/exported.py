@@ -30,7 +30,7 @@ from calque.xla.devices import cpu_client, cpu_devices
 from calque.xla.engine import prepared, result_of
 from calque.xla.exporting.flat_buffers import decoded, encoded
 from calque.xla.exporting.modules import PLATFORMS, adopted, called, module_of
-from calque.xla.exporting.scopes import SymbolicScope, is_named
+from calque.xla.exporting.scopes import Scope, is_named
 from calque.xla.exporting.solving import OfShapes, argument_names, plain, plan_of, solved
 from calque.xla.exporting.written import (
     FORMAT,
@@ -239,7 +239,7 @@ def exporter(
 
 def _check_scopes(function: Any, args: Any, kwargs: Any) -> None:
     """Sizes of two scopes have names that do not belong together."""
-    first: tuple[SymbolicScope, str] | None = None
+    first: tuple[Scope, str] | None = None
     for path, x in pytrees.flatten_with_path((args, kwargs))[0]:
         place = ("args", "kwargs")[path[0].idx] + keystr(path[1:])
         for d in getattr(x, "shape", None) or ():
@@ -367,7 +367,7 @@ def _read(w: dict[str, Any]) -> Exported:
         )
     if w["ordered_effects"] or w["unordered_effects"]:
         raise NotImplementedError("the exported program has effects, such as callbacks")
-    scope = SymbolicScope()
+    scope = Scope()
     ins, outs = (_read_avals(w, which, scope) for which in ("in", "out"))
     backward = w["vjp"]
     return Exported(
@@ -387,7 +387,7 @@ def _read(w: dict[str, Any]) -> Exported:
     )
 
 
-def _read_avals(w: dict[str, Any], which: str, scope: SymbolicScope) -> tuple[ShapedArray, ...]:
+def _read_avals(w: dict[str, Any], which: str, scope: Scope) -> tuple[ShapedArray, ...]:
     unique = [read_aval(a, _key_dtype, scope) for a in w["unique_avals"] or ()]
     places = w[f"{which}_avals_idxs"]
     if places and unique:

@@ -25,16 +25,8 @@ _OPERATIONS: Final[Mapping[str, Callable[[int, int], int]]] = {
 }
 
 
-class SymbolicScope(Symbols):
-    """Names of sizes, and what is known of them. Sizes of two scopes are never mixed.
-
-    Args:
-        constraints_str: What is known, as texts such as "a >= 3", "b <= 2*a" or "a == 4*b".
-
-    >>> scope = jax.export.SymbolicScope(["a >= 3"])
-    >>> (a,) = jax.export.symbolic_shape("a", scope=scope)
-    >>> a >= 2, 2 * a + 1
-    (True, 2*a + 1)"""
+class Scope(Symbols):
+    """Names of sizes, and what is known of them."""
 
     named = True
 
@@ -218,9 +210,7 @@ def _chosen(op: str, a: Any, b: Any) -> Any:
 # ---------------------------------------------------------------- sizes as text
 
 
-def shape_of(
-    text: str | None, scope: SymbolicScope, like: Sequence[Any] | None = None
-) -> tuple[Any, ...]:
+def shape_of(text: str | None, scope: Scope, like: Sequence[Any] | None = None) -> tuple[Any, ...]:
     """The sizes that a text names: "(a, 2*b, 3)". `_` and `...` are those of the shape `like`."""
     parts = [] if text is None else _parts(text)
     if text is None:
@@ -277,7 +267,7 @@ def _closes_at_end(text: str) -> bool:
     return False
 
 
-def size_named(scope: SymbolicScope, text: str) -> Any:
+def size_named(scope: Scope, text: str) -> Any:
     """One size as text."""
     try:
         tree = ast.parse(text.strip().replace("^", "**"), mode="eval").body
@@ -289,7 +279,7 @@ def size_named(scope: SymbolicScope, text: str) -> Any:
     return _evaluated(scope, tree, text)
 
 
-def _evaluated(scope: SymbolicScope, tree: ast.expr, text: str) -> Any:
+def _evaluated(scope: Scope, tree: ast.expr, text: str) -> Any:
     match tree:
         case ast.Constant(value=int(number)):
             return number
@@ -313,16 +303,47 @@ def _evaluated(scope: SymbolicScope, tree: ast.expr, text: str) -> Any:
     )
 
 
-def scope_of(sizes: Iterable[Any]) -> SymbolicScope | None:
+class SymbolicScope:
+    """Names of sizes, and what is known of them. Sizes of two scopes are never mixed.
+
+    Args:
+        constraints_str: What is known, as texts such as "a >= 3", "b <= 2*a" or "a == 4*b".
+
+    >>> scope = jax.export.SymbolicScope(["a >= 3"])
+    >>> (a,) = jax.export.symbolic_shape("a", scope=scope)
+    >>> a >= 2, 2 * a + 1
+    (True, 2*a + 1)"""
+
+    def __init__(self, constraints_str: Sequence[str] = ()) -> None:
+        self._scope = Scope(constraints_str)
+
+    def __str__(self) -> str:
+        return str(self._scope)
+
+
+def scope_for(given: SymbolicScope | None, constraints: Sequence[str], name: str) -> Scope:
+    """The scope that a user gave, or a new one that knows these constraints."""
+    if given is None:
+        return Scope(constraints)
+    if constraints:
+        raise ValueError(f"{name}: give either constraints or a scope that has them")
+    if not isinstance(given, SymbolicScope):
+        raise TypeError(f"{name}: scope must be a SymbolicScope or None, got {given!r}")
+    return given._scope
+
+
+def scope_of(sizes: Iterable[Any]) -> Scope | None:
     """The scope of the first of these sizes that has one."""
     return next((d.symbols for d in sizes if is_named(d)), None)  # type: ignore[misc]
 
 
 __all__ = [
+    "Scope",
     "SymbolicScope",
     "is_named",
     "least",
     "most",
+    "scope_for",
     "scope_of",
     "shape_of",
     "size_named",

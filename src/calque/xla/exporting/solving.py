@@ -13,7 +13,7 @@ from calque.core.dims import Dim, poly_of
 from calque.core.errors import InconclusiveDimensionOperation
 from calque.core.key_paths import keystr
 from calque.core.polynomials import Poly, summed
-from calque.xla.exporting.scopes import SymbolicScope, is_named, scope_of
+from calque.xla.exporting.scopes import Scope, is_named, scope_of
 from calque.xla.lower.rules import Builder, listed
 from calque.xla.lower.sizes import INT, size_of
 from calque.xla.text.tree import Value
@@ -48,7 +48,7 @@ class Step(NamedTuple):
 class Plan:
     """How the sizes of a scope follow from shapes."""
 
-    scope: SymbolicScope
+    scope: Scope
     steps: tuple[Step, ...]
     names: tuple[str, ...]  # of the arguments: args[0], kwargs['x']
     specifications: str
@@ -107,7 +107,7 @@ def plan_of(avals: Sequence[ShapedArray], tree: pytrees.PyTreeDef) -> Plan | Non
     return Plan(scope, tuple(steps), names, said)
 
 
-def _step(scope: SymbolicScope, place: Place, d: Any, known: set[str]) -> Step | None:
+def _step(scope: Scope, place: Place, d: Any, known: set[str]) -> Step | None:
     unknown = [i for i in scope.roots(d.poly) if scope.atoms[i][1] not in known]
     if not unknown:
         return Step(place, d)
@@ -130,7 +130,7 @@ class Numbers(Protocol):
     wrong in pieces: texts and sizes."""
 
     def size(self, place: Place) -> Any: ...
-    def at(self, scope: SymbolicScope, poly: Poly, found: dict[str, Any]) -> Any: ...
+    def at(self, scope: Scope, poly: Poly, found: dict[str, Any]) -> Any: ...
     def less(self, x: Any, y: Any) -> Any: ...
     def quotient(self, x: Any, factor: int) -> tuple[Any, Any]: ...
     def require(self, kind: str, x: Any, y: Any, pieces: Sequence[Any]) -> None: ...
@@ -182,7 +182,7 @@ class OfShapes:
     def size(self, place: Place) -> Any:
         return self.shapes[place.argument][place.dimension]
 
-    def at(self, scope: SymbolicScope, poly: Poly, found: dict[str, Any]) -> Any:
+    def at(self, scope: Scope, poly: Poly, found: dict[str, Any]) -> Any:
         return scope.at_values(poly, found)
 
     def less(self, x: Any, y: Any) -> Any:
@@ -214,7 +214,7 @@ class OfModule:
         text = f", dim = {place.dimension} : ({x.type}) -> {out}"
         return self.b.one(out, "stablehlo.get_dimension_size ", x, text)
 
-    def at(self, scope: SymbolicScope, poly: Poly, found: dict[str, Any]) -> Any:
+    def at(self, scope: Scope, poly: Poly, found: dict[str, Any]) -> Any:
         self.b.state.sizes = found
         return size_of(self.b, scope.dim(poly))
 

@@ -15,7 +15,7 @@ from calque.core import pytrees
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import as_dtype, float0
 from calque.machine.state import process
-from calque.xla.exporting.scopes import SymbolicScope, size_named
+from calque.xla.exporting.scopes import Scope, size_named
 
 FORMAT: Final[Mapping[str, Any]] = {
     "PyTreeDef": (
@@ -143,9 +143,7 @@ def written_aval(aval: ShapedArray) -> dict[str, Any]:
     }
 
 
-def read_aval(
-    written: Mapping[str, Any], keys: Callable[[str], Any], scope: SymbolicScope
-) -> ShapedArray:
+def read_aval(written: Mapping[str, Any], keys: Callable[[str], Any], scope: Scope) -> ShapedArray:
     """The type that was written; `keys` gives the dtype of random keys by its name, `scope` the
     free sizes by theirs."""
     sizes = written["shape"] or []
