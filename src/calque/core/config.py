@@ -123,6 +123,16 @@ _FLAGS: Final[dict[str, tuple[Any, bool]]] = {
 }
 
 
+# under these, single operations are looked at
+_LOOKING: Final = (
+    "debug_index",
+    "check_static_indices",
+    "debug_key_reuse",
+    "debug_nans",
+    "debug_infs",
+)
+
+
 def _bare(name: str) -> str:
     for prefix in ("calque_", "jax_"):
         if name.startswith(prefix):
@@ -161,11 +171,12 @@ def _defaults() -> dict[str, Any]:
 class Flags:
     """The values of all flags: of the process, or of a thread that is inside `with` blocks."""
 
-    __slots__ = ("key", "values")
+    __slots__ = ("key", "looks", "values")
 
     def __init__(self, values: dict[str, Any]) -> None:
         self.values = values
         self.key = tuple([values[n] for n, (_, keyed) in _FLAGS.items() if keyed])
+        self.looks = any([values[n] for n in _LOOKING])
 
     def __getattr__(self, name: str) -> Any:
         return self.values[name]

@@ -137,3 +137,25 @@ def test_a_failure_far_from_its_caller_is_logged(caplog):
     with caplog.at_level(logging.ERROR, logger="calque"), pytest.raises(KeyError, match="lost"):
         calque.pure_callback(lost, SCALAR, 1.0)
     assert "calque.pure_callback failed" in caplog.text
+
+
+def test_a_part_has_a_logger_below_that_of_the_package(monkeypatch):
+    monkeypatch.delitem(sys.modules, "jax", raising=False)
+    assert logger("callback").name == "calque.callback"
+    assert logger("callback").parent.name == "calque"
+
+
+def test_where_calque_is_served_as_jax_filters_of_its_programs_hold(monkeypatch, caplog):
+    monkeypatch.setitem(sys.modules, "jax", calque)
+
+    def fail(x):
+        raise KeyError("lost")
+
+    result = calque.ShapeDtypeStruct((), np.float32)
+    with pytest.raises(KeyError, match="lost"):
+        calque.block_until_ready(calque.jit(lambda x: calque.pure_callback(fail, result, x))(1.0))
+    (record,) = caplog.records
+    assert (record.name, record.getMessage()) == (
+        "jax._src.callback",
+        "jax.pure_callback failed",
+    )

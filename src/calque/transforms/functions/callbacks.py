@@ -10,7 +10,6 @@ import numpy as np
 from calque.core import pytrees
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import canonicalize
-from calque.core.loggers import logger
 from calque.core.source import user_frame
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
@@ -22,6 +21,7 @@ from calque.transforms.primitives.callbacks import (
     bind_debug_callback,
     debug_print_p,
     io_callback_p,
+    logger,
     pure_callback_p,
 )
 
@@ -267,7 +267,8 @@ def debug_log(
     >>> logger.setLevel(logging.INFO)
     >>> jax.debug.log("x = {x}", x=2)
     x = 2
-    >>> logger.removeHandler(handler)"""
+    >>> logger.removeHandler(handler)
+    >>> logger.setLevel(logging.NOTSET)"""
 
     def call(fmt: str, /, *args: Any, **kwargs: Any) -> None:
         frame = user_frame()

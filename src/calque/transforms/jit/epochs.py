@@ -31,23 +31,12 @@ def epoch_of(configuration: Hashable) -> int:
 
 def _number(flags: Flags) -> int:
     number = process.epochs.number(flags.key)
-    return number + callpath.CHECKED if _check(flags) else number
+    return number + callpath.CHECKED if flags.looks or primitives.replacements else number
 
 
 def checks() -> bool:
     """Whether single operations are looked at. Jitted programs look at themselves."""
-    return _check(config.here())
-
-
-def _check(flags: Flags) -> bool:
-    return bool(
-        flags.debug_index
-        or flags.check_static_indices
-        or flags.debug_key_reuse
-        or primitives.replacements
-        or flags.debug_nans
-        or flags.debug_infs
-    )
+    return config.here().looks or bool(primitives.replacements)
 
 
 def programs_enabled() -> bool:

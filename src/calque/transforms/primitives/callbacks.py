@@ -12,7 +12,6 @@ from calque.core import pytrees, trace_state
 from calque.core.arrays import ArrayImpl, from_numpy, to_numpy
 from calque.core.avals import ShapedArray
 from calque.core.errors import of_callback
-from calque.core.loggers import logger
 from calque.core.primitives import NotApplicable, Zero
 from calque.ops.common import front, move, repeated
 from calque.transforms.engines.axes import Axis, AxisPrimitive
@@ -92,6 +91,13 @@ def _checked(
                 f" result_shape_dtypes say {a.str_short()}"
             )
     return [np.asarray(x).astype(a.dtype) for x, a in zip(out, avals)]
+
+
+def logger(part: str) -> logging.Logger:
+    """The logger `calque.<part>`; where calque is served as `jax`, the one that programs written
+    for it filter."""
+    served = sys.modules.get("jax") is sys.modules["calque"]
+    return logging.getLogger(f"jax._src.{part}" if served else f"calque.{part}")
 
 
 def _meaning(name: str) -> Callable[..., list[np.ndarray]]:
