@@ -1,6 +1,7 @@
 """Python called from inside programs: what it may return, lanes, failures."""
 
 import logging
+import sys
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from calque.transforms.primitives.callbacks import (
     Fail,
     FlatCallback,
     io_callback_p,
+    logger,
     pure_callback_p,
 )
 
