@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import calque
+import calque.numpy as jnp
 from calque.native.scalars.elements import complex_numbers
 from tests.native.evaluate import Array
 from tests.native.scalars.elements.shared import (
@@ -164,3 +166,17 @@ def test_order_is_by_the_real_parts_first() -> None:
     pairs = [((a.real, a.imag), (b.real, b.imag)) for a, b in zip(x, y, strict=True)]
     for op, f in COMPARE.items():
         assert run(op, [x, y], ["c128"] * 2, "i1").tolist() == [f(a, b) for a, b in pairs], op
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+@pytest.mark.parametrize("name", ["sinh", "cosh", "tanh", "sin", "cos", "tan"])
+def test_numbers_far_out_without_an_angle(name, dtype):
+    """What is finite but so large that its real function overflows is no infinity: where the other
+    part is infinite or nan, all is nan."""
+    far = np.array([13, -30, 1000, -1e30], np.finfo(dtype).dtype)
+    with calque.enable_x64():
+        for lost in (np.inf, -np.inf, np.nan):
+            turned = name in ("sin", "cos", "tan")
+            x = np.array([complex(*((lost, a) if turned else (a, lost))) for a in far], dtype)
+            found = np.asarray(getattr(jnp, name)(x))
+            assert np.isnan(found.real).all() and np.isnan(found.imag).all()

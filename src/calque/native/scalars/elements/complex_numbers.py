@@ -174,7 +174,7 @@ def power(x: Cx, y: Cx) -> Cx:
 
 def sinh(x: Cx) -> Cx:
     s, sine = ex("sinh", x.re), ex("sin", x.im)
-    re = select(both(infinite(s), undefined(sine)), s, product(s, ex("cos", x.im)))
+    re = select(both(infinite(x.re), undefined(sine)), s, product(s, ex("cos", x.im)))
     return Cx(re, product(sine, ex("cosh", x.re)))
 
 
@@ -208,7 +208,9 @@ def tanh(x: Cx) -> Cx:
     im = select(pole, ex("div", real(1.0, t), t), ex("div", t, d))
     sine, e = ex("sin", op2("mul", x.im, 2.0)), ex("exp", op2("mul", a, -2.0))
     far_im = select(op2("eq", e, 0.0), ex("copysign", e, sine), op2("mul", ex("mul", sine, e), 2.0))
-    re, im = select(far, ex("copysign", real(1.0, a), x.re), re), select(far, far_im, im)
+    lost = both(undefined(sine), op2("lt", a, INF))  # finite, and no angle
+    re = select(far, ex("copysign", select(lost, sine, real(1.0, a)), x.re), re)
+    im = select(far, select(lost, sine, far_im), im)
     return Cx(select(op2("eq", x.re, 0.0), x.re, re), select(op2("eq", x.im, 0.0), x.im, im))
 
 
