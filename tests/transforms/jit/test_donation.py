@@ -215,7 +215,7 @@ def test_a_run_of_another_thread_keeps_its_argument() -> None:
 @pytest.mark.usefixtures("no_garbage")
 def test_an_exception_in_the_program_leaves_no_mess(monkeypatch: pytest.MonkeyPatch) -> None:
     # records of what failed, which pytest keeps, keep its frames
-    monkeypatch.setattr(logging.getLogger("calque"), "disabled", True)
+    monkeypatch.setattr(logging.getLogger("calque.callback"), "disabled", True)
 
     def fail(x: Any) -> Any:
         raise KeyError("on purpose")
