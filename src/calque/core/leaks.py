@@ -3,6 +3,7 @@ are reported at once."""
 
 from __future__ import annotations
 
+import contextlib
 import gc
 from collections.abc import Iterable, Iterator, Sequence
 from types import FrameType, ModuleType
@@ -10,6 +11,7 @@ from typing import Any
 
 from calque.core import errors
 from calque.core.config import config
+from calque.core.pause import FROZEN_AT_START
 from calque.core.trace_state import Trace, Tracer
 
 
@@ -25,12 +27,13 @@ def check(traces: Sequence[Trace], allowed: Iterable[Any] = ()) -> None:
     ]  # `isinstance` would ask objects for their class
     for x in alive:
         if id(x._trace) in ended and id(x) not in known:
+            with _thawed():
+                holder, chain = _holder(x, alive), _chain(x, alive)
             raise errors.UnexpectedTracerError(
                 f"Leaked trace {_kind(x._trace)}: a traced value of type"
                 f" {x.aval.str_short()}{_function(x._trace)} is"
-                " still referenced after the transformation that made it has"
-                f" ended{_holder(x, alive)}. A function under jit, grad or vmap must return its"
-                f" results.\n{_chain(x, alive)}"
+                f" still referenced after the transformation that made it has ended{holder}. A"
+                f" function under jit, grad or vmap must return its results.\n{chain}"
             )
 
 
@@ -44,15 +47,21 @@ def _function(trace: Trace) -> str:
     return f" of the function {name}" if name else ""
 
 
-def _holder(x: Tracer, own: list[Tracer]) -> str:
-    """Who refers to it, as far as that can be said. Frozen objects are asked, too, which
-    `gc.get_referrers` passes over."""
-    frozen = gc.get_freeze_count()
+@contextlib.contextmanager
+def _thawed() -> Iterator[None]:
+    """Frozen objects are asked, too, which `gc.get_referrers` passes over."""
+    frozen = gc.get_freeze_count() >= FROZEN_AT_START
     gc.unfreeze()
-    holders = gc.get_referrers(x)
-    if frozen:
-        gc.freeze()
-    for holder in holders:
+    try:
+        yield
+    finally:
+        if frozen:
+            gc.freeze()
+
+
+def _holder(x: Tracer, own: list[Tracer]) -> str:
+    """Who refers to it, as far as that can be said."""
+    for holder in gc.get_referrers(x):
         if holder is own:
             continue
         if issubclass(type(holder), dict):

@@ -13,7 +13,7 @@ from calque.xla import jaxlib
 from calque.xla.buffers import Place
 from calque.xla.devices import cpu_client, cpu_devices
 from calque.xla.engine import result_of
-from calque.xla.exporting.scopes import SymbolicScope, shape_of
+from calque.xla.exporting.scopes import Scope, shape_of
 from calque.xla.lower.rules import Builder, State
 from calque.xla.lower.sizes import INT, is_free, shape_operand, size_of
 from calque.xla.lower.table import MODULES
@@ -27,7 +27,7 @@ assert MODULES
 
 def built(text: str) -> tuple[Builder, Any, Module]:
     """A function of the sizes a and b, to which operations can be added, and sizes."""
-    scope = SymbolicScope()
+    scope = Scope()
     sizes = shape_of(text, scope)
     module = Module("sizes")
     args = [Value(Tensor((), INT)) for _ in "ab"]

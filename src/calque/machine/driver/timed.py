@@ -306,6 +306,9 @@ def objects() -> list[Any]:
     if frozen:
         gc.unfreeze()
     found = gc.get_objects()
-    if frozen:
+    if frozen >= _FROZEN:
         gc.freeze()
     return found
+
+
+_FROZEN = 1_000  # fewer are Python's own, which 3.12 freezes when it starts
