@@ -265,13 +265,17 @@ class Symbols:
     def text(self, poly: Poly, name: Callable[[int], str]) -> str:
         """The polynomial as Python writes it."""
         out = ""
-        for monomial, c in sorted(poly, key=lambda t: (-len(t[0]), t[0])):
-            factors = [name(i) for i in monomial]
+        for factors, c in self.products(poly, name):
             if abs(c) != 1 or not factors:
                 factors.insert(0, str(abs(c)))
             sign = "-" if c < 0 else "+" if out else ""
             out += (f" {sign} " if out else sign) + "*".join(factors)
         return out or "0"
+
+    def products(self, poly: Poly, name: Callable[[int], str]) -> list[tuple[list[str], int]]:
+        """The factors and the coefficient of each term, in the order in which they are written."""
+        terms = sorted(poly, key=lambda t: (-len(t[0]), t[0]))
+        return [([name(i) for i in monomial], c) for monomial, c in terms]
 
     def shown(self, i: int) -> str:
         """An atom for people."""

@@ -52,3 +52,11 @@ def test_what_is_no_number_changes_nothing() -> None:
     with pytest.raises(TypeError):
         set_epoch(8, threading.get_ident(), "x")
     assert served(f, array())
+
+
+@pytest.mark.parametrize("count", [0, 2, 2 * THREADS + 3])
+def test_pairs_for_which_there_is_no_room_are_refused(count: int) -> None:
+    f = jitted(Entry(ARRAYS, (), add_program(), ("out", 0), 7))
+    with pytest.raises(TypeError, match="at most 64 pairs"):
+        set_epoch(*[8] * count)
+    assert served(f, array())

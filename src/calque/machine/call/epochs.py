@@ -18,8 +18,8 @@ from calque.machine.lang.unit import (
     store_i64,
     unlikely,
 )
-from calque.machine.objects.array_type import pthread_self
-from calque.machine.objects.pyapi import PyErr_Occurred, new_reference, none
+from calque.machine.objects.array_type import pthread_self, refuse
+from calque.machine.objects.pyapi import PyErr_Occurred, new_reference, none, type_error
 
 PAIR: Final = 16  # bytes: a thread, its epoch
 
@@ -56,6 +56,8 @@ def _set_epoch(self: ptr, args: ptr, count: i64) -> ptr:
     """set_epoch(number, *pairs): entries made for another epoch do not match; with 0 none does. Of
     `pairs`, each thread and number in turn, are the threads that have an epoch of their own; there
     are at most 64."""
+    if count % 2 == 0 or count > 1 + 2 * THREADS:
+        return refuse(type_error, "set_epoch takes a number, and at most 64 pairs of numbers")
     for i in range(count):  # before anything is stored
         if unlikely(PyLong_AsVoidPtr(load_ptr(args, 8 * i)) == NULL and PyErr_Occurred()):
             return NULL

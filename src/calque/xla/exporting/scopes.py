@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from calque.core.dims import Dim, poly_of
 from calque.core.errors import InconclusiveDimensionOperation
-from calque.core.polynomials import Monomial, Poly, multiplied, summed
+from calque.core.polynomials import Poly, multiplied, summed
 from calque.core.symbols import Symbols
 from calque.xla.text.types import is_named
 
@@ -157,21 +157,11 @@ class Scope(Symbols):
             return (least if op == "min" else most)(x, y)
         return _OPERATIONS[op](x, y)
 
-    def text(self, poly: Poly, name: Callable[[int], str]) -> str:
-        def key(term: tuple[Monomial, int]) -> Any:
-            names = sorted((name(i) for i in term[0]), reverse=True)
-            return len(names), names
-
-        out = ""
-        for monomial, c in sorted(poly, key=key, reverse=True):
-            names = sorted(name(i) for i in monomial)
-            powers = [n if names.count(n) == 1 else f"{n}^{names.count(n)}" for n in names]
-            factors = list(dict.fromkeys(powers))
-            if abs(c) != 1 or not factors:
-                factors.insert(0, str(abs(c)))
-            sign = "-" if c < 0 else "+" if out else ""
-            out += (f" {sign} " if out else sign) + "*".join(factors)
-        return out or "0"
+    def products(self, poly: Poly, name: Callable[[int], str]) -> list[tuple[list[str], int]]:
+        """By their names, the longest first, and with powers, as JAX writes sizes."""
+        terms = [(sorted([name(i) for i in monomial]), c) for monomial, c in poly]
+        terms.sort(key=lambda t: (len(t[0]), t[0][::-1]), reverse=True)
+        return [(_with_powers(names), c) for names, c in terms]
 
     def shown(self, i: int) -> str:
         op, a, b = self.atoms[i]
@@ -301,6 +291,11 @@ def _evaluated(scope: Scope, tree: ast.expr, text: str) -> Any:
         f"syntax error in symbolic shape: {text!r} is no size. Write numbers and names with +, -,"
         " *, floordiv(,), mod(,), min(,) and max(,)"
     )
+
+
+def _with_powers(names: list[str]) -> list[str]:
+    powers = [n if names.count(n) == 1 else f"{n}^{names.count(n)}" for n in names]
+    return list(dict.fromkeys(powers))
 
 
 class SymbolicScope:
