@@ -2,7 +2,8 @@
 
 A lambda rebuilt in a loop has the same code object and equal captured values, so it finds the
 programs of its predecessor. Functions that capture something whose content may change unseen (a
-dict, a list, an instance) are known by address alone.
+dict, a list, an instance) are known by address alone, and so are those that assign to variables
+outside of themselves: what their trace does there, each of them does.
 """
 
 from __future__ import annotations
@@ -229,6 +230,8 @@ def _function(
     if captures.is_library(f) and captures.is_library_name(f.__module__):
         kept.append(f)
         return (id(f),)
+    if captures.assigned_outside(code):
+        raise Unshareable(f)
     cells = []
     for c in f.__closure__ or ():
         try:
