@@ -12,7 +12,8 @@ def common_subexpressions(jaxpr: Jaxpr) -> Jaxpr:
 
     before: a = sin x; b = sin x; c = mul a b      after: a = sin x; c = mul a a
 
-    What stands behind a barrier stays as it is: each barrier gives values of its own. Runs after rewriting, which makes more things equal."""
+    What stands behind a barrier stays as it is: each barrier gives values of its own. Runs after
+    rewriting, which makes more things equal."""
     env: dict[Var, Atom] = {}
     seen: dict[Any, int] = {}  # where the first of its kind stands in `out`
     out: list[Eqn] = []
