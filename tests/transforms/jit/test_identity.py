@@ -6,8 +6,7 @@ import sys
 import weakref
 
 import calque
-from calque.transforms.jit.captures import assigned_outside
-from calque.transforms.jit.identity import cache_of
+from calque.transforms.jit.identity import assigned_outside, cache_of
 
 
 def test_the_interpreter_ends_in_silence():

@@ -439,7 +439,7 @@ class CaptureFinder:
             self.code(f, x)
 
 
-_OPERATIONS: Final = {
+OPERATIONS: Final = {
     "LOAD_ATTR": "LOAD_ATTR",
     "LOAD_METHOD": "LOAD_ATTR",
     "STORE_ATTR": "STORE_ATTR",
@@ -479,31 +479,8 @@ def steps_of(code: types.CodeType) -> tuple[tuple[str, Any], ...]:
         elif i.opname == "STORE_FAST_LOAD_FAST":
             out += [("", None), fast(i.argval[1])]
         else:
-            out.append(
-                (_OPERATIONS.get(i.opname, ""), i.argval if i.opname in _OPERATIONS else None)
-            )
+            out.append((OPERATIONS.get(i.opname, ""), i.argval if i.opname in OPERATIONS else None))
     return tuple(out)
-
-
-@memo("names that code assigns outside of itself", 4096)
-def assigned_outside(code: types.CodeType) -> frozenset[str]:
-    """The globals and the variables of functions around it that code, or code nested in it,
-    assigns, or whose attributes or items it assigns."""
-    names: set[str] = set()
-    read: dict[Any, str] = {}  # where an expression begins -> the name that it begins with
-    for i in dis.get_instructions(code):
-        op = _OPERATIONS.get(i.opname, "")
-        begin = i.positions and (i.positions.lineno, i.positions.col_offset)
-        if op == "STORE":
-            names.add(i.argval)
-        elif op in ("LOAD", "LOAD_GLOBAL") and begin:
-            read[begin] = i.argval
-        elif op in ("STORE_ATTR", "STORE_SUBSCR") and begin in read:
-            names.add(read[begin])
-    for c in code.co_consts:
-        if isinstance(c, types.CodeType):
-            names |= assigned_outside(c)
-    return frozenset(names.difference(code.co_cellvars))
 
 
 def changed_items(steps: Sequence[tuple[str, Any]]) -> set[str]:

@@ -230,7 +230,7 @@ def _function(
     if captures.is_library(f) and captures.is_library_name(f.__module__):
         kept.append(f)
         return (id(f),)
-    if captures.assigned_outside(code):
+    if assigned_outside(code):
         raise Unshareable(f)
     cells = []
     for c in f.__closure__ or ():
@@ -256,3 +256,24 @@ def _global_names(code: types.CodeType) -> tuple[str, ...]:
         if isinstance(c, types.CodeType):
             names += _global_names(c)
     return tuple(dict.fromkeys(names))
+
+
+@memo("names that code assigns outside of itself", 4096)
+def assigned_outside(code: types.CodeType) -> frozenset[str]:
+    """The globals and the variables of functions around it that code, or code nested in it,
+    assigns, or whose attributes or items it assigns."""
+    names: set[str] = set()
+    read: dict[Any, str] = {}  # where an expression begins -> the name that it begins with
+    for i in captures.dis.get_instructions(code):
+        op = captures.OPERATIONS.get(i.opname, "")
+        begin = i.positions and (i.positions.lineno, i.positions.col_offset)
+        if op == "STORE":
+            names.add(i.argval)
+        elif op in ("LOAD", "LOAD_GLOBAL") and begin:
+            read[begin] = i.argval
+        elif op in ("STORE_ATTR", "STORE_SUBSCR") and begin in read:
+            names.add(read[begin])
+    for c in code.co_consts:
+        if isinstance(c, types.CodeType):
+            names |= assigned_outside(c)
+    return frozenset(names.difference(code.co_cellvars))
