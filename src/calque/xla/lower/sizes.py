@@ -20,8 +20,8 @@ FREE: Final = frozenset((
     "dynamic_update_slice", "empty", "gather", "iota", "jit", "linear_call", "pad", "reduce",
     "reduce_and", "reduce_max", "reduce_min", "reduce_or", "reduce_prod", "reduce_sum",
     "reduce_xor", "remat2", "reshape", "rev", "scan", "scatter", "scatter-add", "scatter-max",
-    "scatter-min", "scatter-mul", "scatter-sub", "slice", "sort", "split", "squeeze",
-    "stack", "transpose", "unstack", "while",
+    "scatter-min", "scatter-mul", "scatter-sub", "sharding_constraint", "slice", "sort", "split",
+    "squeeze", "stack", "transpose", "unstack", "while",
 ))  # fmt: skip
 
 
