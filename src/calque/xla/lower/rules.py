@@ -224,6 +224,8 @@ class Builder:
         if is_free(x.shape, start, limit):
             return self._cut(x, start, limit, steps)
         out = x.tensor.with_shape([-((a - b) // s) for a, b, s in zip(start, limit, steps)])
+        if 0 in out.shape:  # also where such a part would begin beyond the end
+            return self.filled(0, out)
         ranges = [f"{a}:{b}" + (f":{s}" if s != 1 else "") for a, b, s in zip(start, limit, steps)]
         text = f" [{', '.join(ranges)}] : ({x.type}) -> {out}"
         return self.one(out, "stablehlo.slice ", x, text)  # type: ignore[no-any-return]
