@@ -30,6 +30,7 @@ from calque.xla.exporting.modules import PLATFORMS, adopted
 from calque.xla.exporting.modules import called as called_function
 from calque.xla.exporting.scopes import is_named
 from calque.xla.exporting.solving import OfShapes, argument_names, plain, plan_of, solved
+from calque.xla.lower.control import index_among
 from calque.xla.lower.module import Request, lower_module
 from calque.xla.lower.programs import host_data
 from calque.xla.lower.rules import Builder, equation_rule
@@ -236,7 +237,11 @@ def call_exported(b: Builder, e: Eqn, outs: Sequence[Tensor], args: Sequence[Val
         text = jaxlib.portable_text(exported.mlir_module_serialized)
         known = b.state.adopted[exported] = adopted(b, text)
     b.state.refines = b.state.refines or exported.uses_global_constants
-    ahead = [b.scalar(index, INT)] if len(exported.platforms) > 1 else []
+    several = b.state.platform_index is not None and all(
+        p in exported.platforms for p in b.state.platforms
+    )
+    number = index_among(b, exported.platforms) if several else b.scalar(index, INT)
+    ahead = [number] if len(exported.platforms) > 1 else []
     xs = [*ahead, *(args[i] for i in exported.module_kept_var_idx)]
     declared = [type_of(exported.in_avals[i]) for i in exported.module_kept_var_idx]
     results = [type_of(a) for a in exported.out_avals]

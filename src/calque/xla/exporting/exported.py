@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from calque.core import pytrees
 from calque.core.avals import ShapedArray
+from calque.core.config import config
 from calque.core.jaxprs import ClosedJaxpr
 from calque.core.key_paths import keystr
 from calque.core.trace import jaxpr_as_fun
@@ -185,7 +186,8 @@ def exporter(
 
     def export_for(*args: Any, **kwargs: Any) -> Exported:
         _check_scopes(function, args, kwargs)
-        stage = trace(function, *args, **kwargs)
+        with config.override("calque_exporting_for", wanted):
+            stage = trace(function, *args, **kwargs)
         return _exported(stage, wanted, tuple(disabled_checks))
 
     return export_for
@@ -264,7 +266,8 @@ def _backward(closed: ClosedJaxpr, primal: Exported, where: Sequence[Any]) -> Ex
         ShapeDtypeStruct(a.shape, dtype, sharding=s)
         for a, dtype, s in zip((*primal.in_avals, *primal.out_avals), dtypes, where, strict=True)
     ]
-    stage = trace(jit(backward), *specs)
+    with config.override("calque_exporting_for", primal.platforms):
+        stage = trace(jit(backward), *specs)
     return _exported(stage, primal.platforms, primal.disabled_safety_checks)
 
 

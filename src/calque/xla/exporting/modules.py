@@ -47,6 +47,7 @@ def module_of(
             name=name,
             platform=kind,
             platforms=each,
+            names=platforms,
             sizes=sizes,
             keep_unused=bool(sizes),
             partitions=spread.devices,

@@ -73,6 +73,8 @@ class State:
     maps: bool = False  # are programs of parts written that are not run
     sizes: dict[str, Value] = field(default_factory=dict)  # free ones by name
     refines: bool = False  # does it call a program of free sizes?
+    platforms: Sequence[str] = ()  # their names, where the program learns which it runs on
+    platform_index: Value | None = None  # which of them it is
     manual: Any = None  # the mesh of the program of parts that is being written
 
     def unique_name(self, name: str) -> str:
