@@ -47,7 +47,7 @@ FLOORS = {
         "caches",
         "once",
         "state",
-        "daemons exits lazy processors spans syntax variables",
+        "daemons exits frozen lazy processors spans syntax variables",
         "code",
         "lang",
         "integers",
