@@ -223,6 +223,7 @@ _evaluator.install(_lazy.function("calque.native.eager.execution", "evaluate"))
 _backends.register(
     "xla_cpu", _lazy.function("calque.xla.engine", "compile_on_xla"), reads_places=True
 )
+_backends.register_symbolic("xla_cpu", _lazy.function("calque.xla.unknown_sizes", "compile"))
 _spanning.install(_lazy.function("calque.xla.buffers", "spanning"))
 _own_parts.install(_lazy.function("calque.xla.buffers", "own_parts"))
 _plugins.install(_lazy.function("calque.xla.plugins", "opened"))
