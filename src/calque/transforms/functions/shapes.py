@@ -350,7 +350,11 @@ def make_jaxpr(
         avals = _avals(leaves, "make_jaxpr", fun, dynamic, kwargs)
         with axes.bound(scope):
             closed = trace_to_jaxpr(
-                flat, avals, name_of(fun), ArgumentNames(fun, dynamic, kwargs, fixed)
+                flat,
+                avals,
+                name_of(fun),
+                ArgumentNames(fun, dynamic, kwargs, fixed),
+                hoisting=True,
             )
         closed = ClosedJaxpr(drop_unused(closed.jaxpr), closed.consts)
         if return_shape:
