@@ -10,6 +10,7 @@ import pytest
 import calque
 import calque.numpy as jnp
 from calque import lax
+from calque.core import jaxprs
 from calque.core import trace as t
 from calque.core.avals import ShapedArray
 from calque.core.config import config
@@ -122,7 +123,7 @@ def test_how_values_were_made():
 
 def test_results_that_nobody_reads():
     closed = record(lambda x: [jnp.sin(x), jnp.cos(x)][:1], ())
-    jaxpr = t.drop_unused(closed.jaxpr)
+    jaxpr = jaxprs.drop_unused(closed.jaxpr)
     assert [type(e.outvars[0]) is DropVar for e in jaxpr.eqns] == [False, True]
 
 
@@ -269,7 +270,9 @@ def test_numbers_of_an_outer_program_are_constants_of_a_program_made_inside():
         inside = jnp.array(2.0)
         for c in (inside, outside):
             counts.append(len(calque.make_jaxpr(lambda y: y + c)(x).consts))
-            assert calque.closure_convert(lambda y: y * c, x)[0](x, *[c] * (c is inside)) is not None
+            assert (
+                calque.closure_convert(lambda y: y * c, x)[0](x, *[c] * (c is inside)) is not None
+            )
         return lax.scan(lambda a, _: (a + inside, None), x, None, length=2)[0]
 
     assert calque.jit(f)(1.0) == 5.0 and counts == [1, 1]

@@ -20,7 +20,6 @@ from calque.core.dims import Dim
 from calque.core.dtypes import PYTHON_SCALARS, canonicalize, float0
 from calque.core.jaxprs import (
     ClosedJaxpr,
-    DropVar,
     Eqn,
     Jaxpr,
     Literal,
@@ -585,19 +584,3 @@ def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr) -> Callable[..., list[Any]]:
     >>> jax.extend.core.jaxpr_as_fun(jax.make_jaxpr(lambda x: x + 1)(2.0))(5.0)
     [Array(6., dtype=float32, weak_type=True)]"""
     return lambda *args: eval_jaxpr(closed_jaxpr.jaxpr, closed_jaxpr.consts, *args)
-
-
-def drop_unused(jaxpr: Jaxpr) -> Jaxpr:
-    """Name the results that nobody reads `_`."""
-    used = {a for e in jaxpr.eqns for a in e.invars if isinstance(a, Var)} | {
-        a for a in jaxpr.outvars if isinstance(a, Var)
-    }
-    eqns = [
-        (
-            e
-            if all(v in used for v in e.outvars)
-            else e.replace(outvars=[v if v in used else DropVar(v.aval) for v in e.outvars])
-        )
-        for e in jaxpr.eqns
-    ]
-    return jaxpr.replace(eqns=eqns)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from calque.core import pytrees
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import canonicalize
-from calque.core.jaxprs import ClosedJaxpr
-from calque.core.trace import HIGH_TYPES, drop_unused, trace_to_jaxpr, typeof, typing
+from calque.core.jaxprs import ClosedJaxpr, drop_unused
+from calque.core.trace import HIGH_TYPES, trace_to_jaxpr, typeof, typing
 from calque.core.tracebacks import boundary
 from calque.transforms.engines import axes
 from calque.transforms.engines.signatures import ArgumentNames, as_tuple, check_callable
