@@ -47,7 +47,7 @@ FLOORS = {
         "caches",
         "once",
         "state",
-        "daemons exits foreign_parts lazy processors spans syntax variables",
+        "daemons exits foreign_parts frozen lazy processors spans syntax variables",
         "code",
         "lang",
         "integers",

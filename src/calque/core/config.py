@@ -171,15 +171,13 @@ def _defaults() -> dict[str, Any]:
 class Flags:
     """The values of all flags: of the process, or of a thread that is inside `with` blocks."""
 
-    __slots__ = ("key", "looks", "values")
+    __slots__ = ("disable_jit", "key", "looks", "values")
 
     def __init__(self, values: dict[str, Any]) -> None:
         self.values = values
         self.key = tuple([values[n] for n, (_, keyed) in _FLAGS.items() if keyed])
         self.looks = any([values[n] for n in _LOOKING])
-
-    def __getattr__(self, name: str) -> Any:
-        return self.values[name]
+        self.disable_jit: bool = values["disable_jit"]
 
 
 class _OfThread(PerThread, name="flags of a thread"):

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 from calque.core.arrays import ArrayImpl, is_deleted
 from calque.core.avals import ShapedArray, nbytes
 from calque.core.source import is_internal
-from calque.machine.driver.timed import objects
+from calque.machine.frozen import all_objects
 from calque.profiling.protobuf import data, number, numbers
 
 # What holds others and may be unknown to the collector, as nothing in it can be in a circle.
@@ -71,7 +71,7 @@ def _in_objects() -> Iterator[Held]:
                 for array in _unknown_inside(value):
                     holder = f"{name} of the module {module.__name__}"
                     yield Held(array, holder, getattr(module, "__file__", None) or "")
-    for o in objects():
+    for o in all_objects():
         for value in gc.get_referents(o):
             for array in _unknown_inside(value):
                 yield Held(array, _kind(o))

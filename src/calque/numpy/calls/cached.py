@@ -26,7 +26,7 @@ from calque.machine.caches import Tables
 from calque.machine.call import functions as callpath
 from calque.numpy.calls.any_size import AnySize, LibraryCall
 from calque.numpy.calls.marks import is_python_only, is_seldom_taught
-from calque.transforms.jit.epochs import callpath_enabled, epoch
+from calque.transforms.jit.epochs import serving
 from calque.transforms.jit.teaching import (
     Description,
     Inexpressible,
@@ -108,11 +108,12 @@ class Teacher:
 
     def miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result of a call."""
-        if not callpath_enabled() or (self.seldom and self.is_rare(args, kwargs)):
+        epoch = serving()
+        if not epoch or (self.seldom and self.is_rare(epoch, args, kwargs)):
             return self.f(*args, **kwargs)
         try:
             arguments = CachedArguments(args, kwargs)
-            key = (epoch(), *arguments.key)
+            key = (epoch, *arguments.key)
             known = self.seen.find(key)
         except (Inexpressible, TypeError):
             # not for machine code, or arguments that cannot be a key
@@ -121,10 +122,10 @@ class Teacher:
             return self.function(*args, **kwargs)
         return self.f(*args, **kwargs)
 
-    def is_rare(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    def is_rare(self, epoch: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Whether a function that is seldom taught has been called seldom with such arguments."""
         try:
-            key = (epoch(), args, *kwargs.items())
+            key = (epoch, args, *kwargs.items())
             n = self.calls.get(key, 0) + 1
             if len(self.calls) < self.calls.bound:
                 _put(self.calls, key, n)  # without a frame of Python, in each call of a new size

@@ -217,7 +217,8 @@ def _awaited(self: Any) -> Any:
 
     >>> jnp.arange(3).block_until_ready()
     Array([0, 1, 2], dtype=int32)"""
-    wait_for(_alive(self))
+    if self._ptr == 0 or self._extra is not None:
+        wait_for(_alive(self))
     return self
 
 
