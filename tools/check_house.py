@@ -105,6 +105,7 @@ FLOORS = {
         "devices",
         "buffers",
         "engine stages",
+        "unknown_sizes",
         "exporting plugins",
     ],
     "calque.numpy": [
