@@ -43,8 +43,8 @@ def export(
         NotImplementedError: An operation has no form for sizes that stand for any number.
 
     Differs from JAX:
-        One device. Some operations have no form for free sizes: convolutions, cumulative ones,
-        Fourier transforms, factors of matrices, random numbers.
+        Some operations have no form for free sizes: Fourier transforms, factors of matrices, random
+        numbers of keys that are not of threefry2x32.
 
     >>> exported = jax.export.export(jax.jit(jnp.sin))(jnp.ones(3))  # doctest: +SKIP
     >>> exported.call(jnp.zeros(3))  # doctest: +SKIP

@@ -164,7 +164,8 @@ class NativeExecutable(Planned):
 
     def assemble(self) -> Program:
         p = self.planner
-        a = Assembler(p.sizes, p.params, p.bytes, self.code)
+        lenders = [b for b, _ in self.outputs if b not in self.homes]
+        a = Assembler(p.sizes, p.params, p.bytes, self.code, lenders)
         return a.program(
             self.inputs,
             self.outputs,

@@ -26,7 +26,7 @@ from calque.core.dtypes import (
 )
 from calque.core.extents import larger
 from calque.core.primitives import do
-from calque.core.trace import typeof
+from calque.core.trace import typeof, value_if_known
 from calque.core.trace_state import Tracer
 from calque.core.types import ArrayLike, DTypeLike
 from calque.numpy.calls.marks import seldom_taught
@@ -75,6 +75,7 @@ def arange(
 
     >>> jnp.arange(2, 10, 3)
     Array([2, 5, 8], dtype=int32)"""
+    start, stop, step = map(value_if_known, (start, stop, step))
     if any(isinstance(v, Tracer) for v in (start, stop, step)):
         return _range_found(start, stop, step, dtype)
     values = [v for v in (start, stop, step) if v is not None]

@@ -9,15 +9,18 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from calque.core.arrays import ArrayImpl, delete_array, is_deleted, to_array, to_numpy
 from calque.core.avals import ShapedArray, nbytes
 from calque.core.backends import MemoryStats, Options, known
 from calque.core.devices import is_mine
-from calque.core.jaxprs import ClosedJaxpr, without_places
+from calque.core.jaxprs import ClosedJaxpr, Jaxpr, subjaxprs, without_places
 from calque.machine.call.arrays import pending_arrays
 from calque.machine.call.functions import PythonProgram
 from calque.machine.once import once
 from calque.native.passes.pipeline import run as run_passes
+from calque.transforms.devices.mesh import Mesh, over_devices
 from calque.transforms.devices.sharding import NamedSharding
 from calque.transforms.devices.type_constraints import stated
 from calque.xla import jaxlib
@@ -50,6 +53,7 @@ class Executable:
         self.closed, self.options = closed, options
         self.in_avals: Sequence[ShapedArray] = [a.without_place() for a in closed.in_avals]
         self.out_avals: Sequence[ShapedArray] = [a.without_place() for a in closed.out_avals]
+        refuse_too_large(closed.jaxpr)
         prepared()
         candidates = itertools.chain(known.default_devices(), cpu_devices())
         devices = (
@@ -59,7 +63,8 @@ class Executable:
         )
         ins = where.ins if where is not None and where.ins else [None] * len(self.in_avals)
         if several:
-            ins = [own or asked for own, asked in zip(ins, asked_for(closed), strict=True)]
+            asked = asked_for(closed, devices)
+            ins = [own or wanted for own, wanted in zip(ins, asked, strict=True)]
         outs = where.outs if where is not None and where.outs else [None] * len(self.out_avals)
         request = Request(
             name=options.name,
@@ -169,6 +174,11 @@ class Executable:
         return [function.primitive.name for function in self.lowered.callbacks]
 
     @property
+    def units(self) -> int:
+        """How many loops and calls XLA made of it."""
+        return self.loaded.units()
+
+    @property
     def simplified(self) -> ClosedJaxpr:
         """The program without calls of Python rules, which have done their work."""
         return run_passes(self.closed)
@@ -196,15 +206,39 @@ class Executable:
         )
 
 
-def asked_for(closed: ClosedJaxpr) -> list[Any]:
+def refuse_too_large(jaxpr: Jaxpr) -> None:
+    """MemoryError where an array is larger than any process can hold: XLA would end the process."""
+    for e in jaxpr.eqns:
+        for v in e.outvars:
+            if isinstance(v.aval, ShapedArray):
+                nbytes(v.aval)
+        for body in subjaxprs(e.params):
+            refuse_too_large(body)
+
+
+def asked_for(closed: ClosedJaxpr, devices: Sequence[Any]) -> list[Any]:
     """Where the program wants its arguments: what it says of them first, as `in_shardings` do.
-    Those that cannot be cut into equal parts come whole."""
+    Those that cannot be cut into equal parts come whole. A mesh without devices is over these."""
     said: dict[Any, Any] = {}
     for e in closed.eqns:
         if e.primitive.name == "sharding_constraint":
             said.setdefault(e.invars[0], e.params["sharding"])
     found = [(said.get(v), v.aval.shape) for v in closed.jaxpr.invars]
-    return [s if isinstance(s, NamedSharding) and is_even(s, shape) else None for s, shape in found]
+    named = [
+        s if isinstance(s, NamedSharding) and is_even(s, shape) else None for s, shape in found
+    ]
+    return [None if s is None else on_devices(s, devices) for s in named]
+
+
+def on_devices(sharding: NamedSharding, devices: Sequence[Any]) -> NamedSharding | None:
+    """The sharding, over these devices where its mesh names none; None where they are not as
+    many."""
+    mesh = sharding.mesh
+    if isinstance(mesh, Mesh):
+        return sharding
+    flat = Mesh(np.array(devices, object), ("devices",))
+    found = over_devices(mesh, flat)
+    return None if found is None else NamedSharding(found, sharding.spec)
 
 
 def is_even(sharding: NamedSharding, shape: Sequence[int]) -> bool:

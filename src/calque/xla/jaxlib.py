@@ -9,6 +9,7 @@ import importlib.machinery
 import importlib.util
 import io
 import os
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from calque.core import foreign_parts
+from calque.machine import foreign_parts
 from calque.machine.caches import memo
 from calque.machine.lazy import imported
 from calque.machine.once import once
@@ -32,6 +33,9 @@ FROM_CLIENT: Final = (
     "DeviceAssignment", "GSPMDSharding", "HloSharding", "HostBufferSemantics", "OpSharding",
     "SingleDeviceSharding", "batched_device_put", "make_cpu_client", "register_custom_call_target",
 )  # fmt: skip
+# the operation of a line of HLO, and those that compute nothing
+_OPERATION: Final = re.compile(r" = .*?[\])}] ([a-z][\w-]*)\(")
+_FREE: Final = frozenset(("bitcast", "constant", "get-tuple-element", "parameter", "tuple"))
 REMEDY: Final = "install one that works with `pip install calque[xla]`"
 
 
@@ -333,6 +337,12 @@ class LoadedProgram:
     def hlo(self) -> str:
         """The optimised program."""
         return "\n\n".join(m.to_string() for m in self.loaded.hlo_modules())
+
+    def units(self) -> int:
+        """How many operations of the optimised program compute anything."""
+        entry = self.hlo().partition("\nENTRY ")[2].partition("\n}")[0]
+        names = [m[1] for m in map(_OPERATION.search, entry.splitlines()) if m is not None]
+        return sum(name not in _FREE for name in names)
 
     def costs(self) -> dict[str, float]:
         return dict(self.loaded.cost_analysis())

@@ -20,6 +20,7 @@ from calque.machine.once import once
 from calque.xla import jaxlib
 from calque.xla.devices import XlaDevice
 from calque.xla.engine import compile_on_xla
+from calque.xla.unknown_sizes import compile as compile_of_any_size
 
 VARIABLE: Final = "PJRT_NAMES_AND_LIBRARY_PATHS"
 GROUP: Final = "jax_plugins"
@@ -142,5 +143,6 @@ def opened(asked: str) -> Sequence[Any]:
     platform = platform_of(asked)
     found = plugin_devices(platform)
     known.register(platform, compile_on_xla, reads_places=True)
+    known.register_symbolic(platform, compile_of_any_size)
     known.register_devices(platform, lambda: plugin_devices(platform))
     return found

@@ -26,7 +26,7 @@ PLACE = np.dtype("int32")
 
 def is_traced_integer(n: Any) -> bool:
     """Whether it is an integer scalar that is not known yet."""
-    return isinstance(n, Tracer) and n.aval.ndim == 0 and is_integer(n.aval.dtype)
+    return not is_concrete(n) and n.aval.ndim == 0 and is_integer(n.aval.dtype)
 
 
 def extent(n: Any, maker: str) -> Any:
