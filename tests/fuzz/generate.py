@@ -33,6 +33,7 @@ from tests.fuzz.values import KINDS, value
 
 LARGEST = 400_000  # elements of a result
 NEIGHBOURS = 1000  # programs that draw from one part of the catalogue, and share what they prepare
+PARTS = 3  # of the catalogue
 COMMON = ("float32", "int32", "bool")
 SHARE_OF_FORMS = 0.2  # of the calls: operators, indices, control flow around functions
 
@@ -76,13 +77,14 @@ class Generator:
         return p
 
     def _part(self, number: int) -> tuple[tuple[str, ...], frozenset[str]]:
-        """The functions and dtypes of a thousand programs; another thousand has others. Few of
-        each mean that one in two calls finds its code prepared, at another shape."""
+        """The functions and dtypes of a thousand programs, which find more of their code prepared
+        when these are few; three thousand in a row draw from all of them."""
         if not self.forms:
             return self.names, frozenset(KINDS["any"])
-        rng = np.random.default_rng([number, 23])
-        order = rng.permutation(len(self.names))[: len(self.names) // 3]
-        rare = rng.permutation(sorted(set(KINDS["any"]) - set(COMMON)))[:3]
+        part = number % PARTS
+        rng = np.random.default_rng([number // PARTS, 23])
+        order = rng.permutation(len(self.names))[part::PARTS]
+        rare = rng.permutation(sorted(set(KINDS["any"]) - set(COMMON)))[part::PARTS]
         return tuple(self.names[i] for i in order), frozenset([*COMMON, *map(str, rare)])
 
     def _extend(self, d: Draw, seed: int, name: str, calls: list[Call]) -> None:
