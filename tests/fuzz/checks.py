@@ -70,6 +70,8 @@ MIXING = (
     "lax.conv",
     "numpy.convolve",
     "numpy.correlate",
+    "numpy.trapezoid",
+    "scipy.integrate.trapezoid",  # JAX takes half of the ends away from the sum
     "image.",
 )
 # What calque gives on purpose where JAX gives something else.
