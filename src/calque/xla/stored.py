@@ -15,7 +15,7 @@ from calque.machine.once import once
 from calque.xla import jaxlib
 
 KIND: Final = "xla"
-PROOF: Final = "xla-proof"  # that the jaxlib that is installed computes as it should
+PROOF: Final = "xla_proof"  # that the jaxlib that is installed computes as it should
 
 
 def loaded_program(
