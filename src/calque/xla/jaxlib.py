@@ -399,6 +399,10 @@ class LoadedProgram:
         """The optimised program."""
         return "\n\n".join(m.to_string() for m in self.loaded.hlo_modules())
 
+    def name(self) -> str:
+        """What XLA calls it."""
+        return ", ".join(m.name for m in self.loaded.hlo_modules())
+
     def units(self) -> int:
         """How many operations of the optimised program compute anything."""
         entry = self.hlo().partition("\nENTRY ")[2].partition("\n}")[0]
