@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from calque.core import foreign_parts
+from calque.machine import foreign_parts
 from calque.machine.caches import memo
 from calque.machine.lazy import imported
 from calque.machine.once import once
