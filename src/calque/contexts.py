@@ -38,7 +38,7 @@ class Context:
 
     def get_global(self) -> Any:
         """The value that holds outside of `with` blocks."""
-        return getattr(config.of_process(), self._flag.removeprefix("calque_"))
+        return config.of_process().values[self._flag.removeprefix("calque_")]
 
     def set_global(self, value: Any) -> None:
         """As `config.update`: the value from now on."""
@@ -343,7 +343,7 @@ class UserContext:
 
     def get_global(self) -> Any:
         """The value that holds outside of `with` blocks."""
-        return getattr(config.of_process(), self._name)
+        return config.of_process().values[self._name]
 
     def set_global(self, value: Hashable) -> None:
         """The value from now on."""

@@ -58,6 +58,19 @@ def test_half_sums_are_made_in_single():
     assert abs(float(jnp.mean(x)) - 0.1) < 1e-3
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_means_are_made_in_the_dtype_that_is_asked_for(dtype):
+    def operations(**options):
+        program = calque.make_jaxpr(lambda x: jnp.mean(x, **options))(jnp.ones(4, dtype))
+        return [e.primitive.name for e in program.eqns]
+
+    wide = ["convert_element_type", "reduce_sum", "div", "convert_element_type"]
+    assert operations() == wide
+    assert operations(dtype=dtype) == ["reduce_sum", "div"]
+    large = jnp.full(64, 6e4, "float16")
+    assert jnp.mean(large) == 6e4 and jnp.isinf(jnp.mean(large, dtype="float16"))
+
+
 @pytest.mark.parametrize("ddof", [0, 1, 2])
 def test_degrees_of_freedom(ddof):
     np.testing.assert_allclose(jnp.var(X, 1, ddof=ddof), X.var(1, ddof=ddof), rtol=1e-5)

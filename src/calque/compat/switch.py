@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from calque.compat import moved, versions
-from calque.core import foreign_parts
+from calque.machine import foreign_parts
 
 # Modules that are not at the same place in both packages.
 _ELSEWHERE: Final = {

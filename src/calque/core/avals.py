@@ -214,8 +214,7 @@ class ShapedArray(AbstractValue):
 
 
 def _new(key: tuple[Any, ...]) -> ShapedArray:
-    shape, dtype, weak, *rest = key
-    place = rest[0] if rest else None
+    shape, dtype, weak, place = key if len(key) == 4 else (*key, None)
     size = 1
     for d in shape:
         if type(d) is not int and type(d) is not Dim:

@@ -109,6 +109,7 @@ _FLAGS: Final[dict[str, tuple[Any, bool]]] = {
     "enable_checks": (False, False),
     "enable_custom_prng": (False, True),
     "explain_cache_misses": (False, False),
+    "exporting_for": ((), True),  # the platforms of the program that is being exported
     "jax2tf_associative_scan_reductions": (False, False),
     "legacy_prng_key": ("allow", True),
     "no_execution": (False, True),
@@ -171,15 +172,13 @@ def _defaults() -> dict[str, Any]:
 class Flags:
     """The values of all flags: of the process, or of a thread that is inside `with` blocks."""
 
-    __slots__ = ("key", "looks", "values")
+    __slots__ = ("disable_jit", "key", "looks", "values")
 
     def __init__(self, values: dict[str, Any]) -> None:
         self.values = values
         self.key = tuple([values[n] for n, (_, keyed) in _FLAGS.items() if keyed])
         self.looks = any([values[n] for n in _LOOKING])
-
-    def __getattr__(self, name: str) -> Any:
-        return self.values[name]
+        self.disable_jit: bool = values["disable_jit"]
 
 
 class _OfThread(PerThread, name="flags of a thread"):

@@ -116,8 +116,9 @@ NOT_OFFERED: Final[dict[str, str]] = {
 }
 
 # Values that say what is the case anyway.
-# Options that an engine heeds where it is used: XLA's keeps its programs on disk.
-HEEDED: Final = frozenset(("enable_compilation_cache",))
+# Options that are heeded in one place: XLA's engine keeps its programs on disk, and functions with
+# rules of their own may not read values of transformations around them.
+HEEDED: Final = frozenset(("custom_vjp3", "enable_compilation_cache"))
 TRUE_ANYWAY: Final[dict[str, tuple[Any, ...]]] = {
     "platform_name": ("cpu", None),
     "xla_backend": ("cpu", None),

@@ -3,7 +3,6 @@ are reported at once."""
 
 from __future__ import annotations
 
-import contextlib
 import gc
 from collections.abc import Iterable, Iterator, Sequence
 from types import FrameType, ModuleType
@@ -11,8 +10,8 @@ from typing import Any
 
 from calque.core import errors
 from calque.core.config import config
-from calque.core.pause import FROZEN_AT_START
 from calque.core.trace_state import Trace, Tracer
+from calque.machine.frozen import thawed
 
 
 def check(traces: Sequence[Trace], allowed: Iterable[Any] = ()) -> None:
@@ -27,7 +26,7 @@ def check(traces: Sequence[Trace], allowed: Iterable[Any] = ()) -> None:
     ]  # `isinstance` would ask objects for their class
     for x in alive:
         if id(x._trace) in ended and id(x) not in known:
-            with _thawed():
+            with thawed():
                 holder, chain = _holder(x, alive), _chain(x, alive)
             raise errors.UnexpectedTracerError(
                 f"Leaked trace {_kind(x._trace)}: a traced value of type"
@@ -45,18 +44,6 @@ def _kind(trace: Trace) -> str:
 def _function(trace: Trace) -> str:
     name = getattr(trace, "function", "")
     return f" of the function {name}" if name else ""
-
-
-@contextlib.contextmanager
-def _thawed() -> Iterator[None]:
-    """Frozen objects are asked, too, which `gc.get_referrers` passes over."""
-    frozen = gc.get_freeze_count() >= FROZEN_AT_START
-    gc.unfreeze()
-    try:
-        yield
-    finally:
-        if frozen:
-            gc.freeze()
 
 
 def _holder(x: Tracer, own: list[Tracer]) -> str:

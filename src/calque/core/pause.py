@@ -11,10 +11,10 @@ import threading
 from collections.abc import Iterator
 from typing import Any, Final
 
+from calque.machine.frozen import is_frozen
 from calque.machine.state import ProcessValue, process
 
 YOUNG = 40_000  # objects of a process that has imported little besides NumPy
-FROZEN_AT_START = 1_000  # Python 3.12 freezes some hundred objects of its own when it starts
 
 _holder: Final[ProcessValue[int | None]] = process.value(
     "the thread that holds off collection", None
@@ -56,9 +56,7 @@ def importing() -> Iterator[None]:
     takes in all objects there are; so only a young process does this, and the first full collection
     thaws them: what is garbage by then is found as ever.
     """
-    young = (
-        gc.isenabled() and gc.get_freeze_count() < FROZEN_AT_START and len(gc.get_objects()) < YOUNG
-    )
+    young = gc.isenabled() and not is_frozen() and len(gc.get_objects()) < YOUNG
     with no_collection():
         yield
         if young:

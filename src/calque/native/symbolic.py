@@ -366,11 +366,15 @@ class SymbolicExecutable(Planned):
 class Sized:
     """A symbolic program at given sizes."""
 
-    __slots__ = ("out_avals", "program")
+    __slots__ = ("program",)
 
     def __init__(self, program: SizedProgram) -> None:
         self.program = program
-        self.out_avals = [aval for aval, _ in program.outputs]
+
+    @property
+    def out_avals(self) -> list[ShapedArray]:
+        """The types of the results."""
+        return [aval for aval, _ in self.program.outputs]
 
     def call(self, args: Sequence[Any]) -> list[Any]:
         return run_program(self.program, [to_array(a) for a in args])

@@ -16,6 +16,7 @@ from calque.core.arrays import (
     to_array,
 )
 from calque.core.avals import ShapedArray
+from calque.core.config import config
 from calque.core.dtypes import (
     as_dtype,
     canonicalize,
@@ -77,6 +78,8 @@ def placed(f: AnyFunction) -> AnyFunction:
 
     @functools.wraps(f)
     def make(*args: Any, **kwargs: Any) -> Any:
+        if not kwargs:
+            return f(*args)
         device, target = kwargs.get("device"), kwargs.get("out_sharding")
         if device is None and target is None:
             return f(*args, **kwargs)
@@ -90,10 +93,7 @@ def placed(f: AnyFunction) -> AnyFunction:
 def full_of(shape: Any, value: Any) -> Any:
     """An array filled with an operand of rank 0: at once, without a program, where nothing is
     traced."""
-    shape = canonical_shape(shape)
-    for d in shape:
-        if d < 0:
-            raise TypeError(f"sizes of a shape must be non-negative, got {shape}")
+    shape = _sizes(shape)
     if trace_state.is_evaluating() and not isinstance(value, Tracer) and not debug_nans.active():
         x = to_array(value)
         if x._extra is None and not is_extended(x.dtype):
@@ -102,7 +102,20 @@ def full_of(shape: Any, value: Any) -> Any:
     return do.broadcast_in_dim(value, shape=shape, broadcast_dimensions=())
 
 
+def _sizes(shape: Any) -> tuple[int, ...]:
+    """The sizes of an array to be made."""
+    shape = canonical_shape(shape)
+    for d in shape:
+        if d < 0:
+            raise TypeError(f"sizes of a shape must be non-negative, got {shape}")
+    return shape
+
+
 def _filled(shape: Any, n: int, dtype: Any) -> Any:
+    x = _numbers.get((n, dtype))
+    if x is not None and trace_state.is_evaluating() and not config.here().looks:
+        _numbers.counts.hits += 1
+        return repeated(x, ShapedArray(_sizes(shape), dtype))
     if is_extended(dtype):
         return _keys_of_bits(shape, n, dtype)
     if dtype == float0:  # tangents of integers: nothing that an operation makes
@@ -260,7 +273,7 @@ def full(
         value = convert(fill_value, dtype, weak)
     if aval.shape == ():
         return full_of(shape, value)
-    return broadcast_value(value, canonical_shape(shape))
+    return to_array(broadcast_value(value, canonical_shape(shape)))
 
 
 def _keys_of_bits(shape: Any, word: Any, dtype: Any) -> Any:

@@ -324,14 +324,14 @@ def mean(
     Args:
         a: an array or a number.
         axis: the axis to fold, or a tuple of axes; None folds all. Names stand for mapped axes.
-        dtype: of the elements and of the result; None is that of `a`, or float32 for integers and
-            bools.
+        dtype: of the elements, of their sum and of the result; None is that of `a`, or float32
+            for integers and bools.
         out: must be None: arrays are immutable.
         keepdims: whether folded axes stay, with size 1.
         where: bools that broadcast to `a`, true for the elements to take; None takes all.
     Returns:
-        The means; nan for no elements. Means of float16 and bfloat16 are made in float32 and
-        rounded once.
+        The means; nan for no elements. Without a dtype, means of float16 and bfloat16 are made in
+        float32 and rounded once.
 
     >>> jnp.mean(jnp.array([[1, 2], [3, 6]]), axis=0)
     Array([2., 4.], dtype=float32)"""
@@ -340,10 +340,18 @@ def mean(
     where = None if where is None else where_mask("mean", where)
     (x,) = promote_inexact(as_operand(a))
     target = result_dtype(dtype, typeof(x).dtype)
-    work = np.dtype("float32") if is_float(target) and target.itemsize < 4 else target
+    small = dtype is None and is_float(target) and target.itemsize < 4
+    work = np.dtype("float32") if small else target
     x = convert(x, work, typeof(x).weak_type and dtype is None and work == typeof(x).dtype)
     axes, names = axes_and_names(axis, typeof(x).ndim)
-    total = sum(x, axis=(*axes, *names), keepdims=keepdims, where=where, promote_integers=False)
+    total = sum(
+        x,
+        (*axes, *names),
+        None if dtype is None else work,
+        keepdims=keepdims,
+        where=where,
+        promote_integers=False,
+    )
     return convert(
         do.div(total, counted(x, axes, where, keepdims, work, names)), target, typeof(x).weak_type
     )

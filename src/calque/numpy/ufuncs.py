@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from calque.core import trace_state
-from calque.core.arrays import Array, to_array, to_numpy
+from calque.core.arrays import Array, is_concrete, to_array, to_numpy
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import (
     canonicalize,
@@ -21,7 +21,6 @@ from calque.core.dtypes import (
 )
 from calque.core.primitives import do
 from calque.core.trace import VALUES, typeof
-from calque.core.trace_state import Tracer
 from calque.core.types import ArrayLike
 from calque.numpy.calls.marks import python_only
 from calque.numpy.promotion import (
@@ -291,7 +290,7 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 def _known_integer(x: Any) -> int | None:
     """The value of an integer of rank 0, where it is known."""
-    if isinstance(x, Tracer) or typeof(x).ndim or not is_integer(typeof(x).dtype):
+    if not is_concrete(x) or typeof(x).ndim or not is_integer(typeof(x).dtype):
         return None
     return int(to_numpy(x))
 

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from calque.core.jaxprs import subjaxprs
 from calque.core.source import Source
 from calque.machine.driver.program import Program
-from calque.machine.driver.timed import objects
+from calque.machine.frozen import all_objects
 from calque.native.backend import Found
 from calque.native.emit import kernels
 from calque.native.executable import Planned
@@ -53,7 +53,7 @@ def executables() -> list[Any]:
     objects, and `isinstance` would ask those of others for their `__class__`, which may run their
     code."""
     ours = {id(kind) for kind in (*_with_subclasses(Planned), *_with_subclasses(Found))}
-    return [o for o in objects() if id(type(o)) in ours]
+    return [o for o in all_objects() if id(type(o)) in ours]
 
 
 def _with_subclasses(kind: type[Any]) -> Iterator[type[Any]]:

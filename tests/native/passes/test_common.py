@@ -6,6 +6,7 @@ import numpy as np
 
 import calque as cq
 import calque.numpy as jnp
+from calque import lax
 from calque.core.avals import ShapedArray
 from calque.core.jaxprs import ClosedJaxpr, DropVar, Eqn, Var, check_jaxpr
 from calque.core.primitives import REGISTRY, do
@@ -87,3 +88,12 @@ def test_parameters_that_cannot_be_hashed_are_no_key() -> None:
         invars=[x], eqns=eqns, outvars=[e.outvars[0] for e in eqns]
     )
     assert common_subexpressions(jaxpr) is jaxpr
+
+
+def test_barriers_are_not_the_same() -> None:
+    def f(x: Any) -> Any:
+        return jnp.sin(lax.optimization_barrier(x)) + jnp.sin(lax.optimization_barrier(x))
+
+    closed = traced(f, X)
+    assert named(common_subexpressions(closed.jaxpr)).count("sin") == 2
+    np.testing.assert_array_equal(cq.jit(f)(X), 2 * jnp.sin(X))

@@ -118,3 +118,47 @@ def test_a_number_handed_to_a_call_is_not_written_in_its_text() -> None:
     flat = inline_calls(traced(lambda x: power(x, np.float32(1.5)), X))
     (e,) = flat.eqns
     assert not getattr(e.invars[1], "written", False)
+
+
+def twice(x: Any) -> Any:
+    return jnp.sin(jnp.sin(x))
+
+
+def test_what_is_computed_again_is_not_found_to_be_the_same() -> None:
+    """The inner sine of the backward pass is the forward one, unless it is to be computed again."""
+    x = np.float32(0.5)
+    functions = twice, cq.checkpoint(twice), cq.checkpoint(twice, prevent_cse=False)
+    slopes = [cq.value_and_grad(f) for f in functions]
+    assert [names(f, x).count("sin") for f in slopes] == [2, 3, 2]
+    assert names(slopes[1], x).count("optimization_barrier") == 1
+    want, *others = [[float(y) for y in cq.jit(f)(x)] for f in slopes]
+    assert others == [want, want]
+
+
+def test_operands_say_one_by_one_whether_they_are_kept_apart() -> None:
+    def f(w: Any, x: Any) -> Any:
+        return jnp.sin(jnp.sin(w)) * jnp.cos(jnp.sin(x))
+
+    def count(apart: Any) -> int:
+        g = cq.checkpoint(f, prevent_cse=apart)
+
+        def run(w: Any, x: Any) -> Any:
+            value, slopes = cq.value_and_grad(g, (0, 1))(w, x)
+            return value, *slopes
+
+        return names(run, np.float32(1), np.float32(2)).count("sin")
+
+    # forward: sin w, sin sin w, sin x; backward: sin w, sin sin w, sin x, sin sin x
+    assert [count(a) for a in (False, (False, True), (True, False), True)] == [4, 5, 6, 7]
+
+
+def test_forward_derivatives_compute_nothing_again() -> None:
+    x = np.float32(0.5)
+    assert names(lambda x: cq.jvp(cq.checkpoint(twice), (x,), (x,)), x).count("sin") == 2
+
+
+def test_numbers_stand_behind_no_barrier() -> None:
+    f = cq.checkpoint(lambda x, n: jnp.sin(jnp.sin(x * n)))
+    closed = traced(cq.grad(lambda x: f(x, 3.0)), np.float32(1))
+    barriers = [e for e in inline_calls(closed).eqns if "barrier" in e.primitive.name]
+    assert len(barriers) == 1 and all(type(a).__name__ == "Var" for a in barriers[0].invars)

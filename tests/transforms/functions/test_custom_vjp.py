@@ -221,3 +221,29 @@ def test_cotangents_of_arguments_that_vary_do_so_too():
             else:
                 with pytest.raises(ValueError, match="must produce an output with the same type"):
                     calque.grad(mapped)(jnp.ones(calque.device_count()))
+
+
+def test_closures_over_traced_values_are_refused_where_the_flag_asks_for_it():
+    def scaled(x):
+        @calque.custom_vjp
+        def f(y):
+            return x * y
+
+        f.defvjp(lambda y: (f(y), None), lambda _, ct: (3 * ct,))
+        return f
+
+    def lanes(x):
+        return scaled(x)(2.0)
+
+    assert calque.vmap(lanes)(jnp.arange(3.0)).tolist() == [0, 2, 4]
+    before = calque.config.calque_custom_vjp3
+    calque.config.update("jax_custom_vjp3", True)
+    try:
+        assert calque.grad(scaled(5.0))(2.0) == 3
+        assert calque.jit(lambda x: calque.grad(scaled(x))(2.0))(5.0) == 3
+        with pytest.raises(calque.errors.UnexpectedTracerError, match="f can't close over"):
+            calque.vmap(lanes)(jnp.arange(3.0))
+        with pytest.raises(calque.errors.UnexpectedTracerError, match="Pass it as an argument"):
+            calque.vmap(lambda x: calque.grad(scaled(x))(2.0))(jnp.arange(3.0))
+    finally:
+        calque.config.update("jax_custom_vjp3", before)

@@ -6,6 +6,7 @@ import sys
 import weakref
 
 import calque
+from calque.transforms.jit.identity import assigned_outside, cache_of
 
 
 def test_the_interpreter_ends_in_silence():
@@ -40,3 +41,74 @@ def test_what_no_other_function_can_find_is_not_kept():
     del f, kept
     gc.collect()
     assert alive() is None
+
+
+def test_what_assigns_outside_of_itself_is_no_other_function():
+    """Functions made anew share their programs, unless a trace of theirs leaves something."""
+    traces = 0
+
+    def counting():
+        def f(x):
+            nonlocal traces
+            traces += 1
+            return x + 1
+
+        return f
+
+    def counting_within():
+        def f(x):
+            def note():
+                nonlocal traces
+                traces += 1
+
+            note()
+            return x + 1
+
+        return f
+
+    for make in (counting, counting_within):
+        for _ in range(2):
+            traces = 0  # what f captured is the same again
+            calque.jit(make())(1.0)
+            assert traces == 1
+
+
+def test_names_that_code_assigns_outside_of_itself():
+    held, other = {}, []
+
+    def items(x):
+        held["a"]["b"] += x
+
+    def attributes(x):
+        calque.no_such_name = x
+
+    def inside(x):
+        def f(held):
+            held["a"] = x
+
+        own = {}
+        own["a"] = f
+        return own, held, other
+
+    assert assigned_outside(items.__code__) == {"held"}
+    assert assigned_outside(attributes.__code__) == {"calque"}
+    assert assigned_outside(inside.__code__) == set()
+
+
+def test_what_assigns_its_own_variables_alone_is_shared():
+    def make():
+        def f(x):
+            count = 0
+
+            def step():
+                nonlocal count
+                count += 1
+
+            step()
+            return x + count
+
+        return f
+
+    first, second = calque.jit(make()), calque.jit(make())
+    assert first(1.0) == second(1.0) == 2
+    assert cache_of(make(), "options") is cache_of(make(), "options")

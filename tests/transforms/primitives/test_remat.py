@@ -75,7 +75,7 @@ def test_linear_maps_of_users_are_worked_out_in_forward_mode():
     close(calque.jvp(checkpoint(f), (x,), (x,))[1], x * np.cos(x))
     close(calque.hessian(lambda x: checkpoint(f)(x[0]) ** 2)(x)[0, 0], 2 * np.cos(2 * x[0]))
     compiled = inline_calls(make_jaxpr(f_jvp)(x))
-    assert [e.primitive.name for e in compiled.eqns] == ["cos", "mul"]
+    assert [e.primitive.name for e in compiled.eqns] == ["optimization_barrier", "cos", "mul"]
 
 
 def test_the_second_computation_has_a_name_and_its_operations_have_theirs():
@@ -116,3 +116,31 @@ def test_what_is_kept_is_logged(caplog):
     one = said(policy=lambda p, *_, **__: str(p) == "cos")
     assert one.startswith(inputs) and f"\nand saving these {made}\n" in one
     assert "f32[3] output of cos from" in one and " sin " not in one
+
+
+def test_effects_are_not_rematerialised():
+    """A second computation would do again what a callback did."""
+    seen = []
+
+    def noted(x):
+        return calque.experimental.io_callback(lambda v: (seen.append(v), v)[1], x, x)
+
+    @checkpoint
+    def direct(x, y):
+        noted(y)
+        return jnp.sin(x)
+
+    @checkpoint
+    def within(x, y):
+        return jnp.sin(x * calque.lax.cond(y > 0, noted, lambda v: v, y))
+
+    for f in (direct, within):
+        f(2.0, 3.0)
+        assert len(seen) == 1
+        seen.clear()
+        for _ in range(2):
+            with pytest.raises(NotImplementedError, match=r"Effects not supported .*test_remat.py"):
+                grad(f)(2.0, 3.0)
+        assert not seen
+    shown = checkpoint(lambda x: (calque.debug.callback(seen.append, x), x * x)[1])
+    assert grad(shown)(3.0) == 6

@@ -7,7 +7,6 @@ that calls the program runs it. Afterwards one word of the header is as it was."
 from __future__ import annotations
 
 import ctypes
-import gc
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
@@ -27,6 +26,7 @@ from calque.machine.driver.stamps import (
     interp_timed_part,
 )
 from calque.machine.driver.verify import instructions
+from calque.machine.frozen import all_objects
 from calque.machine.state import ProcessValue, process
 
 TIMED: Final = (Op.CALL, Op.CALL_RANGE, Op.COPY, Op.FILL, Op.HOST)
@@ -285,7 +285,7 @@ def _all_programs() -> tuple[list[Program], list[Pattern | SizedProgram]]:
     which is why making one costs so little: the collector of garbage knows them."""
     programs: list[Program] = []
     others: list[Pattern | SizedProgram] = []
-    for o in objects():
+    for o in all_objects():
         kind = type(o)
         if kind is Program:
             programs.append(o)
@@ -298,17 +298,3 @@ def _redirect(others: Sequence[Pattern | SizedProgram], codes: dict[int, int]) -
     """What leads to one code leads to another from now on."""
     for o in others:
         o.redirect(codes)
-
-
-def objects() -> list[Any]:
-    """What the collector knows, frozen or not (`gc.get_objects` leaves frozen ones out)."""
-    frozen = gc.get_freeze_count()
-    if frozen:
-        gc.unfreeze()
-    found = gc.get_objects()
-    if frozen >= _FROZEN:
-        gc.freeze()
-    return found
-
-
-_FROZEN = 1_000  # fewer are Python's own, which 3.12 freezes when it starts

@@ -12,7 +12,8 @@ def common_subexpressions(jaxpr: Jaxpr) -> Jaxpr:
 
     before: a = sin x; b = sin x; c = mul a b      after: a = sin x; c = mul a a
 
-    Runs after rewriting, which makes more things equal."""
+    What stands behind a barrier stays as it is: each barrier gives values of its own. Runs after
+    rewriting, which makes more things equal."""
     env: dict[Var, Atom] = {}
     seen: dict[Any, int] = {}  # where the first of its kind stands in `out`
     out: list[Eqn] = []
@@ -49,7 +50,7 @@ def _naming_what_both_name(first: Eqn, e: Eqn) -> Eqn:
 
 def _key(e: Eqn) -> Any:
     """What makes two equations the same; None when that cannot be said."""
-    if e.primitive.effect:
+    if e.primitive.effect or e.primitive.name == "optimization_barrier":
         return None
     operands = tuple([(a.aval, a.val.tobytes()) if a.__class__ is Literal else a for a in e.invars])  # type: ignore[union-attr]
     # Results of different weak type are different types to JAX; here only the memory matters, which

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from calque.core.jaxprs import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
+from calque.core.primitives import REGISTRY
 from calque.core.trace import trace_to_jaxpr
 
 # Calls whose body may stand in their place: name of the primitive -> name of the parameter that
@@ -101,6 +102,8 @@ def inline_calls(closed: ClosedJaxpr) -> ClosedJaxpr:
         invars = [env.get(a, a) if a.__class__ is not Literal else a for a in e.invars]  # type: ignore[arg-type]
         body, operands = body_of(e, invars)
         if body is not None:
+            if e.primitive.name == "remat2" and e.params["differentiated"]:
+                operands = _kept_apart(e, operands, out)
             stack.append(_enter(body, operands, e.outvars, consts))
         elif f.env is top:
             out.append(Eqn(e.primitive, invars, e.outvars, e.params, e.source))
@@ -109,6 +112,24 @@ def inline_calls(closed: ClosedJaxpr) -> ClosedJaxpr:
     outvars = [top.get(a, a) if isinstance(a, Var) else a for a in closed.jaxpr.outvars]
     jaxpr = closed.jaxpr.replace(constvars=list(consts), eqns=out, outvars=outvars)
     return ClosedJaxpr(jaxpr, list(consts.values()))
+
+
+def _kept_apart(e: Eqn, operands: list[Atom], out: list[Eqn]) -> list[Atom]:
+    """The operands of a second computation, behind a barrier where it says so: what is computed
+    again from them is not found to be the same as what was computed before.
+
+    before: a = sin x; b = remat2[jaxpr={ lambda ; c. let d = sin c in (d,) }] x
+    after:  a = sin x; y = optimization_barrier x; b = sin y
+    """
+    apart = e.params["prevent_cse"]
+    each = apart if isinstance(apart, tuple) else (apart,) * len(operands)
+    hidden = dict.fromkeys([a for a, k in zip(operands, each) if k and isinstance(a, Var)])
+    if not hidden:
+        return operands
+    behind = {a: Var(a.aval) for a in hidden}
+    barrier = REGISTRY["optimization_barrier"]
+    out.append(Eqn(barrier, list(hidden), list(behind.values()), {}, e.source))
+    return [behind[a] if k and isinstance(a, Var) else a for a, k in zip(operands, each)]
 
 
 def _enter(

@@ -28,7 +28,7 @@ from calque.numpy.calls.cached import Teacher
 from calque.numpy.promotion import common_type
 from calque.transforms.devices.sharding_propagation import is_placed
 from calque.transforms.engines.specialiser import CallCounts
-from calque.transforms.jit.epochs import callpath_enabled, epoch
+from calque.transforms.jit.epochs import serving
 from calque.transforms.jit.teaching import SCALARS, Description, Lesson, teach
 
 backend, eager = LazyModule("calque.native.backend"), LazyModule("calque.native.eager.execution")
@@ -83,10 +83,10 @@ def operator(name: str, method: Method) -> Any:
     general = Teacher(method)  # for operands that broadcast
 
     def miss(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if kwargs or not callpath_enabled() or is_placed(args):
+        number = serving()
+        if kwargs or not number or is_placed(args):
             return method(*args, **kwargs)
         exponent = text_exponent(name, args)
-        number = epoch()
         key = (number, *[a.aval if type(a) is ArrayImpl else type(a) for a in args], exponent)
         # an entry that went, or an int that does not fit the dtype of the array
         if taught.find(key):

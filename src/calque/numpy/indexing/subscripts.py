@@ -19,7 +19,7 @@ from calque.machine.call.arrays import (
 )
 from calque.numpy.calls.cached import cached
 from calque.numpy.indexing import gathering as indexing
-from calque.transforms.jit.epochs import callpath_enabled
+from calque.transforms.jit.epochs import serving
 
 _BASIC = frozenset((int, slice, type(None), type(Ellipsis)))
 
@@ -42,7 +42,7 @@ def subscripted(x: Any, index: Any) -> Any:
     if not is_basic(index):
         return _with_arrays(x, index)
     aval = x.aval
-    if type(x) is not ArrayImpl or is_extended(aval.dtype) or not callpath_enabled():
+    if type(x) is not ArrayImpl or is_extended(aval.dtype) or not serving():
         return indexing.getitem(x, index)
     learn_source(aval, aval.shape, storage(aval.dtype).itemsize)
     shape = basic_shape(x, index)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from calque.core import pytrees, trace_state
 from calque.core.avals import ShapedArray
 from calque.core.primitives import Zero
-from calque.core.trace import typeof
+from calque.core.trace import trace_to_jaxpr, typeof
 from calque.core.trace_state import Tracer
 from calque.transforms.engines.signatures import signature
 from calque.transforms.engines.trees import arrays, check_results, handed, name_of
@@ -154,6 +154,11 @@ class CustomArguments:
         """The leaves, for the call. They are not kept: rules live as long as programs do."""
         leaves, self._leaves = self._leaves, []
         return leaves
+
+    def captured(self) -> Sequence[Any]:
+        """What the function reads besides its arguments."""
+        avals = [typeof(x) for x in self._leaves]
+        return trace_to_jaxpr(self.call, avals, name_of(self.fun)).consts
 
     def merged(self, dynamic: Sequence[Any]) -> list[Any]:
         """All arguments in order."""

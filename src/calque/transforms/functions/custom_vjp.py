@@ -12,7 +12,7 @@ from calque.core.avals import ShapedArray
 from calque.core.config import config
 from calque.core.dtypes import is_complex, is_float
 from calque.core.primitives import Zero
-from calque.core.trace import VALUES, typeof
+from calque.core.trace import VALUES, JaxprTracer, typeof
 from calque.core.trace_state import Tracer
 from calque.core.tracebacks import boundary
 from calque.transforms.engines.trees import check_results, handed, name_of
@@ -139,6 +139,8 @@ class custom_vjp(Generic[P, R]):
             )
         given = CustomArguments(self.fun, self.nondiff_argnums, args, kwargs, "custom_vjp")
         _no_tracers(given)
+        if config.custom_vjp3:
+            _no_closures(given)
         if given.runs_as_given:
             return run_as_given(self.fun, args, kwargs, "custom_vjp")
         outs = custom_vjp_call_p.bind(
@@ -170,6 +172,17 @@ def _no_tracers(given: CustomArguments) -> None:
                 f" {name_of(given.fun)}, a position that nondiff_argnums names. The rules would get"
                 " it when its trace has ended. Leave the position out of nondiff_argnums, and give"
                 " None as its cotangent in the bwd rule."
+            )
+
+
+def _no_closures(given: CustomArguments) -> None:
+    """With the flag `custom_vjp3` a function reads no value of a transformation around it."""
+    for x in given.captured():
+        if isinstance(x, Tracer) and not isinstance(x, JaxprTracer):
+            raise errors.UnexpectedTracerError(
+                f"the custom_vjp function {name_of(given.fun)} can't close over a value of a"
+                f" transformation around it, and reads {x}. Pass it as an argument, or leave"
+                " calque_custom_vjp3 off."
             )
 
 

@@ -439,7 +439,7 @@ class CaptureFinder:
             self.code(f, x)
 
 
-_OPERATIONS: Final = {
+OPERATIONS: Final = {
     "LOAD_ATTR": "LOAD_ATTR",
     "LOAD_METHOD": "LOAD_ATTR",
     "STORE_ATTR": "STORE_ATTR",
@@ -479,9 +479,7 @@ def steps_of(code: types.CodeType) -> tuple[tuple[str, Any], ...]:
         elif i.opname == "STORE_FAST_LOAD_FAST":
             out += [("", None), fast(i.argval[1])]
         else:
-            out.append(
-                (_OPERATIONS.get(i.opname, ""), i.argval if i.opname in _OPERATIONS else None)
-            )
+            out.append((OPERATIONS.get(i.opname, ""), i.argval if i.opname in OPERATIONS else None))
     return tuple(out)
 
 

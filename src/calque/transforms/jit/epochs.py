@@ -44,9 +44,19 @@ def programs_enabled() -> bool:
     return callpath.LEARNS and not (trace_state.any_recording() or config.disable_jit)
 
 
-def callpath_enabled() -> bool:
-    """Whether machine code may serve calls of single operations."""
-    return programs_enabled() and not checks()
+def serving() -> int:
+    """The number of the configuration of this thread, 0 where machine code may not serve calls of
+    single operations."""
+    flags = config.here()
+    if (
+        flags.looks
+        or flags.disable_jit
+        or primitives.replacements
+        or not callpath.LEARNS
+        or trace_state.any_recording()
+    ):
+        return 0
+    return process.epochs.number(flags.key)
 
 
 def refresh() -> None:

@@ -12,10 +12,10 @@ from calque.core import backends, pytrees, trace_state
 from calque.core.avals import ShapedArray
 from calque.core.config import config
 from calque.core.errors import InvalidValueError
-from calque.core.jaxprs import ClosedJaxpr
+from calque.core.jaxprs import ClosedJaxpr, drop_unused
 from calque.core.lazy import LazyModule
 from calque.core.pause import no_collection
-from calque.core.trace import drop_unused, eval_jaxpr, trace_to_jaxpr
+from calque.core.trace import eval_jaxpr, trace_to_jaxpr
 from calque.core.trace_state import Tracer
 from calque.core.tracebacks import boundary
 from calque.machine.caches import Entries, Tables
@@ -181,7 +181,11 @@ class JittedFunction:
         return self.trace_given(arguments), arguments.leaves
 
     def trace_given(self, arguments: CallArguments) -> TracedFunction:
-        traced = self.cache.programs.find(arguments.key)
+        return self.current(self.known(arguments), arguments)
+
+    def current(self, traced: TracedFunction | None, arguments: CallArguments) -> TracedFunction:
+        """The program that is known for these arguments, or a new one if there is none, or what it
+        captured has changed."""
         if traced is None or (traced.captures.reads and self.is_stale(traced)):
             if traced is not None:
                 self.outdated(traced)
@@ -299,10 +303,10 @@ class JittedFunction:
         if trace_state.is_evaluating() and self.options.shardings is None:
             self.fun(*arguments.args, **arguments.kwargs)
 
-    def is_known(self, arguments: CallArguments) -> bool:
-        """Whether there is a program for these arguments."""
+    def known(self, arguments: CallArguments) -> TracedFunction | None:
+        """The program for these arguments, if there is one."""
         try:
-            return arguments.key in self.cache.programs
+            return self.cache.programs.find(arguments.key)
         except Exception as e:
             if not arguments.statics:
                 raise
@@ -315,11 +319,12 @@ class JittedFunction:
 
     def served(self, arguments: CallArguments) -> Any:
         """The results, after tracing and compiling what has to be."""
-        if not self.is_known(arguments) and dynamic_sizes.allowed(self, arguments):
+        traced, leaves = self.known(arguments), arguments.leaves
+        if traced is None and dynamic_sizes.allowed(self, arguments):
             out = dynamic_sizes.call(self, arguments)
             if out is not NotImplemented:
                 return out
-        traced, leaves = self.trace_given(arguments), arguments.leaves
+        traced = self.current(traced, arguments)
         inside = bool(axes.in_scope()) and not any(isinstance(x, Tracer) for x in leaves)
         if inside and axes.spoken_of(traced.closed.jaxpr):
             out = eval_jaxpr(traced.closed.jaxpr, traced.closed.consts, *traced.hoisted, *leaves)

@@ -2,7 +2,8 @@
 
 A lambda rebuilt in a loop has the same code object and equal captured values, so it finds the
 programs of its predecessor. Functions that capture something whose content may change unseen (a
-dict, a list, an instance) are known by address alone.
+dict, a list, an instance) are known by address alone, and so are those that assign to variables
+outside of themselves: what their trace does there, each of them does.
 """
 
 from __future__ import annotations
@@ -229,6 +230,8 @@ def _function(
     if captures.is_library(f) and captures.is_library_name(f.__module__):
         kept.append(f)
         return (id(f),)
+    if assigned_outside(code):
+        raise Unshareable(f)
     cells = []
     for c in f.__closure__ or ():
         try:
@@ -253,3 +256,24 @@ def _global_names(code: types.CodeType) -> tuple[str, ...]:
         if isinstance(c, types.CodeType):
             names += _global_names(c)
     return tuple(dict.fromkeys(names))
+
+
+@memo("names that code assigns outside of itself", 4096)
+def assigned_outside(code: types.CodeType) -> frozenset[str]:
+    """The globals and the variables of functions around it that code, or code nested in it,
+    assigns, or whose attributes or items it assigns."""
+    names: set[str] = set()
+    read: dict[Any, str] = {}  # where an expression begins -> the name that it begins with
+    for i in captures.dis.get_instructions(code):
+        op = captures.OPERATIONS.get(i.opname, "")
+        begin = i.positions and (i.positions.lineno, i.positions.col_offset)
+        if op == "STORE":
+            names.add(i.argval)
+        elif op in ("LOAD", "LOAD_GLOBAL") and begin:
+            read[begin] = i.argval
+        elif op in ("STORE_ATTR", "STORE_SUBSCR") and begin in read:
+            names.add(read[begin])
+    for c in code.co_consts:
+        if isinstance(c, types.CodeType):
+            names |= assigned_outside(c)
+    return frozenset(names.difference(code.co_cellvars))

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from calque.core import source, trace_state
-from calque.core.jaxprs import ClosedJaxpr, Eqn
+from calque.core.jaxprs import ClosedJaxpr, Eqn, Jaxpr, subjaxprs
 from calque.core.primitives import Primitive, UndefinedPrimal, Zero
 from calque.core.trace import JaxprTrace, eval_jaxpr
 from calque.core.trace_state import Tracer
@@ -24,6 +24,7 @@ from calque.transforms.engines.slices import (
 )
 from calque.transforms.engines.zeros import nonzero, only_nonzero, with_zeros
 from calque.transforms.primitives.call import CallPrimitive, inline_calls
+from calque.transforms.primitives.callbacks import io_callback_p
 from calque.transforms.primitives.flow import split
 from calque.transforms.primitives.remat_parts import parts
 from calque.transforms.primitives.remat_policies import Policy, nothing_saveable
@@ -64,6 +65,7 @@ def _linearize(
     policy: Policy | None,
     **params: Any,
 ) -> Any:
+    _refuse_effects(jaxpr)
     parts = _split(jaxpr, nonzero(tangents), policy)
     if _LOG.isEnabledFor(logging.DEBUG):
         _log_kept(parts)
@@ -79,6 +81,32 @@ def _linearize(
     with source.scope("rematted_computation"):  # by which profiles know it
         again_tangents = _tangents_again(remat_p, parts, [*primals, *saved], tangents, jaxpr, again)
     return outs, again_tangents
+
+
+def _refuse_effects(closed: ClosedJaxpr) -> None:
+    """What a Python function does outside of the program happens as often as the program says,
+    which a second computation would double."""
+    if "without effects" in closed.cache:
+        return
+    found = _io_callback(closed.jaxpr)
+    if found is not None:
+        raise NotImplementedError(
+            "Effects not supported in partial-eval of `checkpoint`/`remat`: the backward pass may"
+            f" compute the io_callback at {found.source} again, and its effect would happen twice."
+            " Take it out of the rematerialised function, or use pure_callback."
+        )
+    closed.cache["without effects"] = True
+
+
+def _io_callback(jaxpr: Jaxpr) -> Eqn | None:
+    """The first equation, also in programs within, that calls a function with side effects."""
+    for e in jaxpr.eqns:
+        if e.primitive is io_callback_p:
+            return e
+        for inner in subjaxprs(e.params):
+            if (found := _io_callback(inner)) is not None:
+                return found
+    return None
 
 
 _LOG: Final = logging.getLogger("calque")

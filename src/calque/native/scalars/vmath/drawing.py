@@ -20,13 +20,13 @@ from calque.native.scalars.vmath.base import (
     equal,
     fma,
     from_bits,
-    greater,
     iop,
     less,
     less_equal,
     mul,
     neg,
     pattern,
+    rare,
     sqrt,
     sub,
     where,
@@ -58,12 +58,13 @@ def normal_erf_inv(x: Expr) -> Expr:
     if x.dtype != "f32":
         return error_function.erf_inv(x)
     log = log1p(mul(x, neg(x)))
-    middle = greater(log, -5.0)
-    t = where(middle, sub(-2.5, log), sub(sqrt(neg(log)), 3.0))
-    p = where(middle, number(_MIDDLE[0]), number(_TAIL[0]))
-    for near, far in zip(_MIDDLE[1:], _TAIL[1:], strict=True):
-        p = fma(p, t, where(middle, number(near), number(far)))
-    y = where(equal(absolute(x), 1.0), mul(x, INF), mul(p, x))
+    return rare(less_equal(log, -5.0), mul(horner(sub(-2.5, log), _MIDDLE), x), tail(x, log))
+
+
+def tail(x: Expr, log: Expr) -> Expr:
+    """Where 1 - x^2 has a small logarithm, and at the ends: one number in 300 is drawn there."""
+    y = mul(horner(sub(sqrt(neg(log)), 3.0), _TAIL), x)
+    y = where(equal(absolute(x), 1.0), mul(x, INF), y)
     return where(less_equal(absolute(x), 1.0), y, NAN)
 
 
@@ -87,7 +88,7 @@ def log1p(x: Expr) -> Expr:
 
 
 def log(x: Expr) -> Expr:
-    """log(x) for 0 <= x <= 1."""
+    """log(x) for 0 < x <= 1; of what is less that of the smallest normal number."""
     least = number(0x00800000)  # the smallest normal number
     whole = bits(where(less(x, least), least, x))
     exponent = add(cast(iop("sub", iop("lshr", whole, 23), 127), "f32"), 1.0)
@@ -101,5 +102,4 @@ def log(x: Expr) -> Expr:
     y = fma(fma(first, cube, second), cube, third)
     high, rest = _LOG_2
     y = fma(y, cube, mul(exponent, number(rest)))
-    y = fma(exponent, number(high), add(fma(square, -0.5, z), y))
-    return where(equal(x, 0.0), -INF, y)
+    return fma(exponent, number(high), add(fma(square, -0.5, z), y))
