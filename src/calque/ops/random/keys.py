@@ -19,7 +19,7 @@ from calque.core.primitives import REGISTRY, Primitive, Zero, do
 from calque.core.trace import typeof
 from calque.ops.common import batch_elementwise, move, tangent_aval
 from calque.ops.kinds import not_linear
-from calque.ops.random import philox, threefry
+from calque.ops.random import counter_based, philox, threefry
 
 _UINT32 = np.dtype("uint32")
 
@@ -43,7 +43,7 @@ class PRNGImpl:
         self,
         name: str,
         tag: str,
-        words: int,
+        key_shape: tuple[int, ...],
         *,
         seed: Callable[[np.ndarray], np.ndarray],
         split: Callable[[np.ndarray, tuple[int, ...]], np.ndarray],
@@ -51,7 +51,7 @@ class PRNGImpl:
         random_bits: Callable[[np.ndarray, int, tuple[int, ...]], np.ndarray],
         one_draw_for_lanes: Collection[str] = (),
     ):
-        self.name, self.tag, self.key_shape = name, tag, (words,)
+        self.name, self.tag, self.key_shape = name, tag, key_shape
         self.seed, self.split, self.fold_in, self.random_bits = seed, split, fold_in, random_bits
         self.one_draw_for_lanes = one_draw_for_lanes
         self.dtype = KeyDType(self)
@@ -98,13 +98,25 @@ def _dtype_named(name: str) -> KeyDType:
     return IMPLEMENTATIONS[name].dtype
 
 
+def _of(name: str, tag: str, g: counter_based.Generator) -> PRNGImpl:
+    return PRNGImpl(
+        name,
+        tag,
+        (g.words,),
+        seed=g.seed,
+        split=g.split,
+        fold_in=g.fold_in,
+        random_bits=g.random_bits,
+    )
+
+
 IMPLEMENTATIONS: Final = {
     impl.name: impl
     for impl in (
         PRNGImpl(
             "threefry2x32",
             "fry",
-            2,
+            (2,),
             seed=threefry.seed_key,
             split=threefry.split_key,
             fold_in=threefry.fold_in,
@@ -113,7 +125,7 @@ IMPLEMENTATIONS: Final = {
         PRNGImpl(
             "rbg",
             "rbg",
-            4,
+            (4,),
             seed=philox.seed_key,
             split=philox.split_halves,
             fold_in=philox.fold_in_halves,
@@ -123,13 +135,16 @@ IMPLEMENTATIONS: Final = {
         PRNGImpl(
             "unsafe_rbg",
             "urbg",
-            4,
+            (4,),
             seed=philox.seed_key,
             split=philox.split_fast,
             fold_in=philox.fold_in_fast,
             random_bits=philox.random_bits,
             one_draw_for_lanes=("random_bits", "random_split"),
         ),
+        _of("threefry4x32", "fry4", counter_based.THREEFRY_4X32),
+        _of("philox2x32", "phx2", counter_based.PHILOX_2X32),
+        _of("philox4x32", "phx4", counter_based.PHILOX_4X32),
     )
 }
 
