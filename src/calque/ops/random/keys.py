@@ -8,12 +8,14 @@ own for keys."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final
 
 import numpy as np
 
 from calque.core.adopting import from_storage
 from calque.core.avals import ShapedArray
+from calque.core.config import config
 from calque.core.dtypes import ExtendedDType, is_integer
 from calque.core.primitives import REGISTRY, Primitive, Zero, do
 from calque.core.trace import typeof
@@ -247,6 +249,36 @@ def _batch_in_place(name: str) -> Callable[..., Any]:
     return lambda args, dims, **params: (REGISTRY[name].bind(*args, **params), dims[0])
 
 
+class DrawingPrimitive(Primitive):
+    """A primitive that draws from keys in the form that `threefry_partitionable` says where it is
+    called: its programs keep that form, whatever the flag is when they are compiled and run."""
+
+    __slots__ = ()
+
+    def bind(self, *args: Any, **params: Any) -> Any:
+        params.setdefault("partitionable", bool(config.threefry_partitionable))
+        return super().bind(*args, **params)
+
+
+def drawing_as(partitionable: bool) -> AbstractContextManager[None]:
+    """Whatever asks for the flag inside is told this."""
+    if config.threefry_partitionable == partitionable:
+        return nullcontext()
+    return config.override("threefry_partitionable", partitionable)
+
+
+def _drawing_primitive(name: str, meaning: Callable[..., Any], shape: Callable[..., Any]) -> Any:
+    return DrawingPrimitive(
+        name,
+        meaning=meaning,
+        shape=shape,
+        jvp=_no_tangents(name),
+        transpose=not_linear(name),
+        batch=_first_lane_draws(name),
+        hidden=("partitionable",),
+    )
+
+
 def _primitive(
     name: str,
     meaning: Callable[..., Any],
@@ -290,7 +322,9 @@ def _unwrap_shape(keys: ShapedArray) -> ShapedArray:
     return ShapedArray(keys.shape + need_key("random_unwrap", keys).key_shape, _UINT32)
 
 
-def _split_shape(keys: ShapedArray, *, shape: tuple[int, ...]) -> ShapedArray:
+def _split_shape(
+    keys: ShapedArray, *, shape: tuple[int, ...], partitionable: bool = True
+) -> ShapedArray:
     need_key("random_split", keys)
     return ShapedArray(keys.shape + shape, keys.dtype)
 
@@ -313,20 +347,28 @@ def _fold_in_meaning(keys: np.ndarray, data: np.ndarray) -> np.ndarray:
     return _records(impl.fold_in(_words(keys), data), impl)
 
 
-def _bits_shape(keys: ShapedArray, *, bit_width: int, shape: tuple[int, ...]) -> ShapedArray:
+def _bits_shape(
+    keys: ShapedArray, *, bit_width: int, shape: tuple[int, ...], partitionable: bool = True
+) -> ShapedArray:
     need_key("random_bits", keys)
     if bit_width not in (8, 16, 32, 64):
         raise TypeError(f"random_bits: bit_width must be 8, 16, 32 or 64, got {bit_width}")
     return ShapedArray(keys.shape + shape, np.dtype(f"uint{bit_width}"))
 
 
-def _split_meaning(keys: np.ndarray, *, shape: tuple[int, ...]) -> np.ndarray:
+def _split_meaning(
+    keys: np.ndarray, *, shape: tuple[int, ...], partitionable: bool = True
+) -> np.ndarray:
     impl = impl_of(keys)
-    return _records(impl.split(_words(keys), shape), impl)
+    with drawing_as(partitionable):
+        return _records(impl.split(_words(keys), shape), impl)
 
 
-def _bits_meaning(keys: np.ndarray, *, bit_width: int, shape: tuple[int, ...]) -> np.ndarray:
-    return impl_of(keys).random_bits(_words(keys), bit_width, shape)
+def _bits_meaning(
+    keys: np.ndarray, *, bit_width: int, shape: tuple[int, ...], partitionable: bool = True
+) -> np.ndarray:
+    with drawing_as(partitionable):
+        return impl_of(keys).random_bits(_words(keys), bit_width, shape)
 
 
 def _first_lane_draws(name: str) -> Callable[..., Any]:
@@ -357,12 +399,8 @@ random_wrap_p = _primitive(
 )
 random_unwrap_p = _primitive("random_unwrap", lambda keys: _words(keys).copy(), _unwrap_shape)
 random_clone_p = _primitive("random_clone", lambda keys: keys.copy(), lambda keys: keys)
-random_split_p = _primitive(
-    "random_split", _split_meaning, _split_shape, _first_lane_draws("random_split")
-)
+random_split_p = _drawing_primitive("random_split", _split_meaning, _split_shape)
 random_fold_in_p = _primitive(
     "random_fold_in", _fold_in_meaning, _fold_in_shape, batch_elementwise("random_fold_in")
 )
-random_bits_p = _primitive(
-    "random_bits", _bits_meaning, _bits_shape, _first_lane_draws("random_bits")
-)
+random_bits_p = _drawing_primitive("random_bits", _bits_meaning, _bits_shape)

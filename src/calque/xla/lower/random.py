@@ -12,6 +12,7 @@ import numpy as np
 from calque.core.config import config
 from calque.core.jaxprs import Eqn
 from calque.ops.random.bits import RandomAlgorithm
+from calque.ops.random.keys import drawing_as
 from calque.ops.random.threefry import PARITY, ROTATIONS
 from calque.xla.lower.callbacks import host_call
 from calque.xla.lower.keys import under
@@ -277,7 +278,8 @@ def random_bits(b: Builder, e: Eqn, outs: Sequence[Tensor], args: list[Value]) -
     if impl_of(e) not in KNOWN:
         return host_call(b, e, outs, args)
     bits = bits_threefry if impl_of(e) == "threefry2x32" else philox_bits
-    return [bits(b, args[0], outs[0], e.params["shape"], e.params["bit_width"])]
+    with drawing_as(e.params["partitionable"]):
+        return [bits(b, args[0], outs[0], e.params["shape"], e.params["bit_width"])]
 
 
 @equation_rule("random_split")
@@ -287,7 +289,8 @@ def random_split(b: Builder, e: Eqn, outs: Sequence[Tensor], args: list[Value]) 
     if 0 in outs[0].shape:
         return [b.filled(0, outs[0])]
     split = {"threefry2x32": split_threefry, "rbg": split_halves}.get(impl_of(e), split_fast)
-    return [split(b, args[0], e.params["shape"])]
+    with drawing_as(e.params["partitionable"]):
+        return [split(b, args[0], e.params["shape"])]
 
 
 @equation_rule("random_fold_in")
