@@ -1,4 +1,5 @@
-"""The figures of docs/benchmarks.md, out of what a run of `report.py` wrote.
+"""The figures of docs/benchmarks.md and the table of README.md, out of what a run of `report.py`
+wrote.
 
 What stands between the marks `<!-- figures -->` and `<!-- end of figures -->` of a page is written
 anew, in the language of the page; plots lie beside it.
@@ -14,12 +15,15 @@ import plots
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGES = {"en": ROOT / "docs" / "benchmarks.md", "zh": ROOT / "docs" / "zh" / "benchmarks.md"}
+READMES = {"en": ROOT / "README.md", "zh": ROOT / "README.zh.md"}
 BEGIN, END = "<!-- figures -->", "<!-- end of figures -->"
 LIBRARIES = {
     "calque": "calque", "jax": "JAX", "numpy": "NumPy", "torch": "PyTorch",
     "compiled": "torch.compile", "numba": "Numba",
 }  # fmt: skip
-# what a page says, in the languages of the site; programs keep their names
+SHOWN_IN_README = ("jax", "numpy", "torch", "numba")
+LARGE = 1000  # rows of a matrix
+# what a page says, in the languages of the site; programs keep their names, groups that of README
 WORDS = {
     "en": {
         "machine": "Measured on {processor}, {cores} cores, {system}, Python {python}: {versions}.",
@@ -34,6 +38,14 @@ WORDS = {
         "of layers": "A training step of a transformer",
         "of equations": "A program without repetition",
         "none": "—",
+        "group small calls": "small calls, jitted and eager",
+        "group elementwise": "elementwise functions of a million numbers",
+        "group reductions": "reductions, softmax, layer norm, running sums",
+        "group indexing and sorting": "gather, scatter, sort, top-k",
+        "group products": "products of matrices", "large": "products from {size:,} rows on",
+        "group loops": "loops: simulations, recurrences",
+        "group training steps": "training steps: layers, attention, convolution",
+        "from to": "{0} to {1}", "first calls": "first calls of programs, small to large",
     },
     "zh": {
         "machine": "测量环境：{processor}，{cores} 核，{system}，Python {python}；{versions}。",
@@ -47,6 +59,14 @@ WORDS = {
         "of layers": "Transformer 的一个训练步",
         "of equations": "没有重复的程序",
         "none": "—",
+        "group small calls": "小调用，即时编译和立即执行",
+        "group elementwise": "一百万个数的逐元素函数",
+        "group reductions": "归约、softmax、层归一化、累计和",
+        "group indexing and sorting": "gather、scatter、排序、top-k",
+        "group products": "矩阵乘积", "large": "{size:,} 行以上的矩阵乘积",
+        "group loops": "循环：模拟、递推",
+        "group training steps": "训练步：多层网络、注意力、卷积",
+        "from to": "{0} 到 {1}", "first calls": "程序的首次调用，从小到大",
     },
 }  # fmt: skip
 
@@ -64,7 +84,41 @@ def write(results: dict[str, Any]) -> list[pathlib.Path]:
                 written.append(folder / name)
             page.write_text(filled(page.read_text(encoding="utf-8"), text), encoding="utf-8")
             written.append(page)
+    for language, page in READMES.items():
+        if page.exists():
+            text = summary(results, WORDS[language])
+            page.write_text(filled(page.read_text(encoding="utf-8"), text), encoding="utf-8")
+            written.append(page)
     return written
+
+
+def summary(results: dict[str, Any], words: dict[str, str]) -> str:
+    """How many times as fast calque is, in a few lines: means of groups, and ranges over sizes."""
+    groups = group_ratios(results["suite"])
+    means = [
+        [
+            words.get(f"group {group}", group),
+            *(plots.ratio(r[p]) if p in r else "" for p in SHOWN_IN_README),
+        ]
+        for group, r in groups.items()
+    ]
+    scale = results["scale"]
+    large = [row["times"] for row in scale.get("products", []) if row["size"] >= LARGE]
+    first = [row["first"] for kind in ("layers", "equations") for row in scale.get(kind, [])]
+    spans = [
+        [name, *(span(some, p, words) for p in SHOWN_IN_README)]
+        for name, some in (
+            (words["large"].format(size=LARGE), large),
+            (words["first calls"], first),
+        )
+    ]
+    return table(["", *(LIBRARIES[p] for p in SHOWN_IN_README)], [*means, *spans])
+
+
+def span(some: list[dict[str, float]], peer: str, words: dict[str, str]) -> str:
+    """The least and the greatest of the ratios there are."""
+    found = sorted(times[peer] / times["calque"] for times in some if peer in times)
+    return words["from to"].format(plots.ratio(found[0]), plots.ratio(found[-1])) if found else ""
 
 
 def filled(page: str, text: str) -> str:

@@ -66,6 +66,23 @@ def test_figures(language):
     assert "| 48 | 5 s | 20 s | 100 ms | 5 s | 20 s | 128 MiB | 256 MiB |" in text
 
 
+@pytest.mark.parametrize("language", page.WORDS)
+def test_the_table_of_the_readme(language):
+    words = page.WORDS[language]
+    rows = page.summary(RESULTS, words).splitlines()
+    assert rows[0] == "|  | JAX | NumPy | PyTorch | Numba |"
+    assert rows[2] == f"| {words['group loops']} | 2 |  |  | 0.5 |"
+    assert rows[-1].endswith(f" | {words['from to'].format(4, 4)} |  |  |  |")
+
+
+@pytest.mark.parametrize("language", page.WORDS)
+def test_the_readme_has_the_figures_of_the_page(language):
+    results = json.loads((BENCHMARKS / "report.json").read_text())
+    text = page.READMES[language].read_text(encoding="utf-8")
+    between = text.partition(page.BEGIN)[2].partition(page.END)[0].strip()
+    assert between == page.summary(results, page.WORDS[language])
+
+
 def test_languages_have_the_same_words():
     english, *others = page.WORDS.values()
     assert all(other.keys() == english.keys() for other in others)
@@ -80,7 +97,7 @@ def test_only_what_is_between_the_marks_changes():
 
 
 def test_pages_have_the_marks():
-    for path in page.PAGES.values():
+    for path in (*page.PAGES.values(), *page.READMES.values()):
         text = path.read_text(encoding="utf-8")
         assert text.count(page.BEGIN) == text.count(page.END) == 1, path
 

@@ -19,7 +19,7 @@ def tool(name: str) -> types.ModuleType:
     return module
 
 
-languages, words = tool("site_languages"), tool("site_words")
+languages, words, tables = tool("site_languages"), tool("site_words"), tool("site_tables")
 
 
 def listed(config: str) -> list[str]:
@@ -78,3 +78,11 @@ def test_the_index_is_parted_and_says_the_same(tmp_path: pathlib.Path) -> None:
         {field: text.replace(words.PART, "") for field, text in entry.items()} for entry in parted
     ] == entries
     assert parted[1]["text"].split(words.PART) == ["", "内核", "调用", ""]
+
+
+def test_names_in_tables_break_between_their_words() -> None:
+    cell = "<td><code>a_b.c::d_test.py 1.5 __x__</code> e_f</td>"
+    broken = "<td><code>a_<wbr>b.<wbr>c::<wbr>d_<wbr>test.<wbr>py 1.5 __x__</code> e_f</td>"
+    assert tables.with_breaks(f"<code>a_b</code>{cell}") == f"<code>a_b</code>{broken}"
+    assert tables.with_breaks(broken) == broken
+    assert tables.with_breaks("<td>98.1 %</td>5 %") == "<td>98.1&nbsp;%</td>5 %"

@@ -47,7 +47,7 @@ FLOORS = {
         "caches",
         "once",
         "state",
-        "daemons exits frozen lazy processors spans syntax variables",
+        "daemons exits foreign_parts frozen lazy processors spans syntax variables",
         "code",
         "lang",
         "integers",
@@ -59,8 +59,8 @@ FLOORS = {
         "routines",
     ],
     "calque.core": [
-        "absl_flags config containers errors foreign_flags foreign_parts foreign_values key_paths"
-        " lazy notebooks pause polynomials pytrees source vocabulary",
+        "absl_flags config containers dict_order errors foreign_flags foreign_values"
+        " key_paths lazy notebooks pause polynomials pytrees source vocabulary",
         "advice devices dims dtypes guards key_use symbols tracebacks",
         "adopting avals extents",
         "trace_state",
@@ -105,6 +105,7 @@ FLOORS = {
         "devices",
         "buffers",
         "engine stages",
+        "unknown_sizes",
         "exporting plugins",
     ],
     "calque.numpy": [

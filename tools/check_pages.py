@@ -52,6 +52,11 @@ def served(site: pathlib.Path) -> str:
     return f"http://127.0.0.1:{server.server_port}/"
 
 
+def lost(request: Any) -> list[str]:
+    """What a request that failed is worth saying: one that the next page has cut off is not."""
+    return [] if request.failure == "net::ERR_ABORTED" else [f"not loaded: {request.url}"]
+
+
 def complaints(
     browser: Any, address: str, pages: list[str], shots: pathlib.Path | None
 ) -> Iterator[str]:
@@ -62,7 +67,7 @@ def complaints(
             page = browser.new_page(color_scheme=scheme, viewport=size)
             errors: list[str] = []
             page.on("console", lambda m: errors.append(m.text) if m.type == "error" else None)
-            page.on("requestfailed", lambda r: errors.append(f"not loaded: {r.url}"))
+            page.on("requestfailed", lambda r: errors.extend(lost(r)))
             for name in pages:
                 page.goto(address + name, timeout=PATIENCE)
                 page.wait_for_timeout(100)

@@ -26,12 +26,15 @@ SOURCE = pathlib.Path(__file__).resolve().parent.parent / "src"
 def units():
     """Everything of the runtime that is compiled as one: units, and the networks of sorts."""
     import calque.machine
+    from calque.machine.lang.types import Function
     from calque.machine.lang.unit import Unit
 
     found = {}
     for entry in pkgutil.walk_packages(calque.machine.__path__, "calque.machine."):
-        module = importlib.import_module(entry.name)
-        found |= {id(v): v for v in vars(module).values() if isinstance(v, Unit)}
+        things = [*vars(importlib.import_module(entry.name)).values()]
+        for table in [v for v in things if isinstance(v, dict)]:
+            things += [f.unit for f in table.values() if isinstance(f, Function)]
+        found |= {id(v): v for v in things if isinstance(v, Unit)}
     network = importlib.import_module("calque.machine.routines.sort.network")
     return [*sorted(found.values(), key=lambda unit: unit.name), network]
 

@@ -6,6 +6,7 @@ Its API is JAX's.
 Array(0.07700372, dtype=float32, weak_type=True)
 """
 
+import atexit as _atexit
 from typing import TYPE_CHECKING
 
 from calque.core.pause import importing as _importing
@@ -22,6 +23,7 @@ with _importing():
     from calque.core.backends import stablehlo_text as _stablehlo_text
     from calque.core.config import config
     from calque.core.trace import evaluator as _evaluator
+    from calque.machine import variables as _variables
     from calque.numpy.methods import attaching as _attaching  # attaches them to arrays
     from calque.transforms.devices import type_rules as _type_rules  # types know of meshes
     from calque.transforms.devices.sharding_arrays import own_parts as _own_parts
@@ -221,6 +223,7 @@ _evaluator.install(_lazy.function("calque.native.eager.execution", "evaluate"))
 _backends.register(
     "xla_cpu", _lazy.function("calque.xla.engine", "compile_on_xla"), reads_places=True
 )
+_backends.register_symbolic("xla_cpu", _lazy.function("calque.xla.unknown_sizes", "compile"))
 _spanning.install(_lazy.function("calque.xla.buffers", "spanning"))
 _own_parts.install(_lazy.function("calque.xla.buffers", "own_parts"))
 _plugins.install(_lazy.function("calque.xla.plugins", "opened"))
@@ -233,5 +236,7 @@ _lazy.offer(
     _ops, "calque.numpy.segments", ("segment_max", "segment_min", "segment_prod", "segment_sum")
 )
 _tracebacks.install()
+if _variables.choice("CALQUE_PERF_MAP", (*_variables.ON, *_variables.OFF)) in _variables.ON:
+    _atexit.register(_lazy.function("calque.profiling.perf", "perf_map"))
 _guards.guard(type(config))
 __version__ = "0.1.0"

@@ -11,8 +11,9 @@ from calque.core import guards as _guards
 from calque.core import pytrees
 from calque.core.trace import typeof
 from calque.transforms.functions.shapes import ShapeDtypeStruct
+from calque.xla.exporting.checks import DisabledSafetyCheck
 from calque.xla.exporting.exported import CALLING_CONVENTIONS as _CONVENTIONS
-from calque.xla.exporting.exported import DisabledSafetyCheck, Exported, exporter, read
+from calque.xla.exporting.exported import Exported, exporter, read
 from calque.xla.exporting.scopes import SymbolicScope, is_named, scope_for, shape_of
 from calque.xla.exporting.written import Node, maker, register_node
 
@@ -43,8 +44,8 @@ def export(
         NotImplementedError: An operation has no form for sizes that stand for any number.
 
     Differs from JAX:
-        One device. Some operations have no form for free sizes: convolutions, cumulative ones,
-        Fourier transforms, factors of matrices, random numbers.
+        Some operations have no form for free sizes: Fourier transforms, factors of matrices, random
+        numbers of keys that are not of threefry2x32.
 
     >>> exported = jax.export.export(jax.jit(jnp.sin))(jnp.ones(3))  # doctest: +SKIP
     >>> exported.call(jnp.zeros(3))  # doctest: +SKIP

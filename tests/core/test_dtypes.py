@@ -156,6 +156,36 @@ def test_each_dtype_of_64_bits_is_told_of():
         assert f"{wide} is not available" in str(told.message) and half in str(told.message)
 
 
+# functions whose calls machine code serves from the second or third on
+SERVED = {
+    "astype": lambda x, d: x.astype(d),
+    "sum": lambda x, d: jnp.sum(x, dtype=d),
+    "method sum": lambda x, d: x.sum(dtype=d),
+    "var": lambda x, d: jnp.var(x, dtype=d),
+    "zeros_like": lambda x, d: jnp.zeros_like(x, dtype=d),
+    "concatenate": lambda x, d: jnp.concatenate([x, x], dtype=d),
+    "matmul": lambda x, d: jnp.matmul(x, x, preferred_element_type=d),
+    "indices": lambda x, d: jnp.indices(x.shape, dtype=d),
+    "reduce": lambda x, d: jnp.add.reduce(x, dtype=d),
+}
+
+
+@pytest.mark.parametrize("make", SERVED.values(), ids=SERVED)
+def test_each_call_tells_however_often_it_is_made(make):
+    def told_of(call, x):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            call(x, np.float64)
+        return [(w.filename, w.lineno) for w in told]
+
+    here = [(__file__, make.__code__.co_firstlineno)]
+    for n in (3, 3, 3, 3, 4, 5, 5):  # one program for any size is learnt at the second size
+        assert told_of(make, jnp.ones(n)) == here
+    with warnings.catch_warnings(), pytest.raises(UserWarning, match="is not available"):
+        warnings.simplefilter("error")
+        make(jnp.ones(3), np.float64)
+
+
 def test_numbers_of_numpy_are_narrowed_in_silence():
     for value in (np.ones(3), np.float64(1), np.arange(3), np.ones(3, np.complex128)):
         for make in (jnp.array, jnp.asarray, jnp.zeros_like, calque.device_put):

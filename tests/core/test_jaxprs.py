@@ -60,11 +60,14 @@ def test_the_printed_form():
     assert "jaxpr={ lambda ; a:f32[]. let" in str(calque.make_jaxpr(lambda x: inner(x) * 2)(1.0))
 
 
-def test_captured_arrays_are_constants_and_scalars_literals():
+def test_captured_arrays_are_constants_and_numbers_literals():
     big, small = jnp.arange(3), jnp.float32(2)
     j = calque.make_jaxpr(lambda x: x * small + big)(jnp.ones(3))
-    assert str(j).startswith("{ lambda a:i32[3]; b:f32[3]. let") and "mul b 2.0:f32[]" in str(j)
-    assert len(j.consts) == 1
+    assert str(j).startswith("{ lambda a:f32[] b:i32[3]; c:f32[3]. let") and "mul c a" in str(j)
+    assert j.consts[0] is small and j.consts[1] is big
+    for number in (2.0, np.float32(2)):
+        j = calque.make_jaxpr(lambda x: x * number)(jnp.ones(3))
+        assert "mul a 2.0:f32[]" in str(j) and not j.consts
 
 
 def test_every_equation_knows_the_users_line():

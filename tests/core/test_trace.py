@@ -10,6 +10,7 @@ import pytest
 import calque
 import calque.numpy as jnp
 from calque import lax
+from calque.core import jaxprs
 from calque.core import trace as t
 from calque.core.avals import ShapedArray
 from calque.core.config import config
@@ -122,7 +123,7 @@ def test_how_values_were_made():
 
 def test_results_that_nobody_reads():
     closed = record(lambda x: [jnp.sin(x), jnp.cos(x)][:1], ())
-    jaxpr = t.drop_unused(closed.jaxpr)
+    jaxpr = jaxprs.drop_unused(closed.jaxpr)
     assert [type(e.outvars[0]) is DropVar for e in jaxpr.eqns] == [False, True]
 
 
@@ -232,3 +233,88 @@ print(before, "numpy.ma" in sys.modules)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     before, after = done.stdout.split()
     assert before == after
+
+
+NUMBERS = {
+    "array": lambda: jnp.array(3),
+    "asarray of NumPy's": lambda: jnp.asarray(np.float32(3)),
+    "scalar type": lambda: jnp.int8(3),
+    "bool": lambda: jnp.array(True),
+    "convert_element_type": lambda: lax.convert_element_type(3, np.float32),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers_made_in_a_trace_are_values_of_its_program(name):
+    """... which code that asks for tracers sees, and which tell their value all the same."""
+    seen = []
+
+    def f(x):
+        number = NUMBERS[name]()
+        seen.append(number)
+        assert isinstance(number, Tracer) and isinstance(number, calque.Array)
+        assert int(number) == number.item() and bool(number) and np.asarray(number) == int(number)
+        return x + number
+
+    closed = calque.make_jaxpr(f)(1.0)
+    assert not closed.consts and any(isinstance(a, Literal) for e in closed.eqns for a in e.invars)
+    assert calque.jit(f)(1.0) == 1 + int(seen[0])
+    assert not isinstance(NUMBERS[name](), Tracer)
+
+
+def test_numbers_of_an_outer_program_are_constants_of_a_program_made_inside():
+    outside = jnp.float32(5)
+    counts = []
+
+    def f(x):
+        inside = jnp.array(2.0)
+        for c in (inside, outside):
+            counts.append(len(calque.make_jaxpr(lambda y: y + c)(x).consts))
+            assert (
+                calque.closure_convert(lambda y: y * c, x)[0](x, *[c] * (c is inside)) is not None
+            )
+        return lax.scan(lambda a, _: (a + inside, None), x, None, length=2)[0]
+
+    assert calque.jit(f)(1.0) == 5.0 and counts == [1, 1]
+    assert "num_consts=0" in str(calque.make_jaxpr(f)(1.0))
+
+
+def test_numbers_made_in_a_trace_are_sizes_indices_and_bounds():
+    def f(x):
+        n = jnp.array(2)
+        parts = x[:n], x[n], x.at[n].set(0.0), jnp.zeros(n), jnp.arange(n), jnp.split(x, [n])[0]
+        assert [p.shape for p in parts] == [(2,), (), (4,), (2,), (2,), (2,)]
+        looped = lax.fori_loop(jnp.array(0), n, lambda i, c: c + i, 0)
+        assert f"{n:03d}" == "002" and jnp.array(True) and not jnp.array(0)
+        return parts, looped
+
+    parts, looped = calque.jit(f)(jnp.arange(4.0))
+    assert parts[1] == 2 and parts[2].tolist() == [0, 1, 0, 3] and looped == 1
+    assert "scan" in str(calque.make_jaxpr(f)(jnp.arange(4.0)))
+
+
+def test_a_number_of_a_program_that_has_ended_is_refused():
+    kept = []
+    calque.jit(lambda x: kept.append(jnp.array(2.0)) or x)(1.0)
+    with pytest.raises(UnexpectedTracerError):
+        calque.jit(lambda x: x + kept[0])(1.0)
+
+
+@pytest.mark.peer
+def test_programs_have_the_constants_of_jax():
+    jax = pytest.importorskip("jax")
+
+    def texts(m):
+        small = m.numpy.float32(5)
+
+        def f(x):
+            inside = m.numpy.array(2.0)
+            assert isinstance(inside, m.core.Tracer)
+            inner = m.make_jaxpr(lambda y: y * inside + small)(x)
+            found.append((len(inner.consts), str(inner)))
+            return x + inside
+
+        found: list = []
+        return [str(m.make_jaxpr(f)(1.0)), *found]
+
+    assert texts(calque) == texts(jax)

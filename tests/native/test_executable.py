@@ -1,5 +1,6 @@
 """Planned programs."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -36,6 +37,26 @@ def test_cost_counts_products_and_bytes() -> None:
     cost = planned(lambda x: x @ x.T, x).cost_analysis()
     assert cost["flops"] >= 2 * 8 * 16 * 8
     assert cost["bytes accessed"] >= x.nbytes + 4 * 8 * 8
+
+
+def test_temporaries_lie_in_results() -> None:
+    """Three sorted arrays come one after the other, the last of which a product reads: the others
+    lie in its result."""
+    x = np.random.default_rng(0).standard_normal((64, 64)).astype("f")
+    big = np.ones((3 * 64, 64), "f")
+
+    def f(x: Any, big: Any) -> Any:
+        for _ in range(3):
+            x = jnp.sort(x, 1).T
+        return big @ x
+
+    e = planned(f, x, big)
+    assert temporaries(e) <= 2 * x.nbytes
+    assert re.search(r"sort\(.* out0", e.as_text("loops"))
+    y = x
+    for _ in range(3):
+        y = np.sort(y, 1).T
+    np.testing.assert_allclose(e.call([x, big])[0], big @ y, rtol=1e-4, atol=1e-4)
 
 
 # ---------------------------------------------------------------- checkpoint

@@ -4,6 +4,8 @@ import itertools
 import os
 import pathlib
 import re
+import subprocess
+import sys
 
 import calque as jax
 import calque.numpy as jnp
@@ -23,3 +25,27 @@ def test_it_is_where_perf_looks():
     path = jax.profiler.perf_map()
     assert path == f"/tmp/perf-{os.getpid()}.map"
     os.remove(path)
+
+
+PROGRAM = """
+import os, calque as jax, calque.numpy as jnp
+f = jax.jit(lambda x: jnp.cosh(x) * 0.5513)
+f(jnp.ones(9))
+print(os.getpid())
+"""
+
+
+def test_a_process_writes_it_at_its_end_where_a_variable_asks_for_it():
+    for value in ("1", "off"):
+        out = subprocess.run(
+            [sys.executable, "-c", PROGRAM],
+            env={**os.environ, "CALQUE_PERF_MAP": value},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        path = pathlib.Path(f"/tmp/perf-{int(out.stdout)}.map")
+        assert path.exists() == (value == "1") and not out.stderr
+        if path.exists():
+            assert "cosh" in path.read_text()
+            path.unlink()

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from tests.typing import ordinary
+from tests.typing import classes, ordinary
 from tests.typing.checkers import Reports, available, mypy, pyright
 
 HERE = pathlib.Path(__file__).parent
@@ -17,10 +17,10 @@ MARK = "#! "
 def reports(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[str, Reports]:
-    """The name of a checker and what it says of both files, read at once."""
+    """The name of a checker and what it says of the files, read at once."""
     available(request.param)
     folder = tmp_path_factory.mktemp("user")
-    names = ["ordinary", "mistakes"]
+    names = ["ordinary", "classes", "mistakes"]
     for name in names:
         shutil.copy(HERE / f"{name}.py", folder)
     return request.param.__name__, request.param(folder, names)
@@ -41,7 +41,7 @@ def planted() -> list[tuple[range, str, dict[str, str]]]:
 
 
 def test_ordinary_code_passes(reports: tuple[str, Reports]) -> None:
-    assert reports[1]["ordinary"] == []
+    assert reports[1]["ordinary"] == [] and reports[1]["classes"] == []
 
 
 def test_every_mistake_is_found_and_nothing_else(reports: tuple[str, Reports]) -> None:
@@ -61,3 +61,5 @@ def test_every_mistake_is_found_and_nothing_else(reports: tuple[str, Reports]) -
 def test_ordinary_code_runs(capsys: pytest.CaptureFixture[str]) -> None:
     ordinary.main()
     assert "accuracy" in capsys.readouterr().out
+    classes.main()
+    assert "CpuDevice" in capsys.readouterr().out

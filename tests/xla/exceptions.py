@@ -4,11 +4,11 @@ chosen (CALQUE_PLATFORMS=xla_cpu)."""
 from typing import Final
 
 _MACHINE_CODE: Final = "counts what machine code serves: XLA's programs are called from Python"
-_FOUND: Final = "sizes that a program finds while it runs: XLA has fixed sizes only"
+_FOUND: Final = "bodies of loops and branches that find sizes: XLA has fixed sizes only"
 _STEPS: Final = "looks at the steps and kernels of calque's own programs"
 _NAMES: Final = "names calque's own devices"
 _DENORMAL: Final = "denormal numbers: XLA takes them for zero"
-_SIZES: Final = "counts the programs for all sizes: XLA has fixed sizes, and compiles each"
+_SIZES: Final = "counts what one program for all sizes saves: XLA compiles each size"
 _TAKEN: Final = "memory of the host that is donated: XLA reads it where it is and never writes it"
 _WAITS: Final = "XLA gives an argument away when the runs that read it are done"
 _KEPT: Final = "XLA keeps the arguments of the last call that failed"
@@ -19,15 +19,11 @@ EXCEPTIONS: Final = {
     "tests/transforms/functions/test_checks.py::test_programs_without_keys_are_served_by_machine_code": _MACHINE_CODE,  # noqa: E501
     "tests/transforms/functions/test_checks.py::test_eager_indices_are_checked_beside_programs": _MACHINE_CODE,  # noqa: E501
     "tests/transforms/functions/test_nan_checks.py::test_programs_look_at_themselves": _MACHINE_CODE,  # noqa: E501
-    "tests/numpy/calls/test_any_size.py::test_sizes_that_depend_on_values": _FOUND,
     "tests/numpy/calls/test_any_size.py::test_products_and_large_sums_have_one_program_for_all_sizes": _BITS,  # noqa: E501
     "tests/numpy/calls/test_operators.py::test_powers_give_the_bits_of_compiled_ones_in_any_order": _BITS,  # noqa: E501
     "tests/numpy/calls/test_operators.py::test_integer_arrays": _BITS,
-    "tests/numpy/indexing/test_found_sizes.py": _FOUND,
     "tests/numpy/test_kernels.py": _STEPS,
     "tests/numpy/test_numpy_edges.py::test_as_numpy[spacing of float32]": _DENORMAL,
-    "tests/numpy/test_numpy_edges.py::test_cuts_may_be_traced": _FOUND,
-    "tests/numpy/test_segments.py::test_as_many_as_the_largest_number_says": _FOUND,
     "tests/transforms/devices/test_four_devices.py::test_as_jax": _NAMES,
     "tests/transforms/devices/test_sharding.py::test_single_device_shardings": _NAMES,
     "tests/transforms/functions/test_key_reuse.py::test_keys_that_a_jitted_function_captures": _BITS,  # noqa: E501
@@ -39,37 +35,11 @@ EXCEPTIONS: Final = {
     "tests/transforms/jit/test_donation.py::test_compiled_ahead": _TAKEN,
     "tests/transforms/jit/test_donation.py::test_a_run_of_another_thread_keeps_its_argument": _WAITS,  # noqa: E501
     "tests/transforms/jit/test_donation.py::test_an_exception_in_the_program_leaves_no_mess": _KEPT,
-    "tests/transforms/jit/test_dynamic.py::test_sizes_0_and_1": _SIZES,
-    "tests/transforms/jit/test_dynamic.py::test_equal_sizes_are_known_to_be_equal": _SIZES,
-    "tests/transforms/jit/test_dynamic.py::test_sizes_as_numbers": _SIZES,
-    "tests/transforms/jit/test_dynamic.py::test_from_large_to_small": _SIZES,
-    "tests/transforms/jit/test_dynamic.py::test_a_host_call_follows_the_size": _SIZES,
-    "tests/transforms/jit/test_dynamic.py::test_one_thousand_sizes_compile_nothing": _SIZES,
     "tests/transforms/jit/test_dynamic.py::test_large_sums_keep_their_order": _BITS,
-    "tests/transforms/jit/test_dynamic_calls.py::test_a_thousand_lengths_ask_python_three_times": _SIZES,  # noqa: E501
-    "tests/transforms/jit/test_dynamic_calls.py::test_a_size_that_comes_back_often_gets_an_entry_of_its_own": _SIZES,  # noqa: E501
-    "tests/transforms/jit/test_dynamic_calls.py::test_a_function_made_anew_asks_once": _SIZES,
-    "tests/transforms/jit/test_one_trace.py::test_windows_of_any_size": _SIZES,
-    "tests/transforms/jit/test_one_trace.py::test_windows_of_one_element_and_longer_than_the_signal": _SIZES,  # noqa: E501
-    "tests/transforms/jit/test_one_trace.py::test_gradients_of_windows": _SIZES,
-    "tests/transforms/jit/test_one_trace.py::test_gradient_of_a_product": _SIZES,
-    "tests/transforms/jit/test_one_trace.py::test_nearest_pixels": _SIZES,
-    "tests/transforms/jit/test_one_trace.py::test_resized_to_a_size_that_depends_on_the_image": _SIZES,  # noqa: E501
-    "tests/transforms/jit/test_one_trace.py::test_images_of_any_size_to_one_size": _SIZES,
-    "tests/transforms/jit/test_one_trace.py::test_delete": _SIZES,
-    "tests/transforms/jit/test_one_trace.py::test_delete_at_a_traced_place": _SIZES,
-    "tests/transforms/jit/test_one_trace.py::test_nonzero_of_a_free_size": _SIZES,
-    "tests/transforms/jit/test_one_trace.py::test_associative_scans": _SIZES,
-    "tests/transforms/jit/test_one_trace.py::test_associative_scan_along_an_axis": _SIZES,
-    "tests/transforms/jit/test_one_trace.py::test_gradient_of_an_associative_scan": _SIZES,
     "tests/transforms/jit/test_releasing.py::test_the_code_of_dropped_functions_is_given_back": _MACHINE_CODE,  # noqa: E501
     "tests/transforms/jit/test_teaching.py::test_a_taught_call_asks_nobody": _MACHINE_CODE,
     "tests/transforms/jit/test_traced.py::test_results_are_where_the_program_says": _ENGINE,
     "tests/transforms/jit/test_traced.py::test_programs_run_on_the_engine_of_their_arguments": _ENGINE,  # noqa: E501
-    "tests/ops/test_found_sizes.py::test_a_traced_number_becomes_a_size_of_the_program": _FOUND,
-    "tests/ops/test_found_sizes.py::test_places_of_a_traced_mask": _FOUND,
-    "tests/transforms/primitives/test_found_sizes.py::test_bodies_with_found_sizes_are_computed_again": _FOUND,  # noqa: E501
-    "tests/transforms/primitives/test_found_sizes.py::test_gradients_of_loops": _FOUND,
     "tests/experimental/colocated_python/test_places.py::test_cpu_devices_stand_beside_themselves": _NAMES,  # noqa: E501
     "tests/experimental/colocated_python/test_places.py::test_other_devices_need_a_cpu_each": _NAMES,  # noqa: E501
     "tests/interpreters/test_mlir.py::test_lowering_by_a_function": _STEPS,
@@ -77,21 +47,16 @@ EXCEPTIONS: Final = {
     "tests/transforms/devices/test_sharding_arrays.py::test_values_go_where_others_are": _NAMES,
     "tests/test_devices.py": _NAMES,
     "tests/array_api/test_special_values.py::test_real[hypot-float32-jit]": _DENORMAL,
-    "tests/transforms/test_free_sizes.py::test_programs_in_host_calls_follow_the_size": _SIZES,
-    "tests/transforms/test_free_sizes.py::test_small_products_serve_large_ones": _SIZES,
-    "tests/transforms/test_free_sizes.py::test_a_special_size_does_not_make_all_sizes_static": _SIZES,  # noqa: E501
-    "tests/transforms/test_found_sizes.py::test_derivatives": _FOUND,
-    "tests/transforms/test_found_sizes.py::test_calls_inside": _FOUND,
-    "tests/transforms/test_found_sizes.py::test_vmap": _FOUND,
-    "tests/transforms/test_found_sizes.py::test_loops": _FOUND,
-    "tests/transforms/test_found_sizes.py::test_carries_of_found_size": _FOUND,
-    "tests/transforms/test_found_sizes.py::test_branches": _FOUND,
-    "tests/transforms/test_found_sizes.py::test_free_and_found_sizes": _FOUND,
-    "tests/transforms/test_found_sizes.py::test_programs_are_shown_and_run_otherwise": _FOUND,
-    "tests/transforms/test_found_sizes.py::test_nan_checks_and_donation": _FOUND,
-    "tests/transforms/test_found_sizes.py::test_results_own_their_memory": _FOUND,
-    "tests/transforms/test_found_sizes.py::test_products_of_any_number_of_rows": _FOUND,
-    "tests/transforms/test_found_sizes.py::test_convolutions_of_found_sizes": _FOUND,
-    "tests/transforms/test_found_sizes.py::test_random_masks_of_many_sizes": _FOUND,
     "tests/transforms/test_compositions.py::test_jit_that_differs_from_eager_is_found": _BITS,
+    "tests/transforms/jit/test_dynamic.py::test_from_large_to_small": _STEPS,
+    "tests/transforms/jit/test_dynamic_calls.py::test_a_thousand_lengths_ask_python_three_times": _SIZES,  # noqa: E501
+    "tests/transforms/jit/test_dynamic_calls.py::test_a_size_that_comes_back_often_gets_an_entry_of_its_own": _MACHINE_CODE,  # noqa: E501
+    "tests/transforms/jit/test_dynamic_calls.py::test_a_function_made_anew_asks_once": _MACHINE_CODE,  # noqa: E501
+    "tests/transforms/primitives/test_found_sizes.py::test_bodies_with_found_sizes_are_computed_again": _FOUND,  # noqa: E501
+    "tests/transforms/primitives/test_found_sizes.py::test_gradients_of_loops": _FOUND,
+    "tests/transforms/test_free_sizes.py::test_small_products_serve_large_ones": _STEPS,
+    "tests/transforms/test_free_sizes.py::test_a_special_size_does_not_make_all_sizes_static": _SIZES,  # noqa: E501
+    "tests/transforms/test_found_sizes.py::test_loops": _FOUND,
+    "tests/transforms/test_found_sizes.py::test_branches": _FOUND,
+    "tests/transforms/test_found_sizes.py::test_programs_are_shown_and_run_otherwise": _STEPS,
 }

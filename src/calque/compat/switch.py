@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from calque.compat import moved, versions
-from calque.core import foreign_parts
+from calque.machine import foreign_parts
 
 # Modules that are not at the same place in both packages.
 _ELSEWHERE: Final = {
@@ -26,6 +26,18 @@ _ELSEWHERE: Final = {
     **{
         f"jax._src.lax.{part}": "calque.lax"
         for part in ("control_flow", "lax", "parallel", "slicing")
+    },
+    **{
+        f"jax.experimental.sparse.{part}": f"calque.experimental.sparse.{place}"
+        for part, place in (
+            ("ad", "differentiation"),
+            ("api", "making"),
+            ("coo", "matrices"),
+            ("csr", "matrices"),
+            ("random", "making"),
+            ("transform", "sparsifying"),
+            ("util", "base"),
+        )
     },
     "jax.version": "calque.compat.version",
     "jax.lib": "calque.compat.lib",

@@ -19,7 +19,7 @@ from calque.core.arrays import ArrayImpl
 from calque.core.dtypes import bool_
 from calque.core.errors import ControlFlowError
 from calque.core.primitives import do
-from calque.core.trace import typeof
+from calque.core.trace import typeof, value_if_known
 from calque.core.trace_state import Tracer
 from calque.ops.common import scalar_of
 from calque.transforms.primitives import flow
@@ -49,6 +49,7 @@ Act = Callable[[Sequence[Ref]], tuple[list[Any], list[bool]]]
 
 def truth(value: Any) -> Any:
     """A bool, or a traced scalar of dtype bool."""
+    value = value_if_known(value)
     if not isinstance(value, Tracer):
         return bool(value)
     aval = value.aval

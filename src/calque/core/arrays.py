@@ -15,7 +15,7 @@ import numpy as np
 from calque.core.adopting import adopted, from_numpy, from_storage
 from calque.core.avals import ShapedArray, nbytes
 from calque.core.dtypes import PYTHON_SCALARS, canonicalize, storage
-from calque.core.trace import held, typeof
+from calque.core.trace import ConstantTracer, as_constant, held, typeof, value_if_known
 from calque.core.trace_state import Tracer
 from calque.machine.call.arrays import (
     DELETED,
@@ -88,6 +88,9 @@ class Array(ArrayInterface, metaclass=_ArrayMeta):
 
 def offered(name: str, member: Any) -> Any:
     """What arrays offer under a name, which a function made for it takes: `help` shows it."""
+    if isinstance(member, property):
+        member.__set_name__(Array, name)  # errors of Python's say it
+        return member
     own = getattr(member, "__name__", "")
     if type(member) is FunctionType and (own.startswith("_") or own == "method"):
         member.__name__, member.__qualname__ = name, f"Array.{name}"
@@ -119,14 +122,15 @@ def to_array(x: Any) -> Any:
         return to_array(x.__jax_array__())
     aval = typeof(x)
     if isinstance(x, PYTHON_SCALARS):
-        return scalar(x, aval.dtype, aval.weak_type)
+        return as_constant(scalar(x, aval.dtype, aval.weak_type))
     if isinstance(x, (np.ndarray, np.generic)):
-        return from_numpy(np.asarray(x), aval.weak_type)
+        return as_constant(from_numpy(np.asarray(x), aval.weak_type))
     return to_array(held(x))
 
 
 def to_numpy(x: Any) -> np.ndarray:
     """The values as a NumPy array: a read-only view of an Array's memory."""
+    x = value_if_known(x)
     if isinstance(x, ArrayImpl):
         aval = x.aval
         return as_numpy(x, storage(aval.dtype), aval.shape)
@@ -192,8 +196,8 @@ def delete(x: Any) -> None:
 
 def is_concrete(x: Any) -> bool:
     """Whether `x` has a value now."""
-    return not isinstance(x, Tracer)
+    return not isinstance(x, Tracer) or type(x) is ConstantTracer
 
 
 def all_concrete(xs: Sequence[Any]) -> bool:
-    return not any(isinstance(x, Tracer) for x in xs)
+    return all(map(is_concrete, xs))

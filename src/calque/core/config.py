@@ -109,6 +109,7 @@ _FLAGS: Final[dict[str, tuple[Any, bool]]] = {
     "enable_checks": (False, False),
     "enable_custom_prng": (False, True),
     "explain_cache_misses": (False, False),
+    "exporting_for": ((), True),  # the platforms of the program that is being exported
     "jax2tf_associative_scan_reductions": (False, False),
     "legacy_prng_key": ("allow", True),
     "no_execution": (False, True),

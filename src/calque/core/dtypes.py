@@ -14,6 +14,7 @@ from calque.core.source import user_frame
 from calque.machine.caches import memo
 from calque.machine.lazy import LazyModule
 from calque.machine.once import once
+from calque.machine.state import Inside, PerThread
 
 bfloat16 = np.dtype(ml_dtypes.bfloat16)
 float0 = np.dtype([("float0", np.void, 0)])
@@ -104,18 +105,54 @@ def asked(dtype: Any) -> Any:
     if half is None:
         return dt
     if dtype is not None and not (isinstance(dtype, type) and dtype in _PYTHON_WIDE):
-        _tell_of_half(dt, half)
+        _tell_of_half(dt)
     return half
 
 
-def _tell_of_half(wide: np.dtype, half: np.dtype) -> None:
+class ToldAtEachCall(Exception):
+    """This call warns, and so must each one like it: filters of warnings decide who hears of it."""
+
+
+class _Learning(PerThread, name="calls that machine code learns"):
+    on = False
+
+
+_learning: Final = _Learning()
+
+
+def learning() -> Inside[_Learning]:
+    """A `with` block that traces a call so that machine code may serve such calls: what would warn
+    raises ToldAtEachCall, since machine code warns of nothing."""
+    return _learning.inside(on=True)
+
+
+def halved(value: Any) -> Any:
+    """An argument of a function as it is, or `asked` of it where it names a dtype of 64 bits."""
+    if isinstance(value, (np.dtype, type)) or (type(value) is str and len(value) > 1):
+        try:
+            wide = as_dtype(value)
+        except TypeError:  # it is no dtype
+            return value
+        return asked(value) if wide in _NARROW else value
+    return value
+
+
+_TOLD: Final = {
+    wide: f"Explicitly requested dtype {wide} is not available while 64-bit types are off, and the"
+    f" result is {half}: ask for {half}, or turn them on with"
+    ' calque.config.update("calque_enable_x64", True) or the variable CALQUE_ENABLE_X64=1'
+    for wide, half in _NARROW.items()
+}
+
+
+def _tell_of_half(wide: np.dtype) -> None:
     frame = user_frame()
     if frame is None:
         return
+    if _learning.on:
+        raise ToldAtEachCall
     warnings.warn_explicit(
-        f"Explicitly requested dtype {wide} is not available while 64-bit types are off, and the"
-        f" result is {half}: ask for {half}, or turn them on with"
-        ' calque.config.update("calque_enable_x64", True) or the variable CALQUE_ENABLE_X64=1',
+        _TOLD[wide],
         UserWarning,
         frame.f_code.co_filename,
         frame.f_lineno,
@@ -271,7 +308,10 @@ def iinfo(dtype: Any) -> Any:
 
     >>> jnp.iinfo(jnp.int4).max
     7"""
-    return ml_dtypes.iinfo(as_dtype(dtype))
+    dt = as_dtype(dtype)
+    if is_inexact(dt):
+        raise ValueError(f"Invalid integer data type {dt.kind!r}: {dt} has finfo")
+    return ml_dtypes.iinfo(dt)
 
 
 # ---------------------------------------------------------------- promotion: JAX's lattice

@@ -498,3 +498,19 @@ def _check_eqn(e: Eqn, defined: set[Var]) -> None:
             raise JaxprTypeError(f"variable {v} is bound twice")
         if not isinstance(v, DropVar):
             defined.add(v)
+
+
+def drop_unused(jaxpr: Jaxpr) -> Jaxpr:
+    """Name the results that nobody reads `_`."""
+    used = {a for e in jaxpr.eqns for a in e.invars if isinstance(a, Var)} | {
+        a for a in jaxpr.outvars if isinstance(a, Var)
+    }
+    eqns = [
+        (
+            e
+            if all(v in used for v in e.outvars)
+            else e.replace(outvars=[v if v in used else DropVar(v.aval) for v in e.outvars])
+        )
+        for e in jaxpr.eqns
+    ]
+    return jaxpr.replace(eqns=eqns)

@@ -1,5 +1,5 @@
 """Pytrees: nested containers of arrays, on optree, in JAX's form (None is an empty container, dicts
-are sorted by key)."""
+are sorted by key, also those that are made)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import optree
 
+from calque.core.dict_order import in_order
 from calque.core.key_paths import (
     DictKey,
     FlattenedIndexKey,
@@ -46,10 +47,17 @@ class PyTreeDef:
     >>> jax.tree.structure({"a": 1, "b": (2, 3)}).num_leaves
     3"""
 
-    __slots__ = ("_spec",)
+    __slots__ = ("_making", "_spec")
 
     def __init__(self, spec: Any):
         self._spec = spec
+        self._making: Any = None
+
+    def _maker(self) -> Any:
+        """The structure that makes trees, kept for the next one."""
+        if self._making is None:
+            self._making = in_order(self._spec)
+        return self._making
 
     @property
     def num_leaves(self) -> int:
@@ -67,7 +75,7 @@ class PyTreeDef:
 
         Returns:
             A tree."""
-        return self._spec.unflatten(leaves)
+        return self._maker().unflatten(leaves)
 
     def flatten_up_to(self, tree: Any) -> list[Any]:
         """Gives the parts of a tree that stand where this structure has leaves.
@@ -279,7 +287,7 @@ def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[li
 
 
 def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
-    return treedef._spec.unflatten(leaves)
+    return treedef._maker().unflatten(leaves)
 
 
 def leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
@@ -308,9 +316,9 @@ def tree_map(
     >>> jax.tree.map(lambda a, b: a + b, {"x": 1, "y": [2]}, {"x": 10, "y": [20]})
     {'x': 11, 'y': [22]}"""
     try:
-        return optree.tree_map(  # type: ignore[return-value]
-            f, tree, *rest, is_leaf=is_leaf, none_is_leaf=False, namespace=NAMESPACE
-        )
+        values, spec = optree.tree_flatten(tree, is_leaf, none_is_leaf=False, namespace=NAMESPACE)
+        others = [spec.flatten_up_to(other) for other in rest]
+        return in_order(spec).unflatten(map(f, values, *others))  # type: ignore[return-value]
     except TypeError:
         if callable(f):
             raise

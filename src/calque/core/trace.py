@@ -20,7 +20,6 @@ from calque.core.dims import Dim
 from calque.core.dtypes import PYTHON_SCALARS, canonicalize, float0
 from calque.core.jaxprs import (
     ClosedJaxpr,
-    DropVar,
     Eqn,
     Jaxpr,
     Literal,
@@ -298,6 +297,7 @@ class Typing:
         return "varying" if any(kinds) else None
 
 
+_WITH_RANK: Final = (ArrayImpl, np.ndarray, np.generic)
 typing: Final[ProcessValue[Typing]] = process.value("where values are, in types", Typing())
 
 
@@ -309,10 +309,34 @@ class JaxprTracer(Tracer):
     _var: Var
 
 
+class ConstantTracer(JaxprTracer):
+    """A number of a program that is being recorded, whose value Python may ask for."""
+
+    __slots__ = ("value",)
+
+    _var: Var | Literal  # type: ignore[assignment]
+    value: ArrayImpl
+
+
+def value_if_known(x: Any) -> Any:
+    """The Array of a number that a program was given while it is recorded; others as they are."""
+    return x.value if type(x) is ConstantTracer else x
+
+
+def as_constant(x: Any) -> Any:
+    """A new Array of rank 0 as a value of the program that is being recorded, if one is; others as
+    they are."""
+    trace = trace_state.dynamic_trace()
+    if trace.level and isinstance(trace, JaxprTrace):
+        return trace.constant_tracer(x)
+    return x
+
+
 class JaxprTrace(Trace):
     """Records operations as equations. Values from outside become constants."""
 
     lenient = False  # is what it records derived from a program whose types agreed?
+    hoisting = False  # are arrays without axes constants beside the program, not part of its text?
     transposable = False  # are linear maps of users recorded as they are, with their transposes?
 
     def __init__(self, function: str = "", argument_names: Sequence[str] | None = None):
@@ -343,15 +367,26 @@ class JaxprTrace(Trace):
         t._var = Var(aval)
         return t
 
+    def constant_tracer(self, x: Any) -> Any:
+        """A new Array of rank 0 as a value of this program; others as they are."""
+        if type(x) is not ArrayImpl or x.ndim or not isinstance(x.aval.dtype, np.dtype):
+            return x
+        t = ConstantTracer()
+        t._trace, t.aval, t.value = self, x.aval, x
+        t._var = Literal(np.asarray(x).astype(x.aval.dtype, copy=False), x.aval)
+        return t
+
     def atom(self, x: Any) -> Var | Literal:
         if isinstance(x, Tracer):
             if x._trace is self:
                 return x._var  # type: ignore[attr-defined]
             check_alive(x)
+            if type(x) is ConstantTracer and not self.hoisting:
+                return self.atom(x.value)
         elif type(x) is Dim:
             return self.atom(dims.value_of(x))
         elif isinstance(x, PYTHON_SCALARS) or (
-            isinstance(x, (ArrayImpl, np.ndarray, np.generic)) and x.ndim == 0
+            isinstance(x, (np.ndarray, np.generic) if self.hoisting else _WITH_RANK) and x.ndim == 0
         ):
             aval = typeof(x)
             if isinstance(aval.dtype, np.dtype) and aval.dtype != float0:
@@ -439,11 +474,13 @@ def trace_to_jaxpr(
     function: str = "",
     argument_names: Sequence[str] | None = None,
     lenient: bool = False,
+    hoisting: bool = False,
 ) -> ClosedJaxpr:
     """Record `fun`, a function of flat arguments that returns a flat list, as a program. One that
-    is derived from another is `lenient` about shardings that its operands leave open."""
+    is derived from another is `lenient` about shardings that its operands leave open. One that is
+    `hoisting` has the arrays it captures beside it, those without axes too."""
     trace = JaxprTrace(function or getattr(fun, "__name__", ""), argument_names)
-    trace.lenient = lenient
+    trace.lenient, trace.hoisting = lenient, hoisting
     with trace_state.recording(trace):
         outs = fun(*[trace.new_argument(a) for a in in_avals])
         closed = trace.finish(outs)
@@ -547,19 +584,3 @@ def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr) -> Callable[..., list[Any]]:
     >>> jax.extend.core.jaxpr_as_fun(jax.make_jaxpr(lambda x: x + 1)(2.0))(5.0)
     [Array(6., dtype=float32, weak_type=True)]"""
     return lambda *args: eval_jaxpr(closed_jaxpr.jaxpr, closed_jaxpr.consts, *args)
-
-
-def drop_unused(jaxpr: Jaxpr) -> Jaxpr:
-    """Name the results that nobody reads `_`."""
-    used = {a for e in jaxpr.eqns for a in e.invars if isinstance(a, Var)} | {
-        a for a in jaxpr.outvars if isinstance(a, Var)
-    }
-    eqns = [
-        (
-            e
-            if all(v in used for v in e.outvars)
-            else e.replace(outvars=[v if v in used else DropVar(v.aval) for v in e.outvars])
-        )
-        for e in jaxpr.eqns
-    ]
-    return jaxpr.replace(eqns=eqns)

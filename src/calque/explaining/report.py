@@ -55,7 +55,9 @@ class Report:
         self.passes = list(counted_passes(traced.closed))
         self.executable = executable
         self.elsewhere = executable.program is None  # another engine compiled it
-        self.kernels = len({k.code for k in executable.kernels})
+        self.kernels = (
+            int(executable.units) if self.elsewhere else len({k.code for k in executable.kernels})
+        )
         self.loops = executable.as_text() if self.elsewhere else kernels_text(executable, "loops")
         self.host_calls = list(executable.host_calls)
         self.costs, self.memory = serving.costs, serving.memory
@@ -90,7 +92,7 @@ class Report:
     def code_title(self) -> str:
         """What the loops stand under."""
         if self.elsewhere:
-            return "Compiled by XLA"
+            return f"Compiled by XLA: {self.kernels} kernel{'s' * (self.kernels != 1)}"
         return f"Machine code: {self.kernels} kernel{'s' * (self.kernels != 1)}"
 
     def save(self, path: str) -> None:
@@ -114,6 +116,7 @@ class Report:
                         [
                             ", ".join(f"{n} = {k}" for n, k in self.sizes.items()),
                             *(self.guards or ["no questions were asked"]),
+                            *(["XLA compiles it for each size"] if self.elsewhere else []),
                         ]
                     )
                     if self.sizes
@@ -237,9 +240,13 @@ def program_of(function: Any, arguments: CallArguments) -> Serving:
     numbers = dict(zip(dims, symbols.program([("value", d.poly) for d in dims])(*values)))
     sized = at_sizes(closed, numbers.__getitem__)
     costs = {"flops": float(flops(sized.eqns)), "bytes accessed": float(traffic(sized))}
-    room = int(program.at(values).program.arena_bytes)
-    memory = MemoryStats(sum(map(nbytes, sized.in_avals)), sum(map(nbytes, sized.out_avals)), room)
     names = {str(d): n for d, n in zip(symbols.sizes(), values)}
+    special = program.at(values)
+    if special.program is None:  # another engine has a program for these sizes
+        costs, memory = dict(special.cost_analysis()), special.memory_analysis()
+        return Serving(program.traced, special, costs, memory, names, program.guards())
+    room = int(special.program.arena_bytes)
+    memory = MemoryStats(sum(map(nbytes, sized.in_avals)), sum(map(nbytes, sized.out_avals)), room)
     return Serving(program.traced, program.executable, costs, memory, names, program.guards())
 
 

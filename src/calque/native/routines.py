@@ -3,10 +3,13 @@ of LAPACK and BLAS. Each has a name, by which another process finds its own."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from calque.core.lazy import LazyModule
 from calque.machine.driver.words import External
+from calque.machine.lang.types import Function
+from calque.machine.lang.unit import compile_together
 
 sort, fft, factors, spectral, lapack = (
     LazyModule("calque.machine.routines.sort.rows"),
@@ -15,18 +18,25 @@ sort, fft, factors, spectral, lapack = (
     LazyModule("calque.machine.routines.linalg.spectral"),
     LazyModule("calque.machine.routines.linalg.lapack"),
 )
-_ROOMS: Final[dict[str, Any]] = {
-    "sort": sort,
-    "fft": fft,
-    "factors": factors,
-    "spectral": spectral,
+_ROOMS: Final[dict[str, Callable[[str], Function]]] = {
+    "sort": lambda name: getattr(sort, name),
+    "fft": lambda name: fft.ROUTINES[name],
+    "factors": lambda name: getattr(factors, name),
+    "spectral": lambda name: getattr(spectral, name),
 }
 _LAPACK: Final = "lapack"
 
 
 def routine(room: str, name: str) -> External:
     """A routine of the machine."""
-    return External(getattr(_ROOMS[room], name).address, f"{room} {name}")
+    return External(_ROOMS[room](name).address, f"{room} {name}")
+
+
+def routines(room: str, names: Sequence[str]) -> list[External]:
+    """Routines of the machine; those that nobody has compiled yet are compiled side by side."""
+    functions = [_ROOMS[room](name) for name in names]
+    compile_together([function.unit for function in functions])
+    return [routine(room, name) for name in names]
 
 
 def is_library_function(text: str) -> bool:
@@ -37,7 +47,7 @@ def is_library_function(text: str) -> bool:
 def function(text: str) -> Any:
     """The routine of the machine that has this name, as a function of its language."""
     room, _, name = text.partition(" ")
-    return getattr(_ROOMS[room], name)
+    return _ROOMS[room](name)
 
 
 def library_function(name: str) -> External | int:

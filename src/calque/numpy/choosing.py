@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from calque.core import errors
-from calque.core.arrays import Array, is_concrete, to_numpy
+from calque.core.arrays import Array, all_concrete, is_concrete, to_numpy
 from calque.core.dtypes import canonicalize, is_integer
 from calque.core.origins import origin
 from calque.core.trace import typeof
-from calque.core.trace_state import Tracer
 from calque.core.types import ArrayLike, DTypeLike, ShapeLike
 from calque.numpy import ufuncs
 from calque.numpy.calls.marks import python_only
@@ -89,7 +88,8 @@ def unravel_index(indices: ArrayLike, shape: ShapeLike) -> tuple[Array, ...]:
     Returns:
         A tuple with an array of positions for each axis.
     Differs from NumPy:
-        Places outside are moved to the nearest end and no error. There is no `order`.
+        Negative places count from the end; those outside are moved to the nearest end, and no
+        error. There is no `order`.
 
     >>> jnp.unravel_index(jnp.array([1, 5]), (2, 3))
     (Array([0, 1], dtype=int32), Array([1, 2], dtype=int32))"""
@@ -97,7 +97,7 @@ def unravel_index(indices: ArrayLike, shape: ShapeLike) -> tuple[Array, ...]:
     if not is_integer(i.dtype):
         raise TypeError(f"unravel_index: indices must be integers, got {i.dtype.name}")
     given = shape if isinstance(shape, (tuple, list)) else (shape,)
-    if any(isinstance(d, Tracer) for d in given):
+    if not all_concrete(given):
         return _unravelled_at(i, arrays("unravel_index", *given))
     sizes = canonical_shape(shape)
     total = int(np.prod(sizes, dtype=np.int64))

@@ -27,7 +27,7 @@ from calque.core.dtypes import (
     promote,
 )
 from calque.core.primitives import do
-from calque.core.trace import typeof
+from calque.core.trace import as_constant, typeof
 from calque.core.trace_state import Tracer
 from calque.core.types import ArrayLike, DTypeLike
 from calque.numpy.calls.marks import python_only
@@ -86,6 +86,8 @@ def array(
     if hasattr(object, "__jax_array__") and not isinstance(object, (ArrayImpl, Tracer)):
         object = object.__jax_array__()
     out = _array(object, dtype, copy)
+    if out is not object:
+        out = as_constant(out)
     missing = ndmin - out.ndim
     return do.reshape(out, new_sizes=(1,) * missing + tuple(out.shape)) if missing > 0 else out
 

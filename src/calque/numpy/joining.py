@@ -10,7 +10,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 
 from calque.core import errors
-from calque.core.arrays import Array, is_concrete
+from calque.core.arrays import Array, all_concrete, is_concrete
 from calque.core.dims import as_size, is_found
 from calque.core.dtypes import is_integer
 from calque.core.extents import larger, slice_bounds
@@ -77,7 +77,12 @@ def concatenate(
             "Zero-dimensional arrays cannot be concatenated. Pass the arrays as one list:"
             " jnp.concatenate([x, y])."
         )
-    k = canonical_axis(axis, n)
+    try:
+        k = canonical_axis(axis, n)
+    except TypeError as error:
+        if getattr(axis, "ndim", 0):
+            error.add_note("Pass the arrays as one list: jnp.concatenate([x, y])")
+        raise
     target = result_dtype(dtype)
     parts = [convert(a, target) for a in parts] if target is not None else promote_dtypes(*parts)
     for a in parts:
@@ -269,7 +274,7 @@ def _split(name: str, ary: Any, where: Any, axis: int) -> list[Any]:
     k = canonical_axis(axis, len(shape))
     size = shape[k]
     if isinstance(where, (tuple, list)) or np.ndim(where) > 0:
-        if not is_concrete(where) or is_found(size) or any(isinstance(i, Tracer) for i in where):
+        if not is_concrete(where) or is_found(size) or not all_concrete(where):
             n = len(where) if isinstance(where, (tuple, list)) else typeof(where).shape[0]
             cuts = [*(_whole(name, where[i]) for i in range(n)), None]
             return [ary[(slice(None),) * k + (slice(a, b),)] for a, b in zip([0, *cuts], cuts)]

@@ -26,7 +26,7 @@ from calque.core.dtypes import (
 )
 from calque.core.extents import larger
 from calque.core.primitives import do
-from calque.core.trace import typeof
+from calque.core.trace import typeof, value_if_known
 from calque.core.trace_state import Tracer
 from calque.core.types import ArrayLike, DTypeLike
 from calque.numpy.calls.marks import seldom_taught
@@ -75,6 +75,7 @@ def arange(
 
     >>> jnp.arange(2, 10, 3)
     Array([2, 5, 8], dtype=int32)"""
+    start, stop, step = map(value_if_known, (start, stop, step))
     if any(isinstance(v, Tracer) for v in (start, stop, step)):
         return _range_found(start, stop, step, dtype)
     values = [v for v in (start, stop, step) if v is not None]
@@ -102,6 +103,8 @@ def arange(
     ):  # a program counts; it holds no table
         line = do.iota(dtype=target, shape=(max(0, concrete[1] - concrete[0]),), dimension=0)
         return do.add(line, scalar_of(target, concrete[0])) if concrete[0] else line
+    if step is not None and concrete[-1] == 0:
+        raise ZeroDivisionError("arange: the step is 0, division by zero: no such range ends")
     with np.errstate(all="ignore"):
         if stop is None:
             out = np.arange(0, concrete[0], 1 if step is None else concrete[-1])

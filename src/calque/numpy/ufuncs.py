@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from calque.core import trace_state
-from calque.core.arrays import Array, to_array, to_numpy
+from calque.core.arrays import Array, is_concrete, to_array, to_numpy
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import (
     canonicalize,
@@ -21,7 +21,6 @@ from calque.core.dtypes import (
 )
 from calque.core.primitives import do
 from calque.core.trace import VALUES, typeof
-from calque.core.trace_state import Tracer
 from calque.core.types import ArrayLike
 from calque.numpy.calls.marks import python_only
 from calque.numpy.promotion import (
@@ -236,9 +235,10 @@ def _power(x: Any, y: Any) -> Any:
 def _integer_power(x: Any, y: Any) -> Any:
     """Square and multiply over the bits of the exponent; negative exponents give 0, except for
     bases 1 and -1."""
-    if typeof(x).dtype == np.dtype(bool):
-        x, y = (do.convert_element_type(v, new_dtype=np.dtype("int32")) for v in (x, y))
     dtype = typeof(x).dtype
+    if dtype == np.dtype(bool):
+        dtype = np.dtype("int32")
+    x, y = (do.convert_element_type(v, new_dtype=dtype) for v in (x, y))  # no longer weak
     x, y = promote_full(x, y)
     one, zero = (promote_full(x, const(x, v))[1] for v in (1, 0))
     acc, base, left = one, x, y
@@ -277,7 +277,7 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     x1, x2 = as_operand(x1), as_operand(x2)
     if type(x2) is int and not (is_integer(typeof(x1).dtype) and x2 < 0):
         if typeof(x1).dtype == np.dtype(bool):
-            x1 = do.convert_element_type(x1, new_dtype=canonicalize(int))
+            x1 = do.convert_element_type(x1, new_dtype=np.dtype("int32"))
         return do.integer_pow(x1, y=x2)
     if is_integer(typeof(x1).dtype):
         exponent = _known_integer(x2)
@@ -290,7 +290,7 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 def _known_integer(x: Any) -> int | None:
     """The value of an integer of rank 0, where it is known."""
-    if isinstance(x, Tracer) or typeof(x).ndim or not is_integer(typeof(x).dtype):
+    if not is_concrete(x) or typeof(x).ndim or not is_integer(typeof(x).dtype):
         return None
     return int(to_numpy(x))
 
@@ -338,7 +338,17 @@ def _scale(factor: float) -> Callable[[Any], Any]:
 
 
 def _log_base(base: float) -> Callable[[Any], Any]:
-    return lambda x: do.div(do.log(x), np.asarray(np.log(base)).astype(typeof(x).dtype))
+    def apply(x: Any) -> Any:
+        log = do.log(x)
+        if not is_complex(typeof(x).dtype):
+            return _scaled(log)
+        # By its parts: a complex quotient makes nan of an infinite part.
+        return do.complex(_scaled(do.real(log)), _scaled(do.imag(log)))
+
+    def _scaled(part: Any) -> Any:
+        return do.div(part, np.asarray(np.log(base)).astype(typeof(part).dtype))
+
+    return apply
 
 
 def _rint(x: Any) -> Any:

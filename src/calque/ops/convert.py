@@ -24,7 +24,7 @@ from calque.core.dtypes import (
     is_integer,
 )
 from calque.core.primitives import Primitive, UndefinedPrimal, Zero, do
-from calque.core.trace import VALUES, typeof
+from calque.core.trace import VALUES, as_constant, typeof
 from calque.core.types import ArrayLike, DType, DTypeLike
 from calque.ops.bits import as_unsigned, bit_width, from_unsigned
 from calque.ops.common import ANY, PLAIN, move, refuse_dtype, tangent_aval
@@ -282,7 +282,7 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
 def converted_to(x: Any, dtype: Any, weak_type: bool) -> Any:
     """Any value with this dtype and weak type; itself if it has them."""
     if isinstance(x, PYTHON_SCALARS) and not isinstance(x, np.generic) and not is_extended(dtype):
-        return scalar(_python_converted(x, dtype), dtype, weak_type)
+        return as_constant(scalar(_python_converted(x, dtype), dtype, weak_type))
     x = as_operand(x)
     aval = typeof(x)
     if aval.dtype == dtype and aval.weak_type == weak_type:
@@ -322,7 +322,7 @@ def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     x, dtype = as_operand(operand), asked(new_dtype)
     aval = typeof(x)
     if aval.dtype == dtype and not aval.weak_type:
-        return x
+        return to_array(x)
     if _within_bytes(aval.dtype, dtype):
         return _regrouped_bits(x, dtype)
     return bitcast_convert_type_p.bind(x, new_dtype=dtype)

@@ -13,7 +13,6 @@ from calque.core.avals import ShapedArray
 from calque.core.dtypes import iinfo, is_integer, is_unsigned
 from calque.core.primitives import do
 from calque.core.trace import VALUES, typeof
-from calque.core.trace_state import Tracer
 from calque.core.types import ArrayLike
 from calque.ops import common
 from calque.ops.common import operand as as_operand
@@ -119,7 +118,7 @@ def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool =
 def _start_index(i: Any, size: Any, dtype: Any, allow_negative: bool) -> Any:
     """A start index with the negative ones counted from the end, as JAX does; numbers known now
     become constants."""
-    if not isinstance(i, Tracer):
+    if is_concrete(i):
         value = int(i)
         value = value + size if value < 0 and allow_negative else value
         return as_number(_near(value, size) if type(value) is int else value, dtype)

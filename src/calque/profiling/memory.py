@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from calque.core.arrays import ArrayImpl, is_deleted
@@ -21,6 +21,7 @@ from calque.machine.frozen import all_objects
 from calque.profiling.protobuf import data, number, numbers
 
 # What holds others and may be unknown to the collector, as nothing in it can be in a circle.
+# (Objects of their subclasses are always known.)
 _PLAIN: Final = (tuple, dict)
 
 
@@ -71,10 +72,27 @@ def _in_objects() -> Iterator[Held]:
                 for array in _unknown_inside(value):
                     holder = f"{name} of the module {module.__name__}"
                     yield Held(array, holder, getattr(module, "__file__", None) or "")
-    for o in all_objects():
-        for value in gc.get_referents(o):
-            for array in _unknown_inside(value):
-                yield Held(array, _kind(o))
+    objects = all_objects()
+    for first in range(0, len(objects), _TOGETHER):
+        some = objects[first : first + _TOGETHER]
+        for o in some if _hold_arrays(some) else ():
+            for value in gc.get_referents(o):
+                for array in _unknown_inside(value):
+                    yield Held(array, _kind(o))
+
+
+_TOGETHER: Final = 256  # objects that are asked at once: most hold no array
+
+
+def _hold_arrays(objects: Sequence[Any]) -> bool:
+    """Whether any of these objects holds an array, as `_in_objects` looks for them."""
+    while objects:
+        held = gc.get_referents(*objects)
+        kinds = list(map(type, held))
+        if ArrayImpl in kinds:
+            return True
+        objects = [x for x, k in zip(held, kinds) if k in _PLAIN and not gc.is_tracked(x)]
+    return False
 
 
 def _kind(o: Any) -> str:
@@ -87,21 +105,20 @@ def _kind(o: Any) -> str:
 def _unknown_inside(value: Any) -> Iterator[Any]:
     if type(value) is ArrayImpl:
         yield value
-    elif issubclass(type(value), _PLAIN) and not gc.is_tracked(value):
+    elif type(value) in _PLAIN and not gc.is_tracked(value):
         yield from _inside(value)
 
 
 def _inside(value: Any) -> Iterator[Any]:
     """Arrays in containers in containers. (`isinstance` would ask objects of others for their
     `__class__`, which may run their code.)"""
-    todo, seen = [value], set()
-    while todo:
-        x = todo.pop()
-        if type(x) is ArrayImpl:
-            yield x
-        elif issubclass(type(x), (tuple, list, dict)) and id(x) not in seen:
-            seen.add(id(x))
-            todo += list(x.values()) if isinstance(x, dict) else x
+    level, seen = [value], set[int]()
+    while level:
+        if ArrayImpl in map(type, level):
+            yield from [x for x in level if type(x) is ArrayImpl]
+        containers = {id(x): x for x in level if issubclass(type(x), (tuple, list, dict))}
+        level = gc.get_referents(*[x for i, x in containers.items() if i not in seen])
+        seen.update(containers)
 
 
 class _Tables:

@@ -9,15 +9,20 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from calque.core.arrays import ArrayImpl, delete_array, is_deleted, to_array, to_numpy
 from calque.core.avals import ShapedArray, nbytes
 from calque.core.backends import MemoryStats, Options, known
 from calque.core.devices import is_mine
-from calque.core.jaxprs import ClosedJaxpr, without_places
+from calque.core.jaxprs import ClosedJaxpr, Jaxpr, subjaxprs, without_places
+from calque.core.source import user_frame
 from calque.machine.call.arrays import pending_arrays
 from calque.machine.call.functions import PythonProgram
 from calque.machine.once import once
+from calque.machine.spans import recorder_of_spans, span
 from calque.native.passes.pipeline import run as run_passes
+from calque.transforms.devices.mesh import Mesh, over_devices
 from calque.transforms.devices.sharding import NamedSharding
 from calque.transforms.devices.type_constraints import stated
 from calque.xla import jaxlib
@@ -42,6 +47,7 @@ class Executable:
 
     program: Any = None  # there is no machine code of ours: see `served`
     kernels: Sequence[Any] = ()
+    known: dict[str, Any] | None = None  # what profiles say of it
 
     def __init__(self, closed: ClosedJaxpr, options: Options) -> None:
         where = options.places
@@ -50,6 +56,7 @@ class Executable:
         self.closed, self.options = closed, options
         self.in_avals: Sequence[ShapedArray] = [a.without_place() for a in closed.in_avals]
         self.out_avals: Sequence[ShapedArray] = [a.without_place() for a in closed.out_avals]
+        refuse_too_large(closed.jaxpr)
         prepared()
         candidates = itertools.chain(known.default_devices(), cpu_devices())
         devices = (
@@ -59,7 +66,8 @@ class Executable:
         )
         ins = where.ins if where is not None and where.ins else [None] * len(self.in_avals)
         if several:
-            ins = [own or asked for own, asked in zip(ins, asked_for(closed), strict=True)]
+            asked = asked_for(closed, devices)
+            ins = [own or wanted for own, wanted in zip(ins, asked, strict=True)]
         outs = where.outs if where is not None and where.outs else [None] * len(self.out_avals)
         request = Request(
             name=options.name,
@@ -90,8 +98,9 @@ class Executable:
         """The results for arrays of exactly the types of the program. They were placed nowhere."""
         arrays = [to_array(x) for x in args]
         buffers = [*self.constants, *[p.brought(arrays[i]) for i, p in self.places]]
+        run = self.run if recorder_of_spans.value is None else self.watched
         return pending_arrays(
-            tuple(self.out_avals), self.run(buffers, arrays), (None,) * len(self.out_avals)
+            tuple(self.out_avals), run(buffers, arrays), (None,) * len(self.out_avals)
         )
 
     def run(self, buffers: list[Any], args: Sequence[Any]) -> list[Any]:
@@ -100,6 +109,37 @@ class Executable:
             return self.loaded.run(buffers)
         except jaxlib.runtime_errors() as e:
             raise self.reason(e, args) from None
+
+    def watched(self, buffers: list[Any], args: Sequence[Any]) -> list[Any]:
+        """As `run`, told to whoever records spans: the time until the results are there."""
+        with span("XLA", self.options.name, {**self.facts(), **_caller()}):
+            found = self.run(buffers, args)
+            try:
+                for x in found:
+                    x.block_until_ready()
+            except jaxlib.runtime_errors() as e:
+                raise self.reason(e, args) from None
+        return found
+
+    def facts(self) -> dict[str, Any]:
+        """What is known of a run: the executable's name, the lines that it comes from, and what XLA
+        estimates of its work."""
+        if self.known is None:
+            costs = self.loaded.costs()
+            lines = list(dict.fromkeys(
+                (e.source.file, e.source.line) for e in self.closed.eqns if e.source is not None
+            ))  # fmt: skip
+            self.known = {"executable": self.loaded.name()}
+            if lines:
+                self.known |= {
+                    "line": "{}:{}".format(*lines[0]),
+                    "lines": ", ".join(str(n) for _, n in lines),
+                }
+            if "flops" in costs:
+                self.known["flops"] = costs["flops"]
+            if "bytes accessed" in costs:
+                self.known["bytes"] = costs["bytes accessed"]
+        return self.known
 
     def served(self, outs: Sequence[Any]) -> PythonProgram:
         """What serves calls whose arguments have been matched; `outs` are the results of such a
@@ -117,6 +157,7 @@ class Executable:
         else:
             execute, handlers = None, []
         donated, array_class = self.options.donated, ArrayImpl
+        recorder, watched = recorder_of_spans, self.watched
 
         def serve(*args: Any) -> list[Any]:
             buffers = constants.copy()
@@ -133,7 +174,9 @@ class Executable:
                 else:
                     buffer = place.of_value(x)
                 buffers.append(buffer)
-            if execute is None:
+            if recorder.value is not None:
+                found = watched(buffers, args)
+            elif execute is None:
                 found = run(buffers, args)
             else:
                 try:
@@ -169,6 +212,11 @@ class Executable:
         return [function.primitive.name for function in self.lowered.callbacks]
 
     @property
+    def units(self) -> int:
+        """How many loops and calls XLA made of it."""
+        return self.loaded.units()
+
+    @property
     def simplified(self) -> ClosedJaxpr:
         """The program without calls of Python rules, which have done their work."""
         return run_passes(self.closed)
@@ -196,15 +244,45 @@ class Executable:
         )
 
 
-def asked_for(closed: ClosedJaxpr) -> list[Any]:
+def _caller() -> dict[str, str]:
+    """The line of the user that calls, as part of what a span says."""
+    frame = user_frame()
+    return {} if frame is None else {"called": f"{frame.f_code.co_filename}:{frame.f_lineno}"}
+
+
+def refuse_too_large(jaxpr: Jaxpr) -> None:
+    """MemoryError where an array is larger than any process can hold: XLA would end the process."""
+    for e in jaxpr.eqns:
+        for v in e.outvars:
+            if isinstance(v.aval, ShapedArray):
+                nbytes(v.aval)
+        for body in subjaxprs(e.params):
+            refuse_too_large(body)
+
+
+def asked_for(closed: ClosedJaxpr, devices: Sequence[Any]) -> list[Any]:
     """Where the program wants its arguments: what it says of them first, as `in_shardings` do.
-    Those that cannot be cut into equal parts come whole."""
+    Those that cannot be cut into equal parts come whole. A mesh without devices is over these."""
     said: dict[Any, Any] = {}
     for e in closed.eqns:
         if e.primitive.name == "sharding_constraint":
             said.setdefault(e.invars[0], e.params["sharding"])
     found = [(said.get(v), v.aval.shape) for v in closed.jaxpr.invars]
-    return [s if isinstance(s, NamedSharding) and is_even(s, shape) else None for s, shape in found]
+    named = [
+        s if isinstance(s, NamedSharding) and is_even(s, shape) else None for s, shape in found
+    ]
+    return [None if s is None else on_devices(s, devices) for s in named]
+
+
+def on_devices(sharding: NamedSharding, devices: Sequence[Any]) -> NamedSharding | None:
+    """The sharding, over these devices where its mesh names none; None where they are not as
+    many."""
+    mesh = sharding.mesh
+    if isinstance(mesh, Mesh):
+        return sharding
+    flat = Mesh(np.array(devices, object), ("devices",))
+    found = over_devices(mesh, flat)
+    return None if found is None else NamedSharding(found, sharding.spec)
 
 
 def is_even(sharding: NamedSharding, shape: Sequence[int]) -> bool:

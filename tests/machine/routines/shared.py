@@ -29,4 +29,5 @@ def call(routine: Any, *words: Any, run: np.ndarray | None = None) -> None:
         w.ctypes.data if isinstance(w, np.ndarray) else 0 if w is None else int(w) for w in words
     ]
     args = np.array([run.ctypes.data, *given], np.int64)
-    ROUTINE(routine.address)(args.ctypes.data + 8, 0, 1)
+    address = routine if isinstance(routine, int) else routine.address
+    ROUTINE(address)(args.ctypes.data + 8, 0, 1)

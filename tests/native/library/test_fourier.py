@@ -8,7 +8,10 @@ import calque
 from calque import lax
 from calque import numpy as jnp
 from calque.core.avals import ShapedArray
+from calque.core.symbols import Symbols
 from calque.machine.routines.fft import transforms
+from calque.machine.routines.fft.work import Functions
+from calque.native import routines
 from calque.native.library import fourier
 from calque.ops.dimension_numbers import FftType
 
@@ -119,9 +122,39 @@ def test_vectors_of_single_precision_are_full_after_the_first_pass():
 @pytest.mark.parametrize(("dtype", "name"), [("c8", "calque_fft_single"), ("c16", "calque_fft")])
 def test_each_precision_has_its_kernel(dtype, name):
     """Data of single precision is transformed in it."""
-    found = fourier.kernel(ShapedArray((8, 16), np.dtype(dtype)))
+    params = {"fft_type": FftType.FFT, "fft_lengths": (16,)}
+    found, _ = fourier.kernel(ShapedArray((8, 16), np.dtype(dtype)), params)
     assert found.name == f"fft {name}"
     assert int(found) == getattr(transforms, name).address
+
+
+@pytest.mark.parametrize(
+    ("kind", "lengths", "fields"),
+    [
+        (FftType.FFT, (1,), set()),
+        (FftType.FFT, (128, 3), {"pass_4", "pass_8", "pass_3"}),
+        (FftType.RFFT, (128,), {"pass_8", "halves"}),
+        (FftType.IRFFT, (121, 2), {"pass_any", "halves"}),
+        (FftType.IRFFT, (4, 7), {"pass_4", "pass_7", "whole"}),
+        (FftType.FFT, (53,), {"pass_4", "pass_8", "convolve"}),
+    ],
+    ids=str,
+)
+def test_functions_that_no_length_needs_are_left_out(kind, lengths, fields):
+    """A call names those that its lengths need; the words of the others are 0."""
+    assert fourier.needed(kind, True, lengths) == fields
+    params = {"fft_type": kind, "fft_lengths": lengths}
+    _, words = fourier.kernel(ShapedArray((2, *lengths), np.dtype("c8")), params)
+    named = {f for f, w in zip(Functions.fields, words, strict=True) if w}
+    assert named == fields
+    assert all(routines.by_name(w.name) == w for w in words if w)
+
+
+def test_free_lengths_need_all():
+    (n,) = Symbols((128,)).sizes()
+    every = set(Functions.fields)
+    assert fourier.needed(FftType.RFFT, True, (n, 128)) == every
+    assert fourier.needed(FftType.FFT, True, (n,)) == every - {"halves", "whole"}
 
 
 def test_compiled_is_eager_without_host_calls():

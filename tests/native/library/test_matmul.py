@@ -138,3 +138,22 @@ def test_small_right_sides_of_ragged_width_are_not_packed():
     """Of fixed size: where the processor has masks."""
     e = calque.jit(lambda x, y: x @ y).lower(normal(50, 60), normal(60, 70)).compile()
     assert ("panels" in e.as_text("loops")) == (matmul.describe().vector_bytes != matmul.MASKED)
+
+
+@pytest.mark.parametrize("rows", [1791, 1792, 1807, 3700], ids=str)
+def test_high_blocks_of_many_rows_have_the_same_bits(rows, monkeypatch):
+    """From so many rows on a block has twice as many tiles; each sum stays in the order of k."""
+    x, y = normal(rows, 1100), normal(1100, 48)
+    high = calque.jit(lambda a, b: jnp.dot(a, b))(x, y)
+    monkeypatch.setattr(matmul, "MANY_ROWS", 10**9)
+    low = calque.jit(lambda a, b: jnp.matmul(a, b))(x, y)
+    assert np.array_equal(high, low)
+    np.testing.assert_allclose(high, x.astype(np.float64) @ y, rtol=1e-4, atol=2e-2)
+
+
+@pytest.mark.parametrize("rows, tiles", [(64, 4), (1024, 4), (4096, 8)], ids=str)
+def test_many_rows_make_high_blocks(rows, tiles):
+    """Few rows are shared by threads in low blocks."""
+    f = calque.jit(lambda a, b: a @ b)
+    compiled = f.lower(jnp.ones((rows, 1100)), jnp.ones((1100, 48))).compile()
+    assert f"for t < min({tiles}," in compiled.as_text("loops")

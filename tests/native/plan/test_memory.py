@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from calque.native.plan.memory import ALIGN, Lifetimes, _Gaps, arrange
-from calque.native.plan.steps import Copy, Repeat, Step, Switch
+from calque.native.plan.memory import ALIGN, LEAST, Lifetimes, _Gaps, arrange, lent, swapped
+from calque.native.plan.steps import Copy, Repeat, Step, Swap, Switch
 from calque.native.scalars.expr import Buffer, const
 
 A, B, C, D, E, F = (Buffer(n, (const(100),), "f32") for n in "abcdef")
@@ -101,10 +101,65 @@ def test_gaps_are_joined_and_given_first() -> None:
         else:
             size = rng.randint(1, 9)
             want = next(k for k in range(4000) if used.isdisjoint(range(k, k + size)))
-            at = gaps.take(size)
+            found = gaps.take(size)
+            at = gaps.grow(size) if found is None else found
             assert at == want
             taken[at] = size
             used |= set(range(at, at + size))
         assert gaps.top == max(used, default=-1) + 1
         assert all(a < b for a, b in zip(gaps.ends, gaps.starts[1:], strict=False))
     assert arrange([], set(), {}) == ({}, 0)
+
+
+def sized(nbytes: int, *buffers: Buffer) -> dict[Buffer, int]:
+    return dict.fromkeys(buffers, nbytes)
+
+
+def test_temporaries_lie_in_results_that_are_written_later() -> None:
+    """Two of half its size beside each other; what is read by the step that writes it does not."""
+    steps = [Copy(B, A), Copy(C, A), Copy(D, B), Copy(D, C), Copy(F, D), Copy(E, F)]
+    nbytes = sized(LEAST, B, C, D, F) | {E: 2 * LEAST}
+    found = lent(steps, {B, C, D, F}, [E], nbytes)
+    assert {b: at for b, (e, at) in found.items() if e is E} == {B: 0, C: LEAST}
+    assert lent(steps, {B, C, D, F}, [E], nbytes | {E: LEAST - 1}) == {}
+    assert lent(steps, {B, C, D, F}, [E], nbytes | sized(LEAST - 1, B, C, D, F)) == {}
+
+
+def test_what_lives_longest_lies_in_the_last_result() -> None:
+    """`d` is written early: it is left to those that are gone by then."""
+    steps = [Copy(B, A), Copy(C, A), Copy(A, C), Copy(D, A), Copy(A, B), Copy(E, A)]
+    found = lent(steps, {B, C}, [D, E], sized(LEAST, B, C, D, E))
+    assert found == {B: (E, 0), C: (D, 0)}
+
+
+def test_results_that_lend_nothing() -> None:
+    """Those that nothing writes, those that a loop writes piece by piece until its last round, and
+    what changes places."""
+    nbytes = sized(LEAST, B, C, D, E)
+    assert lent([Copy(B, A), Copy(A, B)], {B}, [E], nbytes) == {}
+    loop = Repeat([Copy(B, A), Copy(E, B)], [], const(3), "k")
+    assert lent([loop], {B}, [E], nbytes) == {}
+    turn = [Copy(B, A), Copy(C, B), Swap(B, C), Copy(A, B), Copy(E, A)]
+    assert lent(turn, {B, C}, [E], nbytes) == {}
+    assert swapped(Repeat([], [(B, C)])) == (B, C) and swapped(turn[0]) == ()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_two_that_live_overlap_in_a_result(seed: int) -> None:
+    rng = random.Random(seed)
+    temporaries = [Buffer(f"t{k}", (const(1),), "u8") for k in range(20)]
+    results = [Buffer(f"y{k}", (const(1),), "u8") for k in range(5)]
+    nbytes = {b: rng.choice([LEAST, LEAST + 1, 3 * LEAST]) for b in temporaries}
+    nbytes |= {b: rng.choice([LEAST - 1, 2 * LEAST, 5 * LEAST]) for b in results}
+    steps: list[Step] = [Copy(*rng.sample(temporaries, 2)) for _ in range(25)]
+    for b in results:
+        steps.insert(rng.randrange(5, len(steps)), Copy(b, rng.choice(temporaries)))
+    found = lent(steps, set(temporaries), results, nbytes)
+    life = Lifetimes(steps, {*temporaries, *results}, after=results)
+    assert found
+    for b, (y, at) in found.items():
+        assert at % ALIGN == 0 and at + nbytes[b] <= nbytes[y] and life.last[b] < life.first[y]
+        for c, (z, there) in found.items():
+            beside = at + nbytes[b] <= there or there + nbytes[c] <= at
+            apart = life.last[b] < life.first[c] or life.last[c] < life.first[b]
+            assert b is c or y is not z or apart or beside

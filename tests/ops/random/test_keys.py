@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 import calque
+from calque import random
 from calque.core.avals import ShapedArray
 from calque.core.config import config
 from calque.core.dtypes import short_name
 from calque.core.primitives import do
 from calque.core.printing import print_jaxpr
-from calque.core.trace import trace_to_jaxpr
+from calque.core.trace import jaxpr_as_fun, trace_to_jaxpr
 from calque.ops.random import keys as K
 from tests.ops.helpers import check_batch, run, same, traced, x64
 
@@ -185,3 +186,34 @@ def test_which_key_draws_for_the_lanes_of_a_vmap(impl):
     else:
         wanted = np.stack([calque.random.key_data(calque.random.split(k)) for k in keys])
     np.testing.assert_array_equal(halves, wanted)
+
+
+def drawn(key):
+    """Bits, keys and keys of `rbg`, in both forms."""
+    out = []
+    for partitionable in (False, True):
+        with calque.threefry_partitionable(partitionable):
+            several = random.split(key, 3)
+            four = random.split(random.key(1, impl="rbg"), 2)
+            out += [random.bits(key, (5,)), *map(random.key_data, (several, four))]
+    return out
+
+
+@pytest.mark.parametrize("around", [True, False])
+def test_the_form_of_a_draw_is_that_of_its_place_in_the_function(around):
+    expected = [np.asarray(x) for x in drawn(random.key(7))]
+    old, new = expected[:3], expected[3:]
+    assert not any(np.array_equal(a, b) for a, b in zip(old, new))
+    with calque.threefry_partitionable(around):
+        program = calque.make_jaxpr(drawn)(random.key(7))
+        jitted = calque.jit(drawn)(random.key(7))
+    assert "partitionable" not in str(program)
+    lanes = calque.vmap(drawn)(random.key(7)[None])
+    for found in (
+        jitted,
+        jaxpr_as_fun(program)(random.key(7)),
+        calque.jit(jaxpr_as_fun(program))(random.key(7)),
+        [x[0] for x in lanes],
+    ):
+        for a, b in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(a, b)

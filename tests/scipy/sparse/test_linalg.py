@@ -148,3 +148,13 @@ def test_each_step_is_jaxs() -> None:
     theirs = jax().scipy.sparse.linalg
     for got, want in zip(results(sparse), jax().jit(lambda: results(theirs))(), strict=True):
         close(got, want)
+
+
+@pytest.mark.parametrize("name", ["cg", "bicgstab", "gmres"])
+def test_solutions_for_plain_numbers(name: str) -> None:
+    """Those of conjugate gradients have a dtype of their own, the others are weak as JAX's are."""
+    solve = getattr(sparse, name)
+    for run in (solve, calque.jit(solve, static_argnums=0)):
+        x, y = run(lambda v: calque.tree.map(lambda u: 2 * u, v), [1.0, jnp.float32(3.0)])[0]
+        assert (x.weak_type, y.weak_type) == (name != "cg", False)
+        assert (float(x), float(y)) == pytest.approx((0.5, 1.5), rel=1e-5)

@@ -137,10 +137,18 @@ def test_calls_that_do_not_fit() -> None:
 
 def free(f: Any, *texts: str, order: int = 0, **options: Any) -> Any:
     """The function exported for free sizes, written and read."""
+    shapes = [[int(p) if p.strip().isdigit() else 1 for p in t.split(",")] for t in texts]
     specs = export.symbolic_args_specs(
-        [jax.ShapeDtypeStruct((1,) * (t.count(",") + 1), np.float32) for t in texts], list(texts)
+        [jax.ShapeDtypeStruct(s, np.float32) for s in shapes], list(texts)
     )
     return export.deserialize(export.export(jax.jit(f), **options)(*specs).serialize(order))
+
+
+IMAGES, KERNELS = ("NHWC", "HWIO", "NHWC"), "3, 3, 2, 4"
+
+
+def convolved(x: Any, w: Any, padding: str = "VALID", stride: int = 1) -> Any:
+    return lax.conv_general_dilated(x, w, (stride, stride), padding, dimension_numbers=IMAGES)
 
 
 FREE: dict[str, tuple[Any, list[str], list[Any]]] = {
@@ -177,9 +185,57 @@ FREE: dict[str, tuple[Any, list[str], list[Any]]] = {
         [[(5,)], [(3,)]],
     ),
 }
+FREE |= {
+    "sums so far": (lambda x: jnp.cumsum(x, 0), ["a, b"], [[(5, 3)], [(1, 1)]]),
+    "convolution": (convolved, ["n, h, w, 2", KERNELS], [[(2, 8, 7, 2), (3, 3, 2, 4)]]),
+    "padded convolution": (
+        lambda x, w: convolved(x, w, "SAME"),
+        ["n, h, w, 2", KERNELS],
+        [[(2, 8, 7, 2), (3, 3, 2, 4)], [(1, 1, 3, 2), (3, 3, 2, 4)]],
+    ),
+    "strided convolution": (
+        lambda x, w: convolved(x, w, "SAME", 2),
+        ["n, h, w, 2", KERNELS],
+        [[(2, 8, 7, 2), (3, 3, 2, 4)], [(1, 5, 6, 2), (3, 3, 2, 4)]],
+    ),
+    "sums of windows": (
+        lambda x: lax.reduce_window(x, 0.0, lax.add, (3, 3), (2, 2), "SAME"),
+        ["h, w"],
+        [[(8, 7)]],
+    ),
+    "maxima of windows": (
+        lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (2, 2), (2, 2), "VALID"),
+        ["h, w"],
+        [[(8, 7)], [(2, 2)]],
+    ),
+    "noise": (
+        lambda x: x * jax.random.normal(jax.random.key(3), (x.shape[0], 2 * x.shape[1]))[:, ::2],
+        ["a, b"],
+        [[(3, 2)], [(1, 1)]],
+    ),
+    "noise by row": (
+        lambda x: jax.vmap(lambda k, r: r * jax.random.uniform(k, r.shape))(
+            jax.random.split(jax.random.key(1), x.shape[0]), x
+        ),
+        ["a, b"],
+        [[(3, 2)]],
+    ),
+}
 WITHOUT_GRADIENT: dict[str, tuple[Any, list[str], list[Any]]] = {
     "sorted": (lambda x: jnp.sort(x, axis=0)[::-1], ["a, b"], [[(5, 3)]]),
     "places": (lambda x: jnp.argmax(x, axis=1), ["a, b"], [[(3, 7)]]),
+    "products so far": (
+        lambda x: lax.cumprod(x, axis=1, reverse=True),
+        ["a, b"],
+        [[(2, 3)], [(3, 1)]],
+    ),
+    "sums of powers so far": (lambda x: lax.cumlogsumexp(x, axis=0), ["a, 3"], [[(4, 3)]]),
+    "the last digit": (
+        lambda x: jax.random.bits(jax.random.key(2), x.shape) % 10,
+        ["a, b"],
+        [[(3, 7)], [(1, 1)]],
+    ),
+    "maxima so far": (lambda x: lax.cummax(x, axis=1), ["a, b"], [[(3, 7)]]),
     "taken": (
         lambda x: jnp.take_along_axis(x, jnp.argmax(x, 1)[:, None], 1),
         ["a, b"],
@@ -252,9 +308,22 @@ def test_shapes_that_free_sizes_do_not_fit() -> None:
 
 
 def test_operations_without_a_form_for_free_sizes() -> None:
-    for f in (jnp.cumsum, lambda x: jnp.fft.fft(x), lambda x: jax.random.normal(KEY, x.shape)):
-        with pytest.raises(NotImplementedError, match=r"export: .* has no form for free sizes"):
+    fast = jax.random.key(0, impl="rbg")
+    for f, message in (
+        (lambda x: jnp.fft.fft(x), r"export: fft at .* has no form for free sizes"),
+        (lambda x: jax.random.normal(fast, x.shape), "those of other generators have fixed sizes"),
+    ):
+        with pytest.raises(NotImplementedError, match=message):
             free(f, "a")
+
+    def largest(x: Any) -> Any:
+        return lax.reduce_window(x, -jnp.inf, lax.max, (3,), (2,), "SAME").sum()
+
+    with pytest.raises(NotImplementedError, match="windows that select have fixed sizes"):
+        free(jax.grad(largest), "a")
+    one_by_one = pytest.raises(NotImplementedError, match="jax_threefry_partitionable on")
+    with jax.threefry_partitionable(False), one_by_one:
+        free(lambda x: jax.random.bits(KEY, x.shape), "a")
     one, other = (jax.ShapeDtypeStruct(export.symbolic_shape(s), np.float32) for s in "ab")
     with pytest.raises(ValueError, match="Invalid mixing of symbolic scopes"):
         export.export(jax.jit(jnp.add))(one, other)

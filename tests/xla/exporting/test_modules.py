@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
+import pytest
 
 import calque as jax
 import calque.numpy as jnp
+from calque import export, lax
 from calque.xla.exporting.modules import module_of
 from calque.xla.exporting.solving import plan_of
+from tests.xla.mlir import needs_jaxlib
 
 
 def text(f: object, *texts: str, platforms: tuple[str, ...] = ("cpu",)) -> str:
@@ -43,3 +47,44 @@ def test_platforms_are_an_argument_ahead() -> None:
         found = text(jnp.sin, *texts, platforms=("cpu", "cuda", "tpu"))
         first = '@main(%arg0: tensor<i32> {jax.global_constant = "_platform_index"}'
         assert first in found and "stablehlo.case" not in found  # the same for all
+
+
+@needs_jaxlib
+def test_functions_of_platforms_go_into_programs_for_several() -> None:
+    @jax.jit
+    def inner(x: Any) -> Any:
+        return lax.platform_dependent(x, cpu=jnp.sin, tpu=jnp.tanh, default=lambda x: x * 3)
+
+    def f(x: Any) -> Any:
+        return inner(x) + 1
+
+    x = np.ones(3, np.float32)
+    np.testing.assert_allclose(jax.jit(f)(x), np.sin(x) + 1, rtol=1e-6)  # traced for the CPU
+    texts = {}
+    for platforms in (("cpu",), ("tpu",), ("cuda", "rocm"), ("rocm", "cpu", "tpu")):
+        made = export.export(jax.jit(f), platforms=platforms)(x)
+        texts[platforms] = made.mlir_module()
+    names = [(" stablehlo.sine" in t, "tanh" in t, "stablehlo.case" in t) for t in texts.values()]
+    assert names == [
+        (True, False, False),
+        (False, True, False),
+        (False, False, False),
+        (True, True, True),
+    ]
+    found = export.deserialize(made.serialize(vjp_order=1))
+    np.testing.assert_allclose(found.call(x), np.sin(x) + 1, rtol=1e-6)
+    g = jax.grad(lambda x: found.call(x).sum())(x)
+    np.testing.assert_allclose(g, np.cos(x), rtol=1e-6)
+    for order in (("cpu", "tpu"), ("tpu", "cpu"), ("rocm", "cpu", "tpu")):
+        outer = export.export(jax.jit(lambda x: found.call(x) * 2), platforms=order)(x)
+        again = export.deserialize(outer.serialize())
+        np.testing.assert_allclose(again.call(x), 2 * np.sin(x) + 2, rtol=1e-6)
+
+
+@needs_jaxlib
+def test_a_platform_without_a_function_is_refused() -> None:
+    f = jax.jit(lambda x: lax.platform_dependent(x, cpu=jnp.sin))
+    with pytest.raises(
+        NotImplementedError, match=r"not found for platform tpu.*give one with tpu="
+    ):
+        export.export(f, platforms=["cpu", "tpu"])(1.0)

@@ -143,23 +143,23 @@ def code_of(
 
 
 def codes_of(
-    wanted: Sequence[tuple[str, Callable[[], str]]], opt: int, passes: str | None, threads: int
+    wanted: Sequence[tuple[str, Callable[[], str], str]], opt: int, threads: int
 ) -> list[tuple[bytes, str]]:
-    """As ``code_of`` for several modules: those that nobody has compiled yet are compiled by
-    several threads. With the text, of those whose text was made."""
-    names = [_key("key", key, opt, passes) for key, _ in wanted]
+    """As ``code_of`` for several modules (key, what makes the text, passes): those that nobody has
+    compiled yet are compiled by several threads. With the text, of those whose text was made."""
+    names = [_key("key", key, opt, passes) for key, _, passes in wanted]
     found = [
         _shipped(key, opt, passes) or _from_disk(name)
-        for (key, _), name in zip(wanted, names, strict=True)
+        for (key, _, passes), name in zip(wanted, names, strict=True)
     ]
     missing = [k for k, code in enumerate(found) if code is None]
     texts: dict[int, str] = {}
     if missing:
-        work = Compiling(opt, threads, passes)
+        work = Compiling(opt, threads)
         missing.reverse()  # those that call the others are the larger ones, and must not come last
         for k in missing:
             texts[k] = wanted[k][1]()
-            work.add(texts[k])
+            work.add(texts[k], wanted[k][2])
         for k, code in zip(missing, work.results(), strict=True):
             found[k] = code
             diskcache.put(names[k], "object", code)
@@ -257,22 +257,22 @@ class Compiling:
     """Modules that are compiled while others are still being written: by other threads, and by
     this one once it wants the results."""
 
-    def __init__(self, opt: int, threads: int, passes: str | None = None) -> None:
+    def __init__(self, opt: int, threads: int) -> None:
         # What happens once is done here: who asks may hold the lock that other threads would need.
         target.initialize()
         generation.prepare()
         described = target.describe()
-        self._opt, self._passes = opt, passes
+        self._opt = opt
         self._target = described if target.is_foreign() else None
         self._work = generation.Work(0 if generation.gate.is_closed else threads - 1)
 
-    def add(self, ir_text: str) -> None:
+    def add(self, ir_text: str, passes: str | None = None) -> None:
         """One more module. Nothing is looked for on disk, or kept there."""
-        self._work.add(partial(self._made, ir_text))
+        self._work.add(partial(self._made, ir_text, passes))
 
-    def _made(self, ir_text: str) -> bytes:
+    def _made(self, ir_text: str, passes: str | None) -> bytes:
         with target.making_for(self._target):
-            return _compile(ir_text, self._opt, self._passes)
+            return _compile(ir_text, self._opt, passes)
 
     def results(self) -> list[bytes]:
         """The code of each module, in order."""

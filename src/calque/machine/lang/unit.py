@@ -72,7 +72,7 @@ from __future__ import annotations
 import linecache
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -174,15 +174,18 @@ lang_emit: Any = LazyModule("calque.machine.lang.emit")
 _LANGUAGE = os.path.dirname(os.path.abspath(__file__))
 _FOLDER = os.path.dirname(_LANGUAGE)
 _LEVEL, _PASSES = 2, "O2"  # of LLVM's code generation, and before it
+_FEW_PASSES = "sroa,instcombine,simplifycfg"
 
 
 class Unit:
     """A module of the machine language: functions, globals and externs, compiled and linked
-    together. The loops `apart` of its functions are over numbers of `item` bytes."""
+    together. The loops `apart` of its functions are over numbers of `item` bytes. One that `leads`
+    only calls what takes time: it is compiled with few passes."""
 
-    def __init__(self, name: str, item: int = 8) -> None:
+    def __init__(self, name: str, item: int = 8, leads: bool = False) -> None:
         self.name = name
         self.item = item
+        self.passes = _FEW_PASSES if leads else _PASSES
         self.functions: list[Function] = []
         self.globals: list[Var | Cell] = []
         self._addresses: dict[str, int] | None = None
@@ -207,7 +210,7 @@ class Unit:
         included, by the old names. To the names of its functions the suffix is added."""
         if self.globals:
             raise LangError(f"unit {self.name} has globals, which are there once")
-        other = Unit(self.name + suffix, item)
+        other = Unit(self.name + suffix, item, self.passes == _FEW_PASSES)
         meanings = dict(names)
         for f in self.functions:
             copy = Function(other, f.python, f.exported, f.name + suffix, meanings)
@@ -248,10 +251,7 @@ class Unit:
         """Compile, or find the object code in the cache, and link, with the units that this one
         calls. Idempotent."""
         if self._addresses is None:
-            with making.taken():
-                if self._addresses is None:
-                    with target.making_for(None):  # it runs in this process
-                        _compile_all(self._pending({}))
+            compile_together([self])
         return self
 
     def _pending(self, known: dict[Unit, list[Any]]) -> dict[Unit, list[Any]]:
@@ -276,11 +276,11 @@ class Unit:
 
     def image(self, level: str) -> tuple[str, bytes]:
         """What the code is known by in the pack of a level of processors, and the code."""
-        return shipped.key_of(level, self.key(), _LEVEL, _PASSES), self.code()
+        return shipped.key_of(level, self.key(), _LEVEL, self.passes), self.code()
 
     def code(self) -> bytes:
         """The code, which others link: an image where those are usable."""
-        return llvm.code_of(self.key(), self.ir, _LEVEL, _PASSES)
+        return llvm.code_of(self.key(), self.ir, _LEVEL, self.passes)
 
     def address(self, name: str) -> int:
         """Where an exported function or a global lives."""
@@ -350,10 +350,20 @@ class Unit:
         return hexdigest("\n".join(facts))
 
 
+def compile_together(units: Iterable[Unit]) -> None:
+    """Compile units side by side, with those that they call; none is compiled twice."""
+    with making.taken(), target.making_for(None):  # they run in this process
+        pending: dict[Unit, list[Any]] = {}
+        for unit in units:
+            unit._pending(pending)
+        if pending:
+            _compile_all(pending)
+
+
 def _compile_all(pending: dict[Unit, list[Any]]) -> None:
     """Compile units side by side, and link them in this order."""
-    wanted = [(unit._known_key(needed), unit.ir) for unit, needed in pending.items()]
-    made = llvm.codes_of(wanted, _LEVEL, _PASSES, wanted_threads())
+    wanted = [(unit._known_key(needed), unit.ir, unit.passes) for unit, needed in pending.items()]
+    made = llvm.codes_of(wanted, _LEVEL, wanted_threads())
     for (unit, needed), (code, text) in zip(pending.items(), made, strict=True):
         if unit._addresses is None:  # linking another one may have asked for it
             unit._link(needed, code, text)
@@ -412,6 +422,7 @@ __all__ = [
     "bits_f64",
     "bits_i32",
     "bits_i64",
+    "compile_together",
     "f32",
     "f64",
     "fence",

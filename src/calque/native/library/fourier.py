@@ -34,6 +34,7 @@ _KEPT: Final = 64  # tables
 _SMALL: Final = 1 << 14
 
 passes = LazyModule("calque.machine.routines.fft.passes")
+work = LazyModule("calque.machine.routines.fft.work")
 
 
 # ---------------------------------------------------------------- tables
@@ -159,12 +160,14 @@ def make_table(fft_type: FftType, single: bool, *lengths: int) -> np.ndarray:
         [len(lengths), int(inverse), real, int(np.float64(scale).view(np.int64))],
         single,
     )
-    out.words += [0] * 3 * len(lengths)
+    out.words += [0] * 5 * len(lengths)
+    counts = [*lengths[:-1], lengths[-1] // 2 + 1 if real else lengths[-1]]  # of complex numbers
     for k, n in enumerate(lengths):
         halves = real > 0 and k == len(lengths) - 1 and n % 2 == 0
         made, room = complex_table(n // 2 if halves else n, halves, single)
-        at = 4 + 3 * k
-        out.words[at], out.words[at + 2] = n, room
+        at = 4 + 5 * k
+        around = math.prod(counts[:k]), math.prod(counts[k + 1 :])
+        out.words[at : at + 5] = n, 0, room, *around
         out.place(at + 1, made)
     return out.made()
 
@@ -193,9 +196,39 @@ def is_single(x: ShapedArray) -> bool:
     return x.dtype in (np.dtype(np.complex64), np.dtype(np.float32))
 
 
-def kernel(x: ShapedArray) -> External:
-    """The machine's kernel for transforms of this."""
-    return routines.routine("fft", "calque_fft_single" if is_single(x) else "calque_fft")
+def kernel(x: ShapedArray, params: dict[str, Any]) -> tuple[External, list[External | int]]:
+    """The machine's kernel for transforms of this, and the words of the functions that it is to
+    call: 0 in place of those that no length needs."""
+    fft_type, end = params["fft_type"], "_single" if is_single(x) else ""
+    lines = {
+        FftType.RFFT: ("fft_real_halves", "fft_real_whole"),
+        FftType.IRFFT: ("fft_halves_to_real", "fft_whole_to_real"),
+    }.get(fft_type, ("", ""))
+    own = {"convolve": "fft_convolve", "halves": lines[0], "whole": lines[1]}
+    wanted = needed(fft_type, is_single(x), params["fft_lengths"])
+    names = [f"{own.get(f, f'fft_{f}')}{end}" if f in wanted else "" for f in work.Functions.fields]
+    made = routines.routines("fft", [f"calque_fft{end}", *filter(None, names)])
+    found = dict(zip(filter(None, names), made[1:], strict=True))
+    return made[0], [found.get(name, 0) for name in names]
+
+
+def needed(fft_type: FftType, single: bool, lengths: Sequence[Any]) -> set[str]:
+    """Which fields of `Functions` transforms of these lengths need; of free lengths all."""
+    real = fft_type in (FftType.RFFT, FftType.IRFFT)
+    if any(type(n) is Dim for n in lengths):
+        return set(work.Functions.fields) - (set() if real else {"halves", "whole"})
+    found = set()
+    for k, n in enumerate(lengths):
+        last = real and k == len(lengths) - 1
+        if last:
+            found.add("whole" if n % 2 else "halves")
+        length = n // 2 if last and n % 2 == 0 else n
+        steps = radices(length, single)
+        if steps is None:
+            found.add("convolve")
+            steps = radices(longer_than(length), single) or []
+        found |= {f"pass_{r}" if r in passes.OWN_SUMS else "pass_any" for r in steps}
+    return found
 
 
 # ---------------------------------------------------------------- in a compiled program
@@ -214,11 +247,12 @@ def emit_fft(p: Planner, n: Node, block: CodeBlock) -> list[Step]:
     p.view[n] = home
     operand = p.in_memory(n.args[0], block)
     outer = extent(p, x.shape[: x.ndim - len(lengths)])
-    given = [operand, home.buf, outer, Made(table_for(n.params, x), lengths)]
+    address, functions = kernel(x, n.params)
+    given = [operand, home.buf, outer, Made(table_for(n.params, x), lengths), *functions]
     return [
         Routine(
             n.op,
-            kernel(n.args[0].aval),
+            address,
             given,
             [operand],
             [home.buf],
@@ -242,5 +276,6 @@ def routine(
     if not is_native(params) or any(type(n) is Dim for n in lengths):
         return None
     outer = math.prod(x.shape[: x.ndim - len(lengths)])
-    words = [ins[0], outs[0], outer, table_for(params, x)(*lengths)]
-    return Routine(name, kernel(x), words, ins, outs)
+    address, functions = kernel(x, params)
+    words = [ins[0], outs[0], outer, table_for(params, x)(*lengths), *functions]
+    return Routine(name, address, words, ins, outs)

@@ -46,6 +46,7 @@ from calque.native.scalars.expr import (
 )
 
 TILES: Final = 4  # tiles of rows of a block in a long product
+MANY_ROWS: Final = 128  # of so many tiles, twice as many: the right side is read half as often
 PADDING: Final = (
     16  # keeps rows that are a power of two long from falling on each other in the cache
 )
@@ -289,11 +290,12 @@ class Product:
         """A long sum is taken in rounds, kept in the result in between; the rows of a round are
         copied to the stack, near and apart.
 
-        for blocks of 4 tiles of rows: for rounds: copy rows; for panels: for tiles: ..."""
+        for blocks of tiles of rows: for rounds: copy rows; for panels: for tiles: ..."""
         tiles = ceil_div(self.M, self.tile.rows)
-        blocks = var("i", ceil_div(tiles, TILES))
-        first = ex("mul", blocks, const(TILES))
-        t, q = var("t", ex("min", const(TILES), ex("sub", tiles, first))), var("q", self.panels)
+        high = TILES if hint_of(self.m) < MANY_ROWS * self.tile.rows else 2 * TILES
+        blocks = var("i", ceil_div(tiles, high))
+        first = ex("mul", blocks, const(high))
+        t, q = var("t", ex("min", const(high), ex("sub", tiles, first))), var("q", self.panels)
         rounds = ceil_div(self.K, self.depth)
         if self.p.sizes.interval(self.K)[0] < 1:  # a sum of nothing is a round, too
             rounds = ex("max", rounds, const(1))
@@ -308,7 +310,7 @@ class Product:
                 ex("sub", self.K, ex("mul", before_last, const(self.depth))),
             ),
         ):
-            shape = (TILES, self.tile.rows, self.depth + PADDING)
+            shape = (high, self.tile.rows, self.depth + PADDING)
             rows = Buffer(f"rows.{part}", shape, self.node.dtype, "stack")
             tile = self.micro(q, ex("add", first, t), start, depth, part, NearRows(rows, t))
             work = (self.copy_rows(NearRows(rows, t), first, start, depth), For(q, (For(t, tile),)))

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from typing import Any, Final
 
-from calque.core.config import config
 from calque.core.dtypes import ExtendedDType
 from calque.native.lower.graph import EXPANSIONS, GraphBuilder, Node
 from calque.native.lower.rules import LIMITS, RULES, ElementSteps, Index, Lower, Request, Value
@@ -118,7 +117,7 @@ def threefry(n: Node) -> bool:
 
 
 def partitionable(n: Node) -> bool:
-    return threefry(n) and bool(config.threefry_partitionable)
+    return threefry(n) and bool(n.params["partitionable"])
 
 
 EXPANSIONS["threefry2x32"] = expand_block

@@ -1,17 +1,20 @@
-"""Where temporaries lie: places in one arena, shared by those that are never needed at the same
-time."""
+"""Where temporaries lie: in results that are written later, and at places in one arena, shared by
+those that are never needed at the same time."""
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterable, Sequence
 from heapq import heappop, heappush
+from itertools import chain
 from typing import Final
 
-from calque.native.plan.steps import Repeat, Step, Switch
+from calque.native.plan.steps import Repeat, Step, Swap, Switch, walk
 from calque.native.scalars.expr import Buffer
 
 ALIGN: Final = 64
+LEAST: Final = 4096  # bytes of a temporary that is worth a place in a result
+MOST_RESULTS: Final = 16  # that are looked at for a temporary
 
 
 class Lifetimes:
@@ -105,26 +108,95 @@ class Lifetimes:
 
 
 def arrange(
-    steps: Sequence[Step],
-    temporaries: set[Buffer],
-    nbytes: dict[Buffer, int],
-    after: Iterable[Buffer] = (),
+    steps: Sequence[Step], temporaries: set[Buffer], nbytes: dict[Buffer, int]
 ) -> tuple[dict[Buffer, int], int]:
     """(offset of every temporary, size of the arena): first fit, in order of first use."""
     if not temporaries:
         return {}, 0
-    life = Lifetimes(steps, temporaries, after=after)
-    offsets: dict[Buffer, int] = {}
-    gaps = _Gaps()
-    living: list[tuple[int, int, int]] = []  # last step, offset, size: a heap
-    for b in sorted(life.first, key=lambda b: (life.first[b], -nbytes[b], b.name)):
-        while living and living[0][0] < life.first[b]:
-            _, at, size = heappop(living)
-            gaps.give(at, size)
-        size = max(-(-nbytes[b] // ALIGN) * ALIGN, ALIGN)
-        at = offsets[b] = gaps.take(size)
-        heappush(living, (life.last[b], at, size))
-    return offsets, gaps.most
+    life = Lifetimes(steps, temporaries)
+    room = _Room(_Gaps())
+    offsets = {b: room.take(b, life, nbytes) for b in in_order(life, nbytes)}
+    return offsets, room.gaps.most
+
+
+def in_order(life: Lifetimes, nbytes: dict[Buffer, int]) -> list[Buffer]:
+    """Buffers by their first use."""
+    return sorted(life.first, key=lambda b: (life.first[b], -nbytes[b], b.name))
+
+
+def lent(
+    steps: Sequence[Step],
+    temporaries: set[Buffer],
+    results: Collection[Buffer],
+    nbytes: dict[Buffer, int],
+) -> dict[Buffer, tuple[Buffer, int]]:
+    """Temporaries that lie in a result, which is written when they are needed no more; each with
+    the result and its offset there. A result lends its memory to what is needed until shortly
+    before: so the longest lives find a place.
+
+    before: t = f(x); y = g(t); z = h(y)      two results, y and z, and a temporary
+    after:  t lies in z
+    """
+    small = all(nbytes[b] < LEAST for b in temporaries)
+    if small or all(nbytes[b] < LEAST for b in results):
+        return {}
+    life = Lifetimes(steps, temporaries | set(results), after=results)
+    fixed = {b for s in walk(steps) for b in swapped(s)}
+    lenders = sorted(
+        (life.first[b], b.name, b)
+        for b in results
+        if nbytes[b] >= LEAST and b not in fixed and life.first[b] <= life.clock
+    )
+    begins = [first for first, _, _ in lenders]
+    rooms = [_Room(_Gaps.within(nbytes[b])) for _, _, b in lenders]
+    out: dict[Buffer, tuple[Buffer, int]] = {}
+    for b in in_order(life, nbytes):
+        if b not in temporaries or nbytes[b] < LEAST or b in fixed:
+            continue
+        k = bisect_right(begins, life.last[b])
+        for room, (_, _, result) in zip(rooms[k : k + MOST_RESULTS], lenders[k:]):
+            at = room.find(b, life, nbytes)
+            if at is not None:
+                out[b] = result, at
+                break
+    return out
+
+
+def swapped(s: Step) -> tuple[Buffer, ...]:
+    """What changes places in a step."""
+    if isinstance(s, Swap):
+        return (s.a, s.b)
+    return tuple(chain.from_iterable(s.swaps)) if isinstance(s, Repeat) else ()
+
+
+class _Room:
+    """Memory in which buffers lie, each until its last use."""
+
+    def __init__(self, gaps: _Gaps) -> None:
+        self.gaps = gaps
+        self.living: list[tuple[int, int, int]] = []  # last step, offset, size: a heap
+
+    def take(self, b: Buffer, life: Lifetimes, nbytes: dict[Buffer, int]) -> int:
+        """A place, for which the room grows if it must."""
+        at = self.find(b, life, nbytes)
+        return self.put(b, self.gaps.grow(size_of(b, nbytes)), life, nbytes) if at is None else at
+
+    def find(self, b: Buffer, life: Lifetimes, nbytes: dict[Buffer, int]) -> int | None:
+        """A place in what is free; None if there is none."""
+        while self.living and self.living[0][0] < life.first[b]:
+            _, at, size = heappop(self.living)
+            self.gaps.give(at, size)
+        found = self.gaps.take(size_of(b, nbytes))
+        return None if found is None else self.put(b, found, life, nbytes)
+
+    def put(self, b: Buffer, at: int, life: Lifetimes, nbytes: dict[Buffer, int]) -> int:
+        heappush(self.living, (life.last[b], at, size_of(b, nbytes)))
+        return at
+
+
+def size_of(b: Buffer, nbytes: dict[Buffer, int]) -> int:
+    """The bytes that a buffer takes."""
+    return max(-(-nbytes[b] // ALIGN) * ALIGN, ALIGN)
 
 
 class _Gaps:
@@ -136,7 +208,14 @@ class _Gaps:
         self.ends: list[int] = []
         self.top = self.most = 0
 
-    def take(self, size: int) -> int:
+    @staticmethod
+    def within(size: int) -> _Gaps:
+        """Memory of so many bytes that does not grow."""
+        made = _Gaps()
+        made.starts, made.ends, made.top = [0], [size], -1
+        return made
+
+    def take(self, size: int) -> int | None:
         """The first place of this size."""
         for k, (start, end) in enumerate(zip(self.starts, self.ends)):
             if end - start >= size:
@@ -145,6 +224,10 @@ class _Gaps:
                 else:
                     self.starts[k] += size
                 return start
+        return None
+
+    def grow(self, size: int) -> int:
+        """A place behind all others."""
         at, self.top = self.top, self.top + size
         self.most = max(self.most, self.top)
         return at

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -17,7 +17,7 @@ from calque.machine.driver.program import Program
 from calque.machine.threads import get_num_threads
 from calque.native.emit.kernels import Kernel
 from calque.native.lower.sizes import Sizes
-from calque.native.plan.memory import arrange
+from calque.native.plan.memory import arrange, lent
 from calque.native.plan.steps import (
     Call,
     Copy,
@@ -59,7 +59,8 @@ _WRITTEN_BY: Final[dict[type[Step], str]] = {
 
 
 class Assembler:
-    """Writes the steps of one program."""
+    """Writes the steps of one program. Until they are written, the results in `lenders` may hold
+    temporaries."""
 
     def __init__(
         self,
@@ -67,8 +68,10 @@ class Assembler:
         params: dict[str, Any],
         sizes_of: dict[Buffer, int],
         kernels: dict[Schedule, Kernel],
+        lenders: Collection[Buffer] = (),
     ) -> None:
         self.sizes, self.nbytes, self.kernels = sizes, sizes_of, kernels
+        self.lenders = lenders
         self.params = {name: raw_bits(x) for name, x in params.items()}
         self.slots: dict[Buffer, Slot] = {}
         self.counters: dict[str, Reg] = {}
@@ -114,10 +117,21 @@ class Assembler:
         self.counters[s.name] = self.builder.load(self.slots[s.buffer], s.buffer.dtype)
 
     def lay_out(self, steps: Sequence[Step], temporaries: set[Buffer]) -> None:
-        """Places in the arena."""
-        offsets, _ = arrange(steps, temporaries, self.nbytes)
+        """Places in results and in the arena."""
+        inside = lent(steps, temporaries, self.lenders, self.nbytes)
+        for buf, (result, at) in inside.items():
+            self.slots[buf] = self.part(self.slots[result], at)
+        offsets, _ = arrange(steps, temporaries - inside.keys(), self.nbytes)
         for buf, at in offsets.items():
             self.slots[buf] = self.builder.arena(at, self.nbytes[buf])
+
+    def part(self, whole: Slot, at: int) -> Slot:
+        """A place inside of another."""
+        if not at:
+            return whole
+        slot = self.builder.slot()
+        self.builder.address(slot, whole, 0, 0, at)
+        return slot
 
     def bytes_of(self, b: Buffer) -> int:
         return self.nbytes[b]

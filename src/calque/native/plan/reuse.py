@@ -29,7 +29,7 @@ from calque.native.loops.tree import (
     statements,
     stored,
 )
-from calque.native.plan.memory import Lifetimes
+from calque.native.plan.memory import Lifetimes, swapped
 from calque.native.plan.steps import (
     Call,
     Copy,
@@ -82,7 +82,7 @@ class _Finder:
         self.steps, self.nbytes = steps, nbytes
         self.members = temporaries | self.donated | self.outputs
         self.life = Lifetimes(steps, self.members, donated, outputs)
-        self.swapped = {b for s in walk_steps(steps) for b in _swaps(s)}
+        self.swapped = {b for s in walk_steps(steps) for b in swapped(s)}
         self.after: Names = {}  # buffer -> who takes its memory
         self.before: Names = {}
 
@@ -148,12 +148,6 @@ class _Finder:
         if isinstance(s, Copy):
             return True
         return s.nest is not None and reads_before_writing(s.nest, b, d)
-
-
-def _swaps(s: Step) -> tuple[Buffer, ...]:
-    if isinstance(s, Swap):
-        return (s.a, s.b)
-    return tuple(b for pair in s.swaps for b in pair) if isinstance(s, Repeat) else ()
 
 
 def reads_before_writing(body: Body, b: Buffer, d: Buffer) -> bool:

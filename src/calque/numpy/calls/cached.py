@@ -8,6 +8,7 @@ enters no Python frame. Everything else goes to `f`.
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from calque.core import lazy, pytrees
 from calque.core.arrays import ArrayImpl
 from calque.core.avals import ShapedArray
 from calque.core.config import config
+from calque.core.dtypes import ToldAtEachCall, halved, learning
 from calque.core.guards import guard
 from calque.core.pause import no_collection
 from calque.core.trace import trace_to_jaxpr, typeof
@@ -38,7 +40,7 @@ from calque.transforms.jit.teaching import (
 eager_program = lazy.LazyModule("calque.native.eager.program")
 
 SEEN_LIMIT = 10_000
-TAUGHT, REFUSED = -1, -2
+TAUGHT, REFUSED, TELLS = -1, -2, -3  # what came of the attempt to teach a call
 TURNS = 20  # calls like `zeros(3)` after which machine code learns them
 _STATIC = (int, bool, str, type(None))
 
@@ -118,9 +120,20 @@ class Teacher:
         except (Inexpressible, TypeError):
             # not for machine code, or arguments that cannot be a key
             return self.f(*args, **kwargs)
+        if known == TELLS:
+            return self.told(args, kwargs)
         if known != REFUSED and self.learns(arguments, key, known):
             return self.function(*args, **kwargs)
         return self.f(*args, **kwargs)
+
+    def told(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The result of a call that names a dtype of 64 bits where there are none: that is said
+        here, and machine code serves the call with the dtype that there is."""
+        narrow = [halved(a) for a in args]
+        named = {k: halved(v) for k, v in kwargs.items()}
+        if all(map(operator.is_, [*narrow, *named.values()], [*args, *kwargs.values()])):
+            return self.f(*args, **kwargs)  # where it stands is not seen from here
+        return self.function(*narrow, **named)
 
     def is_rare(self, epoch: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Whether a function that is seldom taught has been called seldom with such arguments."""
@@ -147,9 +160,8 @@ class Teacher:
             known or 0, 0
         )  # an entry that went, or that does not take this very value, counts as nothing
         if met or (known is None and self.at_once):
-            is_taught = self.teach(arguments, key[0])
-            self.seen[key] = TAUGHT if is_taught else REFUSED
-            return is_taught
+            self.seen[key] = came = self.teach(arguments, key[0])
+            return came == TAUGHT
         self.seen[key] = met + 1
         return False
 
@@ -158,18 +170,20 @@ class Teacher:
         flat = functools.partial(flat_function, self.f, arguments)
         return LibraryCall(self.any_size.families, self.function, flat, arguments, key)
 
-    def teach(self, arguments: CachedArguments, number: int) -> bool:
-        """Add an entry for such arguments in the epoch of this number; False when the function is
-        not for machine code."""
+    def teach(self, arguments: CachedArguments, number: int) -> int:
+        """Add an entry for such arguments in the epoch of this number, or say why machine code
+        cannot serve such calls."""
         changes = config.changes_elsewhere()
         try:
             with no_collection():
                 lesson = self.exact(self.f, arguments)
+        except ToldAtEachCall:
+            return TELLS
         except Exception:  # whatever is wrong shows again, with concrete values, in the call itself
-            return False
+            return REFUSED
         if changes == config.changes_elsewhere():
             teach(self.function, lesson, number)
-        return True
+        return TAUGHT
 
 
 Exact = Callable[[Callable[..., Any], CachedArguments], Lesson]
@@ -201,9 +215,9 @@ def flat_function(
     def flat(*arrays: Any) -> list[Any]:
         values = iter(arrays)
         full = [substituted(a, values) for a in arguments.args]
-        out, structure = pytrees.flatten(
-            f(*full, **{k: substituted(v, values) for k, v in arguments.kwargs.items()})
-        )
+        named = {k: substituted(v, values) for k, v in arguments.kwargs.items()}
+        with learning():
+            out, structure = pytrees.flatten(f(*full, **named))
         if not all(
             isinstance(v, Tracer) for v in out
         ):  # a Python value, or an array made while tracing

@@ -270,7 +270,7 @@ def _method(name: str, scatter: Callable[..., Any], does: str, example: str) -> 
             scatter, values, unique_indices, indices_are_sorted, mode, wrap_negative_indices
         )
 
-    update.__name__ = name
+    update.__name__, update.__qualname__ = name, f"{Updates.__qualname__}.{name}"
     update.__doc__ = f"""Gives the array with {does}; the array itself stays as it is.
 
         Args:

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from calque.core.arrays import is_concrete
 from calque.core.primitives import do
 from calque.core.trace import typeof
-from calque.core.trace_state import Tracer
 from calque.ops.common import scalar_of
 
 
@@ -52,7 +52,7 @@ def ds(start: Any, size: Any = None, stride: int | None = None) -> Any:
 
 
 def _static(what: str, value: Any) -> int:
-    if isinstance(value, Tracer):
+    if not is_concrete(value):
         raise TypeError(
             f"ds: the {what} must be known when the program is made, only the start may be traced"
         )
@@ -81,7 +81,7 @@ def opened(parts: Sequence[Any]) -> list[Any]:
 
 def _fixed(s: Slice) -> Any:
     """An ordinary slice where the start is a number."""
-    if isinstance(s.start, Tracer) or hasattr(s.start, "aval"):
+    if hasattr(s.start, "aval"):
         return s
     start = operator.index(s.start)
     return slice(start, start + s.size * s.stride, s.stride) if start >= 0 else s

@@ -26,14 +26,17 @@ PLACE = np.dtype("int32")
 
 def is_traced_integer(n: Any) -> bool:
     """Whether it is an integer scalar that is not known yet."""
-    return isinstance(n, Tracer) and n.aval.ndim == 0 and is_integer(n.aval.dtype)
+    return not is_concrete(n) and n.aval.ndim == 0 and is_integer(n.aval.dtype)
 
 
 def extent(n: Any, maker: str) -> Any:
     """A size, which may be a traced integer: the program makes arrays of that size; a negative one
     is an error while it runs."""
     if not is_traced_integer(n):
-        return as_size(n)
+        try:
+            return as_size(n)
+        except TypeError as error:
+            raise TypeError(f"{maker}: {error}; a size was {n!r}") from None
     return once(("size", made_as(n)), [n], lambda: _extent(n, maker))
 
 

@@ -398,6 +398,8 @@ def cast_update(values: Any, x: Any) -> Any:
         raise TypeError(
             f"x.at[...] takes arrays and scalars, got {type(values)}; convert it with jnp.array"
         )
+    if type(values) is bool and is_integer(dtype):
+        return convert(values, dtype)  # 0 or 1, also where promotion is strict
     own = (
         (canonicalize(type(values)), type(values) is not bool)
         if type(values) in PYTHON_SCALARS

@@ -3,16 +3,29 @@ where it is false."""
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
 
 from calque.core.arrays import ArrayImpl
 from calque.core.primitives import do
+from calque.core.trace import ConstantTracer, value_if_known
 from calque.core.trace_state import Tracer
 
 _ONE, _NONE = np.zeros(1, np.int32), np.zeros(0, np.int32)
 _ARRAYS: tuple[Any, ...] = (ArrayImpl, Tracer, np.ndarray, np.generic)
+
+
+def with_known(index: Any) -> Any:
+    """An index with the numbers of the program that Python may ask for as Arrays."""
+    if type(index) is tuple:
+        parts = [with_known(p) for p in index]
+        return index if all(map(operator.is_, parts, index)) else tuple(parts)
+    if type(index) is slice:
+        bounds = index.start, index.stop, index.step
+        return slice(*map(value_if_known, bounds)) if ConstantTracer in map(type, bounds) else index
+    return value_if_known(index)
 
 
 def is_scalar_mask(p: Any) -> bool:
@@ -29,6 +42,7 @@ def is_scalar_mask(p: Any) -> bool:
 def opened(x: Any, index: Any) -> tuple[Any, Any]:
     """The array with an axis of one element for each boolean of rank 0, and the index with an
     integer array in its place."""
+    index = with_known(index)
     parts = index if isinstance(index, tuple) else (index,)
     if not any(map(is_scalar_mask, parts)):
         return x, index

@@ -18,7 +18,7 @@ from calque.core.dtypes import asked, canonicalize, is_complex
 from calque.core.guards import guard
 from calque.core.lazy import LazyModule
 from calque.core.primitives import do
-from calque.core.trace import typeof
+from calque.core.trace import ConstantTracer, typeof
 from calque.core.trace_state import Tracer
 from calque.machine.state import ProcessValue, process
 from calque.numpy import contractions, moving, reductions, shaping, sorting, ufuncs
@@ -29,7 +29,7 @@ from calque.numpy.indexing import gathering as indexing
 from calque.numpy.methods.attributes import ATTRIBUTES
 from calque.numpy.methods.concrete import CONCRETE
 from calque.numpy.methods.operators import operators
-from calque.numpy.methods.traced import TRACED
+from calque.numpy.methods.traced import KNOWN, TRACED, of_value
 from calque.numpy.promotion import convert, is_arraylike
 from calque.numpy.public import complex_parts, folds
 from calque.transforms.devices.sharding_arrays import device_put
@@ -442,6 +442,7 @@ def attach() -> None:
         setattr(Tracer, name, guard(value))
         setattr(Array, name, value)  # where `help` and completion look
     ArrayImpl.T = property(cached(METHODS["T"].fget), doc=METHODS["T"].__doc__)
+    ArrayImpl.T.__set_name__(ArrayImpl, "T")
     for name, method in operators().items():
         guard(method)  # for tracers that leaked
         if name not in ("__divmod__", "__rdivmod__"):  # two results: Python's own
@@ -452,6 +453,8 @@ def attach() -> None:
             setattr(Array, name, value)
     for name, value in TRACED.items():
         setattr(Tracer, name, guard(value))
+    for name in KNOWN:
+        setattr(ConstantTracer, name, of_value(name))
     ArrayImpl._repr_html_ = in_notebook
 
 

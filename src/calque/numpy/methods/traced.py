@@ -9,10 +9,10 @@ from typing import Any, Final
 import numpy as np
 
 from calque.core import errors
-from calque.core.arrays import to_array
+from calque.core.arrays import is_concrete, to_array
 from calque.core.dtypes import is_integer
 from calque.core.origins import origin
-from calque.core.trace import JaxprTracer
+from calque.core.trace import JaxprTracer, value_if_known
 from calque.core.trace_state import Tracer
 from calque.transforms.engines.batching import BatchTracer
 from calque.transforms.engines.jvp import JVPTracer
@@ -27,6 +27,7 @@ def _known(x: Any) -> Any:
     """The value at which a derivative is taken, None where that is traced itself."""
     while type(x) is JVPTracer:
         x = x.primal
+    x = value_if_known(x)
     return None if isinstance(x, Tracer) else to_array(x)
 
 
@@ -137,6 +138,8 @@ def _tracer_repr(self: Any) -> str:
 def _format(self: Any, spec: str) -> str:
     if not spec:
         return _tracer_repr(self)
+    if is_concrete(self):
+        return format(value_if_known(self), spec)
     raise TypeError(
         f"unsupported format string {spec!r} for a traced array of type {self.aval.str_short()}:"
         f" its value is not known while tracing.{origin(self)}\nPrint it while the program runs:"
@@ -160,3 +163,18 @@ TRACED: Final[dict[str, Any]] = {
     "__reduce__": _concretize("__reduce__"),
     "block_until_ready": lambda self: self,
 }
+
+# what numbers of the program answer whose value is known
+KNOWN: Final = (
+    "__bool__", "__int__", "__float__", "__complex__", "__index__", "__array__", "__reduce__",
+    "item", "tolist", "tobytes",
+)  # fmt: skip
+
+
+def of_value(name: str) -> Callable[..., Any]:
+    """A method that the value has."""
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return getattr(self.value, name)(*args, **kwargs)
+
+    return method

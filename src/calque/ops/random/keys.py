@@ -8,22 +8,35 @@ own for keys."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final
 
 import numpy as np
 
 from calque.core.adopting import from_storage
 from calque.core.avals import ShapedArray
+from calque.core.config import config
 from calque.core.dtypes import ExtendedDType, is_integer
 from calque.core.primitives import REGISTRY, Primitive, Zero, do
 from calque.core.trace import typeof
+from calque.machine.state import process
 from calque.ops.common import batch_elementwise, move, tangent_aval
 from calque.ops.kinds import not_linear
-from calque.ops.random import philox, threefry
+from calque.ops.random import counter_based, philox, threefry
 
 _UINT32 = np.dtype("uint32")
 
 # ---------------------------------------------------------------- algorithms and their dtypes
+
+
+_OWN: Final = (
+    "threefry2x32",
+    "rbg",
+    "unsafe_rbg",
+    "threefry4x32",
+    "philox2x32",
+    "philox4x32",
+)
 
 
 class PRNGImpl:
@@ -43,7 +56,7 @@ class PRNGImpl:
         self,
         name: str,
         tag: str,
-        words: int,
+        key_shape: tuple[int, ...],
         *,
         seed: Callable[[np.ndarray], np.ndarray],
         split: Callable[[np.ndarray, tuple[int, ...]], np.ndarray],
@@ -51,15 +64,17 @@ class PRNGImpl:
         random_bits: Callable[[np.ndarray, int, tuple[int, ...]], np.ndarray],
         one_draw_for_lanes: Collection[str] = (),
     ):
-        self.name, self.tag, self.key_shape = name, tag, (words,)
+        self.name, self.tag, self.key_shape = name, tag, key_shape
         self.seed, self.split, self.fold_in, self.random_bits = seed, split, fold_in, random_bits
         self.one_draw_for_lanes = one_draw_for_lanes
+        self.field = name if name in _OWN else f"{name} {id(self):x}"  # of what memory holds
         self.dtype = KeyDType(self)
 
     def __repr__(self) -> str:
         return self.tag
 
     def __reduce__(self) -> Any:
+        _check_named(self)
         return implementation, (self.name,)
 
 
@@ -84,18 +99,39 @@ class KeyDType(ExtendedDType):
 
     def __init__(self, impl: PRNGImpl):
         self.impl, self.name = impl, f"key<{impl.tag}>"
-        self.storage = np.dtype([(impl.tag, np.uint32, impl.key_shape)])
+        self.storage = np.dtype([(impl.field, np.uint32, impl.key_shape)])
         self.itemsize = self.storage.itemsize
 
     def __repr__(self) -> str:
         return self.name
 
     def __reduce__(self) -> Any:
+        _check_named(self.impl)
         return _dtype_named, (self.impl.name,)
+
+
+def _check_named(impl: PRNGImpl) -> None:
+    if IMPLEMENTATIONS.get(impl.name) is not impl:
+        raise TypeError(
+            f"the algorithm {impl.name!r} of random keys was defined in this process: it cannot be"
+            " pickled. Pickle random.key_data(key) instead."
+        )
 
 
 def _dtype_named(name: str) -> KeyDType:
     return IMPLEMENTATIONS[name].dtype
+
+
+def _of(name: str, tag: str, g: counter_based.Generator) -> PRNGImpl:
+    return PRNGImpl(
+        name,
+        tag,
+        (g.words,),
+        seed=g.seed,
+        split=g.split,
+        fold_in=g.fold_in,
+        random_bits=g.random_bits,
+    )
 
 
 IMPLEMENTATIONS: Final = {
@@ -104,7 +140,7 @@ IMPLEMENTATIONS: Final = {
         PRNGImpl(
             "threefry2x32",
             "fry",
-            2,
+            (2,),
             seed=threefry.seed_key,
             split=threefry.split_key,
             fold_in=threefry.fold_in,
@@ -113,7 +149,7 @@ IMPLEMENTATIONS: Final = {
         PRNGImpl(
             "rbg",
             "rbg",
-            4,
+            (4,),
             seed=philox.seed_key,
             split=philox.split_halves,
             fold_in=philox.fold_in_halves,
@@ -123,13 +159,16 @@ IMPLEMENTATIONS: Final = {
         PRNGImpl(
             "unsafe_rbg",
             "urbg",
-            4,
+            (4,),
             seed=philox.seed_key,
             split=philox.split_fast,
             fold_in=philox.fold_in_fast,
             random_bits=philox.random_bits,
             one_draw_for_lanes=("random_bits", "random_split"),
         ),
+        _of("threefry4x32", "fry4", counter_based.THREEFRY_4X32),
+        _of("philox2x32", "phx2", counter_based.PHILOX_2X32),
+        _of("philox4x32", "phx4", counter_based.PHILOX_4X32),
     )
 }
 
@@ -158,19 +197,19 @@ def implementation(impl: Any) -> PRNGImpl:
 
 
 def _words(keys: np.ndarray) -> np.ndarray:
-    (tag,) = keys.dtype.names or ()
-    return np.asarray(keys[tag])
+    (field,) = keys.dtype.names or ()
+    return np.asarray(keys[field])
 
 
 def _records(words: np.ndarray, impl: PRNGImpl) -> np.ndarray:
-    out = np.empty(words.shape[:-1], impl.dtype.storage)
-    out[impl.tag] = words
+    out = np.empty(words.shape[: words.ndim - len(impl.key_shape)], impl.dtype.storage)
+    out[impl.field] = words
     return out
 
 
 def impl_of(keys: np.ndarray) -> PRNGImpl:
-    """The algorithm of key records: its tag is the name of their field."""
-    return _BY_TAG[(keys.dtype.names or ("",))[0]]
+    """The algorithm of key records, by the name of their field."""
+    return _BY_FIELD[(keys.dtype.names or ("",))[0]]
 
 
 def keys_of_records(records: np.ndarray) -> Any:
@@ -178,7 +217,15 @@ def keys_of_records(records: np.ndarray) -> Any:
     return from_storage(records, ShapedArray(records.shape, impl_of(records).dtype))
 
 
-_BY_TAG: Final = {impl.tag: impl for impl in IMPLEMENTATIONS.values()}
+_BY_FIELD: Final[dict[str, PRNGImpl]] = process.container(
+    "algorithms of random keys", {impl.field: impl for impl in IMPLEMENTATIONS.values()}
+)
+
+
+def define(impl: PRNGImpl) -> None:
+    """Let there be keys of an algorithm that a library brings. It is known from now on, as keys may
+    be kept."""
+    _BY_FIELD[impl.field] = impl
 
 
 def need_key(name: str, aval: ShapedArray) -> PRNGImpl:
@@ -200,6 +247,36 @@ def _no_tangents(name: str) -> Callable[..., Any]:
 
 def _batch_in_place(name: str) -> Callable[..., Any]:
     return lambda args, dims, **params: (REGISTRY[name].bind(*args, **params), dims[0])
+
+
+class DrawingPrimitive(Primitive):
+    """A primitive that draws from keys in the form that `threefry_partitionable` says where it is
+    called: its programs keep that form, whatever the flag is when they are compiled and run."""
+
+    __slots__ = ()
+
+    def bind(self, *args: Any, **params: Any) -> Any:
+        params.setdefault("partitionable", bool(config.threefry_partitionable))
+        return super().bind(*args, **params)
+
+
+def drawing_as(partitionable: bool) -> AbstractContextManager[None]:
+    """Whatever asks for the flag inside is told this."""
+    if config.threefry_partitionable == partitionable:
+        return nullcontext()
+    return config.override("threefry_partitionable", partitionable)
+
+
+def _drawing_primitive(name: str, meaning: Callable[..., Any], shape: Callable[..., Any]) -> Any:
+    return DrawingPrimitive(
+        name,
+        meaning=meaning,
+        shape=shape,
+        jvp=_no_tangents(name),
+        transpose=not_linear(name),
+        batch=_first_lane_draws(name),
+        hidden=("partitionable",),
+    )
 
 
 def _primitive(
@@ -236,7 +313,7 @@ def _wrap_shape(bits: ShapedArray, *, impl: PRNGImpl) -> ShapedArray:
 
 def _wrap_batch(args: Sequence[Any], dims: Sequence[int], *, impl: PRNGImpl) -> tuple[Any, int]:
     (bits,), (d,) = args, dims
-    if d == typeof(bits).ndim - 1:
+    if d >= typeof(bits).ndim - len(impl.key_shape):
         bits, d = move(bits, d, 0), 0
     return do.random_wrap(bits, impl=impl), d
 
@@ -245,7 +322,9 @@ def _unwrap_shape(keys: ShapedArray) -> ShapedArray:
     return ShapedArray(keys.shape + need_key("random_unwrap", keys).key_shape, _UINT32)
 
 
-def _split_shape(keys: ShapedArray, *, shape: tuple[int, ...]) -> ShapedArray:
+def _split_shape(
+    keys: ShapedArray, *, shape: tuple[int, ...], partitionable: bool = True
+) -> ShapedArray:
     need_key("random_split", keys)
     return ShapedArray(keys.shape + shape, keys.dtype)
 
@@ -268,20 +347,28 @@ def _fold_in_meaning(keys: np.ndarray, data: np.ndarray) -> np.ndarray:
     return _records(impl.fold_in(_words(keys), data), impl)
 
 
-def _bits_shape(keys: ShapedArray, *, bit_width: int, shape: tuple[int, ...]) -> ShapedArray:
+def _bits_shape(
+    keys: ShapedArray, *, bit_width: int, shape: tuple[int, ...], partitionable: bool = True
+) -> ShapedArray:
     need_key("random_bits", keys)
     if bit_width not in (8, 16, 32, 64):
         raise TypeError(f"random_bits: bit_width must be 8, 16, 32 or 64, got {bit_width}")
     return ShapedArray(keys.shape + shape, np.dtype(f"uint{bit_width}"))
 
 
-def _split_meaning(keys: np.ndarray, *, shape: tuple[int, ...]) -> np.ndarray:
+def _split_meaning(
+    keys: np.ndarray, *, shape: tuple[int, ...], partitionable: bool = True
+) -> np.ndarray:
     impl = impl_of(keys)
-    return _records(impl.split(_words(keys), shape), impl)
+    with drawing_as(partitionable):
+        return _records(impl.split(_words(keys), shape), impl)
 
 
-def _bits_meaning(keys: np.ndarray, *, bit_width: int, shape: tuple[int, ...]) -> np.ndarray:
-    return impl_of(keys).random_bits(_words(keys), bit_width, shape)
+def _bits_meaning(
+    keys: np.ndarray, *, bit_width: int, shape: tuple[int, ...], partitionable: bool = True
+) -> np.ndarray:
+    with drawing_as(partitionable):
+        return impl_of(keys).random_bits(_words(keys), bit_width, shape)
 
 
 def _first_lane_draws(name: str) -> Callable[..., Any]:
@@ -312,12 +399,8 @@ random_wrap_p = _primitive(
 )
 random_unwrap_p = _primitive("random_unwrap", lambda keys: _words(keys).copy(), _unwrap_shape)
 random_clone_p = _primitive("random_clone", lambda keys: keys.copy(), lambda keys: keys)
-random_split_p = _primitive(
-    "random_split", _split_meaning, _split_shape, _first_lane_draws("random_split")
-)
+random_split_p = _drawing_primitive("random_split", _split_meaning, _split_shape)
 random_fold_in_p = _primitive(
     "random_fold_in", _fold_in_meaning, _fold_in_shape, batch_elementwise("random_fold_in")
 )
-random_bits_p = _primitive(
-    "random_bits", _bits_meaning, _bits_shape, _first_lane_draws("random_bits")
-)
+random_bits_p = _drawing_primitive("random_bits", _bits_meaning, _bits_shape)

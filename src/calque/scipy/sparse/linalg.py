@@ -11,6 +11,7 @@ from calque import lax
 from calque import numpy as jnp
 from calque.core import guards as _guards
 from calque.core.dtypes import is_complex, real_part
+from calque.core.primitives import do
 from calque.core.types import ArrayLike
 from calque.flatten_util import ravel_pytree
 from calque.lax import linalg as lax_linalg
@@ -79,6 +80,7 @@ def _solve(
     **options: Any,
 ) -> tuple[Any, None]:
     b = tree_map(lambda v: jnp.asarray(promote_inexact(jnp.asarray(v))[0]), b)
+    weak = tree_map(lambda v: v.weak_type, b)
     b = tree_map(lambda v: v.astype(v.dtype), b)  # no weak types in loops
     x0 = tree_map(jnp.zeros_like, b) if x0 is None else tree_map(jnp.asarray, x0)
     if tree_structure(x0) != tree_structure(b):
@@ -105,7 +107,13 @@ def _solve(
         return iterate(f, y, x0=x0, M=precondition, maxiter=limit, **options)
 
     real = not any(is_complex(v.dtype) for v in tree_leaves(b))
-    return lax.custom_linear_solve(matvec, b, solve, solve, symmetric=symmetric and real), None
+    x = lax.custom_linear_solve(matvec, b, solve, solve, symmetric=symmetric and real)
+    return (x if symmetric else tree_map(_weakened, x, weak)), None
+
+
+def _weakened(x: Any, weak: bool) -> Any:
+    """A solution for a plain number is weakly typed, as that is."""
+    return do.convert_element_type(x, new_dtype=x.dtype, weak_type=True) if weak else x
 
 
 def _threshold(b: Any, tol: Any, atol: Any) -> Any:

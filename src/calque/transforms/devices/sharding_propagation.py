@@ -274,8 +274,9 @@ def place_one(p: Primitive, arrays: Sequence[Any], params: dict[str, Any], resul
     results = result if p.multiple_results else [result]
     avals = [a.aval for a in arrays]
     own = [where_placed(a) for a in arrays]
-    if p.name in ("jit", "closed_call", "call"):
-        found = propagate(params["jaxpr"], tuple(own), p.name)
+    body = body_of(p, params)
+    if body is not None:
+        found = propagate(body, tuple(own), p.name)
     elif p.name == "shard_map":
         found = _of_map(params, own)
     else:
@@ -298,6 +299,25 @@ def place_one(p: Primitive, arrays: Sequence[Any], params: dict[str, Any], resul
 
 # ---------------------------------------------------------------- whole programs
 
+# Primitives whose results are those of the program that they carry, for the same operands: name ->
+# the parameter that holds it.
+_CALLS: Final = {
+    "jit": "jaxpr",
+    "closed_call": "jaxpr",
+    "call": "jaxpr",
+    "composite": "jaxpr",
+    "custom_jvp_call": "call_jaxpr",
+    "custom_vjp_call": "call_jaxpr",
+    "remat2": "jaxpr",
+}
+
+
+def body_of(p: Primitive, params: dict[str, Any]) -> ClosedJaxpr | None:
+    """The program that a primitive calls; None of others."""
+    name = _CALLS.get(p.name)
+    body = params.get(name) if name is not None else None
+    return body if isinstance(body, ClosedJaxpr) else None
+
 
 def propagate(
     closed: ClosedJaxpr, shardings: tuple[Sharding | None, ...], name: str
@@ -318,8 +338,9 @@ def _propagate(
         env[v] = where_placed(c)
     for e in closed.eqns:
         ins = tuple([None if isinstance(a, Literal) else env.get(a) for a in e.invars])
-        if e.primitive.name in ("jit", "closed_call", "call"):
-            found = propagate(e.params["jaxpr"], ins, name)
+        body = body_of(e.primitive, e.params)
+        if body is not None:
+            found = propagate(body, ins, name)
         elif e.primitive.name == "shard_map":
             found = _of_map(e.params, ins)
         else:

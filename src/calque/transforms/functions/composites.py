@@ -2,15 +2,23 @@
 platforms, for users."""
 
 import functools
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
-from calque.core import errors, pytrees
+import numpy as np
+
+from calque.core import backends, errors, pytrees
+from calque.core.avals import ShapedArray
+from calque.core.config import config
+from calque.core.primitives import NotApplicable, Primitive
 from calque.core.trace import trace_to_jaxpr, typeof
 from calque.core.trace_state import Tracer
 from calque.transforms.engines.slices import hoist_all
 from calque.transforms.engines.trees import FlatFunction, arrays, name_of
+from calque.transforms.functions.branches import switch
 from calque.transforms.primitives.composites import composite_p
+
+OWN: Final = frozenset(("native", "reference", "xla_cpu"))  # backends that are this CPU
 
 
 def composite(decomposition: Callable[..., Any], name: str, version: int = 0) -> Callable[..., Any]:
@@ -64,23 +72,53 @@ def platform_dependent(
 ) -> Any:
     """Calls the function for the platform that the program runs on.
 
+    A program that is exported for several platforms has all of their functions, and chooses when
+    it runs.
+
     Args:
         *args: The arguments of the function.
         default: The function for other platforms; None refuses them.
-        **per_platform: Functions by the name of the platform, which is "cpu" here.
+        **per_platform: Functions by the name of the platform: "cpu", "cuda", "rocm" or "tpu".
 
     Returns:
         What the function returns.
 
     >>> lax.platform_dependent(2.0, cpu=lambda x: x * 2, default=lambda x: x * 3)
     4.0"""
-    chosen = per_platform.get("cpu", default)
     for what, fun in (*per_platform.items(), ("default", default)):
         if fun is not None and not callable(fun):
             raise TypeError(f"platform_dependent: {what} must be a function, got {fun!r}")
-    if chosen is None:
-        raise NotImplementedError(
-            "platform_dependent: translation rule (function) not found for platform cpu, there is"
-            f" one for {', '.join(per_platform) or 'no platform'}: give one with cpu=, or default="
-        )
-    return chosen(*args)
+    platforms = config.exporting_for or (_platform_here(),)
+    chosen = []
+    for name in platforms:
+        fun = per_platform.get(name, default)
+        if fun is None:
+            raise NotImplementedError(
+                f"platform_dependent: translation rule (function) not found for platform {name},"
+                f" there is one for {', '.join(per_platform) or 'no platform'}: give one with"
+                f" {name}=, or default="
+            )
+        chosen.append(fun)
+    if all(fun is chosen[0] for fun in chosen):
+        return chosen[0](*args)
+    return switch(platform_index_p.bind(platforms=platforms), chosen, *args)
+
+
+def _platform_here() -> str:
+    """The platform of programs that are placed nowhere."""
+    name = backends.known.chosen
+    return "cpu" if name in OWN else name
+
+
+def _index_of_cpu(*, platforms: Sequence[str]) -> Any:
+    return np.int32(platforms.index("cpu") if "cpu" in platforms else 0)
+
+
+platform_index_p = Primitive(
+    "platform_index",
+    meaning=_index_of_cpu,
+    shape=lambda **_: ShapedArray((), np.dtype("int32")),
+    jvp=NotApplicable("platform_index: it has no operands"),
+    transpose=NotApplicable("platform_index: it is no linear function"),
+    batch=NotApplicable("platform_index: it has no operands"),
+)

@@ -46,6 +46,7 @@ def closure_convert(
         flat,
         [typeof(x) for x in arrays(leaves, "closure_convert", fun, example_args, {})],
         name_of(fun),
+        hoisting=True,
     )
     closed, consts = hoisted(closed, lambda c: isinstance(c, Tracer) and has_tangent(typeof(c)))
     out_tree, n = flat.out_tree, len(consts)

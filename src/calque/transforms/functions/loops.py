@@ -13,7 +13,7 @@ from calque.core.dims import Dim
 from calque.core.dtypes import bool_, is_float, is_integer
 from calque.core.jaxprs import ClosedJaxpr, Var
 from calque.core.primitives import do
-from calque.core.trace import typeof, typing
+from calque.core.trace import typeof, typing, value_if_known
 from calque.core.trace_state import Tracer
 from calque.core.tracebacks import boundary
 from calque.ops.common import scalar_of
@@ -198,6 +198,7 @@ def _bound_scan(
 def _checked_unroll(unroll: int | bool, length: int) -> int:
     if isinstance(unroll, bool):
         return max(length, 1) if unroll else 1
+    unroll = value_if_known(unroll)
     if isinstance(unroll, Tracer):
         raise errors.ConcretizationTypeError(
             "The `unroll` argument to `scan` expects a concrete `int` or `bool` value, got a traced"
@@ -448,7 +449,7 @@ def fori_loop(
     if lower_type.dtype != upper_type.dtype:
         lower, upper = _common_bounds(lower, upper, lower_type, upper_type)
     whole = is_integer(lower_type.dtype)  # other bounds are compared as they are
-    if whole and not isinstance(lower, Tracer) and not isinstance(upper, Tracer):
+    if whole and is_concrete(lower) and is_concrete(upper):
         return _fixed_loop(lower, as_count(lower), as_count(upper), body_fun, init_val, unroll)
     if unroll not in (None, False, 1):
         raise ValueError(
@@ -470,9 +471,9 @@ def fori_loop(
 
 def _common_bounds(lower: Any, upper: Any, a: ShapedArray, b: ShapedArray) -> tuple[Any, Any]:
     """A Python number takes the dtype of the other bound."""
-    if a.weak_type and not isinstance(lower, Tracer):
+    if a.weak_type and is_concrete(lower):
         return scalar_of(b.dtype, int(lower)), upper
-    if b.weak_type and not isinstance(upper, Tracer):
+    if b.weak_type and is_concrete(upper):
         return lower, scalar_of(a.dtype, int(upper))
     joined = joined_type(a, b)
     if joined is None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from calque.core import pytrees
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import canonicalize
-from calque.core.jaxprs import ClosedJaxpr
-from calque.core.trace import HIGH_TYPES, drop_unused, trace_to_jaxpr, typeof, typing
+from calque.core.jaxprs import ClosedJaxpr, drop_unused
+from calque.core.trace import HIGH_TYPES, trace_to_jaxpr, typeof, typing
 from calque.core.tracebacks import boundary
 from calque.transforms.engines import axes
 from calque.transforms.engines.signatures import ArgumentNames, as_tuple, check_callable
@@ -350,7 +350,11 @@ def make_jaxpr(
         avals = _avals(leaves, "make_jaxpr", fun, dynamic, kwargs)
         with axes.bound(scope):
             closed = trace_to_jaxpr(
-                flat, avals, name_of(fun), ArgumentNames(fun, dynamic, kwargs, fixed)
+                flat,
+                avals,
+                name_of(fun),
+                ArgumentNames(fun, dynamic, kwargs, fixed),
+                hoisting=True,
             )
         closed = ClosedJaxpr(drop_unused(closed.jaxpr), closed.consts)
         if return_shape:

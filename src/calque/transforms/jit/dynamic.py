@@ -17,6 +17,7 @@ from calque.transforms.engines.signatures import ArgumentNames, as_tuple, signat
 from calque.transforms.engines.specialiser import GenericProgram, SizedCall, Specialiser
 from calque.transforms.functions import debug_nans
 from calque.transforms.functions.key_signatures import NOTHING
+from calque.transforms.jit.traced import Ran
 
 # used with their flags alone
 key_reuse: Any = LazyModule("calque.transforms.functions.key_reuse")
@@ -110,7 +111,11 @@ def call(function: Any, arguments: Any) -> Any:
     executable = program.at(values)
     out = executable.call([to_array(x) for x in arguments.leaves])
     counts = function.call_counts
-    if counts.count(program, values) > counts.hot_after or counts.taught >= MOST_TAUGHT:
+    if executable.program is None:  # of another engine, which has a program for each size
+        if counts.count(program, values) == counts.hot_after:
+            ran = Ran(out, False, executable, [None] * len(arguments.leaves))
+            function.learn_elsewhere(arguments, program.traced, ran)
+    elif counts.count(program, values) > counts.hot_after or counts.taught >= MOST_TAUGHT:
         function.learn(arguments, program.traced, executable)
     else:  # perhaps anew: captured values may have changed
         counts.taught += 1

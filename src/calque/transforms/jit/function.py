@@ -12,10 +12,10 @@ from calque.core import backends, pytrees, trace_state
 from calque.core.avals import ShapedArray
 from calque.core.config import config
 from calque.core.errors import InvalidValueError
-from calque.core.jaxprs import ClosedJaxpr
+from calque.core.jaxprs import ClosedJaxpr, drop_unused
 from calque.core.lazy import LazyModule
 from calque.core.pause import no_collection
-from calque.core.trace import drop_unused, eval_jaxpr, trace_to_jaxpr
+from calque.core.trace import eval_jaxpr, trace_to_jaxpr
 from calque.core.trace_state import Tracer
 from calque.core.tracebacks import boundary
 from calque.machine.caches import Entries, Tables

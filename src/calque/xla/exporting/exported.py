@@ -2,36 +2,41 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-import numpy as np
-
 from calque.core import pytrees
 from calque.core.avals import ShapedArray
-from calque.core.dtypes import float0
-from calque.core.jaxprs import ClosedJaxpr, Eqn
+from calque.core.config import config
+from calque.core.jaxprs import ClosedJaxpr
 from calque.core.key_paths import keystr
-from calque.core.primitives import NotApplicable, Primitive
-from calque.core.trace import jaxpr_as_fun, trace_to_jaxpr
-from calque.machine.caches import memo
+from calque.core.trace import jaxpr_as_fun
 from calque.ops.random.keys import IMPLEMENTATIONS
-from calque.transforms.devices.type_constraints import with_constraints
+from calque.transforms.devices.sharding import NamedSharding
+from calque.transforms.devices.sharding_constraint import constrained
+from calque.transforms.devices.type_constraints import stated, with_constraints
 from calque.transforms.functions.autodiff import vjp
-from calque.transforms.functions.custom_vjp import custom_vjp
 from calque.transforms.functions.shapes import ShapeDtypeStruct
 from calque.transforms.jit.decorator import jit
 from calque.transforms.jit.stages import trace
 from calque.xla import jaxlib
-from calque.xla.buffers import Place
-from calque.xla.devices import cpu_client, cpu_devices
-from calque.xla.engine import prepared, result_of
+from calque.xla.exporting.calling import called
+from calque.xla.exporting.checks import DisabledSafetyCheck
 from calque.xla.exporting.flat_buffers import decoded, encoded
-from calque.xla.exporting.modules import PLATFORMS, adopted, called, module_of
+from calque.xla.exporting.modules import PLATFORMS, Spread, module_of
 from calque.xla.exporting.scopes import Scope, is_named
-from calque.xla.exporting.solving import OfShapes, argument_names, plain, plan_of, solved
+from calque.xla.exporting.shardings import (
+    Where,
+    device_count,
+    on_mesh,
+    portable,
+    shardings_in,
+    shardings_out,
+    written,
+)
+from calque.xla.exporting.shardings import read as read_shardings
+from calque.xla.exporting.solving import plan_of
 from calque.xla.exporting.written import (
     FORMAT,
     VERSION,
@@ -40,61 +45,8 @@ from calque.xla.exporting.written import (
     written_aval,
     written_tree,
 )
-from calque.xla.lower.module import Request, lower_module
-from calque.xla.lower.programs import host_data
-from calque.xla.lower.rules import Builder, equation_rule
-from calque.xla.lower.sizes import INT
-from calque.xla.stored import loaded_program
-from calque.xla.text.tree import Value
-from calque.xla.text.types import Tensor, type_of
 
 CALLING_CONVENTIONS: Final = (9, 10)  # how modules take their arguments: the versions known here
-
-
-class DisabledSafetyCheck:
-    """A check that is left out: `platform()`, of the platform when the program is called;
-    `custom_call(name)`, of a call of a function of the host's libraries.
-
-    >>> jax.export.DisabledSafetyCheck.custom_call("f").is_custom_call()
-    'f'"""
-
-    def __init__(self, _impl: str) -> None:
-        self._impl = _impl
-
-    @classmethod
-    def platform(cls) -> DisabledSafetyCheck:
-        """The program may run on another platform than it was exported for.
-
-        Returns:
-            A check to leave out."""
-        return cls("platform")
-
-    @classmethod
-    def custom_call(cls, target_name: str) -> DisabledSafetyCheck:
-        """The program may call this function of a library.
-
-        Args:
-            target_name: the name of the function.
-        Returns:
-            A check to leave out."""
-        return cls(f"custom_call:{target_name}")
-
-    def is_custom_call(self) -> str | None:
-        """The name of the function that may be called.
-
-        Returns:
-            A text; None of other checks."""
-        kind, _, name = self._impl.partition(":")
-        return name if kind == "custom_call" else None
-
-    def __repr__(self) -> str:
-        return self._impl
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, DisabledSafetyCheck) and self._impl == other._impl
-
-    def __hash__(self) -> int:
-        return hash(self._impl)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +60,7 @@ class Exported:
         in_avals: their types, flat.
         out_tree: the tree of its results.
         out_avals: their types, flat.
-        nr_devices: 1.
+        nr_devices: how many devices it is for.
         platforms: the platforms that it was exported for.
         disabled_safety_checks: checks that are left out.
         mlir_module_serialized: the program.
@@ -132,37 +84,40 @@ class Exported:
     calling_convention_version: int
     module_kept_var_idx: tuple[int, ...]
     _get_vjp: Callable[[Exported], Exported] | None
+    _in_named_shardings: Where
+    _out_named_shardings: Where
     uses_global_constants: bool = False
 
     ordered_effects = unordered_effects = ()
 
     @property
     def in_shardings_hlo(self) -> tuple[None, ...]:
-        """Nothing is said of where the arguments are."""
+        """Nothing: programs of today say where their arguments live by meshes, see
+        `in_shardings_jax`."""
         return (None,) * len(self.in_avals)
 
     @property
     def out_shardings_hlo(self) -> tuple[None, ...]:
-        """Nothing is said of where the results are."""
+        """Nothing: see `out_shardings_jax`."""
         return (None,) * len(self.out_avals)
 
-    def in_shardings_jax(self, mesh: Any) -> tuple[None, ...]:
-        """The shardings of the arguments on a mesh. Nothing is said of them.
+    def in_shardings_jax(self, mesh: Any) -> tuple[NamedSharding | None, ...]:
+        """The shardings of the arguments on a mesh.
 
         Args:
-            mesh: a mesh.
+            mesh: a mesh with the axes of the one that it was exported with; its devices are free.
         Returns:
-            None for each argument."""
-        return self.in_shardings_hlo
+            A sharding for each flat argument, None where nothing is said of it."""
+        return on_mesh(self._in_named_shardings, mesh)
 
-    def out_shardings_jax(self, mesh: Any) -> tuple[None, ...]:
-        """The shardings of the results on a mesh. Nothing is said of them.
+    def out_shardings_jax(self, mesh: Any) -> tuple[NamedSharding | None, ...]:
+        """The shardings of the results on a mesh.
 
         Args:
-            mesh: a mesh.
+            mesh: a mesh with the axes of the one that it was exported with; its devices are free.
         Returns:
-            None for each result."""
-        return self.out_shardings_hlo
+            A sharding for each flat result, None where nothing is said of it."""
+        return on_mesh(self._out_named_shardings, mesh)
 
     def mlir_module(self, serialized: bool = True) -> Any:
         """The program in StableHLO.
@@ -207,7 +162,7 @@ class Exported:
             *args, **kwargs: arguments of the shapes and dtypes that it was exported for.
         Returns:
             The results."""
-        return _called(self, args, kwargs)
+        return called(self, args, kwargs)
 
     def __str__(self) -> str:
         return f"Exported(fun_name={self.fun_name}, ...)"
@@ -231,7 +186,8 @@ def exporter(
 
     def export_for(*args: Any, **kwargs: Any) -> Exported:
         _check_scopes(function, args, kwargs)
-        stage = trace(function, *args, **kwargs)
+        with config.override("calque_exporting_for", wanted):
+            stage = trace(function, *args, **kwargs)
         return _exported(stage, wanted, tuple(disabled_checks))
 
     return export_for
@@ -261,49 +217,57 @@ def _exported(
 ) -> Exported:
     closed: ClosedJaxpr = with_constraints(stage.jaxpr)
     name = stage.fun_name
+    devices = device_count(closed.jaxpr, stage._placements)
+    ins: Sequence[Any] = (None,) * len(closed.in_avals)
+    outs: Sequence[Any] = (None,) * len(closed.out_avals)
+    if devices > 1:
+        ins = shardings_in(closed, stage._placements)
+        outs = shardings_out(closed, ins, name)
+        closed = stated(stage.jaxpr)
     plan = plan_of(closed.in_avals, stage.in_tree)
-    lowered = module_of(closed, name, platforms, plan)
+    lowered = module_of(closed, name, platforms, plan, Spread(devices, ins, outs))
     if lowered.callbacks:
         raise ValueError(
             f"Cannot serialize {name}: it calls Python on the host, in"
             f" {', '.join(map(repr, lowered.callbacks))}, which no other process has"
         )
-    text = lowered.text()
-    partitions = re.search(r"mhlo.num_partitions = (\d+)", text)
-    if partitions is not None and int(partitions[1]) > 1:
-        raise NotImplementedError(
-            f"export of {name}: programs over several devices cannot be exported; leave out their"
-            " shardings, and place the arguments of the caller"
-        )
     return Exported(
         fun_name=name,
         in_tree=stage.in_tree,
-        in_avals=tuple(closed.in_avals),
+        in_avals=tuple(a.without_place() for a in closed.in_avals),
         out_tree=stage.out_tree,
-        out_avals=tuple(closed.out_avals),
-        nr_devices=1,
+        out_avals=tuple(a.without_place() for a in closed.out_avals),
+        nr_devices=devices,
         platforms=platforms,
         disabled_safety_checks=checks,
-        mlir_module_serialized=jaxlib.portable(text),
+        mlir_module_serialized=jaxlib.portable(lowered.text()),
         calling_convention_version=CALLING_CONVENTIONS[1],
         module_kept_var_idx=tuple(lowered.kept),
-        _get_vjp=lambda primal: _backward(closed, primal),
+        _get_vjp=lambda primal: _backward(closed, primal, (*ins, *outs)),
+        _in_named_shardings=portable(ins),
+        _out_named_shardings=portable(outs),
         uses_global_constants=plan is not None or lowered.refines,
     )
 
 
-def _backward(closed: ClosedJaxpr, primal: Exported) -> Exported:
-    """The backward pass of a program."""
+def _backward(closed: ClosedJaxpr, primal: Exported, where: Sequence[Any]) -> Exported:
+    """The backward pass of a program, whose arguments and results live there: cotangents live where
+    their values do."""
     flat, n = jaxpr_as_fun(closed), len(primal.in_avals)
 
     def backward(*values: Any) -> Any:
         _, pull = vjp(lambda *xs: list(flat(*xs)), *values[:n])
-        return pull(list(values[n:]))
+        cts = pull(list(values[n:]))
+        return [ct if s is None else constrained(ct, s) for ct, s in zip(cts, where)]
 
     backward.__name__ = f"{primal.fun_name}_vjp"
-    specs = [ShapeDtypeStruct(a.shape, a.dtype) for a in primal.in_avals]
-    specs += [ShapeDtypeStruct(a.shape, _tangent_dtype(a)) for a in primal.out_avals]
-    stage = trace(jit(backward), *specs)
+    dtypes = [a.dtype for a in primal.in_avals] + list(map(_tangent_dtype, primal.out_avals))
+    specs = [
+        ShapeDtypeStruct(a.shape, dtype, sharding=s)
+        for a, dtype, s in zip((*primal.in_avals, *primal.out_avals), dtypes, where, strict=True)
+    ]
+    with config.override("calque_exporting_for", primal.platforms):
+        stage = trace(jit(backward), *specs)
     return _exported(stage, primal.platforms, primal.disabled_safety_checks)
 
 
@@ -325,8 +289,6 @@ def _written(e: Exported, vjp_order: int) -> dict[str, Any]:
         "out_tree": written_tree(e.out_tree),
         "out_avals": list(map(written_aval, e.out_avals)),
         "nr_devices": e.nr_devices,
-        "in_shardings": [{} for _ in e.in_avals],
-        "out_shardings": [{} for _ in e.out_avals],
         "platforms": list(e.platforms),
         "ordered_effects": [],
         "unordered_effects": [],
@@ -337,12 +299,9 @@ def _written(e: Exported, vjp_order: int) -> dict[str, Any]:
         "uses_global_constants": e.uses_global_constants,
         "vjp": _written(e.vjp(), vjp_order - 1) if vjp_order > 0 else None,
         "unique_avals": list(map(written_aval, unique)),
-        "unique_abstract_meshes": [],
-        "unique_named_shardings": [],
         "in_avals_idxs": [unique.index(a) for a in e.in_avals],
         "out_avals_idxs": [unique.index(a) for a in e.out_avals],
-        "in_shardings_idxs": [0 for _ in e.in_avals],
-        "out_shardings_idxs": [0 for _ in e.out_avals],
+        **written(e._in_named_shardings, e._out_named_shardings),
     }
 
 
@@ -383,6 +342,8 @@ def _read(w: dict[str, Any]) -> Exported:
         calling_convention_version=version,
         module_kept_var_idx=tuple(w["module_kept_var_idx"] or ()),
         _get_vjp=None if backward is None else lambda _: _read(backward),
+        _in_named_shardings=read_shardings(w, "in", len(ins)),
+        _out_named_shardings=read_shardings(w, "out", len(outs)),
         uses_global_constants=bool(w["uses_global_constants"]),
     )
 
@@ -402,148 +363,3 @@ def _read_check(w: dict[str, Any]) -> DisabledSafetyCheck:
 
 def _key_dtype(name: str) -> Any:
     return next(i.dtype for i in IMPLEMENTATIONS.values() if i.dtype.name == name)
-
-
-# ---------------------------------------------------------------- called
-
-
-def _called(exported: Exported, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    leaves, tree = pytrees.flatten((args, kwargs))
-    if tree != exported.in_tree:
-        raise ValueError(
-            "The invocation args and kwargs must have the same pytree structure as when the"
-            f" function '{exported.fun_name}' was exported, but they have {tree}, and it"
-            f" {exported.in_tree}"
-        )
-
-    return pytrees.unflatten(exported.out_tree, _flat(exported)(*leaves))
-
-
-def _flat(exported: Exported) -> Callable[..., Any]:
-    """The program as a function of flat arguments, with its backward pass."""
-
-    def run(*xs: Any) -> list[Any]:
-        return list(call_exported_p.bind(*xs, exported=exported))
-
-    def backward(xs: Sequence[Any], cts: Sequence[Any]) -> tuple[Any, ...]:
-        pull = exported.vjp()
-        expected = pull.in_avals[len(xs) :]
-        fixed = [
-            np.zeros(a.shape, float0) if a.dtype == float0 else ct for ct, a in zip(cts, expected)
-        ]
-        return tuple(_flat(pull)(*xs, *fixed))
-
-    function = custom_vjp(run)
-    function.defvjp(lambda *xs: (function(*xs), xs), backward)  # which has gradients, too
-    return function
-
-
-@memo("exported programs at the sizes of calls", 256, programs=True)
-def _loaded(exported: Exported, avals: tuple[ShapedArray, ...]) -> Callable[..., list[np.ndarray]]:
-    """The program on XLA's CPU for such arguments, as a function of arrays of NumPy: the engine's
-    own calls have its text inside."""
-    prepared()
-    devices = cpu_devices()[:1]
-    closed = trace_to_jaxpr(
-        lambda *xs: list(call_exported_p.bind(*xs, exported=exported)), avals, exported.fun_name
-    )
-    outs = closed.out_avals
-    lowered = lower_module(closed, Request(name=exported.fun_name))
-    places = [Place(avals[i], None, devices) for i in lowered.kept]
-    results = [result_of(a, None, devices) for a in outs]
-    program = loaded_program(cpu_client(), [devices[0].xla], lowered.text(), (), results)
-
-    def run(*xs: Any) -> list[np.ndarray]:
-        kept = [host_data(xs[i]) for i in lowered.kept]
-        buffers = [p.put(np.asarray(x), shared=False) for p, x in zip(places, kept)]
-        found = [jaxlib.parts_on_host(b)[0] for b in program.run(buffers)]
-        return [_of_host(x, a) for x, a in zip(found, outs, strict=True)]
-
-    return run
-
-
-def _of_host(x: np.ndarray, aval: ShapedArray) -> np.ndarray:
-    """A result as the meaning of a primitive gives it."""
-    if aval.dtype == float0:
-        return np.zeros(aval.shape, float0)
-    storage = getattr(aval.dtype, "storage", None)
-    if storage is not None:  # keys: rows of words as records
-        return np.ascontiguousarray(x).view(storage).reshape(aval.shape)
-    return x
-
-
-def platform_index(exported: Exported, kind: str) -> int:
-    """Which of its platforms the program runs on, where the caller's is of this kind."""
-    kinds = [PLATFORMS.get(p, p) for p in exported.platforms]
-    if kind in kinds:
-        return kinds.index(kind)
-    if DisabledSafetyCheck.platform() in exported.disabled_safety_checks:
-        return 0
-    raise ValueError(
-        f"Function '{exported.fun_name}' was exported for platforms '{exported.platforms}' but it"
-        f" is used on '('{kind}',)': export it for this one"
-    )
-
-
-def _meaning(*xs: Any, exported: Exported) -> list[np.ndarray]:
-    avals = tuple(ShapedArray(np.shape(x), a.dtype) for x, a in zip(xs, exported.in_avals))
-    return _loaded(exported, avals)(*xs)
-
-
-def _check_given(given: ShapedArray, wanted: ShapedArray, name: str, place: str) -> None:
-    """An error where an argument is not of the type that the program was exported for."""
-    types = f"expected {wanted.str_short()} and called with {given.str_short()} as {place}"
-    what = f"for {name}: {types}"
-    if len(given.shape) != len(wanted.shape):
-        raise ValueError(f"Rank mismatch {what}")
-    if given.dtype != wanted.dtype:
-        raise ValueError(f"Dtype mismatch {what}")
-    for k, (n, size) in enumerate(zip(given.shape, wanted.shape)):
-        if not is_named(size) and n != size:
-            raise ValueError(
-                f"Shape mismatch for {name}.shape[{k}] (expected same constant): {types}"
-            )
-
-
-def _shape(*avals: ShapedArray, exported: Exported) -> list[ShapedArray]:
-    if exported.nr_devices != 1:
-        raise NotImplementedError(
-            f"{exported.fun_name} was exported for {exported.nr_devices} devices: only programs of"
-            " one device can be called"
-        )
-    names = argument_names(exported.in_tree)
-    for k, (given, wanted, name) in enumerate(zip(avals, exported.in_avals, names, strict=True)):
-        _check_given(given, wanted, name, f"argument {k} of {exported.fun_name}")
-    plan = plan_of(exported.in_avals, exported.in_tree)
-    if plan is None:
-        return list(exported.out_avals)
-    found = solved(plan, OfShapes([a.shape for a in avals]))
-    return [ShapedArray(plain(a.shape, found), a.dtype, a.weak_type) for a in exported.out_avals]
-
-
-call_exported_p = Primitive(
-    "call_exported",
-    meaning=_meaning,
-    shape=_shape,
-    jvp=NotApplicable("exported programs have reverse-mode gradients only: use grad or vjp"),
-    transpose=NotApplicable("an exported program is no linear function"),
-    batch=NotApplicable("exported programs cannot be batched: export the batched function"),
-    multiple_results=True,
-)
-
-
-@equation_rule("call_exported")
-def call_exported(b: Builder, e: Eqn, outs: Sequence[Tensor], args: Sequence[Value]) -> list[Value]:
-    """A call of the program's main function, which the module takes over with all that it calls."""
-    exported = e.params["exported"]
-    index = platform_index(exported, b.state.platform)
-    known = b.state.adopted.get(exported)
-    if known is None:
-        text = jaxlib.portable_text(exported.mlir_module_serialized)
-        known = b.state.adopted[exported] = adopted(b, text)
-    b.state.refines = b.state.refines or exported.uses_global_constants
-    ahead = [b.scalar(index, INT)] if len(exported.platforms) > 1 else []
-    xs = [*ahead, *(args[i] for i in exported.module_kept_var_idx)]
-    declared = [type_of(exported.in_avals[i]) for i in exported.module_kept_var_idx]
-    results = [type_of(a) for a in exported.out_avals]
-    return called(b, known, xs, [*(x.tensor for x in ahead), *declared], results, outs)

@@ -4,18 +4,31 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from calque.core.jaxprs import ClosedJaxpr
 from calque.xla.exporting.solving import OfModule, Plan, solved
 from calque.xla.lower.module import LoweredModule, Request, lower_module
+from calque.xla.lower.placing import mesh_of_axes
 from calque.xla.lower.rules import Builder, State, listed
 from calque.xla.text.tree import Function, Region, Value
 from calque.xla.text.types import Tensor, signature, type_of
 
 PLATFORMS: Final = {"cpu": "cpu", "cuda": "gpu", "rocm": "gpu", "tpu": "tpu"}
 _NAME: Final = re.compile(r"@([\w$.-]+)")
+_MESH: Final = re.compile(
+    r"^ *sdy\.mesh @([\w$.-]+) = <\[([^\]]*)\](, device_ids=\[[^\]]*\])?>.*\n", re.MULTILINE
+)
+_AXIS: Final = re.compile(r'"([^"]*)"=(\d+)')
 _FUNCTION: Final = re.compile(r"func\.func (?:public |private )?@([\w$.-]+)")
+
+
+class Spread(NamedTuple):
+    """Over how many devices a program is spread, and where its arguments and results live."""
+
+    devices: int = 1
+    ins: Sequence[Any] = ()
+    outs: Sequence[Any] = ()
 
 
 def module_of(
@@ -23,7 +36,7 @@ def module_of(
     name: str,
     platforms: Sequence[str],
     plan: Plan | None,
-    donated: tuple[int, ...] = (),
+    spread: Spread = Spread(),
 ) -> LoweredModule:
     """The module of a program for these platforms, whose free sizes follow from its arguments."""
     kinds = [PLATFORMS[p] for p in platforms]
@@ -34,9 +47,12 @@ def module_of(
             name=name,
             platform=kind,
             platforms=each,
+            names=platforms,
             sizes=sizes,
             keep_unused=bool(sizes),
-            donated=donated,
+            partitions=spread.devices,
+            in_shardings=spread.ins,
+            out_shardings=spread.outs,
         )
         return lower_module(closed, request)
 
@@ -77,14 +93,28 @@ def _enter(made: LoweredModule, plan: Plan, types: Sequence[Tensor], kinds: Sequ
 
 
 def adopted(b: Builder, text: str) -> str:
-    """The functions of another module as private ones of this module; gives the name of main."""
+    """The functions of another module as private ones of this module; gives the name of main. Its
+    meshes become those of this module that have the same axes."""
     names = _FUNCTION.findall(text)
     new = {name: b.state.unique_name(f"exported_{name}") for name in names}
     body = text[text.index("{\n", text.index("module")) + 2 : text.rindex("}")]
+    for name, axes, ids in _MESH.findall(body):
+        new[name] = _mesh_here(b, name, axes, ids)
+    body = _MESH.sub("", body)
     renamed = _NAME.sub(lambda m: f"@{new.get(m[1], m[1])}", body)
     private = re.sub(r"func\.func (?:public |private )?@", "func.func private @", renamed)
-    b.state.module.others.append(private.rstrip("\n"))
+    b.state.module.others.append(private.strip("\n"))
     return new["main"]
+
+
+def _mesh_here(b: Builder, name: str, axes: str, ids: str) -> str:
+    """The name in this module of a mesh of another one."""
+    found = tuple((axis, int(n)) for axis, n in _AXIS.findall(axes))
+    if found and not ids:
+        return mesh_of_axes(b.state, found)
+    own = b.state.unique_name(name)
+    b.state.module.declarations.append(f"sdy.mesh @{own} = <[{axes}]{ids}>")
+    return own
 
 
 def called(

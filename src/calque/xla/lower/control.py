@@ -20,8 +20,8 @@ from calque.xla.lower.programs import (
     lower_program,
     ordered_inside,
 )
-from calque.xla.lower.rules import Builder, boolean, equation_rule, listed
-from calque.xla.lower.sizes import is_free, size_of
+from calque.xla.lower.rules import Builder, boolean, equation_rule, listed, rule
+from calque.xla.lower.sizes import INT, is_free, size_of
 from calque.xla.text.constants import dense, number
 from calque.xla.text.tree import Part, Region, Value
 from calque.xla.text.types import TOKEN, Tensor, Type, element_name, signature
@@ -342,3 +342,25 @@ def _leaf(x: Any, *, listed: bool = False) -> str:
         data = host_data(x)
         return f"{dense(data)} : {Tensor(data.shape, data.dtype)}"
     raise TypeError(f"composite: XLA has no attribute for {x!r}, a {type(x).__name__}")
+
+
+# ---------------------------------------------------------------- platforms
+
+
+@rule("platform_index")
+def platform_index(b: Builder, out: Tensor, *, platforms: Sequence[str]) -> Value:
+    """Which of the platforms it was traced for the program runs on: an argument of the module tells
+    it."""
+    return index_among(b, platforms)
+
+
+def index_among(b: Builder, names: Sequence[str]) -> Value:
+    """Which of these platforms the module runs on; those that it is not for are never asked."""
+    index = b.state.platform_index
+    if index is None:
+        return b.scalar(0, INT)
+    if tuple(names) == tuple(b.state.platforms):
+        return index
+    table = [names.index(p) if p in names else 0 for p in b.state.platforms]
+    row = b.dynamic_slice(b.constant(np.array(table, INT)), [index], (1,))
+    return b.reshape(row, ())

@@ -188,3 +188,31 @@ RULES.update(
         "scatter-max": scatter_rule("scatter-max", "maximum"),
     }
 )
+
+
+@rule("places")
+def places(b: Builder, out: Tensor, mask: Value, *, size: int, dtype: Any) -> Value:
+    """Where a mask is true: each index is written to its rank; those of false elements are beyond
+    the end, and dropped."""
+    (n,) = mask.shape
+    if size == 0 or n == 0:
+        return b.filled(0, out)
+    ones = b.convert(mask, dtype)
+    rank = RULES["cumsum"](b, ones.tensor, ones, axis=0, reverse=False)
+    rank = b.binary("subtract", rank, b.scalar(1, dtype))
+    row = b.select(mask, rank, b.scalar(n, dtype))
+    rows = ScatterDimensionNumbers((), (0,), (0,))
+    found: Value = RULES["scatter"](
+        b,
+        out,
+        b.filled(0, out),
+        b.reshape(row, (n, 1)),
+        b.iota(dtype, (n,), 0),
+        dimension_numbers=rows,
+        indices_are_sorted=False,
+        unique_indices=False,
+        mode=FILL,
+        update_jaxpr=None,
+        update_consts=(),
+    )
+    return found

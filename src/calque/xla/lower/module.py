@@ -41,6 +41,7 @@ class Request:
     constants_as_arguments: bool = False
     sizes: Sequence[str] = ()  # the names of free ones, which come ahead of all
     platforms: Sequence[str] = ()  # where there are several, an argument says which it is
+    names: Sequence[str] = ()  # of these platforms
     partitions: int = 1
     in_shardings: Sequence[Any] = ()
     out_shardings: Sequence[Any] = ()
@@ -106,6 +107,8 @@ def lower_module(closed: ClosedJaxpr, request: Request) -> LoweredModule:
     state.unique_name(own_name) if request.sizes else None
     number = Tensor((), INT)
     platform = [Value(number)] if len(request.platforms) > 1 else []
+    if platform:
+        state.platforms, state.platform_index = request.names, platform[0]
     state.sizes = {name: Value(number) for name in request.sizes}
     hoisted = [c for c in closed.consts if request.constants_as_arguments and is_large(c)]
     args = [Value(ins[i]) for i in kept]

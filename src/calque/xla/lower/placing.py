@@ -14,7 +14,11 @@ from calque.xla.text.types import Tensor
 
 def mesh_name(state: State, mesh: Any) -> str:
     """The name of a mesh in the module, which is declared when it is met first."""
-    axes = tuple(zip(map(str, mesh.axis_names), mesh.axis_sizes))
+    return mesh_of_axes(state, tuple(zip(map(str, mesh.axis_names), mesh.axis_sizes)))
+
+
+def mesh_of_axes(state: State, axes: tuple[tuple[str, int], ...]) -> str:
+    """The name of the mesh that has these axes: (name, size) of each."""
     known = state.meshes.get(axes)
     if known is not None:
         return known

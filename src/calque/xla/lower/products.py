@@ -14,8 +14,9 @@ from calque.ops.dimension_numbers import (
     DotAlgorithmPreset,
     Precision,
 )
-from calque.xla.lower.reductions import BYTES, as_bytes
-from calque.xla.lower.rules import Builder, boolean, rule
+from calque.xla.lower.reductions import BYTES, as_bytes, pads_operand
+from calque.xla.lower.rules import Builder, array_i64, boolean, rule
+from calque.xla.lower.sizes import is_free
 from calque.xla.text.tree import Value
 from calque.xla.text.types import Tensor, element_name, signature
 
@@ -137,8 +138,25 @@ def convolution(
 ) -> Value:
     if lhs.dtype != rhs.dtype:
         lhs, rhs = b.convert(lhs, out.dtype), b.convert(rhs, out.dtype)
+    if is_free((feature_group_count, batch_group_count)):
+        raise NotImplementedError(
+            "export: a convolution whose number of groups is a free size has no form; give this"
+            " size as a number"
+        )
     n = dimension_numbers
     specs = [_places(n.lhs_spec, "bf"), _places(n.rhs_spec, "oi"), _places(n.out_spec, "bf")]
+    if is_free(*padding):
+        attributes = {
+            "batch_group_count": f"{batch_group_count} : i64",
+            "dimension_numbers": f"#stablehlo.conv<{specs[0]}x{specs[1]}->{specs[2]}>",
+            "feature_group_count": f"{feature_group_count} : i64",
+            "lhs_dilation": array_i64(lhs_dilation),
+            "precision_config": f"[{_configs(precision)}]",
+            "rhs_dilation": array_i64(rhs_dilation),
+            "window_strides": array_i64(window_strides),
+        }
+        operands = [lhs, rhs, pads_operand(b, padding)]
+        return b.generic("stablehlo.dynamic_conv", [out], operands, attributes)[0]
     pads = ", ".join(f"[{low}, {high}]" for low, high in padding)
     window = ", ".join(
         (
@@ -149,10 +167,9 @@ def convolution(
             f"reverse = [{', '.join(['false'] * len(window_strides))}]",
         )
     )
-    configs = ", ".join(f"#stablehlo<precision {p}>" for p in precisions(precision))
-    attributes = (
-        f"{{batch_group_count = {batch_group_count} : i64,"
-        f" feature_group_count = {feature_group_count} : i64, precision_config = [{configs}]}}"
+    options = (
+        f"{{batch_group_count = {batch_group_count} : i64, feature_group_count ="
+        f" {feature_group_count} : i64, precision_config = [{_configs(precision)}]}}"
     )
     types = signature([lhs.type, rhs.type], [out])
     return b.one(  # type: ignore[no-any-return]
@@ -162,8 +179,12 @@ def convolution(
         ", ",
         rhs,
         f") dim_numbers = {specs[0]}x{specs[1]}->{specs[2]}, window = {{{window}}}"
-        f" {attributes} : {types}",
+        f" {options} : {types}",
     )
+
+
+def _configs(precision: Any) -> str:
+    return ", ".join(f"#stablehlo<precision {p}>" for p in precisions(precision))
 
 
 def _list(xs: Sequence[int]) -> str:

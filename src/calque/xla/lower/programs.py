@@ -140,8 +140,9 @@ def function_of(b: Builder, name: str, closed: ClosedJaxpr) -> Function:
 
 
 def call_function(b: Builder, name: str, closed: ClosedJaxpr, args: Sequence[Value]) -> list[Value]:
-    """A call of a private function of the module. Free sizes are known to the main one alone."""
-    if b.state.sizes:
+    """A call of a private function of the module. Free sizes, and which platform it is, are known
+    to the main one alone."""
+    if b.state.sizes or (b.state.platform_index is not None and asks_for_platform(closed.jaxpr)):
         return lower_program(b, closed, args)
     function = function_of(b, name, closed)
     orders = len(function.results) > len(closed.jaxpr.outvars)
@@ -152,6 +153,15 @@ def call_function(b: Builder, name: str, closed: ClosedJaxpr, args: Sequence[Val
     if orders:
         b.token = found.pop(0)
     return found
+
+
+def asks_for_platform(jaxpr: Jaxpr) -> bool:
+    """Whether a program depends on the platform that it runs on."""
+    return any(
+        e.primitive.name in ("platform_index", "call_exported")
+        or any(map(asks_for_platform, subjaxprs(e.params)))
+        for e in jaxpr.eqns
+    )
 
 
 def write_function(b: Builder, f: Function, closed: ClosedJaxpr, orders: bool) -> None:

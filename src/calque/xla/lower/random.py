@@ -12,10 +12,12 @@ import numpy as np
 from calque.core.config import config
 from calque.core.jaxprs import Eqn
 from calque.ops.random.bits import RandomAlgorithm
+from calque.ops.random.keys import drawing_as
 from calque.ops.random.threefry import PARITY, ROTATIONS
 from calque.xla.lower.callbacks import host_call
 from calque.xla.lower.keys import under
 from calque.xla.lower.rules import Builder, equation_rule, rule
+from calque.xla.lower.sizes import is_free
 from calque.xla.text.tree import Function, Region, Value
 from calque.xla.text.types import Tensor, signature
 
@@ -32,7 +34,10 @@ def threefry2x32(b: Builder, outs: list[Tensor], *xs: Value) -> list[Value]:
 
 
 def block(b: Builder, k0: Value, k1: Value, x0: Value, x1: Value) -> Words:
-    """Twenty rounds on the counters, of one shape: a function of the module."""
+    """Twenty rounds on the counters, of one shape: a function of the module; of free sizes, which
+    the main one alone knows, where they are needed."""
+    if is_free(k0.shape):
+        return _rounds(b, k0, k1, x0, x1)
     key = ("threefry2x32", k0.shape)
     function = b.state.functions.get(key)
     if function is None:
@@ -115,6 +120,7 @@ def sequence(b: Builder, key: Value, n: int) -> Value:
 def split_threefry(b: Builder, key: Value, shape: Sequence[int]) -> Value:
     if config.threefry_partitionable:
         return stacked(b, counted_blocks(b, key, shape))
+    refuse_free(shape)
     return b.reshape(sequence(b, key, 2 * math.prod(shape)), (*key.shape[:-1], *shape, 2))
 
 
@@ -126,6 +132,7 @@ def bits_threefry(b: Builder, key: Value, out: Tensor, shape: Sequence[int], wid
         if width == 64:
             return joined(b, first, second)
         return b.convert(b.binary("xor", first, second), out.dtype)
+    refuse_free(key.shape, shape)
     size, lead = math.prod(shape), key.shape[:-1]
     words = sequence(b, key, -(-width * size // 32))
     axis = len(lead)
@@ -138,6 +145,16 @@ def bits_threefry(b: Builder, key: Value, out: Tensor, shape: Sequence[int], wid
         words = b.bitcast(words, wide)
         words = b.along(b.reshape(words, (*lead, words.shape[axis] * each)), axis, 0, size)
     return b.reshape(words, out.shape)
+
+
+def refuse_free(*shapes: Sequence[Any]) -> None:
+    """An error where as many numbers as a free size are asked of a generator that counts in another
+    way."""
+    if is_free(*shapes):
+        raise NotImplementedError(
+            "export: random numbers of a free size come from keys of threefry2x32 with"
+            " jax_threefry_partitionable on; those of other generators have fixed sizes"
+        )
 
 
 def joined(b: Builder, high: Value, low: Value) -> Value:
@@ -202,6 +219,7 @@ def philox_blocks(b: Builder, key: Value, n: int, step: int = 1, first: int = 0)
 
 def philox_bits(b: Builder, key: Value, out: Tensor, shape: Sequence[int], width: int) -> Value:
     """Random unsigned integers of `shape` for each key."""
+    refuse_free(key.shape, shape)
     size, lead = math.prod(shape), key.shape[:-1]
     if 0 in out.shape:
         return b.filled(0, out)
@@ -232,12 +250,6 @@ def halves(b: Builder, key: Value) -> Value:
     return b.reshape(key, (*key.shape[:-1], 2, 2))
 
 
-@rule("random_seed")
-def random_seed(b: Builder, out: Tensor, seeds: Value, *, impl: Any) -> Value:
-    half = seed_threefry(b, seeds)
-    return half if impl.name == "threefry2x32" else b.concatenate([half, half], half.ndim - 1)
-
-
 @rule("random_wrap", "random_unwrap", "random_clone")
 def same_words(b: Builder, out: Tensor, x: Value, **_: Any) -> Value:
     return x
@@ -251,12 +263,23 @@ def impl_of(e: Eqn) -> str:
     return str(e.invars[0].aval.dtype.impl.name)
 
 
+@equation_rule("random_seed")
+def random_seed(b: Builder, e: Eqn, outs: Sequence[Tensor], args: list[Value]) -> list[Value]:
+    if e.params["impl"].name not in KNOWN:
+        return host_call(b, e, outs, args)
+    half = seed_threefry(b, args[0])
+    if e.params["impl"].name == "threefry2x32":
+        return [half]
+    return [b.concatenate([half, half], half.ndim - 1)]
+
+
 @equation_rule("random_bits")
 def random_bits(b: Builder, e: Eqn, outs: Sequence[Tensor], args: list[Value]) -> list[Value]:
     if impl_of(e) not in KNOWN:
         return host_call(b, e, outs, args)
     bits = bits_threefry if impl_of(e) == "threefry2x32" else philox_bits
-    return [bits(b, args[0], outs[0], e.params["shape"], e.params["bit_width"])]
+    with drawing_as(e.params["partitionable"]):
+        return [bits(b, args[0], outs[0], e.params["shape"], e.params["bit_width"])]
 
 
 @equation_rule("random_split")
@@ -266,7 +289,8 @@ def random_split(b: Builder, e: Eqn, outs: Sequence[Tensor], args: list[Value]) 
     if 0 in outs[0].shape:
         return [b.filled(0, outs[0])]
     split = {"threefry2x32": split_threefry, "rbg": split_halves}.get(impl_of(e), split_fast)
-    return [split(b, args[0], e.params["shape"])]
+    with drawing_as(e.params["partitionable"]):
+        return [split(b, args[0], e.params["shape"])]
 
 
 @equation_rule("random_fold_in")
@@ -289,6 +313,7 @@ def split_halves(b: Builder, key: Value, shape: Sequence[int]) -> Value:
 
 
 def split_fast(b: Builder, key: Value, shape: Sequence[int]) -> Value:
+    refuse_free(key.shape, shape)
     words = philox_blocks(b, key, math.prod(shape), step=10)
     return b.reshape(stacked(b, words), (*key.shape[:-1], *shape, 4))
 
@@ -299,6 +324,7 @@ def fold_halves(b: Builder, key: Value, data: Value) -> Value:
 
 
 def fold_fast(b: Builder, key: Value, data: Value) -> Value:
+    refuse_free(key.shape)
     half = seed_threefry(b, data)
     seeded = b.concatenate([half, half], half.ndim - 1)
     ninth = stacked(b, philox_blocks(b, seeded, 1, first=9))

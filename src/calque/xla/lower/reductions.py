@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from calque.core.dtypes import finfo, iinfo, is_complex, is_float, is_integer
 from calque.xla.lower.elementwise import lexicographic
-from calque.xla.lower.rules import RULES, Builder, Rule, array_i64
-from calque.xla.text.tree import Part, Region, Value
+from calque.xla.lower.rules import RULES, Builder, Rule, array_i64, listed
+from calque.xla.lower.sizes import is_free, shape_operand
+from calque.xla.text.tree import Function, Part, Region, Value
 from calque.xla.text.types import Tensor, signature
 
 Combine = Callable[[Builder, Value, Value], Value]
@@ -210,10 +211,8 @@ def _cumulative(combine: Combine, identity: Callable[[Any], Any]) -> Rule:
         pads[axis] = (0, n - 1) if reverse else (n - 1, 0)
         start = b.scalar(identity(x.dtype), x.dtype)
         ones = (1,) * x.ndim
-        windows = window_attributes(window, ones, pads, ones, ones)
-        inner, args = b.inside([start.type, start.type])
-        inner.returns(combine(inner, *args))
-        return b.generic("stablehlo.reduce_window", [out], [x, start], windows, inner.region)[0]
+        windows = Windows(window, ones, pads, ones, ones)
+        return over_windows(b, [out], [x, start], windows, lambda i, args: [combine(i, *args)])[0]
 
     return lower
 
@@ -221,24 +220,57 @@ def _cumulative(combine: Combine, identity: Callable[[Any], Any]) -> Rule:
 RULES.update({f"cum{kind}": _cumulative(*MONOIDS[kind]) for kind in ("sum", "prod", "max", "min")})
 
 
-def window_attributes(
-    window: Sequence[int],
-    strides: Sequence[int],
-    pads: Sequence[tuple[int, int]],
-    base_dilation: Sequence[int] | None,
-    window_dilation: Sequence[int] | None,
-) -> dict[str, str]:
-    """The attributes of reduce_window."""
-    attributes = {
-        "padding": pairs(pads),
-        "window_dimensions": array_i64(window),
-        "window_strides": array_i64(strides),
-    }
-    if base_dilation is not None:
-        attributes["base_dilations"] = array_i64(base_dilation)
-    if window_dilation is not None:
-        attributes["window_dilations"] = array_i64(window_dilation)
-    return attributes
+class Windows(NamedTuple):
+    """Where windows are."""
+
+    dimensions: Sequence[Any]
+    strides: Sequence[Any]
+    padding: Sequence[tuple[Any, Any]]
+    base_dilation: Sequence[Any]
+    window_dilation: Sequence[Any]
+
+    def attributes(self) -> dict[str, str]:
+        """Those of reduce_window, where all is fixed."""
+        return {
+            "padding": pairs(self.padding),
+            "window_dimensions": array_i64(self.dimensions),
+            "window_strides": array_i64(self.strides),
+            "base_dilations": array_i64(self.base_dilation),
+            "window_dilations": array_i64(self.window_dilation),
+        }
+
+
+def over_windows(
+    b: Builder,
+    outs: Sequence[Tensor],
+    xs: Sequence[Value],
+    windows: Windows,
+    combine: Callable[[Builder, list[Value]], Sequence[Value]],
+) -> list[Value]:
+    """A reduction over windows of arrays, with as many values to start from, by any program of
+    (values so far, elements)."""
+    types = [x.tensor for x in xs[len(xs) // 2 :]]
+    if not is_free(*windows[:2], *windows.padding, *windows[3:]):
+        inner, args = b.inside([*types, *types])
+        inner.returns(*combine(inner, args))
+        return b.generic("stablehlo.reduce_window", outs, xs, windows.attributes(), inner.region)
+    function = Function(
+        b.state.unique_name("reducer"), Region([Value(t) for t in (*types, *types)]), types
+    )
+    b.state.module.functions.append(function)
+    body = Builder(b.state, function.body)
+    body.returns(*combine(body, list(function.body.args)))
+    rows = [shape_operand(b, windows[i]) for i in (0, 1, 3, 4)]
+    operands = [*xs, *rows, pads_operand(b, windows.padding)]
+    call = "stablehlo.custom_call @stablehlo.dynamic_reduce_window("
+    signed = signature([x.type for x in operands], outs)
+    ending = f") {{called_computations = [@{function.name}]}} : {signed}"
+    return b.emit(outs, call, *listed(operands), ending)
+
+
+def pads_operand(b: Builder, pads: Sequence[tuple[Any, Any]]) -> Value:
+    """Paddings as rows of two numbers."""
+    return b.concatenate([b.reshape(shape_operand(b, p), (1, 2)) for p in pads], 0)
 
 
 def pairs(pads: Sequence[tuple[int, int]]) -> str:

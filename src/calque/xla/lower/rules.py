@@ -73,6 +73,8 @@ class State:
     maps: bool = False  # are programs of parts written that are not run
     sizes: dict[str, Value] = field(default_factory=dict)  # free ones by name
     refines: bool = False  # does it call a program of free sizes?
+    platforms: Sequence[str] = ()  # their names, where the program learns which it runs on
+    platform_index: Value | None = None  # which of them it is
     manual: Any = None  # the mesh of the program of parts that is being written
 
     def unique_name(self, name: str) -> str:
@@ -224,6 +226,8 @@ class Builder:
         if is_free(x.shape, start, limit):
             return self._cut(x, start, limit, steps)
         out = x.tensor.with_shape([-((a - b) // s) for a, b, s in zip(start, limit, steps)])
+        if 0 in out.shape:  # also where such a part would begin beyond the end
+            return self.filled(0, out)
         ranges = [f"{a}:{b}" + (f":{s}" if s != 1 else "") for a, b, s in zip(start, limit, steps)]
         text = f" [{', '.join(ranges)}] : ({x.type}) -> {out}"
         return self.one(out, "stablehlo.slice ", x, text)  # type: ignore[no-any-return]

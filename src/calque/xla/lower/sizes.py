@@ -16,12 +16,16 @@ _OPERATIONS: Final = {"min": "minimum", "max": "maximum", "floordiv": "divide", 
 # operations that are written for free sizes, too; elementwise ones are in any case
 FREE: Final = frozenset((
     "argmax", "argmin", "broadcast_in_dim", "call_exported", "closed_call", "concatenate", "cond",
+    "conv_general_dilated", "cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum",
     "custom_jvp_call", "custom_lin", "custom_vjp_call", "dot_general", "dynamic_slice",
-    "dynamic_update_slice", "empty", "gather", "iota", "jit", "linear_call", "pad", "reduce",
-    "reduce_and", "reduce_max", "reduce_min", "reduce_or", "reduce_prod", "reduce_sum",
-    "reduce_xor", "remat2", "reshape", "rev", "scan", "scatter", "scatter-add", "scatter-max",
-    "scatter-min", "scatter-mul", "scatter-sub", "slice", "sort", "split", "squeeze",
-    "stack", "transpose", "unstack", "while",
+    "dynamic_update_slice", "empty", "gather", "iota", "jit", "linear_call", "pad", "random_bits",
+    "random_clone", "random_fold_in", "random_seed", "random_split", "random_unwrap", "random_wrap",
+    "reduce", "reduce_and", "reduce_max", "reduce_min", "reduce_or", "reduce_prod", "reduce_sum",
+    "reduce_window", "reduce_window_max", "reduce_window_min", "reduce_window_sum", "reduce_xor",
+    "remat2", "reshape", "rev", "scan", "scatter", "scatter-add", "scatter-max", "scatter-min",
+    "scatter-mul", "scatter-sub", "select_and_gather_add", "select_and_scatter_add",
+    "sharding_constraint", "slice", "sort", "split", "squeeze", "stack", "threefry2x32",
+    "transpose", "unstack", "while",
 ))  # fmt: skip
 
 

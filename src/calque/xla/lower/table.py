@@ -44,12 +44,12 @@ MODULES: Final = (
 )
 _ALONE: Final = "it has a meaning inside shard_map alone, where the program is one of the whole"
 _FIXED: Final = (
-    "XLA has fixed sizes only, and this size is found while the program runs: give the function"
+    "XLA has fixed sizes only, and this size is found in the midst of a program: give the function"
     " that finds it `size=`"
 )
 # Primitives that no program on XLA can have, and why.
 REFUSED: Final = {
-    **dict.fromkeys(("let_size", "places"), _FIXED),
+    "let_size": _FIXED,
     **dict.fromkeys(("psum_like", "pvary_like", "ragged_all_to_all", "variance_of"), _ALONE),
 }
 # Primitives that neither XLA nor jaxlib has an operation for: their meaning runs on the host, as a

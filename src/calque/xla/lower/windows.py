@@ -9,13 +9,15 @@ from calque.core.jaxprs import ClosedJaxpr, Eqn, Jaxpr
 from calque.xla.lower.programs import lower_program
 from calque.xla.lower.reductions import (
     MONOIDS,
+    Windows,
     greatest,
     least,
+    over_windows,
     pairs,
     rule_of_reduce,
-    window_attributes,
 )
 from calque.xla.lower.rules import RULES, Builder, Rule, array_i64, equation_rule, rule
+from calque.xla.lower.sizes import is_free
 from calque.xla.text.tree import Region, Value
 from calque.xla.text.types import Tensor
 
@@ -36,12 +38,10 @@ def _window(kind: str) -> Rule:
     ) -> Value:
         combine, identity = MONOIDS[kind]
         start = b.scalar(identity(x.dtype), x.dtype)
-        inner, args = b.inside([start.type, start.type])
-        inner.returns(combine(inner, *args))
-        attributes = window_attributes(
+        windows = Windows(
             window_dimensions, window_strides, padding, base_dilation, window_dilation
         )
-        return b.generic("stablehlo.reduce_window", [out], [x, start], attributes, inner.region)[0]
+        return over_windows(b, [out], [x, start], windows, lambda i, args: [combine(i, *args)])[0]
 
     return lower
 
@@ -86,12 +86,9 @@ def reduce_window(
     base_dilation: Sequence[int],
     window_dilation: Sequence[int],
 ) -> list[Value]:
-    scalars = [x.tensor for x in args[len(args) // 2 :]]
-    region = program_region(b, [*scalars, *scalars], jaxpr, consts)
-    attributes = window_attributes(
-        window_dimensions, window_strides, padding, base_dilation, window_dilation
-    )
-    return b.generic("stablehlo.reduce_window", outs, args, attributes, region)
+    windows = Windows(window_dimensions, window_strides, padding, base_dilation, window_dilation)
+    closed = ClosedJaxpr(jaxpr, consts)
+    return over_windows(b, outs, args, windows, lambda i, given: lower_program(i, closed, given))
 
 
 @rule("select_and_scatter")
@@ -141,6 +138,11 @@ def select_and_scatter_add(
 ) -> Value:
     """Padding is never selected: it is written out, with a value that loses against all others, and
     what went there is cut off."""
+    if is_free(window_dimensions, window_strides, *padding):
+        raise NotImplementedError(
+            'export: windows that select have fixed sizes, strides and paddings: with "SAME" a'
+            ' stride of 1, or "VALID"'
+        )
     worst = least(x.dtype) if select_prim.name == "ge" else greatest(x.dtype)
     low, high = [max(p[0], 0) for p in padding], [max(p[1], 0) for p in padding]
     fill, zero = b.scalar(worst, x.dtype), b.scalar(0, source.dtype)
@@ -186,14 +188,12 @@ def select_and_gather_add(
     """A window of pairs: the key that is selected brings its value along."""
     worst = least(x.dtype) if select_prim.name == "ge" else greatest(x.dtype)
     starts = [b.scalar(worst, x.dtype), b.scalar(0, values.dtype)]
-    inner, args = b.inside([s.type for s in (*starts, *starts)])
-    key, value, other, brought = args
-    keep = inner.compare(select_prim.name.upper(), key, other)
-    inner.returns(inner.select(keep, key, other), inner.select(keep, value, brought))
-    attributes = window_attributes(
-        window_dimensions, window_strides, padding, base_dilation, window_dilation
-    )
+
+    def better(inner: Builder, args: list[Value]) -> list[Value]:
+        key, value, other, brought = args
+        keep = inner.compare(select_prim.name.upper(), key, other)
+        return [inner.select(keep, key, other), inner.select(keep, value, brought)]
+
+    windows = Windows(window_dimensions, window_strides, padding, base_dilation, window_dilation)
     outs = [x.tensor.with_shape(out.shape), out]
-    return b.generic(
-        "stablehlo.reduce_window", outs, [x, values, *starts], attributes, inner.region
-    )[1]
+    return over_windows(b, outs, [x, values, *starts], windows, better)[1]

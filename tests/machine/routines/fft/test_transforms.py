@@ -1,11 +1,13 @@
 """The kernel of Fourier transforms, called with words: axes, batches, real lines, and its end."""
 
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
 import pytest
 
-import calque.numpy
+from calque.core.avals import ShapedArray
 from calque.machine.routines.fft import transforms
 from calque.native.library import fourier
 from calque.ops.dimension_numbers import FftType
@@ -26,8 +28,10 @@ def transformed(kind: FftType, x: np.ndarray, *lengths: int, run: Any = None) ->
     dtype = {True: ("f4", "c8"), False: ("f8", "c16")}[single][kind != FftType.IRFFT]
     out = np.zeros((*batch, *lengths[:-1], last), dtype)
     table = fourier.table(kind, single, *lengths)
-    kernel = transforms.calque_fft_single if single else transforms.calque_fft
-    call(kernel, x, out, int(np.prod(batch)), table, run=run)
+    params = {"fft_type": kind, "fft_lengths": lengths}
+    kernel, functions = fourier.kernel(ShapedArray(x.shape, x.dtype), params)
+    assert kernel.name.split()[1] in transforms.ROUTINES
+    call(kernel, x, out, int(np.prod(batch)), table, *functions, run=run)
     return out
 
 
@@ -117,52 +121,18 @@ def test_a_stopped_run_ends_soon() -> None:
     assert 0 < done < 4000
 
 
-class Work:
-    """Lines in work: `lanes` sequences side by side, and room for more."""
-
-    def __init__(self, x: np.ndarray, room: int) -> None:
-        self.n, self.lanes = x.shape
-        self.blocks = np.zeros((4, room * self.lanes))
-        self.blocks[0, : x.size], self.blocks[1, : x.size] = x.real.reshape(-1), x.imag.reshape(-1)
-        self.words = np.array([*[b.ctypes.data for b in self.blocks], self.lanes], np.int64)
-
-    def lines(self, n: int) -> np.ndarray:
-        parts = []
-        for k in range(2):
-            (block,) = [b for b in self.blocks if b.ctypes.data == self.words[k]]
-            parts.append(block[: n * self.lanes].reshape(n, self.lanes).copy())
-        return parts[0] + 1j * parts[1]
-
-
-@pytest.mark.parametrize("lanes", [1, 5])
-def test_halves_are_joined_and_parted(lanes: int) -> None:
-    """A real transform from the complex one of half the length; the opposite is twice as large."""
-    for h in (1, 2, 5, 16):
-        rng = np.random.default_rng(h)
-        x = rng.normal(size=(2 * h, lanes))
-        pairs = np.fft.fft(x[0::2] + 1j * x[1::2], axis=0)
-        angle = np.pi * np.arange(h) / h
-        roots = np.concatenate([np.cos(angle), -np.sin(angle)])
-        work = Work(pairs, h + 1)
-        transforms.fft_join(work.words.ctypes.data, h, roots.ctypes.data)
-        np.testing.assert_allclose(work.lines(h + 1), np.fft.rfft(x, axis=0), atol=1e-12)
-        transforms.fft_part(work.words.ctypes.data, h, roots.ctypes.data)
-        np.testing.assert_allclose(work.lines(h), 2 * pairs, atol=1e-12)
-
-
-def test_odd_lengths_are_mirrored() -> None:
-    x = np.random.default_rng(0).normal(size=(9, 3))
-    half = np.fft.rfft(x, axis=0)
-    work = Work(half, 9)
-    transforms.fft_mirror(work.words.ctypes.data, 9)
-    np.testing.assert_allclose(work.lines(9), np.fft.fft(x, axis=0), atol=1e-12)
-    transforms.fft_turn_round(work.words.ctypes.data)
-    turned = np.fft.fft(x, axis=0)
-    np.testing.assert_allclose(work.lines(9), turned.imag + 1j * turned.real, atol=1e-12)
-
-
-@pytest.mark.parametrize("n", [4, 8, 12, 100])
-def test_the_element_in_the_middle_of_a_real_transform_has_no_negative_zero(n):
-    """It is joined with itself, so that both formulas of a pair give it."""
-    middle = np.asarray(calque.numpy.fft.rfft(np.ones(n, np.float32)))[n // 4]
-    assert middle == 0 and not np.signbit(middle.imag)
+def test_only_what_the_lengths_need_is_compiled() -> None:
+    """In a process that has nothing on disk: passes of two radices, real lines of one kind."""
+    program = """
+import os, tempfile
+os.environ["CALQUE_CACHE_DIR"] = tempfile.mkdtemp()
+import calque.numpy as jnp
+from calque.machine.routines.fft import transforms
+jnp.fft.rfft2(jnp.ones((128, 128), "f4"))
+made = {n for n, f in transforms.ROUTINES.items() if f.unit._addresses is not None}
+print(*sorted(made))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    names = ("calque_fft", "fft_pass_4", "fft_pass_8", "fft_real_halves")
+    assert done.stdout.split() == [f"{name}_single" for name in names]

@@ -15,8 +15,9 @@ so after all passes the result stands in order. Several transforms side by side 
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import Any, Final
 
+from calque.machine.lang.types import Function
 from calque.machine.lang.unit import NULL, Unit, apart, apart_few, i64, ptr
 from calque.machine.routines.fft.numbers import (
     ITEM,
@@ -29,6 +30,7 @@ from calque.machine.routines.fft.numbers import (
 )
 
 MOST_RADIX: Final = 47  # larger primes are made of transforms of other lengths
+OWN_SUMS: Final = (2, 3, 4, 5, 7, 8)  # the radices whose sums are written out
 
 _HALF_ROOT: Final = math.sqrt(0.5)
 _SIN_60: Final = math.sqrt(0.75)
@@ -46,12 +48,10 @@ _S3: Final = 0.4338837391175581
 
 _MANY: Final = 24  # rounds, beside which those behind the vectors count little
 
-# Units of like size, which are compiled side by side; the first has what is put in their places.
+# The first has what is put in their places; a program compiles the passes of its radices alone.
 unit = Unit("fft_sums")
-twos = Unit("fft_twos")
-odd = Unit("fft_odd")
-others = Unit("fft_others")
-choice = Unit("fft_passes")
+one_pass = Unit("fft_pass")
+others = Unit("fft_pass_any")
 
 
 @unit.helper
@@ -274,97 +274,48 @@ def sum_8(
     )
 
 
-@unit.helper
-def sums(
-    r: i64, xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, turned: i64, w: ptr, step: i64
-) -> None:
-    """The sums of `r`, which is known when this is compiled."""
-    match r:
-        case 2:
-            sum_2(xr, xi, yr, yi, gap, to, turned, w, step)
-        case 3:
-            sum_3(xr, xi, yr, yi, gap, to, turned, w, step)
-        case 4:
-            sum_4(xr, xi, yr, yi, gap, to, turned, w, step)
-        case 5:
-            sum_5(xr, xi, yr, yi, gap, to, turned, w, step)
-        case 7:
-            sum_7(xr, xi, yr, yi, gap, to, turned, w, step)
-        case _:
-            sum_8(xr, xi, yr, yi, gap, to, turned, w, step)
+# What a pass is made over: its radix, and the sums of as many.
+RADIX: Final = 2
+sums = sum_2
 
 
-@unit.helper
-def sums_of_one(r: i64, xr: ptr, xi: ptr, yr: ptr, yi: ptr, w: ptr, m: i64, p: i64) -> None:
+@one_pass.helper
+def sums_of_one(xr: ptr, xi: ptr, yr: ptr, yi: ptr, w: ptr, m: i64, p: i64) -> None:
     """Sums of the only sequence."""
-    x, y = ITEM * p, ITEM * r * p
-    sums(r, xr + x, xi + x, yr + y, yi + y, ITEM * m, ITEM, 1, w + x, ITEM * m)
+    x, y = ITEM * p, ITEM * RADIX * p
+    sums(xr + x, xi + x, yr + y, yi + y, ITEM * m, ITEM, 1, w + x, ITEM * m)
 
 
-@unit.helper
+@one_pass.helper
 def sums_of_many(
-    r: i64, x: ptr, xi: ptr, y: ptr, yi: ptr, w: ptr, m: i64, s: i64, turned: i64, q: i64
+    x: ptr, xi: ptr, y: ptr, yi: ptr, w: ptr, m: i64, s: i64, turned: i64, q: i64
 ) -> None:
     """Sums of one of `s` sequences."""
     at = ITEM * q
-    sums(r, x + at, xi + at, y + at, yi + at, ITEM * m * s, ITEM * s, turned, w, ITEM * m)
+    sums(x + at, xi + at, y + at, yi + at, ITEM * m * s, ITEM * s, turned, w, ITEM * m)
 
 
-@unit.helper
-def all_sums(r: i64, xr: ptr, xi: ptr, yr: ptr, yi: ptr, w: ptr, m: i64, s: i64) -> None:
-    """A pass. Vectors run over the sequences, or, while there is only one, over its sums."""
+@one_pass.function
+def fft_pass(xr: ptr, xi: ptr, yr: ptr, yi: ptr, w: ptr, m: i64, s: i64) -> None:
+    """One pass from `x` to `y`: `m` is the length that is left behind it, `s` the number of
+    sequences before it. Vectors run over the sequences, or, while there is only one, over its
+    sums."""
     if m == 1:
         for q in apart(s):
-            sums_of_many(r, xr, xi, yr, yi, NULL, 1, s, 0, q)
+            sums_of_many(xr, xi, yr, yi, NULL, 1, s, 0, q)
     elif s == 1:
         for p in apart(m):
-            sums_of_one(r, xr, xi, yr, yi, w, m, p)
+            sums_of_one(xr, xi, yr, yi, w, m, p)
     else:
         for p in range(m):
-            x, y = ITEM * p * s, ITEM * r * p * s
+            x, y = ITEM * p * s, ITEM * RADIX * p * s
             turns = w + ITEM * p
-            if fills_vectors(r, s):
+            if fills_vectors(RADIX, s):
                 for q in apart(s):
-                    sums_of_many(r, xr + x, xi + x, yr + y, yi + y, turns, m, s, 1, q)
+                    sums_of_many(xr + x, xi + x, yr + y, yi + y, turns, m, s, 1, q)
             else:
                 for q in apart_few(s):
-                    sums_of_many(r, xr + x, xi + x, yr + y, yi + y, turns, m, s, 1, q)
-
-
-@twos.function
-def fft_pass_2(xr: ptr, xi: ptr, yr: ptr, yi: ptr, w: ptr, m: i64, s: i64) -> None:
-    """A pass of radix 2."""
-    all_sums(2, xr, xi, yr, yi, w, m, s)
-
-
-@odd.function
-def fft_pass_3(xr: ptr, xi: ptr, yr: ptr, yi: ptr, w: ptr, m: i64, s: i64) -> None:
-    """A pass of radix 3."""
-    all_sums(3, xr, xi, yr, yi, w, m, s)
-
-
-@twos.function
-def fft_pass_4(xr: ptr, xi: ptr, yr: ptr, yi: ptr, w: ptr, m: i64, s: i64) -> None:
-    """A pass of radix 4."""
-    all_sums(4, xr, xi, yr, yi, w, m, s)
-
-
-@odd.function
-def fft_pass_5(xr: ptr, xi: ptr, yr: ptr, yi: ptr, w: ptr, m: i64, s: i64) -> None:
-    """A pass of radix 5."""
-    all_sums(5, xr, xi, yr, yi, w, m, s)
-
-
-@odd.function
-def fft_pass_7(xr: ptr, xi: ptr, yr: ptr, yi: ptr, w: ptr, m: i64, s: i64) -> None:
-    """A pass of radix 7."""
-    all_sums(7, xr, xi, yr, yi, w, m, s)
-
-
-@twos.function
-def fft_pass_8(xr: ptr, xi: ptr, yr: ptr, yi: ptr, w: ptr, m: i64, s: i64) -> None:
-    """A pass of radix 8."""
-    all_sums(8, xr, xi, yr, yi, w, m, s)
+                    sums_of_many(xr + x, xi + x, yr + y, yi + y, turns, m, s, 1, q)
 
 
 @others.function
@@ -526,29 +477,23 @@ def fft_pass_any(r: i64, xr: ptr, xi: ptr, yr: ptr, yi: ptr, w: ptr, m: i64, s: 
             sums_any(r, xr + x, xi + x, yr + y, yi + y, w + ITEM * p, roots, m, s, ITEM, 0, s)
 
 
-@choice.function
-def fft_pass(r: i64, xr: ptr, xi: ptr, yr: ptr, yi: ptr, w: ptr, m: i64, s: i64) -> None:
-    """One pass from `x` to `y`: `m` is the length that is left behind it, `s` the number of
-    sequences before it."""
-    match r:
-        case 2:
-            fft_pass_2(xr, xi, yr, yi, w, m, s)
-        case 3:
-            fft_pass_3(xr, xi, yr, yi, w, m, s)
-        case 4:
-            fft_pass_4(xr, xi, yr, yi, w, m, s)
-        case 5:
-            fft_pass_5(xr, xi, yr, yi, w, m, s)
-        case 7:
-            fft_pass_7(xr, xi, yr, yi, w, m, s)
-        case 8:
-            fft_pass_8(xr, xi, yr, yi, w, m, s)
-        case _:
-            fft_pass_any(r, xr, xi, yr, yi, w, m, s)
+unit_single, _SINGLE_SUMS = unit.over(SINGLE, SINGLE_ITEM, SINGLE_NAMES)
+others_single, _SINGLE_OTHERS = others.over(SINGLE, SINGLE_ITEM, _SINGLE_SUMS)
+_SUMS: Final = {f.name: f for f in unit.functions}
 
 
-unit_single, _SUMS = unit.over(SINGLE, SINGLE_ITEM, SINGLE_NAMES)
-twos_single, _TWOS = twos.over(SINGLE, SINGLE_ITEM, _SUMS)
-odd_single, _ODD = odd.over(SINGLE, SINGLE_ITEM, _TWOS)
-others_single, _OTHERS = others.over(SINGLE, SINGLE_ITEM, _ODD)
-choice_single, SINGLE_PASSES = choice.over(SINGLE, SINGLE_ITEM, _OTHERS)
+def passes(suffix: str, item: int, meanings: dict[str, Any]) -> dict[str, Function]:
+    """The passes of each radix that has sums of its own, by name."""
+    made = {}
+    for r in OWN_SUMS:
+        own = {**meanings, "RADIX": r, "sums": meanings[f"sum_{r}"]}
+        name = f"fft_pass_{r}{suffix}"
+        made[name] = one_pass.over(name.removeprefix("fft_pass"), item, own)[1]["fft_pass"]
+    return made
+
+
+PASSES: Final = {**passes("", 8, _SUMS), "fft_pass_any": fft_pass_any}
+SINGLE_PASSES: Final = {
+    **passes(SINGLE, SINGLE_ITEM, _SINGLE_SUMS),
+    "fft_pass_any_single": _SINGLE_OTHERS["fft_pass_any"],
+}

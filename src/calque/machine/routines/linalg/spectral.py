@@ -67,9 +67,10 @@ gesdd_complex_type = signature(
 
 # One unit for each routine: who calls one compiles no other.
 parts = Unit("linalg_parts")
-qr = Unit("linalg_qr")
-eigh = Unit("linalg_eigh")
-svd = Unit("linalg_svd")
+triangle = Unit("linalg_triangle")
+qr = Unit("linalg_qr", leads=True)
+eigh = Unit("linalg_eigh", leads=True)
+svd = Unit("linalg_svd", leads=True)
 
 
 # ---------------------------------------------------------------- parts
@@ -117,6 +118,15 @@ def write_identity(kind: i64, to: ptr, m: i64, n: i64) -> None:
     memset(to, 0, m * n * item)
     for i in range(min(m, n)):
         write_one(kind, to + (i * n + i) * item)
+
+
+@triangle.function
+def store_r(item: i64, to: ptr, a: ptr, m: i64, rows: i64, n: i64) -> None:
+    """The upper triangle of a matrix in columns of `m`, as so many rows."""
+    memset(to, 0, rows * n * item)
+    for i in range(min(m, n)):
+        for j in range(i, n):
+            copy_element(to + (i * n + j) * item, a + (j * m + i) * item, item)
 
 
 @parts.helper
@@ -196,15 +206,6 @@ def form_q(args: ptr, room: ptr, words: ptr) -> None:
         words + 8,
         words + 12,
     )
-
-
-@qr.function
-def store_r(item: i64, to: ptr, a: ptr, m: i64, rows: i64, n: i64) -> None:
-    """The upper triangle of a matrix in columns of `m`, as so many rows."""
-    memset(to, 0, rows * n * item)
-    for i in range(min(m, n)):
-        for j in range(i, n):
-            copy_element(to + (i * n + j) * item, a + (j * m + i) * item, item)
 
 
 @qr.helper

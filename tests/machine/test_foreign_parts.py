@@ -3,7 +3,7 @@
 import pytest
 
 from calque.compat.switch import ModuleFinder
-from calque.core import foreign_parts
+from calque.machine import foreign_parts
 
 
 @pytest.fixture

@@ -1,0 +1,87 @@
+"""Dicts that are made have sorted keys, whatever order was given."""
+
+from collections import OrderedDict, defaultdict
+
+import pytest
+
+import calque
+import calque.numpy as jnp
+from calque.core import pytrees
+from calque.core.dict_order import _in_order, in_order
+
+GIVEN = {"b": 1.0, "a": {"z": 2.0, "y": 3.0}}
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda m, d: m.tree.map(lambda x: x, d),
+        lambda m, d: m.tree.map(lambda a, b: a + b, d, {"a": {"y": 0, "z": 0}, "b": 0}),
+        lambda m, d: m.tree.unflatten(m.tree.structure(d), [3.0, 2.0, 1.0]),
+        lambda m, d: m.tree.structure(d).unflatten([3.0, 2.0, 1.0]),
+        lambda m, d: m.jit(lambda x: x)(d),
+        lambda m, d: m.jit(lambda: d)(),
+        lambda m, d: m.grad(lambda x: x["b"] + x["a"]["z"] * x["a"]["y"])(d),
+        lambda m, d: m.vmap(lambda _: d)(m.numpy.ones(1)),
+        lambda m, d: m.eval_shape(lambda x: x, d),
+        lambda m, d: m.tree.map(lambda x: x, [d, (d, None)])[1][0],
+    ],
+)
+def test_made_dicts_have_sorted_keys(made):
+    out = made(calque, GIVEN)
+    assert list(out) == ["a", "b"] and list(out["a"]) == ["y", "z"]
+    again = made(calque, GIVEN)  # from what is kept, and by machine code
+    assert list(again) == ["a", "b"] and list(again["a"]) == ["y", "z"]
+
+
+def test_functions_see_dicts_in_order():
+    seen = []
+    calque.jit(lambda d: seen.append((list(d), list(d["a"]))))(GIVEN)
+    assert seen == [(["a", "b"], ["y", "z"])]
+
+
+def test_other_dicts():
+    kept = OrderedDict([("b", 1), ("a", 2)])
+    assert list(calque.tree.map(lambda x: x, kept)) == ["b", "a"]
+    made = calque.tree.map(lambda x: x, defaultdict(list, {"b": 1, "a": 2}))
+    assert list(made) == ["a", "b"] and made["c"] == []
+    assert calque.tree.map(lambda x: x, {True: 1, False: 2}) == {False: 2, True: 1}
+    assert [type(k) for k in calque.tree.map(lambda x: x, {2: 1, 1: 2})] == [int, int]
+    assert [type(k) for k in calque.tree.map(lambda x: x, {2.0: 1, 1.0: 2})] == [float, float]
+
+
+def test_structures_are_the_same_and_kept_only_where_equal_ones_are():
+    spec = pytrees.structure(GIVEN)._spec
+    made = in_order(spec)
+    assert made == spec and hash(made) == hash(spec) and in_order(spec) is made
+    assert in_order(made) is made
+    before = len(_in_order)
+    for tree in ({2: 1, 1: 2}, defaultdict(list, {"b": 1, "a": 2}), (1, 2), [jnp.ones(2)], 3):
+        in_order(pytrees.structure(tree)._spec)
+    assert len(_in_order) == before
+
+
+def test_what_cannot_be_hashed():
+    class Box:
+        def __init__(self, x, y):
+            self.x, self.y = x, y
+
+    calque.tree_util.register_pytree_node(Box, lambda b: ((b.x,), [b.y]), lambda y, x: Box(*x, *y))
+    for tree in (Box({"b": 1, "a": 2}, 5), [Box({"b": 1, "a": 2}, 5)]):
+        made = calque.tree.map(lambda x: x, tree)
+        box = made if isinstance(made, Box) else made[0]
+        assert list(box.x) == ["a", "b"] and box.y == 5
+
+
+@pytest.mark.peer
+def test_jax_makes_the_same():
+    jax = pytest.importorskip("jax")
+    trees = [
+        GIVEN,
+        {"c": [1, {"b": 2, "a": (3, {"y": 1, "x": 2})}], "b": None},
+        defaultdict(int, GIVEN),
+        OrderedDict([("b", {"d": 1, "c": 2}), ("a", 3)]),
+        {3: 1, 1: 2},
+    ]
+    for tree in trees:
+        assert repr(calque.tree.map(lambda x: x, tree)) == repr(jax.tree.map(lambda x: x, tree))
