@@ -154,6 +154,17 @@ def test_powers_of_truth_values_are_int32_also_where_integers_have_64_bits():
             np.testing.assert_array_equal(yes**3, [1, 0])
 
 
+@pytest.mark.parametrize("exponent", ["int8", "uint8", "int16", "int32", "uint32"])
+@pytest.mark.parametrize("base", ["bool", "int8", "uint8", "int16", "int32"])
+def test_one_known_exponent_does_not_widen(base, exponent):
+    """Neither as an operator nor as a function, the first time and later."""
+    x, n = jnp.ones(2, base), jnp.asarray(2, exponent)
+    want = np.dtype("int32" if base == "bool" else base)
+    assert [(x**n).dtype, (x**n).dtype, jnp.power(x, n).dtype] == [want] * 3
+    traced = calque.jit(lambda x, n: x**n)(x, n)
+    assert traced.dtype == (want if base == exponent else jnp.promote_types(base, exponent))
+
+
 def test_powers_of_integers_are_not_weak():
     assert not calque.jit(lambda n: 2**n)(3).aval.weak_type
     assert not (2 ** jnp.array([True])).aval.weak_type

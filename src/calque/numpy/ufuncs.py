@@ -275,9 +275,9 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     Array([8, 9], dtype=int32)"""
     check_arraylike("power", x1, x2)
     x1, x2 = as_operand(x1), as_operand(x2)
+    if typeof(x1).dtype == np.dtype(bool) and (type(x2) is int or _known_integer(x2) is not None):
+        x1 = do.convert_element_type(x1, new_dtype=np.dtype("int32"))
     if type(x2) is int and not (is_integer(typeof(x1).dtype) and x2 < 0):
-        if typeof(x1).dtype == np.dtype(bool):
-            x1 = do.convert_element_type(x1, new_dtype=np.dtype("int32"))
         return do.integer_pow(x1, y=x2)
     if is_integer(typeof(x1).dtype):
         exponent = _known_integer(x2)
