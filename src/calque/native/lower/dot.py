@@ -139,6 +139,9 @@ def product(g: GraphBuilder, x: Node, y: Node, dx: Dims, dy: Dims) -> Node:
         count(sizes_of(x, dx[2])),
         count(sizes_of(y, dy[1])),
     )
+    if dims.surely_at_most(n, 1) and not dims.surely_at_most(m, 1):  # a vector stands on the left
+        turned = product(g, y, x, dy, dx)
+        return reshape(g, turned, (*turned.shape[:-2], m, n))
     b = (count(batch),) if batch else ()
     x = reshape(g, transposed(g, x, (*dx[0], *dx[1], *dx[2])), (*b, m, k))
     y = reshape(g, transposed(g, y, (*dy[0], *dy[2], *dy[1])), (*b, k, n))

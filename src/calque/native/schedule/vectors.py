@@ -26,7 +26,7 @@ from calque.native.loops.tree import (
     statements,
     vector_names,
 )
-from calque.native.lower.cost import Strides, body_weight, nest_cost, weight
+from calque.native.lower.cost import Strides, body_weight, nest_cost, turns, weight
 from calque.native.lower.sizes import Sizes
 from calque.native.scalars.expr import Expr, index_and_guard, is_const, item_size, walk
 from calque.native.schedule.lanes import in_lanes, keeps_blocks
@@ -69,6 +69,8 @@ class _Vectorizer:
             return (self.tile(f, inner[0]),)
         if len(f.body) == 1 and self.suits_rows(f, inner[0]):
             return (self.rows(f, inner[0]),)
+        if self.suits_outer(f, inner) and self.sums_rows(f, inner):
+            return self.row_sums(f)
         if self.suits_outer(f, inner):
             lanes = self.vector_bytes // self.element_bytes(f)
             around = nest_cost(f, self.sizes, lanes, f.name, self.strides)
@@ -183,6 +185,31 @@ class _Vectorizer:
             if f.name in i.extent.names:
                 return False
         return not self.keeps_rows(f)
+
+    def sums_rows(self, f: For, inner: Sequence[For]) -> bool:
+        """Does each turn add a row of a matrix, one element after the other?"""
+        if len(inner) != 1 or self.element_bytes(f) not in (4, 8):
+            return False
+        lanes, (row,) = self.vector_bytes // self.element_bytes(f), inner
+        if row.body or any(turns(x.extent, self.sizes) < 2 * lanes for x in (f, row)):
+            return False
+        seen: set[Expr] = set()
+        for a in row.accs:
+            if not isinstance(a, Acc) or a.order != "sequential":
+                return False
+            for e in walk(a.value, seen):
+                if e.op == "load" and e.attr.place == "arg":
+                    idx = index_and_guard(e)[0]
+                    along = self.strides(e.attr, idx, row.name)
+                    if along == 1 and self.strides(e.attr, idx, f.name) not in (0, 1):
+                        return True
+        return False
+
+    def row_sums(self, f: For) -> Body:
+        """Sums of rows beside each other: squares are turned in registers."""
+        lanes = self.vector_bytes // self.element_bytes(f)
+        made = replace(f, kind="vector", width=lanes)
+        return (self.note(made, "vector around sums of rows, which are read in squares"),)
 
     def keeps_rows(self, f: For) -> bool:
         """Is there a row on the stack that every turn of the loop writes anew? Lanes would write it
