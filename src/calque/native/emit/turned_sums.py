@@ -56,7 +56,9 @@ def in_squares(w: Writer, f: For, row: Expr, lanes: Lanes, initial: Typed, body:
     def step(phis: Values) -> Values:
         square = lanes._replace(tile=TiledLoop(f.var, first, inside, size, row))
         carried = [(t, x) for (t, _), x in zip(initial, phis, strict=True)]
-        return counted(w, inside.attr[0], ("0", str(size)), 1, written, carried, partial(one, square))
+        return counted(
+            w, inside.attr[0], ("0", str(size)), 1, written, carried, partial(one, square)
+        )
 
     def squares() -> Values:
         return counted(w, first.attr[0], ("0", end), size, written, initial, step)

@@ -31,7 +31,7 @@ from calque.native.lower.sizes import Sizes
 from calque.native.scalars.expr import Expr, index_and_guard, is_const, item_size, walk
 from calque.native.schedule.lanes import in_lanes, keeps_blocks
 from calque.native.schedule.running import RowBlocks
-from calque.native.schedule.stripes import COLUMNS, in_stripes, suits_stripes
+from calque.native.schedule.stripes import in_stripes, suits_stripes
 
 PLACE_BYTES: Final = 8  # of an index that is an element of a vector
 SHORT: Final = 32  # loops up to here get vectors of just this length
@@ -248,7 +248,7 @@ class _Vectorizer:
         """Sums of the columns of a large matrix, whose rows stream past."""
         self.made_lanes += 1
         made = in_stripes(f, self.sizes, self.made_lanes, lanes)
-        return self.note(made, f"stripes of {COLUMNS} columns: the rows of a large matrix stream")
+        return self.note(made, "stripes of columns: the rows of a large matrix stream")
 
     def serial(self, s: Statement) -> Sequence[Statement]:
         """A loop inside a vector loop: sums with an order of their own keep it."""
