@@ -56,6 +56,7 @@ PACKING: Final = (
 MASKED: Final = 64  # bytes of a vector of processors that read and write under masks at no cost
 MOST_ROWS: Final = 14
 NEAR: Final = 1 << 15  # a matrix of so many bytes is read where it stands
+FEW: Final = 5  # tiles of rows for which a right side is not packed
 WIDEST: Final = 8  # vectors of a tile of few rows
 STRETCH: Final = 512  # columns that are read before the next round
 GROUPS: Final = 8  # of panels, at least, for threads to share
@@ -100,8 +101,8 @@ def tile_for(m: Any, n: Any, dtype: str, most: int = MOST_ROWS) -> Tile:
 
 
 def flat_tile(m: int, n: Any, dtype: str) -> Tile:
-    """All of few rows, and as many columns as registers hold sums of."""
-    t = describe()
+    """An even part of few rows, and as many columns as registers hold sums of."""
+    t, m = describe(), -(-m // -(-m // MOST_ROWS))
     lanes = t.vector_bytes // max(item_size(dtype), 4)
     vectors = WIDEST
     while vectors > 1 and (
@@ -117,12 +118,12 @@ class RightSide(NamedTuple):
     masks     does the processor read and write under masks at no cost?
     source    its own memory, if it can be read there (perhaps only where it is small)
     packed    its panels; none where it is read where it stands
-    once      is it read once, since one tile takes all rows?"""
+    near      is it read where it stands since rows are few?"""
 
     masks: bool
     source: Buffer | None
     packed: Buffer | None
-    once: bool = False
+    near: bool = False
 
 
 class NearRows(NamedTuple):
@@ -304,7 +305,7 @@ class Product:
         """The loops over tiles, rows inside panels or panels inside rows, whichever there are more
         of outside."""
         if hint_of(self.k) > self.depth and self.plain():
-            return self.deep_columns() if self.right_side.once else self.deep()
+            return self.deep_columns() if self.right_side.near else self.deep()
         tiles = ceil_div(self.M, self.tile.rows)
         q, i = var("q", self.panels), var("i", tiles)
         by_panel = -(-hint_of(self.n) // self.tile.columns) * 2 >= -(
@@ -352,27 +353,29 @@ class Product:
         """A long sum of few rows in rounds, kept in the result in between: what stands side by side
         in the right side is read one after the other.
 
-        for groups of panels: for rounds: for panels: ..."""
+        for groups of panels: for rounds: for panels: for tiles: ..."""
         width, count = self.tile.columns, -(-hint_of(self.n) // self.tile.columns)
         many = max(1, min(STRETCH // width, count // GROUPS))
         g = var("g", ceil_div(self.panels, many))
         first = ex("mul", g, const(many))
         t = var("t", ex("min", const(many), ex("sub", self.panels, first)))
         r, q = var("r", self.rounds_before_last()), ex("add", first, t)
+        i = var("i", ceil_div(self.M, self.tile.rows))
         some, last = (
-            For(t, self.micro(q, ZERO, start, depth, part)) for part, start, depth in self.rounds(r)
+            For(t, (For(i, self.micro(q, i, start, depth, part)),))
+            for part, start, depth in self.rounds(r)
         )
         return self.around(For(g, (For(r, (some,)), last)))
 
     def copy_rows(self, to: NearRows, first: Expr, start: Expr, depth: Expr) -> For:
         """The rows of a block, for one round."""
         m, k = var("m", self.tile.rows), var("kc", depth)
-        value = self.left(self.copied_row(ex("add", first, to.tile), m), ex("add", start, k))
+        value = self.left(self.row_of_a_round(ex("add", first, to.tile), m), ex("add", start, k))
         width = 2 * describe().vector_bytes // item_size(self.node.dtype)
         store = Store(to.buffer, (to.tile, m, k), value)
         return For(to.tile, (For(m, (For(k, (store,), kind="vector", width=width),)),))
 
-    def copied_row(self, i: Expr, m: Expr | int) -> Expr:
+    def row_of_a_round(self, i: Expr, m: Expr | int) -> Expr:
         """Row m of tile i in a long sum, of which no row may be in two tiles: each round adds to
         it."""
         row = ex("add", ex("mul", i, const(self.tile.rows)), const(m) if isinstance(m, int) else m)
@@ -398,7 +401,7 @@ class Product:
         for m in range(
             min(self.tile.rows, self.M.attr) if self.M.op == "const" else self.tile.rows
         ):
-            row = self.row(i, m) if rows is None else self.copied_row(i, m)
+            row = self.row(i, m) if part == "all" else self.row_of_a_round(i, m)
             name = f"r.{part}{m}"
             left = (
                 self.left(row, at) if rows is None else load(rows.buffer, (rows.tile, const(m), k))
@@ -523,9 +526,9 @@ def pack_buffer(p: Planner, n: Node, extents: Extents, tile: Tile) -> Buffer:
 def product_of(p: Planner, n: Node, last: Node, home: View) -> Product:
     batch = n.shape[0] if len(n.shape) == 3 else None
     extents = Extents(batch, n.shape[-2], n.shape[-1], n.args[0].shape[-1])
-    if surely_at_most(extents.rows, MOST_ROWS):
+    if surely_at_most(extents.rows, FEW * MOST_ROWS):
         tile = flat_tile(extents.rows, extents.columns, n.dtype)
-        right = RightSide(describe().vector_bytes == MASKED, None, None, once=True)
+        right = RightSide(describe().vector_bytes == MASKED, None, None, near=True)
         flat = Product(p, n, last, home, extents, tile, right)
         if flat.can_stand():
             return flat
