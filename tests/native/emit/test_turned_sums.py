@@ -22,7 +22,7 @@ def test_bits_of_rows(m, dtype):
     """Whole squares, what is left of rows and of columns, several rounds."""
     r = np.random.default_rng(m)
     with calque.enable_x64(dtype == "float64"):
-        for k in (2 * LANES, 3 * LANES + 5, 700, 1100):
+        for k in (2 * LANES + 1, 3 * LANES + 5, 700, 1100):
             x, v = [(r.normal(size=s) * 9).astype(dtype) for s in ((m, k), (k, 1))]
             f = lambda x, v: jnp.maximum((x * 3) @ v, -7)  # noqa: E731
             got = np.asarray(calque.jit(f, dynamic="never")(x, v))

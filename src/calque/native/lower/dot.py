@@ -170,15 +170,14 @@ def term(low: Lower, n: Node, idx: Index, k: Any) -> Generator[Request, Value, V
 
 
 def matmul_element(low: Lower, n: Node, idx: Index) -> ElementSteps:
-    """A small product, unrolled in the order of k."""
+    """A small product, unrolled in the order of k. It starts from zero, so that each term has one
+    sum which it can be fused with, as in a loop."""
     out: Value = None
     for k in range(n.args[0].shape[-1]):
         _, a, b = yield from term(low, n, idx, const(k))
         p = times(n, a, b)
-        out = p if out is None else plus(n, out, p)
-    if out is None:
-        return low.constant(np.zeros((), n.aval.dtype)[()], n.dtype)
-    return started("sum", out, n)
+        out = started("sum", p, n) if out is None else plus(n, out, p)
+    return low.constant(np.zeros((), n.aval.dtype)[()], n.dtype) if out is None else out
 
 
 def times(n: Node, a: Value, b: Value) -> Value:
