@@ -36,3 +36,11 @@ def test_ravel_pytree() -> None:
     empty, unravel = flatten_util.ravel_pytree([])
     assert empty.shape == (0,) and unravel(empty) == []
     assert flatten_util.ravel_pytree(tree)[1] == flatten_util.ravel_pytree(tree)[1]
+
+
+def test_a_tree_without_leaves_makes_a_vector_of_single_precision():
+    for wide in (False, True):
+        with calque.enable_x64(wide):
+            flat, unravel = flatten_util.ravel_pytree({"a": ()})
+        assert flat.shape == (0,) and flat.dtype == np.float32
+        assert unravel(flat) == {"a": ()}

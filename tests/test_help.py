@@ -274,6 +274,22 @@ def test_a_docstring_that_lacks_something_is_found() -> None:
     assert "Got:" in run_example("f", ">>> 1 + 1\n3\n")
 
 
+@pytest.mark.parametrize("module", ["calque.numpy", "calque.scipy.special"])
+def test_what_is_said_to_give_complex_numbers_takes_them(module: str) -> None:
+    z, refused = np.complex64(0.5 + 0.1j), []
+    for full, f in public(module):
+        said = sections(f.__doc__ or "").get("Returns", "")
+        if isinstance(f, type) or full.count(".") > module.count(".") + 1:
+            continue
+        if "or complex numbers" in said:
+            needed = [p for p in inspect.signature(f).parameters.values() if p.default is p.empty]
+            try:
+                f(*[z] * len(needed))
+            except (TypeError, ValueError) as error:
+                refused.append((full, str(error)))
+    assert refused == []
+
+
 # ---------------------------------------------------------------- at work
 
 

@@ -85,3 +85,4 @@ def test_names_in_tables_break_between_their_words() -> None:
     broken = "<td><code>a_<wbr>b.<wbr>c::<wbr>d_<wbr>test.<wbr>py 1.5 __x__</code> e_f</td>"
     assert tables.with_breaks(f"<code>a_b</code>{cell}") == f"<code>a_b</code>{broken}"
     assert tables.with_breaks(broken) == broken
+    assert tables.with_breaks("<td>98.1 %</td>5 %") == "<td>98.1&nbsp;%</td>5 %"

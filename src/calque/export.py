@@ -11,8 +11,9 @@ from calque.core import guards as _guards
 from calque.core import pytrees
 from calque.core.trace import typeof
 from calque.transforms.functions.shapes import ShapeDtypeStruct
+from calque.xla.exporting.checks import DisabledSafetyCheck
 from calque.xla.exporting.exported import CALLING_CONVENTIONS as _CONVENTIONS
-from calque.xla.exporting.exported import DisabledSafetyCheck, Exported, exporter, read
+from calque.xla.exporting.exported import Exported, exporter, read
 from calque.xla.exporting.scopes import SymbolicScope, is_named, scope_for, shape_of
 from calque.xla.exporting.written import Node, maker, register_node
 

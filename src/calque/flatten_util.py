@@ -33,7 +33,7 @@ def ravel_pytree(pytree: Any) -> tuple[Array, Callable[[ArrayLike], Any]]:
     ['a', 'b']"""
     leaves, treedef = pytrees.flatten(pytree)
     if not leaves:
-        return zeros((0,)), _Unravel(treedef, [], None)
+        return zeros((0,), "float32"), _Unravel(treedef, [], None)
     check_arraylike("ravel_pytree", *leaves)
     avals = [typeof(x) for x in leaves]
     dtype = promote(tuple([(a.dtype, a.weak_type) for a in avals]))[0]

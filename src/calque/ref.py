@@ -16,7 +16,8 @@ from calque.core.arrays import Array, to_array
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike, SupportsShape
 from calque.numpy.creation import zeros
-from calque.transforms.primitives.refs import AbstractRef, Ref, add, free, read, value_of, write
+from calque.transforms.primitives.ref_views import Mutable, add, read, write
+from calque.transforms.primitives.refs import AbstractRef, Ref, free, value_of
 
 __all__ = [
     "AbstractRef",
@@ -49,7 +50,7 @@ def new_ref(init_val: ArrayLike, *, memory_space: Any = None, kind: str | None =
     >>> r
     Ref([7., 1., 2.], dtype=float32)"""
     _check_memory("new_ref", memory_space)
-    if isinstance(init_val, Ref):
+    if isinstance(init_val, Mutable):
         raise TypeError("new_ref takes an array, not a Ref: pass ref[...]")
     try:
         value = to_array(init_val)
@@ -90,11 +91,15 @@ def _ref(name: str, ref: Any) -> Ref:
     return ref
 
 
-def get(ref: Ref, idx: Any = None) -> Array:
+def _mutable(name: str, ref: Any) -> Mutable:
+    return ref if isinstance(ref, Mutable) else _ref(name, ref)
+
+
+def get(ref: Mutable, idx: Any = None) -> Array:
     """Reads a Ref, or a part of it.
 
     Args:
-        ref: The Ref.
+        ref: The Ref, or a view of one.
         idx: An index as for arrays; None reads all of it.
 
     Returns:
@@ -102,14 +107,14 @@ def get(ref: Ref, idx: Any = None) -> Array:
 
     >>> jax.ref.get(jax.new_ref(jnp.arange(3.0)), 2)
     Array(2., dtype=float32)"""
-    return read(_ref("get", ref), idx)
+    return read(_mutable("get", ref), idx)
 
 
-def set(ref: Ref, idx: Any, value: ArrayLike) -> None:
+def set(ref: Mutable, idx: Any, value: ArrayLike) -> None:
     """Writes to a part of a Ref: `ref[idx] = value`.
 
     Args:
-        ref: The Ref.
+        ref: The Ref, or a view of one.
         idx: An index as for arrays: ints, slices, arrays, `...`.
         value: An array that broadcasts to the shape of the part.
 
@@ -120,14 +125,14 @@ def set(ref: Ref, idx: Any, value: ArrayLike) -> None:
     >>> jax.ref.set(r, 1, 5.0)
     >>> r[...]
     Array([0., 5., 0.], dtype=float32)"""
-    write(_ref("ref_set", ref), idx, value, "swap")
+    write(_mutable("ref_set", ref), idx, value, "swap")
 
 
-def swap(ref: Ref, idx: Any, value: ArrayLike, _function_name: str = "ref_swap") -> Array:
+def swap(ref: Mutable, idx: Any, value: ArrayLike, _function_name: str = "ref_swap") -> Array:
     """Writes to a part of a Ref, and gives what was there before.
 
     Args:
-        ref: The Ref.
+        ref: The Ref, or a view of one.
         idx: An index as for arrays: ints, slices, arrays, `...`.
         value: An array that broadcasts to the shape of the part.
 
@@ -137,14 +142,14 @@ def swap(ref: Ref, idx: Any, value: ArrayLike, _function_name: str = "ref_swap")
     >>> r = jax.new_ref(jnp.arange(3.0))
     >>> jax.ref.swap(r, 1, 5.0), r[1]
     (Array(1., dtype=float32), Array(5., dtype=float32))"""
-    return write(_ref(_function_name, ref), idx, value, "swap")
+    return write(_mutable(_function_name, ref), idx, value, "swap")
 
 
-def addupdate(ref: Ref, idx: Any, x: ArrayLike) -> None:
+def addupdate(ref: Mutable, idx: Any, x: ArrayLike) -> None:
     """Adds to a part of a Ref: `ref[idx] += x`.
 
     Args:
-        ref: The Ref.
+        ref: The Ref, or a view of one.
         idx: An index as for arrays: ints, slices, arrays, `...`.
         x: An array that broadcasts to the shape of the part.
 
@@ -155,7 +160,7 @@ def addupdate(ref: Ref, idx: Any, x: ArrayLike) -> None:
     >>> jax.ref.addupdate(r, 0, 4.0)
     >>> r[...]
     Array([4., 1., 2.], dtype=float32)"""
-    add(_ref("addupdate", ref), idx, x)
+    add(_mutable("addupdate", ref), idx, x)
 
 
 def freeze(ref: Ref) -> Array:

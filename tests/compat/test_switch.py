@@ -48,6 +48,23 @@ print(sorted(n for n in dir(private) if not n.startswith("_")))
     ]
 
 
+def test_modules_of_sparse_arrays():
+    code = """
+import jax.experimental.sparse.util
+from jax.experimental import sparse
+from jax.experimental.sparse import ad, util
+from jax.experimental.sparse.api import empty, eye, todense
+from jax.experimental.sparse.coo import COO, coo_fromdense
+from jax.experimental.sparse.csr import CSC, CSR, csr_matvec
+from jax.experimental.sparse.random import random_bcoo
+from jax.experimental.sparse.transform import SparseTracer, sparsify
+print(all([sparse.eye is eye, sparse.COO is COO, sparse.CSR is CSR, sparse.sparsify is sparsify]))
+print(util.SparseEfficiencyWarning is sparse.SparseEfficiencyWarning, ad.grad is sparse.grad)
+print(util.SparseInfo((2, 3)).shape, sparse.util is util)
+"""
+    assert served(code).split("\n") == ["True", "True True", "(2, 3) True"]
+
+
 def test_versions():
     code = """
 import importlib.metadata as m

@@ -3,27 +3,31 @@
     python -m tests.fuzz --programs 1000 --seed 0 [--minutes M] [--no-peer | --every-call]
                          [--functions NAME …]
 
-JAX is asked about one call of each program, or with `--every-call` about each. A failure is made as
-small as possible and printed as a test. The seed of a program is the seed given plus its number, so
-that `--seed S --programs 1` runs one again."""
+A process runs the programs of a thousand seeds, which draw from a third of the functions and half
+of the dtypes, so that what one program compiled serves others; every second process verifies each
+kernel. JAX is asked about one call of each program, or with `--every-call` about each. A failure
+is made as small as possible and printed as a test. The seed of a program is the seed given plus
+its number, so that `--seed S --programs 1` runs one again."""
 
 import argparse
+import json
 import os
 import resource
 import subprocess
 import sys
 import time
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
-os.environ.setdefault("CALQUE_VERIFY_KERNELS", "1")
-
+from tests.fuzz.catalogue import FORMS
 from tests.fuzz.checks import Checker, by_call
-from tests.fuzz.generate import Generator, Refusal, configured
+from tests.fuzz.generate import NEIGHBOURS, Generator, Refusal, catalogue, configured
 from tests.fuzz.programs import Program, function, shrink, source, without_unused
 from tests.fuzz.values import value
 
-BLOCK = 1000  # programs of a process: what one has compiled serves the others
 MEMORY = 12 << 30  # bytes of addresses that a process may have
+COUNTS = "= "  # before what a process tells of its programs
 PEER = {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}  # it runs each of its programs once
 
 
@@ -106,34 +110,64 @@ def counted(run: Run, seeds: range, until: float) -> int:
     print(f"{done} programs from seed {seeds.start}, {run.failures} failures")
     print("compared:", dict(run.checker.done.most_common()))
     print("said nothing:", dict(run.checker.skipped.most_common(30)))
-    never = [n for n in run.generator.names if not run.generator.called[n]]
-    print(f"{len(run.generator.called)} functions called, {len(never)} not")
+    print(COUNTS + json.dumps(drawn(run.generator)), file=sys.stderr, flush=True)
     return run.failures != 0
+
+
+def drawn(generator: Generator) -> dict[str, dict[str, int]]:
+    """How often programs held each function, form and feature."""
+    return {"calls": dict(generator.called), "features": dict(generator.features)}
+
+
+def coverage(found: Sequence[dict[str, dict[str, int]]], names: Sequence[str]) -> str:
+    """What the programs of all processes held, and what they did not."""
+    calls: Counter[str] = Counter()
+    features: Counter[str] = Counter()
+    for each in found:
+        calls.update(each["calls"])
+        features.update(each["features"])
+    never = [name for name in names if not calls[name]]
+    forms = {n.removeprefix("forms."): k for n, k in calls.most_common() if n in FORMS}
+    return (
+        f"drawn: {len(names) - len(never)} of {len(names)} functions in {calls.total()} calls;"
+        f" not: {' '.join(never[:60])}{' …' * (len(never) > 60)}\n"
+        f"forms: {forms}\nfeatures: {dict(features.most_common())}"
+    )
 
 
 def in_blocks(options: argparse.Namespace) -> int:
     """Runs blocks of programs in processes of their own: a crash costs one program."""
     until = time.monotonic() + 60 * options.minutes
     seed, end, failed = options.seed, options.seed + options.programs, 0
+    found: list[dict[str, dict[str, int]]] = []
     flags = ["--no-peer"] * options.no_peer + ["--every-call"] * options.every_call
     flags += ["--functions", *options.functions] if options.functions else []
     while seed < end and time.monotonic() < until:
-        count = min(BLOCK, end - seed)
+        count = min(NEIGHBOURS - seed % NEIGHBOURS, end - seed)
         left = min((until - time.monotonic()) / 60, 1e6)
         command = [sys.executable, "-m", "tests.fuzz", "--here", "--seed", str(seed)]
         command += ["--programs", str(count), "--minutes", f"{left:.2f}", *flags]
+        verified = {"CALQUE_VERIFY_KERNELS": str(int(seed // NEIGHBOURS % 2 == 0))}
         child = subprocess.run(
-            command, stderr=subprocess.PIPE, text=True, check=False, env={**os.environ, **PEER}
+            command,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            env={**verified, **os.environ, **PEER},
         )
         seed += count
+        lines = child.stderr.splitlines()
+        found += [json.loads(x.removeprefix(COUNTS)) for x in lines if x.startswith(COUNTS)]
         if child.returncode not in (0, 1):
-            marks = [line for line in child.stderr.splitlines() if line.startswith("@")]
+            marks = [line for line in lines if line.startswith("@")]
             last = int(marks[-1][1:]) if marks else seed - count
             print(
                 f"# seed {last}: the process ended with {child.returncode}\n{child.stderr[-2000:]}"
             )
             seed = last + 1
         failed += child.returncode != 0
+    if found:
+        print(coverage(found, options.functions or [*catalogue(), *FORMS]))
     return failed != 0
 
 

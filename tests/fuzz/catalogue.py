@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import calque
+from tests.fuzz import forms
 
 MODULES = (
     "numpy", "numpy.linalg", "numpy.fft", "lax", "lax.linalg", "random", "nn", "scipy.special",
@@ -43,6 +44,13 @@ REASONS = {
     "dimension numbers of its own": "lax.ragged_dot_general nn.scaled_dot_general lax.scaled_dot",
 }
 LEFT_OUT = {name: why for why, names in REASONS.items() for name in names.split()}
+
+
+FORMS = tuple(
+    f"forms.{name}"
+    for name in vars(forms)
+    if inspect.isfunction(vars(forms)[name]) and name[0] != "_"
+)
 
 
 def _public(module: Any) -> list[str]:

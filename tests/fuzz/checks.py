@@ -14,7 +14,7 @@ from calque.core.config import config
 from tests.compositions.checks import on_reference, same_bits
 from tests.compositions.peers import Mismatch, brief, numpy_of
 from tests.fuzz import laws
-from tests.fuzz.generate import configured
+from tests.fuzz.generate import configured, exact_first
 from tests.fuzz.programs import Call, Program, Ref, call, function, references
 from tests.fuzz.values import numpy_dtype, value
 
@@ -70,6 +70,8 @@ MIXING = (
     "lax.conv",
     "numpy.convolve",
     "numpy.correlate",
+    "numpy.trapezoid",
+    "scipy.integrate.trapezoid",  # JAX takes half of the ends away from the sum
     "image.",
 )
 # What calque gives on purpose where JAX gives something else.
@@ -80,8 +82,14 @@ DIFFERENT = {
 }
 # The same for results in half precision alone.
 DIFFERENT_HALVES = {"scipy.special.expi": "JAX's coefficients overflow float16, and give nan"}
+LARGE = 50_000  # elements of inputs that threads share
+FEW = 1000  # results that each may hold a sum over much of a large input
+SLOW_MEANING = 20_000  # elements of what LAPACK makes for the reference
 HALVES = (np.dtype(np.float16), numpy_dtype("bfloat16"))
-STRUCTURAL = ("map", "loop", "branch", "converted", "vmap", "jvp", "sizes", "found", "remat")
+STRUCTURAL = (
+    "map", "loop", "branch", "converted", "vmap", "permuted", "padded", "jvp", "unrolled", "sizes",
+    "found", "remat",
+)  # fmt: skip
 
 
 class Checker:
@@ -95,7 +103,7 @@ class Checker:
 
     def problem(self, p: Program, only: str | None = None) -> str | None:
         """What is wrong, beginning with the name of the check that failed; or None."""
-        with configured(p.x64, self.peer), np.errstate(all="ignore"):
+        with configured(p.x64, self.peer, exact_first(p.seed)), np.errstate(all="ignore"):
             xs = [value(x) for x in p.inputs]
             try:
                 results = by_call(p, xs)
@@ -106,7 +114,8 @@ class Checker:
                 if only is not None and name != only:
                     continue
                 try:
-                    check()
+                    with config.override("calque_exact", False):
+                        check()
                     self.done[name.partition(" ")[0]] += 1
                 except laws.Skip as e:
                     self.skipped[f"{name.partition(' ')[0]}: {e}"] += 1
@@ -130,17 +139,19 @@ class Checker:
             if self.peer is not None and (self.every_call or i == asked):
                 yield f"jax {c.function}", lambda c=c, i=i: self._as_jax(c, inputs, results[i])
         flat = [leaf for r in results for leaf in r]
-        f = function(calque, p)
+        f = eager_as_configured(function(calque, p), exact_first(p.seed))
         yield "exact", lambda: exact(f, xs)
-        yield "jit", lambda: laws.close(f, calque.jit(f), xs, flat, "jit")
-        if sum(x.size for x in xs) > 50_000:
+        large = sum(x.size for x in xs) > LARGE
+        if large or rng.random() < 0.5:  # else the laws below compile it
+            yield "jit", lambda: laws.close(f, calque.jit(f), xs, flat, "jit")
+        if large:
             yield "threads", lambda: laws.threads(f, xs)
             return
-        names = rng.permutation(len(STRUCTURAL))[:2]
-        for name in (STRUCTURAL[k] for k in names):
-            yield name, lambda name=name: getattr(laws, name)(f, p, xs, flat, rng)
-        rare = ("donated", "threads_small", "again")[int(rng.integers(3))]
-        yield rare, lambda: getattr(laws, rare)(f, p, xs, flat, rng)
+        name = STRUCTURAL[int(rng.integers(len(STRUCTURAL)))]
+        yield name, lambda: getattr(laws, name)(f, p, xs, flat, rng)
+        if rng.random() < 0.4:
+            rare = ("donated", "threads_small", "again")[int(rng.integers(3))]
+            yield rare, lambda: getattr(laws, rare)(f, p, xs, flat, rng)
 
     def _as_jax(self, c: Call, inputs: Callable[[Ref], Any], got: Sequence[Any]) -> None:
         jax = self.peer
@@ -154,7 +165,7 @@ class Checker:
         half = any(numpy_of(x).dtype in HALVES for x in got)
         differs = c.function in DIFFERENT or (half and c.function in DIFFERENT_HALVES)
         values = not differs and comparable(c, inputs)
-        compare(got, want, values, c.function, weak_types=not weak)
+        compare(got, want, values, c.function, not weak, summed(c, inputs))
 
     def _also_refused(self, name: str, p: Program, xs: Sequence[np.ndarray]) -> bool:
         """Whether JAX refuses the same transformation of the same program, or says nothing."""
@@ -168,6 +179,21 @@ class Checker:
             except Exception:
                 return True
         return False
+
+
+def eager_as_configured(f: Callable[..., list[Any]], exact: bool) -> Callable[..., list[Any]]:
+    """The function, in exact mode where it runs eagerly, so that its operations are those that
+    exact programs are compared with: each is prepared once."""
+    if not exact:
+        return f
+
+    def run(*xs: Any) -> list[Any]:
+        if not xs or any(isinstance(x, calque.core.Tracer) for x in xs):
+            return f(*xs)
+        with config.override("calque_exact", True):
+            return f(*xs)
+
+    return run
 
 
 def by_call(p: Program, xs: Sequence[np.ndarray]) -> list[list[Any]]:
@@ -207,9 +233,21 @@ def meaning(c: Call, inputs: Callable[[Ref], Any], got: Sequence[Any]) -> None:
     """The call on the reference backend: every primitive's NumPy meaning."""
     if c.function.startswith("random."):
         raise laws.Skip("random words have one meaning")
+    if ".linalg." in c.function and sum(numpy_of(x).size for x in got) > SLOW_MEANING:
+        raise laws.Skip("thousands of matrices, one by one")
     with on_reference():
         want = call(calque, c, inputs)
-    compare(got, want, comparable(c, inputs), c.function)
+    compare(got, want, comparable(c, inputs), c.function, room=summed(c, inputs))
+
+
+def summed(c: Call, inputs: Callable[[Ref], Any]) -> float:
+    """The roundings of a sum of all elements of a large input, in another order."""
+    sums = [0.0]
+    for ref in references(c):
+        x = numpy_of(inputs(ref))
+        if x.size > LARGE and x.dtype.kind in "fcV":
+            sums.append(float(np.sum(np.abs(x.astype(complex)))) * float(np.finfo(np.float32).eps))
+    return max(sums)
 
 
 def exact(f: Callable[..., list[Any]], xs: Sequence[np.ndarray]) -> None:
@@ -229,8 +267,10 @@ def compare(
     values: bool = True,
     function: str = "",
     weak_types: bool = True,
+    room: float = 0.0,
 ) -> None:
-    """Shapes, dtypes, weak types, and numbers within the roundings of one function."""
+    """Shapes, dtypes, weak types, and numbers within the roundings of one function; few results of
+    a large input may differ by `room`."""
     if len(got) != len(want):
         raise Mismatch(f"{len(got)} results in place of {len(want)}")
     for i, (a, b) in enumerate(zip(got, want)):
@@ -240,7 +280,7 @@ def compare(
         weak = [getattr(getattr(x, "aval", None), "weak_type", None) for x in (a, b)]
         if weak_types and None not in weak and weak[0] != weak[1]:
             raise Mismatch(f"result {i} has weak type {weak[0]} in place of {weak[1]}")
-        if values and not near(g, w, tolerance(w, function)):
+        if values and not near(g, w, tolerance(w, function), room if w.size < FEW else 0.0):
             raise Mismatch(f"result {i} is {differing(g, w)}")
 
 
@@ -269,13 +309,13 @@ def tolerance(w: np.ndarray, function: str) -> float:
     return unit * max([1, *(k for start, k in LOOSE.items() if function.startswith(start))])
 
 
-def near(g: np.ndarray, w: np.ndarray, tol: float) -> bool:
+def near(g: np.ndarray, w: np.ndarray, tol: float, room: float = 0.0) -> bool:
     if w.dtype.kind in "iub":
         return bool(np.all(g == w))
     wide = np.complex128 if w.dtype.kind == "c" else np.float64
     a, b = g.astype(wide), w.astype(wide)
     scale = np.max(np.abs(b), initial=1, where=np.isfinite(b))
-    ok = (np.abs(a - b) <= tol * scale) | (a == b) | (np.isnan(a) & np.isnan(b))
+    ok = (np.abs(a - b) <= tol * scale + room) | (a == b) | (np.isnan(a) & np.isnan(b))
     if w.dtype.kind == "c":  # which part of a product of infinities is nan follows its order
         ok |= ~np.isfinite(a) & ~np.isfinite(b)
     return bool(np.all(ok))

@@ -30,8 +30,14 @@ CODES = {
 class Draw:
     """The state of a program that is being drawn."""
 
-    def __init__(self, rng: np.random.Generator, x64: bool, large: bool):
-        self.rng, self.x64, self.large = rng, x64, large
+    def __init__(
+        self,
+        rng: np.random.Generator,
+        x64: bool,
+        large: bool,
+        dtypes: frozenset[str] = frozenset(KINDS["any"]),
+    ):
+        self.rng, self.x64, self.large, self.dtypes = rng, x64, large, dtypes
         self.inputs: list[Input] = []
         self.arrays: dict[Ref, np.ndarray] = {}
 
@@ -60,7 +66,8 @@ class Draw:
         return tuple(self.size() for _ in range(self.whole(low, high)))
 
     def dtype(self, kind: str = "any") -> str:
-        name = str(self.choose(KINDS[kind]))
+        some = [name for name in KINDS[kind] if name in self.dtypes]
+        name = str(self.choose(some or KINDS[kind]))
         return WIDE.get(name, name) if self.x64 and self.chance(0.6) else name
 
     # ------------------------------------------------------------ arrays

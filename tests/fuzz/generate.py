@@ -4,6 +4,7 @@ program is drawn, so that what nobody takes is left out."""
 import functools
 import warnings
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,12 @@ import numpy as np
 import calque
 from calque.core.config import config
 from tests.compositions.peers import numpy_of
-from tests.fuzz.catalogue import signatures
+from tests.fuzz.catalogue import FORMS, signatures
 from tests.fuzz.draw import Draw
 from tests.fuzz.programs import Call, Program, Ref, call
 from tests.fuzz.recipes import (  # noqa: F401  (their recipes join the table)
     decompositions,
+    forms,
     indices,
     others,
     products,
@@ -27,9 +29,13 @@ from tests.fuzz.recipes import (  # noqa: F401  (their recipes join the table)
 )
 from tests.fuzz.recipes.table import RECIPES
 from tests.fuzz.roles import NoRole, arguments
-from tests.fuzz.values import value
+from tests.fuzz.values import KINDS, value
 
 LARGEST = 400_000  # elements of a result
+NEIGHBOURS = 1000  # programs that draw from one part of the catalogue, and share what they prepare
+PARTS = 3  # of the catalogue
+COMMON = ("float32", "int32", "bool")
+SHARE_OF_FORMS = 0.2  # of the calls: operators, indices, control flow around functions
 
 
 class Refusal(Exception):
@@ -47,36 +53,52 @@ class Generator:
         self.peer = peer
         self.signatures = catalogue()
         self.names = names or tuple(self.signatures)
+        self.forms = () if names else FORMS
         self.called: Counter[str] = Counter()
         self.refused: Counter[str] = Counter()
+        self.features: Counter[str] = Counter()
 
     def program(self, seed: int) -> Program:
         """The program of a seed; raises Refusal."""
         rng = np.random.default_rng([seed, 17])
         x64, large = bool(rng.random() < 0.25), bool(rng.random() < 0.06)
-        d = Draw(rng, x64, large)
+        some, dtypes = self._part(seed // NEIGHBOURS)
+        d = Draw(rng, x64, large, dtypes)
         calls: list[Call] = []
         wanted = 1 if large else int(rng.integers(1, 5))
-        with configured(x64, self.peer):
+        with configured(x64, self.peer, exact_first(seed)):
             for _ in range(3 * wanted):
                 if len(calls) == wanted:
                     break
-                name = self.names[int(rng.integers(len(self.names)))]
-                self._extend(d, seed, name, calls)
-        return Program(seed, x64, tuple(d.inputs), tuple(calls))
+                names = self.forms if self.forms and rng.random() < SHARE_OF_FORMS else some
+                self._extend(d, seed, names[int(rng.integers(len(names)))], calls)
+        p = Program(seed, x64, tuple(d.inputs), tuple(calls))
+        self.features.update(features(p))
+        return p
+
+    def _part(self, number: int) -> tuple[tuple[str, ...], frozenset[str]]:
+        """The functions and dtypes of a thousand programs, which find more of their code prepared
+        when these are few; three thousand in a row draw from all of them."""
+        if not self.forms:
+            return self.names, frozenset(KINDS["any"])
+        part = number % PARTS
+        rng = np.random.default_rng([number // PARTS, 23])
+        order = rng.permutation(len(self.names))[part::PARTS]
+        rare = rng.permutation(sorted(set(KINDS["any"]) - set(COMMON)))[part::PARTS]
+        return tuple(self.names[i] for i in order), frozenset([*COMMON, *map(str, rare)])
 
     def _extend(self, d: Draw, seed: int, name: str, calls: list[Call]) -> None:
         """One more call, if calque takes it."""
         before = len(d.inputs)
         try:
-            args, keywords = draw(d, name, self.signatures[name])
+            args, keywords = draw(d, name, self.signatures.get(name))
         except NoRole:
             self.refused[name] += 1
             forget(d, before)
             return
         c = Call(name, tuple(args), tuple(keywords.items()))
         try:
-            results = [np.asarray(numpy_of(x)) for x in call(calque, c, d.arrays.__getitem__)]
+            results = [np.asarray(numpy_of(x)) for x in call(calque, c, given(d, name))]
         except Exception as e:
             self.refused[name] += 1
             program = Program(seed, d.x64, tuple(d.inputs), (*calls, c))
@@ -100,6 +122,23 @@ def draw(d: Draw, name: str, signature: Any) -> tuple[list[Any], dict[str, Any]]
     return RECIPES[name](d) if name in RECIPES else arguments(d, name, signature)
 
 
+def features(p: Program) -> set[str]:
+    """What is remarkable about a program's inputs and calls."""
+    found = {f"{len(p.calls)} calls", *(["x64"] if p.x64 else [])}
+    for x in p.inputs:
+        found |= {x.dtype, f"rank {len(x.shape)}", *([x.fill] if x.fill != "plain" else [])}
+        found |= {f"size {n}" for n in x.shape if n < 2}
+        found |= {"large"} if np.prod(x.shape) > 50_000 else set()
+    return found
+
+
+def given(d: Draw, name: str) -> Callable[[Ref], Any]:
+    """The arrays of a program as a function takes them: NumPy's, but for methods and indices."""
+    if name.startswith("forms."):
+        return lambda ref: calque.numpy.asarray(d.arrays[ref])
+    return d.arrays.__getitem__
+
+
 def forget(d: Draw, inputs: int) -> None:
     """The inputs of a call that was not made."""
     for i in range(inputs, len(d.inputs)):
@@ -119,16 +158,24 @@ def takes(peer: Any, c: Call, d: Draw, program: Program) -> bool:
         return False
 
 
-class configured:
-    """64-bit types on or off in calque and its peer, and warnings off."""
+def exact_first(seed: int) -> bool:
+    """Whether a program's eager operations are those of exact mode, which are prepared once for
+    all that is compared with them."""
+    return seed % 4 != 0
 
-    def __init__(self, x64: bool, peer: Any = None):
+
+class configured:
+    """64-bit types on or off in calque and its peer, exact mode, and warnings off."""
+
+    def __init__(self, x64: bool, peer: Any = None, exact: bool = False):
         self._peer, self._wide = peer, x64
+        self._exact = config.override("calque_exact", exact)
         self._x64 = config.override("calque_enable_x64", x64)
         self._quiet = warnings.catch_warnings()
 
     def __enter__(self) -> None:
         self._x64.__enter__()
+        self._exact.__enter__()
         if self._peer is not None:
             self._before = self._peer.config.jax_enable_x64
             self._peer.config.update("jax_enable_x64", self._wide)
@@ -139,4 +186,5 @@ class configured:
         self._quiet.__exit__(*error)
         if self._peer is not None:
             self._peer.config.update("jax_enable_x64", self._before)
+        self._exact.__exit__(*error)
         self._x64.__exit__(*error)

@@ -129,6 +129,29 @@ def vmap(f: Function, p: Program, xs: Arrays, want: Any, rng: Any) -> None:
     _mapped(p, calque.jit(g) if rng.random() < 0.5 else g, f)
 
 
+def permuted(f: Function, p: Program, xs: Arrays, want: Any, rng: Any) -> None:
+    """Lanes in another order give their results in that order."""
+    order = np.array([2, 0, 1])
+    g = calque.jit(calque.vmap(f))
+    _mapped(
+        p, lambda *stacked: [numpy_of(r)[[1, 2, 0]] for r in g(*[x[order] for x in stacked])], f
+    )
+
+
+def padded(f: Function, p: Program, xs: Arrays, want: Any, rng: Any) -> None:
+    """Lanes of anything behind those that count leave their results as they are."""
+    g = calque.jit(calque.vmap(f))
+    wild = [x._replace(seed=x.seed + 1) for x in p.inputs]
+    if not any(c.function.startswith("random.") for c in p.calls):  # which ask for sane parameters
+        wild = [x._replace(fill="edges") if x.fill == "plain" else x for x in wild]
+    behind = [np.stack([value(x)] * 4) for x in wild]
+    _mapped(
+        p,
+        lambda *stacked: [r[:3] for r in g(*(np.concatenate(x) for x in zip(stacked, behind)))],
+        f,
+    )
+
+
 def map(f: Function, p: Program, xs: Arrays, want: Any, rng: Any) -> None:
     _mapped(p, lambda *stacked: lax.map(lambda row: f(*row), stacked), f)
 
@@ -259,6 +282,51 @@ def bounded(values: Sequence[Any]) -> None:
             raise Skip("large or not finite derivatives")
 
 
+def unrolled(f: Function, p: Program, xs: Arrays, want: Any, rng: Any) -> None:
+    """The gradient through a scan over rows is the gradient through the rows one by one."""
+    moving = [i for i, x in enumerate(xs) if x.dtype.kind in "fc" and x.dtype.itemsize >= 4]
+    if not moving:
+        raise Skip("no inexact inputs")
+    lanes = rows(p, 3)
+    stacked = [jnp.asarray(np.stack([lane[i] for lane in lanes])) for i in range(len(xs))]
+
+    def total(row: Sequence[Any]) -> Any:
+        parts = [jnp.sum(abs(w) if jnp.iscomplexobj(w) else w) for w in f(*row) if _inexact(w)]
+        if not parts:
+            raise Skip("no inexact results")
+        return sum(part.astype("float32") for part in parts)
+
+    def filled(ys: Sequence[Any]) -> list[Any]:
+        every = list(stacked)
+        for i, y in zip(moving, ys):
+            every[i] = y
+        return every
+
+    def by_scan(*ys: Any) -> Any:
+        step = lambda c, row: (c + jnp.tanh(0.1 * c) + total(row), None)  # noqa: E731
+        return lax.scan(step, jnp.float32(0), filled(ys))[0]
+
+    def by_row(*ys: Any) -> Any:
+        c = jnp.float32(0)
+        for k in range(3):
+            c = c + jnp.tanh(0.1 * c) + total([x[k] for x in filled(ys)])
+        return c
+
+    which = tuple(range(len(moving)))
+    ys = [numpy_of(stacked[i]) for i in moving]
+    if any(numpy_of(w).dtype.itemsize < 4 for w in want if _inexact(w)):
+        raise Skip("half precision")
+    try:
+        expected = calque.grad(by_row, which)(*ys)
+    except NotImplementedError as e:
+        raise Skip(f"no derivative: {str(e)[:60]}") from None
+    bounded(expected)
+    wrong = matches(calque.jit(calque.grad(by_scan, which))(*ys), expected)
+    if wrong is not None:
+        settled(calque.grad(by_row, which), ys, expected)
+        raise Mismatch(f"gradient of a scan: {wrong}")
+
+
 # ---------------------------------------------------------------- sizes
 
 
@@ -374,6 +442,10 @@ def _jitted(jax: Any, f: Function, xs: Sequence[Any]) -> Any:
     return jax.jit(f)(*xs)
 
 
+def _vmapped(jax: Any, f: Function, xs: Sequence[Any]) -> Any:
+    return jax.vmap(f)(*_stacked(jax, xs))
+
+
 IN_JAX: dict[str, Callable[[Any, Function, Sequence[Any]], Any]] = {
     "exact": _jitted,
     "jit": _jitted,
@@ -387,7 +459,10 @@ IN_JAX: dict[str, Callable[[Any, Function, Sequence[Any]], Any]] = {
     "branch": _jitted,
     "converted": _jitted,
     "remat": _jitted,
-    "vmap": lambda jax, f, xs: jax.vmap(f)(*_stacked(jax, xs)),
+    "vmap": _vmapped,
+    "permuted": _vmapped,
+    "padded": _vmapped,
+    "unrolled": _jax_jvp,
     "map": lambda jax, f, xs: jax.lax.map(lambda row: f(*row), _stacked(jax, xs)),
     "jvp": _jax_jvp,
 }

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tests.fuzz import forms
 from tests.fuzz.values import Input
 
 
@@ -46,8 +47,10 @@ class Program(NamedTuple):
 
 
 def named(package: Any, name: str) -> Any:
-    """A public object of calque or JAX."""
+    """A public object of calque or JAX, or a form."""
     module, _, last = name.rpartition(".")
+    if module == "forms":
+        return getattr(forms, last)
     path = f"{package.__name__}.{module}" if module else package.__name__
     try:
         return getattr(importlib.import_module(path), last)
@@ -121,12 +124,16 @@ def source(p: Program) -> str:
     lines.append(f"    def f({', '.join(names)}):")
     for i, c in enumerate(p.calls):
         args = [*map(written, c.args), *(f"{k}={written(v)}" for k, v in c.keywords)]
-        lines.append(f"        r{i} = leaves(jax.{c.function}({', '.join(args)}))")
+        lines.append(f"        r{i} = leaves({_path(c.function)}({', '.join(args)}))")
     results = " + ".join(f"r{i}" for i in range(len(p.calls)))
     lines += [f"        return {results or '[]'}", f"    # {p!r}"]
     if p.x64:
         lines.insert(1, '    jax.config.update("jax_enable_x64", True)')
     return "\n".join(lines)
+
+
+def _path(name: str) -> str:
+    return name if name.startswith("forms.") else f"jax.{name}"
 
 
 def written(x: Any) -> str:

@@ -10,12 +10,14 @@ import pytest
 
 import calque
 from calque.core.config import config
-from tests.fuzz import catalogue
-from tests.fuzz.__main__ import in_blocks, peer_module
+from tests.compositions.peers import Mismatch, numpy_of
+from tests.fuzz import catalogue, forms, laws
+from tests.fuzz.__main__ import COUNTS, in_blocks, peer_module
 from tests.fuzz.checks import Checker
 from tests.fuzz.draw import Draw
-from tests.fuzz.generate import Generator, configured, draw
+from tests.fuzz.generate import NEIGHBOURS, Generator, configured, draw, features, given
 from tests.fuzz.programs import (
+    Applied,
     Call,
     Made,
     Program,
@@ -59,12 +61,17 @@ def test_every_function_is_called(module: str) -> None:
     assert not missing
 
 
+@pytest.mark.parametrize("form", catalogue.FORMS)
+def test_every_form_is_taken(form: str) -> None:
+    assert sum(_is_taken(form, None, seed) for seed in range(6)) >= 3
+
+
 def _is_taken(name: str, signature: Any, seed: int) -> bool:
     d = Draw(np.random.default_rng([seed, 5]), False, False)
     with configured(False):
         try:
             args, keywords = draw(d, name, signature)
-            call(calque, Call(name, tuple(args), tuple(keywords.items())), d.arrays.__getitem__)
+            call(calque, Call(name, tuple(args), tuple(keywords.items())), given(d, name))
         except Exception:
             return False
     return True
@@ -136,6 +143,95 @@ def test_a_wrong_result_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert wrong is not None and wrong.startswith(("exact", "jit"))
 
 
+def program_of_forms() -> Program:
+    return Program(
+        4,
+        False,
+        (Input("float32", (3, 5), "plain", 1), Input("int32", (2,), "wild_indices", 2)),
+        (
+            Call("forms.item", (Ref(None, 0), (Ellipsis, slice(None, None, -2))), ()),
+            Call("forms.updated", (Ref(0, 0), (Ref(None, 1),), "add", 2), (("mode", "drop"),)),
+            Call("forms.scanned", (Made("lax.scan"), Applied("numpy.sin"), Ref(1, 0), True), ()),
+            Call("forms.derived", (Made("grad"), Applied("numpy.tanh"), Ref(2, 0)), ()),
+        ),
+    )
+
+
+def test_forms_run_and_print_as_they_run() -> None:
+    p = program_of_forms()
+    outs = function(calque, p)(*map(value, p.inputs))
+    assert [o.shape for o in outs] == [(3, 3), (3, 3), (3,), (3, 3), (3,)]
+    scope: dict[str, Any] = {
+        "jax": calque,
+        "value": value,
+        "Input": Input,
+        "forms": forms,
+        "leaves": calque.tree_util.tree_leaves,
+    }
+    exec(source(p) + "\n    return f(*map(jax.numpy.asarray, (x0, x1)))\n", scope)
+    for a, b in zip(scope["test_program_4"](), outs, strict=True):
+        np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+
+
+LAWS = (
+    "vmap",
+    "permuted",
+    "padded",
+    "unrolled",
+    "map",
+    "loop",
+    "branch",
+    "converted",
+    "remat",
+    "jvp",
+)
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_laws_hold(law: str) -> None:
+    p = program_of_forms()
+    f, xs = function(calque, p), [value(x) for x in p.inputs]
+    getattr(laws, law)(f, p, xs, f(*xs), np.random.default_rng(3))
+
+
+@pytest.mark.parametrize("law", ["permuted", "padded", "unrolled"])
+def test_laws_find_what_breaks_them(law: str) -> None:
+    """A function that gives something else where its elements are not known."""
+    p = small_program()._replace(inputs=small_program().inputs[:1])
+
+    def broken(x: Any) -> list[Any]:
+        try:
+            known = bool(x[0] < 100)
+        except TypeError:
+            known = False
+        return [calque.numpy.sin(x) * (1.0 if known else 2.0)]
+
+    xs = [value(x) for x in p.inputs]
+    want = [numpy_of(w) for w in broken(*xs)]
+    with pytest.raises(Mismatch):
+        getattr(laws, law)(broken, p, xs, want, np.random.default_rng(3))
+
+
+def test_a_thousand_programs_share_functions_and_dtypes() -> None:
+    """Neighbours draw from a part of the catalogue; the parts together are all of it."""
+    generator = Generator()
+    parts = [generator._part(k) for k in (6, 7, 8)]
+    assert all(len(names) < len(generator.names) / 2 for names, _ in parts)
+    assert all({"float32", "int32", "bool"} < dtypes for _, dtypes in parts)
+    assert sorted(n for names, _ in parts for n in names) == sorted(generator.names)
+    assert frozenset().union(*(dtypes for _, dtypes in parts)) == set(KINDS["any"])
+    assert generator._part(6) == parts[0] != generator._part(9)
+    one = Generator(names=("numpy.sin",))
+    assert one._part(0) == (("numpy.sin",), frozenset(KINDS["any"]))
+
+
+def test_features_of_a_program() -> None:
+    p = program_of_forms()
+    wide = p._replace(x64=True, inputs=(Input("int8", (1, 0), "edges", 1),))
+    assert features(p) == {"4 calls", "float32", "int32", "rank 1", "rank 2", "wild_indices"}
+    assert features(wide) == {"4 calls", "x64", "int8", "edges", "rank 2", "size 0", "size 1"}
+
+
 def test_programs() -> None:
     generator, checker = Generator(), Checker()
     failures = []
@@ -188,13 +284,16 @@ def test_a_process_that_dies_costs_one_program(
     def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
         seed = int(command[command.index("--seed") + 1])
         started.append(seed)
-        code, text = (-9, "@3\n@4\n") if seed == 3 else (0, "")
+        told = COUNTS + '{"calls": {"numpy.sin": 2}, "features": {"x64": 1}}\n'
+        code, text = (-9, "@3\n@4\n") if seed == 3 else (0, told)
         return subprocess.CompletedProcess(command, code, None, text)
 
     monkeypatch.setattr(subprocess, "run", run)
     options = argparse.Namespace(
-        seed=3, programs=10, minutes=1.0, no_peer=True, every_call=False, functions=()
+        seed=3, programs=NEIGHBOURS, minutes=1.0, no_peer=True, every_call=False, functions=()
     )
     assert in_blocks(options) == 1
-    assert started == [3, 5]
-    assert "# seed 4: the process ended with -9" in capfd.readouterr().out
+    assert started == [3, 5, NEIGHBOURS]
+    printed = capfd.readouterr().out
+    assert "# seed 4: the process ended with -9" in printed
+    assert "functions in 4 calls" in printed and "'x64': 2" in printed

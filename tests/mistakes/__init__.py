@@ -1,6 +1,7 @@
 """Ordinary mistakes, by area, in one table."""
 
 from tests.mistakes import (
+    calls,
     linear_algebra,
     shapes,
     surroundings,
@@ -11,6 +12,6 @@ from tests.mistakes import (
 from tests.mistakes.table import TABLE, Mistake, said
 
 __all__ = [
-    "TABLE", "Mistake", "linear_algebra", "said", "shapes", "surroundings", "tracing",
+    "TABLE", "Mistake", "calls", "linear_algebra", "said", "shapes", "surroundings", "tracing",
     "transformations", "types",
 ]  # fmt: skip

@@ -51,7 +51,7 @@ def a_product_laid_out_without_a_mesh(jax: Any, jnp: Any) -> None:
     jnp.matmul(jnp.ones((2, 2)), jnp.ones((2, 2)), out_sharding=jax.sharding.PartitionSpec())
 
 
-@mistake("equal", "gpu", "Sharding")
+@mistake("better", "gpu", "Sharding", "calque.devices('gpu')[0]")
 def device_put_on_text(jax: Any, jnp: Any) -> None:
     jax.device_put(jnp.ones(3), "gpu")
 

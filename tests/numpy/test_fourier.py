@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import calque
 import calque.numpy as jnp
 from calque.numpy import fft
 from calque.numpy.fourier import over_many, over_one, scale_of
@@ -32,3 +33,15 @@ def test_what_is_written_is_what_was_made(kind: str, axes: str) -> None:
 def test_an_axis_may_not_occur_twice() -> None:
     with pytest.raises(ValueError, match="repeated axes"):
         jnp.fft.fftn(X, axes=(0, 0))
+
+
+@pytest.mark.parametrize("name", ["irfft", "hfft", "irfft2", "irfftn"])
+def test_one_point_of_a_real_transform_stands_for_none(name: str) -> None:
+    """Of how many points it was made is not said, and 2 * (1 - 1) is none."""
+    x = np.ones((2, 1), np.complex64)
+    for f in (getattr(jnp.fft, name), calque.jit(getattr(jnp.fft, name))):
+        got = f(x)
+        assert (got.shape, got.dtype) == ((2, 0), np.float32)
+    with pytest.raises(ValueError, match="must be positive"):
+        jnp.fft.irfft(x, 0)
+    assert jnp.fft.irfft(x, 1).shape == (2, 1)

@@ -121,3 +121,37 @@ def test_logarithms_of_the_gamma_function_near_zero():
             expected = math.lgamma(-x)
             assert abs(float(lax.lgamma(np.float64(-x))) - expected) <= 2e-16 * abs(expected) * 2
         assert float(lax.lgamma(np.float64(-5e-324))) == pytest.approx(-math.log(5e-324))
+
+
+NOTHING_TO_DO = {
+    "repeat by counts": lambda x: jnp.repeat(x, np.array([1, 1]), axis=0),
+    "repeat by a list": lambda x: jnp.repeat(x, [1, 2], axis=1),
+    "full": lambda x: jnp.full(x.shape, x),
+    "full_like": lambda x: jnp.full_like(x, x),
+    "bitcast": lambda x: lax.bitcast_convert_type(x, x.dtype),
+    "broadcast": lambda x: jnp.broadcast_to(x, x.shape),
+    "reshape": lambda x: jnp.reshape(x, x.shape),
+    "astype": lambda x: jnp.astype(x, x.dtype),
+    "squeeze": jnp.squeeze,
+    "transpose": lambda x: jnp.transpose(x, (0, 1)),
+}
+
+
+@pytest.mark.parametrize("name", NOTHING_TO_DO)
+def test_what_has_nothing_to_do_gives_an_array_nevertheless(name):
+    x = np.array([[1, 2], [3, 4]], np.float32)
+    out = NOTHING_TO_DO[name](x)
+    assert isinstance(out, calque.Array)
+    expected = np.repeat(x, [1, 2], axis=1) if name == "repeat by a list" else x
+    np.testing.assert_array_equal(out, expected)
+
+
+def test_updates_by_bools_of_python_where_promotion_is_strict():
+    with calque.numpy_dtype_promotion("strict"):
+        assert jnp.arange(3).at[1].set(True).tolist() == [0, 1, 2]
+        assert jnp.arange(3).at[1].add(True).tolist() == [0, 2, 2]
+        for wrong in (np.bool_(True), jnp.array(True)):
+            with pytest.raises(calque.dtypes.TypePromotionError):
+                jnp.arange(3).at[1].set(wrong)
+        with pytest.raises(calque.dtypes.TypePromotionError):
+            jnp.arange(3.0).at[1].set(True)

@@ -145,6 +145,46 @@ def test_powers(exponent):
         np.testing.assert_array_equal(jnp.power(i, np.full(4, exponent)), i**exponent)
 
 
+def test_powers_of_truth_values_are_int32_also_where_integers_have_64_bits():
+    yes = jnp.array([True, False])
+    for wide in (False, True):
+        with calque.enable_x64(wide):
+            assert {(yes**n).dtype for n in (0, 1, 2, 3)} == {np.dtype("int32")}
+            np.testing.assert_array_equal(yes**0, [1, 1])
+            np.testing.assert_array_equal(yes**3, [1, 0])
+
+
+@pytest.mark.parametrize("exponent", ["int8", "uint8", "int16", "int32", "uint32"])
+@pytest.mark.parametrize("base", ["bool", "int8", "uint8", "int16", "int32"])
+def test_one_known_exponent_does_not_widen(base, exponent):
+    """Neither as an operator nor as a function, the first time and later."""
+    x, n = jnp.ones(2, base), jnp.asarray(2, exponent)
+    want = np.dtype("int32" if base == "bool" else base)
+    assert [(x**n).dtype, (x**n).dtype, jnp.power(x, n).dtype] == [want] * 3
+    traced = calque.jit(lambda x, n: x**n)(x, n)
+    assert traced.dtype == (want if base == exponent else jnp.promote_types(base, exponent))
+
+
+def test_powers_of_integers_are_not_weak():
+    assert not calque.jit(lambda n: 2**n)(3).aval.weak_type
+    assert not (2 ** jnp.array([True])).aval.weak_type
+    assert calque.jit(lambda n: n**n)(3.0).aval.weak_type
+    assert calque.jit(lambda n: n**2)(3).aval.weak_type
+
+
+@pytest.mark.parametrize("name", ["log2", "log10"])
+def test_logarithms_to_a_base_keep_infinite_parts(name):
+    """Of complex zero and infinity: one part is infinite, the other finite."""
+    x = np.array([0, complex(-0.0, 0.0), complex(np.inf, 1), 8, 1000j], np.complex64)
+    with np.errstate(all="ignore"):
+        want = np.log(x).astype(np.complex128)
+    scale = np.log(2 if name == "log2" else 10)
+    for f in (getattr(jnp, name), calque.jit(getattr(jnp, name))):
+        got = np.asarray(f(x))
+        np.testing.assert_allclose(got.real, want.real / scale, rtol=1e-6)
+        np.testing.assert_allclose(got.imag, want.imag / scale, rtol=1e-6)
+
+
 def test_python_scalars_do_not_widen():
     assert (jnp.ones(2, jnp.float16) * 2.5).dtype == np.float16
     assert (jnp.ones(2, jnp.int8) + 1).dtype == np.int8

@@ -9,6 +9,7 @@ import calque.numpy as jnp
 from calque import lax
 from calque.native.emit import kernels
 from calque.profiling.report import duration, quantity
+from tests.xla.mlir import needs_jaxlib
 
 
 def layer(x, w):
@@ -127,3 +128,25 @@ def test_times_and_quantities_have_three_digits():
         "999 ",
         "4.5 k",
     ]
+
+
+@needs_jaxlib
+def test_programs_of_xla_are_timed_as_a_whole(tmp_path):
+    f = jax.jit(model, backend="xla_cpu")
+    report = jax.profile(f, X, W)
+    (row,) = [r for r in report.rows if r.kind == "XLA"]
+    assert (row.name, row.function, row.turns) == ("jit_model", "model", 1)
+    assert row.file == __file__ and row.line == layer.__code__.co_firstlineno + 1
+    assert model.__code__.co_firstlineno + 2 in row.other_lines
+    assert row.flops_per_second * row.seconds > 2 * 200 * 100 * 50
+    assert row.bytes_per_second > 0 and row.threads is None and row.of_limit is None
+    text = str(report)
+    assert "timed as a whole" in text and "XLA jit_model" in text and "not known here" in text
+    assert report.compiled_seconds == pytest.approx(row.seconds)
+    report.save(str(tmp_path / "t.json"))
+    events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+    one = next(e for e in events if e.get("cat") == "XLA")
+    assert one["name"] == "model" and one["args"]["executable"] == "jit_model"
+    assert one["args"]["flops"] > 0 and one["args"]["bytes"] > 0
+    assert "report.py:" in one["args"]["called"] and __file__ in one["args"]["line"]
+    assert "timed as a whole" not in str(jax.profile(jax.jit(model), X, W))

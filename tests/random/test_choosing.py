@@ -42,6 +42,16 @@ def test_probabilities(replace):
     assert set(x.tolist()) == {1, 2} and abs((x == 1).mean() - 0.75) < 0.05
 
 
+@pytest.mark.parametrize("wide", [False, True])
+def test_places_are_integers_of_the_default_width(wide):
+    with calque.enable_x64(wide):
+        p = jnp.full(5, 0.2, "float32")
+        for replace in (True, False):
+            for weights in (None, p):
+                x = random.choice(KEY, 5, (3,), replace, weights)
+                assert x.dtype == np.dtype("int64" if wide else "int32")
+
+
 def test_rows_are_chosen_along_an_axis():
     x = jnp.arange(12).reshape(3, 4)
     assert random.choice(KEY, x, (2, 5), axis=1).shape == (3, 2, 5)

@@ -1,5 +1,7 @@
 """Uniform values: bounds, dtypes, and that they fill their range evenly."""
 
+import importlib
+
 import numpy as np
 import pytest
 
@@ -53,3 +55,20 @@ def test_the_same_key_gives_the_same_values():
 def test_bad_arguments(call):
     with pytest.raises((TypeError, ValueError)):
         call()
+
+
+def test_numbers_of_64_bits_are_cut_to_the_digits_of_float32(monkeypatch):
+    words = (
+        [0, 0, 0, 1, 2**31 - 1, 2**31, 2**32 - 1, 2**32 - 1, 0x12345678],
+        [*(1, 2**32 - 1, 2**31, 0, 2**32 - 1, 0, 2**32 - 1, 0, 0x9ABCDEF0)],
+    )
+    drawn = jnp.asarray(np.array(words, np.uint32))
+    part = importlib.import_module("calque.random.uniform")
+    monkeypatch.setattr(part, "random_bits", lambda *_: drawn)
+    found, beyond = part.fine_uniforms(random.key(0), (9,))
+    for high, low, v, b in zip(*words, found.tolist(), beyond.tolist(), strict=True):
+        number = high << 32 | low
+        assert b == (number >= 2**63)
+        exact = 2**64 - number if b else number
+        cut = max(0, exact.bit_length() - 24)
+        assert v == (exact >> cut << cut) / 2**64

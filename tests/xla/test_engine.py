@@ -150,9 +150,8 @@ def test_constants_large_and_small_and_keys(on_xla: None) -> None:
     assert float(number) == float(jax.random.uniform(key))
 
 
-def test_found_sizes_are_refused_with_the_remedy(on_xla: None) -> None:
-    with pytest.raises((NotImplementedError, TypeError), match="size="):
-        jax.jit(lambda v: v[v > 0])(x)
+def test_sizes_are_found_or_given(on_xla: None) -> None:
+    np.testing.assert_array_equal(jax.jit(lambda v: v[v > 0])(x), x[x > 0])
     out = jax.jit(lambda v: jnp.nonzero(v > 0, size=6))(x)
     assert out[0].shape == (6,)
 

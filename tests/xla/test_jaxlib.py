@@ -6,6 +6,7 @@ import os
 import pathlib
 import subprocess
 import sys
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -53,14 +54,55 @@ def test_it_is_too_old(tmp_path: pathlib.Path) -> None:
     assert "pip install calque[xla]" in out
 
 
+def module_with(names: Sequence[str]) -> Any:
+    """A module that has all of these, the dotted ones in a class."""
+    made: dict[str, Any] = {}
+    for name in names:
+        first, _, rest = name.partition(".")
+        made.setdefault(first, SimpleNamespace())
+        if rest:
+            setattr(made[first], rest, None)
+    return SimpleNamespace(**made)
+
+
 def test_what_it_lacks_is_named_with_the_versions_that_work() -> None:
-    whole = dict.fromkeys((*jaxlib.FROM_EXTENSION, *jaxlib.FROM_CLIENT))
-    jaxlib.refuse_unknown("0.99", SimpleNamespace(**whole), SimpleNamespace(**whole))
-    del whole["batched_device_put"], whole["ArrayImpl"]
-    changed = SimpleNamespace(**whole)
-    with pytest.raises(jaxlib.XlaUnavailable, match=r"0\.99, which lacks ArrayImpl, batched") as e:
-        jaxlib.refuse_unknown("0.99", changed, changed)
+    extension = module_with(jaxlib.FROM_EXTENSION)
+    client = module_with(jaxlib.FROM_CLIENT)
+    jaxlib.refuse_unknown("0.99", extension, client)
+    del extension.ArrayImpl, client.HloSharding.replicate
+    with pytest.raises(
+        jaxlib.XlaUnavailable, match=r"0\.99, which lacks ArrayImpl, HloSharding\.replicate"
+    ) as e:
+        jaxlib.refuse_unknown("0.99", extension, client)
     assert jaxlib.KNOWN in str(e.value) and "calque[xla]" in str(e.value)
+
+
+def test_one_that_cannot_be_imported(tmp_path: pathlib.Path) -> None:
+    folder = fake(tmp_path, "0.10.9")
+    out = run("import calque as jax\ntry: jax.devices('xla_cpu')\n"
+              "except RuntimeError as e: print(e)", folder)  # fmt: skip
+    assert "jaxlib 0.10.9 at" in out and "cannot be imported: " in out
+    assert "pip install calque[xla]" in out
+
+
+@needs_jaxlib
+def test_it_is_known_by_what_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    jaxlib.prove()
+    real = jaxlib.LoadedProgram.run
+
+    def no_more_arguments(self: Any, buffers: Any) -> Any:
+        raise TypeError("execute_sharded() takes no arguments")
+
+    monkeypatch.setattr(jaxlib.LoadedProgram, "run", no_more_arguments)
+    with pytest.raises(
+        jaxlib.XlaUnavailable, match=r"running a program fails, by TypeError: execute_sharded"
+    ) as e:
+        jaxlib.prove()
+    assert jaxlib.KNOWN in str(e.value) and "calque[xla]" in str(e.value)
+    monkeypatch.setattr(jaxlib.LoadedProgram, "run", real)
+    monkeypatch.setattr(jaxlib, "parts_on_host", lambda _: [np.zeros(3)])
+    with pytest.raises(jaxlib.XlaUnavailable, match=r"gives \[0\.0, 0\.0, 0\.0\] for"):
+        jaxlib.prove()
 
 
 def test_types_are_compared_by_what_they_are() -> None:

@@ -16,7 +16,7 @@ import pytest
 import calque as jax
 from calque.core.config import config
 from calque.xla import plugins
-from calque.xla.plugins import VARIABLE, libraries, platform_of
+from calque.xla.plugins import VARIABLE, libraries, offers_pjrt, platform_of
 from tests.xla.mlir import needs_jaxlib
 
 
@@ -31,11 +31,14 @@ def packages(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
     yield folder
 
 
+OFFERING = ("xla_cuda_plugin.so", "pjrt_plugin_abacus.so", "libtpu.so", "only.so", "unlikely.so")
+
+
 def plugin(folder: pathlib.Path, name: str, *files: str) -> pathlib.Path:
     place = folder / name
     place.mkdir(parents=True)
     for file in files:
-        (place / file).write_bytes(b"no library")
+        (place / file).write_bytes(b"no library" + b"\0GetPjrtApi\0" * (file in OFFERING))
     return place
 
 
@@ -49,6 +52,21 @@ def test_packages_in_the_namespace(packages: pathlib.Path) -> None:
     assert found["abacus"].endswith("abacus/pjrt_plugin_abacus.so")
     assert not {"empty", "unclear"} & set(found)
     assert platform_of("gpu") == platform_of("cuda") == "cuda"
+
+
+def test_libraries_are_known_by_what_they_offer(packages: pathlib.Path) -> None:
+    place = plugin(packages, "jax_plugins/odd", "a_pjrt_plugin.so", "unlikely.so")
+    assert libraries()["odd"] == str(place / "unlikely.so")
+    (place / "empty.so").touch()
+    assert not offers_pjrt(str(place / "empty.so")) and not offers_pjrt(str(place / "none.so"))
+    assert offers_pjrt(str(place / "unlikely.so"))
+
+
+def test_half_of_a_plugin_is_named(packages: pathlib.Path) -> None:
+    place = plugin(packages, "jax_plugins/xla_cuda13", "_solver.so")
+    with pytest.raises(RuntimeError, match="no library in it offers GetPjrtApi") as raised:
+        platform_of("gpu")
+    assert str(place) in str(raised.value) and "pip install jax-cuda12-plugin" in str(raised.value)
 
 
 def test_the_library_for_tpus(packages: pathlib.Path) -> None:

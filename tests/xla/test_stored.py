@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+from calque.machine.code import diskcache
+from calque.xla import jaxlib, stored
 from tests.xla.mlir import needs_jaxlib
 
 pytestmark = needs_jaxlib
@@ -88,5 +90,19 @@ def test_entries_that_are_no_programs_are_compiled_anew(folder: pathlib.Path) ->
             path.write_bytes(path.read_bytes()[:-40])
             spoilt += 1
     again = run(folder)
-    assert spoilt == 2
+    assert spoilt == 3  # two programs, and that jaxlib has been tried out
     assert again[0] == first[0] and "'found': 0" in again[1]
+
+
+def test_an_installation_is_tried_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: dict[tuple[str, str], bytes] = {}
+    tried = []
+    monkeypatch.setattr(diskcache, "get", lambda key, kind: kept.get((key, kind)))
+    monkeypatch.setattr(diskcache, "put", lambda key, kind, data: kept.update({(key, kind): data}))
+    monkeypatch.setattr(jaxlib, "prove", lambda: tried.append(1))
+    for _ in range(3):
+        stored.proven.__wrapped__()
+    assert len(tried) == 1 and len(kept) == 1
+    monkeypatch.setattr(jaxlib, "identity", lambda: ("another",))
+    stored.proven.__wrapped__()
+    assert len(tried) == 2

@@ -27,6 +27,18 @@ _ELSEWHERE: Final = {
         f"jax._src.lax.{part}": "calque.lax"
         for part in ("control_flow", "lax", "parallel", "slicing")
     },
+    **{
+        f"jax.experimental.sparse.{part}": f"calque.experimental.sparse.{place}"
+        for part, place in (
+            ("ad", "differentiation"),
+            ("api", "making"),
+            ("coo", "matrices"),
+            ("csr", "matrices"),
+            ("random", "making"),
+            ("transform", "sparsifying"),
+            ("util", "base"),
+        )
+    },
     "jax.version": "calque.compat.version",
     "jax.lib": "calque.compat.lib",
     "jaxlib": "calque.compat.jaxlib",

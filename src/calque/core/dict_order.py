@@ -54,7 +54,7 @@ def _made(spec: Any) -> tuple[Any, bool]:
     if all(k is None or list(node[_ORDER]) == k for node, k in zip(nodes, keys)):
         return spec, plain
     made = optree.PyTreeSpec.__new__(optree.PyTreeSpec)
-    made.__setstate__((ordered, *rest))
+    made.__setstate__((ordered, *rest))  # type: ignore[attr-defined]
     return made, plain
 
 

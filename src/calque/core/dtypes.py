@@ -308,7 +308,10 @@ def iinfo(dtype: Any) -> Any:
 
     >>> jnp.iinfo(jnp.int4).max
     7"""
-    return ml_dtypes.iinfo(as_dtype(dtype))
+    dt = as_dtype(dtype)
+    if is_inexact(dt):
+        raise ValueError(f"Invalid integer data type {dt.kind!r}: {dt} has finfo")
+    return ml_dtypes.iinfo(dt)
 
 
 # ---------------------------------------------------------------- promotion: JAX's lattice

@@ -47,10 +47,17 @@ class PyTreeDef:
     >>> jax.tree.structure({"a": 1, "b": (2, 3)}).num_leaves
     3"""
 
-    __slots__ = ("_spec",)
+    __slots__ = ("_making", "_spec")
 
     def __init__(self, spec: Any):
         self._spec = spec
+        self._making: Any = None
+
+    def _maker(self) -> Any:
+        """The structure that makes trees, kept for the next one."""
+        if self._making is None:
+            self._making = in_order(self._spec)
+        return self._making
 
     @property
     def num_leaves(self) -> int:
@@ -68,7 +75,7 @@ class PyTreeDef:
 
         Returns:
             A tree."""
-        return in_order(self._spec).unflatten(leaves)
+        return self._maker().unflatten(leaves)
 
     def flatten_up_to(self, tree: Any) -> list[Any]:
         """Gives the parts of a tree that stand where this structure has leaves.
@@ -280,7 +287,7 @@ def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[li
 
 
 def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
-    return in_order(treedef._spec).unflatten(leaves)
+    return treedef._maker().unflatten(leaves)
 
 
 def leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:

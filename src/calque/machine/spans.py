@@ -28,7 +28,7 @@ class Recorder(Protocol):
     def add(self, span: Span) -> None: ...
 
 
-_recorder: Final[ProcessValue[Recorder | None]] = process.value("recorder of spans", None)
+recorder_of_spans: Final[ProcessValue[Recorder | None]] = process.value("recorder of spans", None)
 _NOTHING: Final = nullcontext()
 
 
@@ -58,16 +58,16 @@ def span(
     kind: str, name: str, details: dict[str, Any] | None = None
 ) -> AbstractContextManager[None]:
     """A `with` block that is told to the recorder, if there is one."""
-    recorder = _recorder.value
+    recorder = recorder_of_spans.value
     return _NOTHING if recorder is None else _Open(recorder, kind, name, details or {})
 
 
 def record_with(recorder: Recorder | None) -> Recorder | None:
     """From now on spans are told to this recorder, None: to nobody. The one before."""
-    before, _recorder.value = _recorder.value, recorder
+    before, recorder_of_spans.value = recorder_of_spans.value, recorder
     return before
 
 
 def recorded() -> bool:
     """Whether anybody records."""
-    return _recorder.value is not None
+    return recorder_of_spans.value is not None

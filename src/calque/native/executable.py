@@ -23,6 +23,7 @@ from calque.native.lower.sizes import Sizes
 from calque.native.passes.pipeline import run as run_passes
 from calque.native.plan.blocks import Planner
 from calque.native.plan.fusion import fused
+from calque.native.plan.ordering import ordered
 from calque.native.plan.program import Assembler
 from calque.native.plan.reuse import reuse
 from calque.native.plan.scheduling import scheduled
@@ -116,8 +117,10 @@ class Planned:
         return steps
 
     def share_memory(self) -> None:
-        """Let results take the memory of what dies with them, that of donated inputs above all."""
+        """Let results take the memory of what dies with them, that of donated inputs above all;
+        in an order in which much dies early."""
         p = self.planner
+        self.steps = ordered(self.steps, p.mutable, p.bytes)
         outputs, donated = (
             [b for b, _ in self.outputs],
             [self.inputs[i] for i in self.options.donated],

@@ -409,13 +409,30 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     from calque.numpy.windows import bartlett, blackman, hamming, hanning, kaiser
 
 if not TYPE_CHECKING:  # checkers know every name
-    __getattr__, __dir__ = _lazy.facade(__name__, __file__, _cached.with_call_path)
+    __getattr__, __dir__ = _lazy.facade(
+        __name__,
+        __file__,
+        _cached.with_call_path,
+        {
+            name: f"module {__name__!r} has no attribute {name!r}: {why}"
+            for name, why in (
+                ("random", "calque.random draws from keys: random.normal(random.key(0), (3,))"),
+                ("float", "it is Python's float, or jnp.float32"),
+                ("int", "it is Python's int, or jnp.int32"),
+                ("object", "there are no arrays of objects; a pytree holds arrays of any kinds"),
+                ("cat", "it is concatenate here"),
+                ("tensor", "it is array here"),
+            )
+        },
+    )
     _guards.guard(__getattr__)
 
 dtype = _np.dtype
 bool = _SCALAR_TYPES["bool"]
 
 _attaching.set_namespace(_sys.modules[__name__])
+_guards.guard(finfo)
+_guards.guard(iinfo)
 _subscripts.install()
 
 # fmt: off

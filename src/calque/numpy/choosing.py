@@ -88,7 +88,8 @@ def unravel_index(indices: ArrayLike, shape: ShapeLike) -> tuple[Array, ...]:
     Returns:
         A tuple with an array of positions for each axis.
     Differs from NumPy:
-        Places outside are moved to the nearest end and no error. There is no `order`.
+        Negative places count from the end; those outside are moved to the nearest end, and no
+        error. There is no `order`.
 
     >>> jnp.unravel_index(jnp.array([1, 5]), (2, 3))
     (Array([0, 1], dtype=int32), Array([1, 2], dtype=int32))"""

@@ -273,7 +273,7 @@ def full(
         value = convert(fill_value, dtype, weak)
     if aval.shape == ():
         return full_of(shape, value)
-    return broadcast_value(value, canonical_shape(shape))
+    return to_array(broadcast_value(value, canonical_shape(shape)))
 
 
 def _keys_of_bits(shape: Any, word: Any, dtype: Any) -> Any:

@@ -77,6 +77,12 @@ def _transform(name: str, kind: str, a: Any, sizes: Any, axes: Any, norm: str | 
     ]
     if kind == "IRFFT" and dims and (sizes is None or sizes[-1] in (None, -1)):
         full[-1] = 2 * (x.shape[dims[-1]] - 1)
+        if (
+            type(full[-1]) is int
+            and full[-1] == 0
+            and not any(surely_less(n, 1) for n in full[:-1])
+        ):
+            return _of_no_points(x, dims, full)
     if kind in ("FFT", "IFFT") and sizes is None and 0 in full:
         return convert(x, canonicalize(complex_of(x.dtype)))  # of no points there are none
     if any(surely_less(n, 1) for n in full):
@@ -107,6 +113,12 @@ def _transform(name: str, kind: str, a: Any, sizes: Any, axes: Any, norm: str | 
     if scale != 1.0:
         x = x * np.asarray(scale, real_part(x.dtype))
     return moveaxis(x, tuple(range(-len(dims), 0)), dims)
+
+
+def _of_no_points(x: Any, dims: Sequence[int], full: Sequence[int]) -> Any:
+    """What one point of a real transform comes back as, when nobody says of how many it was."""
+    places = dict(zip(dims, full))
+    return zeros(tuple(places.get(k, n) for k, n in enumerate(x.shape)), real_part(x.dtype))
 
 
 def _refuse_repeats(name: str, axes: Any) -> tuple[int, ...]:

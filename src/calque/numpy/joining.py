@@ -77,7 +77,12 @@ def concatenate(
             "Zero-dimensional arrays cannot be concatenated. Pass the arrays as one list:"
             " jnp.concatenate([x, y])."
         )
-    k = canonical_axis(axis, n)
+    try:
+        k = canonical_axis(axis, n)
+    except TypeError as error:
+        if getattr(axis, "ndim", 0):
+            error.add_note("Pass the arrays as one list: jnp.concatenate([x, y])")
+        raise
     target = result_dtype(dtype)
     parts = [convert(a, target) for a in parts] if target is not None else promote_dtypes(*parts)
     for a in parts:

@@ -7,7 +7,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from calque.core.arrays import Array, is_concrete
+from calque.core.arrays import Array, is_concrete, to_array
 from calque.core.dims import as_size, is_found
 from calque.core.dtypes import canonicalize, is_integer
 from calque.core.extents import larger
@@ -189,7 +189,7 @@ def repeat(
     >>> jnp.repeat(jnp.array([1, 2]), jnp.array([2, 3]))
     Array([1, 1, 2, 2, 2], dtype=int32)"""
     check_arraylike("repeat", a)
-    a = as_operand(a)
+    a = to_array(a)
     if axis is None:
         a, axis = ravel(a), 0
     k = canonical_axis(axis, typeof(a).ndim)

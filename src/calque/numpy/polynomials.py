@@ -404,7 +404,9 @@ def polyfit(
     if y.ndim not in (1, 2):
         raise TypeError("expected 1D or 2D array for y")
     if x.shape[0] != y.shape[0]:
-        raise TypeError("expected x and y to have same length")
+        raise TypeError(
+            f"expected x and y to have same length, got {x.shape[0]} places and {y.shape[0]} values"
+        )
     (x,) = promote_inexact(x)
     (y,) = promote_inexact(y)
     x, y = asarray(x), asarray(y)

@@ -103,6 +103,8 @@ def arange(
     ):  # a program counts; it holds no table
         line = do.iota(dtype=target, shape=(max(0, concrete[1] - concrete[0]),), dimension=0)
         return do.add(line, scalar_of(target, concrete[0])) if concrete[0] else line
+    if step is not None and concrete[-1] == 0:
+        raise ZeroDivisionError("arange: the step is 0, division by zero: no such range ends")
     with np.errstate(all="ignore"):
         if stop is None:
             out = np.arange(0, concrete[0], 1 if step is None else concrete[-1])

@@ -235,9 +235,10 @@ def _power(x: Any, y: Any) -> Any:
 def _integer_power(x: Any, y: Any) -> Any:
     """Square and multiply over the bits of the exponent; negative exponents give 0, except for
     bases 1 and -1."""
-    if typeof(x).dtype == np.dtype(bool):
-        x, y = (do.convert_element_type(v, new_dtype=np.dtype("int32")) for v in (x, y))
     dtype = typeof(x).dtype
+    if dtype == np.dtype(bool):
+        dtype = np.dtype("int32")
+    x, y = (do.convert_element_type(v, new_dtype=dtype) for v in (x, y))  # no longer weak
     x, y = promote_full(x, y)
     one, zero = (promote_full(x, const(x, v))[1] for v in (1, 0))
     acc, base, left = one, x, y
@@ -274,9 +275,9 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     Array([8, 9], dtype=int32)"""
     check_arraylike("power", x1, x2)
     x1, x2 = as_operand(x1), as_operand(x2)
+    if typeof(x1).dtype == np.dtype(bool) and (type(x2) is int or _known_integer(x2) is not None):
+        x1 = do.convert_element_type(x1, new_dtype=np.dtype("int32"))
     if type(x2) is int and not (is_integer(typeof(x1).dtype) and x2 < 0):
-        if typeof(x1).dtype == np.dtype(bool):
-            x1 = do.convert_element_type(x1, new_dtype=canonicalize(int))
         return do.integer_pow(x1, y=x2)
     if is_integer(typeof(x1).dtype):
         exponent = _known_integer(x2)
@@ -337,7 +338,17 @@ def _scale(factor: float) -> Callable[[Any], Any]:
 
 
 def _log_base(base: float) -> Callable[[Any], Any]:
-    return lambda x: do.div(do.log(x), np.asarray(np.log(base)).astype(typeof(x).dtype))
+    def apply(x: Any) -> Any:
+        log = do.log(x)
+        if not is_complex(typeof(x).dtype):
+            return _scaled(log)
+        # By its parts: a complex quotient makes nan of an infinite part.
+        return do.complex(_scaled(do.real(log)), _scaled(do.imag(log)))
+
+    def _scaled(part: Any) -> Any:
+        return do.div(part, np.asarray(np.log(base)).astype(typeof(part).dtype))
+
+    return apply
 
 
 def _rint(x: Any) -> Any:

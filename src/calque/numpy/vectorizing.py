@@ -41,7 +41,10 @@ Core = list[tuple[str, ...]]
 def parse_signature(signature: str) -> tuple[Core, Core]:
     """`(m,n),(n)->(m)` as names of core dimensions of arguments and results."""
     if not _SIGNATURE.match(signature):
-        raise ValueError(f"not a valid gufunc signature: {signature}")
+        raise ValueError(
+            f"not a valid gufunc signature: {signature}. It is written like '(m,n),(n)->(m)', with"
+            " the core dimensions of each argument and of each result"
+        )
     sides = []
     for side in signature.split("->"):
         groups = re.findall(r"\(([^)]*)\)", side)

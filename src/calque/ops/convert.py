@@ -322,7 +322,7 @@ def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     x, dtype = as_operand(operand), asked(new_dtype)
     aval = typeof(x)
     if aval.dtype == dtype and not aval.weak_type:
-        return x
+        return to_array(x)
     if _within_bytes(aval.dtype, dtype):
         return _regrouped_bits(x, dtype)
     return bitcast_convert_type_p.bind(x, new_dtype=dtype)

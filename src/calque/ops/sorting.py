@@ -341,7 +341,7 @@ def approx_max_k(
         aggregate_to_topk: Whether exactly `k` elements are given; they always are.
 
     Returns:
-        A pair (values, positions).
+        A list of two arrays: the values and their positions.
 
     >>> lax.approx_max_k(jnp.array([1.0, 5.0, 3.0]), 2)
     [Array([5., 3.], dtype=float32), Array([1, 2], dtype=int32)]"""
@@ -379,7 +379,7 @@ def approx_min_k(
         aggregate_to_topk: Whether exactly `k` elements are given; they always are.
 
     Returns:
-        A pair (values, positions).
+        A list of two arrays: the values and their positions.
 
     >>> lax.approx_min_k(jnp.array([1.0, 5.0, 3.0]), 2)
     [Array([1., 3.], dtype=float32), Array([0, 2], dtype=int32)]"""

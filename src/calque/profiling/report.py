@@ -11,8 +11,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from calque.core import notebooks, pytrees
-from calque.core.arrays import ArrayImpl, from_numpy, to_numpy
+from calque.core.arrays import ArrayImpl, from_numpy, is_pending, to_numpy, wait_for
 from calque.core.dtypes import is_extended
+from calque.machine.spans import Span
 from calque.profiling import traces
 from calque.profiling.limits import Limits, limits
 from calque.profiling.session import SINGLE, Measured, Session
@@ -22,12 +23,17 @@ MOST_CALLS: Final = 1000
 EVENTS: Final = 1 << 16  # that a timeline has: the first calls
 SLOWER: Final = 1.5  # than without a profile: worth a word
 MOST_ROWS: Final = 30  # that are printed
+ELSEWHERE: Final = (
+    "  programs of XLA are timed as a whole, until their results are there, with the work that XLA"
+    " estimates:\n  its kernels, their lines and its threads are not known here"
+)
 
 
 class Row(NamedTuple):
     """One step of a compiled program. Times and turns are those of one call; rates are None where
-    they are not known, `of_limit` is the share of what the machine can do at best in operations or
-    bytes, whichever is nearer, and `limit` says which."""
+    they are not known, and so are the threads of a program of XLA; `of_limit` is the share of what
+    the machine can do at best in operations or bytes, whichever is nearer, and `limit` says which.
+    """
 
     name: str
     kind: str
@@ -35,7 +41,7 @@ class Row(NamedTuple):
     seconds: float
     share: float  # of the whole time
     turns: float
-    threads: float
+    threads: float | None
     flops_per_second: float | None
     bytes_per_second: float | None
     of_limit: float | None
@@ -64,12 +70,15 @@ class Profile:
         self.name, self.session, self.calls, self.seconds = name, session, calls, seconds
         self.limits = limits()
         measured = session.measured()
+        elsewhere = [s for s in session.spans if s.kind == "XLA"]
         whole = sum(m.time.ns for m in measured if m.facts is None) / 1e9 / calls
+        whole += sum(s.end - s.begin for s in elsewhere) / 1e9 / calls
         self.elapsed = max((elapsed - session.cost) / calls, whole)
         self.compiled_seconds = whole
         self.python_seconds = self.elapsed - self.compiled_seconds
         steps = [m for m in measured if m.facts is not None and m.time.turns]
         rows = [r for m in steps for r in _by_callers(self._row(m), m)]
+        rows += [self._whole(spans) for spans in _by_program(elsewhere)]
         self.rows = sorted(_together(rows), key=lambda r: -r.seconds)
 
     def _row(self, m: Measured) -> Row:
@@ -96,6 +105,30 @@ class Profile:
             source.file if source else "",
             source.line if source else 0,
             tuple([s.line for s in facts.sources[1:]]),
+        )
+
+    def _whole(self, spans: Sequence[Span]) -> Row:
+        """A program of XLA: the time until its results were there, and what XLA estimates of its
+        work. What is inside of it XLA does not say."""
+        total = sum(s.end - s.begin for s in spans) / 1e9
+        each, known = max(total / len(spans), 1e-9), spans[0].details
+        file, _, line = known.get("line", "").rpartition(":")
+        lines = known.get("lines", "").split(", ")[1:]
+        return Row(
+            known["executable"],
+            "XLA",
+            spans[0].name,
+            total / self.calls,
+            total / self.calls / self.elapsed if self.elapsed else 0.0,
+            len(spans) / self.calls,
+            None,
+            known["flops"] / each if known.get("flops") else None,
+            known["bytes"] / each if known.get("bytes") else None,
+            None,
+            "",
+            file,
+            int(line or 0),
+            tuple(map(int, lines)),
         )
 
     @property
@@ -150,6 +183,7 @@ class Profile:
             f"  this machine, as measured: {quantity(best.single)}flop/s (f32),"
             f" {quantity(best.bandwidth[-1])}B/s from memory,"
             f" {quantity(max(best.bandwidth))}B/s from cache",
+            *([ELSEWHERE] if any(r.kind == "XLA" for r in self.rows) else []),
             *warned,
         ]
 
@@ -186,11 +220,12 @@ def profile(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Profile:
     given = Arguments(args, kwargs)
     fun(*(first := given.fresh())[0], **first[1])
     given.look(first)
-    fun(*(second := given.fresh())[0], **second[1])
-    plain = _calls(fun, given)
+    second = given.fresh()
+    waits = any(map(_is_pending, pytrees.leaves(fun(*second[0], **second[1]))))
+    plain = _calls(fun, given, waits)
     session = Session(EVENTS)
     with session:
-        calls = _calls(fun, given)
+        calls = _calls(fun, given, waits)
     name = getattr(fun, "__name__", type(fun).__name__)
     return Profile(name, session, len(calls), sorted(plain)[len(plain) // 2], sum(calls))
 
@@ -219,14 +254,23 @@ def _copied(x: Any) -> Any:
     return from_numpy(np.array(to_numpy(x)), x.aval.weak_type)
 
 
-def _calls(fun: Callable[..., Any], given: Arguments) -> list[float]:
-    """Seconds of each of some calls."""
+def _is_pending(x: Any) -> bool:
+    """Whether an array is still computed, by a program of another engine."""
+    return type(x) is ArrayImpl and not x.is_deleted() and is_pending(x)
+
+
+def _calls(fun: Callable[..., Any], given: Arguments, waits: bool) -> list[float]:
+    """Seconds of each of some calls, until the results are there if calls do not wait."""
     out: list[float] = []
     end = time.perf_counter() + SECONDS
     while len(out) < MOST_CALLS and (not out or time.perf_counter() < end):
         args, kwargs = given.fresh()
         begun = time.perf_counter()
-        fun(*args, **kwargs)
+        results = fun(*args, **kwargs)
+        if waits:
+            for x in pytrees.leaves(results):
+                if _is_pending(x):
+                    wait_for(x)
         out.append(time.perf_counter() - begun)
     return out
 
@@ -255,6 +299,15 @@ def _together(rows: Iterable[Row]) -> list[Row]:
                 turns=r.turns + known.turns,
             )
         out[key] = r
+    return list(out.values())
+
+
+def _by_program(spans: Iterable[Span]) -> list[list[Span]]:
+    """The runs of each program of XLA."""
+    out: dict[Any, list[Span]] = {}
+    for s in spans:
+        key = (s.name, *(s.details.get(k) for k in ("executable", "line", "flops", "bytes")))
+        out.setdefault(key, []).append(s)
     return list(out.values())
 
 
@@ -290,7 +343,7 @@ def _cells(r: Row) -> tuple[str, ...]:
         "" if r.of_limit is None else f"{r.of_limit:.0%} {r.limit}",
         "" if r.flops_per_second is None else quantity(r.flops_per_second),
         "" if r.bytes_per_second is None else quantity(r.bytes_per_second),
-        f"{r.threads:.1f}",
+        "" if r.threads is None else f"{r.threads:.1f}",
         f"{kind}{r.name}",
         f"{where}  {r.code}".rstrip(),
     )

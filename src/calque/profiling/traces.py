@@ -20,6 +20,7 @@ _SPAN_NAMES: Final = {
     "kernels": "kernels of ",
     "compile": "compile ",
     "LLVM": "LLVM ",
+    "XLA": "",
 }
 
 

@@ -155,4 +155,5 @@ def _weighted(key: Any, p: Any, n: int, shape: tuple[int, ...], replace: bool, m
         r = total[-1] * (1 - uniform_between(key, shape, p.dtype, 0.0, 1.0))
         return jnp.searchsorted(total, r).astype(canonicalize(int))
     scores = gumbel(key, (n,), p.dtype, mode) + jnp.log(p)
-    return jnp.reshape(top_k(scores, math.prod(shape), axis=0)[1], shape)
+    best = top_k(scores, math.prod(shape), axis=0)[1]
+    return jnp.reshape(best, shape).astype(canonicalize(int))

@@ -24,6 +24,7 @@ from calque.ops.special import erf, normal_erf_inv
 from calque.random.keys import wrapped
 from calque.random.uniform import (
     broadcast_one,
+    fine_uniforms,
     float_dtype,
     pair,
     parameter,
@@ -156,7 +157,8 @@ def gumbel(
         key: A random key.
         shape: The shape of the result.
         dtype: A floating-point dtype; None means float32 (float64 where 64-bit types are enabled).
-        mode: None or "low", or "high", which takes twice the bits for large numbers.
+        mode: None or "low"; or "high", which takes twice the bits for large numbers; or "highest",
+            which takes them for all numbers of float32, and else is "high".
         out_sharding: How the result is laid out over devices; None leaves it open.
 
     Returns:
@@ -166,10 +168,13 @@ def gumbel(
     Array([2.92337..., 3.83261...], dtype=float32)"""
     typed, _ = wrapped(key, "gumbel")
     d = float_dtype("gumbel", dtype)
-    if mode not in (None, "low", "high"):
+    if mode not in (None, "low", "high", "highest"):
         raise ValueError(f"Must provide valid mode for gumbel got: {mode}")
     shape = canonical_shape(shape)
-    if mode == "high":  # numbers near 0 get further bits
+    if mode == "highest" and d == np.dtype("float32"):
+        v, beyond = fine_uniforms(typed, shape)
+        return -jnp.log(-jnp.where(beyond, jnp.log(v), jnp.log1p(-v)))
+    if mode in ("high", "highest"):  # numbers near 0 get further bits
         coarse, fine = two_uniforms(typed, shape, d)
         finer = coarse + fine * finfo(d).eps + finfo(d).tiny
         u = jnp.where(coarse >= 0.5, coarse, finer)
@@ -528,7 +533,8 @@ def categorical(
         shape: The shape of the result; it ends with the other axes of `logits`. None takes these
             alone.
         replace: Whether a position may be drawn more than once, along the leading axes of `shape`.
-        mode: None or "low", or "high", which takes twice the bits for small probabilities.
+        mode: None or "low"; or "high" or "highest", which take twice the bits, as of `gumbel`, for
+            small probabilities.
         out_sharding: How the result is laid out over devices; None leaves it open.
 
     Returns:

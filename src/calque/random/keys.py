@@ -17,7 +17,7 @@ from calque.core.trace_state import Tracer
 from calque.core.types import ArrayLike, DTypeLike
 from calque.numpy.creation import canonical_shape
 from calque.numpy.promotion import check_arraylike, convert, is_arraylike
-from calque.ops.random.keys import KeyDType, PRNGImpl, implementation
+from calque.ops.random.keys import IMPLEMENTATIONS, KeyDType, PRNGImpl, implementation
 
 
 def default_impl(impl: str | PRNGImpl | None = None) -> PRNGImpl:
@@ -245,19 +245,20 @@ def wrap_key_data(
     return do.random_wrap(key_bits_array, impl=_chosen("wrap_key_data", impl, dtype))
 
 
-def key_impl(keys: ArrayLike) -> str:
-    """Gives the name of the algorithm of keys.
+def key_impl(keys: ArrayLike) -> str | PRNGImpl:
+    """Gives the name of the algorithm of keys; one that a library has defined is given itself.
 
     Args:
         keys: Random keys, typed or raw.
 
     Returns:
-        A string.
+        A string, or the algorithm.
 
     >>> jax.random.key_impl(jax.random.key(0))
     'threefry2x32'"""
     dtype: Any = wrapped(keys, "key_impl", single=False)[0].dtype
-    return dtype.impl.name
+    impl: PRNGImpl = dtype.impl
+    return impl.name if impl.name in IMPLEMENTATIONS else impl
 
 
 def clone(key: ArrayLike) -> Array:

@@ -308,6 +308,24 @@ def two_uniforms(key: Array, shape: tuple[int, ...], dtype: DType) -> tuple[Arra
     return tuple(row(both, i) for i in (0, 1))  # type: ignore[return-value]
 
 
+def fine_uniforms(key: Array, shape: tuple[int, ...]) -> tuple[Array, Array]:
+    """float32 numbers v in (0, 1/2], of 64 bits cut to the 24 after their first one, and whether
+    each stands for 1 - v: what is near 1 has as many digits as what is near 0."""
+    words = random_bits(key, 32, (2, *shape))
+    high, low = row(words, 0), row(words, 1)
+    beyond = high >= np.uint32(1 << 31)
+    zero, last = np.uint32(0), np.uint32(31)
+    high = jnp.where(beyond, ~high + (low == 0).astype("uint32"), high)
+    low = jnp.where(beyond, zero - low, low)
+    small = high == 0
+    first, rest = jnp.where(small, low, high), jnp.where(small, zero, low)
+    zeros = jnp.minimum(do.clz(first), last)
+    rest = do.shift_right_logical(rest >> np.uint32(1), last - zeros)
+    digits = (do.shift_left(first, zeros) | rest) >> np.uint32(8) | np.uint32(1 << 23)
+    exponents = zeros + jnp.where(small, np.uint32(32), zero) + np.uint32(24)
+    return jnp.ldexp(digits.astype("float32"), -exponents.astype("int32")), beyond
+
+
 @placed
 def rademacher(
     key: ArrayLike,

@@ -8,6 +8,7 @@ from calque.core.devices import Device, all_devices
 from calque.machine.once import once
 from calque.xla import jaxlib
 from calque.xla.processes import joined
+from calque.xla.stored import proven
 
 
 class XlaDevice(Device):
@@ -48,6 +49,7 @@ class XlaDevice(Device):
 @once
 def cpu_client() -> Any:
     """The CPU under XLA, with as many devices as this process has virtual ones."""
+    proven()
     return jaxlib.cpu_client(len(all_devices()), joined.value)
 
 

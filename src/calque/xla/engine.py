@@ -16,9 +16,11 @@ from calque.core.avals import ShapedArray, nbytes
 from calque.core.backends import MemoryStats, Options, known
 from calque.core.devices import is_mine
 from calque.core.jaxprs import ClosedJaxpr, Jaxpr, subjaxprs, without_places
+from calque.core.source import user_frame
 from calque.machine.call.arrays import pending_arrays
 from calque.machine.call.functions import PythonProgram
 from calque.machine.once import once
+from calque.machine.spans import recorder_of_spans, span
 from calque.native.passes.pipeline import run as run_passes
 from calque.transforms.devices.mesh import Mesh, over_devices
 from calque.transforms.devices.sharding import NamedSharding
@@ -45,6 +47,7 @@ class Executable:
 
     program: Any = None  # there is no machine code of ours: see `served`
     kernels: Sequence[Any] = ()
+    known: dict[str, Any] | None = None  # what profiles say of it
 
     def __init__(self, closed: ClosedJaxpr, options: Options) -> None:
         where = options.places
@@ -95,8 +98,9 @@ class Executable:
         """The results for arrays of exactly the types of the program. They were placed nowhere."""
         arrays = [to_array(x) for x in args]
         buffers = [*self.constants, *[p.brought(arrays[i]) for i, p in self.places]]
+        run = self.run if recorder_of_spans.value is None else self.watched
         return pending_arrays(
-            tuple(self.out_avals), self.run(buffers, arrays), (None,) * len(self.out_avals)
+            tuple(self.out_avals), run(buffers, arrays), (None,) * len(self.out_avals)
         )
 
     def run(self, buffers: list[Any], args: Sequence[Any]) -> list[Any]:
@@ -105,6 +109,37 @@ class Executable:
             return self.loaded.run(buffers)
         except jaxlib.runtime_errors() as e:
             raise self.reason(e, args) from None
+
+    def watched(self, buffers: list[Any], args: Sequence[Any]) -> list[Any]:
+        """As `run`, told to whoever records spans: the time until the results are there."""
+        with span("XLA", self.options.name, {**self.facts(), **_caller()}):
+            found = self.run(buffers, args)
+            try:
+                for x in found:
+                    x.block_until_ready()
+            except jaxlib.runtime_errors() as e:
+                raise self.reason(e, args) from None
+        return found
+
+    def facts(self) -> dict[str, Any]:
+        """What is known of a run: the executable's name, the lines that it comes from, and what XLA
+        estimates of its work."""
+        if self.known is None:
+            costs = self.loaded.costs()
+            lines = list(dict.fromkeys(
+                (e.source.file, e.source.line) for e in self.closed.eqns if e.source is not None
+            ))  # fmt: skip
+            self.known = {"executable": self.loaded.name()}
+            if lines:
+                self.known |= {
+                    "line": "{}:{}".format(*lines[0]),
+                    "lines": ", ".join(str(n) for _, n in lines),
+                }
+            if "flops" in costs:
+                self.known["flops"] = costs["flops"]
+            if "bytes accessed" in costs:
+                self.known["bytes"] = costs["bytes accessed"]
+        return self.known
 
     def served(self, outs: Sequence[Any]) -> PythonProgram:
         """What serves calls whose arguments have been matched; `outs` are the results of such a
@@ -122,6 +157,7 @@ class Executable:
         else:
             execute, handlers = None, []
         donated, array_class = self.options.donated, ArrayImpl
+        recorder, watched = recorder_of_spans, self.watched
 
         def serve(*args: Any) -> list[Any]:
             buffers = constants.copy()
@@ -138,7 +174,9 @@ class Executable:
                 else:
                     buffer = place.of_value(x)
                 buffers.append(buffer)
-            if execute is None:
+            if recorder.value is not None:
+                found = watched(buffers, args)
+            elif execute is None:
                 found = run(buffers, args)
             else:
                 try:
@@ -204,6 +242,12 @@ class Executable:
             int(m.alias_size_in_bytes),
             int(m.generated_code_size_in_bytes),
         )
+
+
+def _caller() -> dict[str, str]:
+    """The line of the user that calls, as part of what a span says."""
+    frame = user_frame()
+    return {} if frame is None else {"called": f"{frame.f_code.co_filename}:{frame.f_lineno}"}
 
 
 def refuse_too_large(jaxpr: Jaxpr) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.machinery
 import importlib.util
 import io
+import operator
 import os
 import re
 import sys
@@ -27,12 +28,23 @@ OLDEST: Final = (0, 8, 2)
 KNOWN: Final = "0.8.2 to 0.12.0"  # what the tests have run with
 # what the engine takes from the two modules; newer versions may have it no more
 FROM_EXTENSION: Final = (
-    "ArrayImpl", "CompileOptions", "DeviceList", "array_result_handler", "mlir",
+    "ArrayImpl", "CompileOptions.device_assignment", "CompileOptions.executable_build_options",
+    "CompileOptions.num_partitions", "DeviceList", "array_result_handler",
+    "mlir.deserialize_portable_artifact", "mlir.mlir_module_to_xla_computation",
+    "mlir.refine_polymorphic_shapes", "mlir.serialize_portable_artifact",
 )  # fmt: skip
 FROM_CLIENT: Final = (
-    "DeviceAssignment", "GSPMDSharding", "HloSharding", "HostBufferSemantics", "OpSharding",
+    "DeviceAssignment.create", "GSPMDSharding", "HloSharding.replicate",
+    "HloSharding.subgroup_with_device_ordering", "HostBufferSemantics.ZERO_COPY", "OpSharding",
     "SingleDeviceSharding", "batched_device_put", "make_cpu_client", "register_custom_call_target",
 )  # fmt: skip
+PROOF: Final = """module @proof {
+  func.func public @main(%arg0: tensor<3xf32>) -> tensor<3xf32> {
+    %0 = stablehlo.add %arg0, %arg0 : tensor<3xf32>
+    return %0 : tensor<3xf32>
+  }
+}
+"""
 # the operation of a line of HLO, and those that compute nothing
 _OPERATION: Final = re.compile(r" = .*?[\])}] ([a-z][\w-]*)\(")
 _FREE: Final = frozenset(("bitcast", "constant", "get-tuple-element", "parameter", "tuple"))
@@ -98,15 +110,27 @@ def jaxlib() -> Jaxlib:
     name = "_jax" if os.path.exists(os.path.join(place, "_jax.so")) else "xla_extension"
     if name != "_jax" and not os.path.exists(os.path.join(place, "xla_extension.so")):
         name = "_jax"  # the ending differs between systems
-    found = Jaxlib(version, imported(f"jaxlib.{name}"), imported("jaxlib.xla_client"))
+    try:
+        found = Jaxlib(version, imported(f"jaxlib.{name}"), imported("jaxlib.xla_client"))
+    except ImportError as e:
+        raise XlaUnavailable(f"jaxlib {text} at {place} cannot be imported: {e}. {REMEDY}") from e
     refuse_unknown(text, found.extension, found.client)
     return found
 
 
+def _has(module: Any, name: str) -> bool:
+    """Whether a module has this, where the name may lead into its classes."""
+    try:
+        operator.attrgetter(name)(module)
+    except AttributeError:
+        return False
+    return True
+
+
 def refuse_unknown(version: str, extension: Any, client: Any) -> None:
     """An error where jaxlib lacks what the engine uses: versions to come may have changed."""
-    missing = [n for n in FROM_EXTENSION if not hasattr(extension, n)]
-    missing += [n for n in FROM_CLIENT if not hasattr(client, n)]
+    missing = [n for n in FROM_EXTENSION if not _has(extension, n)]
+    missing += [n for n in FROM_CLIENT if not _has(client, n)]
     if missing:
         raise XlaUnavailable(
             f"XLA cannot use jaxlib {version}, which lacks {', '.join(missing)}; versions known to"
@@ -154,6 +178,43 @@ def cpu_client(devices: int, distributed: Distributed | None = None) -> Any:
         collectives=jaxlib().extension.make_gloo_tcp_collectives(distributed.client),
         num_devices=devices,
     )
+
+
+def identity() -> tuple[str, ...]:
+    """What tells this installation of jaxlib from others."""
+    file = str(jaxlib().extension.__file__)
+    about = os.stat(file)
+    return file, repr(jaxlib().version), str(about.st_size), str(about.st_mtime_ns)
+
+
+def prove() -> None:
+    """An error where jaxlib does not do what the engine asks of it: a program of one operation goes
+    all the way. That a name is there says nothing of its arguments."""
+    step = "making a device of the CPU"
+    try:
+        client = cpu_client(1)
+        (device,) = client.devices()
+        step = "bringing an array to a device"
+        kind, where = array_type((3,), np.dtype(np.float32)), one_device(device)
+        array = put([np.arange(3, dtype=np.float32)], kind, where, [device], shared=False)
+        step = "compiling a program"
+        program = LoadedProgram(client, [device], PROOF, (), [Result(kind, where)])
+        step = "running a program"
+        (found,) = program.run([array])
+        step = "reading a result"
+        (elements,) = parts_on_host(found)
+        numbers = elements.tolist()
+    except Exception as e:
+        raise XlaUnavailable(
+            f"XLA cannot use the jaxlib {'.'.join(map(str, jaxlib().version))} that is installed:"
+            f" {step} fails, by {type(e).__name__}: {e}. Versions known to work are {KNOWN}:"
+            f" {REMEDY}"
+        ) from e
+    if numbers != [0, 2, 4]:
+        raise XlaUnavailable(
+            f"XLA cannot use the jaxlib that is installed: it gives {numbers} for [0, 2, 4]."
+            f" Versions known to work are {KNOWN}: {REMEDY}"
+        )
 
 
 def plugin_client(platform: str, path: str) -> Any:
@@ -337,6 +398,10 @@ class LoadedProgram:
     def hlo(self) -> str:
         """The optimised program."""
         return "\n\n".join(m.to_string() for m in self.loaded.hlo_modules())
+
+    def name(self) -> str:
+        """What XLA calls it."""
+        return ", ".join(m.name for m in self.loaded.hlo_modules())
 
     def units(self) -> int:
         """How many operations of the optimised program compute anything."""

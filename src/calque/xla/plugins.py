@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import mmap
 import os
 import re
 import sys
@@ -24,6 +25,7 @@ from calque.xla.unknown_sizes import compile as compile_of_any_size
 
 VARIABLE: Final = "PJRT_NAMES_AND_LIBRARY_PATHS"
 GROUP: Final = "jax_plugins"
+ENTRY: Final = b"GetPjrtApi\0"  # the function of every plugin, as libraries list names
 ALIASES: Final = {"gpu": ("cuda", "rocm")}
 REMEDIES: Final = {
     "cuda": "install it with `pip install jax-cuda12-plugin jax-cuda12-pjrt`",
@@ -66,14 +68,40 @@ def _packages() -> Iterator[tuple[str, str]]:
 
 
 def _in_folder(package: str, folder: str) -> Iterator[tuple[str, str]]:
-    """The library of a package; its platform is in its name: cuda of xla_cuda12."""
-    accelerator = re.fullmatch(r"xla_(cuda|rocm)\d*", package)
+    """The library of a package that offers PJRT's function, whatever it is called; its platform is
+    in the name of the package: cuda of xla_cuda12."""
     names = sorted(os.listdir(folder)) if os.path.isdir(folder) else ()
-    shared = [n for n in names if n.endswith((".so", ".dylib", ".dll"))]
-    telling = [n for n in shared if "plugin" in n or "pjrt" in n or n.startswith("libtpu")]
-    chosen = telling or (shared if len(shared) == 1 else [])
-    if chosen:
-        yield (accelerator[1] if accelerator else package), os.path.join(folder, chosen[0])
+    for name in names:
+        path = os.path.join(folder, name)
+        if name.endswith((".so", ".dylib", ".dll")) and offers_pjrt(path):
+            yield _platform(package), path
+            return
+
+
+def _platform(package: str) -> str:
+    accelerator = re.fullmatch(r"xla_(cuda|rocm)\d*", package)
+    return accelerator[1] if accelerator else package
+
+
+def offers_pjrt(path: str) -> bool:
+    """Whether a library names the function by which plugins are entered."""
+    try:
+        with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as m:
+            return m.find(ENTRY) >= 0
+    except (OSError, ValueError):  # not to be read, or empty
+        return False
+
+
+def incomplete(platform: str) -> str:
+    """The folder of a package for this platform that has no library of PJRT; "" if there is
+    none."""
+    for root in sys.path:
+        folder = os.path.join(root, GROUP)
+        for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
+            place = os.path.join(folder, name)
+            if _platform(name) == platform and not any(_in_folder(name, place)):
+                return place
+    return ""
 
 
 def platform_of(asked: str) -> str:
@@ -85,11 +113,13 @@ def platform_of(asked: str) -> str:
     remedy = " or ".join(
         REMEDIES.get(n, f"name its library: {VARIABLE}={n}:/path/to/the/library.so") for n in names
     )
+    halves = [place for n in names if (place := incomplete(n))]
+    half = f"; {halves[0]} is there, but no library in it offers GetPjrtApi" if halves else ""
     raise RuntimeError(
         f"Unknown backend {asked}. Available backends are"
         f" {['cpu', *sorted({*known.devices, *there})]}: 'cpu' is this machine's CPU with calque's"
         " own compiler, 'xla_cpu' the CPU with XLA, which needs `pip install calque[xla]`. For"
-        f" {asked!r} XLA has no plugin here: {remedy}"
+        f" {asked!r} XLA has no plugin here{half}: {remedy}"
     )
 
 

@@ -11,9 +11,11 @@ from calque.core.config import config
 from calque.machine.code import diskcache
 from calque.machine.code.digest import hexdigest
 from calque.machine.code.target import describe
+from calque.machine.once import once
 from calque.xla import jaxlib
 
 KIND: Final = "xla"
+PROOF: Final = "xla_proof"  # that the jaxlib that is installed computes as it should
 
 
 def loaded_program(
@@ -36,6 +38,16 @@ def loaded_program(
         if written is not None:
             diskcache.put(key, KIND, written)
     return program
+
+
+@once
+def proven() -> None:
+    """An error unless the jaxlib that is installed computes as it should: shown once for each
+    installation, and each time where nothing is kept on disk."""
+    key = hexdigest("\0".join(("proof", *jaxlib.identity(), repr(describe()))))
+    if diskcache.get(key, PROOF) is None:
+        jaxlib.prove()
+        diskcache.put(key, PROOF, b"proven")
 
 
 def key_of(client: Any, devices: Sequence[Any], text: str) -> str:

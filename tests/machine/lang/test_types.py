@@ -125,6 +125,9 @@ def test_functions_know_their_signature_and_source() -> None:
     assert tree.name == "plain" and file == __file__ and line == plain.__code__.co_firstlineno
     assert f.describe().startswith("function test_types_function.plain ('x', 'y')")
     assert Function(f.unit, plain, exported=False).describe().startswith("helper ")
+    copy = Function(f.unit, plain, True, "again", {})
+    assert copy._read is None  # not before it is asked for
+    assert (copy.params, copy.signature) == (f.params, f.signature) and copy._read is not None
 
 
 def variadic(*x: i64) -> i64:

@@ -419,6 +419,20 @@ def test_small_matrices_do_not_need_the_library() -> None:
         assert found and all(found)
 
 
+def test_the_routine_is_compiled_before_the_library_starts_threads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    order: list[str] = []
+    address_of, functions_of = linalg.address_of, linalg.functions_of
+    monkeypatch.setattr(linalg, "address_of", lambda n: order.append("routine") or address_of(n))
+    monkeypatch.setattr(
+        linalg, "functions_of", lambda *a: order.append("library") or functions_of(*a)
+    )
+    x = np.random.default_rng(0).normal(size=(50, 40)).astype("f4")
+    assert jax.jit(lambda x: jnp.linalg.svd(x, full_matrices=False))(x)[1].shape == (40,)
+    assert order == ["routine", "library"]
+
+
 def test_without_the_library_python_does_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(linalg, "library_function", lambda name, dtype: 0)
     a = positive(np.float32, 37, 37)

@@ -148,6 +148,30 @@ def test_widths_follow_elements_and_work() -> None:
     assert parting < rounds < width("f32")
 
 
+def test_registers_around_serial_loops_follow_the_work() -> None:
+    """Eight where short sums wait for each other; half as many in long bodies, and where nothing is
+    added: LLVM writes each one's part of the body."""
+
+    rows, columns, three = S.dim(300), S.dim(150), const(3)
+    x, y = Buffer("x", (rows, columns), "f32"), Buffer("y", (three, columns), "f32")
+    z = Buffer("z", (columns,), "f32")
+    i, j, k = var("i", columns), var("j", rows), var("k", three)
+
+    def width(steps: int, adds: bool) -> int:
+        e = load(x, (j if adds else k, i))
+        for _ in range(steps):
+            e = ex("mul", e, e)
+        sums = (For(j, (), (Acc("s", "sum", e),)), Store(z, (i,), ref("s", "f32")))
+        copies = (For(k, (Store(y, (k, i), e),)),)
+        ((loop,), (why,)) = vectors.vectorized((For(i, sums if adds else copies),), S)
+        assert isinstance(loop, For) and loop.kind == "vector" and "around serial loops" in why
+        return loop.width
+
+    one = vectors.describe().vector_bytes // 4
+    assert width(0, adds=True) == 8 * one and width(12, adds=True) == 4 * one
+    assert width(0, adds=False) == 4 * one and width(60, adds=False) == 2 * one
+
+
 def test_places_that_differ_from_lane_to_lane_count_as_elements() -> None:
     """A gather of bytes has vectors of places, eight bytes each."""
     x, y, p = Buffer("x", (N,), "u8"), Buffer("y", (N,), "u8"), Buffer("p", (N,), "i32")

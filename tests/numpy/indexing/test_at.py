@@ -1,6 +1,8 @@
 """The options of `x.at[index]`: negative positions that do not count from the end, and where
 results live."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -59,3 +61,40 @@ def test_empty_axes_have_no_elements(index):
     with pytest.raises(TypeError, match="size 0"):
         jnp.zeros(0)[jnp.array([0, 1])]
     assert jnp.zeros((0, 2))[jnp.zeros((0,), int)].shape == (0, 2)
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+@pytest.mark.parametrize(
+    ("how", "value", "want"),
+    [("multiply", 0.5, [5, 7, 0]), ("add", 2.75, [12, 7, 8]), ("subtract", 0.5, [9, 7, 2])],
+)
+def test_an_update_of_another_dtype_is_made_before_it_is_rounded(
+    how: str, value: float, want: list[int], jitted: bool
+) -> None:
+    """Half of an integer is half of it, and not nothing; a place named twice is rounded once."""
+
+    def f(x: Any) -> Any:
+        return getattr(x.at[jnp.array([0, 2, 2])], how)(value)
+
+    with pytest.warns(FutureWarning, match="keeps the dtype of the array, int16"):
+        got = (calque.jit(f) if jitted else f)(jnp.array([10, 7, 3], "int16"))
+    assert got.dtype == np.int16
+    np.testing.assert_array_equal(got, want)
+
+
+def test_updates_of_truth_values_by_numbers() -> None:
+    x = jnp.array([True, False, True])
+    with pytest.warns(FutureWarning):
+        np.testing.assert_array_equal(x.at[0].add(-1), [False, False, True])
+    with pytest.warns(FutureWarning):
+        np.testing.assert_array_equal(x.at[:2].multiply(2), [True, False, True])
+    mask = jnp.array([True, True, False])
+    with pytest.warns(FutureWarning):
+        got = calque.jit(lambda x, m: x.at[m].multiply(0))(x, mask)
+    np.testing.assert_array_equal(got, [False, False, True])
+
+
+def test_integers_divided_at_places_are_floats() -> None:
+    got = jnp.array([3, 4]).at[0].divide(2)
+    assert got.dtype == np.float32
+    np.testing.assert_array_equal(got, [1.5, 4])

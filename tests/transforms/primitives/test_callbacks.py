@@ -77,6 +77,21 @@ def test_results_come_in_the_types_that_were_announced(out, ok):
             callbacks._checked([np.asarray(out)], [aval], print)
 
 
+@pytest.mark.parametrize(
+    "out, dtype", [(np.float64(1), "float32"), (np.int64(1), "int32"), (1, "f8")]
+)
+def test_results_of_another_width_are_refused_where_there_are_64_bit_types(out, dtype):
+    aval = ShapedArray((), np.dtype(dtype))
+    with calque.enable_x64(True):
+        with pytest.raises(RuntimeError, match="Incorrect output dtype for return value #0"):
+            callbacks._checked([np.asarray(out)], [aval], print)
+        (got,) = callbacks._checked([np.asarray(out, dtype)], [aval], print)
+        f = calque.jit(lambda: calque.pure_callback(lambda: out, aval))
+        with pytest.raises(Exception, match="result_shape_dtypes say"):
+            f()
+    assert got.dtype == aval.dtype
+
+
 def lanes(method, n=3):
     """How often Python is called for so many lanes, and with what shapes; another operand is the
     same for all."""

@@ -2,7 +2,14 @@
 derivatives."""
 
 from calque.core import guards as _guards
+from calque.experimental.sparse import base as util
+from calque.experimental.sparse import differentiation as ad
+from calque.experimental.sparse import making as api
+from calque.experimental.sparse import making as random
+from calque.experimental.sparse import matrices as coo
+from calque.experimental.sparse import matrices as csr
 from calque.experimental.sparse import methods as _methods  # the operators of the classes
+from calque.experimental.sparse import sparsifying as transform
 from calque.experimental.sparse.base import (
     CuSparseEfficiencyWarning,
     JAXSparse,

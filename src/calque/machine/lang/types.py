@@ -273,8 +273,25 @@ class Function:
         self.meanings: Mapping[str, Any] = {} if meanings is None else meanings
         self.__name__ = self.name
         self.__doc__ = python.__doc__
-        self.params, self.signature = self._read_signature()
+        # Those with other meanings are copies of what was right: it is read when asked for, since a
+        # process that finds their code never does.
+        self._read = self._read_signature() if meanings is None else None
         self._callable: Any = None
+
+    @property
+    def params(self) -> tuple[str, ...]:
+        """The names of its parameters."""
+        return self._own_signature()[0]
+
+    @property
+    def signature(self) -> Signature:
+        """What it takes and gives."""
+        return self._own_signature()[1]
+
+    def _own_signature(self) -> tuple[tuple[str, ...], Signature]:
+        if self._read is None:
+            self._read = self._read_signature()
+        return self._read
 
     @property
     def address(self) -> int:

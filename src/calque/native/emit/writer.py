@@ -67,6 +67,7 @@ class Writer:
         self.bound: dict[str, str] = {}  # name -> SSA value
         self.where: dict[str, int] = {}  # name -> depth of the scope that knows it
         self.known: dict[Any, str] = {}  # what the open scopes have computed
+        self.reading: dict[Buffer, list[Any]] = {}  # keys of what was read from mutable buffers
         self.declared: set[str] = set()
         self.math: dict[str, MathFunction] = {}  # symbol -> what is called
         self.math_calls = 0  # uses of math functions so far, called or in line
@@ -158,15 +159,17 @@ class Writer:
     def keep(self, key: Any, ssa: str) -> str:
         """Let a value be found by its key as long as the scope that lines go to now is open."""
         self.out.cache[key] = self.known[key] = ssa
+        for buf in key[0].bufs & self.mutable:
+            self.reading.setdefault(buf, []).append(key)
         return ssa
 
     def forget(self, bufs: frozenset[Buffer]) -> None:
         """Values read from these buffers are no longer what a read would give."""
-        if bufs and not self.mutable.isdisjoint(bufs):
-            for cache in (self.known, *[s.cache for s in self.scopes]):
-                stale = [k for k in cache if not bufs.isdisjoint(k[0].bufs)]
-                for k in stale:
-                    del cache[k]
+        for buf in bufs & self.mutable:
+            for key in self.reading.pop(buf, ()):
+                self.known.pop(key, None)
+                for scope in self.scopes:
+                    scope.cache.pop(key, None)
 
     # -- memory of the function's own --------------------------------------------------------------
 

@@ -140,6 +140,15 @@ def address_of(name: str) -> int:
     return outside.routine(room, f"calque_{name.removesuffix('_solve')}")
 
 
+def called(
+    name: str, params: dict[str, Any], avals: Sequence[ShapedArray]
+) -> tuple[int, Sequence[int] | None]:
+    """The routine for an equation and the functions that it calls. The routine is compiled first:
+    threads that LAPACK's library starts when it is loaded take a processor for a while."""
+    address = address_of(name)
+    return address, functions_of(name, params, avals)
+
+
 def guess(name: str, avals: Sequence[ShapedArray]) -> int:
     """Nanoseconds that a routine takes."""
     if name == _EXCHANGES:
@@ -161,7 +170,7 @@ def is_long(name: str, avals: Sequence[ShapedArray]) -> bool:
 def emit_linalg(p: Planner, n: Node, block: CodeBlock) -> list[Step]:
     """before: cholesky x        after: a call of the routine"""
     avals = [a.aval for a in n.args]
-    functions = functions_of(n.op, n.params, avals)
+    address, functions = called(n.op, n.params, avals)
     if functions is None:
         return host_step(p, n, block)
     gets = {m.params["index"]: m for m in block.order if m.op == "get" and m.args[0] is n}
@@ -180,7 +189,7 @@ def emit_linalg(p: Planner, n: Node, block: CodeBlock) -> list[Step]:
         n.op, n.params, avals, operands, results, lambda shape: extent(p, shape), functions
     )
     outs = [r for r in results if r is not None]
-    return [Routine(n.op, address_of(n.op), given, operands, outs, guess(n.op, avals))]
+    return [Routine(n.op, address, given, operands, outs, guess(n.op, avals))]
 
 
 # ---------------------------------------------------------------- eager
@@ -194,8 +203,8 @@ def routine(
     outs: Sequence[Buffer],
 ) -> Routine | None:
     """A call of the routine for one equation; None when LAPACK is needed and not there."""
-    functions = functions_of(name, params, avals)
+    address, functions = called(name, params, avals)
     if functions is None:
         return None
     given = words(name, params, avals, ins, outs, math.prod, functions)
-    return Routine(name, address_of(name), given, ins, outs)
+    return Routine(name, address, given, ins, outs)

@@ -275,10 +275,10 @@ def stored(body: Body) -> frozenset[Buffer]:
 
 def loaded(body: Body) -> frozenset[Buffer]:
     """The buffers a body reads."""
-    out: frozenset[Buffer] = frozenset()
+    out: set[Buffer] = set()
     for s in statements(body):
-        out = out.union(*[e.bufs for e in own_exprs(s)])
-    return out
+        out.update(*[e.bufs for e in own_exprs(s)])
+    return frozenset(out)
 
 
 def vector_names(s: Statement, known: set[str]) -> set[str]:

@@ -95,7 +95,9 @@ class CodeBlock:
         home = self.home(n)
         new = stages_of(self.planner, n, home)
         early = [s for s in new if s.early and s.buffers_read.isdisjoint(self.made)]
-        self.stages = [*early, *self.stages, *(s for s in new if s not in early)]
+        if early:
+            self.stages[:0] = early
+        self.stages += [s for s in new if s not in early]
         self.planner.view[n] = home
         self.made[home.buf] = n
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import chain
 from math import inf
+from typing import Final
 
 from calque.native.loops.tree import Body, For, Statement, own_exprs, statements, stored
 from calque.native.lower.cost import nanoseconds
@@ -16,6 +17,12 @@ from calque.native.scalars.expr import Buffer
 from calque.native.schedule import fuse
 from calque.native.schedule.short_rows import without_short_rows
 from calque.native.schedule.threads import PARALLEL_NS
+
+# How much the scalar statements of one kernel may weigh together, and what each adds to that which
+# stores in memory: LLVM takes more than twice as long for a block that is twice as long, most of
+# all where it reads and writes memory.
+SCALARS: Final = 2048
+STORE: Final = 16
 
 
 def fused(
@@ -84,7 +91,7 @@ def read_first(steps: Sequence[Step]) -> set[Buffer]:
 
 def nests(stages: Sequence[Stage], gone: Collection[Buffer], sizes: Sizes) -> list[Nest]:
     """The kernels of stages. Nothing after them reads the buffers in `gone`."""
-    bodies = kernels_of(stages, sizes)
+    bodies = kernels_of(stages, sizes, gone)
     readers: dict[Buffer, int] = {}
     for body in bodies:
         for b in read_in(body):
@@ -123,16 +130,17 @@ def forwarded(
     return without_short_rows(rows)
 
 
-def kernels_of(stages: Sequence[Stage], sizes: Sizes) -> list[Body]:
+def kernels_of(stages: Sequence[Stage], sizes: Sizes, gone: Collection[Buffer] = ()) -> list[Body]:
     """The bodies of kernels: one per run of loops; scalar statements go with the run before them,
     and short runs with what they read."""
     out: list[Piece] = []
     for r in fuse.group(stages, 0, sizes):
         body = fuse.stores(r.stages[0]) if r.var is None else fuse.loop(r.stages, 0, sizes)
-        if out and out[-1].admits(r, body, sizes):
-            out[-1].append(r, body)
+        scalars = scalar_work(r, gone)
+        if out and out[-1].admits(r, body, scalars, sizes):
+            out[-1].append(r, body, scalars)
         else:
-            out.append(Piece(r, body))
+            out.append(Piece(r, body, scalars))
     return [tuple(p.body) for p in out]
 
 
@@ -140,25 +148,27 @@ class Piece:
     """A kernel to be: statements that one thread runs one after the other, or one nest that threads
     may share."""
 
-    def __init__(self, run: fuse.Run, body: Sequence[Statement]) -> None:
+    def __init__(self, run: fuse.Run, body: Sequence[Statement], scalars: int) -> None:
         self.body = list(body)
         self.made, self.weight = set(run.made), run.weight
+        self.scalars = scalars  # the work of compiling its scalar statements
         self.ns: float | None = None  # how long it takes, when that has been asked
 
     def shared(self) -> bool:
         """Could threads share this nest?"""
         return len(self.body) == 1 and isinstance(self.body[0], For) and not self.body[0].accs
 
-    def append(self, run: fuse.Run, body: Sequence[Statement]) -> None:
+    def append(self, run: fuse.Run, body: Sequence[Statement], scalars: int) -> None:
         self.body += body
         self.made |= set(run.made)
         self.weight += run.weight
+        self.scalars += scalars
 
-    def admits(self, run: fuse.Run, body: Sequence[Statement], sizes: Sizes) -> bool:
+    def admits(self, run: fuse.Run, body: Sequence[Statement], scalars: int, sizes: Sizes) -> bool:
         """Does a run read or go on with what is made here, and is all of it together too short for
         a second thread? Scalars may go with any loop that one thread runs."""
         if run.var is None and not (sizes.known and self.shared()):
-            return True
+            return self.scalars + scalars <= SCALARS
         related = not self.made.isdisjoint(run.read) or not self.made.isdisjoint(run.made)
         if self.weight + run.weight > fuse.CAP or not related or not sizes.known:
             return False
@@ -169,6 +179,14 @@ class Piece:
             return False
         self.ns = total
         return True
+
+
+def scalar_work(r: fuse.Run, gone: Collection[Buffer]) -> int:
+    """What the scalar statements of a run add to the work of compiling its kernel. Scalars that
+    nothing later reads stay in registers."""
+    if r.var is not None:
+        return 0
+    return r.weight + STORE * sum(bool(b.shape) or b not in gone for b in r.made)
 
 
 def short(body: Sequence[Statement], sizes: Sizes) -> float:

@@ -174,6 +174,7 @@ class _Chooser:
         self.below: dict[Node, frozenset[Node]] = {}
         self.last: dict[Node, int] = {}
         self.ends: dict[Node, Node] = {}
+        self.roots: dict[Node, Node] = {}  # of chains of updates
 
     # --- what is stored ---------------------------------------------------------------------------
 
@@ -359,7 +360,7 @@ class _Chooser:
         at = {n: i for i, n in enumerate(self.order)}
         first: dict[Node, list[Node]] = {}
         rigid = {*self.effects, *[n for n in self.order if n.op == "let_size"]}
-        ways = 0
+        readers, ways = self.made_from(), 0
         for u in updates:
             r = Reads(self.order, at, self.last, self.direct, self.makes, first, rigid)
             if not is_free(u, r):
@@ -373,8 +374,18 @@ class _Chooser:
                 at = {n: i for i, n in enumerate(self.order)}
                 self.last = {}
                 self.find_last()
-            those = [m for m in self.order[: at[u.by]] if u.over in self.below[m] and self.makes(m)]
+                readers = self.made_from()
+            those = [m for m in readers.get(u.over, ()) if at[m] < at[u.by]]
             first.setdefault(u.by, []).extend(those)
+
+    def made_from(self) -> dict[Node, list[Node]]:
+        """Who, making a value in memory, reads each stored value, in the order of evaluation."""
+        out: dict[Node, list[Node]] = {}
+        for m in self.order:
+            if self.makes(m):
+                for x in self.below[m]:
+                    out.setdefault(x, []).append(m)
+        return out
 
     def updates(self) -> list[Update]:
         """What may be written over an operand, if that is read no more; what is promised first."""
@@ -408,10 +419,19 @@ class _Chooser:
             return "promised"
         if x not in self.stored and self.of[x].how != "part":
             return "foreign"
-        while x.op in IN_PLACE and not self.around.given(x):
-            x = x.args[0]
+        x = self.root(x)
         donated = self.around.given(x) and self.around.memory(x) == "donated"
         return "donated" if donated else "ours"
+
+    def root(self, x: Node) -> Node:
+        """What a chain of updates began with."""
+        passed = []
+        while x not in self.roots and x.op in IN_PLACE and not self.around.given(x):
+            passed.append(x)
+            x = x.args[0]
+        root = self.roots.get(x, x)
+        self.roots.update(dict.fromkeys(passed, root))
+        return root
 
     def may_take(self, n: Node, x: Node) -> bool:
         """Is the memory of its operand one that this node may take?"""

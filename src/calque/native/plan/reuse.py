@@ -249,6 +249,7 @@ def _renamed_step(s: Step, names: Names) -> Step | None:
 def renamed(body: Body, names: Names) -> Body:
     """A kernel over other buffers. What is only copied onto itself goes; a store that something
     after it must not see waits."""
+    names = {b: names[b] for b in loaded(body) | stored(body) if b in names}
     memo: dict[Expr, Expr] = {}
 
     def rule(e: Expr) -> Expr | None:

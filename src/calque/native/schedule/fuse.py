@@ -294,6 +294,7 @@ class StoreForwarding:
     def __init__(self, local: frozenset[Buffer]) -> None:
         self.local = local
         self.visible: dict[Expr, Expr] = {}
+        self.touching: dict[Buffer, set[Expr]] = {}  # places in a buffer, or with values from it
 
     def body(self, body: Iterable[Statement]) -> Body:
         added: list[Expr] = []
@@ -317,7 +318,7 @@ class StoreForwarding:
                     memo.clear()
                 if s.buf in self.local and s.guard is None:
                     place = load(s.buf, idx)
-                    self.visible[place] = value
+                    self.show(place, value)
                     added.append(place)
             elif isinstance(s, Let):
                 out.append(Let(s.name, fix(s.value)))
@@ -339,23 +340,38 @@ class StoreForwarding:
 
     def overwritten(self, bufs: frozenset[Buffer]) -> bool:
         """Before a loop: what its turns write is not what it was when they began."""
-        stale = [
-            e for e, v in self.visible.items() if e.attr in bufs or not bufs.isdisjoint(v.bufs)
-        ]
-        for e in stale:
-            del self.visible[e]
-        return bool(stale)
+        return self.hide([e for buf in bufs for e in self.touched(buf)])
 
     def spoil(self, buf: Buffer, idx: Sequence[Expr]) -> bool:
         """After a store, values read from that buffer are values no more, and what it held there
         may be gone."""
-        stale = [
-            e
-            for e, v in self.visible.items()
-            if (e.attr is buf and not apart(e.args, idx)) or buf in v.bufs
-        ]
+        return self.hide(
+            [
+                e
+                for e in self.touched(buf)
+                if e.attr is not buf or not apart(e.args, idx) or buf in self.visible[e].bufs
+            ]
+        )
+
+    def show(self, place: Expr, value: Expr) -> None:
+        """Let a value take the place of reads of where it was stored."""
+        self.visible[place] = value
+        for buf in {place.attr, *value.bufs}:
+            self.touching.setdefault(buf, set()).add(place)
+
+    def touched(self, buf: Buffer) -> set[Expr]:
+        """The visible places that a store to this buffer may spoil."""
+        those = self.touching.get(buf)
+        if not those:
+            return set()
+        now = self.visible
+        those = {e for e in those if e in now and (e.attr is buf or buf in now[e].bufs)}
+        self.touching[buf] = those
+        return those
+
+    def hide(self, stale: Sequence[Expr]) -> bool:
         for e in stale:
-            del self.visible[e]
+            self.visible.pop(e, None)
         return bool(stale)
 
 

@@ -37,6 +37,7 @@ PLACE_BYTES: Final = 8  # of an index that is an element of a vector
 SHORT: Final = 32  # loops up to here get vectors of just this length
 BULK: Final = 40  # weight of a summand
 LIGHT: Final = 24  # weight of what joins two parts of a running fold
+LONG: Final = 50  # weight of a body that keeps the units busy with few registers at a time
 
 
 def vectorized(body: Body, sizes: Sizes) -> tuple[Body, list[str]]:
@@ -231,11 +232,17 @@ class _Vectorizer:
         )
 
     def outer(self, f: For, why: str) -> Body:
-        """A vector loop around serial ones: eight accumulators hide the latency of an addition."""
+        """A vector loop around serial ones: eight accumulators hide the latency of an addition.
+        Where nothing is added, or much is done in each turn, fewer registers are as quick, and
+        LLVM, which writes every register's part of the body, is done sooner."""
         lanes = self.vector_bytes // self.element_bytes(f)
-        sums = any(isinstance(s, For) and any(map(keeps_blocks, s.accs)) for s in f.body)
+        inner = [s for s in f.body if isinstance(s, For)]
+        sums = any(any(map(keeps_blocks, s.accs)) for s in inner)
+        registers = 8 if any(s.accs for s in inner) else 4
         f = replace(f, body=tuple(x for s in f.body for x in self.serial(s)))
-        width = self.fit(8 * lanes, f.extent)
+        if body_weight((f,)) > LONG:
+            registers //= 2
+        width = self.fit(registers * lanes, f.extent)
         if (
             self.sizes.may_grow(f.extent) and not sums
         ):  # rows may stay as short as they were while tracing: not much wider

@@ -86,6 +86,8 @@ def operator(name: str, method: Method) -> Any:
         number = serving()
         if kwargs or not number or is_placed(args):
             return method(*args, **kwargs)
+        if name == "__pow__" and is_narrow_power(*args):
+            return method(*args)
         exponent = text_exponent(name, args)
         key = (number, *[a.aval if type(a) is ArrayImpl else type(a) for a in args], exponent)
         # an entry that went, or an int that does not fit the dtype of the array
@@ -175,6 +177,17 @@ def chooser(kernel: Any, counts: CallCounts) -> Callable[..., Any]:
         return program((ShapedArray(shape, dtype, weak),), (aval.size,))
 
     return choose
+
+
+def is_narrow_power(base: Any, exponent: Any) -> bool:
+    """Whether the exponent is one integer that does not decide the dtype, because it is known."""
+    return (
+        type(base) is type(exponent) is ArrayImpl
+        and not exponent.aval.shape
+        and exponent.aval.dtype.kind in "iu"
+        and base.aval.dtype.kind in "iub"
+        and base.aval.dtype is not exponent.aval.dtype
+    )
 
 
 def text_exponent(name: str, args: Sequence[Any]) -> int | float | None:

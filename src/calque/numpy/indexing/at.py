@@ -130,6 +130,12 @@ class Updates:
         wrap: bool = True,
     ) -> Any:
         check_arraylike("x.at[...]", values)
+        if scatter is not lax_scatter.scatter:
+            own, needed = typeof(self.array).dtype, indexing.needed_by(values, self.array)
+            if needed != own:  # half of an integer is found before it is rounded
+                wide = Updates(convert(self.array, needed), self.index)
+                out = wide._update(scatter, values, unique, ordered, mode, wrap)
+                return convert(out, own)
         mask = masked.traced_mask(self.array, self.index)
         if mask is not None:
             return masked.update(self.array, mask, values, scatter)
@@ -196,17 +202,12 @@ class Updates:
             **options: As of `set`.
 
         Returns:
-            An array of the shape and dtype of `x`.
+            An array of the shape of `x`, and of its dtype; of floats for integers.
 
         >>> jnp.arange(3.0).at[2].divide(4.0)
         Array([0. , 1. , 0.5], dtype=float32)"""
-        ones = ufuncs.true_divide(
+        return ufuncs.true_divide(
             self.array, Updates(_ones_like(self.array), self.index).multiply(values, **options)
-        )
-        return (
-            convert(ones, typeof(self.array).dtype)
-            if typeof(ones).dtype != typeof(self.array).dtype
-            else ones
         )
 
     def power(self, values: Any, **options: Any) -> Any:
@@ -270,7 +271,7 @@ def _method(name: str, scatter: Callable[..., Any], does: str, example: str) -> 
             scatter, values, unique_indices, indices_are_sorted, mode, wrap_negative_indices
         )
 
-    update.__name__ = name
+    update.__name__, update.__qualname__ = name, f"{Updates.__qualname__}.{name}"
     update.__doc__ = f"""Gives the array with {does}; the array itself stays as it is.
 
         Args:

@@ -393,17 +393,30 @@ def broadcast_shapes_into(name: str, own: tuple[int, ...], target: tuple[int, ..
 
 
 def cast_update(values: Any, x: Any) -> Any:
+    """The values in the dtype of the array."""
+    needed_by(values, x)
+    return convert(values, typeof(x).dtype)
+
+
+def needed_by(values: Any, x: Any) -> Any:
+    """The dtype that holds what an update makes of both, with a warning where it is not that of
+    the array."""
     dtype = typeof(x).dtype
     if isinstance(values, (list, tuple)):
         raise TypeError(
             f"x.at[...] takes arrays and scalars, got {type(values)}; convert it with jnp.array"
         )
+    if type(values) is bool and is_integer(dtype):
+        return dtype  # 0 or 1, also where promotion is strict
     own = (
         (canonicalize(type(values)), type(values) is not bool)
         if type(values) in PYTHON_SCALARS
         else (typeof(values).dtype, typeof(values).weak_type)
     )
-    if not is_extended(dtype) and promote(((dtype, False), own))[0] != dtype:
+    if is_extended(dtype):
+        return dtype
+    needed = promote(((dtype, False), own))[0]
+    if needed != dtype:
         warnings.warn(
             "scatter inputs have incompatible types: x.at[...] keeps the dtype of the array,"
             f" {dtype.name}, and the update has {own[0].name}. Convert the update with astype;"
@@ -411,7 +424,7 @@ def cast_update(values: Any, x: Any) -> Any:
             FutureWarning,
             stacklevel=2,
         )
-    return convert(values, dtype)
+    return needed
 
 
 def scatter_plan(

@@ -442,6 +442,7 @@ def attach() -> None:
         setattr(Tracer, name, guard(value))
         setattr(Array, name, value)  # where `help` and completion look
     ArrayImpl.T = property(cached(METHODS["T"].fget), doc=METHODS["T"].__doc__)
+    ArrayImpl.T.__set_name__(ArrayImpl, "T")
     for name, method in operators().items():
         guard(method)  # for tracers that leaked
         if name not in ("__divmod__", "__rdivmod__"):  # two results: Python's own

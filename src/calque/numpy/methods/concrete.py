@@ -64,6 +64,19 @@ def _repr(self: Any) -> str:
     return f"{prefix}{body},{chr(10) + ' ' * len(prefix) if wide else ' '}{dtype})"
 
 
+def _format(self: Any, spec: str) -> str:
+    if self.aval.ndim == 0 and not is_extended(self.aval.dtype):
+        return format(to_numpy(self)[()], spec)
+    try:
+        return format(str(self), spec)
+    except ValueError:
+        raise TypeError(
+            f"unsupported format string {spec!r} passed to an array of shape {self.aval.shape}: it"
+            " is for a number. jnp.array_str(x, precision=2) rounds what is printed, and so does"
+            " the block `with jnp.printoptions(precision=2)`"
+        ) from None
+
+
 def _item(self: Any, *args: Any) -> Any:
     """Gives an element as a Python number.
 
@@ -76,6 +89,11 @@ def _item(self: Any, *args: Any) -> Any:
 
     >>> jnp.array([1.5, 2.5]).item(1)
     2.5"""
+    if not args and self.aval.size != 1:
+        raise ValueError(
+            "can only convert an array of size 1 to a Python scalar, got one of shape"
+            f" {self.aval.shape}: item(n) gives an element, tolist() all of them"
+        )
     return to_numpy(self).item(*args)
 
 
@@ -323,11 +341,7 @@ CONCRETE: Final[dict[str, Any]] = {
     "__str__": lambda self: (
         _keys_text(self) if is_extended(self.aval.dtype) else _summands(self) or str(to_numpy(self))
     ),
-    "__format__": lambda self, spec: (
-        format(to_numpy(self)[()], spec)
-        if self.aval.ndim == 0 and not is_extended(self.aval.dtype)
-        else format(str(self), spec)
-    ),
+    "__format__": _format,
     "__bool__": _bool,
     "__int__": lambda self: int(_scalar(self, "int")),
     "__float__": lambda self: float(_scalar(self, "float")),

@@ -63,7 +63,7 @@ def fabs(x: ArrayLike, /) -> Array:
     Args:
         x: an array or a number; integers and bools count as floats.
     Returns:
-        An array of the same shape: floats or complex numbers.
+        An array of the same shape, of floats.
     Differs from NumPy:
         There is no `out`, `where` or `dtype`: arrays are immutable, `jnp.where` chooses.
 
@@ -108,7 +108,7 @@ def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     Args:
         x1, x2: arrays or numbers; integers and bools count as floats. Their shapes broadcast.
     Returns:
-        An array of the common shape: floats or complex numbers.
+        An array of the common shape, of floats.
     Differs from NumPy:
         There is no `out`, `where` or `dtype`: arrays are immutable, `jnp.where` chooses.
 
@@ -328,7 +328,7 @@ def nextafter(x: ArrayLike, y: ArrayLike, /) -> Array:
     Args:
         x, y: arrays or numbers; integers and bools count as floats. Their shapes broadcast.
     Returns:
-        An array of the common shape: floats or complex numbers.
+        An array of the common shape, of floats.
     Differs from NumPy:
         There is no `out`, `where` or `dtype`: arrays are immutable, `jnp.where` chooses.
 
@@ -343,7 +343,7 @@ def spacing(x: ArrayLike, /) -> Array:
     Args:
         x: an array or a number; integers and bools count as floats.
     Returns:
-        An array of the same shape: floats or complex numbers.
+        An array of the same shape, of floats.
     Differs from NumPy:
         There is no `out`, `where` or `dtype`: arrays are immutable, `jnp.where` chooses.
 

@@ -177,7 +177,7 @@ def cbrt(x: ArrayLike, /) -> Array:
     Args:
         x: an array or a number; integers and bools count as floats.
     Returns:
-        An array of the same shape: floats or complex numbers.
+        An array of the same shape, of floats.
     Differs from NumPy:
         There is no `out`, `where` or `dtype`: arrays are immutable, `jnp.where` chooses.
 
@@ -474,7 +474,7 @@ def i0(x: ArrayLike, /) -> Array:
     Args:
         x: an array or a number; integers and bools count as floats.
     Returns:
-        An array of the same shape: floats or complex numbers.
+        An array of the same shape, of floats.
     Differs from NumPy:
         There is no `out`, `where` or `dtype`: arrays are immutable, `jnp.where` chooses.
 

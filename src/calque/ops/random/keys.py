@@ -19,13 +19,24 @@ from calque.core.config import config
 from calque.core.dtypes import ExtendedDType, is_integer
 from calque.core.primitives import REGISTRY, Primitive, Zero, do
 from calque.core.trace import typeof
+from calque.machine.state import process
 from calque.ops.common import batch_elementwise, move, tangent_aval
 from calque.ops.kinds import not_linear
-from calque.ops.random import philox, threefry
+from calque.ops.random import counter_based, philox, threefry
 
 _UINT32 = np.dtype("uint32")
 
 # ---------------------------------------------------------------- algorithms and their dtypes
+
+
+_OWN: Final = (
+    "threefry2x32",
+    "rbg",
+    "unsafe_rbg",
+    "threefry4x32",
+    "philox2x32",
+    "philox4x32",
+)
 
 
 class PRNGImpl:
@@ -45,7 +56,7 @@ class PRNGImpl:
         self,
         name: str,
         tag: str,
-        words: int,
+        key_shape: tuple[int, ...],
         *,
         seed: Callable[[np.ndarray], np.ndarray],
         split: Callable[[np.ndarray, tuple[int, ...]], np.ndarray],
@@ -53,15 +64,17 @@ class PRNGImpl:
         random_bits: Callable[[np.ndarray, int, tuple[int, ...]], np.ndarray],
         one_draw_for_lanes: Collection[str] = (),
     ):
-        self.name, self.tag, self.key_shape = name, tag, (words,)
+        self.name, self.tag, self.key_shape = name, tag, key_shape
         self.seed, self.split, self.fold_in, self.random_bits = seed, split, fold_in, random_bits
         self.one_draw_for_lanes = one_draw_for_lanes
+        self.field = name if name in _OWN else f"{name} {id(self):x}"  # of what memory holds
         self.dtype = KeyDType(self)
 
     def __repr__(self) -> str:
         return self.tag
 
     def __reduce__(self) -> Any:
+        _check_named(self)
         return implementation, (self.name,)
 
 
@@ -86,18 +99,39 @@ class KeyDType(ExtendedDType):
 
     def __init__(self, impl: PRNGImpl):
         self.impl, self.name = impl, f"key<{impl.tag}>"
-        self.storage = np.dtype([(impl.tag, np.uint32, impl.key_shape)])
+        self.storage = np.dtype([(impl.field, np.uint32, impl.key_shape)])
         self.itemsize = self.storage.itemsize
 
     def __repr__(self) -> str:
         return self.name
 
     def __reduce__(self) -> Any:
+        _check_named(self.impl)
         return _dtype_named, (self.impl.name,)
+
+
+def _check_named(impl: PRNGImpl) -> None:
+    if IMPLEMENTATIONS.get(impl.name) is not impl:
+        raise TypeError(
+            f"the algorithm {impl.name!r} of random keys was defined in this process: it cannot be"
+            " pickled. Pickle random.key_data(key) instead."
+        )
 
 
 def _dtype_named(name: str) -> KeyDType:
     return IMPLEMENTATIONS[name].dtype
+
+
+def _of(name: str, tag: str, g: counter_based.Generator) -> PRNGImpl:
+    return PRNGImpl(
+        name,
+        tag,
+        (g.words,),
+        seed=g.seed,
+        split=g.split,
+        fold_in=g.fold_in,
+        random_bits=g.random_bits,
+    )
 
 
 IMPLEMENTATIONS: Final = {
@@ -106,7 +140,7 @@ IMPLEMENTATIONS: Final = {
         PRNGImpl(
             "threefry2x32",
             "fry",
-            2,
+            (2,),
             seed=threefry.seed_key,
             split=threefry.split_key,
             fold_in=threefry.fold_in,
@@ -115,7 +149,7 @@ IMPLEMENTATIONS: Final = {
         PRNGImpl(
             "rbg",
             "rbg",
-            4,
+            (4,),
             seed=philox.seed_key,
             split=philox.split_halves,
             fold_in=philox.fold_in_halves,
@@ -125,13 +159,16 @@ IMPLEMENTATIONS: Final = {
         PRNGImpl(
             "unsafe_rbg",
             "urbg",
-            4,
+            (4,),
             seed=philox.seed_key,
             split=philox.split_fast,
             fold_in=philox.fold_in_fast,
             random_bits=philox.random_bits,
             one_draw_for_lanes=("random_bits", "random_split"),
         ),
+        _of("threefry4x32", "fry4", counter_based.THREEFRY_4X32),
+        _of("philox2x32", "phx2", counter_based.PHILOX_2X32),
+        _of("philox4x32", "phx4", counter_based.PHILOX_4X32),
     )
 }
 
@@ -160,19 +197,19 @@ def implementation(impl: Any) -> PRNGImpl:
 
 
 def _words(keys: np.ndarray) -> np.ndarray:
-    (tag,) = keys.dtype.names or ()
-    return np.asarray(keys[tag])
+    (field,) = keys.dtype.names or ()
+    return np.asarray(keys[field])
 
 
 def _records(words: np.ndarray, impl: PRNGImpl) -> np.ndarray:
-    out = np.empty(words.shape[:-1], impl.dtype.storage)
-    out[impl.tag] = words
+    out = np.empty(words.shape[: words.ndim - len(impl.key_shape)], impl.dtype.storage)
+    out[impl.field] = words
     return out
 
 
 def impl_of(keys: np.ndarray) -> PRNGImpl:
-    """The algorithm of key records: its tag is the name of their field."""
-    return _BY_TAG[(keys.dtype.names or ("",))[0]]
+    """The algorithm of key records, by the name of their field."""
+    return _BY_FIELD[(keys.dtype.names or ("",))[0]]
 
 
 def keys_of_records(records: np.ndarray) -> Any:
@@ -180,7 +217,15 @@ def keys_of_records(records: np.ndarray) -> Any:
     return from_storage(records, ShapedArray(records.shape, impl_of(records).dtype))
 
 
-_BY_TAG: Final = {impl.tag: impl for impl in IMPLEMENTATIONS.values()}
+_BY_FIELD: Final[dict[str, PRNGImpl]] = process.container(
+    "algorithms of random keys", {impl.field: impl for impl in IMPLEMENTATIONS.values()}
+)
+
+
+def define(impl: PRNGImpl) -> None:
+    """Let there be keys of an algorithm that a library brings. It is known from now on, as keys may
+    be kept."""
+    _BY_FIELD[impl.field] = impl
 
 
 def need_key(name: str, aval: ShapedArray) -> PRNGImpl:
@@ -268,7 +313,7 @@ def _wrap_shape(bits: ShapedArray, *, impl: PRNGImpl) -> ShapedArray:
 
 def _wrap_batch(args: Sequence[Any], dims: Sequence[int], *, impl: PRNGImpl) -> tuple[Any, int]:
     (bits,), (d,) = args, dims
-    if d == typeof(bits).ndim - 1:
+    if d >= typeof(bits).ndim - len(impl.key_shape):
         bits, d = move(bits, d, 0), 0
     return do.random_wrap(bits, impl=impl), d
 

@@ -446,6 +446,7 @@ def _check_targets(tree: Any) -> None:
             raise ValueError(
                 "`calque.device_put` only accepts `None`, `calque.sharding.Sharding`,"
                 f" `calque.Device`, or a pytree of these values. Received invalid value: {x}"
+                + (f". A device is calque.devices({x!r})[0]" if isinstance(x, str) else "")
             )
 
 

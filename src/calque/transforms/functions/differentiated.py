@@ -113,7 +113,8 @@ def check_grad_output(
     if aval.shape:
         raise TypeError(
             f"Gradient only defined for scalar-output functions. Output of {name_of(fun)} had"
-            f" shape: {aval.shape}."
+            f" shape: {aval.shape}. jacrev and jacfwd differentiate all of its elements; .sum()"
+            " makes one number of them."
         )
     check_output_dtype("grad", aval, holomorphic)
 

@@ -15,7 +15,8 @@ from typing import Any
 from calque.core import pytrees
 from calque.core.primitives import Zero
 from calque.transforms.engines.zeros import instantiate
-from calque.transforms.primitives.refs import Ref, add
+from calque.transforms.primitives.ref_views import add
+from calque.transforms.primitives.refs import Ref
 
 
 @dataclass(frozen=True, slots=True)

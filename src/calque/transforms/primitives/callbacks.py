@@ -11,6 +11,7 @@ import numpy as np
 from calque.core import pytrees, trace_state
 from calque.core.arrays import ArrayImpl, from_numpy, to_numpy
 from calque.core.avals import ShapedArray
+from calque.core.config import config
 from calque.core.errors import of_callback
 from calque.core.primitives import NotApplicable, Zero
 from calque.ops.common import front, move, repeated
@@ -82,11 +83,17 @@ class Fail:
 def _checked(
     out: Sequence[np.ndarray], avals: Sequence[ShapedArray], callback: Any
 ) -> list[np.ndarray]:
-    """The results in the types that were announced."""
+    """The results in the types that were announced. Where there are 64-bit types, NumPy's wide
+    results are not what they are taken for elsewhere."""
     for i, (x, a) in enumerate(zip(out, avals, strict=True)):
-        if x.shape != a.shape or not np.can_cast(x.dtype, a.dtype, "same_kind"):
+        fits = x.dtype == a.dtype or (
+            np.can_cast(x.dtype, a.dtype, "same_kind") and not config.enable_x64
+        )
+        if x.shape != a.shape or not fits:
+            what = "shape" if x.shape != a.shape else "dtype"
             raise RuntimeError(
-                f"the callback {name_of(getattr(callback, 'callback', callback))} returned at"
+                f"Incorrect output {what} for return value #{i}: the callback"
+                f" {name_of(getattr(callback, 'callback', callback))} returned at"
                 f" output {i} an array of type {x.dtype}{list(x.shape)}, but its"
                 f" result_shape_dtypes say {a.str_short()}"
             )

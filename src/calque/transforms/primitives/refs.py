@@ -9,13 +9,10 @@ take the value as one more argument and to give it back as one more result (`jit
 from __future__ import annotations
 
 import functools
-import operator
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
-
-import numpy as np
 
 from calque.core import pytrees, trace_state
 from calque.core.arrays import to_array
@@ -26,6 +23,7 @@ from calque.core.trace_state import Tracer
 from calque.machine.state import PerThread, process
 from calque.ops.common import zeros
 from calque.transforms.engines.trees import FlatFunction, name_of
+from calque.transforms.primitives.ref_views import Mutable, Step
 
 
 class AbstractRef:
@@ -92,10 +90,10 @@ _trials = _Trials()
 _alive: Final[weakref.WeakSet[Ref]] = process.container("Refs that live", weakref.WeakSet())
 
 
-class Ref:
+class Ref(Mutable):
     """A mutable array, made by `new_ref`.
 
-    `ref[i]` reads and `ref[i] = x` writes a value of the same dtype.
+    `ref[i]` reads and `ref[i] = x` writes a value of the same dtype; `ref.at[i]` is a view.
 
     Args:
         aval: Its type.
@@ -122,35 +120,14 @@ class Ref:
         """What `jax.typeof` says of it."""
         return self._aval
 
-    def __len__(self) -> int:
-        if not self.shape:
-            raise TypeError("len() of unsized object")
-        return int(self.shape[0])
+    def _base(self) -> tuple[Ref, tuple[Step, ...]]:
+        return self, ()
 
-    def __getitem__(self, idx: Any) -> Any:
-        return read(self, idx)
+    def _held(self) -> Any:
+        return value_of(self)
 
-    def __setitem__(self, idx: Any, value: Any) -> None:
-        write(self, idx, value, "swap")
-
-    def __iter__(self) -> Iterator[Any]:
-        return (self[i] for i in range(len(self)))
-
-    def addupdate(self, x: Any, idx: Any = ()) -> None:
-        """Adds to a part: `ref[idx] += x`.
-
-        Args:
-            x: An array that broadcasts to the shape of the part.
-            idx: An index as for arrays; `...` is all of it.
-
-        >>> r = jax.new_ref(jnp.zeros(2))
-        >>> r.addupdate(3.0, 1)
-        >>> r[...]
-        Array([0., 3.], dtype=float32)"""
-        add(self, idx, x)
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
-        raise TypeError(f"a Ref is not an array: read its value first, with ref[...]; got {self}")
+    def _store(self, value: Any, what: str) -> None:
+        store(self, _same_type(self, value), what)
 
     def __repr__(self) -> str:
         if self._freed:
@@ -207,69 +184,6 @@ def store(ref: Ref, value: Any, what: str = "swap") -> None:
             " transformed function."
         )
     ref._value = value
-
-
-# ---------------------------------------------------------------- reading and writing
-
-
-def _index(ref: Ref, idx: Any) -> Any:
-    """An index; nothing and () mean the whole. Numbers out of bounds are refused."""
-    if idx is None or idx is Ellipsis or (isinstance(idx, tuple) and not idx):
-        return None
-    given = idx if isinstance(idx, tuple) else (idx,)
-    axis = 0
-    for place, i in enumerate(given):
-        if i is Ellipsis:
-            axis = len(ref.shape) - sum(k is not None for k in given[place + 1 :])
-            continue
-        if isinstance(i, (int, np.integer)) and not isinstance(i, bool) and axis < len(ref.shape):
-            size = ref.shape[axis]
-            if not -size <= operator.index(i) < size:
-                raise ValueError(f"Out of bound indexer: idx={i}, dim={size}.")
-        axis += i is not None
-    return idx
-
-
-def read(ref: Ref, idx: Any) -> Any:
-    value, place = value_of(ref), _index(ref, idx)
-    return value if place is None else value[place]
-
-
-def _checked(ref: Ref, shape: Sequence[int], value: Any, what: str) -> Any:
-    value = to_array(value)
-    aval = typeof(value)
-    if aval.dtype != ref.dtype:
-        raise ValueError(
-            f"Invalid dtype for `{what}`. Ref dtype: {ref.dtype}. Value dtype: {aval.dtype}."
-            " Convert the value with astype."
-        )
-    if aval.shape != tuple(shape):
-        raise ValueError(
-            f"Invalid shape for `{what}`. Ref shape: {ref.shape}. Expected shape: {tuple(shape)}."
-            f" Value shape: {aval.shape}."
-        )
-    return value
-
-
-def write(ref: Ref, idx: Any, value: Any, what: str) -> Any:
-    """Write a value, and give back what was there."""
-    old = read(ref, idx)
-    value = _checked(ref, typeof(old).shape, value, what)
-    place = _index(ref, idx)
-    whole = value if place is None else ref._value.at[place].set(value)
-    store(ref, _same_type(ref, whole), what)
-    return old
-
-
-def add(ref: Ref, idx: Any, value: Any) -> None:
-    place = _index(ref, idx)
-    now = value_of(ref)
-    value = _checked(ref, typeof(read(ref, idx)).shape, value, "addupdate")
-    store(
-        ref,
-        _same_type(ref, now + value if place is None else now.at[place].add(value)),
-        "addupdate",
-    )
 
 
 def _same_type(ref: Ref, value: Any) -> Any:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from calque.core.jaxprs import ClosedJaxpr, Jaxpr, subjaxprs
+from calque.core.jaxprs import ClosedJaxpr, Jaxpr, Var, subjaxprs
 from calque.transforms.devices.mesh import AbstractMesh, AxisType, Mesh
 from calque.transforms.devices.sharding import NamedSharding
 from calque.transforms.devices.sharding_propagation import shardings_of_results
@@ -55,7 +55,7 @@ def shardings_out(closed: ClosedJaxpr, ins: Sequence[Any], name: str) -> tuple[A
     if all(s is None or isinstance(s.mesh, Mesh) for s in ins):
         return tuple(map(_on_mesh, shardings_of_results(closed, tuple(ins), name)))
     made = {v: e for e in closed.jaxpr.eqns for v in e.outvars}
-    last = [made.get(v) for v in closed.jaxpr.outvars]  # type: ignore[call-overload]
+    last = [made.get(v) if isinstance(v, Var) else None for v in closed.jaxpr.outvars]
     return tuple(
         _on_mesh(e.params["sharding"]) if e is not None and "sharding" in e.params else None
         for e in last

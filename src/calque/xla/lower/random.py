@@ -250,12 +250,6 @@ def halves(b: Builder, key: Value) -> Value:
     return b.reshape(key, (*key.shape[:-1], 2, 2))
 
 
-@rule("random_seed")
-def random_seed(b: Builder, out: Tensor, seeds: Value, *, impl: Any) -> Value:
-    half = seed_threefry(b, seeds)
-    return half if impl.name == "threefry2x32" else b.concatenate([half, half], half.ndim - 1)
-
-
 @rule("random_wrap", "random_unwrap", "random_clone")
 def same_words(b: Builder, out: Tensor, x: Value, **_: Any) -> Value:
     return x
@@ -267,6 +261,16 @@ KNOWN: Final = ("threefry2x32", "rbg", "unsafe_rbg")
 def impl_of(e: Eqn) -> str:
     """The algorithm of the keys that an equation reads."""
     return str(e.invars[0].aval.dtype.impl.name)
+
+
+@equation_rule("random_seed")
+def random_seed(b: Builder, e: Eqn, outs: Sequence[Tensor], args: list[Value]) -> list[Value]:
+    if e.params["impl"].name not in KNOWN:
+        return host_call(b, e, outs, args)
+    half = seed_threefry(b, args[0])
+    if e.params["impl"].name == "threefry2x32":
+        return [half]
+    return [b.concatenate([half, half], half.ndim - 1)]
 
 
 @equation_rule("random_bits")
