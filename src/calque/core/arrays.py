@@ -89,8 +89,9 @@ class Array(ArrayInterface, metaclass=_ArrayMeta):
 def offered(name: str, member: Any) -> Any:
     """What arrays offer under a name, which a function made for it takes: `help` shows it."""
     if isinstance(member, property):
-        member.__set_name__(Array, name)  # errors of Python's say it
-        return member
+        named: Any = member  # typeshed knows this method from Python 3.13 on
+        named.__set_name__(Array, name)  # errors of Python's say it
+        return named
     own = getattr(member, "__name__", "")
     if type(member) is FunctionType and (own.startswith("_") or own == "method"):
         member.__name__, member.__qualname__ = name, f"Array.{name}"
