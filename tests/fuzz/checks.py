@@ -292,6 +292,7 @@ LOOSE = {
     "scipy.linalg.": 300,
     "numpy.linalg.": 100,
     "random.": 20,
+    "forms.twice_derived": 5,
     "image.": 5,
     "numpy.polyfit": 2000,
     "lax.random_gamma_grad": 2000,

@@ -168,6 +168,10 @@ def test_one_known_exponent_does_not_widen(base, exponent):
 def test_powers_of_integers_are_not_weak():
     assert not calque.jit(lambda n: 2**n)(3).aval.weak_type
     assert not (2 ** jnp.array([True])).aval.weak_type
+    small = jnp.array([1, 2], "int8")
+    for f in (lambda n: 1.5**n, lambda n: 2j**n, lambda n: jnp.power(1.5, n)):
+        for run in (f, f, calque.jit(f)):
+            assert not run(small).aval.weak_type
     assert calque.jit(lambda n: n**n)(3.0).aval.weak_type
     assert calque.jit(lambda n: n**2)(3).aval.weak_type
 

@@ -285,7 +285,11 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
             if trace_state.is_evaluating():  # one program for every exponent
                 return convert(binary_power(x1, x2), typeof(x1).dtype)
             return do.integer_pow(x1, y=exponent)
-    return binary_power(x1, x2)
+    out = binary_power(x1, x2)
+    base, by = typeof(x1), typeof(x2)
+    if base.weak_type and is_inexact(base.dtype) and is_integer(by.dtype) and not by.weak_type:
+        return do.convert_element_type(out, new_dtype=typeof(out).dtype)  # no longer weak
+    return out
 
 
 def _known_integer(x: Any) -> int | None:

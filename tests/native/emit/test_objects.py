@@ -1,8 +1,15 @@
 """Machine code by symbol."""
 
+import os
+import platform
+import subprocess
+import sys
+
 import numpy as np
+import pytest
 
 import calque
+from calque.machine.code import target
 from calque.native import backend
 from calque.native.emit import objects
 
@@ -25,3 +32,32 @@ def test_versions_are_of_the_files_in_the_folders(tmp_path) -> None:
     assert objects.fingerprint(str(tmp_path), ["a"]) == before
     (tmp_path / "a" / "two.py").write_text("2")
     assert objects.fingerprint(str(tmp_path), ["a"]) != before
+
+
+PROGRAM = """
+import numpy as np, calque, calque.numpy as jnp
+r = np.random.default_rng(0)
+for m, k, n in ((40, 50, 7), (20, 64, 20), (33, 5, 70)):
+    x, y = (r.standard_normal(s).astype("f") for s in ((m, k), (k, n)))
+    for f in (lambda x, y: jnp.tanh(x @ y), lambda x, y: jnp.exp(x).sum(0) @ jnp.cos(y)):
+        print(np.allclose(calque.jit(f)(x, y), f(x, y), atol=1e-4), end=" ")
+"""
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="levels of x86-64")
+def test_processors_share_a_directory(tmp_path) -> None:
+    """The same text is other code on each, whose calls pass vectors in other registers."""
+    levels = (
+        [None, "x86-64-v3", "x86-64"] if target.describe().vector_bytes > 16 else [None, "x86-64"]
+    )
+    for level in levels * 2:
+        env = {**os.environ, "CALQUE_CACHE_DIR": str(tmp_path)}
+        env.pop("CALQUE_CPU", None)
+        done = subprocess.run(
+            [sys.executable, "-c", PROGRAM],
+            env=env | ({"CALQUE_CPU": level} if level else {}),
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.split() == ["True"] * 6, level

@@ -9,6 +9,7 @@ import pytest
 import calque
 import calque.numpy as jnp
 from calque import lax
+from calque.machine.code.target import describe
 from calque.native.library import matmul
 from calque.native.plan.steps import Switch
 from calque.transforms.jit.function import function_of
@@ -151,9 +152,50 @@ def test_high_blocks_of_many_rows_have_the_same_bits(rows, monkeypatch):
     np.testing.assert_allclose(high, x.astype(np.float64) @ y, rtol=1e-4, atol=2e-2)
 
 
-@pytest.mark.parametrize("rows, tiles", [(64, 4), (1024, 4), (4096, 8)], ids=str)
-def test_many_rows_make_high_blocks(rows, tiles):
+@pytest.mark.parametrize("many, tiles", [(20, 4), (120, 4), (130, 8), (300, 8)], ids=str)
+def test_many_rows_make_high_blocks(many, tiles):
     """Few rows are shared by threads in low blocks."""
+    rows = many * matmul.tile_for(1 << 12, 48, "f32").rows
     f = calque.jit(lambda a, b: a @ b)
     compiled = f.lower(jnp.ones((rows, 1100)), jnp.ones((1100, 48))).compile()
     assert f"for t < min({tiles}," in compiled.as_text("loops")
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int32], ids=str)
+@pytest.mark.parametrize(
+    "m, k, n",
+    [(1, 700, 33), (2, 1100, 300), (4, 1100, 4096), (13, 3000, 17), (16, 513, 64), (57, 1030, 129)],
+    ids=str,
+)
+def test_few_rows_have_the_bits_of_many(m, k, n, dtype):
+    """Nothing is packed for few rows; the order of the sums does not tell."""
+    x, y = normal(m, k, dtype=dtype), normal(k, n, dtype=dtype)
+    f = lambda x, y: jnp.matmul(x, y) + 1  # noqa: E731
+    few = calque.jit(f, dynamic="never")
+    many = np.asarray(few(np.concatenate([x] * 71), y))
+    got = np.asarray(few(x, y))
+    if describe().vector_bytes == matmul.MASKED:
+        assert "panels" not in few.lower(x, y).compile().as_text("loops")
+    assert got.tobytes() == many[:m].tobytes()
+    turned = calque.jit(lambda x, y: jnp.matmul(x, y.T) + 1, dynamic="never")
+    assert got.tobytes() == np.asarray(turned(x, np.ascontiguousarray(y.T))).tobytes()
+    free = calque.jit(f, dynamic={0: (0, 1), 1: (0, 1)})
+    assert got.tobytes() == np.asarray(free(x, y)).tobytes()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int32], ids=str)
+@pytest.mark.parametrize(
+    "m, k", [(1024, 1024), (100, 700), (33, 1100), (17, 40), (5, 3000), (1000, 31)], ids=str
+)
+def test_a_single_column_has_the_bits_of_two(m, k, dtype):
+    """Rows times a vector are summed beside each other, and read in squares."""
+    x, y = normal(m, k, dtype=dtype), normal(k, 1, dtype=dtype)
+    f = lambda x, y: jnp.matmul(x, y)  # noqa: E731
+    one = calque.jit(f, dynamic="never")
+    got = np.asarray(one(x, y))
+    two = np.asarray(calque.jit(f, dynamic="never")(x, np.concatenate([y, y], 1)))
+    assert got.tobytes() == two[:, :1].tobytes()
+    from_left = calque.jit(lambda x, y: y.T @ x.T, dynamic="never")
+    assert got.tobytes() == np.asarray(from_left(x, y)).tobytes()
+    square = min(m, k) >= 2 * describe().vector_bytes // 4
+    assert ("read in squares" in one.lower(x, y).compile().as_text("loops")) == square

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import calque
 import calque.numpy as jnp
 from calque import lax
 from calque.native.lower import dot
@@ -97,3 +98,15 @@ def test_layout_that_is_none_is_not_written() -> None:
     assert dot.transposed(g, x, (0, 1)) is x and dot.spread(g, x, (2, 3), (0, 1)) is x
     assert dot.transposed(g, x, (1, 0)).shape == (3, 2)
     assert dot.flat(g, x, (1, 0), 2).shape == (6,) and len(g.nodes) == 4
+
+
+@pytest.mark.parametrize("m, k, n", [(1, 16, 1), (2, 8, 2), (3, 4, 5), (4, 16, 4), (1, 2, 1)])
+def test_small_products_of_computed_operands_have_the_bits_of_free_sizes(m, k, n) -> None:  # type: ignore[no-untyped-def]
+    """The first two terms are not fused with each other, whichever way the compiler would."""
+    for f in (lambda x, v: (x * 3) @ v, lambda x, v: ((x * v.sum()) * (v[:, 0] * 3)).sum(1)):
+        for seed in range(9):
+            r = np.random.default_rng(seed)
+            x, v = [(r.normal(size=s) * 9).astype("f") for s in ((m, k), (k, n))]
+            fixed = calque.jit(f, dynamic="never")(x, v)
+            free = calque.jit(f, dynamic={0: (0, 1), 1: (0, 1)})(x, v)
+            assert np.asarray(fixed).tobytes() == np.asarray(free).tobytes()

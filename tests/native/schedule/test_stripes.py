@@ -14,7 +14,17 @@ def text_of(f, *args) -> str:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(
-    "k, n", [(256, 768), (129, 1024), (64, 2049), (80, 1500), (1000, 511), (97, 3000), (300, 4096)]
+    "k, n",
+    [
+        (256, 768),
+        (129, 1024),
+        (64, 2049),
+        (80, 1500),
+        (1000, 511),
+        (97, 3000),
+        (300, 4096),
+        (70, 4999),
+    ],
 )
 def test_columns_have_the_bits_of_a_narrow_matrix(k: int, n: int, dtype: str) -> None:
     r = np.random.default_rng(k)

@@ -291,5 +291,5 @@ def _link(module: _Module, obj: bytes, opt: int) -> Linked:
     """Link a module that was compiled, and note on disk where its symbols are."""
     text = _module_text(module)
     exports = list(module.functions)
-    objects.note(hexdigest(text)[:32], obj, exports, module.imports, opt)
+    objects.note(text, obj, exports, module.imports, opt)
     return objects.load(obj, exports, module.imports, text)

@@ -15,7 +15,7 @@ from calque.machine.code.linked import Linked
 from calque.machine.driver import interpreter as interp
 from calque.machine.once import Turns, once
 
-_FORMAT: Final = "kernel-3"  # of what stands on disk
+_FORMAT: Final = "kernel-4"  # of what stands on disk
 _MARSHAL: Final = 4  # a form that every Python reads
 # The folders of all that the emitter imports here: their files decide the code.
 IMPLEMENTED_BY: Final = ("scalars", "scalars/vmath", "loops", "emit")
@@ -43,8 +43,10 @@ def fingerprint(root: str, folders: Sequence[str]) -> str:
     return hexdigest("\n".join(sorted(marks)))[:16]
 
 
-def note(name: str, obj: bytes, exports: Sequence[str], imports: Iterable[str], opt: int) -> None:
-    """Keep an object on disk, and where its symbols are."""
+def note(text: str, obj: bytes, exports: Sequence[str], imports: Iterable[str], opt: int) -> None:
+    """Keep an object, made of this text, on disk, and where its symbols are. Another processor has
+    another object for the same text, whose symbols may pass their arguments in another way."""
+    name = hexdigest(f"{target.describe().key}\0{opt}\0{text}")[:32]
     entry = marshal.dumps(
         {"object": name, "exports": list(exports), "imports": sorted(imports), "opt": opt},
         _MARSHAL,

@@ -8,6 +8,7 @@ from calque.native.emit.folds import Parts, combine, fold_types, split, start, s
 from calque.native.emit.instructions import any_lane
 from calque.native.emit.lanes import SCALAR, Lanes
 from calque.native.emit.statements import statement, statements, writes
+from calque.native.emit.turned_sums import in_squares, row_variable
 from calque.native.emit.types import VALUE, vector
 from calque.native.emit.values import operand, value
 from calque.native.emit.writer import Scope, Writer
@@ -35,7 +36,15 @@ def serial_loop(w: Writer, f: For, lanes: Lanes) -> None:
     def body(phis: Values) -> Values:
         return _serial_body(w, f, folds, kinds, phis, lanes)
 
+    def in_square(square: Lanes, phis: Values) -> Values:
+        inside = [_lanes_of(a, square) for a in folds]
+        return _serial_body(w, f, folds, inside, phis, square)
+
+    row = row_variable(w, f, lanes)
+
     def run() -> Values:
+        if row is not None:
+            return in_squares(w, f, row, lanes, initial, in_square)
         return counted(w, f.name, bounds, 1, written, initial, body)
 
     if n.op == "const" and not parallel:

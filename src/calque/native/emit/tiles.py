@@ -30,7 +30,8 @@ def from_tile(w: Writer, tile: TiledLoop, buf: Buffer, at: Expr, lanes: Lanes) -
     if array is None:
         array = w.array((tile, buf, at), f"[{tile.size} x {full}]")
         tile.arrays[buf, at] = array
-        with w.at(w.scopes[w.where[tile.columns.attr[0]]]):
+        inner = max(w.where[x.attr[0]] for x in (tile.columns, tile.first))
+        with w.at(w.scopes[inner]):
             _fill(w, tile, buf, at, array)
     p = w.new(f"getelementptr {full}, ptr {array}, i64 {value(w, tile.row, SCALAR)}")
     return w.new(f"load {full}, ptr {p}, align {align(buf)}")

@@ -107,7 +107,7 @@ class Convolution(Product):
     def row(self, i: Expr, m: int) -> Expr:
         """As in a long sum: where a row reads follows from its number by divisions, which a sum of
         two ends makes longer."""
-        return self.copied_row(i, m)
+        return self.row_of_a_round(i, m)
 
     def at(self, row: Expr, column: Expr) -> Index:
         return (

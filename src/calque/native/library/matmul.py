@@ -13,7 +13,7 @@ panels stay near, and long sums lose few digits.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, NamedTuple
@@ -56,6 +56,10 @@ PACKING: Final = (
 MASKED: Final = 64  # bytes of a vector of processors that read and write under masks at no cost
 MOST_ROWS: Final = 14
 NEAR: Final = 1 << 15  # a matrix of so many bytes is read where it stands
+FEW: Final = 5  # tiles of rows for which a right side is not packed
+WIDEST: Final = 8  # vectors of a tile of few rows
+STRETCH: Final = 512  # columns that are read before the next round
+GROUPS: Final = 8  # of panels, at least, for threads to share
 
 
 @dataclass(frozen=True)
@@ -96,16 +100,30 @@ def tile_for(m: Any, n: Any, dtype: str, most: int = MOST_ROWS) -> Tile:
     return Tile(min(rows, most), vectors * lanes)
 
 
+def flat_tile(m: int, n: Any, dtype: str) -> Tile:
+    """An even part of few rows, and as many columns as registers hold sums of."""
+    t, m = describe(), -(-m // -(-m // MOST_ROWS))
+    lanes = t.vector_bytes // max(item_size(dtype), 4)
+    vectors = WIDEST
+    while vectors > 1 and (
+        vectors * (m + 1) + 2 > t.vector_registers or surely_at_most(n, vectors * lanes // 2)
+    ):
+        vectors //= 2
+    return Tile(m, vectors * lanes)
+
+
 class RightSide(NamedTuple):
     """Where the right side of a product is read.
 
     masks     does the processor read and write under masks at no cost?
     source    its own memory, if it can be read there (perhaps only where it is small)
-    packed    its panels; none where it is read where it stands"""
+    packed    its panels; none where it is read where it stands
+    near      is it read where it stands since rows are few?"""
 
     masks: bool
     source: Buffer | None
     packed: Buffer | None
+    near: bool = False
 
 
 class NearRows(NamedTuple):
@@ -197,6 +215,16 @@ class Product:
             return near
         return ex("min", near, ex("sub", const(1), ex("mod", self.N, const(self.tile.columns))))
 
+    def can_stand(self) -> bool:
+        """Can the right side be read where it stands, along its rows?"""
+        if not self.right_side.masks and not surely_divides(self.tile.columns, self.n):
+            return False
+        j = var("j", self.N)
+        loads = [x for x in walk(self.right(var("k", self.K), j), set()) if x.op == "load"]
+        return all(
+            stride(linear(x.attr.shape, index_and_guard(x)[0]), j.attr[0]) in (0, 1) for x in loads
+        )
+
     def pack(self) -> Body:
         """Panels of the right side: one behind the other, row by row."""
         assert self.right_side.packed is not None
@@ -277,7 +305,7 @@ class Product:
         """The loops over tiles, rows inside panels or panels inside rows, whichever there are more
         of outside."""
         if hint_of(self.k) > self.depth and self.plain():
-            return self.deep()
+            return self.deep_columns() if self.right_side.near else self.deep()
         tiles = ceil_div(self.M, self.tile.rows)
         q, i = var("q", self.panels), var("i", tiles)
         by_panel = -(-hint_of(self.n) // self.tile.columns) * 2 >= -(
@@ -291,25 +319,13 @@ class Product:
         copied to the stack, near and apart.
 
         for blocks of tiles of rows: for rounds: copy rows; for panels: for tiles: ..."""
-        tiles = ceil_div(self.M, self.tile.rows)
+        tiles, r = ceil_div(self.M, self.tile.rows), var("r", self.rounds_before_last())
         high = TILES if hint_of(self.m) < MANY_ROWS * self.tile.rows else 2 * TILES
         blocks = var("i", ceil_div(tiles, high))
         first = ex("mul", blocks, const(high))
         t, q = var("t", ex("min", const(high), ex("sub", tiles, first))), var("q", self.panels)
-        rounds = ceil_div(self.K, self.depth)
-        if self.p.sizes.interval(self.K)[0] < 1:  # a sum of nothing is a round, too
-            rounds = ex("max", rounds, const(1))
-        before_last = ex("sub", rounds, const(1))
-        r = var("r", before_last)
         out = []
-        for part, start, depth in (
-            ("some", ex("mul", r, const(self.depth)), const(self.depth)),
-            (
-                "last",
-                ex("mul", before_last, const(self.depth)),
-                ex("sub", self.K, ex("mul", before_last, const(self.depth))),
-            ),
-        ):
+        for part, start, depth in self.rounds(r):
             shape = (high, self.tile.rows, self.depth + PADDING)
             rows = Buffer(f"rows.{part}", shape, self.node.dtype, "stack")
             tile = self.micro(q, ex("add", first, t), start, depth, part, NearRows(rows, t))
@@ -317,15 +333,49 @@ class Product:
             out += [For(r, work)] if part == "some" else list(work)
         return self.around(For(blocks, tuple(out)))
 
+    def rounds_before_last(self) -> Expr:
+        """How many rounds there are but one."""
+        rounds = ceil_div(self.K, self.depth)
+        if self.p.sizes.interval(self.K)[0] < 1:  # a sum of nothing is a round, too
+            rounds = ex("max", rounds, const(1))
+        return ex("sub", rounds, const(1))
+
+    def rounds(self, r: Expr) -> Sequence[tuple[str, Expr, Expr]]:
+        """The rounds of a long sum, those that `r` counts and the last one: what they are called,
+        where they begin, how deep they are."""
+        before = ex("mul", self.rounds_before_last(), const(self.depth))
+        return (
+            ("some", ex("mul", r, const(self.depth)), const(self.depth)),
+            ("last", before, ex("sub", self.K, before)),
+        )
+
+    def deep_columns(self) -> Body:
+        """A long sum of few rows in rounds, kept in the result in between: what stands side by side
+        in the right side is read one after the other.
+
+        for groups of panels: for rounds: for panels: for tiles: ..."""
+        width, count = self.tile.columns, -(-hint_of(self.n) // self.tile.columns)
+        many = max(1, min(STRETCH // width, count // GROUPS))
+        g = var("g", ceil_div(self.panels, many))
+        first = ex("mul", g, const(many))
+        t = var("t", ex("min", const(many), ex("sub", self.panels, first)))
+        r, q = var("r", self.rounds_before_last()), ex("add", first, t)
+        i = var("i", ceil_div(self.M, self.tile.rows))
+        some, last = (
+            For(t, (For(i, self.micro(q, i, start, depth, part)),))
+            for part, start, depth in self.rounds(r)
+        )
+        return self.around(For(g, (For(r, (some,)), last)))
+
     def copy_rows(self, to: NearRows, first: Expr, start: Expr, depth: Expr) -> For:
         """The rows of a block, for one round."""
         m, k = var("m", self.tile.rows), var("kc", depth)
-        value = self.left(self.copied_row(ex("add", first, to.tile), m), ex("add", start, k))
+        value = self.left(self.row_of_a_round(ex("add", first, to.tile), m), ex("add", start, k))
         width = 2 * describe().vector_bytes // item_size(self.node.dtype)
         store = Store(to.buffer, (to.tile, m, k), value)
         return For(to.tile, (For(m, (For(k, (store,), kind="vector", width=width),)),))
 
-    def copied_row(self, i: Expr, m: Expr | int) -> Expr:
+    def row_of_a_round(self, i: Expr, m: Expr | int) -> Expr:
         """Row m of tile i in a long sum, of which no row may be in two tiles: each round adds to
         it."""
         row = ex("add", ex("mul", i, const(self.tile.rows)), const(m) if isinstance(m, int) else m)
@@ -351,7 +401,7 @@ class Product:
         for m in range(
             min(self.tile.rows, self.M.attr) if self.M.op == "const" else self.tile.rows
         ):
-            row = self.row(i, m) if rows is None else self.copied_row(i, m)
+            row = self.row(i, m) if part == "all" else self.row_of_a_round(i, m)
             name = f"r.{part}{m}"
             left = (
                 self.left(row, at) if rows is None else load(rows.buffer, (rows.tile, const(m), k))
@@ -476,6 +526,12 @@ def pack_buffer(p: Planner, n: Node, extents: Extents, tile: Tile) -> Buffer:
 def product_of(p: Planner, n: Node, last: Node, home: View) -> Product:
     batch = n.shape[0] if len(n.shape) == 3 else None
     extents = Extents(batch, n.shape[-2], n.shape[-1], n.args[0].shape[-1])
+    if surely_at_most(extents.rows, FEW * MOST_ROWS):
+        tile = flat_tile(extents.rows, extents.columns, n.dtype)
+        right = RightSide(describe().vector_bytes == MASKED, None, None, near=True)
+        flat = Product(p, n, last, home, extents, tile, right)
+        if flat.can_stand():
+            return flat
     tile = tile_for(extents.rows, extents.columns, n.dtype)
     return Product(p, n, last, home, extents, tile, right_side(p, n, extents, tile))
 

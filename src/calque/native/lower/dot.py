@@ -139,6 +139,9 @@ def product(g: GraphBuilder, x: Node, y: Node, dx: Dims, dy: Dims) -> Node:
         count(sizes_of(x, dx[2])),
         count(sizes_of(y, dy[1])),
     )
+    if dims.surely_at_most(n, 1) and not dims.surely_at_most(m, 1):  # a vector stands on the left
+        turned = product(g, y, x, dy, dx)
+        return reshape(g, turned, (*turned.shape[:-2], m, n))
     b = (count(batch),) if batch else ()
     x = reshape(g, transposed(g, x, (*dx[0], *dx[1], *dx[2])), (*b, m, k))
     y = reshape(g, transposed(g, y, (*dy[0], *dy[2], *dy[1])), (*b, k, n))
@@ -167,15 +170,14 @@ def term(low: Lower, n: Node, idx: Index, k: Any) -> Generator[Request, Value, V
 
 
 def matmul_element(low: Lower, n: Node, idx: Index) -> ElementSteps:
-    """A small product, unrolled in the order of k."""
+    """A small product, unrolled in the order of k. It starts from zero, so that each term has one
+    sum which it can be fused with, as in a loop."""
     out: Value = None
     for k in range(n.args[0].shape[-1]):
         _, a, b = yield from term(low, n, idx, const(k))
         p = times(n, a, b)
-        out = p if out is None else plus(n, out, p)
-    if out is None:
-        return low.constant(np.zeros((), n.aval.dtype)[()], n.dtype)
-    return started("sum", out, n)
+        out = started("sum", p, n) if out is None else plus(n, out, p)
+    return low.constant(np.zeros((), n.aval.dtype)[()], n.dtype) if out is None else out
 
 
 def times(n: Node, a: Value, b: Value) -> Value:

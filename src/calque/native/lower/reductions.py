@@ -129,10 +129,17 @@ def reduce_element(low: Lower, n: Node, idx: Index) -> ElementSteps:
     values = []
     for k in range(x.shape[axis]):
         v = yield x, (*idx[:axis], const(k), *idx[axis:])
-        values.append(v)
+        values.append(started(kind, v, n) if is_product(v) else v)
     if not values:
         return low.constant(identity_of(kind, n), n.dtype)
     return started(kind, tree(kind, values), n)
+
+
+def is_product(v: Value) -> bool:
+    """Might an addition be fused with it? Each term meets zero first, as in a loop, so that no two
+    terms are fused with each other."""
+    parts = (v.re, v.im) if isinstance(v, Cx) else (v,)
+    return any(x.op in ("mul", "neg") for x in parts)
 
 
 def tree(kind: str, values: list[Value]) -> Value:

@@ -38,6 +38,7 @@ from calque.native.scalars.expr import (
 from calque.native.schedule.lanes import in_lanes, keeps_blocks
 
 COLUMNS: Final = 512  # of a stripe: so much of a row is read at a time
+MANY: Final = 8  # stripes; of more columns they are twice as wide, which reads memory quicker
 LARGE: Final = 1 << 18  # bytes of a matrix that are worth it; a smaller one is near in any case
 
 
@@ -89,10 +90,11 @@ def in_stripes(f: For, sizes: Sizes, number: int, lanes: int) -> For:
     """The loop in stripes of columns."""
     sums = f.body[0]
     assert isinstance(sums, For)
-    b = var(f"{f.name}.s", ex("floordiv", ex("add", f.extent, const(COLUMNS - 1)), const(COLUMNS)))
-    start = ex("mul", b, const(COLUMNS))
-    left = ex("min", const(COLUMNS), ex("sub", f.extent, start))
-    made = _Stripes(f, start, left, 4 * lanes)
+    columns = COLUMNS if turns(f.extent, sizes.hinted) < MANY * COLUMNS else 2 * COLUMNS
+    b = var(f"{f.name}.s", ex("floordiv", ex("add", f.extent, const(columns - 1)), const(columns)))
+    start = ex("mul", b, const(columns))
+    left = ex("min", const(columns), ex("sub", f.extent, start))
+    made = _Stripes(f, columns, start, left, 4 * lanes)
     return For(b, made.body((*in_lanes(sums, sizes, number, streaming=True), *f.body[1:])))
 
 
@@ -100,8 +102,8 @@ class _Stripes:
     """Statements of one column become those of a stripe: vector loops inside the loops over rows,
     partial sums in rows on the stack."""
 
-    def __init__(self, f: For, start: Expr, left: Expr, width: int) -> None:
-        self.f, self.start, self.left, self.width = f, start, left, width
+    def __init__(self, f: For, columns: int, start: Expr, left: Expr, width: int) -> None:
+        self.f, self.columns, self.start, self.left, self.width = f, columns, start, left, width
         self.made = 0
         self.rows: dict[Buffer, Buffer] = {}
 
@@ -150,9 +152,9 @@ class _Stripes:
 
     def row(self, lane: Buffer) -> Buffer:
         if lane not in self.rows:
-            shape = (LANES * COLUMNS,)
+            shape = (LANES * self.columns,)
             self.rows[lane] = Buffer(f"{lane.name}.rows", shape, lane.dtype, "stack")
         return self.rows[lane]
 
     def place(self, j: Expr, i: Expr) -> tuple[Expr]:
-        return (ex("add", ex("mul", j, const(COLUMNS)), i),)
+        return (ex("add", ex("mul", j, const(self.columns)), i),)

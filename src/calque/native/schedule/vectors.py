@@ -26,12 +26,12 @@ from calque.native.loops.tree import (
     statements,
     vector_names,
 )
-from calque.native.lower.cost import Strides, body_weight, nest_cost, weight
+from calque.native.lower.cost import Strides, body_weight, nest_cost, turns, weight
 from calque.native.lower.sizes import Sizes
 from calque.native.scalars.expr import Expr, index_and_guard, is_const, item_size, walk
 from calque.native.schedule.lanes import in_lanes, keeps_blocks
 from calque.native.schedule.running import RowBlocks
-from calque.native.schedule.stripes import COLUMNS, in_stripes, suits_stripes
+from calque.native.schedule.stripes import in_stripes, suits_stripes
 
 PLACE_BYTES: Final = 8  # of an index that is an element of a vector
 SHORT: Final = 32  # loops up to here get vectors of just this length
@@ -70,6 +70,8 @@ class _Vectorizer:
             return (self.tile(f, inner[0]),)
         if len(f.body) == 1 and self.suits_rows(f, inner[0]):
             return (self.rows(f, inner[0]),)
+        if self.suits_outer(f, inner) and self.sums_rows(f, inner):
+            return self.row_sums(f)
         if self.suits_outer(f, inner):
             lanes = self.vector_bytes // self.element_bytes(f)
             around = nest_cost(f, self.sizes, lanes, f.name, self.strides)
@@ -185,6 +187,31 @@ class _Vectorizer:
                 return False
         return not self.keeps_rows(f)
 
+    def sums_rows(self, f: For, inner: Sequence[For]) -> bool:
+        """Does each turn add a row of a matrix, one element after the other?"""
+        if len(inner) != 1 or self.element_bytes(f) not in (4, 8):
+            return False
+        lanes, (row,) = self.vector_bytes // self.element_bytes(f), inner
+        if row.body or any(turns(x.extent, self.sizes) < 2 * lanes for x in (f, row)):
+            return False
+        seen: set[Expr] = set()
+        for a in row.accs:
+            if not isinstance(a, Acc) or a.order != "sequential":
+                return False
+            for e in walk(a.value, seen):
+                if e.op == "load" and e.attr.place == "arg":
+                    idx = index_and_guard(e)[0]
+                    along = self.strides(e.attr, idx, row.name)
+                    if along == 1 and self.strides(e.attr, idx, f.name) not in (0, 1):
+                        return True
+        return False
+
+    def row_sums(self, f: For) -> Body:
+        """Sums of rows beside each other: squares are turned in registers."""
+        lanes = self.vector_bytes // self.element_bytes(f)
+        made = replace(f, kind="vector", width=lanes)
+        return (self.note(made, "vector around sums of rows, which are read in squares"),)
+
     def keeps_rows(self, f: For) -> bool:
         """Is there a row on the stack that every turn of the loop writes anew? Lanes would write it
         all at once."""
@@ -228,7 +255,7 @@ class _Vectorizer:
         """Sums of the columns of a large matrix, whose rows stream past."""
         self.made_lanes += 1
         made = in_stripes(f, self.sizes, self.made_lanes, lanes)
-        return self.note(made, f"stripes of {COLUMNS} columns: the rows of a large matrix stream")
+        return self.note(made, "stripes of columns: the rows of a large matrix stream")
 
     def serial(self, s: Statement) -> Sequence[Statement]:
         """A loop inside a vector loop: sums with an order of their own keep it."""

@@ -1,0 +1,72 @@
+"""Sums beside each other whose summands lie in memory one behind the other: rows of a matrix times
+a vector. Each lane sums a row; squares of the matrix are read along the rows and turned in
+registers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from calque.native.emit.addresses import moving_place
+from calque.native.emit.flow import Typed, Values, counted, guarded
+from calque.native.emit.lanes import SCALAR, Lanes, TiledLoop
+from calque.native.emit.statements import writes
+from calque.native.emit.values import value
+from calque.native.emit.writer import Writer
+from calque.native.loops.tree import Acc, For
+from calque.native.scalars.expr import Expr, const, ex, index_and_guard, stride, var, walk
+
+LARGEST: Final = 16  # rows of a square: as many registers hold one
+Body = Callable[[Lanes, Values], Values]
+
+
+def row_variable(w: Writer, f: For, lanes: Lanes) -> Expr | None:
+    """The variable that lanes differ in, if each sums what lies in memory one behind the other."""
+    width, n = lanes.width, f.extent
+    if f.body or f.kind != "serial" or not 4 <= width <= LARGEST or width & (width - 1):
+        return None
+    if lanes.active is not None or lanes.tile is not None or lanes.vary(n):
+        return None
+    if n.op == "const" and n.attr < 2 * width:
+        return None
+    for a in f.accs:
+        for e in walk(a.value, set()) if isinstance(a, Acc) else ():
+            if e.op == "load" and e.attr.place == "arg" and e.attr not in w.mutable:
+                at, step = moving_place(w, e.attr, index_and_guard(e)[0], lanes)
+                if at.index and step not in (0, 1) and stride(at, f.name) == 1:
+                    return next(
+                        x for x in walk(at, set()) if x.op == "var" and x.attr[0] == lanes.variable
+                    )
+    return None
+
+
+def in_squares(w: Writer, f: For, row: Expr, lanes: Lanes, initial: Typed, body: Body) -> Values:
+    """The loop in steps of whole squares; what is left of it goes one by one."""
+    size, written = lanes.width, writes(w, f)
+    limit = value(w, f.extent, SCALAR)
+    end = value(w, ex("mul", ex("floordiv", f.extent, const(size)), const(size)), SCALAR)
+    first, inside = var(f"{f.name}.first"), var(f"{f.name}.row", size)
+
+    def one(square: Lanes, phis: Values) -> Values:
+        begin, at = value(w, first, SCALAR), value(w, inside, SCALAR)
+        w.bind(f.name, w.new(f"add i64 {begin}, {at}"))
+        return body(square, phis)
+
+    def step(phis: Values) -> Values:
+        square = lanes._replace(tile=TiledLoop(f.var, first, inside, size, row))
+        carried = [(t, x) for (t, _), x in zip(initial, phis, strict=True)]
+        return counted(
+            w, inside.attr[0], ("0", str(size)), 1, written, carried, partial(one, square)
+        )
+
+    def squares() -> Values:
+        return counted(w, first.attr[0], ("0", end), size, written, initial, step)
+
+    values = guarded(w, w.new(f"icmp sgt i64 {end}, 0"), written, initial, squares)
+    rest = [(t, x) for (t, _), x in zip(initial, values, strict=True)]
+
+    def others() -> Values:
+        return counted(w, f.name, (end, limit), 1, written, rest, partial(body, lanes))
+
+    return guarded(w, w.new(f"icmp slt i64 {end}, {limit}"), written, rest, others)
