@@ -131,22 +131,22 @@ def test_each_precision_has_its_kernel(dtype, name):
 @pytest.mark.parametrize(
     ("kind", "lengths", "fields"),
     [
-        (FftType.FFT, (1,), set()),
-        (FftType.FFT, (128, 3), {"pass_4", "pass_8", "pass_3"}),
-        (FftType.RFFT, (128,), {"pass_8", "halves"}),
-        (FftType.IRFFT, (121, 2), {"pass_any", "halves"}),
-        (FftType.IRFFT, (4, 7), {"pass_4", "pass_7", "whole"}),
-        (FftType.FFT, (53,), {"pass_4", "pass_8", "convolve"}),
+        (FftType.FFT, (1,), ""),
+        (FftType.FFT, (128, 3), "pass_3 pass_4 pass_8"),
+        (FftType.RFFT, (128,), "halves pass_8"),
+        (FftType.IRFFT, (121, 2), "halves pass_any"),
+        (FftType.IRFFT, (4, 7), "pass_4 pass_7 whole"),
+        (FftType.FFT, (53,), "convolve pass_4 pass_8"),
     ],
     ids=str,
 )
 def test_functions_that_no_length_needs_are_left_out(kind, lengths, fields):
     """A call names those that its lengths need; the words of the others are 0."""
-    assert fourier.needed(kind, True, lengths) == fields
+    assert fourier.needed(kind, True, lengths) == set(fields.split())
     params = {"fft_type": kind, "fft_lengths": lengths}
     _, words = fourier.kernel(ShapedArray((2, *lengths), np.dtype("c8")), params)
     named = {f for f, w in zip(Functions.fields, words, strict=True) if w}
-    assert named == fields
+    assert named == set(fields.split())
     assert all(routines.by_name(w.name) == w for w in words if w)
 
 
