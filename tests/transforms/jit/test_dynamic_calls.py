@@ -183,3 +183,63 @@ def test_nothing_is_kept_alive():
     gone = weakref.ref(made())
     gc.collect()
     assert gone() is None
+
+
+def calls_until_traced(f, args, traces, most):
+    """How many calls it takes until the function is traced once more, None if it is not."""
+    before = len(traces)
+    results = set()
+    for i in range(most):
+        results.add(np.asarray(f(*args)).tobytes())
+        assert len(results) == 1
+        if len(traces) > before:
+            return i
+    return None
+
+
+@pytest.mark.parametrize(
+    "form, expected",
+    [
+        (lambda x, y: x @ y, True),
+        (lambda x, y: jax.lax.map(lambda r: r @ y, x), True),
+        (lambda x, y: x + y.T, False),
+    ],
+    ids=["a product", "a product in a loop", "no product"],
+)
+def test_sizes_that_take_long_get_a_program_of_their_own(monkeypatch, form, expected):
+    """When their calls have taken longer than it takes to make one; every call counts as long."""
+    monkeypatch.setattr(dynamic, "LONG", -1.0)
+    traces = []
+
+    def f(x, y):
+        traces.append(x.shape)
+        return form(x, y)
+
+    jitted = jax.jit(f)
+    arrays = [(jnp.ones((n, n)), jnp.full((n, n), 0.1)) for n in (8, 9, 12)]
+    jitted(*arrays[0]), jitted(*arrays[1])
+    (family,) = function_of(jitted).cache.families.values()
+    (program,) = family.programs
+    program.seconds = 1e9
+    assert calls_until_traced(jitted, arrays[2], traces, 60) is None
+    program.seconds = 0.0
+    asked = calls_until_traced(jitted, arrays[2], traces, 60)
+    assert (asked is not None) == expected
+    if expected:  # and it stays
+        assert traces[-1] == (12, 12) and calls_until_traced(jitted, arrays[2], traces, 60) is None
+
+
+def test_sizes_that_were_said_to_be_free_stay_free(monkeypatch):
+    monkeypatch.setattr(dynamic, "LONG", -1.0)
+    traces = []
+
+    def f(x, y):
+        traces.append(x.shape)
+        return x @ y
+
+    jitted = jax.jit(f, dynamic={0: (0, 1), 1: (0, 1)})
+    args = jnp.ones((8, 8)), jnp.ones((8, 8))
+    jitted(*args)
+    (family,) = function_of(jitted).cache.families.values()
+    family.programs[0].seconds = 0.0
+    assert calls_until_traced(jitted, args, traces, 60) is None

@@ -18,6 +18,7 @@ The three users differ in the functions that they give it and in how often they 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Generic, TypeVar
 
@@ -31,6 +32,7 @@ from calque.machine.caches import Entries, Tables
 MOST_PROGRAMS: Final = 8  # generic ones of a family; then sizes stay fixed
 MOST_SPECIALISED: Final = 512  # sizes of which a generic program keeps the finished program
 MOST_COUNTED: Final = 4096  # sizes of which the calls are counted for one function
+MOST_LONG: Final = 256  # sizes of which is known that calls take long, for one function
 MOST_FAMILIES: Final = 1000  # in one table
 REMEMBERED: Final = 4  # how many earlier sizes a family remembers
 
@@ -52,6 +54,7 @@ class GenericProgram:
         self.symbols = Symbols([hints[g[0]] for g in groups])
         self.traced: Any = None
         self.executable: Any = None
+        self.seconds = 0.0  # that it took to trace and to compile it
         self.is_outdated: Callable[[], Any] = lambda: False  # has what it captured changed?
         self.specialised = _SPECIALISED.new()
         self.holds: Callable[..., tuple[Any, ...]] = lambda *_: ()
@@ -240,17 +243,21 @@ def new_families() -> Families:
     return _FAMILIES.new_of(Families)
 
 
+_LONG: Final[Tables[tuple[Any, Sizes], tuple[int, float]]] = Tables(
+    "sizes whose calls take long", MOST_LONG, programs=True
+)
 _put: Final = dict.__setitem__
 
 
 class CallCounts:
     """How often generic programs served which sizes, for one function that machine code calls."""
 
-    __slots__ = ("counts", "hot_after", "taught")
+    __slots__ = ("counts", "hot_after", "long", "taught")
 
     def __init__(self, hot_after: int) -> None:
         self.hot_after = hot_after  # calls with the same sizes
         self.counts = _COUNTED.new()
+        self.long = _LONG.new()  # sizes -> calls until Python is asked again, seconds of a call
         self.taught = 0  # how often the machine code learned to serve all sizes
 
     def count(self, program: Any, values: Sizes) -> int:
@@ -258,6 +265,20 @@ class CallCounts:
         key = (program, values)
         n = self.counts[key] = (self.counts.find(key) or 0) + 1
         return n
+
+    def postpone(self, program: Any, values: Sizes, seconds: float) -> None:
+        """Calls with these sizes take so long: they are told of again when there were four times as
+        many."""
+        key = (program, values)
+        calls, _ = self.long.find(key) or (self.hot_after, 0.0)
+        self.long[key] = 4 * calls, seconds
+        self.counts[key] = self.hot_after - 3 * calls
+
+    def is_paid(self, program: Any, values: Sizes) -> bool:
+        """Whether calls with these sizes have taken as long, by now, as a program takes to make."""
+        key = (program, values)
+        calls, seconds = self.long.get(key, (0, 0.0))
+        return self.counts.get(key) == self.hot_after and calls * seconds > program.seconds
 
     def is_hot(self, program: Any, values: Sizes) -> bool:
         """Whether it is time for an entry for just these sizes. One that is met less often is not
@@ -335,7 +356,7 @@ class Specialiser(Generic[C]):
 
     def specialisable(self, call: C, program: GenericProgram) -> GenericProgram | None:
         """The program, traced, compiled and one of its family; None if it served one size only."""
-        family, changes = call.family, config.changes_elsewhere()
+        family, changes, start = call.family, config.changes_elsewhere(), time.perf_counter()
         try:
             with no_collection():
                 program.traced = self.trace(call, program)
@@ -359,6 +380,7 @@ class Specialiser(Generic[C]):
             return None
         family.hold(pinned, at_once=not self.pins_again)
         program.close()
+        program.seconds = time.perf_counter() - start
         family.programs.append(program)
         del family.programs[:-MOST_PROGRAMS]
         return program

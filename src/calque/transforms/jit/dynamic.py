@@ -3,12 +3,14 @@ size arrives in a dimension, or when `dynamic=` says so (see `engines.specialise
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any, Final
 
 from calque.core import backends, pytrees, trace_state
 from calque.core.arrays import to_array
 from calque.core.config import config
+from calque.core.jaxprs import subjaxprs
 from calque.core.lazy import LazyModule
 from calque.core.trace_state import Tracer
 from calque.transforms.devices.sharding_constraint import has_constraints
@@ -26,6 +28,9 @@ nan_checks: Any = LazyModule("calque.transforms.functions.nan_checks")
 
 MOST_TAUGHT: Final = 32  # times that machine code learns to serve all sizes of one function
 HOT_AFTER: Final = 6  # calls with the same sizes after which they get an entry of their own
+LONG: Final = 2e-4  # seconds of a call that may be worth a program of its own
+# what is quicker with fixed sizes: blocks are chosen by them
+BLOCKED: Final = frozenset(("dot_general", "conv_general_dilated"))
 
 
 class JittedCall(SizedCall):
@@ -108,19 +113,38 @@ def call(function: Any, arguments: Any) -> Any:
     keys, consts = program.traced.keys, program.traced.closed.consts
     if keys is not NOTHING:
         key_reuse.consume_arguments(keys, [*arguments.leaves, *consts], function.name)
-    executable = program.at(values)
-    out = executable.call([to_array(x) for x in arguments.leaves])
     counts = function.call_counts
+    if counts.is_paid(program, values):
+        return NotImplemented
+    executable, start = program.at(values), time.perf_counter()
+    out = executable.call([to_array(x) for x in arguments.leaves])
+    seconds = time.perf_counter() - start
     if executable.program is None:  # of another engine, which has a program for each size
         if counts.count(program, values) == counts.hot_after:
             ran = Ran(out, False, executable, [None] * len(arguments.leaves))
             function.learn_elsewhere(arguments, program.traced, ran)
     elif counts.count(program, values) > counts.hot_after or counts.taught >= MOST_TAUGHT:
-        function.learn(arguments, program.traced, executable)
+        if seconds > LONG and function.options.dynamic == "auto" and has_blocks(program.traced):
+            counts.postpone(program, values, seconds)
+        else:
+            function.learn(arguments, program.traced, executable)
     else:  # perhaps anew: captured values may have changed
         counts.taught += 1
         SPECIALISER.teach(request, program, counts)
     return pytrees.unflatten(program.traced.out_tree, out)
+
+
+def has_blocks(traced: Any) -> bool:
+    """Whether the program, at any depth, is made of blocks whose form follows from the sizes."""
+    cache, closed = traced.closed.cache, traced.closed
+    if "blocks" not in cache:
+        todo, found = [closed.jaxpr], False
+        while todo and not found:
+            for e in todo.pop().eqns:
+                found = found or e.primitive.name in BLOCKED
+                todo += subjaxprs(e.params)
+        cache["blocks"] = found
+    return bool(cache["blocks"])
 
 
 def checked(dynamic: Any) -> Any:
