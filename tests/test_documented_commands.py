@@ -58,8 +58,9 @@ RUN = {
         "loss.html"
     ),
     "python -m tests.test_help calque.numpy.sum": "",
+    "python tools/ptx_spike.py": ".visible .entry",
 }
-IN_CHECKOUT = {"python -m tests.test_help calque.numpy.sum"}
+IN_CHECKOUT = {"python -m tests.test_help calque.numpy.sum", "python tools/ptx_spike.py"}
 
 NEEDS_INDEX = "makes an environment with packages of an index; .ci/run does the same"
 HOURS = "runs for minutes to hours"

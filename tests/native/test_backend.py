@@ -222,11 +222,13 @@ def test_long_products_in_rounds() -> None:
 
 
 def test_what_follows_a_product_is_fused() -> None:
-    x, w, b = normal(50, 100), normal(100, 90), normal(90)
-    e = check(lambda x, w, b: jnp.maximum(x @ w + b, 0.0), x, w, b, tol=1e-4)
-    assert len(e.steps) == 2, e.as_text()
-    e = check(lambda x, w, b: jnp.tanh((x @ w).reshape(5, 10, 90) + b) * 2.0, x, w, b, tol=1e-4)
-    assert len(e.steps) == 2, e.as_text()
+    """Two steps, one of which packs the right side; one alone where rows are few."""
+    for rows, steps in ((120, 2), (50, 1)):
+        x, w, b = normal(rows, 100), normal(100, 96), normal(96)
+        e = check(lambda x, w, b: jnp.maximum(x @ w + b, 0.0), x, w, b, tol=1e-4)
+        assert len(e.steps) == steps, e.as_text()
+        e = check(lambda x, w, b: jnp.tanh((x @ w).reshape(5, -1, 96) + b) * 2.0, x, w, b, tol=1e-4)
+        assert len(e.steps) == steps, e.as_text()
     check(lambda x, w, b: [x @ w, x @ w + b], x, w, b, tol=1e-4)
     check(lambda x, w, b: (x @ w + b).sum(1), x, w, b, tol=1e-3)
 

@@ -102,7 +102,9 @@ def tile_for(m: Any, n: Any, dtype: str, most: int = MOST_ROWS) -> Tile:
 
 def flat_tile(m: int, n: Any, dtype: str) -> Tile:
     """An even part of few rows, and as many columns as registers hold sums of."""
-    t, m = describe(), -(-m // -(-m // MOST_ROWS))
+    t = describe()
+    most = min((t.vector_registers - 4) // 2, MOST_ROWS)  # beside two vectors of columns
+    m = -(-m // -(-m // most))
     lanes = t.vector_bytes // max(item_size(dtype), 4)
     vectors = WIDEST
     while vectors > 1 and (
