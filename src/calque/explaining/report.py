@@ -14,6 +14,7 @@ from calque.core.jaxprs import Jaxpr, subjaxprs
 from calque.explaining import page
 from calque.explaining.effects import SideEffect, side_effects
 from calque.explaining.links import Links, by_kernel, loop_lines
+from calque.native.executable import Planned
 from calque.native.passes.pipeline import PASSES
 from calque.native.views import kernels_text
 from calque.transforms.jit import dynamic
@@ -54,7 +55,7 @@ class Report:
         self.jaxpr = str(traced.closed)
         self.passes = list(counted_passes(traced.closed))
         self.executable = executable
-        self.elsewhere = executable.program is None  # another engine compiled it
+        self.elsewhere = not isinstance(executable, Planned)  # another engine compiled it
         self.kernels = (
             int(executable.units) if self.elsewhere else len({k.code for k in executable.kernels})
         )

@@ -37,9 +37,14 @@ def test_types(dtype: str) -> None:
 
 
 def test_types_that_numpy_does_not_know() -> None:
-    for dtype in (float0, *KEYS.values()):
+    """Of random keys those that the format has numbers for."""
+    known = [KEYS[f"key<{name}>"] for name in ("fry", "rbg", "urbg")]
+    for dtype in (float0, *known):
         aval = ShapedArray((4,), dtype)
         assert read_aval(written_aval(aval), KEYS.__getitem__, Scope()) == aval
+    for dtype in set(KEYS.values()) - set(known):
+        with pytest.raises(TypeError, match="exported programs have no arrays of key<"):
+            written_aval(ShapedArray((4,), dtype))
 
 
 def test_free_sizes() -> None:
