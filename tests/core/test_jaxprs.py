@@ -8,7 +8,7 @@ import pytest
 import calque
 import calque.numpy as jnp
 from calque.core.avals import ShapedArray
-from calque.core.jaxprs import Eqn, JaxprTypeError, Literal, Var, check_jaxpr
+from calque.core.jaxprs import Eqn, JaxprTypeError, Literal, Var, all_equations, check_jaxpr
 from calque.core.printing import letters
 from calque.core.trace import eval_jaxpr, jaxpr_as_fun, trace_to_jaxpr, typeof
 
@@ -155,3 +155,15 @@ def test_parts_are_replaced_by_name_and_unknown_parts_refused():
     for part in (e, jaxpr, calque.make_jaxpr(lambda x: x)(2.0)):
         with pytest.raises(TypeError, match="unexpected keyword argument 'outvar'"):
             part.replace(outvar=[])
+
+
+def test_all_equations_are_those_of_programs_inside_too():
+    def f(x):
+        return calque.lax.fori_loop(0, 3, lambda i, y: jnp.sin(y), calque.jit(jnp.cos)(x))
+
+    closed = calque.make_jaxpr(f)(1.0)
+    names = [e.primitive.name for e in all_equations(closed.jaxpr)]
+    assert {"sin", "cos"} <= set(names) and not {"sin", "cos"} & {
+        e.primitive.name for e in closed.jaxpr.eqns
+    }
+    assert len(names) > len(closed.jaxpr.eqns)

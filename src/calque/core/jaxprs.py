@@ -348,6 +348,15 @@ def subjaxprs(params: dict[str, Any]) -> Iterator[Jaxpr]:
                 yield v
 
 
+def all_equations(jaxpr: Jaxpr) -> Iterator[Eqn]:
+    """The equations of a program and of those in it, at any depth."""
+    todo = [jaxpr]
+    while todo:
+        for e in todo.pop().eqns:
+            yield e
+            todo += subjaxprs(e.params)
+
+
 # primitive name -> an equation as a program of ordinary ones: compiled code has that in its place
 expansions: Final[dict[str, Callable[[Eqn], ClosedJaxpr]]] = process.container(
     "expansions of equations", {}
@@ -424,26 +433,17 @@ def _without_places(jaxpr: Jaxpr) -> Jaxpr:
 
 def has_effects(jaxpr: Jaxpr) -> bool:
     """Whether anything in the program, at any depth, has an effect."""
-    todo = [jaxpr]
-    while todo:
-        for e in todo.pop().eqns:
-            if e.primitive.effect:
-                return True
-            todo += subjaxprs(e.params)
-    return False
+    return any(e.primitive.effect for e in all_equations(jaxpr))
 
 
 def found_symbols(jaxpr: Jaxpr) -> Symbols | None:
     """The free sizes of a program that finds sizes while it runs, at any depth; None of others."""
     if not has_effects(jaxpr):
         return None
-    todo = [jaxpr]
-    while todo:
-        for e in todo.pop().eqns:
-            if e.primitive.name == "let_size":
-                symbols: Symbols = e.params["size"].symbols
-                return symbols
-            todo += subjaxprs(e.params)
+    for e in all_equations(jaxpr):
+        if e.primitive.name == "let_size":
+            symbols: Symbols = e.params["size"].symbols
+            return symbols
     return None
 
 

@@ -9,7 +9,7 @@ import types
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from calque.core.jaxprs import Jaxpr, subjaxprs
+from calque.core.jaxprs import Jaxpr, all_equations
 from calque.core.source import Source, is_internal
 from calque.transforms.jit.captures import functions_of
 
@@ -83,13 +83,9 @@ class Links:
 
 def sources(jaxpr: Jaxpr) -> Iterator[Source]:
     """Where the equations of a program, and of those in it, were made."""
-    todo = [jaxpr]
-    while todo:
-        j = todo.pop()
-        for e in j.eqns:
-            if e.source is not None and not is_internal(e.source.code):
-                yield e.source
-            todo += subjaxprs(e.params)
+    for e in all_equations(jaxpr):
+        if e.source is not None and not is_internal(e.source.code):
+            yield e.source
 
 
 def code_of(fun: Any) -> types.CodeType | None:

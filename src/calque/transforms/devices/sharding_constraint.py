@@ -10,7 +10,7 @@ from calque.core import backends, pytrees, trace_state
 from calque.core.arrays import ArrayImpl, to_array
 from calque.core.config import config
 from calque.core.devices import Device
-from calque.core.jaxprs import ClosedJaxpr, subjaxprs
+from calque.core.jaxprs import ClosedJaxpr, all_equations
 from calque.core.primitives import Zero
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
@@ -350,11 +350,8 @@ def has_constraints(closed: ClosedJaxpr) -> bool:
     """Whether the program, at any depth, says where values are."""
     found = closed.cache.get("constraints")
     if found is None:
-        todo, found = [closed.jaxpr], False
-        while todo and not found:
-            for e in todo.pop().eqns:
-                found = found or e.primitive.name in ("sharding_constraint", "shard_map")
-                todo += subjaxprs(e.params)
+        names = ("sharding_constraint", "shard_map")
+        found = any(e.primitive.name in names for e in all_equations(closed.jaxpr))
         closed.cache["constraints"] = found
     return bool(found)
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 from calque.core import backends, pytrees, trace_state
 from calque.core.arrays import to_array
 from calque.core.config import config
-from calque.core.jaxprs import subjaxprs
+from calque.core.jaxprs import all_equations
 from calque.core.lazy import LazyModule
 from calque.core.trace_state import Tracer
 from calque.transforms.devices.sharding_constraint import has_constraints
@@ -136,15 +136,7 @@ def call(function: Any, arguments: Any) -> Any:
 
 def has_blocks(traced: Any) -> bool:
     """Whether the program, at any depth, is made of blocks whose form follows from the sizes."""
-    cache, closed = traced.closed.cache, traced.closed
-    if "blocks" not in cache:
-        todo, found = [closed.jaxpr], False
-        while todo and not found:
-            for e in todo.pop().eqns:
-                found = found or e.primitive.name in BLOCKED
-                todo += subjaxprs(e.params)
-        cache["blocks"] = found
-    return bool(cache["blocks"])
+    return any(e.primitive.name in BLOCKED for e in all_equations(traced.closed.jaxpr))
 
 
 def checked(dynamic: Any) -> Any:

@@ -9,7 +9,15 @@ import numpy as np
 
 from calque.core.arrays import to_numpy
 from calque.core.dtypes import ExtendedDType
-from calque.core.jaxprs import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, subjaxprs
+from calque.core.jaxprs import (
+    ClosedJaxpr,
+    Eqn,
+    Jaxpr,
+    Literal,
+    Var,
+    all_equations,
+    subjaxprs,
+)
 from calque.core.trace import trace_to_jaxpr
 from calque.xla.lower.callbacks import host_call
 from calque.xla.lower.keys import COMPARED, at_words, compared
@@ -114,13 +122,7 @@ def keeps_order(e: Eqn) -> bool:
 
 def ordered_inside(jaxpr: Jaxpr) -> bool:
     """Whether a program, at any depth, has effects that keep their order."""
-    todo = [jaxpr]
-    while todo:
-        for e in todo.pop().eqns:
-            if e.primitive.effect and keeps_order(e):
-                return True
-            todo += subjaxprs(e.params)
-    return False
+    return any(e.primitive.effect and keeps_order(e) for e in all_equations(jaxpr))
 
 
 def function_of(b: Builder, name: str, closed: ClosedJaxpr) -> Function:
