@@ -32,6 +32,7 @@ from calque.native.scalars.expr import Expr, index_and_guard, is_const, item_siz
 from calque.native.schedule.lanes import in_lanes, keeps_blocks
 from calque.native.schedule.running import RowBlocks
 from calque.native.schedule.stripes import in_stripes, suits_stripes
+from calque.native.schedule.unroll import written_out
 
 PLACE_BYTES: Final = 8  # of an index that is an element of a vector
 SHORT: Final = 32  # loops up to here get vectors of just this length
@@ -72,14 +73,16 @@ class _Vectorizer:
             return (self.rows(f, inner[0]),)
         if self.suits_outer(f, inner) and self.sums_rows(f, inner):
             return self.row_sums(f)
-        if self.suits_outer(f, inner):
+        flat = written_out(f)
+        inner = [s for s in flat.body if isinstance(s, For)]
+        if self.suits_outer(flat, inner):
             lanes = self.vector_bytes // self.element_bytes(f)
-            around = nest_cost(f, self.sizes, lanes, f.name, self.strides)
+            around = nest_cost(flat, self.sizes, lanes, f.name, self.strides)
             inside = nest_cost(f, self.sizes, lanes, None, self.strides)
             if around < (inside / 2 if self.bulky(inner) else inside):
-                if suits_stripes(f, self.sizes, self.strides):
-                    return (self.stripes(f, lanes),)
-                return self.outer(f, f"cost {around:.3g} against {inside:.3g}")
+                if suits_stripes(flat, self.sizes, self.strides):
+                    return (self.stripes(flat, lanes),)
+                return self.outer(flat, f"cost {around:.3g} against {inside:.3g}")
         return (replace(f, body=self.body(f.body)),)
 
     def leaf(self, f: For) -> For:
