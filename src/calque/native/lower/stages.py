@@ -90,7 +90,7 @@ class Stage:
     weight: int = field(init=False)
 
     def __post_init__(self) -> None:
-        work = list(operations(self.values(), set()))
+        work = operations(self.values(), set())
         object.__setattr__(self, "reads", frozenset([e for e in work if e.op == "load"]))
         object.__setattr__(self, "weight", sum([operation_weight(e.op) for e in work]))
 
