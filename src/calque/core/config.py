@@ -150,7 +150,7 @@ def _bare(name: str) -> str:
 def _from_environment(name: str, default: Any, package: str = "CALQUE") -> Any:
     variable = f"{package}_{name.upper()}"
     text = os.environ.get(variable)
-    if text is None:
+    if text is None or isinstance(default, tuple):
         return default
     if isinstance(default, bool):
         if text.lower() in ("1", "true", "yes", "on"):
@@ -166,7 +166,10 @@ def _from_environment(name: str, default: Any, package: str = "CALQUE") -> Any:
 
 
 def _defaults() -> dict[str, Any]:
-    return {**{name: default for name, (default, _) in _FLAGS.items()}, **FOREIGN}
+    """The flags that the environment and the command line may set. A tuple is set by calque alone,
+    while it does something."""
+    ours = {n: default for n, (default, _) in _FLAGS.items() if not isinstance(default, tuple)}
+    return {**ours, **FOREIGN}
 
 
 class Flags:

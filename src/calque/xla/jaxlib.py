@@ -48,6 +48,7 @@ PROOF: Final = """module @proof {
 # the operation of a line of HLO, and those that compute nothing
 _OPERATION: Final = re.compile(r" = .*?[\])}] ([a-z][\w-]*)\(")
 _FREE: Final = frozenset(("bitcast", "constant", "get-tuple-element", "parameter", "tuple"))
+CONSUME: Final = "consume_with_handlers"  # the method that makes arrays of results
 REMEDY: Final = "install one that works with `pip install calque[xla]`"
 
 
