@@ -23,6 +23,10 @@ jax = calque.as_jax()
 import jaxlib
 text = jax.jit(lambda x: x + 1).lower(1.0).as_text("hlo")
 assert text.startswith("HloModule") and jaxlib.__file__.startswith(calque.__path__[0]), text
+import jax.export, jax.numpy as jnp
+exported = jax.export.export(jax.jit(lambda x: x * 2))(jax.ShapeDtypeStruct((3,), "float32"))
+for e in exported, jax.export.deserialize(exported.serialize()):
+    assert e.call(jnp.arange(3.0)).tolist() == [0, 2, 4]
 """
 
 

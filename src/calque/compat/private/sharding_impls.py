@@ -1,8 +1,11 @@
 """`jax._src.sharding_impls`."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from calque.core import lazy as _lazy
+from calque.core.devices import Device
+from calque.transforms.devices import sharding as _sharding
+from calque.xla import jaxlib as _jaxlib
 
 if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     from calque import (
@@ -13,7 +16,6 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
         NamedSharding,
         PartitionSpec,
         SingleDeviceSharding,
-        make_single_device_sharding,
     )
     from calque.transforms.devices.tiles import (
         GSPMDSharding,
@@ -22,3 +24,11 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     )
 
 __getattr__, __dir__ = _lazy.facade(__name__, __file__)
+
+
+def make_single_device_sharding(device: Any, memory_kind: str | None = None) -> Any:
+    """The sharding of an array on one device. jaxlib's machine code asks for it with devices of its
+    own, and gets its own kind."""
+    if isinstance(device, Device):
+        return _sharding.make_single_device_sharding(device, memory_kind)
+    return _jaxlib.one_device(device)
