@@ -74,7 +74,7 @@ def test_the_whole_traceback_is_of_the_class_that_libraries_know():
     def fails():
         raise ValueError("mine")
 
-    with calque.config.override("calque_traceback_filtering", "remove_frames"):
-        with pytest.raises(ValueError, match="mine") as e:
-            fails()
+    removed = calque.config.override("calque_traceback_filtering", "remove_frames")
+    with removed, pytest.raises(ValueError, match="mine") as e:
+        fails()
     assert isinstance(e.value.__cause__, traceback_util.UnfilteredStackTrace)
