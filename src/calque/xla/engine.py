@@ -199,7 +199,7 @@ class Executable:
                     to_numpy(x)
                 except RuntimeError as deleted:
                     return deleted
-        return error
+        return jaxlib.advised(error)
 
     @property
     def host_calls(self) -> list[str]:
