@@ -31,7 +31,11 @@ def on_xla() -> Iterator[None]:
 
 def engine(f: Any, *args: Any) -> str:
     """The module of the class that runs a program."""
-    return type(jax.jit(f).lower(*args).compile().runtime_executable()).__module__
+    return engine_of(jax.jit(f).lower(*args).compile())
+
+
+def engine_of(compiled: Any) -> str:
+    return type(compiled.runtime_executable()).__module__
 
 
 def test_the_platform_chooses_the_engine(on_xla: None) -> None:
@@ -243,3 +247,11 @@ def test_compiled_functions_as_bytes(on_xla: None) -> None:
     compiled = jax.jit(lambda v: jax.nn.relu(v) * 2).lower(x - 2).compile()
     again = serialize_executable.deserialize_and_load(*serialize_executable.serialize(compiled))
     np.testing.assert_array_equal(again(x - 2), np.maximum(x - 2, 0) * 2)
+
+
+def test_compiled_functions_as_bytes_keep_their_device() -> None:
+    last = jax.devices("xla_cpu")[-1]
+    compiled = jax.jit(jnp.sin, device=last).lower(x).compile()
+    written = serialize_executable.serialize(compiled)
+    again = serialize_executable.deserialize_and_load(*written, "xla_cpu", [last])
+    assert again(x).devices() == {last} and engine_of(again) == "calque.xla.engine"
