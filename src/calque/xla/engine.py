@@ -61,7 +61,7 @@ class Executable:
         self.out_avals: Sequence[ShapedArray] = [a.without_place() for a in closed.out_avals]
         refuse_too_large(closed.jaxpr)
         prepared()
-        candidates = itertools.chain(known.default_devices(), cpu_devices())
+        candidates = itertools.chain([known.home()], known.default_devices(), cpu_devices())
         devices = (
             next((d,) for d in candidates if isinstance(d, XlaDevice) and is_mine(d))
             if where is None
