@@ -12,8 +12,8 @@ from calque.core.config import config
 from calque.core.jaxprs import ClosedJaxpr
 from calque.core.trace import jaxpr_as_fun
 from calque.transforms.engines.slices import without_dead_code
+from calque.transforms.engines.zeros import SymbolicZero
 from calque.transforms.functions.autodiff import grad
-from calque.transforms.functions.custom_arguments import SymbolicZero
 from calque.transforms.functions.custom_vjp import (
     CustomVJPPrimal,
     custom_vjp,
