@@ -7,29 +7,94 @@ import contextlib
 import gc
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from calque.core.avals import ShapedArray
 from calque.core.symbols import Symbols
 from calque.machine.once import Turns
-from calque.machine.state import Inside, PerThread, ProcessValue, process
+from calque.machine.state import Hook, Inside, PerThread, ProcessValue, process
 
 
 class Trace:
     """Receives operations. `level` orders traces by nesting; `done` is set when its transformation
-    has ended; `has_lanes` where what runs once stands for several lanes."""
+    has ended; `has_lanes` where what runs once stands for several lanes.
+
+    A library derives traces of its own. They define `process_primitive`, and what else is processed
+    that their programs need, and are made current by `extend.core.set_current_trace`."""
 
     has_lanes: bool = False
     level: int = 0
     done: bool = False
+    requires_low = True  # values above arrays are opened before operations get here
 
     @property
-    def main(self) -> Trace:
-        """What tells this trace from others: itself."""
-        return self
+    def main(self) -> Any:
+        """What tells this trace from others: its tag, if a library gave it one, or itself."""
+        return getattr(self, "tag", self)
 
     def process(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
-        raise AssertionError("abstract")
+        """Hands an operation to the trace of a library. What that does in turn runs at once, or
+        goes where its values belong."""
+        if self.done:
+            raise ended.call(args, self)
+        with evaluating():
+            return primitive.handed_to(self, args, params)
+
+    def process_primitive(self, primitive: Any, tracers: Any, params: dict[str, Any], /) -> Any:
+        raise NotImplementedError(_LACKING.format(type(self), "process_primitive", "primitives"))
+
+    def process_call(self, primitive: Any, f: Any, tracers: Any, params: Any, /) -> Any:
+        raise NotImplementedError(
+            _LACKING.format(type(self), "process_call", "call-like primitives")
+        )
+
+    def process_custom_jvp_call(
+        self, primitive: Any, fun: Any, jvp: Any, tracers: Any, /, *, symbolic_zeros: bool
+    ) -> Any:
+        raise NotImplementedError(
+            _LACKING.format(type(self), "process_custom_jvp_call", "custom_jvp primitives")
+        )
+
+    def process_custom_vjp_call(
+        self,
+        primitive: Any,
+        fun: Any,
+        fwd: Any,
+        bwd: Any,
+        tracers: Any,
+        /,
+        *,
+        out_trees: Any,
+        symbolic_zeros: bool,
+    ) -> Any:
+        raise NotImplementedError(
+            _LACKING.format(type(self), "process_custom_vjp_call", "custom_vjp primitives")
+        )
+
+    def stage_value(self, val: Any) -> Any:
+        """The value as one of this trace."""
+        return val
+
+    def full_raise(self, x: Any) -> Any:
+        return x
+
+    def invalidate(self) -> None:
+        """Says that its transformation has ended."""
+        self.done = True
+
+    def is_valid(self) -> bool:
+        return not self.done
+
+
+_LACKING: Final = "{} must override {} to handle {}"
+ended: Final[Hook[Callable[..., Exception]]] = process.hook(
+    "error of a trace that has ended", lambda *_: RuntimeError("this trace has ended")
+)
+
+
+def is_foreign(trace: Trace) -> bool:
+    """Whether a trace is one of a library."""
+    return type(trace).process is Trace.process
 
 
 class Tracer:
@@ -40,6 +105,13 @@ class Tracer:
 
     _trace: Trace
     aval: ShapedArray
+
+    def __init__(self, trace: Trace, aval: ShapedArray) -> None:
+        self._trace, self.aval = trace, aval
+
+    def full_lower(self) -> Any:
+        """The value inside, where a library's trace says that there is one."""
+        return self
 
     def __copy__(self) -> Tracer:
         """The value itself, which nothing changes."""
@@ -54,6 +126,19 @@ class Tracer:
             f"{type(self).__name__} has no sharding: a traced value is nowhere yet. What its type"
             " says of where it will be is calque.typeof(x).sharding"
         )
+
+
+class OwnTracer(Tracer):
+    """A value of a trace of calque. They are many: whoever makes one sets its attributes."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        def __init__(self) -> None: ...
+
+    else:
+        __init__ = object.__init__
 
 
 class _State(PerThread, name="trace of operations"):
@@ -167,16 +252,29 @@ def recording(trace: Trace) -> Iterator[None]:
             _tell()
 
 
+@contextlib.contextmanager
+def current(trace: Trace) -> Iterator[None]:
+    """Operations on plain arrays go to this trace. One of a library is above all that are open,
+    until the outermost block for it ends."""
+    if not is_foreign(trace) or trace in _state.recordings:
+        with _state.inside(dynamic=trace):
+            yield
+        return
+    trace.done = False
+    with recording(trace):
+        yield
+
+
 def _tell() -> None:
     """Say whether any thread records, if that has changed. What an interrupt leaves unsaid is said
-    by the next one."""
+    by the next one. Traces of libraries may live for long: garbage is collected meanwhile."""
     with _turns.taken():
         now = bool(_active)
         if now == _told.value:
             return
-        if now:
+        if now and not all(map(is_foreign, _active)):
             _pause_collection()
-        else:
+        elif not now:
             _resume_collection()
         _listeners.tell(now)
         _told.value = now

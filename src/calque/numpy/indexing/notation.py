@@ -338,9 +338,8 @@ class _Sum:
     def dot(self, x: Any, y: Any, numbers: Any) -> Any:
         dtype = self.dtype if typeof(x).dtype != typeof(y).dtype else typeof(x).dtype
         if self.dot_general is not None:
-            return self.dot_general(
-                x, y, numbers, self.precision, preferred_element_type=self.preferred
-            )
+            preferred = self.preferred or self.dtype
+            return self.dot_general(x, y, numbers, self.precision, preferred_element_type=preferred)
         if dtype == np.dtype(bool):
             counts = self.dot(convert(x, np.dtype("int32")), convert(y, np.dtype("int32")), numbers)
             return counts if self.preferred else do.ne(counts, np.zeros((), np.int32))
@@ -422,7 +421,8 @@ def einsum(
         precision: of the products, see `lax.Precision`; None is the default.
         preferred_element_type: the dtype to add in and to return; None is the dtype of all
             together.
-        _dot_general: what to use in place of `lax.dot_general`; None is that.
+        _dot_general: what to use in place of `lax.dot_general`, told the dtype of the result; None
+            is that.
         out_sharding: how the result lies on a mesh with explicit axes; None leaves it open.
     Returns:
         An array with an axis for each letter after "->".
