@@ -343,7 +343,7 @@ class _Sum:
             return self.dot_general(x, y, numbers, self.precision, preferred_element_type=preferred)
         if dtype == np.dtype(bool):
             counts = self.dot(convert(x, np.dtype("int32")), convert(y, np.dtype("int32")), numbers)
-            return do.ne(counts, np.zeros((), np.int32))
+            return counts if self.preferred else do.ne(counts, np.zeros((), np.int32))
         weak = typeof(x).weak_type and typeof(y).weak_type
         out = do.dot_general(
             x,
