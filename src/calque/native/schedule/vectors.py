@@ -107,7 +107,7 @@ class _Vectorizer:
         if wide >= narrow:
             return self.note(f, f"serial: cost {narrow:.3g}, as a vector {wide:.3g}")
         return self.note(
-            replace(f, kind="vector", width=self.width(f)),
+            replace(f, kind="vector", width=self.width(f, lanes)),
             f"vector: cost {wide:.3g}, serial {narrow:.3g}",
         )
 
@@ -281,12 +281,10 @@ class _Vectorizer:
             if isinstance(s, Store):
                 size = max(size, item_size(s.buf.dtype))
             for e in own_exprs(s):
-                size = max(
-                    size,
-                    item_size(e.dtype) if e.dtype != "i64" else 1,
-                    *(item_size(b.dtype) for b in e.bufs),
-                    1,
-                )
+                if e.dtype != "i64":
+                    size = max(size, item_size(e.dtype))
+                for b in e.bufs:
+                    size = max(size, item_size(b.dtype))
         return PLACE_BYTES if size < 4 and self.handles_places(f) else size
 
     def handles_places(self, f: For) -> bool:
@@ -305,11 +303,10 @@ class _Vectorizer:
                         return True
         return False
 
-    def width(self, f: For) -> int:
+    def width(self, f: For, lanes: int) -> int:
         """Four registers at a time for light loops, one for heavy ones: long chains keep the units
         busy by themselves."""
         w = body_weight((f,))
-        lanes = self.vector_bytes // self.element_bytes(f)
         most = (
             1 if parting(f, If) else 2 if parting(f, Recurrence) else 4
         )  # lanes that part wait for each other

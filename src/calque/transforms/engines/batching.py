@@ -42,6 +42,7 @@ class BatchTrace(Trace):
     """Applies the batching rule of each primitive to the values it is asked about."""
 
     function = ""
+    has_lanes = True
 
     def __init__(self, axis: Axis):
         self.axis = axis
