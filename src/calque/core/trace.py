@@ -305,6 +305,7 @@ class JaxprTracer(Tracer):
     """A value of a program that is being recorded."""
 
     __slots__ = ("_var",)
+    __init__ = object.__init__
 
     _var: Var
 

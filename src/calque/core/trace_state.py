@@ -40,6 +40,12 @@ class Tracer:
     _trace: Trace
     aval: ShapedArray
 
+    def __init__(self, trace: Trace, aval: ShapedArray) -> None:
+        """For classes of users. Those of calque are made by the thousand and set what they hold
+        themselves: theirs is that of `object`."""
+        self._trace = trace
+        self.aval = aval
+
     def __copy__(self) -> Tracer:
         """The value itself, which nothing changes."""
         return self

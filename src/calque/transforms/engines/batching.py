@@ -31,6 +31,7 @@ class BatchTracer(Tracer):
     """A value with a batch dimension, which its aval does not show."""
 
     __slots__ = ("dim", "kind", "val")
+    __init__ = object.__init__
 
     val: Any
     dim: Dim

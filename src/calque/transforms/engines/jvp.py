@@ -40,6 +40,7 @@ class JVPTracer(Tracer):
     """A value with its tangent, which is never a Zero: values without one stay as they are."""
 
     __slots__ = ("primal", "tangent")
+    __init__ = object.__init__
 
     primal: Any
     tangent: Any

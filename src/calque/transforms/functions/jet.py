@@ -51,6 +51,7 @@ class JetTracer(Tracer):
     True"""
 
     __slots__ = ("_derivative", "_rule", "_terms")
+    __init__ = object.__init__
 
     _terms: list[Any]
     _rule: Term
