@@ -36,8 +36,8 @@ def divided(a: Poly, b: Poly) -> tuple[Poly, Poly] | None:
     """(q, r) with a = q * b + r as far as the terms of `a` are multiples of the single term of
     `b`. By several terms what leaves no rest is divided."""
     if len(b) != 1:
-        whole = _exact(a, b)
-        return None if whole is None else (whole, ())
+        quotient = _exact(a, b)
+        return None if quotient is None else (quotient, ())
     mb, cb = b[0]
     q, r = [], []
     for m, c in a:

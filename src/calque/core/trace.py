@@ -30,7 +30,7 @@ from calque.core.jaxprs import (
 from calque.core.primitives import Primitive
 from calque.core.source import at as source_at
 from calque.core.source import here
-from calque.core.trace_state import Trace, Tracer
+from calque.core.trace_state import Trace, Tracer, quickly_made
 from calque.machine.call.arrays import ArrayImpl, wrap_numpy
 from calque.machine.state import Hook, ProcessValue, process
 
@@ -301,11 +301,11 @@ _WITH_RANK: Final = (ArrayImpl, np.ndarray, np.generic)
 typing: Final[ProcessValue[Typing]] = process.value("where values are, in types", Typing())
 
 
+@quickly_made
 class JaxprTracer(Tracer):
     """A value of a program that is being recorded."""
 
     __slots__ = ("_var",)
-    __init__ = object.__init__
 
     _var: Var
 

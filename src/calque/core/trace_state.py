@@ -7,7 +7,7 @@ import contextlib
 import gc
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from calque.core.avals import ShapedArray
 from calque.core.symbols import Symbols
@@ -40,11 +40,10 @@ class Tracer:
     _trace: Trace
     aval: ShapedArray
 
-    def __init__(self, trace: Trace, aval: ShapedArray) -> None:
-        """For classes of users. Those of calque are made by the thousand and set what they hold
-        themselves: theirs is that of `object`."""
-        self._trace = trace
-        self.aval = aval
+    def __init__(self, *given: Any) -> None:
+        """For classes of users, which give the trace and the abstract value. Those of calque set
+        what they hold themselves, and are made by the thousand: `quickly_made`."""
+        self._trace, self.aval = given
 
     def __copy__(self) -> Tracer:
         """The value itself, which nothing changes."""
@@ -59,6 +58,15 @@ class Tracer:
             f"{type(self).__name__} has no sharding: a traced value is nowhere yet. What its type"
             " says of where it will be is calque.typeof(x).sharding"
         )
+
+
+_Kind = TypeVar("_Kind", bound=type["Tracer"])
+
+
+def quickly_made(kind: _Kind) -> _Kind:
+    """A class of traced values that are made empty, without a call of Python."""
+    kind.__init__ = object.__init__  # type: ignore[assignment, misc]
+    return kind
 
 
 class _State(PerThread, name="trace of operations"):

@@ -19,7 +19,7 @@ from calque.core.trace import (
     typeof,
     typing,
 )
-from calque.core.trace_state import Trace, Tracer
+from calque.core.trace_state import Trace, Tracer, quickly_made
 from calque.ops.common import front, move, repeated
 from calque.transforms.engines import axes
 from calque.transforms.engines.axes import Axis, AxisPrimitive, Collective, PlacingPrimitive
@@ -27,11 +27,11 @@ from calque.transforms.engines.axes import Axis, AxisPrimitive, Collective, Plac
 Dim = int | None
 
 
+@quickly_made
 class BatchTracer(Tracer):
     """A value with a batch dimension, which its aval does not show."""
 
     __slots__ = ("dim", "kind", "val")
-    __init__ = object.__init__
 
     val: Any
     dim: Dim

@@ -112,7 +112,8 @@ def lower_module(closed: ClosedJaxpr, request: Request) -> LoweredModule:
     state.sizes = {name: Value(number) for name in request.sizes}
     hoisted = [c for c in closed.consts if request.constants_as_arguments and is_large(c)]
     args = [Value(ins[i]) for i in kept]
-    given = [Value(type_of(c.aval)) for c in hoisted]
+    held = [type_of(c.aval) for c in hoisted]
+    given = [Value(t) for t in held]
     ahead = [*platform, *state.sizes.values()]
     told = [*(["_platform_index"] if platform else []), *request.sizes]
     names = request.arguments
@@ -145,7 +146,7 @@ def lower_module(closed: ClosedJaxpr, request: Request) -> LoweredModule:
     # now that the meshes are known of which the program speaks
     main.arg_attributes = [
         *(f'{{jax.global_constant = "{name}"}}' for name in told),
-        *(attributes(everywhere(state, x.type)) for x in given),
+        *(attributes(everywhere(state, t)) for t in held),
         *(
             attributes(donation(i, taken), placement(state, request.in_shardings, i, ins[i]))
             for i in kept
