@@ -1,7 +1,8 @@
 """Functions with derivatives of their own."""
 
 from calque.core import guards as _guards
-from calque.transforms.functions.custom_arguments import SymbolicZero, zero_from_primal
+from calque.transforms.engines.zeros import SymbolicZero
+from calque.transforms.functions.custom_arguments import zero_from_primal
 from calque.transforms.functions.custom_gradient import closure_convert, custom_gradient
 from calque.transforms.functions.custom_jvp import custom_jvp
 from calque.transforms.functions.custom_vjp import (

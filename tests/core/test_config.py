@@ -37,6 +37,12 @@ def test_a_flag_changes_the_key_of_traces():
     assert calque.config.trace_key() == before
 
 
+def test_what_calque_sets_itself_is_not_read_from_the_environment(monkeypatch):
+    monkeypatch.setenv("CALQUE_EXPORTING_FOR", "cuda")
+    monkeypatch.setenv("CALQUE_DEBUG_NANS", "1")
+    assert (Config().exporting_for, Config().debug_nans) == ((), True)
+
+
 @pytest.mark.parametrize("kind", ["philox4x32", "philox2x32", "threefry4x32"])
 def test_kinds_of_keys_that_do_not_exist_are_no_default(kind):
     with pytest.raises(ValueError, match=r"default_prng_impl must be one of 'threefry2x32', 'rbg'"):

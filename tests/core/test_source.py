@@ -69,7 +69,13 @@ def test_files_that_are_left_out(tmp_path):
         assert source.excluded_files.count(path) == 1
     finally:
         source.excluded_files.remove(path)
-        source._ours.clear()
+    # libraries change the list themselves
+    assert call(source.user_frame).f_code.co_filename == path
+    for add in (source.excluded_files.append, lambda p: source.excluded_files.extend([p])):
+        add(path)
+        assert call(source.user_frame).f_code.co_filename == __file__
+        source.excluded_files.remove(path)
+    assert call(source.user_frame).f_code.co_filename == path
 
 
 def test_who_asks(tmp_path):

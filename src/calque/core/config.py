@@ -104,7 +104,7 @@ _FLAGS: Final[dict[str, tuple[Any, bool]]] = {
     "array_garbage_collection_guard": (None, False),
     "auto_pcast": (True, True),
     "disable_vmap_shmap_error": (False, True),  # let lanes and shard_map name the same axes
-    "default_device": (None, False),
+    "default_device": (None, True),
     "disable_bwd_checks": (False, True),  # cotangents of any type from rules of the user
     "enable_checks": (False, False),
     "enable_custom_prng": (False, True),
@@ -150,7 +150,7 @@ def _bare(name: str) -> str:
 def _from_environment(name: str, default: Any, package: str = "CALQUE") -> Any:
     variable = f"{package}_{name.upper()}"
     text = os.environ.get(variable)
-    if text is None:
+    if text is None or isinstance(default, tuple):
         return default
     if isinstance(default, bool):
         if text.lower() in ("1", "true", "yes", "on"):
@@ -166,7 +166,10 @@ def _from_environment(name: str, default: Any, package: str = "CALQUE") -> Any:
 
 
 def _defaults() -> dict[str, Any]:
-    return {**{name: default for name, (default, _) in _FLAGS.items()}, **FOREIGN}
+    """The flags that the environment and the command line may set. A tuple is set by calque alone,
+    while it does something."""
+    ours = {n: default for n, (default, _) in _FLAGS.items() if not isinstance(default, tuple)}
+    return {**ours, **FOREIGN}
 
 
 class Flags:
@@ -232,6 +235,12 @@ class Config:
         if name == "num_cpu_devices" and (type(value) is not int or (value < 1 and value != -1)):
             raise ValueError(
                 f"calque_{name} or CALQUE_{name.upper()} must be a positive integer; got {value!r}"
+            )
+        if name == "default_device" and not (
+            value is None or isinstance(value, str) or hasattr(value, "engine")
+        ):
+            raise ValueError(
+                f"calque_{name} must be None, a device or the name of a platform; got {value!r}"
             )
         refused, why = _REFUSED.get(name, ((), ""))
         if value in refused:

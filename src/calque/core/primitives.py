@@ -150,6 +150,20 @@ class Primitive:
         """Apply to values: evaluated, or recorded by the trace that the arguments belong to."""
         return trace_state.top_trace(args).process(self, args, params)
 
+    def bind_with_trace(
+        self, trace: trace_state.Trace, args: Sequence[Any], avals: Any, params: Any = None, /
+    ) -> Any:
+        """Apply to values in a trace, as libraries do. Their types, `avals`, may be left out: the
+        values know them."""
+        with trace_state.current(trace):
+            return self.bind(*args, **(avals if params is None else params))
+
+    def handed_to(
+        self, trace: trace_state.Trace, args: Sequence[Any], params: dict[str, Any]
+    ) -> Any:
+        """What the trace of a library makes of this operation."""
+        return trace.process_primitive(self, args, params)
+
     @property
     def impl(self) -> Callable[..., Any] | None:
         """What the operation does with concrete arrays outside of compiled programs."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from types import CodeType, FrameType
 from typing import Final, NamedTuple
 
@@ -15,16 +15,33 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # By file: the hash of a string is kept in it, that of code is worked out again each time.
 _ours: Final[Table[str, bool]] = Table("whose files they are", 16_384)
 _LIBRARY = ("functools.py", "contextlib.py", "optree/ops.py")
+
+
+class Files(list[str]):
+    """Names of files. Libraries change the list themselves: what was found with it is forgotten."""
+
+    def append(self, path: str) -> None:
+        super().append(path)
+        _ours.clear()
+
+    def extend(self, paths: Iterable[str]) -> None:
+        super().extend(paths)
+        _ours.clear()
+
+    def remove(self, path: str) -> None:
+        super().remove(path)
+        _ours.clear()
+
+
 # Files of libraries whose frames are left out as calque's are: what messages show is the line of
 # their user.
-excluded_files: Final[list[str]] = process.container("files left out of tracebacks", [])
+excluded_files: Final = process.container("files left out of tracebacks", Files())
 
 
 def register_exclusion(path: str) -> None:
     """Leave the frames of this file out of messages, and look for the user's line beyond them."""
     if path not in excluded_files:
         excluded_files.append(path)
-        _ours.clear()
 
 
 class Source(NamedTuple):

@@ -30,7 +30,7 @@ from calque.core.jaxprs import (
 from calque.core.primitives import Primitive
 from calque.core.source import at as source_at
 from calque.core.source import here
-from calque.core.trace_state import Trace, Tracer, quickly_made
+from calque.core.trace_state import OwnTracer, Trace, Tracer
 from calque.machine.call.arrays import ArrayImpl, wrap_numpy
 from calque.machine.state import Hook, ProcessValue, process
 
@@ -301,8 +301,7 @@ _WITH_RANK: Final = (ArrayImpl, np.ndarray, np.generic)
 typing: Final[ProcessValue[Typing]] = process.value("where values are, in types", Typing())
 
 
-@quickly_made
-class JaxprTracer(Tracer):
+class JaxprTracer(OwnTracer):
     """A value of a program that is being recorded."""
 
     __slots__ = ("_var",)
@@ -366,6 +365,12 @@ class JaxprTrace(Trace):
         t._trace = self
         t.aval = aval
         t._var = Var(aval)
+        return t
+
+    def stage_value(self, val: Any) -> Any:
+        """A value from outside as one of this program."""
+        t = self.tracer(typeof(val))
+        t._var = self.atom(val)  # type: ignore[assignment]
         return t
 
     def constant_tracer(self, x: Any) -> Any:
@@ -508,6 +513,11 @@ def leaked(x: Tracer | None, trace: Trace) -> Exception:
         " stored in a global, a list or an attribute while tracing is a placeholder, not an array."
         " Return it instead."
     )
+
+
+trace_state.ended.install(
+    lambda args, trace: leaked(next((a for a in args if isinstance(a, Tracer)), None), trace)
+)
 
 
 def _created(x: Tracer | None) -> str:

@@ -7,28 +7,94 @@ import contextlib
 import gc
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from calque.core.avals import ShapedArray
 from calque.core.symbols import Symbols
 from calque.machine.once import Turns
-from calque.machine.state import Inside, PerThread, ProcessValue, process
+from calque.machine.state import Hook, Inside, PerThread, ProcessValue, process
 
 
 class Trace:
     """Receives operations. `level` orders traces by nesting; `done` is set when its transformation
-    has ended."""
+    has ended; `has_lanes` where what runs once stands for several lanes.
 
+    A library derives traces of its own. They define `process_primitive`, and what else is processed
+    that their programs need, and are made current by `extend.core.set_current_trace`."""
+
+    has_lanes: bool = False
     level: int = 0
     done: bool = False
+    requires_low = True  # values above arrays are opened before operations get here
 
     @property
-    def main(self) -> Trace:
-        """What tells this trace from others: itself."""
-        return self
+    def main(self) -> Any:
+        """What tells this trace from others: its tag, if a library gave it one, or itself."""
+        return getattr(self, "tag", self)
 
     def process(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
-        raise AssertionError("abstract")
+        """Hands an operation to the trace of a library. What that does in turn runs at once, or
+        goes where its values belong."""
+        if self.done:
+            raise ended.call(args, self)
+        with evaluating():
+            return primitive.handed_to(self, args, params)
+
+    def process_primitive(self, primitive: Any, tracers: Any, params: dict[str, Any], /) -> Any:
+        raise NotImplementedError(_LACKING.format(type(self), "process_primitive", "primitives"))
+
+    def process_call(self, primitive: Any, f: Any, tracers: Any, params: Any, /) -> Any:
+        raise NotImplementedError(
+            _LACKING.format(type(self), "process_call", "call-like primitives")
+        )
+
+    def process_custom_jvp_call(
+        self, primitive: Any, fun: Any, jvp: Any, tracers: Any, /, *, symbolic_zeros: bool
+    ) -> Any:
+        raise NotImplementedError(
+            _LACKING.format(type(self), "process_custom_jvp_call", "custom_jvp primitives")
+        )
+
+    def process_custom_vjp_call(
+        self,
+        primitive: Any,
+        fun: Any,
+        fwd: Any,
+        bwd: Any,
+        tracers: Any,
+        /,
+        *,
+        out_trees: Any,
+        symbolic_zeros: bool,
+    ) -> Any:
+        raise NotImplementedError(
+            _LACKING.format(type(self), "process_custom_vjp_call", "custom_vjp primitives")
+        )
+
+    def stage_value(self, val: Any) -> Any:
+        """The value as one of this trace."""
+        return val
+
+    def full_raise(self, x: Any) -> Any:
+        return x
+
+    def invalidate(self) -> None:
+        """Says that its transformation has ended."""
+        self.done = True
+
+    def is_valid(self) -> bool:
+        return not self.done
+
+
+_LACKING: Final = "{} must override {} to handle {}"
+ended: Final[Hook[Callable[..., Exception]]] = process.hook(
+    "error of a trace that has ended", lambda *_: RuntimeError("this trace has ended")
+)
+
+
+def is_foreign(trace: Trace) -> bool:
+    """Whether a trace is one of a library."""
+    return type(trace).process is Trace.process
 
 
 class Tracer:
@@ -40,10 +106,12 @@ class Tracer:
     _trace: Trace
     aval: ShapedArray
 
-    def __init__(self, *given: Any) -> None:
-        """For classes of users, which give the trace and the abstract value. Those of calque set
-        what they hold themselves, and are made by the thousand: `quickly_made`."""
-        self._trace, self.aval = given
+    def __init__(self, trace: Trace, aval: ShapedArray) -> None:
+        self._trace, self.aval = trace, aval
+
+    def full_lower(self) -> Any:
+        """The value inside, where a library's trace says that there is one."""
+        return self
 
     def __copy__(self) -> Tracer:
         """The value itself, which nothing changes."""
@@ -60,18 +128,23 @@ class Tracer:
         )
 
 
-_Kind = TypeVar("_Kind", bound=type["Tracer"])
+class OwnTracer(Tracer):
+    """A value of a trace of calque. They are many: whoever makes one sets its attributes."""
 
+    __slots__ = ()
 
-def quickly_made(kind: _Kind) -> _Kind:
-    """A class of traced values that are made empty, without a call of Python."""
-    kind.__init__ = object.__init__  # type: ignore[assignment, misc]
-    return kind
+    if TYPE_CHECKING:
+
+        def __init__(self) -> None: ...
+
+    else:
+        __init__ = object.__init__
 
 
 class _State(PerThread, name="trace of operations"):
     dynamic: Trace
     depth: int = 0
+    lanes: int = 0
     innermost: Trace | None = None  # the one entered last, if it has not ended
     tracing: int = 0
     recordings: tuple[Trace, ...] = ()  # those of this thread that are active
@@ -115,6 +188,11 @@ def depth() -> int:
     return _state.depth
 
 
+def lanes() -> int:
+    """How many of the open levels run a function for several lanes at once."""
+    return _state.lanes
+
+
 def where() -> tuple[Trace, Trace | None]:
     """What the code of the user runs in: where operations on plain arrays go, and the innermost
     level, whose values they may be of."""
@@ -142,12 +220,14 @@ def entered(trace: Trace) -> Iterator[None]:
     """A new innermost level for `trace`, which does not catch operations on foreign values."""
     before = _state.innermost
     _state.depth += 1
+    _state.lanes += trace.has_lanes
     trace.level = _state.depth
     try:
         _state.innermost = trace
         yield
     finally:
         _state.depth -= 1
+        _state.lanes -= trace.has_lanes
         _state.innermost = before
         trace.done = True
 
@@ -172,16 +252,29 @@ def recording(trace: Trace) -> Iterator[None]:
             _tell()
 
 
+@contextlib.contextmanager
+def current(trace: Trace) -> Iterator[None]:
+    """Operations on plain arrays go to this trace. One of a library is above all that are open,
+    until the outermost block for it ends."""
+    if not is_foreign(trace) or trace in _state.recordings:
+        with _state.inside(dynamic=trace):
+            yield
+        return
+    trace.done = False
+    with recording(trace):
+        yield
+
+
 def _tell() -> None:
     """Say whether any thread records, if that has changed. What an interrupt leaves unsaid is said
-    by the next one."""
+    by the next one. Traces of libraries may live for long: garbage is collected meanwhile."""
     with _turns.taken():
         now = bool(_active)
         if now == _told.value:
             return
-        if now:
+        if now and not all(map(is_foreign, _active)):
             _pause_collection()
-        else:
+        elif not now:
             _resume_collection()
         _listeners.tell(now)
         _told.value = now

@@ -382,7 +382,8 @@ def set_current_trace(trace: Trace, check_leaks: bool = False) -> Iterator[None]
     """A `with` block in which operations go to a trace.
 
     Args:
-        trace: The trace.
+        trace: The trace; one of a class derived from `core.Trace`, too, whose `process_primitive`
+            gets the operations.
         check_leaks: Whether JAX would look for values that outlive it; it changes nothing here.
 
     Returns:
@@ -392,12 +393,8 @@ def set_current_trace(trace: Trace, check_leaks: bool = False) -> Iterator[None]
     ...     with jax.extend.core.set_current_trace(trace):
     ...         jnp.ones(2) + 1
     Array([2., 2.], dtype=float32)"""
-    state = trace_state._state
-    before, state.dynamic = state.dynamic, trace
-    try:
+    with trace_state.current(trace):
         yield
-    finally:
-        state.dynamic = before
 
 
 @contextlib.contextmanager

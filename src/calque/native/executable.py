@@ -23,6 +23,7 @@ from calque.native.lower.sizes import Sizes
 from calque.native.passes.pipeline import run as run_passes
 from calque.native.plan.blocks import Planner
 from calque.native.plan.fusion import fused
+from calque.native.plan.layouts import laid_out
 from calque.native.plan.ordering import ordered
 from calque.native.plan.program import Assembler
 from calque.native.plan.reuse import reuse
@@ -105,7 +106,8 @@ class Planned:
     def nests(self, lowered: StagedProgram) -> Sequence[Step]:
         """Stages that share loops as one nest each."""
         p = lowered.planner
-        return self.checked("nests", fused(lowered.steps, p.mutable, p.sizes), lowered)
+        made = laid_out(fused(lowered.steps, p.mutable, p.sizes), p.mutable, p.bytes, p.sizes)
+        return self.checked("nests", made, lowered)
 
     def checked(
         self, form: StepForm, steps: Sequence[Step], lowered: StagedProgram

@@ -24,8 +24,9 @@ from calque.xla.lower.programs import host_data
 from calque.xla.text.types import type_of
 
 NOTHING: Final = np.zeros(1, np.uint8)  # the memory of arrays without elements
-_NUMBERS: Final[Tables[bytes, Any]] = Tables("numbers on devices of XLA", 32)
+_NUMBERS: Final[Tables[Any, Any]] = Tables("numbers on devices of XLA", 32)
 _SHARDINGS: Final[Table[Any, Any]] = Table("shardings of jaxlib", 1024)
+_WHERE: Final[Table[Any, Any]] = Table("types of buffers on devices of XLA", 4096)
 
 
 # ---------------------------------------------------------------- from the devices to the host
@@ -39,7 +40,10 @@ def arrive(x: Any) -> np.ndarray:
         return NOTHING
     host = buffer._npy_value
     if type(host) is not np.ndarray:
-        host = buffer._npy_value = gathered(buffer)
+        try:
+            host = buffer._npy_value = gathered(buffer)
+        except jaxlib.runtime_errors() as e:
+            raise jaxlib.advised(e) from None
     return host  # type: ignore[no-any-return]
 
 
@@ -97,6 +101,16 @@ def _sharding(named: NamedSharding | None, devices: Sequence[Any], ndim: int) ->
     return jaxlib.tiled(xla, tiles, [Part(places[k], counts) for k in mine])
 
 
+def where_of(kind: Any, sharding: Any) -> Any:
+    """What stands for buffers of this type with this sharding: machine code compares its
+    address."""
+    key = (kind, id(sharding))
+    found = _WHERE.find(key)
+    if found is None:
+        found = _WHERE[key] = (kind, sharding)
+    return found
+
+
 class Part(NamedTuple):
     """Which tile of an array a device holds, of how many in each dimension."""
 
@@ -117,7 +131,7 @@ class Part(NamedTuple):
 class Place:
     """Where an argument of a program belongs: its type and its sharding, as jaxlib knows them."""
 
-    __slots__ = ("devices", "dtype", "kind", "numbers", "shape", "sharding")
+    __slots__ = ("devices", "dtype", "kind", "numbers", "shape", "sharding", "where")
 
     def __init__(
         self,
@@ -129,18 +143,23 @@ class Place:
         tensor = type_of(aval)
         self.kind = jaxlib.array_type(tensor.shape, tensor.dtype)
         self.sharding = sharding_for(sharding, devices, tensor.ndim)
+        self.where = where_of(self.kind, self.sharding)
         self.devices = [d.xla for d in devices if is_mine(d)]
         self.shape, self.dtype = aval.shape, aval.dtype
         self.numbers = None if donated else _NUMBERS.new()  # those that were brought before
 
     def brought(self, x: Any) -> Any:
-        """An Array as an array of jaxlib in this place, which is its owner from now on."""
+        """An argument as an array of jaxlib in this place; that is the owner of an Array from now
+        on."""
+        if type(x) is not ArrayImpl:
+            return self.of_value(x)
         buffer = x._owner
         if (
             type(buffer) is jaxlib.buffer_class()
             and buffer._sharding is self.sharding
             and buffer.aval == self.kind
         ):
+            set_owner(x, buffer, self.where)  # says so when it has been deleted
             return buffer
         if x.aval.shape != self.shape or x.aval.dtype != self.dtype:
             raise TypeError(
@@ -151,7 +170,7 @@ class Place:
         buffer = self.put(host_data(twin))  # waits, and says so when it has been deleted
         if x._ptr:
             buffer._npy_value = twin
-        set_owner(x, buffer)
+        set_owner(x, buffer, self.where)
         return buffer
 
     def put(self, host: np.ndarray, shared: bool = True) -> Any:
@@ -168,12 +187,13 @@ class Place:
         """A number of Python, or an array of NumPy, which its owner may write later."""
         if type(x) is np.ndarray:
             return self.put(np.asarray(x, self.kind.dtype), shared=False)
-        number = np.array(x, self.kind.dtype)
         if self.numbers is None:
-            return self.put(number)
-        known = self.numbers.find(number.tobytes())
+            return self.put(np.array(x, self.kind.dtype))
+        # equal numbers are the same bits, but for zeros and parts of complex ones
+        key = x if x and type(x) is not complex else np.array(x, self.kind.dtype).tobytes()
+        known = self.numbers.find(key)
         if known is None:
-            known = self.numbers[number.tobytes()] = self.put(number)
+            known = self.numbers[key] = self.put(np.array(x, self.kind.dtype))
         return known
 
 

@@ -16,17 +16,18 @@ from calque.core.avals import ShapedArray, nbytes
 from calque.core.backends import MemoryStats, Options, known
 from calque.core.devices import is_mine
 from calque.core.jaxprs import ClosedJaxpr, Jaxpr, subjaxprs, without_places
+from calque.core.lazy import LazyModule
 from calque.core.source import user_frame
 from calque.machine.call.arrays import pending_arrays
-from calque.machine.call.functions import PythonProgram
+from calque.machine.call.functions import LEARNS, PythonProgram
 from calque.machine.once import once
 from calque.machine.spans import recorder_of_spans, span
-from calque.native.passes.pipeline import run as run_passes
+from calque.native.passes.inline import inline_calls
 from calque.transforms.devices.mesh import Mesh, over_devices
 from calque.transforms.devices.sharding import NamedSharding
 from calque.transforms.devices.type_constraints import stated
 from calque.xla import jaxlib
-from calque.xla.buffers import Place, sharding_for
+from calque.xla.buffers import Place, sharding_for, where_of
 from calque.xla.devices import XlaDevice, cpu_devices
 from calque.xla.lower.module import Request, lower_module
 from calque.xla.lower.programs import host_data
@@ -34,6 +35,8 @@ from calque.xla.stored import loaded_program
 from calque.xla.text.types import type_of
 
 __all__ = ["Executable", "compile_on_xla", "cpu_devices"]
+
+relay: Any = LazyModule("calque.machine.call.relay")  # where the interpreter is known
 
 
 @once
@@ -50,7 +53,7 @@ class Executable:
     known: dict[str, Any] | None = None  # what profiles say of it
 
     def __init__(self, closed: ClosedJaxpr, options: Options) -> None:
-        where = options.places
+        where, self.given = options.places, closed
         several = where is not None and len(where.devices) > 1
         closed = stated(closed) if several else without_places(closed)
         self.closed, self.options = closed, options
@@ -58,7 +61,7 @@ class Executable:
         self.out_avals: Sequence[ShapedArray] = [a.without_place() for a in closed.out_avals]
         refuse_too_large(closed.jaxpr)
         prepared()
-        candidates = itertools.chain(known.default_devices(), cpu_devices())
+        candidates = itertools.chain([known.home()], known.default_devices(), cpu_devices())
         devices = (
             next((d,) for d in candidates if isinstance(d, XlaDevice) and is_mine(d))
             if where is None
@@ -86,22 +89,25 @@ class Executable:
         self.constants = [
             Place(c.aval, None, devices).put(host_data(c)) for c in self.lowered.constants
         ]
+        results = [result_of(a, s, devices) for a, s in zip(self.out_avals, outs, strict=True)]
+        self.result_places = [where_of(r.kind, r.sharding) for r in results]
         self.loaded = loaded_program(
             devices[0].client,
             [d.xla for d in devices],
             self.lowered.text(),
             self.lowered.callbacks,
-            [result_of(a, s, devices) for a, s in zip(self.out_avals, outs, strict=True)],
+            results,
         )
 
     def call(self, args: Sequence[Any]) -> list[Any]:
         """The results for arrays of exactly the types of the program. They were placed nowhere."""
-        arrays = [to_array(x) for x in args]
-        buffers = [*self.constants, *[p.brought(arrays[i]) for i, p in self.places]]
+        return self.called([to_array(x) for x in args], (None,) * len(self.out_avals))
+
+    def called(self, args: Sequence[Any], where: tuple[Any, ...]) -> list[Any]:
+        """The same, for numbers, too; the results say that they live there."""
+        buffers = [*self.constants, *[p.brought(args[i]) for i, p in self.places]]
         run = self.run if recorder_of_spans.value is None else self.watched
-        return pending_arrays(
-            tuple(self.out_avals), run(buffers, arrays), (None,) * len(self.out_avals)
-        )
+        return pending_arrays(tuple(self.out_avals), run(buffers, args), where)
 
     def run(self, buffers: list[Any], args: Sequence[Any]) -> list[Any]:
         """The results as arrays of jaxlib; the arguments are for errors."""
@@ -148,48 +154,37 @@ class Executable:
 
     def function(self, outs: Sequence[Any]) -> Callable[..., list[Any]]:
         """The function of the arguments that makes such results."""
-        avals, where = tuple([x.aval for x in outs]), tuple([x._extra for x in outs])
-        places = tuple([(i, p, p.kind, p.sharding, p.brought) for i, p in self.places])
-        constants, run, buffer_class = self.constants, self.run, jaxlib.buffer_class()
-        reason, errors = self.reason, jaxlib.runtime_errors()
-        if not self.loaded.has_effects:
-            execute, handlers = self.loaded.execute, self.loaded.handlers
-        else:
-            execute, handlers = None, []
-        donated, array_class = self.options.donated, ArrayImpl
-        recorder, watched = recorder_of_spans, self.watched
+        where, donated = tuple([x._extra for x in outs]), self.options.donated
 
         def serve(*args: Any) -> list[Any]:
-            buffers = constants.copy()
-            for i, place, kind, sharding, brought in places:
-                x = args[i]
-                if type(x) is array_class:
-                    buffer = x._owner
-                    if (
-                        type(buffer) is not buffer_class
-                        or buffer._sharding is not sharding
-                        or buffer.aval is not kind
-                    ):
-                        buffer = brought(x)
-                else:
-                    buffer = place.of_value(x)
-                buffers.append(buffer)
-            if recorder.value is not None:
-                found = watched(buffers, args)
-            elif execute is None:
-                found = run(buffers, args)
-            else:
-                try:
-                    found = execute(buffers).consume_with_handlers(handlers)
-                except errors as e:
-                    raise reason(e, args) from None
-            if donated:
-                for i in donated:
-                    if type(args[i]) is array_class:
-                        delete_array(args[i])
-            return pending_arrays(avals, found, where)
+            found = self.called(args, where)
+            for i in donated:
+                if type(args[i]) is ArrayImpl:
+                    delete_array(args[i])
+            return found
 
-        return serve
+        if self.loaded.has_effects or not LEARNS:
+            return serve
+        engine = relay.Engine(
+            self.loaded.execute,
+            (jaxlib.CONSUME, self.loaded.handlers),
+            self.failed,
+            serve,
+            recorder_of_spans,
+            self.constants,
+        )
+        inputs = [(i, p.where, p.brought) for i, p in self.places]
+        made = zip([x.aval for x in outs], self.result_places, where, strict=True)
+        by_machine_code: Callable[..., list[Any]] = relay.Relay(
+            len(self.in_avals), engine, inputs, list(made), donated
+        )
+        return by_machine_code
+
+    def failed(self, error: Exception, args: Sequence[Any]) -> None:
+        """Raise what a user is to see of an error of jaxlib."""
+        if isinstance(error, jaxlib.runtime_errors()):
+            raise self.reason(error, args) from None
+        raise error
 
     def reason(self, error: Exception, args: Sequence[Any]) -> Exception:
         """What a function on the host raised, or that an argument was deleted, if that is why the
@@ -204,7 +199,7 @@ class Executable:
                     to_numpy(x)
                 except RuntimeError as deleted:
                     return deleted
-        return error
+        return jaxlib.advised(error)
 
     @property
     def host_calls(self) -> list[str]:
@@ -218,8 +213,9 @@ class Executable:
 
     @property
     def simplified(self) -> ClosedJaxpr:
-        """The program without calls of Python rules, which have done their work."""
-        return run_passes(self.closed)
+        """The program without calls of Python rules, which have done their work; it says where
+        arrays are."""
+        return inline_calls(self.given)
 
     def as_text(self, stage: str | None = None) -> str:
         if stage in (None, "hlo"):

@@ -48,6 +48,7 @@ PROOF: Final = """module @proof {
 # the operation of a line of HLO, and those that compute nothing
 _OPERATION: Final = re.compile(r" = .*?[\])}] ([a-z][\w-]*)\(")
 _FREE: Final = frozenset(("bitcast", "constant", "get-tuple-element", "parameter", "tuple"))
+CONSUME: Final = "consume_with_handlers"  # the method that makes arrays of results
 REMEDY: Final = "install one that works with `pip install calque[xla]`"
 
 
@@ -323,6 +324,7 @@ def _putting() -> tuple[Any, Any]:
 def parts_on_host(buffer: Any) -> list[np.ndarray]:
     """What each device of this process holds, for NumPy, once it is computed; not copied where the
     host can read it."""
+    buffer.block_until_ready()  # raises what went wrong; who looks at such memory ends the process
     found = []
     for part in buffer._arrays if len(buffer._arrays) > 1 else [buffer]:
         try:
@@ -456,6 +458,18 @@ def runtime_errors() -> tuple[type[Exception], ...]:
     extension = jaxlib().extension
     names = ("JaxRuntimeError", "XlaRuntimeError")
     return tuple(getattr(extension, n) for n in names if hasattr(extension, n))
+
+
+def advised(error: Exception) -> Exception:
+    """What XLA has raised, with what can be done about it where memory is out."""
+    if "RESOURCE_EXHAUSTED" not in str(error):
+        return error
+    return type(error)(
+        f"{error} The device has no room for what the program computes:"
+        " jit(f).lower(...).compile().memory_analysis() says how much that is. Give a call less"
+        " at a time, give arguments away (donate_argnums), compute again what derivatives keep"
+        " (jax.checkpoint), or share arrays among devices (in_shardings)."
+    )
 
 
 def register_lapack() -> None:

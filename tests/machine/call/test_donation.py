@@ -12,11 +12,11 @@ import pytest
 from calque.machine import memory
 from calque.machine.call.functions import Entry, run_program
 from calque.machine.driver.builder import ProgramBuilder, ProgramError
+from calque.machine.objects.active_runs import is_in_use
 from calque.machine.objects.array_type import (
     DELETED,
     as_numpy,
     delete_array,
-    is_in_use,
     new_array,
     share,
 )

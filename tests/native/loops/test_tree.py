@@ -3,16 +3,21 @@
 from calque.native.loops.tree import (
     Acc,
     For,
+    If,
+    Let,
+    Recurrence,
     Store,
     as_fold,
     loaded,
     map_exprs,
+    map_stores,
     nodes,
     pretty,
     statements,
     stored,
 )
 from calque.native.scalars.expr import (
+    const,
     ex,
     load,
     ref,
@@ -62,3 +67,18 @@ def test_traversal():
     assert {e.op for e in nodes(body)} == {"var", "mul", "load", "ref"}
     assert map_exprs(body, lambda e: e) == body
     assert as_fold(Acc("a", "max", f32(0.0))).combine[0].op == "max"
+
+
+def test_stores_are_changed_wherever_they_stand():
+    y, z = array("y", "f32", n), array("z", "f32", n)
+    one = const(1.0, "f32")
+    store = Store(y, (i,), one)
+    body = (
+        For(i, (store,)),
+        If(const(True, "i1"), (store,), (store,), ()),
+        Recurrence((), (store,), i, None, (store,)),
+        Let("x", one),
+    )
+    made = map_stores(body, lambda s: Store(z, s.idx, s.value))
+    assert stored(body) == {y} and stored(made) == {z}
+    assert sum(isinstance(s, Store) for s in statements(made)) == 5

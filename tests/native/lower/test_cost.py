@@ -52,6 +52,25 @@ def test_places_names_and_constants_weigh_nothing() -> None:
     assert weight([cast(load(Buffer("k", (n,), "i32"), (i,)), "i64")]) == 2
 
 
+def test_strides_are_those_of_whole_addresses() -> None:
+    """What the indices tell one by one, or the address alone: rows of a length that is not known,
+    and quotients and remainders that meet again."""
+    z, k = Buffer("z", (8, 6, 4), "f32"), var("k", 192)
+    split = (ex("floordiv", k, const(24)), const(0), ex("mod", k, const(4)))
+    again = (const(1), ex("floordiv", k, const(4)), ex("mod", k, const(4)))
+    strides = Strides()
+    assert strides(X, (i, j), "j") == 1
+    assert strides(X, (i, j), "i") is None  # rows of any length
+    assert strides(X, (i, j), "k") == 0
+    assert strides(z, (i, ex("sub", const(5), j), ex("mul", i, const(2))), "i") == 24 + 2
+    assert strides(z, (i, ex("sub", const(5), j), j), "j") == 1 - 4
+    assert strides(z, split, "k") is None
+    assert strides(z, again, "k") == 1
+    for idx in [(i, j, i), (j, j, const(3)), split, again]:
+        for name in "ijk":
+            assert strides(z, idx, name) == strides.of_address(z, idx, name)
+
+
 def test_weight_and_size_of_bodies() -> None:
     body = (For(i, (For(j, (Store(Y, (i, j), ex("exp", AT)),)),)),)
     assert body_weight(body) == weight([ex("exp", AT)])

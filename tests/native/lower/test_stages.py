@@ -17,7 +17,7 @@ from calque.native.lower.sizes import Sizes
 from calque.native.scalars.elements import Cx
 from calque.native.scalars.expr import ZERO, const, param, ref, var
 from tests.native.lower.shared import Elements, check_stages
-from tests.native.programs import normal
+from tests.native.programs import check, normal
 
 
 def whole(*shape: int, seed: int = 0) -> np.ndarray:
@@ -176,6 +176,20 @@ def test_many_pieces_are_written_one_by_one() -> None:
     assert len(s.parts) == 5 and s.rank == 1  # side by side, in one go
     few = only(lambda x: jnp.concatenate([x, x * 2]), x)
     assert few.rank == 2
+
+
+def test_rows_found_by_indices_are_joined_piece_by_piece() -> None:
+    """Else every lane of a vector asks for the place of its own element."""
+    x, i = whole(9, 20), np.array([3, 0, 8, 3, 5, 1])
+
+    def pairs(x: Any, i: Any) -> Any:
+        return jnp.concatenate([x[i], x[i[::-1]] * 2], 1)
+
+    e = check_stages(pairs, x, i)
+    assert len(e.stages()[0]) == 2
+    only(lambda x: jnp.concatenate([x, x * 2], 1), x)
+    check(lambda x, i: jnp.tanh(pairs(x, i)) @ pairs(x, i).T, x, i)
+    check(lambda x, i: pairs(x + 1j, i).sum(0), x, i)
 
 
 def test_what_a_stage_reads_and_weighs() -> None:

@@ -90,3 +90,22 @@ def test_nests_inside_of_loops() -> None:
     assert len([s for s in made[0].body if isinstance(s, Store)]) == 3
     assert unroll.repeated(nest(), nest().body[0]) >= unroll.SHARED  # type: ignore[arg-type]
     assert Sizes().known
+
+
+def test_turns_of_sums_are_written_beside_each_other() -> None:
+    n = var("n")
+    x, y = Buffer("x", (n, const(3), n), "f32"), Buffer("y", (n, const(3)), "f32")
+    i, c, k = var("d0", n), var("d1", const(3)), var("d2", n)
+    total = For(k, (), (Acc("r", "sum", load(x, (k, c, i))),))
+    short = For(c, (total, Store(y, (i, c), ref("r", "f32"))))
+    made = unroll.written_out(For(i, (short,)))
+    assert [type(s) for s in made.body] == [For, Store] * 3
+    assert [s.idx[1].attr for s in made.body if isinstance(s, Store)] == [0, 1, 2]
+    for other in (
+        For(i, (short, short)),
+        For(i, (total,)),
+        For(i, (For(c, (Store(y, (i, c), const(0.0, "f32")),)),)),
+        For(i, (For(var("d1", const(5)), short.body),)),
+        For(i, (For(k, short.body),)),
+    ):
+        assert unroll.written_out(other) is other

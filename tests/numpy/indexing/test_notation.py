@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import calque
+import calque.numpy as jnp
+from calque import lax
 from tests.numpy.expressions import ARRAYS, check_jax, check_jit, check_numpy, lines
 
 DATA = ARRAYS | {
@@ -93,3 +95,26 @@ def test_any_character_may_name_an_index() -> None:
         np.testing.assert_allclose(calque.numpy.einsum(spec, a, a.T), a @ a.T)
     with pytest.raises(ValueError, match=r"Character '\.'"):
         calque.numpy.einsum("a.,.b->ab", a, a.T)
+
+
+@pytest.mark.parametrize("preferred", [None, jnp.float16])
+def test_a_product_of_the_users_own_is_told_the_dtype_of_the_result(preferred):
+    told = []
+
+    def narrow(x, y, numbers, precision, preferred_element_type):
+        told.append(preferred_element_type)
+        x, y = x.astype(jnp.float8_e4m3fn), y.astype(jnp.float8_e5m2)
+        return lax.dot_general(
+            x, y, numbers, precision, preferred_element_type=preferred_element_type
+        )
+
+    x, y = jnp.array([[1.0, 2.0]]), jnp.array([[4], [8]])
+    z = jnp.einsum("ij,jk->ik", x, y, preferred_element_type=preferred, _dot_general=narrow)
+    expected = np.dtype(preferred or "float32")
+    assert told == [expected] and z.dtype == expected and z.tolist() == [[20]]
+
+
+def test_sizes_that_do_not_match_name_the_operand_and_both_sizes() -> None:
+    text = r"label 'j' for operand 1 \(5\) does not match previous terms \(3\)"
+    with pytest.raises(ValueError, match=text):
+        jnp.einsum("ij,kj->ik", np.ones((2, 3)), np.ones((4, 5)))

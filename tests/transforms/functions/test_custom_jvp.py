@@ -11,8 +11,9 @@ from calque.core.dtypes import float0
 from calque.core.jaxprs import ClosedJaxpr
 from calque.core.trace import jaxpr_as_fun
 from calque.transforms.engines.slices import without_dead_code
+from calque.transforms.engines.zeros import SymbolicZero
 from calque.transforms.functions.autodiff import grad, jvp
-from calque.transforms.functions.custom_arguments import SymbolicZero, zero_from_primal
+from calque.transforms.functions.custom_arguments import zero_from_primal
 from calque.transforms.functions.custom_jvp import custom_jvp
 from calque.transforms.functions.loops import scan
 from calque.transforms.functions.shapes import make_jaxpr

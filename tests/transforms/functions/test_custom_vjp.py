@@ -7,12 +7,13 @@ import pytest
 
 import calque
 import calque.numpy as jnp
+from calque import lax
 from calque.core.config import config
 from calque.core.jaxprs import ClosedJaxpr
 from calque.core.trace import jaxpr_as_fun
 from calque.transforms.engines.slices import without_dead_code
+from calque.transforms.engines.zeros import SymbolicZero
 from calque.transforms.functions.autodiff import grad
-from calque.transforms.functions.custom_arguments import SymbolicZero
 from calque.transforms.functions.custom_vjp import (
     CustomVJPPrimal,
     custom_vjp,
@@ -247,3 +248,50 @@ def test_closures_over_traced_values_are_refused_where_the_flag_asks_for_it():
             calque.vmap(lambda x: calque.grad(scaled(x))(2.0))(jnp.arange(3.0))
     finally:
         calque.config.update("jax_custom_vjp3", before)
+
+
+def _with_state(seen):
+    """A step whose backward rule gives the next state as the cotangent of the state, and what
+    drops the step's own cotangent."""
+    step, dropped = calque.custom_vjp(lambda x, state: x * 2), calque.custom_vjp(lambda x, y: x * y)
+
+    def backward(state, ct):
+        seen.append(ct)
+        return None, state + 5
+
+    step.defvjp(lambda x, state: (x * 2, state), backward)
+    dropped.defvjp(lambda x, y: (x * y, x), lambda x, ct: (None, ct * x))
+    return step, dropped
+
+
+def _through(how, step):
+    return {
+        "plain": lambda x, state: step(x, state),
+        "jit": calque.jit(lambda x, state: step(x, state)),
+        "checkpoint": calque.checkpoint(lambda x, state: step(x, state)),
+        "cond": lambda x, state: lax.cond(x > 0, step, lambda x, state: x * state, x, state),
+        "scan": lambda x, state: lax.scan(lambda c, _: (step(c, state), 0), x, None, length=1)[0],
+        "vmap": lambda x, state: calque.vmap(step)(x[None], state[None])[0],
+    }[how]
+
+
+@pytest.mark.parametrize("how", ["plain", "jit", "checkpoint", "cond", "scan", "vmap"])
+def test_the_rule_of_a_call_that_the_result_depends_on_runs_though_no_cotangent_arrives(how):
+    seen = []
+    step, dropped = _with_state(seen)
+    through = _through(how, step)
+    slopes = calque.grad(lambda x, state: dropped(through(x, state), x), (0, 1))
+    for f in (slopes, calque.jit(slopes)):
+        assert [float(g) for g in f(jnp.array(2.0), jnp.array(3.0))] == [4, 8]
+    assert seen  # by jit of jit once for both
+
+
+def test_the_rule_of_a_call_whose_result_is_not_used_does_not_run():
+    seen = []
+    step, _ = _with_state(seen)
+
+    def unused(x, state):
+        step(x, state)
+        return x + lax.stop_gradient(step(x, state))
+
+    assert [float(g) for g in calque.grad(unused, (0, 1))(2.0, 3.0)] == [1, 0] and seen == []

@@ -382,3 +382,49 @@ def test_what_inner_functions_change_is_no_capture():
 
     assert names(noting) == [] and names(Inner(2.0).inner) == ["self.w"]
     assert is_transparent(Inner(2.0).inner)
+
+
+class Asked:
+    """Says of each attribute that it does not have that it was asked for it."""
+
+    def __init__(self):
+        self.asked = []
+
+    def __getattr__(self, name):
+        if name != "asked":
+            self.asked.append(name)
+        raise AttributeError(name)
+
+    def __call__(self, x):
+        return x
+
+
+def test_objects_are_not_asked_for_attributes():
+    whole = Asked()
+    held = [whole]
+
+    def f(x):
+        return whole(x) + len(held)
+
+    for g in (f, whole, functools.partial(f), functools.partial(whole)):
+        captured(g)
+        is_transparent(g)
+    jax.jit(f)(1.0)
+    jax.jit(jax.checkpoint(f))(1.0)
+    assert whole.asked == []
+
+
+def test_wrappers_say_what_they_wrap():
+    @functools.wraps(len)
+    def plain(x):
+        return SCALE * x
+
+    class Wrapper:
+        def __init__(self, f):
+            functools.update_wrapper(self, f)
+
+        def __call__(self, x):
+            return self.__wrapped__(x)
+
+    assert names(jax.jit(lambda x: SCALE * x)) == ["SCALE"] == names(jax.vmap(lambda x: SCALE * x))
+    assert names(Wrapper(lambda x: SCALE * x)) == ["SCALE"] == names(plain)

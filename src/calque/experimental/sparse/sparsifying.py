@@ -28,6 +28,10 @@ Rule = Callable[..., Any]
 class SparseTracer(Tracer):
     """The type of traced sparse values in JAX. calque's `sparsify` makes none of them.
 
+    Args:
+        trace: The trace that the value belongs to.
+        aval: Its type.
+
     >>> issubclass(sparse.SparseTracer, object)
     True"""
 

@@ -18,7 +18,8 @@ from calque.machine.lang.unit import (
     store_i64,
     unlikely,
 )
-from calque.machine.objects.array_type import pthread_self, refuse
+from calque.machine.objects.active_runs import pthread_self
+from calque.machine.objects.array_type import refuse
 from calque.machine.objects.pyapi import PyErr_Occurred, new_reference, none, type_error
 
 PAIR: Final = 16  # bytes: a thread, its epoch

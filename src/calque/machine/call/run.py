@@ -33,13 +33,11 @@ from calque.machine.lang.unit import (
     store_ptr,
     unlikely,
 )
+from calque.machine.objects.active_runs import ActiveRun, begin_active, end_active
 from calque.machine.objects.array_type import (
-    ActiveRun,
     Array,
     array_object,
     array_type,
-    begin_active,
-    end_active,
     fresh_array,
     has_memory,
     refuse,

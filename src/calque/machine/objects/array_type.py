@@ -1,11 +1,11 @@
 """The C type `Array`: an aval, a block of memory and who owns it; its functions are machine code.
 
 An array's memory is a block of `memory` (freed with it), or belongs to `_owner`, which is kept
-alive: a NumPy array, or, once somebody looks at the memory (a NumPy view, another Array), a
-`Memory` that all of them share. So nobody else sees an array's memory when it has a block of its
-own, or the only reference to its `Memory`. A deleted array has no memory, and a mark in `extra`,
-where fast paths look anyway. Nothing here looks into avals: who makes an array says how large it
-is.
+alive: a NumPy array, a buffer of another engine (`foreign`), or, once somebody looks at the memory
+(a NumPy view, another Array), a `Memory` that all of them share. So nobody else sees an array's
+memory when it has a block of its own, or the only reference to its `Memory`. A deleted array has no
+memory, and a mark in `extra`, where fast paths look anyway. Nothing here looks into avals: who
+makes an array says how large it is.
 
 An array whose elements another engine has, or is still computing, is *pending*: it has an owner
 and no memory yet, and something in `extra`, a mark at least. Whoever needs its memory calls
@@ -14,7 +14,6 @@ and no memory yet, and something in `extra`, a mark at least. Whoever needs its 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -39,6 +38,8 @@ from calque.machine.lang.unit import (
     unlikely,
 )
 from calque.machine.memory import calque_alloc, calque_free
+from calque.machine.objects.active_runs import is_in_use
+from calque.machine.objects.foreign import foreign_buffer, foreign_type
 from calque.machine.objects.plain import WHY_DELETED
 from calque.machine.objects.pyapi import (
     DESCR_BYTEORDER,
@@ -90,17 +91,15 @@ Array = layout(
 )
 
 Memory = layout("Memory", refcount=i64, type=ptr, block=ptr)
-# A run during which other Python code may go on, in a list; `objects` are its arguments.
-ActiveRun = layout("ActiveRun", previous=ptr, next=ptr, objects=ptr, count=i64, thread=i64)
 
 array_type = unit.cell("calque_array_type", ptr, 0)
 memory_type = unit.cell("calque_memory_type", ptr, 0)
+attribute_error = unit.cell("calque_attribute_error", ptr, id(AttributeError))
 deleted_mark = unit.cell("calque_deleted_mark", ptr, lambda: id(DELETED))
 buffer_source = unit.cell("calque_buffer_source", ptr, lambda: id(_buffer_source))
 pending_mark = unit.cell("calque_pending_mark", ptr, lambda: id(PENDING))
 wait_for = unit.cell("calque_wait_for", ptr, lambda: id(_wait_for))
 report_deleted = unit.cell("calque_report_deleted", ptr, lambda: id(_report_deleted))
-active_runs = unit.var("calque_active_runs", ptr)
 subscript_handler = unit.var(
     "calque_subscript_handler", ptr
 )  # `subscript` puts the address of a function there
@@ -122,7 +121,6 @@ PyObject_ClearWeakRefs = unit.extern("PyObject_ClearWeakRefs", None, ptr)
 PyObject_GetBuffer = unit.extern("PyObject_GetBuffer", i32, ptr, ptr, i32)
 PyLong_AsSsize_t = unit.extern("PyLong_AsSsize_t", i64, ptr)
 PyLong_FromLongLong = unit.extern("PyLong_FromLongLong", ptr, i64)
-pthread_self = unit.extern("pthread_self", i64)
 PyObject_Vectorcall = unit.extern("PyObject_Vectorcall", ptr, ptr, ptr, i64, ptr)
 
 
@@ -282,6 +280,16 @@ def has_memory(x: ptr) -> i1:
     return i1(1)
 
 
+@unit.helper
+def owner_of(x: ptr, nobody: ptr) -> ptr:
+    """Who keeps the memory of an Array alive, borrowed, or `nobody`: for what another engine has
+    its buffer. NULL with an exception set."""
+    owner = Array(x).owner
+    if owner and PyObject(owner).type == foreign_type:
+        return foreign_buffer(owner)
+    return owner if owner else nobody
+
+
 @unit.function
 def lend(x: ptr) -> ptr:
     """A new reference to who keeps the memory of an Array alive for others; NULL with an exception
@@ -296,62 +304,8 @@ def lend(x: ptr) -> ptr:
         Memory(memory).block = Array(x).block
         Array(x).owner = memory
         Array(x).block = NULL
-    return new_reference(Array(x).owner if Array(x).owner else x)
-
-
-@unit.helper
-def begin_active(run: ptr, objects: ptr, count: i64) -> None:
-    """Note that a run uses these arguments. The GIL is held, here and below."""
-    first = load_ptr(active_runs, 0)
-    ActiveRun(run).previous = NULL
-    ActiveRun(run).next = first
-    ActiveRun(run).objects = objects
-    ActiveRun(run).count = count
-    ActiveRun(run).thread = pthread_self()
-    if first:
-        ActiveRun(first).previous = run
-    store_ptr(active_runs, 0, run)
-
-
-@unit.helper
-def end_active(run: ptr) -> None:
-    previous, following = ActiveRun(run).previous, ActiveRun(run).next
-    if previous:
-        ActiveRun(previous).next = following
-    else:
-        store_ptr(active_runs, 0, following)
-    if following:
-        ActiveRun(following).previous = previous
-
-
-@unit.function
-def calque_active_after_fork() -> None:
-    """In a forked child: the runs of other threads are no more, nor are their stacks."""
-    run, kept = load_ptr(active_runs, 0), NULL
-    store_ptr(active_runs, 0, NULL)
-    while run:
-        following = ActiveRun(run).next
-        if ActiveRun(run).thread == pthread_self():
-            ActiveRun(run).previous = kept
-            ActiveRun(run).next = NULL
-            if kept:
-                ActiveRun(kept).next = run
-            else:
-                store_ptr(active_runs, 0, run)
-            kept = run
-        run = following
-
-
-@unit.function
-def is_in_use(x: ptr) -> i1:
-    """Whether a run that has not ended was given this Array."""
-    run = load_ptr(active_runs, 0)
-    while run:
-        for j in range(ActiveRun(run).count):
-            if load_ptr(ActiveRun(run).objects, 8 * j) == x:
-                return i1(1)
-        run = ActiveRun(run).next
-    return i1(0)
+    owner = owner_of(x, x)
+    return new_reference(owner) if owner else NULL
 
 
 @unit.function
@@ -493,6 +447,20 @@ def _as_numpy(self: ptr, args: ptr, count: i64) -> ptr:
 
 
 @unit.function
+def calque_get_owner(self: ptr, closure: ptr) -> ptr:
+    """`_owner`: who keeps the memory of an Array alive, None for the Array itself."""
+    owner = owner_of(self, none)
+    return new_reference(owner) if owner else NULL
+
+
+@unit.function
+def calque_no_owner(self: ptr, value: ptr, closure: ptr) -> i32:
+    """`_owner = x`, which only `set_owner` does."""
+    refuse(attribute_error, "readonly attribute")
+    return i32(-1)
+
+
+@unit.function
 def calque_get_extra(self: ptr, closure: ptr) -> ptr:
     """`_extra`: where an Array says it lives; None for nowhere in particular."""
     extra = Array(self).extra
@@ -573,11 +541,13 @@ ArrayImpl: Any = make_type(
         members=(
             ("aval", OBJECT, Array.offset("aval"), READONLY),
             ("_ptr", ULONGLONG, Array.offset("data"), READONLY),
-            ("_owner", OBJECT, Array.offset("owner"), READONLY),
             ("_block", ULONGLONG, Array.offset("block"), READONLY),
             ("__weaklistoffset__", PYSSIZET, Array.offset("weak_references"), READONLY),
         ),
-        properties={"_extra": (calque_get_extra, calque_set_extra)},
+        properties={
+            "_extra": (calque_get_extra, calque_set_extra),
+            "_owner": (calque_get_owner, calque_no_owner),
+        },
     )
 )
 array_type.write(id(ArrayImpl))
@@ -589,7 +559,3 @@ delete_array: Callable[[Any], None] = make_builtin(_delete_array)
 as_numpy: Callable[[Any, np.dtype[Any], tuple[int, ...]], np.ndarray[Any, Any]] = make_builtin(
     _as_numpy
 )
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=calque_active_after_fork)

@@ -15,6 +15,7 @@ from calque.machine.objects.array_type import (
     refuse,
     tuple_type,
 )
+from calque.machine.objects.foreign import new_foreign
 from calque.machine.objects.pyapi import (
     PyList,
     PyObject,
@@ -63,22 +64,41 @@ def _pending_arrays(self: ptr, args: ptr, count: i64) -> ptr:
 
 
 @unit.function
+def pending_array(aval: ptr, buffer: ptr, where: ptr, place: ptr, maker: ptr) -> ptr:
+    """An Array whose elements this buffer of another engine has, which is `where` there; it lives
+    at this place, None for nowhere in particular. With a `maker` it makes the buffer when that is
+    asked for. NULL with an exception set."""
+    owner = new_foreign(buffer, where, maker)
+    if owner == NULL:
+        return NULL
+    array = array_object(aval, NULL, NULL, owner)
+    if array == NULL:
+        decref(owner)
+    else:
+        Array(array).extra = new_reference(pending_mark if place == none else place)
+    return array
+
+
+@unit.function
 def _set_owner(self: ptr, args: ptr, count: i64) -> ptr:
-    """set_owner(array, owner): what keeps the memory of an Array alive from now on."""
-    if count != 2 or PyObject(load_ptr(args, 0)).type != array_type:
+    """set_owner(array, owner), or set_owner(array, buffer, where): what keeps the memory of an
+    Array alive from now on; a buffer of another engine with where it is there."""
+    if count not in (2, 3) or PyObject(load_ptr(args, 0)).type != array_type:
         return refuse(type_error, "set_owner takes an Array and an object")
-    x = load_ptr(args, 0)
+    x, owner = load_ptr(args, 0), load_ptr(args, 8)
     former = lend(x)  # its block is the new owner's to keep
     if former == NULL:
         return NULL
-    before = Array(x).owner
-    Array(x).owner = new_reference(load_ptr(args, 8))
-    xdecref(before)
+    owner = new_foreign(owner, load_ptr(args, 16), NULL) if count == 3 else new_reference(owner)
+    if owner:
+        before = Array(x).owner
+        Array(x).owner = owner
+        xdecref(before)
     decref(former)
-    return new_reference(none)
+    return new_reference(none) if owner else NULL
 
 
 pending_arrays: Callable[[tuple[Any, ...], list[Any], tuple[Any, ...]], list[Any]] = make_builtin(
     _pending_arrays
 )
-set_owner: Callable[[Any, Any], None] = make_builtin(_set_owner)
+set_owner: Callable[..., None] = make_builtin(_set_owner)

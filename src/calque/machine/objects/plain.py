@@ -138,8 +138,8 @@ def pending_arrays(avals: tuple[Any, ...], owners: list[Any], places: tuple[Any,
     return made
 
 
-def set_owner(array: Any, owner: Any) -> None:
-    """What keeps the memory of an Array alive from now on."""
+def set_owner(array: Any, owner: Any, where: Any = None) -> None:
+    """What keeps the memory of an Array alive from now on; `where` is for machine code."""
     check("set_owner", array)
     move(array, array._ptr, owner)
 

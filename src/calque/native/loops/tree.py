@@ -333,6 +333,23 @@ def _map_statement(s: Statement, f: Callable[[Expr], Expr]) -> Statement:
     return If(f(s.cond), map_exprs(s.then, f), map_exprs(s.orelse, f), outs)
 
 
+def map_stores(body: Body, f: Callable[[Store], Store]) -> Body:
+    """The same statements with ``f`` applied to every store."""
+    out: list[Statement] = []
+    for s in body:
+        if isinstance(s, Store):
+            out.append(f(s))
+        elif isinstance(s, For):
+            out.append(replace(s, body=map_stores(s.body, f)))
+        elif isinstance(s, Recurrence):
+            out.append(replace(s, body=map_stores(s.body, f), test=map_stores(s.test, f)))
+        elif isinstance(s, If):
+            out.append(replace(s, then=map_stores(s.then, f), orelse=map_stores(s.orelse, f)))
+        else:
+            out.append(s)
+    return tuple(out)
+
+
 def round_of(dtype: str) -> int:
     """How many floats of this type are added in one go."""
     return ROUND // item_size(dtype) if is_float(dtype) else 0

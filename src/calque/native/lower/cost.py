@@ -9,7 +9,7 @@ code_size     of statements and expressions, in distinct nodes
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from calque.core.dims import hint_of, surely_at_most
@@ -102,13 +102,21 @@ def primitive_weight(name: str) -> int:
 _NAMES: Final = frozenset(("var", "ref", "const", "param"))
 
 
-def operations(exprs: Iterable[Expr], seen: set[Expr]) -> Iterator[Expr]:
+def operations(exprs: Iterable[Expr], seen: set[Expr]) -> list[Expr]:
     """The nodes that cost anything: not names and constants, nor the arithmetic of places, which
     addresses and loop counters do by the way."""
+    out = []
     for root in exprs:
-        for e in walk(root, seen):
-            if e.op not in _NAMES and not (e.index and e.dtype == "i64"):
-                yield e
+        todo = [root]
+        while todo:
+            e = todo.pop()
+            # below an index there is nothing but indices
+            if e not in seen and not e.index:
+                seen.add(e)
+                todo += e.args
+                if e.op not in _NAMES:
+                    out.append(e)
+    return out
 
 
 def weight(exprs: Iterable[Expr]) -> int:
@@ -182,8 +190,20 @@ class Strides:
         self.places: dict[tuple[Buffer, tuple[Expr, ...]], Expr] = {}
 
     def __call__(self, buf: Buffer, idx: tuple[Expr, ...], name: str) -> int | None:
-        if not any(name in i.names for i in idx):
-            return 0
+        moved = 0
+        row: int | None = 1  # how far apart the elements of this dimension are
+        for d, i in zip(reversed(buf.shape), reversed(idx)):
+            if name in i.names:
+                step = stride(i, name)
+                if step is None or row is None:
+                    return self.of_address(buf, idx, name)
+                moved += step * row
+            row = row * d.attr if row is not None and d.op == "const" else None
+        return moved
+
+    def of_address(self, buf: Buffer, idx: tuple[Expr, ...], name: str) -> int | None:
+        """The same, where only the whole address can tell: quotient and remainder of a loop
+        variable, rows of a length that is not known."""
         at = self.places.get((buf, idx))
         if at is None:
             at = self.places[buf, idx] = linear(buf.shape, idx)
@@ -254,32 +274,32 @@ class _NestCost:
         self, roots: Sequence[Expr], loops: _Around, vector: str | None, seen: set[Expr]
     ) -> float:
         total = 0.0
+        depths = {name: k + 1 for k, (name, _) in enumerate(loops)}
         for e in operations(roots, seen):
-            at = loops[: self.depth(e, loops)]
+            at = loops[: self.depth(e, depths, len(loops))]
             if e.op == "load":
                 total += self.access(e.attr, index_and_guard(e)[0], at, vector, _GATHER)
             else:
                 total += _WEIGHTS.get(e.op, 1) * self.times(at, vector)
         return total
 
-    def depth(self, e: Expr, loops: _Around) -> int:
+    def depth(self, e: Expr, depths: dict[str, int], every: int) -> int:
         """How many of the loops an expression stands in: up to the last whose variable it depends
         on, or all when it reads what changes."""
-        known = {name: k + 1 for k, (name, _) in enumerate(loops)}
         depth = 0
         for n in e.names:
-            k = known.get(n)
+            k = depths.get(n)
             if k is not None:
                 depth = max(depth, k)
             elif n not in self.sizes.values:  # a state, an accumulator: what loops change
-                depth = len(loops)
+                return every
         return depth
 
     def access(
-        self, buf: Buffer, idx: Sequence[Expr], loops: _Around, vector: str | None, apart: float
+        self, buf: Buffer, idx: tuple[Expr, ...], loops: _Around, vector: str | None, apart: float
     ) -> float:
         n = self.times(loops, vector)
-        if vector is None or self.strides(buf, tuple(idx), vector) in (0, 1):
+        if vector is None or self.strides(buf, idx, vector) in (0, 1):
             return n
         count = next((t for name, t in loops if name == vector), 1.0)
         return n * max(apart * min(self.lanes, count), 1.0)

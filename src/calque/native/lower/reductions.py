@@ -20,7 +20,7 @@ from calque.native.lower.graph import EXPANSIONS, REAL_PART, GraphBuilder, Node
 from calque.native.lower.rules import LIMITS, RULES, ElementSteps, Index, Lower, Value
 from calque.native.lower.sizes import BAKED
 from calque.native.scalars.elements import Cx
-from calque.native.scalars.expr import DTYPES, Expr, const, ex, is_float
+from calque.native.scalars.expr import DTYPES, Expr, const, const_bits, ex, is_float
 
 FOLD_OF: Final = {f"reduce_{k}": k for k in ("sum", "prod", "max", "min", "and", "or", "xor")}
 BINARY: Final = {
@@ -128,18 +128,20 @@ def reduce_element(low: Lower, n: Node, idx: Index) -> ElementSteps:
     x, (axis,), kind = n.args[0], n.params["axes"], FOLD_OF[n.op]
     values = []
     for k in range(x.shape[axis]):
-        v = yield x, (*idx[:axis], const(k), *idx[axis:])
-        values.append(started(kind, v, n) if is_product(v) else v)
+        values.append((yield x, (*idx[:axis], const(k), *idx[axis:])))
     if not values:
         return low.constant(identity_of(kind, n), n.dtype)
+    if kind == "sum" and any([is_product(v) for v in values]):
+        # each meets zero first, as in a loop, so that no two are fused with each other
+        return tree(kind, [started(kind, v, n) for v in values])
     return started(kind, tree(kind, values), n)
 
 
 def is_product(v: Value) -> bool:
-    """Might an addition be fused with it? Each term meets zero first, as in a loop, so that no two
-    terms are fused with each other."""
-    parts = (v.re, v.im) if isinstance(v, Cx) else (v,)
-    return any(x.op in ("mul", "neg") for x in parts)
+    """Might an addition be fused with it?"""
+    if isinstance(v, Cx):
+        return is_product(v.re) or is_product(v.im)
+    return v.op in ("mul", "neg")
 
 
 def tree(kind: str, values: list[Value]) -> Value:
@@ -171,8 +173,8 @@ def started(kind: str, v: Value, n: Node) -> Value:
     if kind != "sum" or not (n.dtype in ("c64", "c128") or is_float(n.dtype)):
         return v
     if isinstance(v, Cx):
-        return Cx(ex("add", v.re, const(0.0, v.re.dtype)), ex("add", v.im, const(0.0, v.im.dtype)))
-    return ex("add", v, const(0.0, v.dtype))
+        return Cx(started(kind, v.re, n), started(kind, v.im, n))
+    return ex("add", v, const_bits(0, v.dtype))
 
 
 def identity_of(kind: str, n: Node) -> Any:

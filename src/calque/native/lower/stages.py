@@ -40,6 +40,7 @@ from calque.native.scalars.expr import (
     ex,
     ref,
     var,
+    walk,
 )
 
 CUMULATIVE: Final = {
@@ -89,7 +90,7 @@ class Stage:
     weight: int = field(init=False)
 
     def __post_init__(self) -> None:
-        work = list(operations(self.values(), set()))
+        work = operations(self.values(), set())
         object.__setattr__(self, "reads", frozenset([e for e in work if e.op == "load"]))
         object.__setattr__(self, "weight", sum([operation_weight(e.op) for e in work]))
 
@@ -137,7 +138,16 @@ def stages_of(low: Lower, n: Node, home: View) -> list[Stage]:
     if n.op == "concatenate" and len(n.args) > MAX_PIECES:
         return concatenate_stage(low, n, home)
     dims, idx = loops_of(low, n.shape)
-    return [Stage(home.buf, dims, len(dims), home.prefix + idx, parts_of(low.made(n, idx)))]
+    parts = parts_of(low.made(n, idx))
+    if n.op == "concatenate" and any(looks_up(v) for _, v in parts):
+        return concatenate_stage(low, n, home)
+    return [Stage(home.buf, dims, len(dims), home.prefix + idx, parts)]
+
+
+def looks_up(e: Expr) -> bool:
+    """Is anything read at a place that stands in memory? Where only some lanes of a vector may ask
+    for the place, each asks for its own."""
+    return any(x.op == "load" and any(a.bufs for a in x.args) for x in walk(e, set()))
 
 
 def accumulate(

@@ -176,15 +176,6 @@ _NO_NAMES: Final[frozenset[str]] = frozenset()
 _NO_BUFS: Final[frozenset[Buffer]] = frozenset()
 
 
-def _union(sets: list[frozenset[Any]], none: frozenset[Any]) -> frozenset[Any]:
-    """The union; when one set already is the union it is shared, not copied."""
-    out = none
-    for s in sets:
-        if s is not out and s:
-            out = s if out <= s else out if s <= out else out | s
-    return out
-
-
 def make(op: str, args: tuple[Expr, ...], dtype: str, attr: Any = None) -> Expr:
     """The node itself, without simplification."""
     key = (op, args, dtype, attr)
@@ -195,13 +186,20 @@ def make(op: str, args: tuple[Expr, ...], dtype: str, attr: Any = None) -> Expr:
             return found
     e = Expr()
     e.op, e.args, e.dtype, e.attr = op, args, dtype, attr
-    e.index = dtype == "i64" and op not in _NO_INDEX
-    e.names, e.bufs, e.depth = _NO_NAMES, _NO_BUFS, 1
-    if args:
-        e.names = _union([a.names for a in args], _NO_NAMES)
-        e.depth = max([a.depth for a in args]) + 1
-        e.bufs = _union([a.bufs for a in args], _NO_BUFS)
-        e.index = e.index and all([a.index for a in args])
+    index = dtype == "i64" and op not in _NO_INDEX
+    names, bufs, depth = _NO_NAMES, _NO_BUFS, 0
+    for a in args:
+        index = index and a.index
+        if a.depth > depth:
+            depth = a.depth
+        # when one set already is the union it is shared, not copied
+        if a.names is not names and a.names:
+            these = a.names
+            names = these if names <= these else names if these <= names else names | these
+        if a.bufs is not bufs and a.bufs:
+            those = a.bufs
+            bufs = those if bufs <= those else bufs if those <= bufs else bufs | those
+    e.names, e.bufs, e.depth, e.index = names, bufs, depth + 1, index
     if op in ("var", "ref", "param"):
         e.names |= {attr[0]}
     elif op == "load":

@@ -3,7 +3,8 @@ one is shared out among threads."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from calque.native.loops.tree import Body, For
 from calque.native.lower.cost import nanoseconds
@@ -30,18 +31,19 @@ class Schedule:
 def schedule(nest: Body, sizes: Sizes) -> Schedule:
     """The kernel of a nest whose loops are serial."""
     body, reasons = vectorized(unrolled(nest), sizes)
-    made = distributed(body, sizes)
-    return replace(made, reasons=(*reasons, *made.reasons))
+    return distributed(body, sizes, reasons=reasons)
 
 
-def distributed(body: Body, sizes: Sizes, slower: float = 1.0) -> Schedule:
-    """The kernel of a body whose vectors are there already; it takes `slower` times as long as its
-    operations say."""
+def distributed(
+    body: Body, sizes: Sizes, slower: float = 1.0, reasons: Sequence[str] = ()
+) -> Schedule:
+    """The kernel of a body whose vectors are there already, for these reasons; it takes `slower`
+    times as long as its operations say."""
     body = in_rounds(body, sizes)
     ns = slower * nanoseconds(body, sizes)
     if len(body) == 1 and isinstance(body[0], For):
         shared = shared_out(body[0], ns, sizes)
         if shared is not None:
-            reasons = (shared.reason,)
-            return Schedule((shared.loop,), ns, reasons, shared.loop.extent, shared.grain)
-    return Schedule(body, ns)
+            why = (*reasons, shared.reason)
+            return Schedule((shared.loop,), ns, why, shared.loop.extent, shared.grain)
+    return Schedule(body, ns, tuple(reasons))

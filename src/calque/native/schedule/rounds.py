@@ -21,7 +21,8 @@ def in_rounds(body: Sequence[Statement], sizes: Sizes) -> Body:
 
 def inside(s: Statement, sizes: Sizes) -> Statement:
     if isinstance(s, For):
-        f = replace(s, body=in_rounds(s.body, sizes))
+        body = in_rounds(s.body, sizes)
+        f = s if body == s.body else replace(s, body=body)
         turns = max((a.round for a in s.accs if isinstance(a, Acc)), default=0)
         return two_loops(f, turns, sizes) if turns else f
     if isinstance(s, Recurrence):

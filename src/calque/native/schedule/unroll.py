@@ -12,6 +12,7 @@ from calque.native.lower.cost import operation_weight, operations
 from calque.native.scalars.expr import Expr, const, is_const, ref, rewrite
 
 MOST: Final = 8  # accumulators that a reduction may have when it is done
+FEW: Final = 4  # turns that are written out
 SHARED: Final = 10  # weight of what is computed once instead of many times that is worth it
 
 
@@ -73,6 +74,28 @@ def inside(f: For) -> list[Statement]:
         else:
             out += same
     return out
+
+
+def written_out(f: For) -> For:
+    """A long loop around nothing but a short loop of long reductions, with the turns of that
+    beside each other; any other loop as it is.
+
+    before: for i: for c < 3: (for k: r = sum(x[k, c, i])); y[i, c] = r
+    after:  for i: (for k: r.0 = sum(x[k, 0, i])); y[i, 0] = r.0; (for k: r.1 = ...); ..."""
+    if len(f.body) != 1 or not isinstance(f.body[0], For) or is_const(f.extent):
+        return f
+    inner = f.body[0]
+    loops = [s for s in inner.body if isinstance(s, For)]
+    plain = not inner.accs and inner.kind == "serial" and not inner.colliding
+    if not plain or not loops or not is_const(inner.extent) or inner.extent.attr > FEW:
+        return f
+    if len(loops) + sum(isinstance(s, Store) for s in inner.body) < len(inner.body):
+        return f
+    if any(
+        s.body or is_const(s.extent) or not all(isinstance(a, Acc) for a in s.accs) for s in loops
+    ):
+        return f
+    return replace(f, body=tuple([s for i in range(inner.extent.attr) for s in turn(inner, i)]))
 
 
 def turn(f: For, i: int) -> Sequence[Statement]:

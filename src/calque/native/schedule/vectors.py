@@ -32,6 +32,7 @@ from calque.native.scalars.expr import Expr, index_and_guard, is_const, item_siz
 from calque.native.schedule.lanes import in_lanes, keeps_blocks
 from calque.native.schedule.running import RowBlocks
 from calque.native.schedule.stripes import in_stripes, suits_stripes
+from calque.native.schedule.unroll import written_out
 
 PLACE_BYTES: Final = 8  # of an index that is an element of a vector
 SHORT: Final = 32  # loops up to here get vectors of just this length
@@ -72,14 +73,16 @@ class _Vectorizer:
             return (self.rows(f, inner[0]),)
         if self.suits_outer(f, inner) and self.sums_rows(f, inner):
             return self.row_sums(f)
-        if self.suits_outer(f, inner):
+        flat = written_out(f)
+        inner = [s for s in flat.body if isinstance(s, For)]
+        if self.suits_outer(flat, inner):
             lanes = self.vector_bytes // self.element_bytes(f)
-            around = nest_cost(f, self.sizes, lanes, f.name, self.strides)
+            around = nest_cost(flat, self.sizes, lanes, f.name, self.strides)
             inside = nest_cost(f, self.sizes, lanes, None, self.strides)
             if around < (inside / 2 if self.bulky(inner) else inside):
-                if suits_stripes(f, self.sizes, self.strides):
-                    return (self.stripes(f, lanes),)
-                return self.outer(f, f"cost {around:.3g} against {inside:.3g}")
+                if suits_stripes(flat, self.sizes, self.strides):
+                    return (self.stripes(flat, lanes),)
+                return self.outer(flat, f"cost {around:.3g} against {inside:.3g}")
         return (replace(f, body=self.body(f.body)),)
 
     def leaf(self, f: For) -> For:
@@ -104,7 +107,7 @@ class _Vectorizer:
         if wide >= narrow:
             return self.note(f, f"serial: cost {narrow:.3g}, as a vector {wide:.3g}")
         return self.note(
-            replace(f, kind="vector", width=self.width(f)),
+            replace(f, kind="vector", width=self.width(f, lanes)),
             f"vector: cost {wide:.3g}, serial {narrow:.3g}",
         )
 
@@ -278,12 +281,10 @@ class _Vectorizer:
             if isinstance(s, Store):
                 size = max(size, item_size(s.buf.dtype))
             for e in own_exprs(s):
-                size = max(
-                    size,
-                    item_size(e.dtype) if e.dtype != "i64" else 1,
-                    *(item_size(b.dtype) for b in e.bufs),
-                    1,
-                )
+                if e.dtype != "i64":
+                    size = max(size, item_size(e.dtype))
+                for b in e.bufs:
+                    size = max(size, item_size(b.dtype))
         return PLACE_BYTES if size < 4 and self.handles_places(f) else size
 
     def handles_places(self, f: For) -> bool:
@@ -302,11 +303,10 @@ class _Vectorizer:
                         return True
         return False
 
-    def width(self, f: For) -> int:
+    def width(self, f: For, lanes: int) -> int:
         """Four registers at a time for light loops, one for heavy ones: long chains keep the units
         busy by themselves."""
         w = body_weight((f,))
-        lanes = self.vector_bytes // self.element_bytes(f)
         most = (
             1 if parting(f, If) else 2 if parting(f, Recurrence) else 4
         )  # lanes that part wait for each other

@@ -19,7 +19,7 @@ from calque.core.trace import (
     typeof,
     typing,
 )
-from calque.core.trace_state import Trace, Tracer, quickly_made
+from calque.core.trace_state import OwnTracer, Trace, Tracer
 from calque.ops.common import front, move, repeated
 from calque.transforms.engines import axes
 from calque.transforms.engines.axes import Axis, AxisPrimitive, Collective, PlacingPrimitive
@@ -27,8 +27,7 @@ from calque.transforms.engines.axes import Axis, AxisPrimitive, Collective, Plac
 Dim = int | None
 
 
-@quickly_made
-class BatchTracer(Tracer):
+class BatchTracer(OwnTracer):
     """A value with a batch dimension, which its aval does not show."""
 
     __slots__ = ("dim", "kind", "val")
@@ -42,6 +41,7 @@ class BatchTrace(Trace):
     """Applies the batching rule of each primitive to the values it is asked about."""
 
     function = ""
+    has_lanes = True
 
     def __init__(self, axis: Axis):
         self.axis = axis

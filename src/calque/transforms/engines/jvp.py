@@ -9,7 +9,7 @@ from calque.core import leaks, pytrees, trace_state
 from calque.core.jaxprs import ClosedJaxpr
 from calque.core.primitives import Primitive, Zero
 from calque.core.trace import check_alive, jaxpr_as_fun, leaked, placed_typeof, trace_to_jaxpr
-from calque.core.trace_state import Trace, Tracer, quickly_made
+from calque.core.trace_state import OwnTracer, Trace, Tracer
 from calque.machine.state import Hook, process
 from calque.transforms.engines.zeros import (
     instantiate,
@@ -36,8 +36,7 @@ def _unmixed(
 mixing: Final[Hook[Callable[..., list[Any]]]] = process.hook("mixed tangents", _unmixed)
 
 
-@quickly_made
-class JVPTracer(Tracer):
+class JVPTracer(OwnTracer):
     """A value with its tangent, which is never a Zero: values without one stay as they are."""
 
     __slots__ = ("primal", "tangent")

@@ -3,12 +3,12 @@ arguments."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from calque.core import source
 from calque.core.dtypes import is_inexact
-from calque.core.jaxprs import ClosedJaxpr, Eqn, Jaxpr, Var
+from calque.core.jaxprs import ClosedJaxpr, Eqn, Jaxpr, Var, all_equations, subjaxprs
 from calque.core.primitives import UndefinedPrimal, Zero, do
 from calque.core.trace import literal_value, trace_to_jaxpr, typing
 from calque.transforms.engines.slices import split_equation
@@ -33,7 +33,7 @@ def backward_pass(
     they are not among the `wanted`), None for the others.
 
     Equations that depend on no linear argument are evaluated first; the others are transposed, last
-    to first, each once.
+    to first, each once: those that a cotangent arrives at, and rules of the user also without one.
     """
     env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     linear: set[Any] = set()
@@ -50,10 +50,11 @@ def backward_pass(
     for a, ct in zip(jaxpr.outvars, cotangents, strict=True):
         if a in reached:
             _accumulate(found, a, ct)
+    used = _Used(jaxpr, eqns)
     with typing.value.lenient(), source.at(None) as place:
         for e in reversed(eqns):
             place.source = e.source
-            _transpose_eqn(e, env, linear, reached, found)
+            _transpose_eqn(e, env, linear, reached, found, used)
     return [
         _cotangent(v, found) if type(x) is UndefinedPrimal else None
         for v, x in zip(jaxpr.invars, args)
@@ -71,6 +72,32 @@ def _leading_to(
             kept.append(e)
             reached.update(e.outvars)
     return reached, kept
+
+
+class _Used:
+    """Which equations the results of a linear program depend on, worked out when first asked."""
+
+    def __init__(self, jaxpr: Jaxpr, eqns: Sequence[Eqn]):
+        self._jaxpr, self._eqns = jaxpr, eqns
+        self._variables: set[Any] | None = None
+
+    def __call__(self, e: Eqn) -> bool:
+        if self._variables is None:
+            self._variables = set(self._jaxpr.outvars)
+            for other in reversed(self._eqns):
+                if not self._variables.isdisjoint(other.outvars):
+                    self._variables.update(other.invars)
+        return not self._variables.isdisjoint(e.outvars)
+
+
+def _has_rules(e: Eqn) -> bool:
+    """Whether rules of the user run where this is transposed. Their cotangents need not be linear:
+    they may give some of their own (the state of a quantisation) though none arrives."""
+    return e.primitive.name == "custom_lin" or any(
+        inner.primitive.name == "custom_lin"
+        for program in subjaxprs(e.params)
+        for inner in all_equations(program)
+    )
 
 
 def _cotangent(v: Var, found: dict[Var, Any]) -> Any:
@@ -124,10 +151,15 @@ def _evaluate_known(jaxpr: Jaxpr, env: dict[Var, Any], linear: set[Any]) -> list
 
 
 def _transpose_eqn(
-    e: Eqn, env: dict[Var, Any], linear: set[Any], reached: set[Any], found: dict[Var, Any]
+    e: Eqn,
+    env: dict[Var, Any],
+    linear: set[Any],
+    reached: set[Any],
+    found: dict[Var, Any],
+    used: Callable[[Eqn], bool],
 ) -> None:
     cts = [found.pop(v, None) for v in e.outvars]
-    if all(ct is None for ct in cts):
+    if all(ct is None for ct in cts) and not (_has_rules(e) and used(e)):
         return
     cts = [
         Zero(tangent_aval(v.aval)) if ct is None else _of_type(ct, v)

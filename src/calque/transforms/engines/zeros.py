@@ -17,15 +17,20 @@ from calque.ops.common import (
     zero_like,
     zeros,
 )
+from calque.transforms.engines.trees import handed
 
 __all__ = [
+    "SymbolicZero",
     "add_tangents",
+    "as_meant",
+    "as_seen",
     "has_tangent",
     "instantiate",
     "nonzero",
     "ones",
     "only_nonzero",
     "tangent_aval",
+    "value_has_tangent",
     "with_zeros",
     "zero_like",
     "zeros",
@@ -61,3 +66,39 @@ def with_zeros(
     false."""
     rest = iter(tangents)
     return [next(rest) if m else Zero(tangent_aval(a)) for m, a in zip(mask, avals, strict=True)]
+
+
+class SymbolicZero:
+    """A tangent or cotangent that is known to be zero, as rules with `symbolic_zeros=True` see it.
+
+    Args:
+        aval: Its type.
+
+    >>> aval = jax.typeof(jnp.ones(2))
+    >>> jax.custom_derivatives.SymbolicZero(aval).shape
+    (2,)"""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: ShapedArray):
+        self.aval = aval
+
+    shape = property(lambda self: self.aval.shape)
+    dtype = property(lambda self: self.aval.dtype)
+    ndim = property(lambda self: self.aval.ndim)
+    size = property(lambda self: self.aval.size)
+
+    def __repr__(self) -> str:
+        return f"SymbolicZero({self.aval.str_short()})"
+
+
+def as_seen(t: Any, symbolic_zeros: bool) -> Any:
+    """A tangent or cotangent as the user's rule gets it."""
+    if type(t) is Zero and symbolic_zeros:
+        return SymbolicZero(t.aval)
+    return handed(instantiate(t))
+
+
+def as_meant(t: Any) -> Any:
+    """What the user's rule returned, as rules inside calque know it."""
+    return Zero(t.aval) if isinstance(t, SymbolicZero) else t

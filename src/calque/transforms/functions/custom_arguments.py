@@ -12,34 +12,10 @@ from calque.core.primitives import Zero
 from calque.core.trace import trace_to_jaxpr, typeof
 from calque.core.trace_state import Tracer
 from calque.transforms.engines.signatures import signature
-from calque.transforms.engines.trees import arrays, check_results, handed, name_of
-from calque.transforms.engines.zeros import instantiate, tangent_aval
+from calque.transforms.engines.trees import arrays, check_results, name_of
+from calque.transforms.engines.zeros import as_seen, tangent_aval
 from calque.transforms.primitives.flow import type_text
 from calque.transforms.primitives.refs_arguments import without_refs
-
-
-class SymbolicZero:
-    """A tangent or cotangent that is known to be zero, as rules with `symbolic_zeros=True` see it.
-
-    Args:
-        aval: Its type.
-
-    >>> aval = jax.typeof(jnp.ones(2))
-    >>> jax.custom_derivatives.SymbolicZero(aval).shape
-    (2,)"""
-
-    __slots__ = ("aval",)
-
-    def __init__(self, aval: ShapedArray):
-        self.aval = aval
-
-    shape = property(lambda self: self.aval.shape)
-    dtype = property(lambda self: self.aval.dtype)
-    ndim = property(lambda self: self.aval.ndim)
-    size = property(lambda self: self.aval.size)
-
-    def __repr__(self) -> str:
-        return f"SymbolicZero({self.aval.str_short()})"
 
 
 def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
@@ -56,18 +32,6 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
     >>> jax.custom_derivatives.zero_from_primal(2.0)
     Array(0., dtype=float32, weak_type=True)"""
     return pytrees.tree_map(lambda x: as_seen(Zero(tangent_aval(typeof(x))), symbolic_zeros), val)
-
-
-def as_seen(t: Any, symbolic_zeros: bool) -> Any:
-    """A tangent or cotangent as the user's rule gets it."""
-    if type(t) is Zero and symbolic_zeros:
-        return SymbolicZero(t.aval)
-    return handed(instantiate(t))
-
-
-def as_meant(t: Any) -> Any:
-    """What the user's rule returned, as rules inside calque know it."""
-    return Zero(t.aval) if isinstance(t, SymbolicZero) else t
 
 
 def positional(

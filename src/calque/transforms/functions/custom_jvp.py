@@ -9,11 +9,16 @@ from calque.core.primitives import Zero
 from calque.core.trace import typeof
 from calque.core.tracebacks import boundary
 from calque.transforms.engines.trees import check_results, handed, name_of
-from calque.transforms.engines.zeros import add_tangents, instantiate, tangent_aval, zero_like
-from calque.transforms.functions.custom_arguments import (
-    CustomArguments,
+from calque.transforms.engines.zeros import (
+    add_tangents,
     as_meant,
     as_seen,
+    instantiate,
+    tangent_aval,
+    zero_like,
+)
+from calque.transforms.functions.custom_arguments import (
+    CustomArguments,
     nondiff_positions,
     of_wrapped,
 )

@@ -16,11 +16,9 @@ from calque.core.trace import VALUES, JaxprTracer, typeof
 from calque.core.trace_state import Tracer
 from calque.core.tracebacks import boundary
 from calque.transforms.engines.trees import check_results, handed, name_of
-from calque.transforms.engines.zeros import has_tangent, tangent_aval
+from calque.transforms.engines.zeros import as_meant, as_seen, has_tangent, tangent_aval
 from calque.transforms.functions.custom_arguments import (
     CustomArguments,
-    as_meant,
-    as_seen,
     nondiff_positions,
     of_wrapped,
 )

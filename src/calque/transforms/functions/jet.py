@@ -13,7 +13,7 @@ from calque.core import leaks, trace_state
 from calque.core.jaxprs import ClosedJaxpr
 from calque.core.primitives import Primitive, Zero, do
 from calque.core.trace import check_alive, jaxpr_as_fun, leaked, trace_to_jaxpr, typeof
-from calque.core.trace_state import Trace, Tracer, quickly_made
+from calque.core.trace_state import OwnTracer, Trace, Tracer
 from calque.machine.state import process
 from calque.ops.common import const, scalar_of
 from calque.transforms.engines.zeros import has_tangent, tangent_aval, zero_like, zeros
@@ -43,8 +43,7 @@ GivenRule = Callable[..., tuple[Any, Any]]
 given_rules: Final[dict[Primitive, GivenRule]] = process.container("rules of series of users", {})
 
 
-@quickly_made
-class JetTracer(Tracer):
+class JetTracer(OwnTracer):
     """A value with a power series in one parameter, while a function is run along a curve.
 
     >>> from calque.experimental import jet

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import inspect
 import sys
 import types
 import warnings
@@ -337,7 +338,7 @@ class CaptureFinder:
             self.code(f.__func__, f.__self__)  # type: ignore[arg-type]
         elif isinstance(f, types.FunctionType):
             self.code(f, None)
-        elif hasattr(f, "__wrapped__"):
+        elif is_wrapper(f):
             self.function(f.__wrapped__)
         elif not isinstance(f, (type, types.BuiltinFunctionType)) and not is_library(type(f)):
             self.method(f, "__call__")
@@ -426,7 +427,7 @@ class CaptureFinder:
             return
         elif isinstance(
             value, (types.FunctionType, types.MethodType, functools.partial)
-        ) or hasattr(value, "__wrapped__"):
+        ) or is_wrapper(value):
             self.function(value)
         elif type(value) in _CONTAINERS or not is_library(type(value)):
             self.opaque = True  # an object goes somewhere as a whole
@@ -547,6 +548,11 @@ def class_table(owner: type, name: str) -> dict[str, Any] | None:
             table = next(iter(gc.get_referents(c.__dict__)), None)
             return table if type(table) is dict else None
     return None
+
+
+def is_wrapper(x: Any) -> bool:
+    """Whether it says what it wraps. Objects are not asked: their `__getattr__` may do anything."""
+    return inspect.getattr_static(x, "__wrapped__", _MISSING) is not _MISSING
 
 
 def contents(cell: Any) -> Any:

@@ -42,7 +42,7 @@ from calque.transforms.jit.arguments import CallArguments, check_result
 from calque.transforms.jit.epochs import epoch_of, programs_enabled
 from calque.transforms.jit.flat_calls import NOT_SERVED, FlatCalls
 from calque.transforms.jit.teaching import Inexpressible, Lesson, call_arguments, result_of, teach
-from calque.transforms.jit.traced import Ran, TracedFunction, log, stats, warn
+from calque.transforms.jit.traced import Ran, TracedFunction, is_logged, log, stats, warn
 from calque.transforms.primitives.call import close_over_tracers, jit_p
 from calque.transforms.primitives.high_values import HighValues
 from calque.transforms.primitives.refs import RefTouched, any_alive
@@ -248,7 +248,8 @@ class JittedFunction:
         watched = captures.captured(self.fun)
         with span("trace", self.name), no_collection():
             closed = trace_to_jaxpr(flat, avals, describe_function(self.fun, self.name), names)
-        log(f"Finished tracing {self.name} for jit in {time.perf_counter() - start:.9f} sec")
+        if is_logged():
+            log(f"Finished tracing {self.name} for jit in {time.perf_counter() - start:.9f} sec")
         closed, hoisted = close_over_tracers(closed)
         keys = key_reuse.of_closed(closed) if config.debug_key_reuse else NOTHING
         closed = ClosedJaxpr(drop_unused(closed.jaxpr), closed.consts)

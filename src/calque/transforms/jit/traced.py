@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
+import logging
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from calque.core import backends, pytrees
 from calque.core.arrays import share, to_array
@@ -29,6 +29,7 @@ from calque.transforms.functions import debug_nans
 from calque.transforms.functions.key_signatures import NOTHING
 from calque.transforms.jit import captures, donation
 
+_LOG: Final = logging.getLogger("calque")
 nan_checks: Any = LazyModule("calque.transforms.functions.nan_checks")  # used with its flag alone
 
 
@@ -100,7 +101,8 @@ class TracedFunction:
         donation.warn_unusable(self.unusable, self.name)
         changes = config.changes_elsewhere()
         start = time.perf_counter()
-        log(f"Compiling jit({self.name}) for {', '.join(map(str, self.closed.in_avals))}")
+        if is_logged():
+            log(f"Compiling jit({self.name}) for {', '.join(map(repr, self.closed.in_avals))}")
         engine = None if place is None else place.devices[0].engine
         options = backends.Options(self.name, config.exact, self.donated, place)
         with span("compile", self.name), no_collection():
@@ -108,11 +110,11 @@ class TracedFunction:
             if debug_nans.active():
                 closed = nan_checks.checked(closed, self.name)
             made = backends.compile_program(closed, options, engine)
-        # in JAX's words, which programs look for
-        log(
-            f"Finished XLA compilation of jit({self.name}) in {time.perf_counter() - start:.9f} sec"
-            f" ({'by calque, not XLA' if engine is None else engine})"
-        )
+        if is_logged():
+            # in JAX's words, which programs look for
+            took = f"{time.perf_counter() - start:.9f} sec"
+            by = "by calque, not XLA" if engine is None else engine
+            log(f"Finished XLA compilation of jit({self.name}) in {took} ({by})")
         # one for another configuration is for this call alone
         if self.settings == config.trace_key() and changes == config.changes_elsewhere():
             if place is None:
@@ -215,16 +217,19 @@ class TraceCounts:
 stats = TraceCounts()
 
 
+def is_logged() -> bool:
+    """Whether anybody hears what `log` says."""
+    return config.log_compiles or _LOG.isEnabledFor(logging.DEBUG)
+
+
 def log(message: str) -> None:
     """Say it where `calque_log_compiles` asks for that; else to who listens to every detail."""
     if config.log_compiles:
         warn(message)
-    elif "logging" in sys.modules:
-        sys.modules["logging"].getLogger("calque").debug(message)
+    else:
+        _LOG.debug(message)
 
 
 def warn(message: str) -> None:
     """Say it to whoever listens to the logger of calque."""
-    import logging  # few processes need it
-
-    logging.getLogger("calque").warning(message)
+    _LOG.warning(message)

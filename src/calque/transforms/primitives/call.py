@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from calque.core import reference
+from calque.core import reference, trace_state
 from calque.core.jaxprs import ClosedJaxpr, DropVar, Eqn
 from calque.core.primitives import UndefinedPrimal, Zero
 from calque.core.trace import eval_jaxpr
@@ -232,7 +232,18 @@ def _plain(params: dict[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in params.items() if k != "otherwise"}
 
 
-jit_p = CallPrimitive("jit", adapt=_not_donated, hidden=_jit_hidden)
+class _JitPrimitive(CallPrimitive):
+    __slots__ = ()
+
+    def handed_to(
+        self, trace: trace_state.Trace, args: Sequence[Any], params: dict[str, Any]
+    ) -> Any:
+        """Traces of libraries are told what is as usual, too."""
+        usual = {**_DEFAULTS, "donated_invars": (False,) * len(args)}
+        return trace.process_primitive(self, args, {**usual, **params})
+
+
+jit_p = _JitPrimitive("jit", adapt=_not_donated, hidden=_jit_hidden)
 # `otherwise` is a program of the same operands that gives the first results by itself: it takes the
 # place of the call where nobody reads the others
 closed_call_p = CallPrimitive("closed_call", adapt=_plain, hidden=("otherwise",))

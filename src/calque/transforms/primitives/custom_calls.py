@@ -21,6 +21,7 @@ from calque.transforms.engines.jvp import JVPTracer
 from calque.transforms.engines.slices import without_dead_code
 from calque.transforms.engines.transpose import transpose_jaxpr
 from calque.transforms.engines.trees import name_of
+from calque.transforms.engines.wrapped import WrappedFun, wrap_init
 from calque.transforms.engines.zeros import nonzero, only_nonzero
 from calque.transforms.primitives.call import close_over_tracers
 
@@ -42,15 +43,41 @@ class CustomCallPrimitive(AxisPrimitive):
 
     __slots__ = ()
 
+    def handed_to(
+        self, trace: trace_state.Trace, args: Sequence[Any], params: dict[str, Any]
+    ) -> Any:
+        """What the trace of a library makes of this call."""
+        raise AssertionError("abstract")
+
+    def rules_from(self, rules: Sequence[WrappedFun], params: dict[str, Any]) -> dict[str, Any]:
+        """The parameters that say the rules, from the form in which traces of libraries have
+        them."""
+        raise AssertionError("abstract")
+
     def get_bind_params(self, params: dict[str, Any]) -> dict[str, Any]:
         """The parameters, and beside them the function and its rules, which libraries call."""
         rules = [_Called(params[n]) for n in ("jvp", "fwd", "bwd") if n in params]
         return {**params, "subfuns": (_Called(as_function(params["call_jaxpr"])), *rules)}
 
     def bind(
-        self, *args: Any, call_jaxpr: ClosedJaxpr | FlatCall, subfuns: Any = (), **params: Any
+        self,
+        *args: Any,
+        call_jaxpr: ClosedJaxpr | FlatCall | None = None,
+        subfuns: Sequence[Any] = (),
+        **params: Any,
     ) -> Any:
-        """The results; `subfuns` are what `get_bind_params` added, the parameters say the same."""
+        """The results. `subfuns` are what `get_bind_params` added, and say the same as the other
+        parameters; without these, they are the function and its rules as traces of libraries have
+        them."""
+        if call_jaxpr is None:
+            fun, *rules = subfuns
+            call_jaxpr = _leaves_of(fun)
+            params = {
+                "num_consts": 0,
+                "name": fun.__name__,
+                "symbolic_zeros": params["symbolic_zeros"],
+                **self.rules_from(rules, params),
+            }
         trace = trace_state.top_trace(args)
         if isinstance(trace, JaxprTrace) and not isinstance(call_jaxpr, ClosedJaxpr):
             call_jaxpr, consts = close_over_tracers(
@@ -68,6 +95,20 @@ class CustomCallPrimitive(AxisPrimitive):
         if any(_differentiates_captured(o, trace.level) for o in outs):
             _refuse_closure(params["name"], self.name.removesuffix("_call"))
         return outs
+
+
+def _leaves_of(fun: WrappedFun) -> FlatCall:
+    return lambda *args: list(fun.call_wrapped(*args))
+
+
+def wrapped(call: Callable[..., Any], name: str) -> WrappedFun:
+    """A function of leaves as traces of libraries are handed it."""
+
+    def named(*args: Any) -> Any:
+        return call(*args)
+
+    named.__name__ = name
+    return wrap_init(named)
 
 
 def _outermost_first(x: Any) -> Any:

@@ -1,23 +1,34 @@
 """The primitive `custom_jvp_call`: a call with a forward-mode rule of its own."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from calque.core import trace_state
 from calque.core.primitives import Zero
 from calque.ops.common import front
 from calque.transforms.engines.axes import Axis
 from calque.transforms.engines.batching import Dim, batch
 from calque.transforms.engines.slices import dead_code_rules
 from calque.transforms.engines.trees import name_of
-from calque.transforms.engines.zeros import nonzero, only_nonzero, zero_like
+from calque.transforms.engines.wrapped import WrappedFun
+from calque.transforms.engines.zeros import (
+    as_meant,
+    as_seen,
+    nonzero,
+    only_nonzero,
+    value_has_tangent,
+    zero_like,
+)
 from calque.transforms.primitives.custom_calls import (
     CustomCallPrimitive,
+    as_function,
     batched_call,
     call_meaning,
     call_shape,
     call_transpose,
     dead_code_of_custom_call,
     refuse_closures,
+    wrapped,
 )
 from calque.transforms.primitives.flow import split
 
@@ -111,7 +122,59 @@ class _UsedRule:
         return [o for o, _ in kept], [t for _, t in kept]
 
 
-custom_jvp_call_p = CustomCallPrimitive(
+# ---------------------------------------------------------------- the form of traces of libraries
+
+
+def _of_leaves(rule: Any, num_consts: int, symbolic_zeros: bool) -> Callable[..., list[Any]]:
+    """A jvp rule as a function of primals and tangents, one after the other."""
+
+    def flat(*both: Any) -> list[Any]:
+        primals, tangents = split(both, len(both) // 2)
+        outs, ts = rule(primals[num_consts:], [as_meant(t) for t in tangents[num_consts:]])
+        return [*outs, *[as_seen(t, symbolic_zeros) for t in ts]]
+
+    return flat
+
+
+class _ForeignRule:
+    """A jvp rule that the trace of a library made."""
+
+    def __init__(self, rule: WrappedFun, symbolic_zeros: bool):
+        self.rule, self.symbolic_zeros = rule, symbolic_zeros
+        self.__name__ = rule.__name__
+
+    def __call__(
+        self, primals: Sequence[Any], tangents: Sequence[Any]
+    ) -> tuple[list[Any], list[Any]]:
+        seen = [as_seen(t, self.symbolic_zeros) for t in tangents]
+        found = list(self.rule.call_wrapped(*primals, *seen))
+        outs, ts = split(found, len(found) // 2)
+        return outs, [
+            as_meant(t) if value_has_tangent(o) else zero_like(o) for o, t in zip(outs, ts)
+        ]
+
+
+class _CustomJVPCall(CustomCallPrimitive):
+    __slots__ = ()
+
+    def handed_to(
+        self, trace: trace_state.Trace, args: Sequence[Any], params: dict[str, Any]
+    ) -> Any:
+        name, zeros = params["name"], params["symbolic_zeros"]
+        return trace.process_custom_jvp_call(
+            self,
+            wrapped(as_function(params["call_jaxpr"]), name),
+            wrapped(_of_leaves(params["jvp"], params["num_consts"], zeros), name),
+            args,
+            symbolic_zeros=zeros,
+        )
+
+    def rules_from(self, rules: Sequence[WrappedFun], params: dict[str, Any]) -> dict[str, Any]:
+        (rule,) = rules
+        return {"jvp": _ForeignRule(rule, params["symbolic_zeros"])}
+
+
+custom_jvp_call_p = _CustomJVPCall(
     "custom_jvp_call",
     meaning=call_meaning,
     shape=call_shape,

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from calque.core import trace_state
+from calque.core import pytrees, trace_state
 from calque.core.arrays import to_numpy
 from calque.core.avals import ShapedArray
 from calque.core.jaxprs import ClosedJaxpr, Var
@@ -22,7 +22,10 @@ from calque.transforms.engines.batching import Dim, batch, placed
 from calque.transforms.engines.slices import dead_code_rules
 from calque.transforms.engines.transpose import backward_pass, of_precision
 from calque.transforms.engines.trees import name_of
+from calque.transforms.engines.wrapped import WrappedFun
 from calque.transforms.engines.zeros import (
+    as_meant,
+    as_seen,
     has_tangent,
     nonzero,
     only_nonzero,
@@ -34,12 +37,14 @@ from calque.transforms.primitives.call import close_over_tracers, closed_call_p
 from calque.transforms.primitives.custom_calls import (
     CustomCallPrimitive,
     FlatCall,
+    as_function,
     batched_call,
     call_meaning,
     call_shape,
     call_transpose,
     dead_code_of_custom_call,
     refuse_closures,
+    wrapped,
 )
 from calque.transforms.primitives.flow import split
 
@@ -341,7 +346,91 @@ class _UsedForward:
         return ForwardResult(outs, found.residuals, backward)
 
 
-custom_vjp_call_p = CustomCallPrimitive(
+# ---------------------------------------------------------------- the form of traces of libraries
+
+
+class _FlatRules:
+    """The forward and the backward rule as functions of leaves. Forward takes each argument with
+    whether it is differentiated, and gives residuals before results; backward takes residuals and
+    cotangents; `out_trees` says, once forward was called, how many residuals there are."""
+
+    def __init__(self, fwd: Any, num_consts: int, symbolic_zeros: bool):
+        self.fwd, self.num_consts, self.symbolic_zeros = fwd, num_consts, symbolic_zeros
+        self.found: ForwardResult | None = None
+
+    def forward(self, *pairs: Any) -> list[Any]:
+        n = self.num_consts
+        self.found = self.fwd(pairs[0::2][n:], tuple(map(bool, pairs[1::2][n:])))
+        return [*self.found.residuals, *self.found.outs]
+
+    def called(self) -> ForwardResult:
+        if self.found is None:
+            raise RuntimeError("the forward rule must be called first")
+        return self.found
+
+    def backward(self, *given: Any) -> list[Any]:
+        residuals, cts = split(given, len(self.called().residuals))
+        found = self.called().backward(residuals, [as_meant(ct) for ct in cts])
+        return [None] * self.num_consts + found
+
+    def out_trees(self) -> tuple[Any, Any, list[None]]:
+        found = self.called()
+        trees = [pytrees.structure(list(xs)) for xs in (found.outs, found.residuals)]
+        return trees[0], trees[1], [None] * len(found.residuals)
+
+
+class _ForeignForward:
+    """A forward rule, with its backward rule, that the trace of a library made."""
+
+    def __init__(self, fwd: WrappedFun, bwd: WrappedFun, out_trees: Any, symbolic_zeros: bool):
+        self.fwd, self.bwd, self.out_trees = fwd, bwd, out_trees
+        self.symbolic_zeros, self.__name__ = symbolic_zeros, fwd.__name__
+
+    def __call__(self, primals: Sequence[Any], active: Sequence[bool]) -> ForwardResult:
+        found = self.fwd.call_wrapped(*[x for pair in zip(primals, active) for x in pair])
+        _, res_tree, forwarded = self.out_trees()
+        count = res_tree.num_leaves - sum(i is not None for i in forwarded)
+        given, outs = split(found, count)
+        rest = iter(given)
+        residuals = [next(rest) if i is None else primals[i] for i in forwarded]
+        avals = [typeof(x) for x in primals]
+
+        def backward(residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+            seen = [as_seen(ct, self.symbolic_zeros) for ct in cts]
+            back = self.bwd.call_wrapped(*residuals, *seen)
+            return [
+                as_meant(ct) if ct is not None and has_tangent(a) else Zero(tangent_aval(a))
+                for ct, a in zip(back, avals, strict=True)
+            ]
+
+        return ForwardResult(list(outs), residuals, backward)
+
+
+class _CustomVJPCall(CustomCallPrimitive):
+    __slots__ = ()
+
+    def handed_to(
+        self, trace: trace_state.Trace, args: Sequence[Any], params: dict[str, Any]
+    ) -> Any:
+        name, zeros = params["name"], params["symbolic_zeros"]
+        rules = _FlatRules(params["fwd"], params["num_consts"], zeros)
+        return trace.process_custom_vjp_call(
+            self,
+            wrapped(as_function(params["call_jaxpr"]), name),
+            wrapped(rules.forward, name),
+            wrapped(rules.backward, name),
+            args,
+            out_trees=rules.out_trees,
+            symbolic_zeros=zeros,
+        )
+
+    def rules_from(self, rules: Sequence[WrappedFun], params: dict[str, Any]) -> dict[str, Any]:
+        fwd, bwd = rules
+        forward = _ForeignForward(fwd, bwd, params["out_trees"], params["symbolic_zeros"])
+        return {"fwd": forward, "bwd": bwd}
+
+
+custom_vjp_call_p = _CustomVJPCall(
     "custom_vjp_call",
     meaning=call_meaning,
     shape=call_shape,

@@ -30,8 +30,9 @@ def transformed(kind: FftType, x: np.ndarray, *lengths: int, run: Any = None) ->
     table = fourier.table(kind, single, *lengths)
     params = {"fft_type": kind, "fft_lengths": lengths}
     kernel, functions = fourier.kernel(ShapedArray(x.shape, x.dtype), params)
-    assert kernel.name.split()[1] in transforms.ROUTINES
-    call(kernel, x, out, int(np.prod(batch)), table, *functions, run=run)
+    assert kernel.split()[1] in transforms.ROUTINES
+    functions = [f and f.found() for f in functions]
+    call(kernel.found(), x, out, int(np.prod(batch)), table, *functions, run=run)
     return out
 
 
