@@ -1,4 +1,4 @@
-"""`jax._src.sharding_impls`, as programs and as jaxlib's machine code ask it."""
+"""Shardings under the names that libraries, and the machine code of jaxlib, ask for."""
 
 import pytest
 
@@ -7,17 +7,11 @@ from calque.compat.private import sharding_impls
 from calque.xla import jaxlib
 
 
-def test_one_device() -> None:
-    (device, *_) = calque.devices()
+def test_the_sharding_of_one_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    (device,) = calque.devices()[:1]
     made = sharding_impls.make_single_device_sharding(device)
     assert made == calque.sharding.SingleDeviceSharding(device)
-    with pytest.raises(ValueError, match="memory"):
-        sharding_impls.make_single_device_sharding(device, memory_kind="nowhere")
-
-
-def test_devices_of_jaxlib_have_its_own_kind(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
-    monkeypatch.setattr(jaxlib, "one_device", asked.append)
-    foreign = object()
-    sharding_impls.make_single_device_sharding(foreign)
-    assert asked == [foreign]
+    of_jaxlib = object()
+    monkeypatch.setattr(jaxlib, "one_device", lambda d: ("one of jaxlib", d))
+    found = sharding_impls.make_single_device_sharding(of_jaxlib)
+    assert found == ("one of jaxlib", of_jaxlib)
