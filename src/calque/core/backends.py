@@ -13,7 +13,7 @@ from calque.core import reference
 from calque.core.arrays import from_storage
 from calque.core.avals import ShapedArray, nbytes
 from calque.core.config import config
-from calque.core.devices import all_devices
+from calque.core.devices import all_devices, is_mine
 from calque.core.dims import hint_of
 from calque.core.jaxprs import ClosedJaxpr, Eqn, found_symbols, subjaxprs, without_places
 from calque.core.symbols import Symbols
@@ -104,8 +104,10 @@ class Backends:
 
     @property
     def chosen(self) -> str:
-        """The backend that compiles what is placed nowhere: the first of `calque_platforms` that
-        there is."""
+        """The backend that compiles what is placed nowhere: that of `calque_default_device`, or
+        the first of `calque_platforms` that there is."""
+        if config.default_device is not None:
+            return str(self.home().engine)
         wanted = config.platforms
         if not wanted:
             return self.default
@@ -135,6 +137,17 @@ class Backends:
             return all_devices()
         name = self.chosen
         return all_devices() if name == self.default else self.devices_of(name)
+
+    def home(self) -> Any:
+        """The device of what is placed nowhere."""
+        asked = config.default_device
+        if asked is None:
+            devices = self.default_devices()
+        elif isinstance(asked, str):
+            devices = all_devices() if asked == "cpu" else self.devices_of(asked)
+        else:
+            return asked
+        return next(d for d in devices if is_mine(d))
 
     def register_symbolic(self, name: str, compiler: SymbolicCompiler) -> None:
         """The backend can compile programs with free sizes."""
