@@ -18,11 +18,12 @@ from calque.machine.state import Hook, Inside, PerThread, ProcessValue, process
 
 class Trace:
     """Receives operations. `level` orders traces by nesting; `done` is set when its transformation
-    has ended.
+    has ended; `has_lanes` where what runs once stands for several lanes.
 
     A library derives traces of its own. They define `process_primitive`, and what else is processed
     that their programs need, and are made current by `extend.core.set_current_trace`."""
 
+    has_lanes: bool = False
     level: int = 0
     done: bool = False
     requires_low = True  # values above arrays are opened before operations get here
@@ -150,6 +151,7 @@ class OwnTracer(Tracer):
 class _State(PerThread, name="trace of operations"):
     dynamic: Trace
     depth: int = 0
+    lanes: int = 0
     innermost: Trace | None = None  # the one entered last, if it has not ended
     tracing: int = 0
     recordings: tuple[Trace, ...] = ()  # those of this thread that are active
@@ -193,6 +195,11 @@ def depth() -> int:
     return _state.depth
 
 
+def lanes() -> int:
+    """How many of the open levels run a function for several lanes at once."""
+    return _state.lanes
+
+
 def where() -> tuple[Trace, Trace | None]:
     """What the code of the user runs in: where operations on plain arrays go, and the innermost
     level, whose values they may be of."""
@@ -220,12 +227,14 @@ def entered(trace: Trace) -> Iterator[None]:
     """A new innermost level for `trace`, which does not catch operations on foreign values."""
     before = _state.innermost
     _state.depth += 1
+    _state.lanes += trace.has_lanes
     trace.level = _state.depth
     try:
         _state.innermost = trace
         yield
     finally:
         _state.depth -= 1
+        _state.lanes -= trace.has_lanes
         _state.innermost = before
         trace.done = True
 
