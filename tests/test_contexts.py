@@ -125,6 +125,10 @@ def test_devices_and_transfers():
     ):
         assert jnp.ones(2).devices() == {calque.devices()[0]}
     with pytest.raises(ValueError, match="must be passed either a Device object"):
+        calque.default_device(3)
+    with pytest.raises(ValueError, match="must be None, a device or the name of a platform"):
+        calque.config.update("calque_default_device", 3)
+    with pytest.raises(RuntimeError, match="tpu"):
         calque.default_device("tpu")
     with calque.transfer_guard("disallow"), calque.transfer_guard_host_to_device("log"):
         assert float(jnp.sum(np.ones(2))) == 2.0  # nothing is transferred

@@ -13,6 +13,13 @@ from calque.core.pause import importing as _importing
 
 with _importing():
     from calque import ops as _ops
+    from calque.machine.call import ahead as _ahead  # begins to compile the call path
+    from calque.machine.lang.unit import is_compiling as _is_compiling
+
+    if _is_compiling():  # on an empty cache every program is new: the planner is imported meanwhile
+        from calque.native.control import emitters as _emitters
+        from calque.native.emit import emitter as _emitter
+        from calque.native.plan import program as _program
     from calque.core import guards as _guards
     from calque.core import lazy as _lazy
     from calque.core import printing as _printing  # the printed form of jaxprs

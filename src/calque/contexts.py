@@ -7,8 +7,9 @@ from collections.abc import Hashable, Iterator
 from typing import Any, Final
 
 from calque.core import trace_state
+from calque.core.backends import known
 from calque.core.config import config
-from calque.core.devices import DEFAULT_DEVICE, Device
+from calque.core.devices import Device, is_mine
 from calque.machine.state import process
 
 _REQUIRED = object()
@@ -268,20 +269,22 @@ def disable_jit(disable: bool = True) -> contextlib.AbstractContextManager[None]
 
 
 def default_device(new_val: Any = _REQUIRED) -> contextlib.AbstractContextManager[None]:
-    """A `with` block that says where new arrays are made.
+    """A `with` block whose programs run, and whose arrays are made, on this device.
 
-    They are made on the first device; `device_put` places them on others.
+    What is placed on a device, by `device_put` or by its arguments, stays there.
 
     Args:
-        new_val: The first of `devices()`, "cpu" or None.
+        new_val: A device, the name of a platform whose first device is meant, or None for the
+            first of `devices()`.
 
     Returns:
         A context manager.
 
     Differs from JAX:
-        Another device than the first is refused.
+        An array that was placed nowhere is on the default device of the moment: one made in the
+        block is brought to where it is used after it.
 
-    >>> with jax.default_device(jax.devices()[0]):
+    >>> with jax.default_device(jax.devices("cpu")[0]):
     ...     jnp.ones(2).device
     CpuDevice(id=0)"""
     if new_val is _REQUIRED:
@@ -289,16 +292,15 @@ def default_device(new_val: Any = _REQUIRED) -> contextlib.AbstractContextManage
             "Context manager for default_device config option requires an argument representing the"
             " new value for the config option."
         )
-    if not (new_val is None or new_val == "cpu" or isinstance(new_val, Device)):
+    if isinstance(new_val, str) and new_val != "cpu":
+        known.devices_of(new_val)  # what cannot be had is refused here
+    elif not (new_val is None or new_val == "cpu" or isinstance(new_val, Device)):
         raise ValueError(
             "calque.default_device must be passed either a Device object (e.g."
-            f" `calque.devices('cpu')[0]`) or the platform name 'cpu', got: {new_val!r}"
+            f" `calque.devices('cpu')[0]`) or the name of a platform, got: {new_val!r}"
         )
-    if isinstance(new_val, Device) and new_val is not DEFAULT_DEVICE:
-        raise NotImplementedError(
-            f"default_device({new_val!r}): new arrays are made on {DEFAULT_DEVICE!r}. Place them"
-            " with calque.device_put(x, device)"
-        )
+    if isinstance(new_val, Device) and not is_mine(new_val):
+        raise ValueError(f"default_device({new_val!r}): the device belongs to another process")
     return config.override("calque_default_device", new_val)
 
 

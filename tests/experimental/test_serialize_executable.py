@@ -58,5 +58,10 @@ def test_what_cannot_be_written_or_loaded():
     with pytest.raises(ValueError, match="cannot be written"):
         serialize(jax.jit(called).lower(jnp.ones(2)).compile())
     written = serialize(jax.jit(lambda x: x + 1).lower(1.0).compile())
-    with pytest.raises(ValueError, match="backend is 'cpu'"):
+    with pytest.raises(ValueError, match=r"compiled for .*, and the backend is 'gpu'"):
         deserialize_and_load(*written, backend="gpu")
+    with pytest.raises(ValueError, match=r"was compiled for .*:0, got \['nowhere'\]"):
+        deserialize_and_load(*written, execution_devices=["nowhere"])
+    (device,) = jax.jit(lambda x: x + 1)(1.0).devices()
+    again = deserialize_and_load(*written, backend=device.platform, execution_devices=[device])
+    assert again(1.0) == 2

@@ -2,9 +2,11 @@
 
 import pickle
 
+import numpy as np
 import pytest
 
 import calque as jax
+import calque.numpy as jnp
 from calque.xla.devices import device_of
 from tests.xla.mlir import needs_jaxlib
 
@@ -31,3 +33,25 @@ def test_platforms_that_are_not_there_name_the_known_ones() -> None:
         jax.devices("tpu")
     with pytest.raises(RuntimeError, match="Unknown backend gpu"):
         jax.jit(lambda x: x, backend="gpu")
+
+
+@needs_jaxlib
+@pytest.mark.parametrize("platforms", [None, "xla_cpu"])
+def test_the_default_device_chooses_the_engine(platforms: str | None) -> None:
+    double = jax.jit(lambda x: x * 2)
+    on_xla, here = jax.devices("xla_cpu")[0], jax.devices("cpu")[0]
+    before = jax.config.calque_platforms
+    try:
+        jax.config.update("calque_platforms", platforms)
+        for asked in (on_xla, "xla_cpu"):
+            with jax.default_device(asked):
+                x = double(jnp.arange(3.0))
+                assert x.device == (x + 1).device == jax.random.key(0).device == on_xla
+                assert "HloModule" in double.lower(x).compile().as_text()
+        for asked in (here, "cpu"):
+            with jax.default_device(asked):
+                assert double(x).device == (x @ x).device == jnp.ones(2).device == here
+                assert "HloModule" not in double.lower(x).compile().as_text()
+        np.testing.assert_array_equal(double(x), [0, 4, 8])
+    finally:
+        jax.config.update("calque_platforms", before)

@@ -31,7 +31,11 @@ def on_xla() -> Iterator[None]:
 
 def engine(f: Any, *args: Any) -> str:
     """The module of the class that runs a program."""
-    return type(jax.jit(f).lower(*args).compile().runtime_executable()).__module__
+    return engine_of(jax.jit(f).lower(*args).compile())
+
+
+def engine_of(compiled: Any) -> str:
+    return type(compiled.runtime_executable()).__module__
 
 
 def test_the_platform_chooses_the_engine(on_xla: None) -> None:
@@ -186,6 +190,26 @@ def test_wrong_types_are_refused(on_xla: None) -> None:
         compiled(x[0])
 
 
+def test_errors_of_memory_say_what_to_do_about_it(on_xla: None) -> None:
+    """Where the call meets them, and where its result is awaited or looked at. Two results are more
+    than addresses reach, so that no machine has them, and nothing of them is touched."""
+    advice = r"RESOURCE_EXHAUSTED.*memory_analysis\(\).*donate_argnums"
+
+    def flat(a: Any) -> Any:
+        return jnp.ones(1 << 44) * a, jnp.ones(1 << 44) + a
+
+    def outer(a: Any) -> Any:
+        b = jnp.arange(1 << 22) * a
+        return b[:, None] * b, b[:, None] + b
+
+    looks = (jax.block_until_ready, lambda ys: [np.asarray(y) for y in ys], lambda ys: ys[1] + 1)
+    for f in (flat, outer):
+        for look in looks:
+            with pytest.raises(RuntimeError, match=advice) as told:
+                look(jax.jit(f)(2.0))
+            assert told.value.__suppress_context__ or told.value.__context__ is None
+
+
 def test_a_deleted_argument_is_named(on_xla: None) -> None:
     give, use = jax.jit(lambda v: v + 1, donate_argnums=0), jax.jit(lambda v: v * 2)
     for _ in range(3):  # calls from Python, then those that machine code has matched
@@ -223,3 +247,11 @@ def test_compiled_functions_as_bytes(on_xla: None) -> None:
     compiled = jax.jit(lambda v: jax.nn.relu(v) * 2).lower(x - 2).compile()
     again = serialize_executable.deserialize_and_load(*serialize_executable.serialize(compiled))
     np.testing.assert_array_equal(again(x - 2), np.maximum(x - 2, 0) * 2)
+
+
+def test_compiled_functions_as_bytes_keep_their_device() -> None:
+    last = jax.devices("xla_cpu")[-1]
+    compiled = jax.jit(jnp.sin, device=last).lower(x).compile()
+    written = serialize_executable.serialize(compiled)
+    again = serialize_executable.deserialize_and_load(*written, "xla_cpu", [last])
+    assert again(x).devices() == {last} and engine_of(again) == "calque.xla.engine"

@@ -97,14 +97,58 @@ def test_sizes_beyond_all_memory_are_an_error() -> None:
         jax.jit(lambda: jnp.ones((1 << 30, 1 << 20, 1 << 20)))()
 
 
-def test_bodies_of_loops_cannot_be_cut() -> None:
-    def f(x: Any) -> Any:
-        return lax.fori_loop(0, 3, lambda i, c: c + x[x > c].sum(), 0.0)
+def test_loops_whose_bodies_find_sizes_are_run_by_the_other_engine() -> None:
+    def f(x: Any, n: Any) -> Any:
+        chosen = x[x > 0]
+        total = lax.fori_loop(0, n, lambda i, c: c + x[x < i].sum() + chosen.sum(), 0.0)
+        return total, chosen * 2
 
-    with pytest.raises(
-        DataDependentSizeError, match=r"scan on XLA \(.*test_unknown_sizes.py.*size="
-    ):
-        jax.jit(f)(X)
+    for x, n in ((X, 3), (-X, 2), (X, 0)):
+        total, doubled = jax.jit(f)(x, n)
+        assert float(total) == sum(x[x < i].sum() + x[x > 0].sum() for i in range(n))
+        np.testing.assert_array_equal(doubled, 2 * x[x > 0])
+    made = executable(f, X, 3)
+    made.call([jnp.asarray(X), jnp.asarray(3)])
+    assert made.host_calls == ["while"] and len(made.pieces) == 2
+
+
+def test_effects_and_errors_of_such_bodies(capfd: pytest.CaptureFixture[str]) -> None:
+    def body(c: Any, t: Any) -> Any:
+        jax.debug.print("round {}", t, ordered=True)
+        above = jnp.where(jnp.asarray(X) > t)[0]
+        total = jnp.asarray(X)[above].sum()
+        return c, jax.pure_callback(reciprocal, jax.ShapeDtypeStruct((), "float32"), total)
+
+    def reciprocal(x: Any) -> Any:
+        if x == 0:
+            raise ZeroDivisionError("nothing is above")
+        return np.float32(1 / x)
+
+    def f(bounds: Any) -> Any:
+        jax.debug.print("first", ordered=True)
+        out = lax.scan(body, 0.0, bounds)[1]
+        jax.debug.print("last", ordered=True)
+        return out
+
+    np.testing.assert_allclose(jax.jit(f)(np.float32([0, 2])), [0.25, 1 / 3])
+    jax.effects_barrier()
+    assert capfd.readouterr().out.split("\n")[:4] == ["first", "round 0.0", "round 2.0", "last"]
+    with pytest.raises(Exception, match="nothing is above"):
+        jax.jit(f)(np.float32([0, 9]))
+
+
+def test_keys_go_into_such_loops() -> None:
+    def f(key: Any, x: Any) -> Any:
+        def body(c: Any, t: Any) -> Any:
+            return jax.random.fold_in(c, 1), x[x < t].sum() + jax.random.normal(c)
+
+        return lax.scan(body, key, jnp.arange(3.0))
+
+    (key, found), (same, wanted) = (
+        jax.jit(f, backend=engine)(jax.random.key(3), X) for engine in ("xla_cpu", "cpu")
+    )
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)
+    assert bool((jax.random.key_data(key) == jax.random.key_data(same)).all())
 
 
 def test_one_trace_serves_all_sizes() -> None:

@@ -20,6 +20,7 @@ from calque.core.trace_state import Tracer
 from calque.machine.call.arrays import (
     DELETED,
     ArrayImpl,
+    arrivals,
     as_numpy,
     buffers,
     delete_array,
@@ -183,8 +184,16 @@ def is_pending(x: Any) -> bool:
 
 def wait_for(x: Any) -> None:
     """Wait until an Array has been computed; what went wrong is raised here."""
-    if is_pending(x):
+    if not is_pending(x):
+        return
+    failed: Exception | None = None
+    try:
         x._owner.block_until_ready()
+    except RuntimeError as e:
+        failed = e
+    if failed is not None:
+        arrivals.call(x)  # meets the same error, and says what can be done about it
+        raise failed
 
 
 def delete(x: Any) -> None:

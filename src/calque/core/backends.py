@@ -3,6 +3,7 @@ name."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
@@ -13,7 +14,7 @@ from calque.core import reference
 from calque.core.arrays import from_storage
 from calque.core.avals import ShapedArray, nbytes
 from calque.core.config import config
-from calque.core.devices import all_devices
+from calque.core.devices import all_devices, is_mine
 from calque.core.dims import hint_of
 from calque.core.jaxprs import ClosedJaxpr, Eqn, found_symbols, subjaxprs, without_places
 from calque.core.symbols import Symbols
@@ -104,8 +105,10 @@ class Backends:
 
     @property
     def chosen(self) -> str:
-        """The backend that compiles what is placed nowhere: the first of `calque_platforms` that
-        there is."""
+        """The backend that compiles what is placed nowhere: that of `calque_default_device`, or
+        the first of `calque_platforms` that there is."""
+        if config.default_device is not None:
+            return str(self.home().engine)
         wanted = config.platforms
         if not wanted:
             return self.default
@@ -135,6 +138,17 @@ class Backends:
             return all_devices()
         name = self.chosen
         return all_devices() if name == self.default else self.devices_of(name)
+
+    def home(self) -> Any:
+        """The device of what is placed nowhere."""
+        asked = config.default_device
+        if asked is None:
+            devices = self.default_devices()
+        elif isinstance(asked, str):
+            devices = all_devices() if asked == "cpu" else self.devices_of(asked)
+        else:
+            return asked
+        return next(d for d in devices if is_mine(d))
 
     def register_symbolic(self, name: str, compiler: SymbolicCompiler) -> None:
         """The backend can compile programs with free sizes."""
@@ -226,23 +240,45 @@ class ReferenceExecutable:
         return MemoryStats(sum(map(nbytes, self.in_avals)), sum(map(nbytes, self.out_avals)), 0)
 
 
+# primitives that place elements elsewhere and compute nothing
+MOVES: Final = frozenset(
+    (
+        *("broadcast_in_dim", "reshape", "transpose", "squeeze", "rev", "copy", "iota", "empty"),
+        *("slice", "dynamic_slice", "dynamic_update_slice", "split", "concatenate", "pad", "tile"),
+        *("stack", "unstack", "gather", "scatter", "stop_gradient", "bitcast_convert_type"),
+        *("name", "optimization_barrier", "sharding_constraint"),
+    )
+)
+
+
 def flops(eqns: Sequence[Eqn]) -> int:
-    """A rough count: one per element of a result, twice the products for a dot, loops by their
-    length."""
-    total = 0
-    for e in eqns:
-        inner = sum(flops(j.eqns) for j in subjaxprs(e.params))
-        if e.primitive.name == "dot_general":
-            (contract, _), _ = e.params["dimension_numbers"]
-            k = 1
-            for d in contract:
-                k *= hint_of(e.invars[0].aval.shape[d])
-            total += 2 * hint_of(e.outvars[0].aval.size) * k
-        elif inner:
-            total += inner * (hint_of(e.params.get("length") or 1))
-        else:
-            total += max((hint_of(v.aval.size) for v in (*e.outvars, *e.invars)), default=0)
-    return total
+    """A rough count: one per element, two for each term of products and convolutions, loops by
+    their length, nothing for what is only moved."""
+    return sum(map(_flops_of, eqns))
+
+
+def _flops_of(e: Eqn) -> int:
+    if e.primitive.name in MOVES:
+        return 0
+    inner = sum(flops(j.eqns) for j in subjaxprs(e.params))
+    if inner:
+        return inner * int(hint_of(e.params.get("length") or 1))
+    terms = _terms(e)
+    if terms is not None:
+        return 2 * int(hint_of(e.outvars[0].aval.size)) * terms
+    return max((int(hint_of(v.aval.size)) for v in (*e.outvars, *e.invars)), default=0)
+
+
+def _terms(e: Eqn) -> int | None:
+    """How many terms each element of a product or a convolution has."""
+    if e.primitive.name == "dot_general":
+        (contracted, _), _ = e.params["dimension_numbers"]
+        return math.prod(int(hint_of(e.invars[0].aval.shape[d])) for d in contracted)
+    if e.primitive.name == "conv_general_dilated":
+        kernel: Any = e.invars[1].aval
+        features = e.params["dimension_numbers"].rhs_spec[0]
+        return math.prod(int(hint_of(n)) for d, n in enumerate(kernel.shape) if d != features)
+    return None
 
 
 def traffic(closed: ClosedJaxpr) -> int:

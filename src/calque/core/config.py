@@ -104,7 +104,7 @@ _FLAGS: Final[dict[str, tuple[Any, bool]]] = {
     "array_garbage_collection_guard": (None, False),
     "auto_pcast": (True, True),
     "disable_vmap_shmap_error": (False, True),  # let lanes and shard_map name the same axes
-    "default_device": (None, False),
+    "default_device": (None, True),
     "disable_bwd_checks": (False, True),  # cotangents of any type from rules of the user
     "enable_checks": (False, False),
     "enable_custom_prng": (False, True),
@@ -235,6 +235,12 @@ class Config:
         if name == "num_cpu_devices" and (type(value) is not int or (value < 1 and value != -1)):
             raise ValueError(
                 f"calque_{name} or CALQUE_{name.upper()} must be a positive integer; got {value!r}"
+            )
+        if name == "default_device" and not (
+            value is None or isinstance(value, str) or hasattr(value, "engine")
+        ):
+            raise ValueError(
+                f"calque_{name} must be None, a device or the name of a platform; got {value!r}"
             )
         refused, why = _REFUSED.get(name, ((), ""))
         if value in refused:

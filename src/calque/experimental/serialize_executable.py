@@ -10,11 +10,10 @@ import pickle
 from collections.abc import Sequence
 from typing import Any
 
-from calque.core.devices import DEFAULT_DEVICE
 from calque.core.jaxprs import ClosedJaxpr
 from calque.core.pytrees import PyTreeDef
 from calque.core.source import Source
-from calque.transforms.jit.stages import Compiled, loaded
+from calque.transforms.jit.stages import Compiled, devices_of, loaded
 from calque.transforms.primitives.refs import Ref
 
 
@@ -49,7 +48,9 @@ def serialize(compiled: Compiled) -> tuple[bytes, PyTreeDef, PyTreeDef]:
         )
     out = io.BytesIO()
     try:
-        _Pickler(out).dump((closed, compiled.fun_name, compiled.donate_argnums))
+        _Pickler(out).dump(
+            (closed, compiled.fun_name, compiled.donate_argnums, devices_of(compiled))
+        )
     except (pickle.PicklingError, TypeError, AttributeError) as e:
         raise ValueError(
             f"{compiled.fun_name} cannot be written: it holds something that has no pickle, such as"
@@ -73,8 +74,8 @@ def deserialize_and_load(
         serialized: The bytes.
         in_tree: The structure of the arguments.
         out_tree: The structure of the results.
-        backend: None or "cpu".
-        execution_devices: None, or a list of the first device.
+        backend: None, or the platform that the function was compiled for.
+        execution_devices: None, or a list of the devices that it was compiled for.
 
     Returns:
         A Compiled.
@@ -83,11 +84,16 @@ def deserialize_and_load(
     >>> compiled = jax.jit(lambda x: 2 * x).lower(1.0).compile()
     >>> deserialize_and_load(*serialize(compiled))(4.0)
     Array(8., dtype=float32, weak_type=True)"""
-    if getattr(backend, "platform", backend) not in (None, "cpu"):
-        raise ValueError(f"deserialize_and_load: the backend is 'cpu', got {backend!r}")
-    if execution_devices is not None and list(execution_devices) != [DEFAULT_DEVICE]:
+    closed, name, donated, devices = pickle.loads(serialized)
+    platform = devices[0].platform
+    if getattr(backend, "platform", backend) not in (None, platform):
         raise ValueError(
-            f"deserialize_and_load: programs run on {DEFAULT_DEVICE}, got {execution_devices}"
+            f"deserialize_and_load: {name} was compiled for {platform!r}, and the backend is"
+            f" {backend!r}"
         )
-    closed, name, donated = pickle.loads(serialized)
+    if execution_devices is not None and list(execution_devices) != devices:
+        raise ValueError(
+            f"deserialize_and_load: {name} was compiled for {', '.join(map(str, devices))}, got"
+            f" {execution_devices}"
+        )
     return loaded(closed, in_tree, out_tree, name, donated)

@@ -9,7 +9,7 @@ from typing import Any, Final
 from calque.core.lazy import LazyModule
 from calque.machine.driver.words import External
 from calque.machine.lang.types import Function
-from calque.machine.lang.unit import compile_together
+from calque.machine.lang.unit import begin_together
 
 sort, fft, factors, spectral, lapack = (
     LazyModule("calque.machine.routines.sort.rows"),
@@ -32,11 +32,19 @@ def routine(room: str, name: str) -> External:
     return External(_ROOMS[room](name).address, f"{room} {name}")
 
 
-def routines(room: str, names: Sequence[str]) -> list[External]:
+class Begun(str):
+    """The name of a routine of the machine that may still be compiled by other threads: a program
+    asks for its address when its words are written, and is planned meanwhile."""
+
+    def found(self) -> External:
+        """The routine, once it is there."""
+        return routine(*self.split())
+
+
+def begun(room: str, names: Sequence[str]) -> list[Begun]:
     """Routines of the machine; those that nobody has compiled yet are compiled side by side."""
-    functions = [_ROOMS[room](name) for name in names]
-    compile_together([function.unit for function in functions])
-    return [routine(room, name) for name in names]
+    begin_together([_ROOMS[room](name).unit for name in names])
+    return [Begun(f"{room} {name}") for name in names]
 
 
 def is_library_function(text: str) -> bool:

@@ -40,7 +40,10 @@ def arrive(x: Any) -> np.ndarray:
         return NOTHING
     host = buffer._npy_value
     if type(host) is not np.ndarray:
-        host = buffer._npy_value = gathered(buffer)
+        try:
+            host = buffer._npy_value = gathered(buffer)
+        except jaxlib.runtime_errors() as e:
+            raise jaxlib.advised(e) from None
     return host  # type: ignore[no-any-return]
 
 

@@ -22,7 +22,7 @@ from calque.machine.call.arrays import pending_arrays
 from calque.machine.call.functions import LEARNS, PythonProgram
 from calque.machine.once import once
 from calque.machine.spans import recorder_of_spans, span
-from calque.native.passes.pipeline import run as run_passes
+from calque.native.passes.inline import inline_calls
 from calque.transforms.devices.mesh import Mesh, over_devices
 from calque.transforms.devices.sharding import NamedSharding
 from calque.transforms.devices.type_constraints import stated
@@ -53,7 +53,7 @@ class Executable:
     known: dict[str, Any] | None = None  # what profiles say of it
 
     def __init__(self, closed: ClosedJaxpr, options: Options) -> None:
-        where = options.places
+        where, self.given = options.places, closed
         several = where is not None and len(where.devices) > 1
         closed = stated(closed) if several else without_places(closed)
         self.closed, self.options = closed, options
@@ -61,7 +61,7 @@ class Executable:
         self.out_avals: Sequence[ShapedArray] = [a.without_place() for a in closed.out_avals]
         refuse_too_large(closed.jaxpr)
         prepared()
-        candidates = itertools.chain(known.default_devices(), cpu_devices())
+        candidates = itertools.chain([known.home()], known.default_devices(), cpu_devices())
         devices = (
             next((d,) for d in candidates if isinstance(d, XlaDevice) and is_mine(d))
             if where is None
@@ -199,7 +199,7 @@ class Executable:
                     to_numpy(x)
                 except RuntimeError as deleted:
                     return deleted
-        return error
+        return jaxlib.advised(error)
 
     @property
     def host_calls(self) -> list[str]:
@@ -213,8 +213,9 @@ class Executable:
 
     @property
     def simplified(self) -> ClosedJaxpr:
-        """The program without calls of Python rules, which have done their work."""
-        return run_passes(self.closed)
+        """The program without calls of Python rules, which have done their work; it says where
+        arrays are."""
+        return inline_calls(self.given)
 
     def as_text(self, stage: str | None = None) -> str:
         if stage in (None, "hlo"):

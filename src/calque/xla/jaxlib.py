@@ -324,10 +324,14 @@ def _putting() -> tuple[Any, Any]:
 def parts_on_host(buffer: Any) -> list[np.ndarray]:
     """What each device of this process holds, for NumPy, once it is computed; not copied where the
     host can read it."""
+    buffer.block_until_ready()  # raises what went wrong; who looks at such memory ends the process
     found = []
     for part in buffer._arrays if len(buffer._arrays) > 1 else [buffer]:
-        elements = part._single_device_array_to_np_array_did_copy()
-        found.append(np.asarray(elements[0] if isinstance(elements, tuple) else elements))
+        try:
+            found.append(np.asarray(memoryview(part)))
+        except (BufferError, ValueError, TypeError):  # of a dtype that Python's buffers have not
+            elements = part._single_device_array_to_np_array_did_copy()
+            found.append(np.asarray(elements[0] if isinstance(elements, tuple) else elements))
     return found
 
 
@@ -454,6 +458,18 @@ def runtime_errors() -> tuple[type[Exception], ...]:
     extension = jaxlib().extension
     names = ("JaxRuntimeError", "XlaRuntimeError")
     return tuple(getattr(extension, n) for n in names if hasattr(extension, n))
+
+
+def advised(error: Exception) -> Exception:
+    """What XLA has raised, with what can be done about it where memory is out."""
+    if "RESOURCE_EXHAUSTED" not in str(error):
+        return error
+    return type(error)(
+        f"{error} The device has no room for what the program computes:"
+        " jit(f).lower(...).compile().memory_analysis() says how much that is. Give a call less"
+        " at a time, give arguments away (donate_argnums), compute again what derivatives keep"
+        " (jax.checkpoint), or share arrays among devices (in_shardings)."
+    )
 
 
 def register_lapack() -> None:

@@ -1,6 +1,8 @@
 """Programs whose sizes are not all known when they are traced. XLA has fixed sizes only: it
 compiles such a program for the sizes of a call, and where a size is found while the program runs,
-the program is cut there; what comes after is compiled for the number that was found.
+the program is cut there; what comes after is compiled for the number that was found. Loops and
+branches whose bodies find sizes are not cut: calque's own engine runs them, called back on the
+host.
 
     x -> [n = sum(mask)] -> n = 3 -> [places of 3, ...] -> results"""
 
@@ -16,7 +18,7 @@ from calque.core.avals import ShapedArray, nbytes
 from calque.core.backends import MemoryStats, Options
 from calque.core.dims import Dim
 from calque.core.errors import DataDependentSizeError
-from calque.core.jaxprs import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, subjaxprs, without_places
+from calque.core.jaxprs import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, without_places
 from calque.core.symbols import Symbols
 from calque.machine.caches import Entries, Tables
 from calque.native.passes.inline import inline_calls
@@ -36,8 +38,8 @@ class Piece:
         self, program: ClosedJaxpr, reads: Sequence[Var], finds: Sequence[tuple[int, int]]
     ) -> None:
         self.program, self.reads, self.finds = program, tuple(reads), tuple(finds)
-        dims = free_in(program.jaxpr)
-        self.needs = sorted({i for d in dims for i in d.symbols.roots(d.poly)})
+        within = found_in(program.jaxpr)  # by bodies of loops and branches
+        self.needs = sorted(roots_of(program.jaxpr) - within)
         self.compiled: Entries[tuple[int, ...], Executable] = _COMPILED.new()
 
     def at(self, number: Callable[[Dim], Any], found: Mapping[int, int], options: Options) -> Any:
@@ -210,19 +212,6 @@ def piece_of(group: Sequence[Eqn], wanted: Sequence[Any], consts: Mapping[Var, A
     return Piece(ClosedJaxpr(jaxpr, [consts[v] for v in held]), given, finds)
 
 
-def refuse_in_loops(jaxpr: Jaxpr) -> None:
-    """An error where a body finds sizes, in each round anew."""
-    for e in jaxpr.eqns:
-        for body in subjaxprs(e.params):
-            if found_in(body):
-                raise DataDependentSizeError(
-                    f"{e.primitive.name} on XLA ({e.source}): its body finds a size while it runs,"
-                    " and XLA has fixed sizes only. Give the function that finds it a static"
-                    " size= (and fill_value=), or run the program on calque's own engine"
-                    ' (backend="cpu")'
-                )
-
-
 def compile(closed: ClosedJaxpr, options: Options, symbols: Symbols) -> Any:
     """The public entry: a program with free sizes, or one whose only free sizes are those that it
     finds."""
@@ -232,7 +221,6 @@ def compile(closed: ClosedJaxpr, options: Options, symbols: Symbols) -> Any:
             " function that finds a size a static size= (and fill_value=)"
         )
     closed = inline_calls(without_places(closed))
-    refuse_in_loops(closed.jaxpr)
     made = AnySize(closed, options, symbols)
     return made if symbols.hints else made.resized(())
 

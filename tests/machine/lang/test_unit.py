@@ -4,6 +4,8 @@ line."""
 from __future__ import annotations
 
 import ctypes
+import itertools
+import os
 import re
 import sys
 from enum import IntEnum
@@ -14,6 +16,7 @@ import pytest
 
 from calque.machine.code import llvm, target
 from calque.machine.lang import types as lang_types
+from calque.machine.lang import unit as unit_module
 from calque.machine.lang.unit import (
     NULL,
     LangError,
@@ -27,6 +30,7 @@ from calque.machine.lang.unit import (
     atomic_load,
     atomic_store,
     atomic_xchg,
+    begin_together,
     bits_f32,
     bits_f64,
     bits_i32,
@@ -622,16 +626,67 @@ def test_units_that_call_each_other_are_compiled_together(monkeypatch: pytest.Mo
         return together_two(n) + together_one(n)
 
     asked = []
-    codes_of = llvm.codes_of
+    codes = llvm.Codes
 
     def seen(wanted: Any, *options: Any) -> Any:
         asked.append(len(wanted))
-        return codes_of(wanted, *options)
+        return codes(wanted, *options)
 
-    monkeypatch.setattr(llvm, "codes_of", seen)
+    monkeypatch.setattr(llvm, "Codes", seen)
     assert together_three(5) == 15
     assert asked == [3]
     assert inner.compile()._addresses and middle.compile()._addresses and asked == [3]
+
+
+def begun_pair() -> tuple[Unit, Unit, Any]:
+    """Two new units, of which the second calls the first, and the function of the second."""
+    tag = next(tags)
+    inner, outer = Unit(f"begun_inner_{tag}"), Unit(f"begun_outer_{tag}")
+
+    @inner.function
+    def begun_one(n: i64) -> i64:
+        return n + 1
+
+    @outer.function
+    def begun_two(n: i64) -> i64:
+        return begun_one(n) * 2
+
+    return inner, outer, begun_two
+
+
+tags = itertools.count()
+
+
+def test_units_that_are_begun_are_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever asks for an address waits for all that is under way; to begin again adds nothing."""
+    inner, outer, function = begun_pair()
+    asked = []
+    codes = llvm.Codes
+
+    def seen(wanted: Any, *options: Any) -> Any:
+        asked.append(len(wanted))
+        return codes(wanted, *options)
+
+    monkeypatch.setattr(llvm, "Codes", seen)
+    begin_together([outer])
+    begin_together([outer, inner])
+    assert asked == [2] and inner._addresses is None and outer._addresses is None
+    assert function(5) == 12
+    assert asked == [2] and inner._addresses and outer._addresses
+    begin_together([outer, inner])
+    assert asked == [2] and not unit_module._under_way
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_forked_child_compiles_what_its_parent_has_begun() -> None:
+    """It has none of the threads that do."""
+    _, outer, function = begun_pair()
+    begin_together([outer])
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if function(5) == 12 else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert function(6) == 14
 
 
 number, load_number, store_number, ITEM = f64, load_f64, store_f64, 8

@@ -419,12 +419,12 @@ def test_small_matrices_do_not_need_the_library() -> None:
         assert found and all(found)
 
 
-def test_the_routine_is_compiled_before_the_library_starts_threads(
+def test_the_routine_is_begun_before_the_library_starts_threads(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     order: list[str] = []
-    address_of, functions_of = linalg.address_of, linalg.functions_of
-    monkeypatch.setattr(linalg, "address_of", lambda n: order.append("routine") or address_of(n))
+    routine_of, functions_of = linalg.routine_of, linalg.functions_of
+    monkeypatch.setattr(linalg, "routine_of", lambda n: order.append("routine") or routine_of(n))
     monkeypatch.setattr(
         linalg, "functions_of", lambda *a: order.append("library") or functions_of(*a)
     )

@@ -165,3 +165,23 @@ def test_arrays_like_one_that_varies_vary():
     mapped = calque.shard_map(f, mesh=mesh, in_specs=P("x"), out_specs=P("x"))
     x = jnp.ones(calque.device_count())
     assert mapped(x).tolist() == calque.jit(mapped)(x).tolist() == [4] * len(x)
+
+
+@four_devices
+def test_the_default_device_is_that_of_what_is_placed_nowhere():
+    first, second, third = calque.devices()[:3]
+    double = calque.jit(lambda x: x * 2)
+    assert double(jnp.ones(2)).devices() == {first}
+    with calque.default_device(second):
+        x = jnp.arange(3.0)
+        made = [x, x + 1, double(x), calque.jit(lambda: jnp.ones(3))(), calque.random.key(0)]
+        assert all(y.devices() == {second} and not y.committed for y in made)
+        placed = calque.device_put(x, third)
+        assert {(placed + x).device, double(placed).device} == {third}
+        assert calque.devices()[0] is first
+    assert double(x).devices() == {first}
+    try:
+        calque.config.update("jax_default_device", third)
+        assert jnp.ones(2).device == third
+    finally:
+        calque.config.update("jax_default_device", None)

@@ -142,28 +142,39 @@ def code_of(
     return _cached_object(_key("key", key, opt, passes), make_ir, opt, passes, cache)
 
 
-def codes_of(
-    wanted: Sequence[tuple[str, Callable[[], str], str]], opt: int, threads: int
-) -> list[tuple[bytes, str]]:
+class Codes:
     """As ``code_of`` for several modules (key, what makes the text, passes): those that nobody has
-    compiled yet are compiled by several threads. With the text, of those whose text was made."""
-    names = [_key("key", key, opt, passes) for key, _, passes in wanted]
-    found = [
-        _shipped(key, opt, passes) or _from_disk(name)
-        for (key, _, passes), name in zip(wanted, names, strict=True)
-    ]
-    missing = [k for k, code in enumerate(found) if code is None]
-    texts: dict[int, str] = {}
-    if missing:
-        work = Compiling(opt, threads)
-        missing.reverse()  # those that call the others are the larger ones, and must not come last
-        for k in missing:
-            texts[k] = wanted[k][1]()
-            work.add(texts[k], wanted[k][2])
-        for k, code in zip(missing, work.results(), strict=True):
-            found[k] = code
-            diskcache.put(names[k], "object", code)
-    return [(code, texts.get(k, "")) for k, code in enumerate(found) if code is not None]
+    compiled yet are compiled by several threads, from now on."""
+
+    def __init__(
+        self, wanted: Sequence[tuple[str, Callable[[], str], str]], opt: int, threads: int
+    ) -> None:
+        self._names = [_key("key", key, opt, passes) for key, _, passes in wanted]
+        self._found = [
+            _shipped(key, opt, passes) or _from_disk(name)
+            for (key, _, passes), name in zip(wanted, self._names, strict=True)
+        ]
+        # those that call the others are the larger ones, and must not come last
+        self._missing = [k for k, code in enumerate(self._found) if code is None][::-1]
+        self._texts: dict[int, str] = {}
+        self._work = Compiling(opt, threads) if self._missing else None
+        for k in self._missing:
+            self._texts[k] = wanted[k][1]()
+            if self._work is not None:
+                self._work.add(self._texts[k], wanted[k][2])
+
+    @property
+    def compiles(self) -> bool:
+        """Whether there is code that nobody has compiled yet."""
+        return self._work is not None
+
+    def all(self) -> list[tuple[bytes, str]]:
+        """Each code, with the text, of those whose text was made; by the help of this thread."""
+        made = [] if self._work is None else self._work.results()
+        for k, code in zip(self._missing, made, strict=True):
+            self._found[k] = code
+            diskcache.put(self._names[k], "object", code)
+        return [(c, self._texts.get(k, "")) for k, c in enumerate(self._found) if c is not None]
 
 
 def _shipped(key: str, opt: int, passes: str | None) -> bytes | None:
@@ -291,6 +302,7 @@ def _compile(ir_text: str, opt: int, passes: str | None) -> bytes:
                 module = _parse(ir_text)
                 _run_passes(module, pipeline)
                 obj = bytes(machine.emit_object(module))
+        pipeline = None  # llvmlite takes its lock to end it, which no fork may find taken
     code = (image.image_of(obj) if image.usable() else None) or obj
     with _lock:
         stats.compiled += 1

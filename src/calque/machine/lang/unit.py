@@ -52,8 +52,8 @@ Statements: assignment (also `a, b = x, y`), `if while for-in-range break contin
 `match` on integers (a jump table) with cases `case 1 | 2:`, `case Op.ADD:`, `case _:`.
 
 `for i in apart(n)` says that no round reads or writes what another one writes: LLVM runs several at
-once in vectors, and puts the helpers that the rounds call in their place. `apart_few(n)` takes at
-most four at once, where n is small.
+once in vectors, and puts the helpers that the rounds call in their place. Where n is a constant
+no more than vectors become code.
 
 Calls: functions of this and other units, `unit.extern` functions, and pointers: `sig =
 signature(i32, ptr, ptr)`, then `sig(pointer, a, b)`. Names from outside may be integers and floats
@@ -74,7 +74,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from calque.machine.code import diskcache, llvm, shipped, target
 from calque.machine.code.digest import digest, hexdigest
@@ -103,6 +103,7 @@ from calque.machine.lang.types import (
 from calque.machine.lazy import LazyModule
 from calque.machine.once import making, once
 from calque.machine.processors import wanted_threads
+from calque.machine.state import process
 
 if TYPE_CHECKING:  # for type checkers, functions of the language are functions over int and float
     i1: TypeAlias = int
@@ -113,10 +114,10 @@ if TYPE_CHECKING:  # for type checkers, functions of the language are functions 
     ptr: TypeAlias = int
     f32: TypeAlias = float
     f64: TypeAlias = float
-    apart = apart_few = range
+    apart = range
 else:
     i1, i8, i16, i32, i64, f32, f64, ptr = I1, I8, I16, I32, I64, F32, F64, PTR
-    apart, apart_few = Intrinsic("apart"), Intrinsic("apart_few")
+    apart = Intrinsic("apart")
 
 NULL: Any = Intrinsic("NULL")
 (
@@ -194,6 +195,12 @@ class Unit:
         """Decorator: an exported function, one that has an address."""
         return self._add(python, exported=True)
 
+    def called(self, python: Callable[..., Any]) -> Function:
+        """Decorator: an exported function that LLVM never puts in the place of its calls."""
+        function = self._add(python, exported=True)
+        function.is_called = True
+        return function
+
     def helper(self, python: Callable[..., Any]) -> Function:
         """Decorator: a private function, inlined where it is used, also in other units."""
         return self._add(python, exported=False)
@@ -214,6 +221,7 @@ class Unit:
         meanings = dict(names)
         for f in self.functions:
             copy = Function(other, f.python, f.exported, f.name + suffix, meanings)
+            copy.is_called = f.is_called
             other.functions.append(copy)
             meanings[f.name] = copy
         return other, meanings
@@ -350,23 +358,43 @@ class Unit:
         return hexdigest("\n".join(facts))
 
 
+# Units that other threads compile, what each needs, and where their code will be. A forked child
+# has no such threads, and compiles what it needs itself.
+_under_way: Final[list[tuple[dict[Unit, list[Any]], llvm.Codes]]] = process.container(
+    "units that are being compiled", []
+)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_under_way.clear)
+
+
+def begin_together(units: Iterable[Unit]) -> None:
+    """Let other threads compile units, with those that they call, while this one goes on; whoever
+    asks for an address of one waits for all."""
+    with making.taken(), target.making_for(None):  # they run in this process
+        known = {unit: needed for pending, _ in _under_way for unit, needed in pending.items()}
+        begun = len(known)
+        for unit in units:
+            unit._pending(known)
+        pending = dict([*known.items()][begun:])
+        if pending:
+            wanted = [(u._known_key(needed), u.ir, u.passes) for u, needed in pending.items()]
+            _under_way.append((pending, llvm.Codes(wanted, _LEVEL, wanted_threads())))
+
+
+def is_compiling() -> bool:
+    """Whether units are under way that were not found on disk."""
+    return any(codes.compiles for _, codes in _under_way)
+
+
 def compile_together(units: Iterable[Unit]) -> None:
     """Compile units side by side, with those that they call; none is compiled twice."""
-    with making.taken(), target.making_for(None):  # they run in this process
-        pending: dict[Unit, list[Any]] = {}
-        for unit in units:
-            unit._pending(pending)
-        if pending:
-            _compile_all(pending)
-
-
-def _compile_all(pending: dict[Unit, list[Any]]) -> None:
-    """Compile units side by side, and link them in this order."""
-    wanted = [(unit._known_key(needed), unit.ir, unit.passes) for unit, needed in pending.items()]
-    made = llvm.codes_of(wanted, _LEVEL, wanted_threads())
-    for (unit, needed), (code, text) in zip(pending.items(), made, strict=True):
-        if unit._addresses is None:  # linking another one may have asked for it
-            unit._link(needed, code, text)
+    with making.taken(), target.making_for(None):
+        begin_together(units)
+        while _under_way:
+            pending, codes = _under_way.pop(0)
+            for (unit, needed), (code, text) in zip(pending.items(), codes.all(), strict=True):
+                if unit._addresses is None:  # linking another one may have asked for it
+                    unit._link(needed, code, text)
 
 
 @once
@@ -405,7 +433,6 @@ __all__ = [
     "address",
     "alloca",
     "apart",
-    "apart_few",
     "atomic_add",
     "atomic_add_i32",
     "atomic_cas",
@@ -418,6 +445,7 @@ __all__ = [
     "atomic_store_i32",
     "atomic_xchg",
     "atomic_xchg_i32",
+    "begin_together",
     "bits_f32",
     "bits_f64",
     "bits_i32",
@@ -431,6 +459,7 @@ __all__ = [
     "i16",
     "i32",
     "i64",
+    "is_compiling",
     "layout",
     "likely",
     "load_f32",

@@ -18,7 +18,6 @@ from calque.core.avals import ShapedArray
 from calque.core.dims import Dim, hint_of
 from calque.core.lazy import LazyModule
 from calque.machine.caches import memo
-from calque.machine.driver.words import External
 from calque.native import routines
 from calque.native.library.sorting import extent
 from calque.native.lower.graph import Node
@@ -196,7 +195,9 @@ def is_single(x: ShapedArray) -> bool:
     return x.dtype in (np.dtype(np.complex64), np.dtype(np.float32))
 
 
-def kernel(x: ShapedArray, params: dict[str, Any]) -> tuple[External, list[External | int]]:
+def kernel(
+    x: ShapedArray, params: dict[str, Any]
+) -> tuple[routines.Begun, list[routines.Begun | int]]:
     """The machine's kernel for transforms of this, and the words of the functions that it is to
     call: 0 in place of those that no length needs."""
     fft_type, end = params["fft_type"], "_single" if is_single(x) else ""
@@ -207,7 +208,7 @@ def kernel(x: ShapedArray, params: dict[str, Any]) -> tuple[External, list[Exter
     own = {"convolve": "fft_convolve", "halves": lines[0], "whole": lines[1]}
     wanted = needed(fft_type, is_single(x), params["fft_lengths"])
     names = [f"{own.get(f, f'fft_{f}')}{end}" if f in wanted else "" for f in work.Functions.fields]
-    made = routines.routines("fft", [f"calque_fft{end}", *filter(None, names)])
+    made = routines.begun("fft", [f"calque_fft{end}", *filter(None, names)])
     found = dict(zip(filter(None, names), made[1:], strict=True))
     return made[0], [found.get(name, 0) for name in names]
 

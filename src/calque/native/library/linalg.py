@@ -134,19 +134,19 @@ def words(
     return [*head, columns, *shape, *operands, *results, *map(flag, _PARAMETERS)]
 
 
-def address_of(name: str) -> int:
+def routine_of(name: str) -> outside.Begun:
     """The routine for a primitive."""
     room = "factors" if name in {*_SMALL, _EXCHANGES} else "spectral"
-    return outside.routine(room, f"calque_{name.removesuffix('_solve')}")
+    return outside.begun(room, [f"calque_{name.removesuffix('_solve')}"])[0]
 
 
 def called(
     name: str, params: dict[str, Any], avals: Sequence[ShapedArray]
-) -> tuple[int, Sequence[int] | None]:
-    """The routine for an equation and the functions that it calls. The routine is compiled first:
+) -> tuple[outside.Begun, Sequence[int] | None]:
+    """The routine for an equation and the functions that it calls. The routine is begun first:
     threads that LAPACK's library starts when it is loaded take a processor for a while."""
-    address = address_of(name)
-    return address, functions_of(name, params, avals)
+    made = routine_of(name)
+    return made, functions_of(name, params, avals)
 
 
 def guess(name: str, avals: Sequence[ShapedArray]) -> int:

@@ -149,7 +149,7 @@ def emit_sort(p: Planner, n: Node, block: CodeBlock) -> list[Step]:
     given = words(n.op, n.params, avals, operands, results, lambda shape: extent(p, shape))
     ns = hint_of(avals[0].size) * _NS
     ins, outs = [x for x in operands if x is not None], [x for x in results if x is not None]
-    return [Routine(n.op, routines.routine("sort", "calque_sort"), given, ins, outs, ns)]
+    return [Routine(n.op, routines.begun("sort", ["calque_sort"])[0], given, ins, outs, ns)]
 
 
 def n_keys(n: Node) -> int:
@@ -191,4 +191,4 @@ def routine(
     if too_long(name, params, avals[0]):
         return None
     given = words(name, params, avals, ins, outs, math.prod)
-    return Routine(name, routines.routine("sort", "calque_sort"), given, ins, outs)
+    return Routine(name, routines.begun("sort", ["calque_sort"])[0], given, ins, outs)

@@ -31,6 +31,7 @@ from calque.native.plan.steps import (
     Switch,
     WriteSize,
 )
+from calque.native.routines import Begun
 from calque.native.scalars.expr import Buffer, Expr, item_size
 from calque.native.schedule.nests import Schedule
 
@@ -197,8 +198,9 @@ class Assembler:
 
     def routine(self, s: Routine) -> None:
         words, turns = [self.operand(w) for w in s.words], self.operand(s.turns)
+        address = self.operand(s.address)
         self.builder.call(
-            s.address, words, 0, turns, s.grain, name=s.name, asks=s.asks, owner=s.owner
+            address, words, 0, turns, s.grain, name=s.name, asks=s.asks, owner=s.owner
         )
 
     def operand(self, word: Any) -> Any:
@@ -207,6 +209,8 @@ class Assembler:
             return word
         if isinstance(word, Buffer):
             return self.slots[word]
+        if type(word) is Begun:
+            return word.found()
         if type(word) is Dim:
             return self.integer(self.sizes.dim(word))
         if isinstance(word, np.ndarray):

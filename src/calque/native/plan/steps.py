@@ -15,6 +15,7 @@ import numpy as np
 
 from calque.native.loops.tree import Body, loaded, stored
 from calque.native.lower.stages import Stage
+from calque.native.routines import Begun
 from calque.native.scalars.expr import Buffer, Expr
 from calque.native.schedule.nests import Schedule
 
@@ -135,7 +136,7 @@ class Routine:
     none."""
 
     name: str
-    address: int
+    address: int | Begun
     words: Sequence[Any]
     args: Sequence[Buffer]
     outs: Sequence[Buffer]

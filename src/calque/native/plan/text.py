@@ -27,6 +27,7 @@ from calque.native.plan.steps import (
     Switch,
     WriteSize,
 )
+from calque.native.routines import Begun
 from calque.native.scalars.expr import Buffer, Expr, show
 
 
@@ -157,6 +158,8 @@ def word(w: Any) -> str:
         return show(w)
     if isinstance(w, (np.ndarray, Made)):
         return "table"
+    if isinstance(w, Begun):
+        return w.split()[1]
     return w.name.split()[1] if isinstance(w, External) else str(w)
 
 

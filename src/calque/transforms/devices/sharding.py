@@ -521,12 +521,11 @@ def _on_device(device: Device) -> SingleDeviceSharding:
 
 
 def default_sharding() -> Sharding:
-    """Where arrays are that were placed nowhere: on the first device of the chosen platform."""
-    return (
-        _on_device(next(d for d in known.default_devices() if is_mine(d)))
-        if config.platforms
-        else DEFAULT
-    )
+    """Where arrays are that were placed nowhere: on the default device, which is the first of the
+    chosen platform."""
+    if config.platforms or config.default_device is not None:
+        return _on_device(known.home())
+    return DEFAULT
 
 
 def resolved(sharding: Any, what: str, mesh: Mesh) -> Sharding:

@@ -185,6 +185,13 @@ def common(
     refused."""
     first: Sharding | None = None
     at = 0
+
+    def told(k: int, s: Sharding) -> str:
+        return (
+            f"argument {k} of {what} with shape {_described(avals[k])} and with device ids"
+            f" {[d.id for d in s.device_order]} on platform {s.device_order[0].platform.upper()}"
+        )
+
     for i, s in enumerate(shardings):
         if s is None:
             continue
@@ -192,11 +199,8 @@ def common(
             first, at = s, i
         elif {d.id for d in s.device_order} != {d.id for d in first.device_order}:
             raise ValueError(
-                f"Received incompatible devices for jitted computation. Got argument {at} of {what}"
-                f" with shape {_described(avals[at])} and with device ids"
-                f" {[d.id for d in first.device_order]} on platform CPU and argument {i} of {what}"
-                f" with shape {_described(avals[i])} and with device ids"
-                f" {[d.id for d in s.device_order]} on platform CPU"
+                f"Received incompatible devices for jitted computation. Got {told(at, first)}"
+                f" and {told(i, s)}. Use device_put to bring them together"
             )
         elif isinstance(s, NamedSharding) and not isinstance(first, NamedSharding):
             first, at = s, i

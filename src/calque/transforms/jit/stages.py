@@ -337,6 +337,12 @@ class Compiled(Stage):
         return simplified
 
 
+def devices_of(compiled: Compiled) -> list[Any]:
+    """The devices that a compiled function runs on."""
+    place = compiled._program.own_place(tuple(compiled._placements))
+    return list(default_sharding().device_order if place is None else place.devices)
+
+
 def _formats(avals: Any, shardings: Any) -> Any:
     return pytrees.tree_map(lambda a, s: row_major(a.ndim, s), avals, shardings)
 

@@ -3,7 +3,7 @@ operation for."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from calque.core.dtypes import ExtendedDType
 from calque.core.jaxprs import Eqn
 from calque.transforms.devices.sharding import SingleDeviceSharding
+from calque.xla.lower.found_bodies import natively
 from calque.xla.lower.placing import maximal_mesh
 from calque.xla.lower.rules import Builder, equation_rule, listed
 from calque.xla.text.tree import Part, Value
@@ -23,8 +24,16 @@ class HostFunction:
     """The meaning of an equation as a function of NumPy arrays, with results of exactly the types
     that the program expects."""
 
-    def __init__(self, e: Eqn, outs: Sequence[Tensor], *, ordered: bool = False) -> None:
+    def __init__(
+        self,
+        e: Eqn,
+        outs: Sequence[Tensor],
+        *,
+        ordered: bool = False,
+        meaning: Callable[..., Any] | None = None,
+    ) -> None:
         self.primitive, self.params, self.outs = e.primitive, e.params, tuple(outs)
+        self.meaning = meaning or e.primitive.meaning
         self.records = tuple(
             v.aval.dtype.storage if isinstance(v.aval.dtype, ExtendedDType) else None
             for v in e.invars
@@ -52,7 +61,7 @@ class HostFunction:
             np.asarray(x) if record is None else _as_records(np.asarray(x), record)
             for x, record in zip(args, self.records, strict=True)
         ]
-        found = self.primitive.meaning(*xs, **self.params)
+        found = self.meaning(*xs, **self.params)
         results = found if self.primitive.multiple_results else [found]
         return tuple(_as_tensor(np.asarray(x), t) for x, t in zip(results, self.outs, strict=True))
 
@@ -83,6 +92,14 @@ def host_call(
     return call_host(
         b, function, outs, args, effect=e.primitive.effect, ordered=ordered, device=device
     )
+
+
+def native_call(
+    b: Builder, e: Eqn, outs: Sequence[Tensor], args: Sequence[Value], *, ordered: bool
+) -> list[Value]:
+    """An equation that calque's own engine runs, on the host; its body may have effects."""
+    function = HostFunction(e, outs, ordered=ordered, meaning=natively(e))
+    return call_host(b, function, outs, args, effect=True, ordered=ordered)
 
 
 def call_host(

@@ -19,7 +19,8 @@ from calque.core.jaxprs import (
     subjaxprs,
 )
 from calque.core.trace import trace_to_jaxpr
-from calque.xla.lower.callbacks import host_call
+from calque.xla.lower.callbacks import host_call, native_call
+from calque.xla.lower.found_bodies import finds_inside
 from calque.xla.lower.keys import COMPARED, at_words, compared
 from calque.xla.lower.rules import EQUATION_RULES, RULES, Builder, listed
 from calque.xla.lower.sizes import check_free
@@ -53,6 +54,9 @@ def lower_equation(b: Builder, e: Eqn, args: list[Value]) -> list[Value]:
     if b.state.sizes:
         check_free(e, RULES.get(name))
     outs = [type_of(v.aval) for v in e.outvars]
+    if finds_inside(e):
+        ordered = any(map(ordered_inside, subjaxprs(e.params)))
+        return native_call(b, e, outs, args, ordered=ordered)
     whole = EQUATION_RULES.get(name)
     if whole is not None:
         return list(whole(b, e, outs, args))
