@@ -26,6 +26,7 @@ from calque.machine.lang.unit import (
     sizeof,
 )
 from calque.machine.memory import calque_alloc, calque_free
+from calque.machine.routines.ending import stop
 from calque.machine.routines.fft.convolution import fft_convolve, fft_convolve_single
 from calque.machine.routines.fft.lines import fft_load, fft_store
 from calque.machine.routines.fft.numbers import ITEM, SINGLE, SINGLE_ITEM, number
@@ -41,7 +42,6 @@ from calque.machine.routines.fft.work import (
     load_lines,
     store_lines,
 )
-from calque.machine.routines.sort.work import stop
 from calque.machine.threads import calque_parallel_for
 
 # From where, to where, how many transforms, the table, and the first one of `Functions`.
