@@ -189,3 +189,17 @@ def test_what_fills_integers_of_four_bits(dtype, fill):
         got = run(lambda x, i: x.at[i].get(mode="fill"))(x, jnp.array([1, 9]))
         assert got.dtype == dtype and got.astype(int).tolist() == [1, fill]
         assert run(lambda x, i: x[i])(jnp.arange(10.0), x).tolist() == [0, 1, 2, 3]
+
+
+def test_updates_of_no_elements_leave_everything():
+    """Whatever the shape of the values, as in JAX; their gradient is 0."""
+    x, values = jnp.arange(3.0), jnp.ones(2)
+    for index in (slice(0), slice(5, None), np.zeros((0,), int), np.zeros(3, bool)):
+        for how in ("set", "add", "multiply", "divide", "power", "min", "max"):
+            update = lambda x, v, index=index, how=how: getattr(x.at[index], how)(v)  # noqa: E731
+            for run in (update, calque.jit(update)):
+                assert run(x, values).tolist() == [0, 1, 2]
+    slope = calque.grad(lambda v: x.at[:0].add(v).sum())(values)
+    assert slope.tolist() == [0, 0]
+    with pytest.raises(ValueError, match="Incompatible shapes"):
+        x.at[:1].set(values)

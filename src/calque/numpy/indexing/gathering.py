@@ -328,6 +328,8 @@ def update(
         check_bounds(plan.shape, plan.arrays, expand(index, plan.shape))
     shape = result_shape(plan)
     values = cast_update(values, x)
+    if any(type(n) is int and n == 0 for n in shape):
+        return x  # no element is written, whatever the shape of the values is
     broadcast_shapes_into("x.at[...] update", typeof(values).shape, shape)
     mode = mode_of(mode)
     if mode not in (GatherScatterMode.CLIP, "wrap") and outside(plan, index):
