@@ -7,7 +7,8 @@ import contextlib
 import gc
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from types import GenericAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from calque.core.avals import ShapedArray
 from calque.core.symbols import Symbols
@@ -26,6 +27,9 @@ class Trace:
     level: int = 0
     done: bool = False
     requires_low = True  # values above arrays are opened before operations get here
+    __class_getitem__: ClassVar[Any] = classmethod(
+        GenericAlias
+    )  # libraries name the class of its values
 
     @property
     def main(self) -> Any:
@@ -102,6 +106,9 @@ class Tracer:
     library."""
 
     __slots__ = ("__weakref__", "_trace", "aval")
+    __class_getitem__: ClassVar[Any] = classmethod(
+        GenericAlias
+    )  # libraries name the class of its trace
 
     _trace: Trace
     aval: ShapedArray

@@ -43,6 +43,7 @@ from calque.transforms.jit.epochs import epoch_of, programs_enabled
 from calque.transforms.jit.flat_calls import NOT_SERVED, FlatCalls
 from calque.transforms.jit.teaching import Inexpressible, Lesson, call_arguments, result_of, teach
 from calque.transforms.jit.traced import Ran, TracedFunction, is_logged, log, stats, warn
+from calque.transforms.primitives import callbacks
 from calque.transforms.primitives.call import close_over_tracers, jit_p
 from calque.transforms.primitives.high_values import HighValues
 from calque.transforms.primitives.refs import RefTouched, any_alive
@@ -259,6 +260,8 @@ class JittedFunction:
         if changes != config.changes_elsewhere() or arguments.settings != config.trace_key():
             traced.settings = None
         watched.settle()
+        if watched.reads and (called := callbacks.codes_called(closed.jaxpr)):
+            watched = watched.without(called, self.fun)
         traced.captures, traced.owner, traced.keys = watched, reference(self.fun), keys
         identity.note_program(self.cache, closed.consts, [x for _, (_, x) in arguments.rest[1]])
         o = self.options
