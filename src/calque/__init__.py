@@ -18,8 +18,13 @@ with _importing():
 
     if _is_compiling():  # on an empty cache every program is new: the planner is imported meanwhile
         from calque.native.control import emitters as _emitters
+        from calque.native.control import forms as _forms
         from calque.native.emit import emitter as _emitter
+        from calque.native.plan import fusion as _fusion
+        from calque.native.plan import ordering as _ordering
         from calque.native.plan import program as _program
+        from calque.native.plan import reuse as _reuse
+        from calque.native.plan import scheduling as _scheduling
     from calque.core import guards as _guards
     from calque.core import lazy as _lazy
     from calque.core import printing as _printing  # the printed form of jaxprs

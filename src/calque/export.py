@@ -32,8 +32,8 @@ def export(
 
     Args:
         fun_jit: The function, a result of `jit`.
-        platforms: Those of "cpu", "cuda", "rocm" and "tpu" that it is for, in a list; None is the
-            CPU.
+        platforms: Those that it is for, in a list: "cpu", "cuda", "rocm", "tpu", or a name that
+            only its caller knows; None is the CPU.
         disabled_checks: Checks that are left out.
 
     Returns:
@@ -113,7 +113,7 @@ def symbolic_args_specs(
     Args:
         args: A tree of arrays, or of what has a shape and a dtype.
         shapes_specs: A tree of texts, as `symbolic_shape` takes them, or the first levels of one;
-            None leaves shapes as they are.
+            None leaves shapes as they are. It may be a list where `args` is a tuple.
         constraints: What is known of the sizes, as texts such as "a >= 3".
         scope: Where their names stand, in place of `constraints`; None is a scope of its own.
 
@@ -123,6 +123,8 @@ def symbolic_args_specs(
     >>> jax.export.symbolic_args_specs((jnp.ones((2, 3)), jnp.ones(3)), ("a, _", None))
     (ShapeDtypeStruct(shape=(a, 3), dtype=float32), ShapeDtypeStruct(shape=(3,), dtype=float32))"""
     leaves, tree = pytrees.flatten(args)
+    if isinstance(shapes_specs, list) and isinstance(args, tuple):
+        shapes_specs = tuple(shapes_specs)
     specs = pytrees.prefix_broadcast(shapes_specs, args, lambda x: x is None)
     chosen = scope_for(scope, constraints, "symbolic_args_specs")
     made = [

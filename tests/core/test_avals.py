@@ -36,6 +36,7 @@ def test_attributes() -> None:
     assert a.strip_weak_type() is ShapedArray((2, 3), F) is a.strip_weak_type().strip_weak_type()
     assert a.update(shape=(4,)) is ShapedArray((4,), F, True)
     assert a.str_short() == "f32[2,3]" and repr(a).startswith("ShapedArray(")
+    assert str(a) == f"{a}" == "~float32[2,3]" and str(a.strip_weak_type()) == "float32[2,3]"
     with pytest.raises(AttributeError):
         a.shape = (1,)  # type: ignore[misc]
 

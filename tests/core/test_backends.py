@@ -7,8 +7,16 @@ import calque
 import calque.numpy as jnp
 from calque import lax
 from calque.core import backends
-from calque.core.backends import Backends, Options, ReferenceExecutable, compile_program, flops
+from calque.core.backends import (
+    MOVES,
+    Backends,
+    Options,
+    ReferenceExecutable,
+    compile_program,
+    flops,
+)
 from calque.core.config import config
+from calque.core.primitives import REGISTRY
 
 
 @pytest.fixture
@@ -102,7 +110,18 @@ def test_the_reference_runs_meanings():
         (lambda a: a + 1, (np.ones(7),), 7),
         (lambda a: lax.scan(lambda c, x: (c * x, None), np.float32(1), a), (np.ones(9),), 9),
         (lambda a: calque.jit(lambda v: v * 2)(a), (np.ones(7),), 7),
+        (lambda a, b: a + b, (np.ones((4, 5)), np.ones(5)), 20),
+        (lambda a: a.T.reshape(2, 10)[:, 1:3], (np.ones((4, 5)),), 0),
+        (
+            lambda x, k: lax.conv(x, k, (1, 1), "VALID"),
+            (np.ones((1, 3, 8, 8), "f4"), np.ones((4, 3, 3, 3), "f4")),
+            2 * 4 * 6 * 6 * 27,
+        ),
     ],
 )
 def test_operations_are_counted(f, args, want):
     assert flops(calque.make_jaxpr(f)(*args).eqns) == want
+
+
+def test_what_only_moves_elements_is_known_by_name():
+    assert REGISTRY.keys() >= MOVES

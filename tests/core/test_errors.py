@@ -1,6 +1,7 @@
 """Errors of traced values: the class, the argument, the line, the remedy."""
 
 import os
+import pickle
 import re
 
 import numpy as np
@@ -93,3 +94,42 @@ def test_what_callbacks_raise():
 
         with pytest.raises(calque.errors.JaxRuntimeError, match="a reason"):
             run(lambda x: calque.pure_callback(coded, shape, x))(1.0)
+
+
+class ValueOfUsers(calque.core.Tracer):
+    """A traced value of a class that calque does not know."""
+
+    def __init__(self, aval):
+        super().__init__(None, aval)
+
+
+PAGES = {
+    "ConcretizationTypeError": errors.ConcretizationTypeError,
+    "NonConcreteBooleanIndexError": errors.NonConcreteBooleanIndexError,
+    "TracerArrayConversionError": errors.TracerArrayConversionError,
+    "TracerBoolConversionError": errors.TracerBoolConversionError,
+    "TracerIntegerConversionError": errors.TracerIntegerConversionError,
+    "UnexpectedTracerError": errors.UnexpectedTracerError,
+    "KeyReuseError": errors.KeyReuseError,
+    "JAXIndexError": errors.JAXIndexError,
+}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_an_error_made_from_a_value_says_its_type_and_where_to_read_on(name):
+    kind = PAGES[name]
+    of_type = kind(ValueOfUsers(calque.core.ShapedArray((2, 3), np.dtype("float32"))))
+    assert "f32[2,3] (ValueOfUsers)" in str(of_type)
+    assert str(of_type).endswith(f"errors.html#jax.errors.{name}")
+    assert str(kind(ValueOfUsers(None))).endswith(f"#jax.errors.{name}")  # of no type
+    made = []
+    calque.make_jaxpr(lambda x: made.append(kind(x, "It came from above.")))(1)
+    (of_argument,) = made
+    assert "i32[]" in str(of_argument) and "It came from above." in str(of_argument)
+    assert str(pickle.loads(pickle.dumps(of_argument))) == str(of_argument)
+
+
+def test_an_error_made_from_a_text_is_that_text():
+    for kind in (errors.JAXTypeError, *PAGES.values()):
+        assert str(kind("only this")) == "only this" and kind("a", 2).args == ("a", 2)
+        assert str(kind()) == ""

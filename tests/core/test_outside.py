@@ -41,3 +41,11 @@ def test_evaluating_while_tracing():
 
 def test_sizes():
     assert (outside.max_dim(2, 3), outside.min_dim(2, 3)) == (3, 2)
+
+
+def test_of_sizes_with_names_the_larger_is_a_size_where_it_is_open_which_that_is():
+    a, b = calque.export.symbolic_shape("a, b")
+    assert str(outside.max_dim(b - 5, 0)) == "max(b - 5, 0)"
+    assert str(outside.min_dim(a, b) + 1) == "min(a, b) + 1"
+    assert outside.max_dim(b, 0) is b and outside.min_dim(b + 1, b) == b
+    assert outside.max_dim(a + 2, a) == a + 2

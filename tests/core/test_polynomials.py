@@ -63,7 +63,17 @@ def test_division_by_one_term(seed: int) -> None:
             assert all(0 <= c < 2 for _, c in r)
 
 
-def test_division_by_more_terms_only_by_itself() -> None:
+@pytest.mark.parametrize("seed", range(40))
+def test_division_by_more_terms_where_nothing_is_left(seed: int) -> None:
+    a, b = drawn(seed), drawn(seed + 100)
+    if len(b) < 2:
+        b = summed(b, (((), 5), ((0, 1), -2)))
+    assert divided(multiplied(a, b), b) == (a, ())
+    assert divided(summed(multiplied(a, b), (((), 1),)), b) is None
+
+
+def test_division_by_more_terms_is_exact_or_none() -> None:
     two = (((), 1), ((0,), 1))
     assert divided(two, two) == ((((), 1),), ())
-    assert divided(summed(two, two), two) is None
+    assert divided(summed(two, two), two) == ((((), 2),), ())
+    assert divided(two, summed(two, two)) is None  # not in whole numbers

@@ -89,3 +89,13 @@ def test_options_of_the_printed_form_that_are_refused():
         program.pretty_print(use_color=True)
     with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
         program.jaxpr.pretty_print(colour=True)
+
+
+def test_equations_by_themselves():
+    program = calque.make_jaxpr(lambda x, y: jnp.sin(x) @ y)(jnp.ones((2, 3)), jnp.ones(3))
+    first, last = program.eqns
+    assert str(first) == repr(first) == "a:f32[2,3] = sin b"
+    assert str(last).startswith("a:f32[2] = dot_general[\n") and str(last).endswith("\n] b c")
+    call = calque.make_jaxpr(calque.jit(jnp.sin))(1.0).eqns[0]
+    inner = "jaxpr={ lambda ; b:f32[]. let a:f32[] = sin b in (a,) }"
+    assert str(call) == f"a:f32[] = jit[name=sin {inner}] b"

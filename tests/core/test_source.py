@@ -39,9 +39,32 @@ def test_another_place_can_be_named():
 def test_scopes_nest():
     with source.scope("a"), source.scope("b"):
         assert source.here().name_stack == "a/b"
-        with source.at(Source(source.here().code, 0, "c")):
+        with source.at(Source(source.here().code, 0, ("c",))):
             assert source.here().name_stack == "c"
     assert source.here().name_stack == ""
+
+
+def test_transformations_stand_around_scopes():
+    def stack():
+        return source.here().name_stack
+
+    place = source.here()
+    inner = place._replace(scopes=("p(", "q(", "a/b", "c"))
+    assert inner.name_stack == "p(q(a/b))/c"
+    with source.transformed("vmap"):
+        assert stack() == "vmap()"
+        with source.scope("a/b"), source.transformed("x"), source.transformed("y"):
+            assert stack() == "vmap(a/b)/x(y())"
+            with source.scope("c"):
+                assert stack() == "vmap(a/b)/x(y(c))"
+                with source.untransformed():
+                    assert stack() == "a/b/c"
+        assert source.in_scopes(place).name_stack == "vmap()"
+        assert source.in_scopes(inner).name_stack == "vmap(p(q(a/b)))/c"
+        assert source.in_scopes(None) is None
+    assert source.in_scopes(place) is place and stack() == ""
+    assert source.since(("p(", "q("), inner).name_stack == "a/b/c"
+    assert source.since(("x",), inner) is inner and source.since(("x",), None) is None
 
 
 def test_what_is_internal():
@@ -69,7 +92,13 @@ def test_files_that_are_left_out(tmp_path):
         assert source.excluded_files.count(path) == 1
     finally:
         source.excluded_files.remove(path)
-        source._ours.clear()
+    # libraries change the list themselves
+    assert call(source.user_frame).f_code.co_filename == path
+    for add in (source.excluded_files.append, lambda p: source.excluded_files.extend([p])):
+        add(path)
+        assert call(source.user_frame).f_code.co_filename == __file__
+        source.excluded_files.remove(path)
+    assert call(source.user_frame).f_code.co_filename == path
 
 
 def test_who_asks(tmp_path):

@@ -70,3 +70,13 @@ def test_an_interrupt_as_recording_begins_or_ends_leaves_no_trace(
     assert trace_state.depth() == 0 and float(jnp.float32(2) + 1) == 3.0
     assert float(jax.jit(lambda x: x * interrupted)(2.0)) == 2.0 * interrupted
     assert gc.isenabled() and not trace_state._told.value  # the next one put it right
+
+
+def test_libraries_name_classes_of_traces_and_values_by_each_other() -> None:
+    class Value(trace_state.Tracer):
+        __slots__ = ()
+
+    class Own(trace_state.Trace[Value]):
+        pass
+
+    assert Own.__mro__[1] is trace_state.Trace and trace_state.Tracer[Own].__args__ == (Own,)

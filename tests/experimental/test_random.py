@@ -64,8 +64,23 @@ def test_one_for_each_row():
     with pytest.raises(ValueError, match="split stateful generator: give it to vmap"):
         parts.key()
     rng = stateful_rng(9)
-    with pytest.raises(ValueError, match="addupdate operation with a differentiated or batched"):
+    with pytest.raises(ValueError, match="addupdate within vmap"):
         calque.vmap(lambda r, x: x + r._counter.addupdate(x), in_axes=(None, 0))(rng, np.arange(2))
+
+
+def test_lanes_do_not_share_a_generator_from_outside():
+    """They would all get the same number."""
+    rng, rows = stateful_rng(3), jnp.zeros(4)
+    jitted = calque.jit(rng.uniform)
+    jitted()
+    for draw in (rng.uniform, jitted, calque.jit(lambda: rng.normal())):
+        with pytest.raises(ValueError, match="every lane would write to it"):
+            calque.vmap(lambda x, draw=draw: x + draw())(rows)
+    with pytest.raises(ValueError, match="every lane"):
+        calque.vmap(lambda r, x: x + r.uniform(), in_axes=(None, 0))(rng, rows)
+    assert rng._counter[...] == 1
+    own = calque.vmap(lambda x: x + stateful_rng(3).uniform())(rows)
+    np.testing.assert_array_equal(own, np.full(4, stateful_rng(3).uniform()))
 
 
 def test_seeds():

@@ -1,13 +1,14 @@
 """Random programs from the whole public interface:
 
     python -m tests.fuzz --programs 1000 --seed 0 [--minutes M] [--no-peer | --every-call]
-                         [--functions NAME …]
+                         [--functions NAME …] [--jobs J]
 
 A process runs the programs of a thousand seeds, which draw from a third of the functions and half
 of the dtypes, so that what one program compiled serves others; every second process verifies each
-kernel. JAX is asked about one call of each program, or with `--every-call` about each. A failure
-is made as small as possible and printed as a test. The seed of a program is the seed given plus
-its number, so that `--seed S --programs 1` runs one again."""
+kernel. `--jobs J` runs so many processes at a time. JAX is asked about one call of each program, or
+with `--every-call` about each. A failure is made as small as possible and printed as a test. The
+seed of a program is the seed given plus its number, so that `--seed S --programs 1` runs one
+again."""
 
 import argparse
 import json
@@ -15,9 +16,10 @@ import os
 import resource
 import subprocess
 import sys
+import threading
 import time
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tests.fuzz.catalogue import FORMS
@@ -135,19 +137,50 @@ def coverage(found: Sequence[dict[str, dict[str, int]]], names: Sequence[str]) -
     )
 
 
-def in_blocks(options: argparse.Namespace) -> int:
-    """Runs blocks of programs in processes of their own: a crash costs one program."""
-    until = time.monotonic() + 60 * options.minutes
-    seed, end, failed = options.seed, options.seed + options.programs, 0
-    found: list[dict[str, dict[str, int]]] = []
-    flags = ["--no-peer"] * options.no_peer + ["--every-call"] * options.every_call
-    flags += ["--functions", *options.functions] if options.functions else []
-    while seed < end and time.monotonic() < until:
-        count = min(NEIGHBOURS - seed % NEIGHBOURS, end - seed)
-        left = min((until - time.monotonic()) / 60, 1e6)
-        command = [sys.executable, "-m", "tests.fuzz", "--here", "--seed", str(seed)]
-        command += ["--programs", str(count), "--minutes", f"{left:.2f}", *flags]
-        verified = {"CALQUE_VERIFY_KERNELS": str(int(seed // NEIGHBOURS % 2 == 0))}
+class Blocks:
+    """Blocks of programs, each in processes of its own: a crash costs one program. Several threads
+    take them one after the other."""
+
+    def __init__(self, options: argparse.Namespace):
+        self.options = options
+        self.until = time.monotonic() + 60 * options.minutes
+        self.found: list[dict[str, dict[str, int]]] = []
+        self.failed = 0
+        self._turn = threading.Lock()
+        self._waiting = deque(blocks(options.seed, options.seed + options.programs))
+
+    def run(self) -> int:
+        """The exit status of all."""
+        others = [threading.Thread(target=self._work) for _ in range(self.options.jobs - 1)]
+        for thread in others:
+            thread.start()
+        self._work()
+        for thread in others:
+            thread.join()
+        if self.found:
+            print(coverage(self.found, self.options.functions or [*catalogue(), *FORMS]))
+        return self.failed != 0
+
+    def _work(self) -> None:
+        while time.monotonic() < self.until:
+            with self._turn:
+                if not self._waiting:
+                    return
+                seeds = self._waiting.popleft()
+            rest = self._child(seeds)
+            with self._turn:
+                if rest:
+                    self._waiting.appendleft(rest)
+
+    def _child(self, seeds: range) -> range:
+        """Runs these seeds in a process; those that it left because it died."""
+        o = self.options
+        left = min((self.until - time.monotonic()) / 60, 1e6)
+        command = [sys.executable, "-m", "tests.fuzz", "--here", "--seed", str(seeds.start)]
+        command += ["--programs", str(len(seeds)), "--minutes", f"{left:.2f}"]
+        command += ["--no-peer"] * o.no_peer + ["--every-call"] * o.every_call
+        command += ["--functions", *o.functions] if o.functions else []
+        verified = {"CALQUE_VERIFY_KERNELS": str(int(seeds.start // NEIGHBOURS % 2 == 0))}
         child = subprocess.run(
             command,
             stderr=subprocess.PIPE,
@@ -155,20 +188,26 @@ def in_blocks(options: argparse.Namespace) -> int:
             check=False,
             env={**verified, **os.environ, **PEER},
         )
-        seed += count
         lines = child.stderr.splitlines()
-        found += [json.loads(x.removeprefix(COUNTS)) for x in lines if x.startswith(COUNTS)]
-        if child.returncode not in (0, 1):
-            marks = [line for line in lines if line.startswith("@")]
-            last = int(marks[-1][1:]) if marks else seed - count
-            print(
-                f"# seed {last}: the process ended with {child.returncode}\n{child.stderr[-2000:]}"
-            )
-            seed = last + 1
-        failed += child.returncode != 0
-    if found:
-        print(coverage(found, options.functions or [*catalogue(), *FORMS]))
-    return failed != 0
+        with self._turn:
+            self.failed += child.returncode != 0
+            self.found += [
+                json.loads(x.removeprefix(COUNTS)) for x in lines if x.startswith(COUNTS)
+            ]
+        if child.returncode in (0, 1):
+            return range(0)
+        marks = [line for line in lines if line.startswith("@")]
+        last = int(marks[-1][1:]) if marks else seeds.stop - 1
+        print(f"# seed {last}: the process ended with {child.returncode}\n{child.stderr[-2000:]}")
+        return range(last + 1, seeds.stop)
+
+
+def blocks(start: int, stop: int) -> Iterator[range]:
+    """The seeds in parts that draw from one part of the catalogue each."""
+    while start < stop:
+        end = min(start - start % NEIGHBOURS + NEIGHBOURS, stop)
+        yield range(start, end)
+        start = end
 
 
 def limit_memory() -> None:
@@ -184,10 +223,11 @@ def main() -> int:
     parser.add_argument("--no-peer", action="store_true", help="leave JAX out")
     parser.add_argument("--every-call", action="store_true", help="ask JAX about each call")
     parser.add_argument("--functions", nargs="*", default=(), help="draw only these")
+    parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
     parser.add_argument("--here", action="store_true", help="all in this process")
     options = parser.parse_args()
     if not options.here:
-        return in_blocks(options)
+        return Blocks(options).run()
     limit_memory()
     seeds = range(options.seed, options.seed + options.programs)
     return counted(Run(options), seeds, time.monotonic() + 60 * options.minutes)

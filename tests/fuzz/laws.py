@@ -379,15 +379,16 @@ def found(f: Function, p: Program, xs: Arrays, want: Any, rng: Any) -> None:
 
 
 # ---------------------------------------------------------------- the machine
+# These are given the compiled function.
 
 
-def donated(f: Function, p: Program, xs: Arrays, want: Any, rng: Any) -> None:
+def donated(g: Function, p: Program, xs: Arrays, want: Any, rng: Any) -> None:
     every = tuple(range(len(xs)))
-    same(calque.jit(f)(*xs), calque.jit(f, donate_argnums=every)(*[jnp.array(x) for x in xs]))
+    anew = calque.jit(function(calque, p), donate_argnums=every)
+    same(g(*xs), anew(*[jnp.array(x) for x in xs]))
 
 
-def threads(f: Function, xs: Arrays) -> None:
-    g = calque.jit(f)
+def threads(g: Function, xs: Arrays) -> None:
     before = calque.get_num_threads()
     try:
         calque.set_num_threads(1)
@@ -399,14 +400,13 @@ def threads(f: Function, xs: Arrays) -> None:
     same(one, two)
 
 
-def threads_small(f: Function, p: Program, xs: Arrays, want: Any, rng: Any) -> None:
-    threads(f, xs)
+def threads_small(g: Function, p: Program, xs: Arrays, want: Any, rng: Any) -> None:
+    threads(g, xs)
 
 
-def again(f: Function, p: Program, xs: Arrays, want: Any, rng: Any) -> None:
+def again(g: Function, p: Program, xs: Arrays, want: Any, rng: Any) -> None:
     """A program traced and compiled anew, its code out of the disk cache, gives the same bits."""
-    once = calque.jit(f)(*xs)
-    same(once, calque.jit(function(calque, p))(*xs))
+    same(g(*xs), calque.jit(function(calque, p))(*xs))
 
 
 def same(a: Sequence[Any], b: Sequence[Any]) -> None:

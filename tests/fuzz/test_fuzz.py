@@ -12,7 +12,7 @@ import calque
 from calque.core.config import config
 from tests.compositions.peers import Mismatch, numpy_of
 from tests.fuzz import catalogue, forms, laws
-from tests.fuzz.__main__ import COUNTS, in_blocks, peer_module
+from tests.fuzz.__main__ import COUNTS, Blocks, blocks, peer_module
 from tests.fuzz.checks import Checker
 from tests.fuzz.draw import Draw
 from tests.fuzz.generate import NEIGHBOURS, Generator, configured, draw, features, given
@@ -275,8 +275,14 @@ def test_a_peer_is_asked_about_one_call_or_each() -> None:
     assert asked == {8: few, 32: each}
 
 
+def test_blocks_of_seeds() -> None:
+    assert [*blocks(998, 2003)] == [range(998, 1000), range(1000, 2000), range(2000, 2003)]
+    assert not [*blocks(5, 5)]
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
 def test_a_process_that_dies_costs_one_program(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], jobs: int
 ) -> None:
     """The seed is named, and the seeds behind it are run."""
     started: list[int] = []
@@ -290,10 +296,11 @@ def test_a_process_that_dies_costs_one_program(
 
     monkeypatch.setattr(subprocess, "run", run)
     options = argparse.Namespace(
-        seed=3, programs=NEIGHBOURS, minutes=1.0, no_peer=True, every_call=False, functions=()
-    )
-    assert in_blocks(options) == 1
-    assert started == [3, 5, NEIGHBOURS]
+        seed=3, programs=NEIGHBOURS, minutes=1.0, no_peer=True, every_call=False, functions=(),
+        jobs=jobs,
+    )  # fmt: skip
+    assert Blocks(options).run() == 1
+    assert sorted(started) == [3, 5, NEIGHBOURS]
     printed = capfd.readouterr().out
     assert "# seed 4: the process ended with -9" in printed
     assert "functions in 4 calls" in printed and "'x64': 2" in printed

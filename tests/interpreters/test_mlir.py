@@ -106,3 +106,19 @@ def test_what_is_registered_is_kept() -> None:
     assert not mlir.lowerable_effects.contains(Seen())
     mlir.lowerable_effects.add_type(Seen)
     assert mlir.lowerable_effects.contains(Seen())
+
+
+def test_a_rule_is_taken_back() -> None:
+    p = Primitive(_name("passing"))
+    p.def_abstract_eval(lambda x: x)
+    mlir.register_lowering(p, mlir.lower_fun(lambda x: 2 * x, multiple_results=False))
+    mlir.register_lowering(
+        p, mlir.lower_fun(lambda x: 3 * x, multiple_results=False), platform="cpu"
+    )
+    assert calque.jit(p.bind)(1) == 3
+    mlir.register_lowering(p, None, platform="cpu")
+    assert calque.jit(lambda x: p.bind(x))(1) == 2
+    mlir.register_lowering(p, None)
+    mlir.register_lowering(p, None)  # there is none any more
+    with pytest.raises(NotImplementedError, match="Lowering rule for primitive"):
+        calque.jit(lambda x: p.bind(x) + 1)(1)

@@ -2,6 +2,7 @@
 
 import pytest
 
+import calque.numpy as jnp
 from tests.numpy.expressions import ARRAYS, check_jax, check_jit, check_numpy, lines
 
 DATA = ARRAYS
@@ -77,3 +78,10 @@ def test_under_jit(case):
 @pytest.mark.parametrize("case", CASES)
 def test_as_jax(case):
     check_jax(case, DATA, tol=0.0001)
+
+
+@pytest.mark.parametrize("dtype", ["int4", "uint4"])
+def test_quantiles_of_integers_of_four_bits(dtype):
+    x = jnp.array([3, 1, 2, 7]).astype(dtype)
+    for got, want in ((jnp.median(x), 2.5), (jnp.quantile(x, 0.5), 2.5), (jnp.percentile(x, 0), 1)):
+        assert got.dtype == "float32" and got == want

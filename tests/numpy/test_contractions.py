@@ -115,3 +115,23 @@ def test_products_of_two_dtypes_are_single_operations(name):
         assert e.params["preferred_element_type"] == np.dtype(right)
     slope = calque.grad(lambda x, y: jnp.dot(x, y))(jnp.ones(3, "bfloat16"), jnp.arange(3.0))
     assert slope.dtype == jnp.bfloat16 and slope.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "complex64"])
+def test_bools_count_where_a_dtype_is_asked_for(dtype):
+    """And are joined by "or" where none is."""
+    a = jnp.array([[True, True], [True, False]])
+    asked = [
+        jnp.matmul(a, a, preferred_element_type=dtype),
+        jnp.dot(a, a, preferred_element_type=dtype),
+        jnp.tensordot(a, a, 1, preferred_element_type=dtype),
+        jnp.einsum("ij,jk->ik", a, a, preferred_element_type=dtype),
+        jnp.linalg.matmul(a, a, preferred_element_type=dtype),
+    ]
+    for got in asked:
+        assert got.dtype == dtype
+        np.testing.assert_array_equal(got, [[2, 1], [1, 1]])
+    assert jnp.vdot(a, a, preferred_element_type=dtype) == 3
+    assert jnp.inner(a[0], a[0], preferred_element_type=dtype) == 2
+    for plain in (a @ a, jnp.einsum("ij,jk->ik", a, a)):
+        assert plain.dtype == bool and plain.tolist() == [[True, True], [True, True]]

@@ -58,3 +58,13 @@ def test_counts_and_axes_may_be_numpy_arrays():
         assert jnp.tile(x, several([2, 1])).tolist() == [[0, 1, 2], [0, 1, 2]]
         assert jnp.expand_dims(x, several([0, 2])).shape == (1, 3, 1)
         assert jnp.tile(x, several(2)).shape == (6,)
+
+
+@pytest.mark.parametrize("axis", [None, 0, -1])
+def test_repeat_of_a_number(axis):
+    """It counts as one row, also where an axis is named."""
+    assert jnp.repeat(jnp.float32(2), 3, axis=axis).tolist() == [2, 2, 2]
+    assert jnp.repeat(jnp.float32(2), 0, axis=axis).shape == (0,)
+    assert jnp.repeat(5, np.array([2]), axis=axis).tolist() == [5, 5]
+    with pytest.raises(ValueError, match="out of bounds"):
+        jnp.repeat(jnp.float32(2), 3, axis=1)

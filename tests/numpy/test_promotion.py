@@ -134,3 +134,12 @@ def test_functions_bring_their_own_numbers_together_under_strict_promotion(call)
     with jax.numpy_dtype_promotion("strict"):
         found = call(x)
     np.testing.assert_array_equal(found, call(x))
+
+
+def test_weak_types_of_functions_of_two():
+    """A Python number beside an array of integers or bools."""
+    whole, flags = jnp.arange(2), jnp.array([True, False])
+    assert jnp.heaviside(2.0, whole).weak_type and not jnp.heaviside(2, whole).weak_type
+    assert jnp.logaddexp(2.0, whole).weak_type and not jnp.logaddexp2(2.0, whole).weak_type
+    assert not jnp.gcd(2, flags).weak_type and not jnp.lcm(flags, 2).weak_type
+    assert jnp.logaddexp2(2.0, jnp.asarray(1.0)).weak_type

@@ -5,7 +5,6 @@ import pytest
 
 import calque
 import calque.numpy as jnp
-from calque.numpy import reductions
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(3, 4, 5)).astype(np.float32)
@@ -106,8 +105,23 @@ def test_members_of_mapped_axes():
         calque.vmap(lambda x: jnp.prod(x, axis="i"), axis_name="i")(X)
 
 
-def test_extremes_of_dtypes():
-    assert (
-        reductions.lowest(np.dtype("int8")) == -128 and reductions.highest(np.dtype("uint8")) == 255
-    )
-    assert reductions.lowest(np.dtype("float32")) == -np.inf and reductions.highest(np.dtype(bool))
+@pytest.mark.parametrize("dtype", ["int4", "uint4", "float8_e4m3fn", "float8_e5m2", "bfloat16"])
+def test_extremes_of_narrow_dtypes(dtype):
+    """What leaves the others as they are exists in every dtype, also without an infinity."""
+    x = jnp.array([[3, 1, 2], [0, 5, 4]]).astype(dtype)
+    assert jnp.max(x).astype(int) == 5 and jnp.min(x, axis=1).astype(int).tolist() == [1, 0]
+    assert jnp.nanmax(x, axis=0).astype(int).tolist() == [3, 5, 4]
+    mask = np.array([[True, True, False], [False, False, False]])
+    assert jnp.max(x, where=mask, initial=0).astype(int) == 3
+    assert jnp.min(x, where=mask, initial=7).astype(int) == 1
+    assert jnp.nanargmax(x) == 4
+
+
+@pytest.mark.parametrize("x64", [False, True])
+@pytest.mark.parametrize("dtype", ["int8", "int32", "float16", "complex64"])
+def test_mean_of_some_in_a_dtype(dtype, x64):
+    """The number of elements is counted in the dtype that is asked for."""
+    with calque.enable_x64(x64):
+        x = jnp.arange(24.0).reshape(3, 8)
+        assert jnp.mean(x, dtype=dtype, where=x < 5).dtype == dtype
+        np.testing.assert_array_equal(jnp.mean(x, axis=1, dtype=dtype, where=x % 8 < 3)[:1], [1])

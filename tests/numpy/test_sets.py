@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import calque.numpy as jnp
 from tests.numpy.expressions import ARRAYS, check_jax, check_jit, check_numpy, lines
 
 DATA = ARRAYS | {
@@ -84,3 +85,18 @@ def test_under_jit(case):
 @pytest.mark.parametrize("case", CASES)
 def test_as_jax(case):
     check_jax(case, DATA)
+
+
+def test_complex_numbers_with_a_nan_are_one_nan():
+    """Whichever of their parts is one; they come last, in the order in which they stood."""
+    nan = np.nan
+    x = np.array([complex(1, nan), complex(nan, 1), 2, complex(0, nan), 3j], np.complex64)
+    values, first, inverse, counts = jnp.unique(x, True, True, True)
+    np.testing.assert_array_equal(values, np.array([3j, 2, nan], np.complex64))
+    assert first.tolist() == [4, 2, 0] and counts.tolist() == [1, 1, 3]
+    assert inverse.tolist() == [2, 2, 1, 2, 0]
+    apart = jnp.unique(x, True, equal_nan=False)
+    np.testing.assert_array_equal(apart[0], np.array([3j, 2, nan, nan, nan], np.complex64))
+    assert apart[1].tolist() == [4, 2, 0, 1, 3]
+    assert jnp.unique(x[:, None], axis=0).shape == (3, 1)
+    assert jnp.setdiff1d(x, x[2:3]).shape == (2,)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import calque
 from calque.ops import broadcasting as B
 from tests.ops.helpers import run, same, values
 
@@ -18,6 +19,11 @@ def test_functions():
     same(run(lambda x: B.collapse(x, 0), x)[0], x.ravel())
     same(run(lambda: B.shape_as_value((2, 3)))[0], np.array([2, 3], "int32"))
     same(run(lambda: B.shape_as_value(()))[0], np.array([], "int32"))
+    traces = []
+    sized = calque.jit(lambda x: traces.append(0) or B.shape_as_value((2, *x.shape)))
+    for n in range(3, 7):
+        assert sized(np.ones((n, 2 * n))).tolist() == [2, n, 2 * n]
+    assert len(traces) <= 3  # the sizes are numbers of the running program
     assert B.broadcast_shapes((2, 1, 4), (3, 1)) == (2, 3, 4)
     assert B.broadcast_shapes((0,), (1,)) == (0,)
 

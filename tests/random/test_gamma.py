@@ -43,3 +43,11 @@ def test_gradients_are_those_of_the_mean():
     """The mean of gamma(a) is a: its derivative is 1."""
     g = calque.grad(lambda a: random.gamma(KEY, a, (N,)).mean())(3.0)
     assert abs(float(g) - 1) < 0.03
+
+
+@pytest.mark.parametrize("impl", ["threefry2x32", "rbg", "unsafe_rbg"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_small_floats_and_every_kind_of_key(dtype, impl):
+    key = random.key(20, impl=impl)
+    for draw in (random.gamma(key, 2.0, (64,), dtype), random.beta(key, 1.0, 2.0, (64,), dtype)):
+        assert draw.dtype == dtype and (draw >= 0).all()

@@ -72,3 +72,10 @@ def test_numbers_of_64_bits_are_cut_to_the_digits_of_float32(monkeypatch):
         exact = 2**64 - number if b else number
         cut = max(0, exact.bit_length() - 24)
         assert v == (exact >> cut << cut) / 2**64
+
+
+@pytest.mark.parametrize(("dtype", "low", "high"), [("int4", -8, 7), ("uint4", 0, 15)])
+def test_integers_of_four_bits(dtype, low, high):
+    x = random.randint(random.key(1), (400,), -100, 100, dtype)
+    assert x.dtype == dtype
+    assert sorted(set(np.asarray(x).astype(int).tolist())) == list(range(low, high + 1))

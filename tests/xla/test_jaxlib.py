@@ -23,6 +23,11 @@ jax = calque.as_jax()
 import jaxlib
 text = jax.jit(lambda x: x + 1).lower(1.0).as_text("hlo")
 assert text.startswith("HloModule") and jaxlib.__file__.startswith(calque.__path__[0]), text
+import jax.numpy as jnp
+for dtype in ("float32", "bool", "complex64", "bfloat16", "int4"):  # the last two have no buffers
+    x = jnp.ones((2, 3), dtype)
+    back = jax.export.export(jax.jit(lambda x: (x, x.ravel())))(x).call(x)
+    assert [y.dtype.name for y in back] == [dtype, dtype] and all((y == 1).all() for y in back)
 """
 
 

@@ -197,6 +197,9 @@ class ShapedArray(AbstractValue):
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"avals are immutable: cannot set {name}")
 
+    def __str__(self) -> str:
+        return f"{'~' if self.weak_type else ''}{self.str_short(False)}"
+
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
         return f"ShapedArray({self.str_short(False)}{weak})"

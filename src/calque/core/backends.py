@@ -3,6 +3,7 @@ name."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
@@ -239,23 +240,45 @@ class ReferenceExecutable:
         return MemoryStats(sum(map(nbytes, self.in_avals)), sum(map(nbytes, self.out_avals)), 0)
 
 
+# primitives that place elements elsewhere and compute nothing
+MOVES: Final = frozenset(
+    (
+        *("broadcast_in_dim", "reshape", "transpose", "squeeze", "rev", "copy", "iota", "empty"),
+        *("slice", "dynamic_slice", "dynamic_update_slice", "split", "concatenate", "pad", "tile"),
+        *("stack", "unstack", "gather", "scatter", "stop_gradient", "bitcast_convert_type"),
+        *("name", "optimization_barrier", "sharding_constraint"),
+    )
+)
+
+
 def flops(eqns: Sequence[Eqn]) -> int:
-    """A rough count: one per element of a result, twice the products for a dot, loops by their
-    length."""
-    total = 0
-    for e in eqns:
-        inner = sum(flops(j.eqns) for j in subjaxprs(e.params))
-        if e.primitive.name == "dot_general":
-            (contract, _), _ = e.params["dimension_numbers"]
-            k = 1
-            for d in contract:
-                k *= hint_of(e.invars[0].aval.shape[d])
-            total += 2 * hint_of(e.outvars[0].aval.size) * k
-        elif inner:
-            total += inner * (hint_of(e.params.get("length") or 1))
-        else:
-            total += max((hint_of(v.aval.size) for v in (*e.outvars, *e.invars)), default=0)
-    return total
+    """A rough count: one per element, two for each term of products and convolutions, loops by
+    their length, nothing for what is only moved."""
+    return sum(map(_flops_of, eqns))
+
+
+def _flops_of(e: Eqn) -> int:
+    if e.primitive.name in MOVES:
+        return 0
+    inner = sum(flops(j.eqns) for j in subjaxprs(e.params))
+    if inner:
+        return inner * int(hint_of(e.params.get("length") or 1))
+    terms = _terms(e)
+    if terms is not None:
+        return 2 * int(hint_of(e.outvars[0].aval.size)) * terms
+    return max((int(hint_of(v.aval.size)) for v in (*e.outvars, *e.invars)), default=0)
+
+
+def _terms(e: Eqn) -> int | None:
+    """How many terms each element of a product or a convolution has."""
+    if e.primitive.name == "dot_general":
+        (contracted, _), _ = e.params["dimension_numbers"]
+        return math.prod(int(hint_of(e.invars[0].aval.shape[d])) for d in contracted)
+    if e.primitive.name == "conv_general_dilated":
+        kernel: Any = e.invars[1].aval
+        features = e.params["dimension_numbers"].rhs_spec[0]
+        return math.prod(int(hint_of(n)) for d, n in enumerate(kernel.shape) if d != features)
+    return None
 
 
 def traffic(closed: ClosedJaxpr) -> int:

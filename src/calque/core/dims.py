@@ -281,6 +281,21 @@ def product(sizes: Iterable[Any]) -> Any:
     return out
 
 
+def chosen(op: str, a: Any, b: Any) -> Any:
+    """The smaller or the larger of two sizes ("min", "max"): of sizes with names, where it is open
+    which that is, a size of its own."""
+    scope = next((d.symbols for d in (a, b) if type(d) is Dim), None)
+    if scope is None or not scope.named:
+        return min(a, b) if op == "min" else max(a, b)
+    difference = poly_of(a - b) or ()
+    low, high = scope.bounds(difference) if difference else (0, 0)
+    if low >= 0 or high <= 0:
+        return b if (low >= 0) == (op == "min") else a
+    p, q = poly_of(a) or (), poly_of(b) or ()
+    x, y = scope.evaluate(p), scope.evaluate(q)
+    return scope.dim(scope.atom(op, p, q, min(x, y) if op == "min" else max(x, y)))
+
+
 def hint_of(n: Any) -> int:
     """A size, or what it was while tracing: for decisions that change nothing but the speed."""
     return n.hint if type(n) is Dim else n

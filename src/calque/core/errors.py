@@ -1,15 +1,43 @@
 """The exceptions that tracing raises. Each message says what was traced, where it came from and
 what to write instead."""
 
+import inspect
 import sys
 import traceback
+from typing import Any, Final
+
+_PAGES: Final = "https://docs.jax.dev/en/latest/errors.html"
+_WITH_PAGE: Final = frozenset({  # what JAX explains on that page
+    "ConcretizationTypeError", "JAXIndexError", "KeyReuseError", "NonConcreteBooleanIndexError",
+    "TracerArrayConversionError", "TracerBoolConversionError", "TracerIntegerConversionError",
+    "UnexpectedTracerError",
+})  # fmt: skip
 
 
-class JAXTypeError(TypeError):
+class _AboutValue(Exception):
+    """Is made from a text, or from the traced value that it is about and more to say of it: then
+    its text says what its class means, and where to read on."""
+
+    def __init__(self, *args: Any) -> None:
+        if args and not isinstance(args[0], str):
+            args = (_text_about(type(self), *args),)
+        super().__init__(*args)
+
+
+def _text_about(kind: type, value: Any, context: str = "") -> str:
+    aval = getattr(value, "aval", None)
+    what = f"{aval.str_short()} ({type(value).__name__})" if aval else f"{type(value).__name__}"
+    said = " ".join((inspect.getdoc(kind) or "").split("\n\n")[0].split())
+    text = f"{said} Its type is {what}. {context}".strip()
+    named = next((k.__name__ for k in kind.__mro__ if k.__name__ in _WITH_PAGE), None)
+    return text if named is None else f"{text}\nSee {_PAGES}#jax.errors.{named}"
+
+
+class JAXTypeError(_AboutValue, TypeError):
     """What is asked of a traced value is not known while tracing, or not allowed."""
 
 
-class JAXIndexError(IndexError):
+class JAXIndexError(_AboutValue, IndexError):
     """An index that is not known while tracing."""
 
 

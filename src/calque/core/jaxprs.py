@@ -145,8 +145,10 @@ class Eqn:
         `.name_stack`."""
         return self.source
 
-    def __repr__(self) -> str:
-        return f"Eqn({self.primitive.name})"
+    def __str__(self) -> str:
+        return printer.call(self, {})
+
+    __repr__ = __str__
 
 
 class Jaxpr:
@@ -334,7 +336,7 @@ class ClosedJaxpr:
 
 
 printer: Final[Hook[Callable[[Any, dict[str, Any]], str]]] = process.hook(
-    "printed programs", lambda jaxpr, options: object.__repr__(jaxpr)
+    "printed programs", lambda program, options: object.__repr__(program)
 )
 
 

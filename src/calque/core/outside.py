@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from calque.core import trace_state
+from calque.core.dims import chosen
 from calque.core.jaxprs import Jaxpr
 from calque.core.trace import eval_jaxpr as _run
 
@@ -41,9 +42,9 @@ ensure_compile_time_eval = eval_context
 
 def max_dim(d1: Any, d2: Any) -> Any:
     """The larger of two sizes: `max_dim(2, 3) == 3`"""
-    return d1 if d1 >= d2 else d2
+    return chosen("max", d1, d2)
 
 
 def min_dim(d1: Any, d2: Any) -> Any:
     """The smaller of two sizes: `min_dim(2, 3) == 2`"""
-    return d1 if d1 <= d2 else d2
+    return chosen("min", d1, d2)

@@ -34,9 +34,10 @@ def without(m: Monomial, part: Monomial) -> Monomial | None:
 
 def divided(a: Poly, b: Poly) -> tuple[Poly, Poly] | None:
     """(q, r) with a = q * b + r as far as the terms of `a` are multiples of the single term of
-    `b`."""
+    `b`. By several terms what leaves no rest is divided."""
     if len(b) != 1:
-        return ((((), 1),), ()) if a == b else None
+        quotient = _exact(a, b)
+        return None if quotient is None else (quotient, ())
     mb, cb = b[0]
     q, r = [], []
     for m, c in a:
@@ -47,3 +48,23 @@ def divided(a: Poly, b: Poly) -> tuple[Poly, Poly] | None:
         if left:
             r.append((m, left))
     return tuple(sorted(q)), tuple(r)
+
+
+def _exact(a: Poly, b: Poly) -> Poly | None:
+    """a / b, where that is a polynomial: the leading terms are divided until nothing is left."""
+    mb, cb = _leading(b)
+    q: Poly = ()
+    while a:
+        m, c = _leading(a)
+        rest = without(m, mb)
+        if rest is None or c % cb:
+            return None
+        term: Poly = ((rest, c // cb),)
+        q, a = summed(q, term), summed(a, multiplied(term, b), -1)
+    return q
+
+
+def _leading(a: Poly) -> tuple[Monomial, int]:
+    """The term of the highest degree; of those that of the most of the first atom, and so on: an
+    order that products keep."""
+    return min(a, key=lambda term: (-len(term[0]), term[0]))

@@ -192,4 +192,12 @@ _PLAIN_ALONE: Final[dict[str, tuple[Any, ...]]] = {
     "annotation_prefix": ("# ", " # "), "source_map": (None,),
 }  # fmt: skip
 
-printer.install(lambda jaxpr, options: print_as_asked(jaxpr, options))
+
+def print_alone(program: Jaxpr | Eqn, options: dict[str, Any]) -> str:
+    """The printed form of a program, or of an equation by itself, whose results are all named."""
+    if isinstance(program, Jaxpr):
+        return print_as_asked(program, options)
+    return print_eqn(program, Names(), set(program.outvars))
+
+
+printer.install(print_alone)

@@ -4,27 +4,48 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from types import CodeType, FrameType
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from calque.machine.caches import Table
+from calque.machine.caches import Table, memo
 from calque.machine.state import Inside, PerThread, process
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # By file: the hash of a string is kept in it, that of code is worked out again each time.
 _ours: Final[Table[str, bool]] = Table("whose files they are", 16_384)
 _LIBRARY = ("functools.py", "contextlib.py", "optree/ops.py")
+
+
+class Files(list[str]):
+    """Names of files. Libraries change the list themselves: what was found with it is forgotten."""
+
+    def append(self, path: str) -> None:
+        super().append(path)
+        _ours.clear()
+
+    def extend(self, paths: Iterable[str]) -> None:
+        super().extend(paths)
+        _ours.clear()
+
+    def remove(self, path: str) -> None:
+        super().remove(path)
+        _ours.clear()
+
+
 # Files of libraries whose frames are left out as calque's are: what messages show is the line of
 # their user.
-excluded_files: Final[list[str]] = process.container("files left out of tracebacks", [])
+excluded_files: Final = process.container("files left out of tracebacks", Files())
 
 
 def register_exclusion(path: str) -> None:
     """Leave the frames of this file out of messages, and look for the user's line beyond them."""
     if path not in excluded_files:
         excluded_files.append(path)
-        _ours.clear()
+
+
+_made: Final = tuple.__new__  # `Source(...)` without the call of Python in it
 
 
 class Source(NamedTuple):
@@ -32,7 +53,14 @@ class Source(NamedTuple):
 
     code: CodeType
     lasti: int
-    name_stack: str = ""  # the scopes around it, as "outer/inner"
+    # the scopes around it, outermost first, and the transformations, written as "vmap("
+    scopes: tuple[str, ...] = ()
+
+    @property
+    def name_stack(self) -> str:
+        """The scopes as text: "outer/inner"; a transformation stands around the scope in it:
+        "transpose(jvp(outer))/inner"."""
+        return _written(self.scopes)
 
     @property
     def file(self) -> str:
@@ -85,7 +113,7 @@ class _NamedPlace(PerThread, name="place to name"):
     first."""
 
     source: Source | None = None
-    scope: str = ""
+    scopes: tuple[str, ...] = ()
     callers: str = ""  # functions of this room, which the user called, count as scopes
 
 
@@ -115,16 +143,16 @@ def here() -> Source | None:
         return None
     if _place.callers:
         return Source(frame.f_code, frame.f_lasti, _called(_place.callers))
-    return Source(frame.f_code, frame.f_lasti, _place.scope)
+    return _made(Source, (frame.f_code, frame.f_lasti, _place.scopes))
 
 
-def _called(room: str) -> str:
+def _called(room: str) -> tuple[str, ...]:
     """The scopes here, and within them the function of this room that the user has called."""
-    found, folder = _place.scope, f"{_PACKAGE}{room}{os.sep}"
+    found, folder = _place.scopes, f"{_PACKAGE}{room}{os.sep}"
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and is_internal(frame.f_code):
         if frame.f_code.co_filename.startswith(folder):
-            found = f"{_place.scope}/{room}.{frame.f_code.co_name}"
+            found = (*_place.scopes, f"{room}.{frame.f_code.co_name}")
         frame = frame.f_back
     return found
 
@@ -135,6 +163,61 @@ def callers(room: str) -> Inside[_NamedPlace]:
     return _place.inside(callers=room)
 
 
+def scopes() -> tuple[str, ...]:
+    """The scopes and transformations here."""
+    return _place.scopes
+
+
 def scope(name: str) -> Inside[_NamedPlace]:
     """Operations inside are said to belong to `name`, within the scopes around it."""
-    return _place.inside(scope=f"{_place.scope}/{name}" if _place.scope else name)
+    return _place.inside(scopes=(*_place.scopes, name))
+
+
+def transformed(name: str) -> Inside[_NamedPlace]:
+    """Operations inside are said to come out of a transformation of this name, which stands around
+    the scope that is entered next."""
+    return _place.inside(scopes=(*_place.scopes, f"{name}("))
+
+
+def untransformed() -> AbstractContextManager[Any]:
+    """Operations inside belong to a program of its own, which the transformations around it do not
+    concern."""
+    if not any(map(_is_transformation, _place.scopes)):
+        return _AS_IT_IS
+    return _place.inside(scopes=tuple([s for s in _place.scopes if not _is_transformation(s)]))
+
+
+def in_scopes(place: Source | None) -> Source | None:
+    """A place as a transformation of its equation has it: within the scopes here."""
+    here = _place.scopes
+    if place is None or not here:
+        return place
+    code, lasti, inner = place
+    return _made(Source, (code, lasti, here + inner))
+
+
+def since(before: tuple[str, ...], place: Source | None) -> Source | None:
+    """A place without the scopes that were around all of it."""
+    if place is None:
+        return place
+    code, lasti, scopes = place
+    n = len(before)
+    return _made(Source, (code, lasti, scopes[n:])) if scopes[:n] == before else place
+
+
+def _is_transformation(name: str) -> bool:
+    return name.endswith("(")
+
+
+@memo("names of scopes", 4096)
+def _written(scopes: tuple[str, ...]) -> str:
+    parts: list[str] = []
+    for name in reversed(scopes):
+        if _is_transformation(name):
+            parts.append(f"{name}{parts.pop() if parts else ''})")
+        else:
+            parts.append(name)
+    return "/".join(reversed(parts))
+
+
+_AS_IT_IS: Final = nullcontext()

@@ -29,7 +29,7 @@ from calque.core.jaxprs import (
 )
 from calque.core.primitives import Primitive
 from calque.core.source import at as source_at
-from calque.core.source import here
+from calque.core.source import here, untransformed
 from calque.core.trace_state import OwnTracer, Trace, Tracer
 from calque.machine.call.arrays import ArrayImpl, wrap_numpy
 from calque.machine.state import Hook, ProcessValue, process
@@ -487,7 +487,7 @@ def trace_to_jaxpr(
     `hoisting` has the arrays it captures beside it, those without axes too."""
     trace = JaxprTrace(function or getattr(fun, "__name__", ""), argument_names)
     trace.lenient, trace.hoisting = lenient, hoisting
-    with trace_state.recording(trace):
+    with trace_state.recording(trace), untransformed():
         outs = fun(*[trace.new_argument(a) for a in in_avals])
         closed = trace.finish(outs)
     del outs

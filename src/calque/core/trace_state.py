@@ -7,7 +7,8 @@ import contextlib
 import gc
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from types import GenericAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from calque.core.avals import ShapedArray
 from calque.core.symbols import Symbols
@@ -17,14 +18,18 @@ from calque.machine.state import Hook, Inside, PerThread, ProcessValue, process
 
 class Trace:
     """Receives operations. `level` orders traces by nesting; `done` is set when its transformation
-    has ended.
+    has ended; `has_lanes` where what runs once stands for several lanes.
 
     A library derives traces of its own. They define `process_primitive`, and what else is processed
     that their programs need, and are made current by `extend.core.set_current_trace`."""
 
+    has_lanes: bool = False
     level: int = 0
     done: bool = False
     requires_low = True  # values above arrays are opened before operations get here
+    __class_getitem__: ClassVar[Any] = classmethod(
+        GenericAlias
+    )  # libraries name the class of its values
 
     @property
     def main(self) -> Any:
@@ -101,6 +106,9 @@ class Tracer:
     library."""
 
     __slots__ = ("__weakref__", "_trace", "aval")
+    __class_getitem__: ClassVar[Any] = classmethod(
+        GenericAlias
+    )  # libraries name the class of its trace
 
     _trace: Trace
     aval: ShapedArray
@@ -143,6 +151,7 @@ class OwnTracer(Tracer):
 class _State(PerThread, name="trace of operations"):
     dynamic: Trace
     depth: int = 0
+    lanes: int = 0
     innermost: Trace | None = None  # the one entered last, if it has not ended
     tracing: int = 0
     recordings: tuple[Trace, ...] = ()  # those of this thread that are active
@@ -186,6 +195,11 @@ def depth() -> int:
     return _state.depth
 
 
+def lanes() -> int:
+    """How many of the open levels run a function for several lanes at once."""
+    return _state.lanes
+
+
 def where() -> tuple[Trace, Trace | None]:
     """What the code of the user runs in: where operations on plain arrays go, and the innermost
     level, whose values they may be of."""
@@ -213,12 +227,14 @@ def entered(trace: Trace) -> Iterator[None]:
     """A new innermost level for `trace`, which does not catch operations on foreign values."""
     before = _state.innermost
     _state.depth += 1
+    _state.lanes += trace.has_lanes
     trace.level = _state.depth
     try:
         _state.innermost = trace
         yield
     finally:
         _state.depth -= 1
+        _state.lanes -= trace.has_lanes
         _state.innermost = before
         trace.done = True
 

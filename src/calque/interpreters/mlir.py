@@ -81,22 +81,34 @@ def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> ArrayRu
 
 def register_lowering(
     prim: Any,
-    rule: Callable[..., Any],
+    rule: Callable[..., Any] | None,
     platform: str | None = None,
     inline: bool = True,
     cacheable: bool = True,
 ) -> None:
     """How a primitive is compiled. A rule made by `lower_fun` is used on the CPU; rules for MLIR
-    are kept for another engine, and compiled code calls the primitive's `impl` meanwhile. `inline`
-    and `cacheable` concern MLIR alone."""
+    are kept for another engine, and compiled code calls the primitive's `impl` meanwhile. None
+    takes the rule back. `inline` and `cacheable` concern MLIR alone."""
     if not isinstance(prim, Primitive):
         raise TypeError(f"register_lowering: a primitive is needed, got {prim!r}")
+    if rule is None:
+        _take_back(prim, platform)
+        return
     if not callable(rule):
         raise TypeError(f"register_lowering: the rule of '{prim}' must be callable, got {rule!r}")
     if isinstance(rule, ArrayRule) and platform in (None, "cpu"):
         if platform == "cpu" or prim.program is None or (prim, "cpu") not in lowerings:
             prim.program = _program(prim, rule)
     lowerings[prim, platform] = rule
+
+
+def _take_back(prim: Any, platform: str | None) -> None:
+    gone = lowerings.pop((prim, platform), None)
+    if not isinstance(gone, ArrayRule) or platform not in (None, "cpu"):
+        return
+    others = (lowerings.get((prim, p)) for p in ("cpu", None))
+    left = next((rule for rule in others if isinstance(rule, ArrayRule)), None)
+    prim.program = None if left is None else _program(prim, left)
 
 
 def _program(prim: Any, rule: ArrayRule) -> Callable[..., Any]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from calque.core.arrays import Array
 from calque.core.dims import is_found
-from calque.core.dtypes import canonicalize, is_complex, is_inexact
+from calque.core.dtypes import canonicalize, is_complex, is_inexact, is_integer
 from calque.core.extents import larger
 from calque.core.primitives import do
 from calque.core.trace import typeof
@@ -267,7 +267,11 @@ def _quantile(
             f" got {method!r}"
         )
     (target,) = map(typeof, promote_inexact(array_of(name, a)))
-    a, q = promote_inexact(*arrays(name, a, q))
+    a, q = arrays(name, a, q)
+    own = typeof(a).dtype
+    if is_integer(own) and own.kind == "V":  # of few bits, which nothing joins
+        a = convert(a, target.dtype)
+    a, q = promote_inexact(a, q)
     a, q = asarray(a), asarray(q)
     if is_complex(a.dtype):
         raise ValueError(f"jnp.{name} does not support complex input, got {a.dtype.name}")

@@ -46,10 +46,10 @@ def contract(a: Any, b: Any, dims: Dims, precision: Any, preferred: Any) -> Any:
     numbers = ((tuple(ca), tuple(cb)), (tuple(ba), tuple(bb)))
     precision = canonical_precision(precision)
     if dtype == np.dtype(bool):
-        counts = contract(
-            convert(a, np.dtype("int32")), convert(b, np.dtype("int32")), dims, precision, None
-        )
-        return do.ne(counts, np.zeros((), np.int32))
+        whole = (convert(a, np.dtype("int32")), convert(b, np.dtype("int32")))
+        if preferred is None:
+            return do.ne(contract(*whole, dims, precision, None), np.zeros((), np.int32))
+        a, b = whole
     target = result_dtype(preferred, dtype)
     out = do.dot_general(
         a,

@@ -95,7 +95,7 @@ copysign = binary("copysign", _copysign, promote_inexact)
 heaviside = binary(
     "heaviside",
     _heaviside,
-    promote_inexact_strong,
+    promote_inexact,
 )
 hypot = binary(
     "hypot",
@@ -354,24 +354,32 @@ def _difference(z: Any, out: Any) -> Any:
     return do.select_n(do.eq(z, out), d, filled(typeof(d), 0))
 
 
-def _full(f: Any) -> Any:
+def _full(f: Any, spread: Any) -> Any:
     """Operands of rank 0 are spread: rules of custom functions need arguments of one shape."""
 
     def apply(x: Any, y: Any) -> Any:
         shape = broadcast_shapes("logaddexp", typeof(x).shape, typeof(y).shape)
-        return f(broadcast_to(x, shape), broadcast_to(y, shape))
+        return f(spread(x, shape), spread(y, shape))
 
     return apply
 
 
+def _spread_strong(x: Any, shape: tuple[Any, ...]) -> Any:
+    """An operand at a shape; its type is weak no more when it is not its own."""
+    aval = typeof(x)
+    if aval.shape == shape:
+        return x
+    return convert(broadcast_to(x, shape), aval.dtype, False)
+
+
 logaddexp = binary(
     "logaddexp",
-    _full(_log_sum("e", "logaddexp")),
+    _full(_log_sum("e", "logaddexp"), broadcast_to),
     promote_inexact,
 )
 logaddexp2 = binary(
     "logaddexp2",
-    _full(_log_sum("2", "logaddexp2")),
+    _full(_log_sum("2", "logaddexp2"), _spread_strong),
     promote_inexact,
 )
 
@@ -468,7 +476,7 @@ def _integers(name: str, x: Any, y: Any) -> tuple[Any, Any]:
         raise ValueError(f"Arguments to jnp.{name} must be integers, got {dtype.name}.")
     a, b = operands(name, promote_dtypes, x, y)
     shape = broadcast_shapes(name, typeof(a).shape, typeof(b).shape)
-    return broadcast_to(a, shape), broadcast_to(b, shape)
+    return _spread_strong(a, shape), _spread_strong(b, shape)
 
 
 def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:

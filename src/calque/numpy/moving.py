@@ -190,7 +190,7 @@ def repeat(
     Array([1, 1, 2, 2, 2], dtype=int32)"""
     check_arraylike("repeat", a)
     a = to_array(a)
-    if axis is None:
+    if axis is None or (typeof(a).ndim == 0 and axis in (0, -1)):
         a, axis = ravel(a), 0
     k = canonical_axis(axis, typeof(a).ndim)
     if isinstance(repeats, int) and repeats < 0:

@@ -22,11 +22,11 @@ from calque.numpy.promotion import (
     refuse_out,
     result_dtype,
 )
-from calque.numpy.reductions import highest, lowest
 from calque.numpy.shaping import where as where_
 from calque.numpy.signatures import Extreme, FoldAxes, NanSumLike, Position, Running
 from calque.ops.common import const
 from calque.ops.complexes import squared_magnitude
+from calque.ops.reductions import largest, smallest
 
 __all__ = [
     "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin", "nanprod",
@@ -68,8 +68,8 @@ def _extreme(name: str, fold: Callable[..., Any], neutral: Callable[[Any], Any])
     return ufuncs.named(reduction, name)
 
 
-nanmax = _extreme("nanmax", reductions.max, lowest)
-nanmin = _extreme("nanmin", reductions.min, highest)
+nanmax = _extreme("nanmax", reductions.max, smallest)
+nanmin = _extreme("nanmin", reductions.min, largest)
 
 
 def _position(name: str, find: Callable[..., Any], neutral: Callable[[Any], Any]) -> Position:
@@ -87,8 +87,8 @@ def _position(name: str, find: Callable[..., Any], neutral: Callable[[Any], Any]
     return ufuncs.named(reduction, name)
 
 
-nanargmax = _position("nanargmax", reductions.argmax, lowest)
-nanargmin = _position("nanargmin", reductions.argmin, highest)
+nanargmax = _position("nanargmax", reductions.argmax, smallest)
+nanargmin = _position("nanargmin", reductions.argmin, largest)
 
 
 def _sum_like(name: str, fold: Callable[..., Any], neutral: int) -> NanSumLike:

@@ -72,7 +72,7 @@ def is_arraylike(a: Any) -> bool:
         return True
     if isinstance(a, (np.ndarray, np.generic)):
         return a.dtype.kind not in "OSUMm"
-    if hasattr(a, "__jax_array__") or hasattr(a, "aval"):
+    if hasattr(a, "__jax_array__") or hasattr(type(a), "aval"):  # not what it hands on of another
         return True
     return foreign_values.conversions.of(a) is not None
 

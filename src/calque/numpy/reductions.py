@@ -41,6 +41,7 @@ from calque.numpy.promotion import (
 )
 from calque.numpy.signatures import Binary, Extreme, FoldAxes, Position, Running, SumLike, Truth
 from calque.ops.complexes import squared_magnitude
+from calque.ops.reductions import largest, smallest
 from calque.ops.sizes import as_number
 
 collectives = LazyModule("calque.transforms.devices.collective_functions")
@@ -85,18 +86,6 @@ def where_mask(name: str, where: Any) -> Any:
             f"jnp.{name}: where must be None or a boolean array, got {typeof(where).dtype.name}"
         )
     return where
-
-
-def lowest(dtype: Any) -> Any:
-    if is_inexact(dtype):
-        return -np.inf
-    return False if dtype == np.dtype(bool) else np.iinfo(dtype).min
-
-
-def highest(dtype: Any) -> Any:
-    if is_inexact(dtype):
-        return np.inf
-    return True if dtype == np.dtype(bool) else np.iinfo(dtype).max
 
 
 def accumulator_dtype(dtype: Any, promote_integers: bool = True) -> Any:
@@ -258,8 +247,8 @@ def _extreme(name: str, primitive: str, neutral: Callable[[Any], Any], combine: 
     return ufuncs.named(reduction, name)
 
 
-max = amax = _extreme("max", "reduce_max", lowest, ufuncs.maximum)
-min = amin = _extreme("min", "reduce_min", highest, ufuncs.minimum)
+max = amax = _extreme("max", "reduce_max", smallest, ufuncs.maximum)
+min = amin = _extreme("min", "reduce_min", largest, ufuncs.minimum)
 
 
 def _logical(name: str, primitive: str, neutral: bool) -> Truth:
@@ -307,7 +296,9 @@ def counted(
         with np.errstate(all="ignore"):
             return as_number(count(shape, axes) * members, dtype)
     mask = broadcast_to(where, shape)
-    return sum(convert(mask, dtype), axis=(*axes, *names), keepdims=keepdims)
+    return sum(
+        convert(mask, dtype), axis=(*axes, *names), keepdims=keepdims, promote_integers=False
+    )
 
 
 def mean(

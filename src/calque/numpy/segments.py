@@ -19,6 +19,7 @@ from calque.numpy.promotion import arrays, convert
 from calque.numpy.shaping import broadcast_to, reshape, where
 from calque.ops.dimension_numbers import GatherScatterMode
 from calque.ops.found_sizes import found_size
+from calque.ops.reductions import largest, smallest
 from calque.transforms.functions.vmap import vmap
 
 CLIP = ("clip", GatherScatterMode.CLIP)
@@ -135,14 +136,14 @@ segment_prod = _fold(
 segment_max = _fold(
     "segment_max",
     "max",
-    reductions.lowest,
+    smallest,
     reductions.max,
     "The largest of each segment; the lowest number of an empty one.",
 )
 segment_min = _fold(
     "segment_min",
     "min",
-    reductions.highest,
+    largest,
     reductions.min,
     "The smallest of each segment; the highest number of an empty one.",
 )

@@ -9,7 +9,7 @@ import numpy as np
 
 from calque.core.arrays import Array, is_concrete
 from calque.core.dims import is_found, value_of
-from calque.core.dtypes import canonicalize, is_inexact
+from calque.core.dtypes import canonicalize, is_complex, is_inexact
 from calque.core.primitives import do
 from calque.core.types import ArrayLike
 from calque.numpy import reductions, ufuncs
@@ -127,6 +127,7 @@ def _unique(x: Any, equal_nan: bool, size: int | None, fill_value: Any) -> _Uniq
     index = canonicalize(int)
     if n == 0 or 0 in x.shape:
         return _unique_of_nothing(x, size, fill_value)
+    x = _with_one_nan(x)
     order = _lexicographic_order(x)
     ordered = x[order]
     new = _first_of_run(ordered, equal_nan)
@@ -151,6 +152,13 @@ def _unique(x: Any, equal_nan: bool, size: int | None, fill_value: Any) -> _Uniq
         values = where(reshape(there, (-1,) + (1,) * (x.ndim - 1)), values, fill)
         first = where(there, first, first[0])
     return _Unique(values, first, inverse, counts)
+
+
+def _with_one_nan(x: Any) -> Any:
+    """The values; a complex number with a nan is nan, whichever of its parts is one."""
+    if not is_complex(x.dtype):
+        return x
+    return where(ufuncs.isnan(x), np.asarray(np.nan, x.dtype), x)
 
 
 def _unique_of_nothing(x: Any, size: int | None, fill_value: Any) -> _Unique:
@@ -383,7 +391,7 @@ def setdiff1d(
 
     >>> jnp.setdiff1d(jnp.array([3, 1, 2]), jnp.array([1]))
     Array([2, 3], dtype=int32)"""
-    x = ravel(array_of("setdiff1d", ar1))
+    x = _with_one_nan(ravel(array_of("setdiff1d", ar1)))
     a, b = _pair("setdiff1d", x, ar2)
     if not assume_unique:
         order = argsort(a)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,6 +23,7 @@ from calque.ops.layout import (
     reshape,
     size_of,
 )
+from calque.ops.sizes import as_number
 
 
 def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: Any = None) -> Array:
@@ -147,5 +147,9 @@ def shape_as_value(shape: Sequence[int]) -> Array:
     Array([2, 3], dtype=int32)"""
     if len(shape) == 0:
         return common.filled((0,), np.zeros((), np.int32))
-    parts = [common.filled((1,), np.asarray(operator.index(d), np.int32)) for d in shape]
+    numbers = [as_number(as_size(d), np.int32) for d in shape]
+    parts = [
+        common.filled((1,), n) if isinstance(n, np.ndarray) else expand_dims(n, (0,))
+        for n in numbers
+    ]
     return functools.reduce(lambda a, b: do.concatenate(a, b, dimension=0), parts)

@@ -16,7 +16,7 @@ from calque import numpy as jnp
 from calque.core import reference
 from calque.core.arrays import Array
 from calque.core.avals import ShapedArray
-from calque.core.dtypes import finfo
+from calque.core.dtypes import finfo, is_float
 from calque.core.primitives import Primitive, Zero, do
 from calque.core.trace import trace_to_jaxpr, typeof
 from calque.core.types import ArrayLike, DTypeLike, ShapeLike
@@ -115,7 +115,7 @@ def _meaning(key: np.ndarray, alpha: np.ndarray, *, log_space: bool) -> np.ndarr
 
 def _shape(key: ShapedArray, alpha: ShapedArray, *, log_space: bool) -> ShapedArray:
     need_key("random_gamma", key)
-    if alpha.dtype.kind != "f" or alpha.shape[: key.ndim] != key.shape:
+    if not is_float(alpha.dtype) or alpha.shape[: key.ndim] != key.shape:
         raise TypeError(
             "random_gamma needs floating shape parameters with the dimensions of the keys first,"
             f" got {key.str_short()} and {alpha.str_short()}"

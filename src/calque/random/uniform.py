@@ -10,6 +10,7 @@ from calque.core.dtypes import (
     asked,
     canonicalize,
     finfo,
+    iinfo,
     is_complex,
     is_float,
     is_integer,
@@ -187,7 +188,7 @@ def randint(
     minval, maxval = (_whole(v, d) for v in (minval, maxval))
     shape = canonical_shape(shape)
     parameter_shape("randint", shape, minval, maxval)
-    top, bottom = np.iinfo(d).max, np.iinfo(d).min
+    top, bottom = int(iinfo(d).max), int(iinfo(d).min)
     if d.itemsize < 4:  # drawn as int32, where one more than the largest value exists
         i32 = np.dtype("int32")
         low, high = clipped(minval, i32, bottom, top), clipped(maxval, i32, bottom, top + 1)
@@ -218,9 +219,9 @@ def clipped(v: ArrayLike, dtype: DType, bottom: int, top: int) -> ArrayLike:
     if isinstance(v, int):
         return np.asarray(min(max(v, bottom), top), dtype)
     own = typeof(v).dtype
-    if np.iinfo(own).max > top:
+    if iinfo(own).max > top:
         v = jnp.minimum(v, np.asarray(top, own))
-    if np.iinfo(own).min < bottom:
+    if iinfo(own).min < bottom:
         v = jnp.maximum(v, np.asarray(bottom, own))
     return convert(v, dtype)
 

@@ -327,8 +327,11 @@ def parts_on_host(buffer: Any) -> list[np.ndarray]:
     buffer.block_until_ready()  # raises what went wrong; who looks at such memory ends the process
     found = []
     for part in buffer._arrays if len(buffer._arrays) > 1 else [buffer]:
-        elements = part._single_device_array_to_np_array_did_copy()
-        found.append(np.asarray(elements[0] if isinstance(elements, tuple) else elements))
+        try:
+            found.append(np.asarray(memoryview(part)))
+        except (BufferError, ValueError, TypeError):  # of a dtype that Python's buffers have not
+            elements = part._single_device_array_to_np_array_did_copy()
+            found.append(np.asarray(elements[0] if isinstance(elements, tuple) else elements))
     return found
 
 

@@ -67,3 +67,14 @@ def test_functions_that_users_call(library):
     assert outer(lambda: 3) == 3 and outer.__name__ == "outer"
     named = traceback_util.api_boundary(lambda: sys.version, repro_api_name="jax.version")
     assert named() == sys.version
+
+
+def test_the_whole_traceback_is_of_the_class_that_libraries_know():
+    @traceback_util.api_boundary
+    def fails():
+        raise ValueError("mine")
+
+    removed = calque.config.override("calque_traceback_filtering", "remove_frames")
+    with removed, pytest.raises(ValueError, match="mine") as e:
+        fails()
+    assert isinstance(e.value.__cause__, traceback_util.UnfilteredStackTrace)

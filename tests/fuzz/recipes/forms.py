@@ -74,7 +74,11 @@ def operated(d: Draw) -> Drawn:
         return [d.choose(("neg", "abs", "invert", "pos")), d.array("number")], {}
     x = d.array("any")
     operands = [x, d.broadcastable(x)]
-    return [d.choose(BINARY), *(operands[::-1] if d.chance(0.4) else operands)], {}
+    operands = operands[::-1] if d.chance(0.4) else operands
+    name = d.choose(BINARY)
+    if name == "pow" and d.of(operands[1]).dtype.kind in "iub" and not d.of(operands[1]).ndim:
+        name = "mul"  # an exponent that is known decides no dtype, one that is traced does
+    return [name, *operands], {}
 
 
 @recipe("forms.method")

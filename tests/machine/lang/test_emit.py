@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from calque.machine.code import target
+from calque.machine.code import llvm, target
 from calque.machine.lang.emit import ModuleParts, emit_unit
 from calque.machine.lang.types import I32, I64
 from calque.machine.lang.unit import (
     LangError,
     Unit,
     apart,
-    apart_few,
     f64,
     i32,
     i64,
@@ -207,28 +206,39 @@ def test_rounds_apart_are_marked() -> None:
     assert list(x) == [2.0 * k for k in range(37)]
 
 
-def test_few_rounds_run_in_short_vectors() -> None:
-    """Of numbers of four bytes eight fit, and four are taken where rounds are few."""
-    fresh = Unit("test_emit_few", item=4)
+def test_a_constant_number_of_rounds_is_vectors_alone() -> None:
+    """Neither one round behind the other, nor a loop for what is left."""
+    fresh = Unit("test_emit_known", item=4)
 
     @fresh.function
-    def scale_many(p: ptr, n: i64) -> None:
-        for i in apart(n):
+    def scale_eight(p: ptr) -> None:
+        for i in apart(8):
             store_f32(p, 4 * i, load_f32(p, 4 * i) * 2.0)
 
-    @fresh.function
-    def scale_few(p: ptr, n: i64) -> None:
-        for i in apart_few(n):
-            store_f32(p, 4 * i, load_f32(p, 4 * i) * 2.0)
-
+    assert "llvm.loop.unroll.disable" in fresh.ir()
+    text = llvm.optimized(fresh.ir())
     lanes = min(target.describe().vector_bytes, 32) // 4
-    text = fresh.ir()
-    assert f'vectorize.width", i32 {lanes}' in text and 'vectorize.width", i32 4' in text
-    for function in (scale_many, scale_few):
-        x = np.arange(37, dtype="f4")
-        function(x.ctypes.data, 36)
-        np.testing.assert_array_equal(x[:36], 2 * np.arange(36))
-        assert x[36] == 36
+    assert f"fmul <{lanes} x float>" in text and "fmul float" not in text
+    x = np.arange(9, dtype="f4")
+    scale_eight(x.ctypes.data)
+    assert x.tolist() == [2.0 * k for k in range(8)] + [8.0]
+
+
+def test_a_function_may_stay_out_of_its_callers() -> None:
+    fresh = Unit("test_emit_called")
+
+    @fresh.called
+    def doubled(n: i64) -> i64:
+        return n * 2
+
+    @fresh.function
+    def quadruple(n: i64) -> i64:
+        return doubled(doubled(n))
+
+    assert llvm.optimized(fresh.ir()).count("call i64 @doubled") == 2
+    copied, _ = fresh.over("_again", 8, {})
+    assert copied.ir().count("noinline") == 1
+    assert quadruple(5) == 20
 
 
 def bad_else(n: i64) -> None:

@@ -180,3 +180,12 @@ def test_modes_of_take():
     assert float(jnp.take(x, -1, mode="clip")) == 10
     with pytest.raises(ValueError, match="Invalid mode 'nearest'"):
         jnp.take(x, i, mode="nearest")
+
+
+@pytest.mark.parametrize(("dtype", "fill"), [("int4", -8), ("uint4", 15)])
+def test_what_fills_integers_of_four_bits(dtype, fill):
+    x = jnp.arange(4).astype(dtype)
+    for run in (lambda f: f, calque.jit):
+        got = run(lambda x, i: x.at[i].get(mode="fill"))(x, jnp.array([1, 9]))
+        assert got.dtype == dtype and got.astype(int).tolist() == [1, fill]
+        assert run(lambda x, i: x[i])(jnp.arange(10.0), x).tolist() == [0, 1, 2, 3]

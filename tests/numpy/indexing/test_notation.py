@@ -112,3 +112,9 @@ def test_a_product_of_the_users_own_is_told_the_dtype_of_the_result(preferred):
     z = jnp.einsum("ij,jk->ik", x, y, preferred_element_type=preferred, _dot_general=narrow)
     expected = np.dtype(preferred or "float32")
     assert told == [expected] and z.dtype == expected and z.tolist() == [[20]]
+
+
+def test_sizes_that_do_not_match_name_the_operand_and_both_sizes() -> None:
+    text = r"label 'j' for operand 1 \(5\) does not match previous terms \(3\)"
+    with pytest.raises(ValueError, match=text):
+        jnp.einsum("ij,kj->ik", np.ones((2, 3)), np.ones((4, 5)))

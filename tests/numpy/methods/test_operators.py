@@ -46,3 +46,35 @@ def test_containers_are_refused():
         jnp.ones(2) + [1, 2]
     with pytest.raises(TypeError, match="a dict holds no array"):
         {} + jnp.ones(2)
+
+
+class Handing:
+    """Holds an array and hands on what it is asked for."""
+
+    def __init__(self, held):
+        self.held = held
+
+    def __getattr__(self, name):
+        return getattr(self.held, name)
+
+    def __len__(self):
+        return len(self.held)
+
+    def __getitem__(self, i):
+        return self.held[i]
+
+    def __radd__(self, other):
+        return "mine", other
+
+    def __rmatmul__(self, other):
+        return "mine", other
+
+
+@pytest.mark.parametrize("held", [2, jnp.asarray(X)])
+def test_what_hands_on_the_attributes_of_an_array_keeps_its_own_operators(held):
+    x = jnp.asarray(X)
+    for f in (operator.add, operator.matmul):
+        whose, array = f(x, Handing(held))
+        assert whose == "mine" and array is x
+    with pytest.raises(TypeError):
+        x - Handing(held)

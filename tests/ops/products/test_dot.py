@@ -95,7 +95,10 @@ def test_meaning(name, dtype):
     ("a", "b", "preferred", "out"),
     [
         ("int8", "int8", "int32", "int32"),
-        ("uint8", "int8", None, "int16"),
+        ("uint8", "int8", None, "int8"),
+        ("uint16", "int8", None, "uint16"),
+        ("bool", "uint8", None, "uint8"),
+        ("float16", ml_dtypes.bfloat16, None, "bfloat16"),
         ("float32", "int32", None, "float32"),
         ("float32", ml_dtypes.bfloat16, None, "float32"),
         (ml_dtypes.bfloat16, ml_dtypes.bfloat16, "float32", "float32"),
@@ -108,9 +111,15 @@ def test_meaning(name, dtype):
 def test_mixed_dtypes(a, b, preferred, out):
     x, y = v(2, 30).astype(a), v(30, 2, seed=1).astype(b)
     (got,) = run(lambda x, y: D.dot(x, y, preferred_element_type=preferred), x, y)
-    wide = "complex128" if "complex" in out else "float64"
+    wide = "complex128" if "complex" in out else "int64" if "int" in out else "float64"
     want = (x.astype(wide) @ y.astype(wide)).astype(out)
     same(got, want, rtol=1e-2 if out == "bfloat16" else 1e-5, atol=1e-4)
+
+
+def test_neither_of_two_dtypes_is_larger():
+    x = v(2, 2)
+    with pytest.raises(TypeError, match="is the larger one"):
+        run(D.dot, x.astype(ml_dtypes.float8_e4m3), x.astype(ml_dtypes.float8_e4m3fnuz))
 
 
 def test_narrow_sums_are_wide():

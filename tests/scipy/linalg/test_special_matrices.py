@@ -122,3 +122,10 @@ def test_derivatives_pass_through():
 def test_refusals(call, error, words):
     with pytest.raises(error, match=words):
         call()
+
+
+def test_pascal_is_float32_in_wide_mode_too():
+    with calque.enable_x64(True):
+        assert {sl.pascal(3, kind).dtype.name for kind in (None, "lower", "upper")} == {"float32"}
+        assert sl.invpascal(3).dtype == "float64"
+    assert sl.pascal(0).shape == (0, 0)

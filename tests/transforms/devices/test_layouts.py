@@ -20,3 +20,21 @@ def test_what_compiled_functions_say():
         compiled([jnp.ones((2, 3))], 1.0)
     with pytest.raises(TypeError, match=r"Argument 'y' compiled with float32\[\] and called with"):
         compiled(jnp.ones((2, 3)), 1)
+
+
+def test_constraints_may_name_the_layout_that_arrays_have():
+    mesh = jax.make_mesh((1,), ("x",))
+    s = jax.NamedSharding(mesh, jax.P("x"))
+    tree = {"a": jnp.ones((2, 3)), "b": jnp.ones(2)}
+    for f in (jax.lax.with_sharding_constraint, jax.jit(
+        jax.lax.with_sharding_constraint, static_argnums=1
+    )):  # fmt: skip
+        for layout in (Layout((0, 1)), None):
+            assert f(tree["a"], Format(layout, s)).sharding.is_equivalent_to(s, 2)
+        with pytest.raises(NotImplementedError, match="cannot be put in Layout"):
+            f(tree["a"], Format(Layout((1, 0)), s))
+    given = {"a": Format(Layout((0, 1)), s), "b": s}
+    out = jax.lax.with_sharding_constraint(tree, given)
+    assert out["a"].sharding == s == out["b"].sharding
+    out = jax.lax.with_sharding_constraint({"a": tree}, {"a": Format(None, s)})
+    assert out["a"]["b"].sharding == s

@@ -55,6 +55,13 @@ def test_what_is_no_mesh(make):
         make()
 
 
+def test_of_the_devices_of_an_abstract_mesh_nothing_is_known():
+    mesh = AbstractMesh((2, 4), ("x", "y"), abstract_device=None)
+    assert mesh.abstract_device is None and mesh == AbstractMesh((2, 4), ("x", "y"))
+    with pytest.raises(NotImplementedError, match="abstract_device='v5' must be None"):
+        AbstractMesh((2,), ("x",), abstract_device="v5")
+
+
 def test_the_current_mesh_is_the_innermost():
     a, b = Mesh(GRID, ("x", "y")), Mesh(GRID, ("p", "q"))
     assert get_mesh().empty

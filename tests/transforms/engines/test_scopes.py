@@ -2,6 +2,7 @@ import pytest
 
 import calque
 import calque.numpy as jnp
+from calque.core import source
 
 
 def names(fun, *args):
@@ -18,8 +19,60 @@ def layered(x):
 
 def test_scopes_nest():
     assert names(layered, 1.0) == ["outer", "outer/inner", ""]
-    assert names(calque.vmap(layered), jnp.ones(2)) == ["outer", "outer/inner", ""]
-    assert set(names(calque.grad(layered), 1.0)) == {"outer", "outer/inner", ""}
+
+
+def test_transformations_are_named():
+    vmapped = ["vmap(outer)", "vmap(outer)/inner", "vmap()"]
+    assert names(calque.vmap(layered), jnp.ones(2)) == vmapped
+    forward = {"jvp(outer)", "jvp(outer)/inner", "jvp()"}
+    back = {"transpose(jvp(outer))", "transpose(jvp(outer))/inner", "transpose(jvp())"}
+    assert set(names(calque.grad(layered), 1.0)) == forward | back
+    assert set(names(lambda x: calque.jvp(layered, (x,), (x,)), 1.0)) == forward
+    assert set(names(lambda x: calque.linear_transpose(layered_linear, x)(x), 1.0)) == {
+        "transpose(outer)"
+    }
+    nested = names(calque.named_scope("here")(calque.vmap(calque.vmap(layered))), jnp.ones((2, 2)))
+    assert nested[1] == "here/vmap(vmap(outer))/inner"
+    with calque.named_scope("around"):
+        assert "around/transpose(jvp(outer))" in names(calque.grad(layered), 1.0)
+    assert names(jnp.sin, 1.0) == [""]
+
+
+def layered_linear(x):
+    with calque.named_scope("outer"):
+        return x * 2
+
+
+def test_programs_in_programs_are_named_by_themselves():
+    def scanned(x):
+        def body(c, _):
+            with calque.named_scope("body"):
+                return jnp.sin(c), None
+
+        return calque.lax.scan(body, x, length=3)[0]
+
+    closed = calque.make_jaxpr(calque.grad(scanned))(1.0)
+    scans = [e for e in closed.eqns if e.primitive.name == "scan"]
+    stacks = [e.source_info.name_stack for e in scans]
+    assert stacks == ["jvp()", "transpose(jvp())"]
+    inside = {q.source_info.name_stack for e in scans for q in e.params["jaxpr"].eqns}
+    assert "body" in inside and not any(s.startswith("jvp(body)") for s in inside)
+
+
+def test_lowered_text_has_the_names():
+    text = calque.jit(calque.grad(layered)).lower(1.0).as_text(debug_info=True)
+    assert "/jvp(outer)/inner/cos" in text and "/transpose(jvp(outer))/mul" in text
+
+
+def test_nothing_is_named_where_nothing_is_recorded():
+    seen = []
+
+    def f(x):
+        seen.append(source.scopes())
+        return jnp.sin(x)
+
+    calque.grad(f)(1.0), calque.vmap(f)(jnp.ones(2))
+    assert seen == [(), ()]
 
 
 def test_calls_and_decorators():

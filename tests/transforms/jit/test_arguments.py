@@ -86,6 +86,15 @@ def test_what_is_no_argument():
         key(X, k=object())
 
 
+def test_a_number_that_is_too_large_is_named():
+    large = 1 << 31
+    with pytest.raises(OverflowError, match=r"argument path is y\[1\]\. Python int 2147483648 too"):
+        calque.jit(lambda n, x, y: x, static_argnums=0)(large, 1.0, [1, large])
+    with pytest.raises(OverflowError, match=r"<lambda> at .*, whose argument path is x\."):
+        calque.jit(lambda x: x).lower(-large - 1)
+    assert calque.jit(lambda x: x)(large - 1) == large - 1
+
+
 def test_what_is_no_result():
     def f(): ...
 

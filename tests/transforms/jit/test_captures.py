@@ -10,6 +10,7 @@ import pytest
 import calque as jax
 import calque.numpy as jnp
 from calque.core.errors import StaleCaptureError, StaleCaptureWarning
+from calque.experimental import io_callback
 from calque.transforms.jit.captures import captured, is_transparent
 
 SCALE = 2.0
@@ -382,3 +383,104 @@ def test_what_inner_functions_change_is_no_capture():
 
     assert names(noting) == [] and names(Inner(2.0).inner) == ["self.w"]
     assert is_transparent(Inner(2.0).inner)
+
+
+def test_what_callbacks_read_is_no_capture():
+    """They run at each call: what they find then is what they use."""
+
+    class History:
+        def __init__(self):
+            self.values, self.calls = [], 0
+
+        def note(self, x):
+            self.calls += 1
+            if len(self.values) < 2:
+                self.values.append(float(x))
+
+    history, log, seen, limit = History(), [], {}, {"most": 1}
+
+    def count(x):
+        log.append(float(x))
+        return np.float32(len(log))
+
+    def stored(by, x):
+        seen[int(x)] = by
+        return np.float32(min(len(seen), limit["most"]))
+
+    shape = jax.ShapeDtypeStruct((), np.float32)
+
+    @jax.jit(on_stale="error")
+    def f(x):
+        def nested(y):
+            return np.float32(len(log) + y)
+
+        jax.debug.callback(history.note, x)
+        x = jax.pure_callback(count, shape, x)
+        y = io_callback(functools.partial(stored, "f"), shape, x)
+        return x + y + jax.pure_callback(nested, shape, x)
+
+    first, second = float(f(0.0)), float(f(0.0))
+    limit["most"] = 5
+    third = float(f(0.0))
+    jax.effects_barrier()
+    assert (first, second, third) == (1 + 1 + 2, 2 + 1 + 4, 3 + 3 + 6)
+    assert history.values == [0, 0] and history.calls == 3
+
+
+def test_what_is_read_beside_a_callback_is_watched(scale):
+    held = {"by": 2.0}
+
+    @jax.jit(on_stale="retrace")
+    def f(x):
+        jax.debug.callback(lambda v: held.get("other"), x)
+        return x * held["by"]
+
+    assert float(f(3.0)) == 6
+    held["by"] = 5.0
+    assert float(f(3.0)) == 15
+
+
+class Asked:
+    """Says of each attribute that it does not have that it was asked for it."""
+
+    def __init__(self):
+        self.asked = []
+
+    def __getattr__(self, name):
+        if name != "asked":
+            self.asked.append(name)
+        raise AttributeError(name)
+
+    def __call__(self, x):
+        return x
+
+
+def test_objects_are_not_asked_for_attributes():
+    whole = Asked()
+    held = [whole]
+
+    def f(x):
+        return whole(x) + len(held)
+
+    for g in (f, whole, functools.partial(f), functools.partial(whole)):
+        captured(g)
+        is_transparent(g)
+    jax.jit(f)(1.0)
+    jax.jit(jax.checkpoint(f))(1.0)
+    assert whole.asked == []
+
+
+def test_wrappers_say_what_they_wrap():
+    @functools.wraps(len)
+    def plain(x):
+        return SCALE * x
+
+    class Wrapper:
+        def __init__(self, f):
+            functools.update_wrapper(self, f)
+
+        def __call__(self, x):
+            return self.__wrapped__(x)
+
+    assert names(jax.jit(lambda x: SCALE * x)) == ["SCALE"] == names(jax.vmap(lambda x: SCALE * x))
+    assert names(Wrapper(lambda x: SCALE * x)) == ["SCALE"] == names(plain)

@@ -28,3 +28,15 @@ def test_types_of_results_say_where_they_are_asked_to_be():
     where = calque.sharding.SingleDeviceSharding(calque.devices()[0])
     out = calque.jit(lambda x: (x, x + 1), out_shardings=(None, where)).eval_shape(jnp.ones(3))
     assert out[0].sharding is None and out[1].sharding == where and out[1].shape == (3,)
+
+
+def test_functions_of_the_library_have_the_stages_of_jitted_ones():
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    np.testing.assert_allclose(jnp.sin.lower(x).compile()(x), np.sin(x), rtol=1e-6)
+    assert jnp.cumsum.lower(x, axis=1, dtype=jnp.int32).out_info.dtype == np.int32
+    assert jnp.sum.lower(x, 0, keepdims=True).compile()(x).tolist() == [[3, 5, 7]]
+    assert jnp.reshape.eval_shape(x, (3, 2)).shape == (3, 2)
+    assert jnp.concatenate.lower([x, x], axis=1).out_info.shape == (2, 6)
+    assert [e.primitive.name for e in jnp.dot.trace(x, x.T).jaxpr.eqns] == ["dot_general"]
+    jnp.sin.clear_cache()
+    assert jnp.sin._cache_size() == 0 and not hasattr(jnp.sin, "_function")

@@ -87,7 +87,7 @@ def test_refs_among_arguments():
 
 def test_values_of_other_levels_are_refused():
     r = new_ref(jnp.zeros(3))
-    with pytest.raises(ValueError, match="differentiated or batched value"):
+    with pytest.raises(ValueError, match="every lane would write"):
         calque.vmap(lambda x: store(r, x * jnp.ones(3)))(jnp.arange(2.0))
     with pytest.raises(ValueError, match="differentiated or batched value"):
         calque.grad(lambda x: (store(r, x * jnp.ones(3)), x)[1])(1.0)
@@ -151,3 +151,40 @@ def test_refs_that_nobody_holds_are_forgotten():
     del kept
     gc.collect()
     assert place() is None
+
+
+def test_lanes_read_what_they_may_not_write():
+    """A Ref from outside within vmap, also where jit and loops give its value back unchanged."""
+    r = new_ref(jnp.arange(3.0))
+    rows = jnp.arange(2.0)
+    reads = {
+        "plain": lambda x: x + r[1],
+        "jit": calque.jit(lambda x: x + r[1]),
+        "scan": lambda x: lax.scan(lambda c, _: (c + r[1], None), x, length=1)[0],
+        "while": lambda x: lax.while_loop(lambda s: s[0] < 1, lambda s: (s[0] + 1, s[1] + r[1]),
+                                          (0, x))[1],
+        "cond": lambda x: lax.cond(x > -1, lambda: x + r[1], lambda: x),
+    }  # fmt: skip
+    for name, read in reads.items():
+        np.testing.assert_array_equal(calque.vmap(read)(rows), [1, 2], err_msg=name)
+
+    def write(x):
+        r[0] = 5.0
+        return x
+
+    writes = {
+        "plain": write,
+        "jit": calque.jit(write),
+        "scan": lambda x: lax.scan(lambda c, _: (write(c), None), x, length=1)[0],
+        "cond": lambda x: lax.cond(True, write, lambda x: x, x),
+    }
+    for once in (False, True):
+        for name, lane in writes.items():
+            if once:
+                lane(jnp.float32(1))  # traced before, outside of vmap
+                r[0] = 0.0
+            with pytest.raises(ValueError, match="every lane would write"):
+                calque.vmap(lane)(rows)
+            assert r[...].tolist() == [0, 1, 2], name
+    own = calque.vmap(lambda s: s.__setitem__(0, 5.0) or s[0])(new_ref(jnp.zeros((2, 3))))
+    assert own.tolist() == [5, 5]

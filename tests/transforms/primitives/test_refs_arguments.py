@@ -32,7 +32,7 @@ def test_lanes_have_rows_of_a_ref():
     assert r[...].tolist() == [[20, 28, 40], [6, 8, 10]]
     calque.vmap(lambda r: put(r, 1.0), in_axes=0)(r_all := new_ref(jnp.zeros(4)))
     assert r_all[...].tolist() == [1] * 4
-    with pytest.raises(ValueError, match="differentiated or batched value"):
+    with pytest.raises(ValueError, match="every lane would write"):
         calque.vmap(put, in_axes=(None, 0))(shared, jnp.arange(3.0))
     with pytest.raises(ValueError, match="the same Ref twice"):
         calque.vmap(lambda a, b: None)(r_all, r_all)

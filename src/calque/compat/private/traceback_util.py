@@ -8,17 +8,12 @@ from typing import Any
 
 from calque.core.source import excluded_files as _exclude_paths
 from calque.core.source import is_internal, register_exclusion
-from calque.core.tracebacks import boundary, filtered
+from calque.core.tracebacks import UnfilteredStackTrace, boundary, filtered
 
 __all__ = [
     "UnfilteredStackTrace", "_exclude_paths", "api_boundary", "filter_traceback", "include_frame",
     "register_exclusion",
 ]  # fmt: skip
-
-
-class UnfilteredStackTrace(Exception):
-    """What JAX names as the cause of an exception where it keeps the unfiltered traceback there.
-    calque leaves frames out of the exception's own traceback, so it never raises one."""
 
 
 def api_boundary(fun: Callable[..., Any], *, repro_api_name: str | None = None) -> Any:

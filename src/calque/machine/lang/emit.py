@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 
 _VECTOR_BYTES: Final = 32
-_FEW: Final = 4
 
 # ---- the module ----
 
@@ -138,7 +137,8 @@ class FunctionEmitter(Expressions):
                 raise self.error(self.tree, f"{self.function.name} may end without return")
             self.terminate("ret void")
         linkage = "" if self.function.exported else "internal "
-        head = f"define {linkage}{sig.ir_ret} @{self.function.name}({params}) nounwind {{"
+        kind = " noinline" * self.function.is_called
+        head = f"define {linkage}{sig.ir_ret} @{self.function.name}({params}) nounwind{kind} {{"
         return "\n".join([head, "entry:", *self.entry, "br label %body", *self.lines, "}"])
 
     def block(self, body: list[ast.stmt]) -> None:
@@ -259,7 +259,7 @@ class FunctionEmitter(Expressions):
         kind = (
             call.func.id if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) else ""
         )
-        is_apart = kind in ("apart", "apart_few")
+        is_apart = kind == "apart"
         is_range = is_apart or kind == "range"
         if not is_range or not isinstance(node.target, ast.Name) or node.orelse:
             raise self.error(node, "loops are `for name in range(...)` without else")
@@ -293,7 +293,8 @@ class FunctionEmitter(Expressions):
         around, back = self.group, ""
         if is_apart:
             self.group = self.module.mark("!{}")
-            back = f", !llvm.loop {self.loop_apart(self.group, kind == 'apart_few')}"
+            known = all(v.const is not None for v in given)
+            back = f", !llvm.loop {self.loop_apart(self.group, known)}"
         self.block(node.body)
         self.group = around
         self.loops.pop()
@@ -305,11 +306,10 @@ class FunctionEmitter(Expressions):
         self.terminate(f"br label %{head}{back}")
         self.label(end)
 
-    def loop_apart(self, group: str, few: bool) -> str:
-        """The metadata of a loop whose rounds may run at once: as many as a register holds numbers,
-        but not more than short loops have."""
+    def loop_apart(self, group: str, known: bool) -> str:
+        """The metadata of a loop whose rounds may run at once: as many as a register holds numbers.
+        Where their number is `known` they are not written one behind the other first."""
         lanes = min(target.describe().vector_bytes, _VECTOR_BYTES) // self.function.unit.item
-        lanes = min(lanes, _FEW) if few else lanes
         parts = [
             self.module.mark(f'!{{!"llvm.loop.{what}}}')
             for what in (
@@ -317,6 +317,7 @@ class FunctionEmitter(Expressions):
                 'vectorize.enable", i1 true',
                 f'vectorize.width", i32 {lanes}',
                 'interleave.count", i32 1',
+                *['unroll.disable"'] * known,
             )
         ]
         return self.module.mark(f"!{{@, {', '.join(parts)}}}")

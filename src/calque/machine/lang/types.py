@@ -270,6 +270,7 @@ class Function:
         self.python = python
         self.name = name or python.__name__
         self.exported = exported
+        self.is_called = False  # never put in the place of its calls
         self.meanings: Mapping[str, Any] = {} if meanings is None else meanings
         self.__name__ = self.name
         self.__doc__ = python.__doc__
@@ -324,7 +325,7 @@ class Function:
         return self.python.__globals__[name]
 
     def describe(self) -> str:
-        kind = "function" if self.exported else "helper"
+        kind = "called" if self.is_called else "function" if self.exported else "helper"
         own = [f"{k}={v}" for k, v in self.meanings.items() if not isinstance(v, Function)]
         return " ".join(
             [kind, f"{self.unit.name}.{self.name}", f"{self.params} {self.signature}", *own]

@@ -52,8 +52,8 @@ Statements: assignment (also `a, b = x, y`), `if while for-in-range break contin
 `match` on integers (a jump table) with cases `case 1 | 2:`, `case Op.ADD:`, `case _:`.
 
 `for i in apart(n)` says that no round reads or writes what another one writes: LLVM runs several at
-once in vectors, and puts the helpers that the rounds call in their place. `apart_few(n)` takes at
-most four at once, where n is small.
+once in vectors, and puts the helpers that the rounds call in their place. Where n is a constant
+no more than vectors become code.
 
 Calls: functions of this and other units, `unit.extern` functions, and pointers: `sig =
 signature(i32, ptr, ptr)`, then `sig(pointer, a, b)`. Names from outside may be integers and floats
@@ -114,10 +114,10 @@ if TYPE_CHECKING:  # for type checkers, functions of the language are functions 
     ptr: TypeAlias = int
     f32: TypeAlias = float
     f64: TypeAlias = float
-    apart = apart_few = range
+    apart = range
 else:
     i1, i8, i16, i32, i64, f32, f64, ptr = I1, I8, I16, I32, I64, F32, F64, PTR
-    apart, apart_few = Intrinsic("apart"), Intrinsic("apart_few")
+    apart = Intrinsic("apart")
 
 NULL: Any = Intrinsic("NULL")
 (
@@ -195,6 +195,12 @@ class Unit:
         """Decorator: an exported function, one that has an address."""
         return self._add(python, exported=True)
 
+    def called(self, python: Callable[..., Any]) -> Function:
+        """Decorator: an exported function that LLVM never puts in the place of its calls."""
+        function = self._add(python, exported=True)
+        function.is_called = True
+        return function
+
     def helper(self, python: Callable[..., Any]) -> Function:
         """Decorator: a private function, inlined where it is used, also in other units."""
         return self._add(python, exported=False)
@@ -215,6 +221,7 @@ class Unit:
         meanings = dict(names)
         for f in self.functions:
             copy = Function(other, f.python, f.exported, f.name + suffix, meanings)
+            copy.is_called = f.is_called
             other.functions.append(copy)
             meanings[f.name] = copy
         return other, meanings
@@ -426,7 +433,6 @@ __all__ = [
     "address",
     "alloca",
     "apart",
-    "apart_few",
     "atomic_add",
     "atomic_add_i32",
     "atomic_cas",

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from calque.core.dims import surely_less
+from calque.core.dtypes import iinfo, is_integer, is_signed
 from calque.native.lower.graph import Node
 from calque.native.lower.layout import choose, clamped, guarded
 from calque.native.lower.rules import LIMITS, RULES, ElementSteps, Index, Lower, Request, Value
@@ -89,9 +90,8 @@ def fill_value(low: Lower, n: Node) -> Value:
         if not isinstance(dtype, np.dtype):
             v = np.uint32(0xFFFFFFFF)
             return low.constant(v, n.dtype)
-        if dtype.kind in "iu":
-            info = np.iinfo(dtype)
-            v = info.min if dtype.kind == "i" else info.max
+        if is_integer(dtype):
+            v = int(iinfo(dtype).min if is_signed(dtype) else iinfo(dtype).max)
         elif dtype.kind == "b":
             v = True
         else:

@@ -75,6 +75,23 @@ ARITY: Final = {
     "xor"), 2),
 }  # fmt: skip
 
+
+def taken_by(op: str) -> frozenset[str]:
+    """The dtypes of operands that an operation takes."""
+    if op in FLOAT_ONLY:
+        return frozenset(FLOAT_BITS)
+    if op in INT_ONLY:
+        return frozenset(INT_BITS) - {"i1"}
+    if op in BITWISE:
+        return frozenset(INT_BITS)
+    if op in INDEX:
+        return frozenset(("i64",))
+    return DTYPES - {"i1"} if op in BOTH else DTYPES
+
+
+# binary operations of operands of one dtype: most of all that are asked for
+_ALIKE: Final = {op: taken_by(op) for op, n in ARITY.items() if n == 2 and op != "ldexp"}
+
 _INDEX_RULES: Final[dict[str, Callable[[Expr, Expr], Expr]]] = {
     "add": sums.add,
     "sub": sums.sub,
@@ -106,22 +123,21 @@ def ex(op: str, *args: Expr) -> Expr:
     """An operation, simplified where that changes no bit. Names outside the table (``exp``,
     ``sin``, ...) are math functions, expanded by ``vmath`` when code is emitted."""
     a = args[0]
-    n = ARITY.get(op)
-    if n is not None:
-        check(op, args, n)
-        if n == 2:
-            b = args[1]
-            if a.dtype == "i64":
-                if op in _INDEX_RULES:
-                    return _index(op, a, b)
-            simple = _binary(op, a, b)
-            if simple is not None:
-                return simple
-        elif op == "select":
+    taken = _ALIKE.get(op)
+    if taken is not None and len(args) == 2:
+        b = args[1]
+        if a.dtype != b.dtype or a.dtype not in taken:
+            check(op, args, 2)
+        simple = _index(op, a, b) if a.dtype == "i64" and op in _INDEX_RULES else _binary(op, a, b)
+        if simple is not None:
+            return simple
+    elif op in ARITY:
+        check(op, args, ARITY[op])
+        if op == "select":
             return select(a, args[1], args[2])
-        elif op == "not":
+        if op == "not":
             return invert(a)
-        elif op == "neg" and a.op == "const" and a.dtype in INT_BITS:
+        if op == "neg" and a.op == "const" and a.dtype in INT_BITS:
             return const(-a.attr, a.dtype)
     return make(op, args, "i1" if op in COMPARE else a.dtype)
 
@@ -141,18 +157,7 @@ def check(op: str, args: tuple[Expr, ...], n: int) -> None:
         wanted[0] = "i1"
     elif op == "ldexp":
         wanted[1] = "i32"
-    ok = dtypes == wanted
-    if op in FLOAT_ONLY:
-        ok = ok and d in FLOAT_BITS
-    elif op in INT_ONLY:
-        ok = ok and d in INT_BITS and d != "i1"
-    elif op in BITWISE:
-        ok = ok and d in INT_BITS
-    elif op in INDEX:
-        ok = ok and d == "i64"
-    elif op in BOTH:
-        ok = ok and d != "i1"
-    if not ok:
+    if dtypes != wanted or d not in taken_by(op):
         raise TypeError(f"{op} does not take ({', '.join(dtypes)})")
 
 

@@ -29,6 +29,7 @@ from calque.native.loops.tree import (
 from calque.native.lower.cost import Strides, body_weight, nest_cost, turns, weight
 from calque.native.lower.sizes import Sizes
 from calque.native.scalars.expr import Expr, index_and_guard, is_const, item_size, walk
+from calque.native.schedule.flat import flattened
 from calque.native.schedule.lanes import in_lanes, keeps_blocks
 from calque.native.schedule.running import RowBlocks
 from calque.native.schedule.stripes import in_stripes, suits_stripes
@@ -64,6 +65,7 @@ class _Vectorizer:
         """A nest with its best loop made a vector: this one, or those inside."""
         if f.kind != "serial":
             return (f,)
+        f = flattened(f, self.sizes, 4 * (self.vector_bytes // self.element_bytes(f)))
         inner = [s for s in f.body if isinstance(s, For)]
         if not inner:
             return (self.leaf(f),)

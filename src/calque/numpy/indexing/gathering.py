@@ -19,6 +19,7 @@ from calque.core.dims import Dim, is_found, surely_equal, surely_same
 from calque.core.dtypes import (
     PYTHON_SCALARS,
     canonicalize,
+    iinfo,
     is_extended,
     is_inexact,
     is_integer,
@@ -138,9 +139,9 @@ def fill_scalar(x: Any, fill_value: Any) -> Any:
             else (
                 True
                 if dtype == np.dtype(bool)
-                else np.iinfo(dtype).min
+                else iinfo(dtype).min
                 if is_signed(dtype)
-                else np.iinfo(dtype).max
+                else iinfo(dtype).max
             )
         )
     with np.errstate(all="ignore"):
@@ -211,9 +212,9 @@ def normalized(i: Any, size: int, wrap: bool, dtype: Any) -> Any:
             n = n % size
         elif n.dtype == np.int64 and (n < 0).any():
             n = np.where(n < 0, n + size, n)
-        return exactly(np.clip(n, np.iinfo(dtype).min, np.iinfo(dtype).max).astype(dtype))
+        return exactly(np.clip(n, iinfo(dtype).min, iinfo(dtype).max).astype(dtype))
     own = typeof(i).dtype
-    if not wrap and is_signed(own) and type(size) is int and size <= np.iinfo(own).max:
+    if not wrap and is_signed(own) and type(size) is int and size <= iinfo(own).max:
         return convert(normalized_at(i, size, wrap), dtype)  # no place is beyond its own type
     wide = dtype if own.itemsize <= dtype.itemsize or not is_integer(own) else own
     i = convert(i, wide)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
@@ -113,8 +114,6 @@ def parse(subscripts: Any, operands: Sequence[Any]) -> tuple[list[str], str, lis
 def _without_ellipses(
     inputs: Sequence[str], shapes: Sequence[tuple[int, ...]], subscripts: str, spec: str
 ) -> tuple[list[str], str]:
-    used = set(spec)
-    free = [c for c in map(_label, range(len(used) + 300)) if c not in used]
     widths = []
     for term, shape in zip(inputs, shapes):
         named = len(term.replace("...", ""))
@@ -131,7 +130,9 @@ def _without_ellipses(
                 f" indices of its operand, which has shape {shape}"
             )
     most = max(widths, default=0)
-    extra = "".join(free[:most])
+    used = set(spec)
+    free = (c for c in map(_label, itertools.count()) if c not in used)
+    extra = "".join(itertools.islice(free, most))
     out = []
     for term, shape in zip(inputs, shapes):
         width = len(shape) - len(term.replace("...", ""))
@@ -143,15 +144,15 @@ def _check_sizes(
     inputs: Sequence[str], shapes: Sequence[tuple[int, ...]], subscripts: str
 ) -> dict[str, int]:
     sizes: dict[str, int] = {}
-    for term, shape in zip(inputs, shapes):
+    for i, (term, shape) in enumerate(zip(inputs, shapes)):
         for c, n in zip(term, shape):
             known = sizes.setdefault(c, n)
             if known == 1:
                 sizes[c] = n
             elif n not in (1, known):
                 raise ValueError(
-                    f"Size of label {c!r} for operand {len(sizes)} ({known}) does not match"
-                    f" previous terms ({n}): einsum {subscripts!r} of shapes {list(shapes)}"
+                    f"Size of label {c!r} for operand {i} ({n}) does not match previous terms"
+                    f" ({known}): einsum {subscripts!r} of shapes {list(shapes)}"
                 )
     return sizes
 
@@ -342,7 +343,7 @@ class _Sum:
             return self.dot_general(x, y, numbers, self.precision, preferred_element_type=preferred)
         if dtype == np.dtype(bool):
             counts = self.dot(convert(x, np.dtype("int32")), convert(y, np.dtype("int32")), numbers)
-            return do.ne(counts, np.zeros((), np.int32))
+            return counts if self.preferred else do.ne(counts, np.zeros((), np.int32))
         weak = typeof(x).weak_type and typeof(y).weak_type
         out = do.dot_general(
             x,

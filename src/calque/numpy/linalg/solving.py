@@ -337,17 +337,25 @@ def _make_pinv(hermitian: bool) -> Any:
         """-p t p + p p^H t^H (1 - a p) + (1 - p a) t^H p^H p: valid where the rank is constant."""
         (a, rtol), (t, _) = primals, tangents
         p = apply(a, rtol)
-        ph, th = adjoint(p), adjoint(t)
-        m, n = a.shape[-2:]
-        left, right = eye(n, dtype=a.dtype) - matmul(p, a), eye(m, dtype=a.dtype) - matmul(a, p)
-        out = (
-            -matmul(matmul(p, t), p)
-            + matmul(matmul(p, ph), matmul(th, right))
-            + matmul(matmul(left, th), matmul(ph, p))
-        )
-        return p, out
+        if hermitian:  # as `svd` reads them
+            a, t = (a + adjoint(a)) / 2, (t + adjoint(t)) / 2
+        return p, _pinv_tangent(a, p, t)
 
     return apply
+
+
+def _pinv_tangent(a: Any, p: Any, t: Any) -> Any:
+    """The products are taken in an order in which none is larger than the matrices themselves."""
+    ph, th = adjoint(p), adjoint(t)
+    if a.shape[-2] >= a.shape[-1]:
+        inner, own = matmul(p, a), matmul(p, ph)
+        right = th - matmul(matmul(th, a), p)
+        left = th - matmul(inner, th)
+        return matmul(own, right) + matmul(matmul(left, ph), p) - matmul(matmul(p, t), p)
+    inner, own = matmul(a, p), matmul(ph, p)
+    right = th - matmul(th, inner)
+    left = th - matmul(p, matmul(a, th))
+    return matmul(p, matmul(ph, right)) + matmul(left, own) - matmul(p, matmul(t, p))
 
 
 _PINV: Final = {flag: _make_pinv(flag) for flag in (False, True)}

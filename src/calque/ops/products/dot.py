@@ -9,7 +9,17 @@ import numpy as np
 
 from calque.core.arrays import Array
 from calque.core.avals import ShapedArray
-from calque.core.dtypes import INT4, UINT4, is_float, promote_in_any_case
+from calque.core.dtypes import (
+    INT4,
+    UINT4,
+    finfo,
+    iinfo,
+    is_complex,
+    is_float,
+    is_signed,
+    promote_in_any_case,
+    real_part,
+)
 from calque.core.primitives import Primitive, UndefinedPrimal, Zero, do
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike, DTypeLike
@@ -26,12 +36,27 @@ _F32, _F64 = np.dtype("float32"), np.dtype("float64")
 
 
 def product_dtype(lhs: ShapedArray, rhs: ShapedArray, preferred: Any) -> tuple[Any, bool]:
-    """The dtype and weak type of a product of two arrays."""
+    """The dtype and weak type of a product of two arrays: of two dtypes the larger one."""
     if preferred is not None:
         return preferred, False
     if lhs.dtype == rhs.dtype:
         return lhs.dtype, lhs.weak_type and rhs.weak_type
-    return promote_in_any_case(((lhs.dtype, lhs.weak_type), (rhs.dtype, rhs.weak_type)))
+    sizes = _size(lhs.dtype), _size(rhs.dtype)
+    if sizes[0] == sizes[1]:
+        raise TypeError(
+            f"dot_general: neither of the dtypes {lhs.str_short()} and {rhs.str_short()} is the"
+            " larger one: name the result's by preferred_element_type"
+        )
+    return (lhs.dtype if sizes[0] > sizes[1] else rhs.dtype), False
+
+
+def _size(dtype: Any) -> tuple[bool, int, int, int, bool]:
+    """What decides which of two dtypes is larger: complex numbers, then the largest exponent, the
+    digits and, of integers, the bits and whether they have a sign."""
+    own = real_part(dtype)
+    digits = (int(finfo(own).maxexp), int(finfo(own).nmant)) if is_float(own) else (-1, -1)
+    width = 1 if own == np.dtype(bool) else (finfo if is_float(own) else iinfo)(own).bits
+    return is_complex(dtype), *digits, int(width), is_float(own) or is_signed(own)
 
 
 def _dot_shape(

@@ -175,7 +175,7 @@ def _meaning(lhs: np.ndarray, rhs: np.ndarray, sizes: np.ndarray, **p: Any) -> n
 # ---------------------------------------------------------------- rules
 
 
-def _program(lhs: Any, rhs: Any, sizes: Any, **p: Any) -> Any:
+def as_dot_general(lhs: Any, rhs: Any, sizes: Any, **p: Any) -> Any:
     """One dot_general: lhs repeated for each group, with zeros in the rows of the others."""
     (((lc, rc), (lb, rb)), ragged, groups), mode = _numbers(p), _mode(p)
     dot = _dot_params(p)
@@ -211,7 +211,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **p: Any) -> tuple[Any
     out = do.ragged_dot_general(*primals, **p)
     if all(type(t) is Zero for t in tangents[:2]):
         return out, zero_like(out)
-    closed = trace_to_jaxpr(lambda *xs: [_program(*xs, **p)], [typeof(x) for x in primals])
+    closed = trace_to_jaxpr(lambda *xs: [as_dot_general(*xs, **p)], [typeof(x) for x in primals])
     _, (tangent,) = jvp_scalars(
         closed.jaxpr, closed.consts, primals, [*tangents[:2], zero_like(primals[2])]
     )

@@ -363,7 +363,7 @@ def pascal(n: int, kind: str | None = None) -> Array:
         n: the size.
         kind: "symmetric" (as None), "lower" or "upper".
     Returns:
-        A square matrix of whole numbers, as floats.
+        A square matrix of whole numbers, as float32.
     Differs from SciPy:
         There is no `exact`.
 
@@ -377,12 +377,9 @@ def pascal(n: int, kind: str | None = None) -> Array:
     n = _size(n)
     lower = _binomials(n)
     if kind == "symmetric":
-        return _constant(
-            np.array([[float(math.comb(i + j, i)) for j in range(n)] for i in range(n)]).reshape(
-                n, n
-            )
-        )
-    return _constant(lower if kind == "lower" else lower.T)
+        lower = np.array([[float(math.comb(i + j, i)) for j in range(n)] for i in range(n)])
+    values = lower.reshape(n, n)
+    return _constant(values.T if kind == "upper" else values, np.float32)
 
 
 def invpascal(n: int, kind: str | None = None) -> Array:

@@ -96,3 +96,14 @@ class Format:
 def row_major(ndim: int, sharding: Sharding) -> Format:
     """How arrays lie where programs meet."""
     return Format(Layout(range(ndim)), sharding)
+
+
+def without_layout(target: Any, ndim: int, what: str) -> Any:
+    """The sharding that a Format names, once its layout is how arrays lie; others as they are."""
+    if not isinstance(target, Format):
+        return target
+    if target.layout not in (None, Layout(range(ndim))):
+        raise NotImplementedError(
+            f"{what}: arrays lie in memory row by row, and cannot be put in {target.layout}"
+        )
+    return target.sharding

@@ -125,13 +125,20 @@ class AbstractMesh(_AnyMesh):
         axis_sizes: The size of each axis.
         axis_names: The name of each axis: a tuple, or one name.
         axis_types: The AxisType of each axis; None makes all Auto.
+        abstract_device: What is known of the devices: None, nothing.
 
     >>> print(jax.sharding.AbstractMesh((2, 2), ("x", "y")))
     AbstractMesh('x': 2, 'y': 2, axis_types=(Auto, Auto))"""
 
     __slots__ = ("_hash", "concrete")
+    abstract_device = None  # what is known of the devices: nothing
 
-    def __init__(self, axis_sizes: Sequence[int], axis_names: Any, axis_types: Any = None):
+    def __init__(
+        self, axis_sizes: Sequence[int], axis_names: Any, axis_types: Any = None, *,
+        abstract_device: None = None,
+    ):  # fmt: skip
+        if abstract_device is not None:
+            raise NotImplementedError(f"AbstractMesh: {abstract_device=} must be None")
         names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
         if len(names) != len(axis_sizes):
             raise ValueError(f"AbstractMesh: {len(axis_sizes)} sizes but {len(names)} axis names")
@@ -178,8 +185,7 @@ class AbstractMesh(_AnyMesh):
 
         Returns:
             An AbstractMesh."""
-        pairs = zip(self.axis_names, self.axis_types)
-        return self.update(axis_types=tuple(types.get(n, t) for n, t in pairs))
+        return self.update(axis_types=tuple(map(types.get, self.axis_names, self.axis_types)))
 
     def __repr__(self) -> str:
         if self.empty:
@@ -554,8 +560,7 @@ def meshes_here() -> Any:
 
 def devices_of(mesh: AbstractMesh) -> Mesh | None:
     """The mesh of devices that an abstract one stands for here."""
-    current = current_mesh()
-    return current if current.abstract_mesh == mesh else mesh.concrete
+    return here if (here := current_mesh()).abstract_mesh == mesh else mesh.concrete
 
 
 def over_devices(mesh: AbstractMesh, devices: Any) -> Mesh | None:

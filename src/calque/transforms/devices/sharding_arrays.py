@@ -26,7 +26,7 @@ from calque.core.trace_state import Tracer
 from calque.machine.caches import Table
 from calque.machine.objects.plain import WHY_DELETED
 from calque.machine.state import Hook, process
-from calque.transforms.devices.layouts import Format, Layout
+from calque.transforms.devices.layouts import Format, without_layout
 from calque.transforms.devices.mesh import (
     AbstractMesh,
     AxisType,
@@ -462,12 +462,7 @@ constraint: Final[Hook[Callable[[Any, Sharding], Any]]] = process.hook(
 
 def _put(x: Any, target: Any) -> Any:
     value = to_array(x)
-    if isinstance(target, Format):
-        if target.layout not in (None, Layout(range(value.ndim))):
-            raise NotImplementedError(
-                f"device_put: arrays lie in memory row by row, and cannot be put in {target.layout}"
-            )
-        target = target.sharding
+    target = without_layout(target, value.ndim, "device_put")
     if target is None or isinstance(target, Space):  # there is one memory
         return value
     mesh = consult_mesh()

@@ -15,6 +15,7 @@ from calque.core.primitives import Zero
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.ops.common import zero_like
+from calque.transforms.devices.layouts import Format, without_layout
 from calque.transforms.devices.mesh import EMPTY, AbstractMesh, ambient_mesh
 from calque.transforms.devices.sharding import (
     NamedSharding,
@@ -158,7 +159,7 @@ def with_sharding_constraint(x: X, shardings: Any) -> X:
     Args:
         x: A tree of arrays.
         shardings: A sharding, or a tree of them that `x` begins with; None where nothing is said.
-            PartitionSpecs refer to the current mesh.
+            PartitionSpecs refer to the current mesh. Formats may name the layout row by row.
 
     Returns:
         The same values with these shardings.
@@ -167,6 +168,7 @@ def with_sharding_constraint(x: X, shardings: Any) -> X:
     >>> jax.jit(lambda v: lax.with_sharding_constraint(v * 2, s))(jnp.ones(2)).sharding.spec
     P('x',)"""
     leaves, tree = pytrees.flatten(x)
+    shardings = _without_layouts("with_sharding_constraint", shardings, x)
     found = flat_shardings("with_sharding_constraint", "shardings", shardings, x)
     out = []
     for leaf, s in zip(leaves, found, strict=True):
@@ -234,6 +236,19 @@ def reshard(xs: X, out_shardings: Any) -> X:
 
 
 # ---------------------------------------------------------------- trees of shardings
+
+
+def _without_layouts(what: str, spec: Any, tree: Any) -> Any:
+    """The shardings alone, where there are Formats among them."""
+
+    def ends(s: Any) -> bool:
+        return _is_sharding(s) or isinstance(s, Format)
+
+    if not any(isinstance(s, Format) for s in pytrees.leaves(spec, is_leaf=ends)):
+        return spec
+    leaves, structure = pytrees.flatten(tree)
+    found = zip(pytrees.prefix_broadcast(spec, tree, is_leaf=ends), leaves, strict=True)
+    return pytrees.unflatten(structure, [without_layout(s, typeof(x).ndim, what) for s, x in found])
 
 
 def flat_shardings(what: str, option: str, spec: Any, tree: Any) -> list[Sharding | None]:

@@ -23,6 +23,7 @@ from calque.core.trace_state import OwnTracer, Trace, Tracer
 from calque.ops.common import front, move, repeated
 from calque.transforms.engines import axes
 from calque.transforms.engines.axes import Axis, AxisPrimitive, Collective, PlacingPrimitive
+from calque.transforms.engines.scopes import transformed
 
 Dim = int | None
 
@@ -41,6 +42,7 @@ class BatchTrace(Trace):
     """Applies the batching rule of each primitive to the values it is asked about."""
 
     function = ""
+    has_lanes = True
 
     def __init__(self, axis: Axis):
         self.axis = axis
@@ -208,7 +210,7 @@ def batch(
     dimensions. `kinds` are those of arguments along a checked axis, where they do not follow from
     the dimensions."""
     trace = CheckedBatchTrace(axis) if axis.checked else BatchTrace(axis)
-    with trace_state.entered(trace), axes.bound([axis], trace):
+    with trace_state.entered(trace), axes.bound([axis], trace), transformed("vmap"):
         if kinds and isinstance(trace, CheckedBatchTrace):
             values = [trace.result(x, d, k) for x, d, k in zip(args, dims, kinds, strict=True)]
         else:

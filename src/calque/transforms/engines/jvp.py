@@ -11,6 +11,7 @@ from calque.core.primitives import Primitive, Zero
 from calque.core.trace import check_alive, jaxpr_as_fun, leaked, placed_typeof, trace_to_jaxpr
 from calque.core.trace_state import OwnTracer, Trace, Tracer
 from calque.machine.state import Hook, process
+from calque.transforms.engines.scopes import transformed
 from calque.transforms.engines.zeros import (
     instantiate,
     nonzero,
@@ -94,7 +95,7 @@ def jvp(
     """Results of `fun`, a function of flat arguments with a flat list of results, and their
     tangents (some may be Zero)."""
     trace = JVPTrace()
-    with trace_state.entered(trace):
+    with trace_state.entered(trace), transformed("jvp"):
         outs = fun(*[trace.tracer(p, t) for p, t in zip(primals, tangents, strict=True)])
         pairs = [trace.split(o) for o in outs]
     del outs

@@ -8,7 +8,7 @@ tape reads from outside are the residuals.
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from calque.core import leaks, trace_state
+from calque.core import leaks, source, trace_state
 from calque.core.arrays import ArrayImpl
 from calque.core.avals import ShapedArray
 from calque.core.jaxprs import ClosedJaxpr, Literal, Var
@@ -24,6 +24,7 @@ from calque.core.trace import (
 from calque.core.trace_state import Tracer
 from calque.ops.common import zero_of
 from calque.transforms.engines.jvp import JVPTrace, auxiliary
+from calque.transforms.engines.scopes import transformed
 from calque.transforms.engines.slices import dependence_rules, pruned, split_equation
 from calque.transforms.engines.zeros import has_tangent, nonzero, only_nonzero
 
@@ -103,8 +104,8 @@ def linearize(
     not integers).
 
     The results in `instantiated` have a tangent on the tape though it be zero."""
-    trace, tape = LinearizeTrace(), Tape()
-    with trace_state.entered(trace), trace_state.entered(tape):
+    trace, tape, around = LinearizeTrace(), Tape(), source.scopes()
+    with trace_state.entered(trace), trace_state.entered(tape), transformed("jvp"):
         outs = fun(
             *[
                 trace.tracer(p, tape.new_argument(placed_typeof(p))) if a else p
@@ -117,6 +118,9 @@ def linearize(
             if wanted and type(tangents[i]) is Zero and has_tangent(typeof(pairs[i][0])):
                 tangents[i] = tape.zeros(tangents[i].aval)
         closed = tape.finish(only_nonzero(tangents))
+    if around:  # the tape is transposed elsewhere
+        for e in closed.eqns:
+            e.source = source.since(around, e.source)
     values, nonzeros = [p for p, _ in pairs], nonzero(tangents)
     del outs, pairs, tangents
     leaks.check([trace, tape], auxiliary(fun))

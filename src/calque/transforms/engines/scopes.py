@@ -6,9 +6,9 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from calque.core import source
+from calque.core import source, trace_state
 from calque.transforms.engines.signatures import check_callable
 from calque.transforms.engines.trees import name_of
 
@@ -16,10 +16,19 @@ if TYPE_CHECKING:
     from calque.core.generics import P, R
 
 
+_AS_IT_IS: Final = contextlib.nullcontext()
+
+
+def transformed(name: str) -> contextlib.AbstractContextManager[Any]:
+    """Equations made inside say that they come out of a transformation of this name."""
+    return _AS_IT_IS if trace_state.is_evaluating() else source.transformed(name)
+
+
 class named_scope(contextlib.ContextDecorator):
     """Names a part of a program: a context manager, or a decorator of a function.
 
-    Equations made inside carry the name in `source_info.name_stack`; names nest.
+    Equations made inside carry the name in `source_info.name_stack`; names nest, and what
+    transformations make of an equation names them, too: `transpose(jvp(outer))`.
 
     Args:
         name: The name.

@@ -53,7 +53,7 @@ def backward_pass(
     used = _Used(jaxpr, eqns)
     with typing.value.lenient(), source.at(None) as place:
         for e in reversed(eqns):
-            place.source = e.source
+            place.source = source.in_scopes(e.source)
             _transpose_eqn(e, env, linear, reached, found, used)
     return [
         _cotangent(v, found) if type(x) is UndefinedPrimal else None
@@ -138,7 +138,7 @@ def _evaluate_known(jaxpr: Jaxpr, env: dict[Var, Any], linear: set[Any]) -> list
             mask = [a in linear for a in e.invars]
             known, rest = split_equation(e, mask) if any(mask) else (e, None)
             if known is not None:
-                place.source = e.source
+                place.source = source.in_scopes(e.source)
                 out = known.primitive.bind(
                     *[env[a] if isinstance(a, Var) else literal_value(a) for a in known.invars],
                     **known.params,

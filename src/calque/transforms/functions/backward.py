@@ -13,6 +13,7 @@ from calque.core.jaxprs import Jaxpr
 from calque.core.primitives import UndefinedPrimal
 from calque.core.trace import typeof
 from calque.transforms.engines import linear
+from calque.transforms.engines.scopes import transformed
 from calque.transforms.engines.transpose import backward_pass
 from calque.transforms.engines.trees import FlatFunction, name_of
 from calque.transforms.engines.zeros import has_tangent, tangent_aval, with_zeros
@@ -160,7 +161,8 @@ class VJP:
             wanted = [w for w, a in zip(wanted, self._slots, strict=True) if a is not None]
         used = [ct for ct, nz in zip(cts, self._nonzeros) if nz]
         inputs = [UndefinedPrimal(v.aval) for v in self._jaxpr.invars]
-        found = backward_pass(self._jaxpr, self._residuals(), inputs, used, wanted)
+        with transformed("transpose"):
+            found = backward_pass(self._jaxpr, self._residuals(), inputs, used, wanted)
         active = [a is not None for a in self._slots]
         return with_zeros(found, active, self._avals)
 

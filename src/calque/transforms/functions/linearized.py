@@ -11,6 +11,7 @@ from calque.core.jaxprs import Jaxpr
 from calque.core.primitives import UndefinedPrimal, Zero
 from calque.core.trace import eval_jaxpr, typeof, typing
 from calque.core.tracebacks import boundary
+from calque.transforms.engines.scopes import transformed
 from calque.transforms.engines.transpose import backward_pass
 from calque.transforms.engines.trees import handed
 from calque.transforms.engines.zeros import instantiate, tangent_aval, with_zeros
@@ -129,7 +130,8 @@ class TransposedProgram(NamedTuple):
                     f" {self.name}"
                 )
         unknown = [UndefinedPrimal(v.aval) for v in self.jaxpr.invars]
-        found = backward_pass(self.jaxpr, consts, unknown, cts)
+        with transformed("transpose"):
+            found = backward_pass(self.jaxpr, consts, unknown, cts)
         return pytrees.unflatten(self.in_tree, map(derivative_value, found))
 
 

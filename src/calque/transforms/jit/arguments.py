@@ -90,17 +90,27 @@ def leaf_aval(
         )
     try:
         return typeof(x)
+    except OverflowError as e:
+        raise OverflowError(
+            "An overflow was encountered while parsing an argument to a jitted computation,"
+            f" {describe_function(function.fun, function.name)}, whose argument path is"
+            f" {_path(x, function, dynamic, named)}. {e}"
+        ) from None
     except TypeError:
-        leaves = pytrees.leaves((dynamic, named))
-        where = ArgumentNames(function.fun, dynamic, named)[
-            next(i for i, v in enumerate(leaves) if v is x)
-        ]
         raise TypeError(
             f"Error interpreting argument to {describe_function(function.fun, function.name)} as an"
             f" abstract array. The problematic value is of type {type(x)} and was passed to the"
-            f" function at path {where}. Its value is {x!r}: pass an array or a number, or make the"
-            " argument static with static_argnums or static_argnames."
+            f" function at path {_path(x, function, dynamic, named)}. Its value is {x!r}: pass an"
+            " array or a number, or make the argument static with static_argnums or"
+            " static_argnames."
         ) from None
+
+
+def _path(x: Any, function: Called, dynamic: Sequence[Any], named: dict[str, Any]) -> str:
+    """Where a leaf stands in the arguments."""
+    leaves = pytrees.leaves((dynamic, named))
+    at = next(i for i, v in enumerate(leaves) if v is x)
+    return ArgumentNames(function.fun, dynamic, named)[at]
 
 
 def check_result(x: Any, fun: Callable[..., Any], name: str, out: Any) -> None:

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import functools
 import gc
+import inspect
 import sys
 import types
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -235,6 +236,13 @@ class Captures:
         """After tracing: what tracing itself changed is not watched."""
         self.reads = tuple(r for r in self.reads if not r.changed())
 
+    def without(self, codes: Collection[types.CodeType], fun: Callable[..., Any]) -> Captures:
+        """What `fun` reads elsewhere than in these codes, which run anew at each call."""
+        finder = CaptureFinder(codes)
+        finder.function(fun)
+        kept = {(id(r.holder), r.key, r.name) for r in finder.reads.values()}
+        return Captures([r for r in self.reads if (id(r.holder), r.key, r.name) in kept])
+
     def changed(self) -> list[Read]:
         return [r for r in self.reads if r.changed()]
 
@@ -318,9 +326,10 @@ def is_transparent(fun: Callable[..., Any]) -> bool:
 
 
 class CaptureFinder:
-    """Walks through the bytecode of functions."""
+    """Walks through the bytecode of functions, except for `skipped` ones."""
 
-    def __init__(self) -> None:
+    def __init__(self, skipped: Collection[types.CodeType] = ()) -> None:
+        self.skipped = skipped
         self.reads: dict[tuple[int, Any], Read] = {}
         self.opaque = False
         self.seen: dict[tuple[int, int], types.FunctionType] = {}
@@ -337,7 +346,7 @@ class CaptureFinder:
             self.code(f.__func__, f.__self__)  # type: ignore[arg-type]
         elif isinstance(f, types.FunctionType):
             self.code(f, None)
-        elif hasattr(f, "__wrapped__"):
+        elif is_wrapper(f):
             self.function(f.__wrapped__)
         elif not isinstance(f, (type, types.BuiltinFunctionType)) and not is_library(type(f)):
             self.method(f, "__call__")
@@ -357,7 +366,7 @@ class CaptureFinder:
 
     def code(self, f: types.FunctionType, owner: Any) -> None:
         key = (id(f), id(owner))  # not its code: functions of one code may capture other values
-        if key in self.seen or len(self.seen) >= MOST_FUNCTIONS:
+        if key in self.seen or len(self.seen) >= MOST_FUNCTIONS or f.__code__ in self.skipped:
             return
         self.seen[key] = f
         if is_library(f):  # a transformed function: what it transforms is in its cells
@@ -403,7 +412,7 @@ class CaptureFinder:
         if path is not None:
             self.end(path)
         for c in code.co_consts:
-            if isinstance(c, types.CodeType):
+            if isinstance(c, types.CodeType) and c not in self.skipped:
                 self.instructions(c, scope, cells, own)
 
     def end(self, path: Path) -> None:
@@ -426,7 +435,7 @@ class CaptureFinder:
             return
         elif isinstance(
             value, (types.FunctionType, types.MethodType, functools.partial)
-        ) or hasattr(value, "__wrapped__"):
+        ) or is_wrapper(value):
             self.function(value)
         elif type(value) in _CONTAINERS or not is_library(type(value)):
             self.opaque = True  # an object goes somewhere as a whole
@@ -547,6 +556,11 @@ def class_table(owner: type, name: str) -> dict[str, Any] | None:
             table = next(iter(gc.get_referents(c.__dict__)), None)
             return table if type(table) is dict else None
     return None
+
+
+def is_wrapper(x: Any) -> bool:
+    """Whether it says what it wraps. Objects are not asked: their `__getattr__` may do anything."""
+    return inspect.getattr_static(x, "__wrapped__", _MISSING) is not _MISSING
 
 
 def contents(cell: Any) -> Any:

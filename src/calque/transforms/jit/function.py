@@ -4,6 +4,7 @@ teaches."""
 from __future__ import annotations
 
 import functools
+import inspect
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
@@ -18,7 +19,7 @@ from calque.core.pause import no_collection
 from calque.core.trace import eval_jaxpr, trace_to_jaxpr
 from calque.core.trace_state import Tracer
 from calque.core.tracebacks import boundary
-from calque.machine.caches import Entries, Tables
+from calque.machine.caches import Entries, Tables, memo
 from calque.machine.call import functions as callpath
 from calque.machine.spans import span
 from calque.transforms.devices.mesh import consult_mesh, consultations
@@ -29,6 +30,7 @@ from calque.transforms.engines.signatures import (
     describe_function,
     hashable_static,
     reference,
+    signature_of,
 )
 from calque.transforms.engines.specialiser import CallCounts
 from calque.transforms.functions import debug_nans
@@ -41,6 +43,7 @@ from calque.transforms.jit.epochs import epoch_of, programs_enabled
 from calque.transforms.jit.flat_calls import NOT_SERVED, FlatCalls
 from calque.transforms.jit.teaching import Inexpressible, Lesson, call_arguments, result_of, teach
 from calque.transforms.jit.traced import Ran, TracedFunction, is_logged, log, stats, warn
+from calque.transforms.primitives import callbacks
 from calque.transforms.primitives.call import close_over_tracers, jit_p
 from calque.transforms.primitives.high_values import HighValues
 from calque.transforms.primitives.refs import RefTouched, any_alive
@@ -257,6 +260,8 @@ class JittedFunction:
         if changes != config.changes_elsewhere() or arguments.settings != config.trace_key():
             traced.settings = None
         watched.settle()
+        if watched.reads and (called := callbacks.codes_called(closed.jaxpr)):
+            watched = watched.without(called, self.fun)
         traced.captures, traced.owner, traced.keys = watched, reference(self.fun), keys
         identity.note_program(self.cache, closed.consts, [x for _, (_, x) in arguments.rest[1]])
         o = self.options
@@ -460,8 +465,29 @@ def rewrapped(jitted: Any, fun: Callable[..., Any]) -> Any:
 
 
 def function_of(jitted: Any) -> JittedFunction:
-    """The Python side of what `jit` returned."""
+    """The Python side of what `jit` returned, or would return for a function of the library."""
     found = getattr(jitted, "_function", None)
-    if not isinstance(found, JittedFunction):
-        raise TypeError(f"{jitted!r} is not a jitted function")
-    return found
+    if isinstance(found, JittedFunction):
+        return found
+    if isinstance(jitted, callpath.Jitted):
+        return _of_library(jitted)
+    raise TypeError(f"{jitted!r} is not a jitted function")
+
+
+@memo("functions of the library whose stages were asked for", 256)
+def _of_library(function: Callable[..., Any]) -> JittedFunction:
+    """What takes no arrays, as the signature says, is static: axes, dtypes, modes."""
+    found = signature_of(function)
+    parameters = [] if found is None else list(found.parameters.values())
+    static = [
+        i
+        for i, p in enumerate(parameters)
+        if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+        and p.annotation is not p.empty
+        and "Array" not in str(p.annotation)
+    ]
+    places = [i for i in static if parameters[i].kind is not inspect.Parameter.KEYWORD_ONLY]
+    names = [parameters[i].name for i in static]
+    options = JitOptions(tuple(places), tuple(names), (), (), False, False)
+    made: JittedFunction = wrapped(function, options)._function
+    return made

@@ -35,7 +35,7 @@ def call_with_arguments(function: Any, args: tuple[Any, ...], kwargs: dict[str, 
         leaves[i] = value
     args, kwargs = pytrees.unflatten(tree, leaves)
     values, out = inner(*args, **kwargs)
-    store_all(refs, values)
+    store_all(refs, values, inner.__wrapped__)
     return out
 
 
@@ -57,7 +57,7 @@ def call_closing_over(function: Any, arguments: Any, error: RefTouched | None = 
         made = table[arguments.key] = (refs, inner)
     refs, inner = made
     values, out = inner(values_of(refs), *arguments.args, **arguments.kwargs)
-    store_all(refs, values)
+    store_all(refs, values, inner.__wrapped__)
     return out
 
 

@@ -102,7 +102,7 @@ class TracedFunction:
         changes = config.changes_elsewhere()
         start = time.perf_counter()
         if is_logged():
-            log(f"Compiling jit({self.name}) for {', '.join(map(str, self.closed.in_avals))}")
+            log(f"Compiling jit({self.name}) for {', '.join(map(repr, self.closed.in_avals))}")
         engine = None if place is None else place.devices[0].engine
         options = backends.Options(self.name, config.exact, self.donated, place)
         with span("compile", self.name), no_collection():

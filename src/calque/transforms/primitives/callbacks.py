@@ -1,9 +1,11 @@
 """Python called from inside programs: the primitives `pure_callback`, `io_callback`,
 `debug_callback` and `debug_print` with all their rules."""
 
+import functools
 import logging
 import sys
 from collections.abc import Callable, Sequence
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from calque.core.arrays import ArrayImpl, from_numpy, to_numpy
 from calque.core.avals import ShapedArray
 from calque.core.config import config
 from calque.core.errors import of_callback
+from calque.core.jaxprs import Jaxpr, all_equations
 from calque.core.primitives import NotApplicable, Zero
 from calque.ops.common import front, move, repeated
 from calque.transforms.engines.axes import Axis, AxisPrimitive
@@ -65,6 +68,20 @@ class FlatCallback:
 
     def __repr__(self) -> str:
         return f"_FlatCallback(callback_func={name_of(self.callback)}, in_tree={self.in_tree})"
+
+
+def codes_called(jaxpr: Jaxpr) -> set[CodeType]:
+    """The code of the functions of the user that a program calls while it runs."""
+    found = set()
+    for e in all_equations(jaxpr):
+        call: Any = e.params.get("callback")
+        if isinstance(call, FlatCallback):
+            function = call.callback
+            while isinstance(function, functools.partial):
+                function = function.func
+            code = getattr(function, "__code__", None)  # a method has that of its function
+            found |= set() if code is None else {code}
+    return found
 
 
 class Fail:

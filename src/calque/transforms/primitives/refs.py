@@ -104,11 +104,12 @@ class Ref(Mutable):
     >>> r[...]
     Array([0., 5., 0.], dtype=float32)"""
 
-    __slots__ = ("__weakref__", "_aval", "_freed", "_place", "_value")
+    __slots__ = ("__weakref__", "_aval", "_freed", "_lanes", "_place", "_value")
 
     def __init__(self, aval: AbstractRef, refs: Any):
         self._aval, self._value, self._freed = aval, refs, False
         self._place = here()
+        self._lanes = trace_state.lanes()
         _alive.add(self)
 
     shape = property(lambda self: self._aval.shape)
@@ -177,6 +178,12 @@ def _touch(ref: Ref) -> None:
 def store(ref: Ref, value: Any, what: str = "swap") -> None:
     """Replace the whole value."""
     _touch(ref)
+    if trace_state.lanes() > ref._lanes:
+        raise ValueError(
+            f"performing {what} within vmap on a mutable array reference of type"
+            f" {ref._aval} from outside: every lane would write to it. Make it an argument that"
+            " vmap maps, or inside of the function."
+        )
     if isinstance(value, Tracer) and value._trace.level > ref._place.depth:
         raise ValueError(
             f"performing a {what} operation with a differentiated or batched value on a mutable"
@@ -233,15 +240,35 @@ def _holding(refs: Sequence[Ref], values: Sequence[Any]) -> Iterator[None]:
             r._value, r._place = value, place
 
 
+class Written:
+    """Which of its Refs a staged function writes; before it was traced, maybe all."""
+
+    def __init__(self) -> None:
+        self._places: set[int] | None = None
+
+    def note(self, before: Sequence[Any], after: Sequence[Any]) -> None:
+        """What one trace has written."""
+        changed = {k for k, (a, b) in enumerate(zip(before, after, strict=True)) if a is not b}
+        self._places = changed | (self._places or set())
+
+    def may_hold(self, place: int) -> bool:
+        return self._places is None or place in self._places
+
+
 def threaded(fun: Callable[..., Any], refs: Sequence[Ref]) -> Callable[..., Any]:
     """`fun` with the values of the Refs as a first argument and, in their last state, as a first
     result."""
 
     def with_values(values: Sequence[Any], *args: Any, **kwargs: Any) -> tuple[list[Any], Any]:
         with _holding(refs, [to_array(v) for v in values]):
+            before = [r._value for r in refs]
             out = fun(*args, **kwargs)
-            return [r._value for r in refs], out
+            after = [r._value for r in refs]
+            written.note(before, after)
+            return after, out
 
+    written = Written()
+    with_values.written = written  # type: ignore[attr-defined]
     with_values.__name__ = name_of(fun)
     with_values.refs = refs  # type: ignore[attr-defined]
     return with_values
@@ -251,9 +278,13 @@ def values_of(refs: Sequence[Ref]) -> list[Any]:
     return [_same_type(r, value_of(r)) for r in refs]
 
 
-def store_all(refs: Sequence[Ref], values: Sequence[Any]) -> None:
-    for r, v in zip(refs, values, strict=True):
-        store(r, v)
+def store_all(
+    refs: Sequence[Ref], values: Sequence[Any], staged: Callable[..., Any] | None = None
+) -> None:
+    """What Refs hold now, after all or what a `threaded` function has written."""
+    for k, (r, v) in enumerate(zip(refs, values, strict=True)):
+        if staged is None or staged.written.may_hold(k):  # type: ignore[attr-defined]
+            store(r, v)
 
 
 def _first_rows(xs: Any) -> Any:
@@ -312,7 +343,7 @@ def discharged_scan(scan: Callable[..., Any]) -> Callable[..., Any]:
 
         step.__name__ = name_of(f)
         (values, carry), ys = scan(step, (values_of(refs), init), xs, *args, **kwargs)
-        store_all(refs, values)
+        store_all(refs, values, inner)
         return carry, ys
 
     return _retried(scan, discharge)
@@ -328,7 +359,7 @@ def discharged_while(while_loop: Callable[..., Any]) -> Callable[..., Any]:
         values, out = while_loop(
             lambda s: cond(*s)[1], lambda s: body(*s), (values_of(refs), init_val)
         )
-        store_all(refs, values)
+        store_all(refs, values, body)
         return out
 
     return _retried(while_loop, discharge)
@@ -344,7 +375,8 @@ def discharged_branches(choose: Callable[..., Any]) -> Callable[..., Any]:
         refs = touched_by(error, [(b, tuple(operands)) for b in branches])
         with_values = [threaded(b, refs) for b in branches]
         values, out = choose(what, index, with_values, names, (values_of(refs), *operands))
-        store_all(refs, values)
+        for branch in with_values:
+            store_all(refs, values, branch)
         return out
 
     return _retried(choose, discharge)
@@ -370,9 +402,8 @@ def with_values_for_refs(
     @functools.wraps(fun)
     def discharged(*args: Any, **kwargs: Any) -> tuple[list[Any], Any]:
         leaves = tree.flatten_up_to((args, kwargs))
-        made = []
-        for i in places:
-            value = to_array(leaves[i])
+        made, given = [], [to_array(leaves[i]) for i in places]
+        for i, value in zip(places, given):
             leaves[i] = Ref(AbstractRef(typeof(value)), value)
             made.append(leaves[i])
         args, kwargs = pytrees.unflatten(tree, leaves)
@@ -383,6 +414,10 @@ def with_values_for_refs(
                     f"function {name_of(fun)} returned a mutable array reference of type {x._aval},"
                     " but mutable array references cannot be returned."
                 )
-        return [r._value for r in made], out
+        after = [r._value for r in made]
+        written.note(given, after)
+        return after, out
 
+    written = Written()
+    discharged.written = written  # type: ignore[attr-defined]
     return discharged

@@ -90,8 +90,9 @@ def discharged_call(call: Callable[..., Any]) -> Callable[..., Any]:
         except RefTouched as e:
             error = e
         refs = touched_by(error, [(lambda a, k: inner(*a, **k), (args, kwargs))])
-        values, out = call(threaded(inner, refs), (values_of(refs), *args), kwargs, *rest)
-        store_all(refs, values)
+        staged = threaded(inner, refs)
+        values, out = call(staged, (values_of(refs), *args), kwargs, *rest)
+        store_all(refs, values, staged)
         return out
 
     return wrapped

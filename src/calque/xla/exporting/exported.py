@@ -12,6 +12,7 @@ from calque.core.config import config
 from calque.core.jaxprs import ClosedJaxpr
 from calque.core.key_paths import keystr
 from calque.core.trace import jaxpr_as_fun
+from calque.machine.call import functions as callpath
 from calque.ops.random.keys import IMPLEMENTATIONS
 from calque.transforms.devices.sharding import NamedSharding
 from calque.transforms.devices.sharding_constraint import constrained
@@ -170,18 +171,20 @@ class Exported:
 
 # ---------------------------------------------------------------- made of functions
 
+_KINDS: Final = frozenset(PLATFORMS.values()) - PLATFORMS.keys()  # of platforms: "gpu"
+
 
 def exporter(
     function: Any, platforms: Sequence[str] | None, disabled_checks: Sequence[DisabledSafetyCheck]
 ) -> Callable[..., Exported]:
     """The function of arguments, or of their shapes and dtypes, that exports a jitted function."""
-    if not hasattr(function, "_function"):
+    if not isinstance(function, callpath.Jitted):
         raise ValueError(f"Function to be exported must be the result of `jit` but is: {function}")
     wanted = tuple(platforms) if platforms is not None else ("cpu",)
-    wrong = [p for p in wanted if p not in PLATFORMS]
-    if wrong or not wanted:
+    if not wanted or not all(isinstance(p, str) and p not in _KINDS for p in wanted):
         raise ValueError(
-            f"export: a program is exported for platforms of {', '.join(PLATFORMS)}, got {wanted}"
+            f"export: a program is exported for platforms such as {', '.join(PLATFORMS)}, got"
+            f" {wanted}"
         )
 
     def export_for(*args: Any, **kwargs: Any) -> Exported:
@@ -246,7 +249,7 @@ def _exported(
         _get_vjp=lambda primal: _backward(closed, primal, (*ins, *outs)),
         _in_named_shardings=portable(ins),
         _out_named_shardings=portable(outs),
-        uses_global_constants=plan is not None or lowered.refines,
+        uses_global_constants=plan is not None or lowered.refines or len(platforms) > 1,
     )
 
 

@@ -39,7 +39,7 @@ def module_of(
     spread: Spread = Spread(),
 ) -> LoweredModule:
     """The module of a program for these platforms, whose free sizes follow from its arguments."""
-    kinds = [PLATFORMS[p] for p in platforms]
+    kinds = [PLATFORMS.get(p, p) for p in platforms]
     sizes = plan.scope.variables(s.given for s in plan.steps) if plan is not None else []
 
     def lowered(kind: str, each: Sequence[str] = ()) -> LoweredModule:
@@ -62,6 +62,8 @@ def module_of(
         texts = {kind: lowered(kind).text() for kind in dict.fromkeys(kinds)}
         same = len(set(texts.values())) == 1
         made = lowered(kinds[0], kinds[:1] * len(kinds) if same else kinds)
+    if len(platforms) > 1 or made.refines:
+        _polymorphic(made)
     if plan is not None:
         _enter(made, plan, [type_of(a) for a in closed.in_avals], kinds)
     return made
@@ -86,7 +88,14 @@ def _enter(made: LoweredModule, plan: Plan, types: Sequence[Tensor], kinds: Sequ
     results = b.emit(inner.results, f"call @{inner.name}(", *listed(operands), f") : {types_of}")
     b.returns(*results)
     module.functions.insert(0, main)
-    module.attributes = (*module.attributes, "jax.uses_shape_polymorphism = true")
+    _polymorphic(made)
+
+
+def _polymorphic(made: LoweredModule) -> None:
+    """Say that the module has global constants, sizes or the platform, which its caller gives."""
+    said, module = "jax.uses_shape_polymorphism = true", made.module
+    if said not in module.attributes:
+        module.attributes = (*module.attributes, said)
 
 
 # ---------------------------------------------------------------- called

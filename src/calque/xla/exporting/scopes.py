@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from calque.core.dims import Dim, poly_of
+from calque.core.dims import Dim, chosen, poly_of
 from calque.core.errors import InconclusiveDimensionOperation
 from calque.core.polynomials import Poly, multiplied, summed
 from calque.core.symbols import Symbols
@@ -177,24 +177,12 @@ class Scope(Symbols):
 
 def least(a: Any, b: Any) -> Any:
     """The smaller of two sizes, which may be a size of its own."""
-    return _chosen("min", a, b)
+    return chosen("min", a, b)
 
 
 def most(a: Any, b: Any) -> Any:
     """The larger of two sizes."""
-    return _chosen("max", a, b)
-
-
-def _chosen(op: str, a: Any, b: Any) -> Any:
-    scope = next((d.symbols for d in (a, b) if type(d) is Dim), None)
-    if scope is None:
-        return _OPERATIONS[op](a, b)
-    difference = poly_of(a - b) or ()
-    low, high = scope.bounds(difference) if difference else (0, 0)
-    if low >= 0 or high <= 0:
-        return b if (low >= 0) == (op == "min") else a
-    p, q = poly_of(a) or (), poly_of(b) or ()
-    return scope.dim(scope.atom(op, p, q, _OPERATIONS[op](scope.evaluate(p), scope.evaluate(q))))
+    return chosen("max", a, b)
 
 
 # ---------------------------------------------------------------- sizes as text
@@ -285,7 +273,7 @@ def _evaluated(scope: Scope, tree: ast.expr, text: str) -> Any:
         case ast.Call(func=ast.Name(id=name), args=[x, y]) if name in _OPERATIONS:
             a, b = _evaluated(scope, x, text), _evaluated(scope, y, text)
             if name in ("min", "max"):
-                return _chosen(name, a, b)
+                return chosen(name, a, b)
             return a // b if name == "floordiv" else a % b
     raise ValueError(
         f"syntax error in symbolic shape: {text!r} is no size. Write numbers and names with +, -,"

@@ -112,7 +112,8 @@ def lower_module(closed: ClosedJaxpr, request: Request) -> LoweredModule:
     state.sizes = {name: Value(number) for name in request.sizes}
     hoisted = [c for c in closed.consts if request.constants_as_arguments and is_large(c)]
     args = [Value(ins[i]) for i in kept]
-    given = [Value(type_of(c.aval)) for c in hoisted]
+    held = [type_of(c.aval) for c in hoisted]
+    given = [Value(t) for t in held]
     ahead = [*platform, *state.sizes.values()]
     told = [*(["_platform_index"] if platform else []), *request.sizes]
     names = request.arguments
@@ -121,15 +122,6 @@ def lower_module(closed: ClosedJaxpr, request: Request) -> LoweredModule:
         Region([*ahead, *given, *args]),
         outs,
         public=not request.sizes,
-        arg_attributes=[
-            *(f'{{jax.global_constant = "{name}"}}' for name in told),
-            *("" for _ in given),
-            *(
-                attributes(donation(i, taken), placement(state, request.in_shardings, i, ins[i]))
-                for i in kept
-            ),
-        ],
-        result_attributes=result_attributes(state, request, outs),
         arg_names=[*("" for _ in (*ahead, *given)), *(escaped(names[i]) for i in kept)]
         if names
         else [],
@@ -151,6 +143,16 @@ def lower_module(closed: ClosedJaxpr, request: Request) -> LoweredModule:
     else:
         found = lower_program(b, closed, operands, consts)
     b.returns(*found)
+    # now that the meshes are known of which the program speaks
+    main.arg_attributes = [
+        *(f'{{jax.global_constant = "{name}"}}' for name in told),
+        *(attributes(everywhere(state, t)) for t in held),
+        *(
+            attributes(donation(i, taken), placement(state, request.in_shardings, i, ins[i]))
+            for i in kept
+        ),
+    ]
+    main.result_attributes = result_attributes(state, request, outs)
     module.attributes = (
         f"mhlo.num_partitions = {max(state.partitions, request.partitions)} : i32",
         "mhlo.num_replicas = 1 : i32",
@@ -196,6 +198,11 @@ def placement(state: State, shardings: Sequence[Any], i: int, tensor: Tensor) ->
     if state.partitions_asked == 1 or not shardings:
         return ""
     return sharding_attribute(state, shardings[i], tensor)
+
+
+def everywhere(state: State, tensor: Tensor) -> str:
+    """The attribute of what every device has whole."""
+    return placement(state, (None,), 0, tensor)
 
 
 def result_attributes(state: State, request: Request, outs: Sequence[Tensor]) -> list[str]:

@@ -8,14 +8,17 @@ from typing import Any, Final
 import numpy as np
 
 from calque.core.dtypes import bfloat16
+from calque.core.jaxprs import Eqn
 from calque.ops.dimension_numbers import (
     ConvDimensionNumbers,
     DotAlgorithm,
     DotAlgorithmPreset,
     Precision,
 )
+from calque.ops.products.ragged import as_dot_general
+from calque.xla.lower.programs import lower_function
 from calque.xla.lower.reductions import BYTES, as_bytes, pads_operand
-from calque.xla.lower.rules import Builder, array_i64, boolean, rule
+from calque.xla.lower.rules import Builder, array_i64, boolean, equation_rule, rule
 from calque.xla.lower.sizes import is_free
 from calque.xla.text.tree import Value
 from calque.xla.text.types import Tensor, element_name, signature
@@ -197,3 +200,11 @@ def _places(spec: Sequence[int], letters: str) -> str:
     for what, d in zip([*letters, *map(str, range(len(spec) - 2))], spec):
         names[d] = what
     return f"[{', '.join(names)}]"
+
+
+@equation_rule("ragged_dot_general")
+def ragged_dot_general(
+    b: Builder, e: Eqn, outs: Sequence[Tensor], args: list[Value]
+) -> list[Value]:
+    """One product, in which the rows that belong to other groups are zeros."""
+    return lower_function(b, e, as_dot_general, args)

@@ -64,7 +64,6 @@ ON_HOST: Final = frozenset(
         "igamma_grad_a",
         "igammac",
         "ormqr",
-        "ragged_dot_general",
         "random_gamma_grad",
         "regularized_incomplete_beta",
         "schur",

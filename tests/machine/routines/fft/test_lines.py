@@ -1,9 +1,12 @@
 """Lines between arrays and parts: both forms, both precisions, any step."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from calque.machine.routines.fft.lines import SINGLE_LINES, Form, fft_load, fft_store
+from calque.machine.routines.fft import lines
+from calque.machine.routines.fft.lines import SINGLE_LINES, Form
 
 KINDS = {
     (Form.COMPLEX, "f4"): "c8",
@@ -14,9 +17,9 @@ KINDS = {
 LENGTHS = (0, 1, 3, 8, 37)
 
 
-def function(name: str, item: str) -> object:
-    both = {"fft_load": fft_load, "fft_store": fft_store}
-    return SINGLE_LINES[name] if item == "f4" else both[name]
+def function(name: str, form: Form, item: str) -> Any:
+    name += "_real" * (form == Form.REAL)
+    return SINGLE_LINES[name] if item == "f4" else getattr(lines, name)
 
 
 def numbers(dtype: str, n: int) -> np.ndarray:
@@ -32,7 +35,8 @@ def test_reading(form: Form, item: str, stride: int) -> None:
         x = numbers(KINDS[form, item], n * stride)
         re, im = np.full(n + 1, 7, item), np.full(n + 1, 7, item)
         step = stride * x.itemsize
-        function("fft_load", item)(form, x.ctypes.data, step, re.ctypes.data, im.ctypes.data, n)
+        load = function("fft_load", form, item)
+        load(x.ctypes.data, step, re.ctypes.data, im.ctypes.data, n)
         want = x[::stride]
         np.testing.assert_array_equal(re[:n], want.real)
         np.testing.assert_array_equal(im[:n], want.imag)
@@ -48,7 +52,8 @@ def test_writing_scaled(form: Form, item: str, stride: int) -> None:
         out = np.full(n * stride + 1, 9, KINDS[form, item])
         places = (re.ctypes.data, im.ctypes.data, out.ctypes.data)
         scale = np.dtype(item).type(0.1)
-        function("fft_store", item)(form, *places, stride * out.itemsize, n, float(scale))
+        store = function("fft_store", form, item)
+        store(*places, stride * out.itemsize, n, float(scale))
         whole = scale * re + 1j * (scale * im) if out.dtype.kind == "c" else scale * re
         np.testing.assert_array_equal(out[: n * stride : stride], whole.astype(out.dtype))
         rest = np.ones(len(out), bool)

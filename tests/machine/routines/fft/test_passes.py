@@ -55,6 +55,26 @@ def test_every_radix(r: int, item: str) -> None:
             assert (y[:, n] == 5).all()
 
 
+@pytest.mark.parametrize("item", ENDS)
+@pytest.mark.parametrize("r", passes.OWN_SUMS)
+def test_vectors_give_the_bits_of_lone_sums(r: int, item: str) -> None:
+    """Many sequences, of which the last vector makes some again, and each two of them alone."""
+    for m in (1, 4):
+        x = np.random.default_rng(r).normal(size=(2, r * m, 14)).astype(item)
+        w = tables(r, m).astype(item)
+
+        def passed(x: np.ndarray) -> np.ndarray:
+            given, y = np.ascontiguousarray(x), np.zeros_like(x, order="C")
+            places = [a.ctypes.data for a in (given[0], given[1], y[0], y[1], w)]
+            one_pass(item, r, *places, m, x.shape[-1])
+            return y
+
+        for s in (9, 13, 14):
+            many = passed(x[..., :s])
+            for q in range(0, s - 1, 2):
+                np.testing.assert_array_equal(many[..., q : q + 2], passed(x[..., q : q + 2]))
+
+
 def test_all_passes_make_a_transform() -> None:
     """In any order of the radices, several sequences side by side."""
     for radices in ((2, 3, 4), (8, 5), (7, 2, 2), (13, 4), (4, 4, 3)):

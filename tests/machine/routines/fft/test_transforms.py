@@ -128,9 +128,10 @@ def test_only_what_the_lengths_need_is_compiled() -> None:
 import os, tempfile
 os.environ["CALQUE_CACHE_DIR"] = tempfile.mkdtemp()
 import calque.numpy as jnp
-from calque.machine.routines.fft import transforms
+from calque.machine.routines.fft import lines, transforms
 jnp.fft.rfft2(jnp.ones((128, 128), "f4"))
 made = {n for n, f in transforms.ROUTINES.items() if f.unit._addresses is not None}
+assert lines.unit_single._addresses is not None and lines.real_unit_single._addresses is None
 print(*sorted(made))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

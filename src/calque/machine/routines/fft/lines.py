@@ -25,6 +25,7 @@ class Form(IntEnum):
 
 
 unit = Unit("fft_lines")
+real_unit = Unit("fft_real_lines")  # which few lines need
 
 
 @unit.helper
@@ -40,17 +41,21 @@ def load_some(form: i64, x: ptr, step: i64, re: ptr, im: ptr, n: i64) -> None:
 
 
 @unit.function
-def fft_load(form: i64, x: ptr, step: i64, re: ptr, im: ptr, n: i64) -> None:
-    """Read a line of elements that are `step` bytes apart."""
-    if form == Form.REAL:
-        if step == ITEM:
-            load_some(Form.REAL, x, ITEM, re, im, n)
-        else:
-            load_some(Form.REAL, x, step, re, im, n)
-    elif step == 2 * ITEM:
+def fft_load(x: ptr, step: i64, re: ptr, im: ptr, n: i64) -> None:
+    """Read a line of complex elements that are `step` bytes apart."""
+    if step == 2 * ITEM:
         load_some(Form.COMPLEX, x, 2 * ITEM, re, im, n)
     else:
         load_some(Form.COMPLEX, x, step, re, im, n)
+
+
+@real_unit.function
+def fft_load_real(x: ptr, step: i64, re: ptr, im: ptr, n: i64) -> None:
+    """Read a line of real elements."""
+    if step == ITEM:
+        load_some(Form.REAL, x, ITEM, re, im, n)
+    else:
+        load_some(Form.REAL, x, step, re, im, n)
 
 
 @unit.helper
@@ -63,17 +68,22 @@ def store_some(form: i64, re: ptr, im: ptr, x: ptr, step: i64, n: i64, scale: nu
 
 
 @unit.function
-def fft_store(form: i64, re: ptr, im: ptr, x: ptr, step: i64, n: i64, scale: number) -> None:
-    """Write a line of elements that are `step` bytes apart, scaled."""
-    if form == Form.REAL:
-        if step == ITEM:
-            store_some(Form.REAL, re, im, x, ITEM, n, scale)
-        else:
-            store_some(Form.REAL, re, im, x, step, n, scale)
-    elif step == 2 * ITEM:
+def fft_store(re: ptr, im: ptr, x: ptr, step: i64, n: i64, scale: number) -> None:
+    """Write a line of complex elements that are `step` bytes apart, scaled."""
+    if step == 2 * ITEM:
         store_some(Form.COMPLEX, re, im, x, 2 * ITEM, n, scale)
     else:
         store_some(Form.COMPLEX, re, im, x, step, n, scale)
 
 
-unit_single, SINGLE_LINES = unit.over(SINGLE, SINGLE_ITEM, SINGLE_NAMES)
+@real_unit.function
+def fft_store_real(re: ptr, im: ptr, x: ptr, step: i64, n: i64, scale: number) -> None:
+    """Write a line of real elements, scaled."""
+    if step == ITEM:
+        store_some(Form.REAL, re, im, x, ITEM, n, scale)
+    else:
+        store_some(Form.REAL, re, im, x, step, n, scale)
+
+
+unit_single, _COMPLEX = unit.over(SINGLE, SINGLE_ITEM, SINGLE_NAMES)
+real_unit_single, SINGLE_LINES = real_unit.over(SINGLE, SINGLE_ITEM, _COMPLEX)

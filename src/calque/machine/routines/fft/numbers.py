@@ -13,6 +13,8 @@ else:
     number = f64
 load_number, store_number, ITEM = load_f64, store_f64, 8
 
+LANES: Final = 4  # that are summed at once
+
 SINGLE: Final = "_single"  # the end of the names of what is made over single precision
 SINGLE_ITEM: Final = 4
 SINGLE_NAMES: Final[dict[str, Any]] = {
@@ -20,4 +22,5 @@ SINGLE_NAMES: Final[dict[str, Any]] = {
     "load_number": load_f32,
     "store_number": store_f32,
     "ITEM": SINGLE_ITEM,
+    "LANES": 8,
 }

@@ -18,9 +18,10 @@ import math
 from typing import Any, Final
 
 from calque.machine.lang.types import Function
-from calque.machine.lang.unit import NULL, Unit, apart, apart_few, i64, ptr
+from calque.machine.lang.unit import NULL, Unit, apart, i64, ptr
 from calque.machine.routines.fft.numbers import (
     ITEM,
+    LANES,
     SINGLE,
     SINGLE_ITEM,
     SINGLE_NAMES,
@@ -46,19 +47,10 @@ _S1: Final = 0.7818314824680298
 _S2: Final = 0.9749279121818236
 _S3: Final = 0.4338837391175581
 
-_MANY: Final = 24  # rounds, beside which those behind the vectors count little
-
 # The first has what is put in their places; a program compiles the passes of its radices alone.
 unit = Unit("fft_sums")
 one_pass = Unit("fft_pass")
 others = Unit("fft_pass_any")
-
-
-@unit.helper
-def fills_vectors(r: i64, s: i64) -> i64:
-    """Whether a loop of `s` rounds leaves little for the rounds behind its vectors. Passes of large
-    radices are not made twice for that: they are the first ones, or take long to compile."""
-    return i64(ITEM == 8 or r == 2 or r > 5 or s % 8 == 0 or s >= _MANY)
 
 
 @unit.helper
@@ -279,43 +271,57 @@ RADIX: Final = 2
 sums = sum_2
 
 
-@one_pass.helper
-def sums_of_one(xr: ptr, xi: ptr, yr: ptr, yi: ptr, w: ptr, m: i64, p: i64) -> None:
-    """Sums of the only sequence."""
-    x, y = ITEM * p, ITEM * RADIX * p
-    sums(xr + x, xi + x, yr + y, yi + y, ITEM * m, ITEM, 1, w + x, ITEM * m)
-
-
-@one_pass.helper
-def sums_of_many(
-    x: ptr, xi: ptr, y: ptr, yi: ptr, w: ptr, m: i64, s: i64, turned: i64, q: i64
+@one_pass.called
+def fft_sums(
+    xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, turned: i64, w: ptr, step: i64
 ) -> None:
-    """Sums of one of `s` sequences."""
-    at = ITEM * q
-    sums(x + at, xi + at, y + at, yi + at, ITEM * m * s, ITEM * s, turned, w, ITEM * m)
+    """Sums of what is too little for vectors."""
+    sums(xr, xi, yr, yi, gap, to, turned, w, step)
+
+
+@one_pass.helper
+def pass_of_one(xr: ptr, xi: ptr, yr: ptr, yi: ptr, w: ptr, m: i64) -> None:
+    """The pass of the only sequence: vectors over its sums."""
+    if m < LANES:
+        for p in range(m):
+            x, y = ITEM * p, ITEM * RADIX * p
+            fft_sums(xr + x, xi + x, yr + y, yi + y, ITEM * m, ITEM, 1, w + x, ITEM * m)
+        return
+    for first in range(0, m, LANES):
+        begin = min(first, m - LANES)
+        for p in apart(LANES):
+            x, y = ITEM * (begin + p), ITEM * RADIX * (begin + p)
+            sums(xr + x, xi + x, yr + y, yi + y, ITEM * m, ITEM, 1, w + x, ITEM * m)
+
+
+@one_pass.helper
+def pass_of_many(xr: ptr, xi: ptr, yr: ptr, yi: ptr, w: ptr, m: i64, s: i64, turned: i64) -> None:
+    """Sums of `s` sequences side by side: vectors over them, of which the last one makes some sums
+    again where they do not come out even."""
+    if s < LANES:
+        for q in range(s):
+            x = ITEM * q
+            fft_sums(xr + x, xi + x, yr + x, yi + x, ITEM * m * s, ITEM * s, turned, w, ITEM * m)
+        return
+    for first in range(0, s, LANES):
+        begin = min(first, s - LANES)
+        for q in apart(LANES):
+            x = ITEM * (begin + q)
+            sums(xr + x, xi + x, yr + x, yi + x, ITEM * m * s, ITEM * s, turned, w, ITEM * m)
 
 
 @one_pass.function
 def fft_pass(xr: ptr, xi: ptr, yr: ptr, yi: ptr, w: ptr, m: i64, s: i64) -> None:
     """One pass from `x` to `y`: `m` is the length that is left behind it, `s` the number of
-    sequences before it. Vectors run over the sequences, or, while there is only one, over its
-    sums."""
+    sequences before it."""
     if m == 1:
-        for q in apart(s):
-            sums_of_many(xr, xi, yr, yi, NULL, 1, s, 0, q)
+        pass_of_many(xr, xi, yr, yi, NULL, 1, s, 0)
     elif s == 1:
-        for p in apart(m):
-            sums_of_one(xr, xi, yr, yi, w, m, p)
+        pass_of_one(xr, xi, yr, yi, w, m)
     else:
         for p in range(m):
             x, y = ITEM * p * s, ITEM * RADIX * p * s
-            turns = w + ITEM * p
-            if fills_vectors(RADIX, s):
-                for q in apart(s):
-                    sums_of_many(xr + x, xi + x, yr + y, yi + y, turns, m, s, 1, q)
-            else:
-                for q in apart_few(s):
-                    sums_of_many(xr + x, xi + x, yr + y, yi + y, turns, m, s, 1, q)
+            pass_of_many(xr + x, xi + x, yr + y, yi + y, w + ITEM * p, m, s, 1)
 
 
 @others.function

@@ -8,7 +8,12 @@ from typing import Final
 
 from calque.machine.lang.types import Function
 from calque.machine.lang.unit import Unit, apart, f64, i64, load_f64, memset, ptr
-from calque.machine.routines.fft.lines import Form
+from calque.machine.routines.fft.lines import (
+    fft_load,
+    fft_load_real,
+    fft_store,
+    fft_store_real,
+)
 from calque.machine.routines.fft.numbers import (
     ITEM,
     SINGLE,
@@ -83,11 +88,11 @@ def fft_real_halves(job: ptr, work: ptr, first: i64) -> None:
     half = n // 2
     table = Job(job).table
     line, out = n * item // 2, (half + 1) * item
-    load_lines(work, Form.COMPLEX, Job(job).source + first * line, item, line, half)
+    load_lines(work, fft_load, Job(job).source + first * line, item, line, half)
     fft_transform(work, table, 0)
     fft_join(work, half, table + Table(table).roots)
     target = Job(job).target + first * out
-    store_lines(work, Form.COMPLEX, target, item, out, half + 1, number(Job(job).scale))
+    store_lines(work, fft_store, target, item, out, half + 1, number(Job(job).scale))
 
 
 @from_whole.function
@@ -97,10 +102,10 @@ def fft_real_whole(job: ptr, work: ptr, first: i64) -> None:
     n = Job(job).n
     half = n // 2
     line, out = n * item // 2, (half + 1) * item
-    load_lines(work, Form.REAL, Job(job).source + first * line, item // 2, line, n)
+    load_lines(work, fft_load_real, Job(job).source + first * line, item // 2, line, n)
     fft_transform(work, Job(job).table, 0)
     target = Job(job).target + first * out
-    store_lines(work, Form.COMPLEX, target, item, out, half + 1, number(Job(job).scale))
+    store_lines(work, fft_store, target, item, out, half + 1, number(Job(job).scale))
 
 
 @to_halves.helper
@@ -151,11 +156,11 @@ def fft_halves_to_real(job: ptr, work: ptr, first: i64) -> None:
     half = n // 2
     table = Job(job).table
     line, out = (half + 1) * item, n * item // 2
-    load_lines(work, Form.COMPLEX, Job(job).source + first * line, item, line, half + 1)
+    load_lines(work, fft_load, Job(job).source + first * line, item, line, half + 1)
     fft_part(work, half, table + Table(table).roots)
     fft_transform(work, table, 1)
     target = Job(job).target + first * out
-    store_lines(work, Form.COMPLEX, target, item, out, half, number(Job(job).scale))
+    store_lines(work, fft_store, target, item, out, half, number(Job(job).scale))
 
 
 @to_whole.function
@@ -180,11 +185,11 @@ def fft_whole_to_real(job: ptr, work: ptr, first: i64) -> None:
     item = 2 * ITEM
     n = Job(job).n
     line, out = (n // 2 + 1) * item, n * item // 2
-    load_lines(work, Form.COMPLEX, Job(job).source + first * line, item, line, n // 2 + 1)
+    load_lines(work, fft_load, Job(job).source + first * line, item, line, n // 2 + 1)
     fft_mirror(work, n)
     fft_transform(work, Job(job).table, 1)
     target = Job(job).target + first * out
-    store_lines(work, Form.REAL, target, item // 2, out, n, number(Job(job).scale))
+    store_lines(work, fft_store_real, target, item // 2, out, n, number(Job(job).scale))
 
 
 from_halves_single, _FROM_HALVES = from_halves.over(SINGLE, SINGLE_ITEM, SINGLE_WORK)

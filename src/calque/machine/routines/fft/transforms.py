@@ -26,8 +26,9 @@ from calque.machine.lang.unit import (
     sizeof,
 )
 from calque.machine.memory import calque_alloc, calque_free
+from calque.machine.routines.ending import stop
 from calque.machine.routines.fft.convolution import fft_convolve, fft_convolve_single
-from calque.machine.routines.fft.lines import Form
+from calque.machine.routines.fft.lines import fft_load, fft_store
 from calque.machine.routines.fft.numbers import ITEM, SINGLE, SINGLE_ITEM, number
 from calque.machine.routines.fft.passes import PASSES, SINGLE_PASSES
 from calque.machine.routines.fft.real import REAL
@@ -41,7 +42,6 @@ from calque.machine.routines.fft.work import (
     load_lines,
     store_lines,
 )
-from calque.machine.routines.sort.work import stop
 from calque.machine.threads import calque_parallel_for
 
 # From where, to where, how many transforms, the table, and the first one of `Functions`.
@@ -76,11 +76,11 @@ def fft_complex_lines(job: ptr, work: ptr, first: i64) -> None:
     inner = Job(job).inner
     n = Job(job).n
     between = item if inner > 1 else n * item
-    load_lines(work, Form.COMPLEX, Job(job).source + first * item, inner * item, between, n)
+    load_lines(work, fft_load, Job(job).source + first * item, inner * item, between, n)
     fft_transform(work, Job(job).table, Job(job).inverse)
     store_lines(
         work,
-        Form.COMPLEX,
+        fft_store,
         Job(job).target + first * item,
         inner * item,
         between,

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from calque.machine.lang.unit import NULL, Unit, f64, i64, layout, load_i64, ptr, signature
-from calque.machine.routines.fft.lines import SINGLE_LINES, fft_load, fft_store
-from calque.machine.routines.fft.numbers import ITEM, SINGLE, SINGLE_ITEM, SINGLE_NAMES, number
+from calque.machine.lang.unit import NULL, Unit, f32, f64, i64, layout, load_i64, ptr, signature
+from calque.machine.routines.fft.lines import SINGLE_LINES
+from calque.machine.routines.fft.numbers import ITEM, SINGLE, SINGLE_ITEM, number
 
 # The length of complex transforms and the number of their passes, or the length of those in a
 # convolution, and where its table is; where the chirp is, with the transform of its inverse behind
@@ -39,6 +39,8 @@ Functions = layout(
 one_pass_type = signature(None, ptr, ptr, ptr, ptr, ptr, i64, i64)
 any_pass_type = signature(None, i64, ptr, ptr, ptr, ptr, ptr, i64, i64)
 convolve_type = signature(None, ptr, ptr)
+load_type = signature(None, ptr, i64, ptr, ptr, i64)
+store_type = signature(None, ptr, ptr, ptr, i64, i64, f64)
 
 # One axis: what is read and written, the sizes before, along and behind the axis; how many lines
 # are done side by side, and in how many such parts the lines behind the axis fall.
@@ -141,15 +143,16 @@ def fft_transform(work: ptr, table: ptr, inverse: i64) -> None:
 
 
 @unit.helper
-def load_lines(work: ptr, form: i64, x: ptr, step: i64, between: i64, n: i64) -> None:
-    """Read lines side by side: elements are `step` bytes apart, lines `between` bytes."""
+def load_lines(work: ptr, load: ptr, x: ptr, step: i64, between: i64, n: i64) -> None:
+    """Read lines side by side by a function for one: elements are `step` bytes apart, lines
+    `between` bytes."""
     lanes = Work(work).lanes
     if lanes == 1:
-        fft_load(form, x, step, Work(work).re, Work(work).im, n)
+        load_type(load, x, step, Work(work).re, Work(work).im, n)
     else:
         for j in range(n):
-            fft_load(
-                form,
+            load_type(
+                load,
                 x + j * step,
                 between,
                 Work(work).re + ITEM * j * lanes,
@@ -160,17 +163,17 @@ def load_lines(work: ptr, form: i64, x: ptr, step: i64, between: i64, n: i64) ->
 
 @unit.helper
 def store_lines(
-    work: ptr, form: i64, x: ptr, step: i64, between: i64, n: i64, scale: number
+    work: ptr, store: ptr, x: ptr, step: i64, between: i64, n: i64, scale: number
 ) -> None:
-    """Write lines side by side."""
+    """Write lines side by side by a function for one."""
     lanes = Work(work).lanes
     re, im = Work(work).re, Work(work).im
     if lanes == 1:
-        fft_store(form, re, im, x, step, n, scale)
+        store_type(store, re, im, x, step, n, scale)
     else:
         for j in range(n):
-            fft_store(
-                form,
+            store_type(
+                store,
                 re + ITEM * j * lanes,
                 im + ITEM * j * lanes,
                 x + j * step,
@@ -180,5 +183,5 @@ def store_lines(
             )
 
 
-unit_single, _SINGLE = unit.over(SINGLE, SINGLE_ITEM, {**SINGLE_NAMES, **SINGLE_LINES})
-SINGLE_WORK: Final = {**SINGLE_NAMES, **_SINGLE}
+_STORES: Final = {"store_type": signature(None, ptr, ptr, ptr, i64, i64, f32)}
+unit_single, SINGLE_WORK = unit.over(SINGLE, SINGLE_ITEM, {**SINGLE_LINES, **_STORES})

@@ -31,6 +31,7 @@ from calque.machine.lang.unit import (
     store_i32,
 )
 from calque.machine.memory import calque_alloc, calque_free
+from calque.machine.routines.ending import stop
 from calque.machine.routines.linalg.elements import item_of, turn, write_nan, write_one
 from calque.machine.routines.linalg.small import (
     LARGEST,
@@ -42,7 +43,6 @@ from calque.machine.routines.linalg.small import (
     small_solve,
     small_store,
 )
-from calque.machine.routines.sort.work import stop
 from calque.machine.threads import calque_parallel_for
 
 SMALL = 32  # rows and columns up to which our own loops are quicker

@@ -28,10 +28,10 @@ from calque.machine.lang.unit import (
     store_i32,
 )
 from calque.machine.memory import calque_alloc, calque_free
+from calque.machine.routines.ending import stop
 from calque.machine.routines.linalg.elements import item_of, turn, write_nan, write_one
 from calque.machine.routines.linalg.small import LARGEST, ElementType
 from calque.machine.routines.sort.moves import copy_element
-from calque.machine.routines.sort.work import stop
 
 # What all begin with: how many matrices, the type of elements, functions of LAPACK; results that
 # nobody wants are NULL.

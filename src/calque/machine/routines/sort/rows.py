@@ -34,6 +34,7 @@ from calque.machine.lang.unit import (
     ult,
 )
 from calque.machine.memory import calque_alloc, calque_free
+from calque.machine.routines.ending import stop
 from calque.machine.routines.sort.keys import (
     Key,
     KeyKind,
@@ -66,7 +67,6 @@ from calque.machine.routines.sort.work import (
     move_number,
     sort_load,
     sort_move,
-    stop,
 )
 from calque.machine.threads import calque_parallel_for, threads_in_use
 

@@ -8,7 +8,6 @@ from calque.machine.lang.unit import (
     NULL,
     Unit,
     alloca,
-    atomic_cas,
     atomic_load,
     i1,
     i64,
@@ -175,9 +174,3 @@ def in_order(job: ptr) -> i1:
 def is_stopped(work: ptr) -> i1:
     """Whether the run has been told to end. Then records may be in the middle of a move."""
     return atomic_load(Run.at(Work(work).run).stopped, 0) != 0
-
-
-@unit.helper
-def stop(run: ptr, status: i64) -> None:
-    """End the program with an error."""
-    atomic_cas(Run.at(run).stopped, 0, 0, status)

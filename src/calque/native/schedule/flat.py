@@ -1,0 +1,145 @@
+"""Loops over rows that do not fill vectors become one loop over all elements, where these lie one
+after the other in everything that is read and written.
+
+before: for i < 128: for j < 65: y[i, j] = x[i, j] + 1
+after:  for v < 128 * 65: y[v // 65, v % 65] = x[v // 65, v % 65] + 1     (both at place v)"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from calque.native.loops.tree import Body, For, Let, Store, map_exprs, own_exprs
+from calque.native.lower.cost import nanoseconds
+from calque.native.lower.sizes import Sizes
+from calque.native.scalars.expr import (
+    Buffer,
+    Expr,
+    ex,
+    index_and_guard,
+    linear,
+    rewrite,
+    stride,
+    var,
+)
+from calque.native.schedule.threads import PARALLEL_NS, SPLIT
+
+WASTE: Final = 8  # a row may end with lanes that idle, one in so many
+Access = tuple[Buffer, tuple[Expr, ...]]
+
+
+def flattened(f: For, sizes: Sizes, width: int) -> For:
+    """A nest of loops around one body as fewer loops, if its rows waste vectors of this width;
+    else as it is."""
+    chain = [f]
+    while len(chain[-1].body) == 1 and isinstance(inner := chain[-1].body[0], For):
+        chain.append(inner)
+    if len(chain) < 2 or not sizes.known or not all(map(is_plain, chain)):
+        return f
+    leaf = chain[-1]
+    if not all(isinstance(s, (Let, Store)) for s in leaf.body):
+        return f
+    row, depth = 1, len(chain)
+    while depth and (row == 1 or wastes(row, width)):
+        depth -= 1
+        row *= max(sizes.hinted.interval(chain[depth].extent)[1], 1)
+    if depth == len(chain) - 1 or row < width:
+        return f
+    while (made := as_one(chain[depth:])) is None and depth:
+        depth -= 1
+    if made is None or (not depth and takes_from_threads(f, made, sizes)):
+        return f
+    for x in reversed(chain[:depth]):
+        made = For(x.var, (made,))
+    return made
+
+
+def takes_from_threads(f: For, made: For, sizes: Sizes) -> bool:
+    """Would threads share the rows, but not so few elements?"""
+    few = sizes.hinted.interval(made.extent)[1] < 4 * SPLIT
+    return few and nanoseconds((f,), sizes) > PARALLEL_NS
+
+
+def is_plain(f: For) -> bool:
+    return f.kind == "serial" and not f.accs and not f.colliding
+
+
+def wastes(n: int, width: int) -> bool:
+    """Do rows of this length leave much of their vectors idle?"""
+    return n < width or -n % width * WASTE > n
+
+
+def as_one(loops: Sequence[For]) -> For | None:
+    """Loops as one, unless something else than elements in their order depends on them."""
+    found = accesses(loops[-1].body, {f.name for f in loops})
+    if found is None or not all(in_order(a, loops) for a in found):
+        return None
+    total = loops[0].extent
+    for f in loops[1:]:
+        total = ex("mul", total, f.extent)
+    v = var(loops[0].name, total)
+    new: dict[Expr, Expr] = {}
+    left: Expr = v
+    for f in reversed(loops[1:]):
+        new[f.var] = ex("mod", left, f.extent)
+        left = ex("floordiv", left, f.extent)
+    new[loops[0].var] = left
+    memo: dict[Expr, Expr] = {}
+
+    def fix(e: Expr) -> Expr:
+        return rewrite(e, new.get, memo)
+
+    for b, idx in found:
+        if stride(linear(b.shape, [fix(i) for i in idx]), v.attr[0]) is None:
+            return None
+    return For(v, map_exprs(loops[-1].body, fix))
+
+
+def accesses(body: Body, names: set[str]) -> list[Access] | None:
+    """What is read and written at places that depend on the loops; None when they are used
+    otherwise."""
+    out: list[Access] = []
+    for s in body:
+        todo = list(own_exprs(s))
+        if isinstance(s, Store):
+            if names.isdisjoint(n for i in s.idx for n in i.names):
+                return None
+            out.append((s.buf, s.idx))
+            todo = todo[len(s.idx) :]
+        seen: set[Expr] = set()
+        for access in reads(todo, names, seen):
+            if access is None:
+                return None
+            out.append(access)
+    return out
+
+
+def reads(roots: Sequence[Expr], names: set[str], seen: set[Expr]) -> Iterator[Access | None]:
+    """The reads below expressions that depend on names; None for a name in another place."""
+    todo = list(roots)
+    while todo:
+        e = todo.pop()
+        if e in seen or names.isdisjoint(e.names):
+            continue
+        seen.add(e)
+        if e.op == "var":
+            yield None
+        elif e.op == "load":
+            idx, guard = index_and_guard(e)
+            yield e.attr, tuple(idx)
+            todo += [guard] if guard is not None else []
+        else:
+            todo += e.args
+
+
+def in_order(access: Access, loops: Sequence[For]) -> bool:
+    """Do the loops stand beside each other along whole axes?"""
+    b, idx = access
+    names = {f.name for f in loops}
+    where = [k for k, i in enumerate(idx) if not names.isdisjoint(i.names)]
+    first = where[0]
+    return (
+        where == list(range(first, first + len(loops)))
+        and all(idx[k] is f.var for k, f in zip(where, loops))
+        and all(b.shape[k] is f.extent for k, f in zip(where[1:], loops[1:]))
+    )

@@ -1,0 +1,144 @@
+"""Rows that do not fill vectors become one loop over all elements."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import calque.numpy as jnp
+from calque.native.loops.tree import Acc, For, If, Let, Store, statements
+from calque.native.lower.sizes import Sizes
+from calque.native.scalars.expr import Buffer, Expr, cast, const, ex, linear, load, stride, var
+from calque.native.schedule.flat import as_one, flattened, wastes
+from calque.native.schedule.threads import PARALLEL_NS
+from tests.native.programs import check, compiled, normal
+from tests.native.run_kernel import run
+
+SIZES = Sizes()
+WIDTH = 64
+
+
+def nest(*shape: int, value: Any = None, to: Any = None) -> For:
+    """y = 2 x, in loops over all axes"""
+    dims = [SIZES.dim(n) for n in shape]
+    loops = [var(f"d{k}", d) for k, d in enumerate(dims)]
+    x, y = Buffer("x", dims, "f32"), Buffer("y", dims, "f32")
+    twice = ex("mul", load(x, loops), const(2.0, "f32"))
+    body: Any = Store(y, tuple(loops), twice)
+    if value is not None:
+        body = Store(y, tuple(loops), value(x, loops))
+    if to is not None:
+        body = to(loops, twice)
+    for v in reversed(loops):
+        body = For(v, (body,))
+    return body
+
+
+def loops_of(f: For) -> list[str]:
+    return [s.name for s in statements((f,)) if isinstance(s, For)]
+
+
+@pytest.mark.parametrize(
+    "shape,left",
+    [
+        ((100, 65), 1),
+        ((100, 3), 1),
+        ((100, 20, 3, 3), 2),
+        ((90, 30, 3), 1),
+        ((30, 85, 3), 2),
+        ((90, 7, 7, 20), 1),
+        ((100, 128), 2),
+        ((100, 1000), 2),  # the last vector of a row is nothing beside it
+        ((5, 7), 2),  # no vector is full in any case
+        ((50, 128, 2), 2),
+        ((70,), 1),
+    ],
+)
+def test_short_rows_become_one_loop(shape: tuple[int, ...], left: int) -> None:
+    f = nest(*shape)
+    made = flattened(f, SIZES, WIDTH)
+    assert len(loops_of(made)) == left
+    (store,) = [s for s in statements((made,)) if isinstance(s, Store)]
+    last = loops_of(made)[-1]
+    assert stride(linear(store.buf.shape, store.idx), last) == 1
+    if left == len(shape):
+        assert made is f
+    x, y = normal(*shape), np.zeros(shape, np.float32)
+    buffers = {b.name: b for b in (store.buf, *store.value.bufs)}
+    run((made,), {buffers["x"]: x, buffers["y"]: y, **SIZES.values})
+    np.testing.assert_array_equal(y, 2 * x)
+
+
+def at_column(x: Buffer, loops: list[Expr]) -> Expr:
+    return cast(loops[-1], "f32")
+
+
+def turned(x: Buffer, loops: list[Expr]) -> Expr:
+    return load(Buffer("z", x.shape[::-1], "f32"), loops[::-1])
+
+
+def of_a_row(x: Buffer, loops: list[Expr]) -> Expr:
+    return load(Buffer("z", x.shape[1:], "f32"), loops[1:])
+
+
+def guarded(x: Buffer, loops: list[Expr]) -> Expr:
+    return load(x, loops, ex("lt", loops[1], const(3)))
+
+
+def longer_rows(x: Buffer, loops: list[Expr]) -> Expr:
+    return load(Buffer("z", [x.shape[0], SIZES.dim(80)], "f32"), loops)
+
+
+@pytest.mark.parametrize("value", [at_column, turned, of_a_row, guarded, longer_rows])
+def test_what_depends_on_rows_or_columns_keeps_its_loops(value: Any) -> None:
+    f = nest(100, 65, value=value)
+    assert flattened(f, SIZES, WIDTH) is f
+
+
+def test_other_nests_stay() -> None:
+    f = nest(100, 65)
+    (inner,) = f.body
+    assert isinstance(inner, For)
+    total = (Acc("r", "sum", const(1.0, "f32")),)
+    row = Buffer("row", (4,), "f32", "stack")
+    for other in (
+        For(f.var, (For(inner.var, inner.body, total),)),
+        For(f.var, (inner, inner)),
+        For(f.var, (Let("a", const(1.0, "f32")), inner)),
+        For(f.var, (inner,), colliding=True),
+        For(f.var, (For(inner.var, inner.body, kind="vector", width=4),)),
+        For(f.var, (For(inner.var, (If(const(True, "i1"), inner.body, (), ()),)),)),
+        nest(100, 65, to=lambda loops, v: Store(row, (const(0),), v)),
+    ):
+        assert flattened(other, SIZES, WIDTH) is other
+    assert flattened(f, Sizes(known=False), WIDTH) is f
+    assert as_one([f, inner]) is not None
+
+
+def test_threads_rather_share_rows_than_few_elements() -> None:
+    f = nest(100, 65)
+    heavy = nest(100, 65, value=lambda x, loops: dear(load(x, loops)))
+    assert len(loops_of(flattened(f, SIZES, WIDTH))) == 1
+    assert flattened(heavy, SIZES, WIDTH) is heavy
+
+
+def dear(e: Expr) -> Expr:
+    for _ in range(int(PARALLEL_NS / 50)):
+        e = ex("add", e, ex("mul", e, const(0.5, "f32")))
+    return e
+
+
+def test_what_wastes_vectors() -> None:
+    assert wastes(3, 64) and wastes(63, 64) and wastes(65, 64) and wastes(100, 64)
+    assert not wastes(64, 64) and not wastes(128, 64) and not wastes(1000, 64)
+
+
+def test_programs_with_odd_rows() -> None:
+    x = normal(37, 65)
+    check(lambda x: (jnp.tanh(x) * x, x + x[0], x.T * 2, jnp.flip(x, 1) + x), x)
+    check(lambda x: jnp.sin(x) * (x + 1j), x)
+    check(lambda x: jnp.pad(x, 1) * 2, x)
+    check(lambda x: jnp.where(x > 0, x, 0).astype(jnp.int8) + jnp.int8(1), x)
+    check(lambda x: x[:, None, :3] * x[:, :3, None], x)
+    (call,) = compiled(lambda x: jnp.tanh(x) * x, x).calls
+    assert len(loops_of(call.body[0])) == 1  # type: ignore[arg-type]
