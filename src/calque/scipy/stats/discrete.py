@@ -38,7 +38,7 @@ bernoulli = discrete(
     "the Bernoulli distribution",
     WholeWithP,
     lambda k, p: sp.xlogy(k, p) + sp.xlog1py(1 - k, -p),
-    lambda k, p: (k == 0) | (k == 1),
+    lambda k, p: (k >= 0) & (k <= 1),  # as in JAX, what is between them mixes both: soft labels
     cdf=lambda k, p: jnp.where(
         jnp.isnan(k),
         np.nan,
