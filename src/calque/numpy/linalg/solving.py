@@ -8,6 +8,7 @@ import numpy as np
 
 from calque.core.arrays import Array
 from calque.core.dtypes import canonicalize, is_complex, real_part
+from calque.core.extents import smaller
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike, Axes
@@ -43,7 +44,7 @@ class SlogdetResult(NamedTuple):
 
 
 def _diagonal(x: Any) -> Any:
-    k = places(min(x.shape[-2:]))
+    k = places(smaller(*x.shape[-2:]))
     return x[..., k, k]
 
 
@@ -258,7 +259,7 @@ def _inverse(permutation: Any) -> Any:
 def _rows(b: Any, order: Any) -> Any:
     """The rows of each matrix in the order of a batch of permutations."""
     lead = tuple(
-        np.arange(d, dtype=np.int32).reshape(tuple(-1 if i == j else 1 for j in range(order.ndim)))
+        places(d).reshape(tuple(d if i == j else 1 for j in range(order.ndim)))
         for i, d in enumerate(order.shape[:-1])
     )
     return b[(*lead, order)]
