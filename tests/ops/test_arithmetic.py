@@ -358,6 +358,10 @@ def test_peer(dtype):
 def test_mul_in_another_dtype():
     assert int(A.mul(np.int8(100), np.int8(100), out_dtype=np.int32)) == 10000
     assert A.mul(2.0, np.float32(3), out_dtype="bfloat16").dtype.name == "bfloat16"
+    mixed = A.mul(np.int32([3]), np.float32([0.5]), out_dtype=np.float32)
+    assert mixed.dtype == np.float32 and mixed.tolist() == [1.5]
+    with pytest.raises(TypeError, match="same dtypes"):
+        A.mul(np.int32([3]), np.float32([0.5]))
 
 
 def test_the_slope_of_a_power_of_0():
