@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import calque
 import calque.numpy as jnp
 from tests.numpy.expressions import ARRAYS, check_jax, check_jit, check_numpy, lines
 
@@ -114,3 +115,12 @@ def test_as_jax(case):
 def test_known_places_outside_are_refused(places):
     with pytest.raises(IndexError, match=r"delete: index -?\d is out of bounds for axis 0"):
         jnp.delete(jnp.arange(3), places)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint32", "int64", "uint64"])
+def test_a_traced_place_of_any_integer_dtype_is_deleted(dtype):
+    a = np.arange(300.0, dtype=np.float32)
+    with calque.enable_x64(True), calque.numpy_dtype_promotion("strict"):
+        for place in (100, -100) if dtype[0] == "i" else (100,):
+            got = calque.jit(lambda i: jnp.delete(a, i))(np.array(place, dtype))
+            np.testing.assert_array_equal(got, np.delete(a, place))

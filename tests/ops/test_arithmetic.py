@@ -358,6 +358,10 @@ def test_peer(dtype):
 def test_mul_in_another_dtype():
     assert int(A.mul(np.int8(100), np.int8(100), out_dtype=np.int32)) == 10000
     assert A.mul(2.0, np.float32(3), out_dtype="bfloat16").dtype.name == "bfloat16"
+    mixed = A.mul(np.int32([3]), np.float32([0.5]), out_dtype=np.float32)
+    assert mixed.dtype == np.float32 and mixed.tolist() == [1.5]
+    with pytest.raises(TypeError, match="same dtypes"):
+        A.mul(np.int32([3]), np.float32([0.5]))
 
 
 def test_the_slope_of_a_power_of_0():
@@ -379,3 +383,9 @@ def test_the_slope_of_a_power_is_differentiated_by_an_exponent_of_0():
         (xx, xy), (yx, yy) = jacobian(jacobian(A.pow, (0, 1)), (0, 1))(x, y)
         assert [float(v) for v in (xx, xy, yx)] == [0, 0.25, 0.25]
         assert float(yy) == pytest.approx(np.log(4.0) ** 2, rel=1e-5)
+
+
+def test_the_high_half_of_a_product_of_two_numbers():
+    for dtype, x, want in (("int64", 2**62, 2**60), ("uint64", 2**63, 2**62), ("int8", -128, 64)):
+        got = A._mulhi_meaning(np.asarray(x, dtype), np.asarray(x, dtype))
+        assert got.dtype == dtype and got.shape == () and got == want

@@ -50,6 +50,10 @@ EXCEPTIONS: Final = {
     "tests/transforms/test_compositions.py::test_jit_that_differs_from_eager_is_found": _BITS,
     "tests/transforms/jit/test_dynamic.py::test_from_large_to_small": _STEPS,
     "tests/transforms/devices/test_summands.py::test_members_keep_what_they_made": _SUMMED,
+    "tests/transforms/devices/test_summands.py::test_linear_operations_are_done_to_each_summand": _SUMMED,  # noqa: E501
+    "tests/transforms/devices/test_summands.py::test_sums_over_split_dimensions_leave_each_member_its_part": _SUMMED,  # noqa: E501
+    "tests/transforms/devices/test_summands.py::test_arrays_of_summands_of_the_user": _SUMMED,
+    "tests/transforms/devices/test_summands.py::test_what_is_no_sum_of_parts_is_of_the_first_member": _SUMMED,  # noqa: E501
     "tests/transforms/jit/test_dynamic_calls.py::test_arguments_of_all_sorts": _SIZES,
     "tests/transforms/jit/test_dynamic_calls.py::test_static_arguments_have_programs_of_their_own": _SIZES,  # noqa: E501
     "tests/transforms/jit/test_dynamic_calls.py::test_sizes_that_take_long_get_a_program_of_their_own": _SIZES,  # noqa: E501

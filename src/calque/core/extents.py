@@ -7,6 +7,7 @@ import operator
 from typing import Any
 
 from calque.core.dims import Dim, as_size, hint_of, is_found, poly_of
+from calque.core.errors import InconclusiveDimensionOperation
 
 
 def smaller(a: Any, b: Any) -> Any:
@@ -21,7 +22,7 @@ def larger(a: Any, b: Any) -> Any:
 
 def _chosen(op: str, a: Any, b: Any) -> Any:
     if not (is_found(a) or is_found(b)):
-        return (a if a <= b else b) if op == "min" else (a if a >= b else b)
+        return a if (is_at_most(a, b) if op == "min" else is_at_most(b, a)) else b
     difference = a - b
     symbols = (a if type(a) is Dim else b).symbols
     lo, hi = symbols.bounds(poly_of(difference) or ())
@@ -35,6 +36,16 @@ def _chosen(op: str, a: Any, b: Any) -> Any:
     p, q = sorted((poly_of(a) or (), poly_of(b) or ()))
     pick = min if op == "min" else max
     return symbols.dim(symbols.atom(op, p, q, pick(hint_of(a), hint_of(b))))
+
+
+def is_at_most(a: Any, b: Any) -> bool:
+    """Whether a <= b, or, of sizes of which only the other is known, not b <= a."""
+    try:
+        return bool(a <= b)
+    except InconclusiveDimensionOperation:
+        if b <= a:  # raises where that is not known, either
+            return False
+        raise
 
 
 def _bounds_found(start: Any, stop: Any, size: Any) -> tuple[Any, Any]:

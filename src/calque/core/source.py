@@ -45,6 +45,9 @@ def register_exclusion(path: str) -> None:
         excluded_files.append(path)
 
 
+_made: Final = tuple.__new__  # `Source(...)` without the call of Python in it
+
+
 class Source(NamedTuple):
     """A place in the user's code."""
 
@@ -140,7 +143,7 @@ def here() -> Source | None:
         return None
     if _place.callers:
         return Source(frame.f_code, frame.f_lasti, _called(_place.callers))
-    return Source(frame.f_code, frame.f_lasti, _place.scopes)
+    return _made(Source, (frame.f_code, frame.f_lasti, _place.scopes))
 
 
 def _called(room: str) -> tuple[str, ...]:
@@ -186,17 +189,20 @@ def untransformed() -> AbstractContextManager[Any]:
 
 def in_scopes(place: Source | None) -> Source | None:
     """A place as a transformation of its equation has it: within the scopes here."""
-    if place is None or not _place.scopes:
+    here = _place.scopes
+    if place is None or not here:
         return place
-    return Source(place.code, place.lasti, (*_place.scopes, *place.scopes))
+    code, lasti, inner = place
+    return _made(Source, (code, lasti, here + inner))
 
 
 def since(before: tuple[str, ...], place: Source | None) -> Source | None:
     """A place without the scopes that were around all of it."""
-    n = len(before)
-    if place is None or place.scopes[:n] != before:
+    if place is None:
         return place
-    return Source(place.code, place.lasti, place.scopes[n:])
+    code, lasti, scopes = place
+    n = len(before)
+    return _made(Source, (code, lasti, scopes[n:])) if scopes[:n] == before else place
 
 
 def _is_transformation(name: str) -> bool:

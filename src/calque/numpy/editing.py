@@ -134,8 +134,9 @@ def delete(
             f"np.delete(arr, obj): for array indices, obj must be integer; got {index.dtype.name}"
         )
     if index.ndim == 0:
+        index = convert(index, canonicalize(np.int64) if index.dtype.itemsize > 2 else np.int32)
         i = where(index < 0, index + n, index)
-        line = (arange if is_symbolic((n,)) else np.arange)(max(n - 1, 0), dtype=np.int32)
+        line = (arange if is_symbolic((n,)) else np.arange)(max(n - 1, 0), dtype=index.dtype)
         return take(a, where(line < i, line, line + 1), axis=k, mode="clip")
     if not assume_unique_indices:
         gone = zeros((n,), bool).at[index].set(True, mode="drop")

@@ -147,7 +147,8 @@ def _rem_meaning(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def _mulhi_meaning(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     bits = iinfo(x.dtype).bits
-    return np.asarray(np.asarray(x.astype(object) * y.astype(object)) // 2**bits).astype(x.dtype)
+    product = np.asarray(x.astype(object) * y.astype(object), object)  # of numbers: an int
+    return np.asarray(product // 2**bits, object).astype(x.dtype)
 
 
 def _toward_zero(q: Any) -> Any:
@@ -439,7 +440,7 @@ def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Ar
     Args:
         x: Numbers.
         y: Of the dtype and shape of `x`; numbers of Python are adapted.
-        out_dtype: What both are converted to first; None leaves them.
+        out_dtype: What both are converted to first, whose dtypes may differ then; None leaves them.
 
     Returns:
         An array of the dtype and the shape of the operands.
@@ -447,7 +448,8 @@ def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Ar
     >>> lax.mul(jnp.array([3.0, 2.0]), 10.0)
     Array([30., 20.], dtype=float32)"""
     if out_dtype is not None:
-        x, y = (_as_dtype(v, canonicalize(out_dtype)) for v in operands("mul", x, y))
+        wanted = canonicalize(out_dtype)
+        x, y = operands("mul", *(_as_dtype(v, wanted) for v in (x, y)))
     return apply_nary(mul_p, x, y)
 
 

@@ -189,3 +189,34 @@ def test_what_fills_integers_of_four_bits(dtype, fill):
         got = run(lambda x, i: x.at[i].get(mode="fill"))(x, jnp.array([1, 9]))
         assert got.dtype == dtype and got.astype(int).tolist() == [1, fill]
         assert run(lambda x, i: x[i])(jnp.arange(10.0), x).tolist() == [0, 1, 2, 3]
+
+
+def test_updates_of_no_elements_leave_everything():
+    """Whatever the shape of the values, as in JAX; their gradient is 0."""
+    x, values = jnp.arange(3.0), jnp.ones(2)
+    for index in (slice(0), slice(5, None), np.zeros((0,), int), np.zeros(3, bool)):
+        for how in ("set", "add", "multiply", "divide", "power", "min", "max"):
+            update = lambda x, v, index=index, how=how: getattr(x.at[index], how)(v)  # noqa: E731
+            for run in (update, calque.jit(update)):
+                assert run(x, values).tolist() == [0, 1, 2]
+    slope = calque.grad(lambda v: x.at[:0].add(v).sum())(values)
+    assert slope.tolist() == [0, 0]
+    with pytest.raises(ValueError, match="Incompatible shapes"):
+        x.at[:1].set(values)
+
+
+@pytest.mark.parametrize("dtype", ["uint64", "uint32", "int64"])
+def test_places_of_several_dtypes(dtype):
+    """Beside others, also where one cannot hold what the other can."""
+    with calque.enable_x64(True):
+        x = jnp.arange(12.0).reshape(3, 4)
+        i, j = jnp.array([0, 2], dtype), jnp.array([1, -1])
+        for run in (lambda f: f, calque.jit):
+            assert run(lambda x, i, j: x[i, j])(x, i, j).tolist() == [1, 11]
+            got = run(lambda x, i, j: x.at[i, j].set(-1))(x, i, j)
+            assert got[0, 1] == got[2, 3] == -1 and got.sum() == 66 - 12 - 2
+            got = run(lambda x, i: x.at[1:, i].multiply(0))(x, i[1])
+            assert got.sum() == 66 - 6 - 10
+        far = jnp.array([2**32 - 1, 2], dtype)
+        got = calque.jit(lambda x, i, j: x.at[i, j].add(1, mode="drop"))(x, far, j)
+        assert got.sum() == 67 and got[2, 3] == 12

@@ -97,3 +97,30 @@ def test_residuals_of_no_unknowns():
     theirs = np.linalg.lstsq(a, b, rcond=None)
     assert [np.shape(x) for x in ours] == [np.shape(x) for x in theirs]
     np.testing.assert_allclose(ours[1], theirs[1])
+
+
+@pytest.mark.parametrize("hermitian", [False, True])
+@pytest.mark.parametrize("shape", [(4, 4), (2, 5, 3), (3, 5)])
+def test_slopes_of_pseudo_inverses(shape, hermitian):
+    """Of Hermitian ones along any direction: the Hermitian part of the matrix is what is read."""
+    if hermitian and shape != (4, 4):
+        return
+    rng = np.random.default_rng(3)
+    a, t = ((rng.normal(size=shape) + 1j * rng.normal(size=shape)) for _ in "at")
+
+    def read(m):
+        return (m + m.conj().T) / 2 if hermitian else m
+
+    with calque.enable_x64(True):
+        _, got = calque.jvp(lambda x: jnp.linalg.pinv(x, hermitian=hermitian), (read(a),), (t,))
+    e = 1e-6
+    want = (np.linalg.pinv(read(a + e * t)) - np.linalg.pinv(read(a - e * t))) / (2 * e)
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(200_000, 2), (2, 200_000)])
+def test_slopes_of_pseudo_inverses_of_long_matrices_need_no_large_squares(shape):
+    x = RNG.normal(size=shape).astype(np.float32)
+    p, t = calque.jvp(jnp.linalg.pinv, (x,), (x,))
+    np.testing.assert_allclose(t, -p, rtol=1e-3, atol=1e-6 * float(abs(p).max()) * 10)
+    assert calque.grad(lambda x: jnp.linalg.pinv(x).sum())(x).shape == shape

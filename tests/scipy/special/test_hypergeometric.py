@@ -94,3 +94,24 @@ def test_where_there_is_no_value():
         )
         assert np.isnan(special.hyp2f1(1.0, np.nan, 3.0, 0.5))
         assert np.isnan(special.hyp1f1(1.0, 2.0, np.nan))
+
+
+@pytest.mark.parametrize("most, parameters", [(30, 20), (98, 20), (150, 20), (-30, 5)])
+@pytest.mark.parametrize("wide", [False, True])
+def test_1f1_of_large_parameters(most, parameters, wide):
+    """Where the terms at infinity grow at first, and where a factor by itself would overflow."""
+    rng = np.random.default_rng(0)
+    a, b = (rng.uniform(0.1, parameters, 300).astype(np.float32).astype(float) for _ in "ab")
+    x = rng.uniform(min(most, 0), max(most, 0), 300).astype(np.float32).astype(float)
+    want = scipy.special.hyp1f1(a, b, x)
+    fits = np.abs(want) < 1e36
+    dtype = np.float64 if wide else np.float32
+    with calque.enable_x64(wide):
+        got = np.asarray(special.hyp1f1(*(v.astype(dtype) for v in (a, b, x))))
+    np.testing.assert_allclose(got[fits], want[fits], rtol=1e-9 if wide else 1e-4)
+
+
+def test_1f1_has_slopes_in_its_parameters():
+    at = tuple(np.float32([v]) for v in (1.5, 2.5, 3.0))
+    got = calque.grad(lambda *v: special.hyp1f1(*v).sum(), (0, 1, 2))(*at)
+    np.testing.assert_allclose(np.concatenate(got), [8.17898, -5.44116, 6.07694], rtol=1e-5)

@@ -4,8 +4,21 @@ import numpy as np
 import pytest
 import scipy.stats
 
+import calque
 from calque.scipy import stats
 from tests.scipy.stats.shared import F, close
+
+
+def test_probabilities_add_up_to_one_as_far_as_their_dtype_can_say() -> None:
+    x = np.random.default_rng(0).random((7, 50)).astype(np.float32)
+    x /= x.sum(0)
+    alpha = np.linspace(0.5, 2, 7)
+    with calque.enable_x64(True):
+        got = stats.dirichlet.logpdf(x, alpha)
+        assert got.dtype == np.float64 and np.isfinite(got).all()
+        assert not np.isfinite(stats.dirichlet.logpdf(x[:, 0].astype(float) + 1e-8, alpha))
+    want = [scipy.stats.dirichlet.logpdf(c / c.sum(), alpha) for c in x.T.astype(float)]
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
 
 
 def test_vectors() -> None:

@@ -308,6 +308,58 @@ def test_shapes_that_free_sizes_do_not_fit() -> None:
         made.call(np.ones(2, np.float32))
 
 
+def positive(*shape: int) -> np.ndarray:
+    a = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    return a @ np.swapaxes(a, -1, -2) + 3 * np.eye(shape[-1], dtype=np.float32)
+
+
+@pytest.mark.parametrize(
+    ("f", "shape"),
+    [
+        (jnp.linalg.cholesky, "a, a"),
+        (jnp.linalg.cholesky, "b, 3, 3"),
+        (lambda a: jnp.linalg.solve(a, a[..., 0] + 1), "a, a"),
+        (jnp.linalg.inv, "b, 3, 3"),
+        (jnp.linalg.inv, "b, a, a"),
+        (lambda a: jnp.linalg.slogdet(a)[1], "b, a, a"),
+        (lambda a: jnp.abs(jnp.linalg.qr(a)[1]), "b, 4, 4"),
+        (lambda a: jnp.linalg.eigh(a)[0], "b, a, a"),
+        (lambda a: jnp.linalg.svd(a, full_matrices=False)[1], "b, 4, 4"),
+        (lambda a: jnp.linalg.svd(a, compute_uv=False), "a, a"),
+        (jnp.linalg.pinv, "b, 4, 4"),
+        (lambda a: jax.scipy.linalg.solve_triangular(a, a, lower=True), "a, a"),
+        (lambda a: jax.scipy.linalg.cho_solve(jax.scipy.linalg.cho_factor(a), a), "a, a"),
+    ],
+)
+def test_factors_of_matrices_of_free_sizes(f: Any, shape: str) -> None:
+    spec = jax.ShapeDtypeStruct(export.symbolic_shape(shape), np.float32)
+    found = export.deserialize(export.export(jax.jit(f))(spec).serialize())
+    fixed = [int(s) if s.strip().isdigit() else None for s in shape.split(",")]
+    for n in (5, 2):
+        x = positive(*[n if d is None else d for d in fixed])
+        np.testing.assert_allclose(found.call(x), f(x), rtol=1e-3, atol=1e-3)
+
+
+def test_matrices_with_more_rows_than_columns() -> None:
+    scope = export.symbolic_shape("m, n", constraints=["m >= n"])
+    found = round_trip(jax.jit(lambda a: jnp.linalg.qr(a)[1]), jax.ShapeDtypeStruct(scope, "f4"))
+    for m, n in ((5, 3), (4, 4)):
+        x = positive(m, m)[:, :n]
+        np.testing.assert_allclose(found.call(x), jnp.linalg.qr(x)[1], rtol=1e-4, atol=1e-4)
+
+
+def test_fourier_transforms_of_free_batches() -> None:
+    def f(x: Any) -> Any:
+        return jnp.fft.fft(x), jnp.fft.irfft2(jnp.fft.rfft2(x, axes=(1, 2)), axes=(1, 2))
+
+    spec = jax.ShapeDtypeStruct(export.symbolic_shape("b, 4, 6"), np.float32)
+    found = round_trip(jax.jit(f), spec)
+    for b in (1, 3):
+        x = np.random.default_rng(b).standard_normal((b, 4, 6)).astype(np.float32)
+        for got, wanted in zip(found.call(x), f(x), strict=True):
+            np.testing.assert_allclose(got, wanted, atol=1e-5)
+
+
 def test_operations_without_a_form_for_free_sizes() -> None:
     fast = jax.random.key(0, impl="rbg")
     for f, message in (

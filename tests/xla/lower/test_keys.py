@@ -11,11 +11,13 @@ from calque import lax
 from calque.core.trace import trace_to_jaxpr, typeof
 from calque.ops.joining import stack_p, tile_p, unstack_p
 from calque.xla.lower.keys import PARAMETERS, at_words
+from tests.extend.test_random import made
 from tests.xla.lower.shared import on_both
 from tests.xla.mlir import needs_jaxlib
 
 keys = jax.random.split(jax.random.key(3), (2, 3))
 rows = np.int32([1, 0, 1])
+impl = made((2, 3), "matrices")
 
 MOVED: dict[str, Any] = {
     "broadcast_in_dim": lambda k: jnp.broadcast_to(k, (4, 2, 3)),
@@ -44,6 +46,21 @@ def test_keys_keep_their_words(name: str) -> None:
     closed = jax.make_jaxpr(MOVED[name])(keys)
     assert name in {e.primitive.name for e in closed.eqns} | names_below(closed)
     on_both(MOVED[name], keys)
+
+
+@needs_jaxlib
+@pytest.mark.parametrize("name", [*MOVED, "eq", "ne"])
+def test_keys_of_a_library_have_matrices_of_words(name: str) -> None:
+    def moved(numbers: Any) -> Any:
+        mine = jax.vmap(jax.vmap(lambda n: jax.random.key(n, impl=impl)))(numbers)
+        if name in ("eq", "ne"):
+            return (mine == mine[::-1]) if name == "eq" else (mine != mine[:, :1])
+        return jax.tree.map(jax.random.key_data, MOVED[name](mine))
+
+    numbers = np.arange(6, dtype=np.int32).reshape(2, 3)
+    found = jax.tree.leaves(jax.jit(moved, backend="xla_cpu")(numbers))
+    for got, wanted in zip(found, jax.tree.leaves(moved(numbers)), strict=True):
+        np.testing.assert_array_equal(got, wanted)
 
 
 def names_below(closed: Any) -> set[str]:

@@ -199,6 +199,16 @@ def index_arrays(plan: Plan, wrap: bool) -> Any:
     return stacked(columns, plan.advanced_shape)
 
 
+def _signed(i: Any) -> Any:
+    """Places of 64 bits without a sign as such with one, which integers of other dtypes join; no
+    array has a place beyond these."""
+    own = typeof(i).dtype
+    if own != np.dtype(np.uint64):
+        return i
+    least, most = np.asarray(0, own), np.asarray(np.iinfo(np.int64).max, own)
+    return convert(do.clamp(least, i, most), np.dtype(np.int64))
+
+
 def normalized(i: Any, size: int, wrap: bool, dtype: Any) -> Any:
     """Negative indices count from the end; `wrap` takes them modulo the size."""
     if type(i) is int:
@@ -328,6 +338,8 @@ def update(
         check_bounds(plan.shape, plan.arrays, expand(index, plan.shape))
     shape = result_shape(plan)
     values = cast_update(values, x)
+    if any(type(n) is int and n == 0 for n in shape):
+        return x  # no element is written, whatever the shape of the values is
     broadcast_shapes_into("x.at[...] update", typeof(values).shape, shape)
     mode = mode_of(mode)
     if mode not in (GatherScatterMode.CLIP, "wrap") and outside(plan, index):
@@ -536,6 +548,8 @@ def _progression(start: Any, length: Any, step: int, dtype: Any) -> Any:
 def stacked(columns: Sequence[Any], shape: tuple[int, ...]) -> Any:
     if not columns:
         return np.zeros((*shape, 0), np.int32)
+    if len({typeof(c).dtype for c in columns}) > 1:
+        columns = [_signed(c) for c in columns]
     wide = promote_dtypes(*columns)
     every = tuple(range(len(shape)))
     lifted = [do.broadcast_in_dim(c, shape=(*shape, 1), broadcast_dimensions=every) for c in wide]

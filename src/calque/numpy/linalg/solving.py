@@ -8,6 +8,7 @@ import numpy as np
 
 from calque.core.arrays import Array
 from calque.core.dtypes import canonicalize, is_complex, real_part
+from calque.core.extents import smaller
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike, Axes
@@ -43,7 +44,7 @@ class SlogdetResult(NamedTuple):
 
 
 def _diagonal(x: Any) -> Any:
-    k = places(min(x.shape[-2:]))
+    k = places(smaller(*x.shape[-2:]))
     return x[..., k, k]
 
 
@@ -258,7 +259,7 @@ def _inverse(permutation: Any) -> Any:
 def _rows(b: Any, order: Any) -> Any:
     """The rows of each matrix in the order of a batch of permutations."""
     lead = tuple(
-        np.arange(d, dtype=np.int32).reshape(tuple(-1 if i == j else 1 for j in range(order.ndim)))
+        places(d).reshape(tuple(d if i == j else 1 for j in range(order.ndim)))
         for i, d in enumerate(order.shape[:-1])
     )
     return b[(*lead, order)]
@@ -336,17 +337,25 @@ def _make_pinv(hermitian: bool) -> Any:
         """-p t p + p p^H t^H (1 - a p) + (1 - p a) t^H p^H p: valid where the rank is constant."""
         (a, rtol), (t, _) = primals, tangents
         p = apply(a, rtol)
-        ph, th = adjoint(p), adjoint(t)
-        m, n = a.shape[-2:]
-        left, right = eye(n, dtype=a.dtype) - matmul(p, a), eye(m, dtype=a.dtype) - matmul(a, p)
-        out = (
-            -matmul(matmul(p, t), p)
-            + matmul(matmul(p, ph), matmul(th, right))
-            + matmul(matmul(left, th), matmul(ph, p))
-        )
-        return p, out
+        if hermitian:  # as `svd` reads them
+            a, t = (a + adjoint(a)) / 2, (t + adjoint(t)) / 2
+        return p, _pinv_tangent(a, p, t)
 
     return apply
+
+
+def _pinv_tangent(a: Any, p: Any, t: Any) -> Any:
+    """The products are taken in an order in which none is larger than the matrices themselves."""
+    ph, th = adjoint(p), adjoint(t)
+    if a.shape[-2] >= a.shape[-1]:
+        inner, own = matmul(p, a), matmul(p, ph)
+        right = th - matmul(matmul(th, a), p)
+        left = th - matmul(inner, th)
+        return matmul(own, right) + matmul(matmul(left, ph), p) - matmul(matmul(p, t), p)
+    inner, own = matmul(a, p), matmul(ph, p)
+    right = th - matmul(th, inner)
+    left = th - matmul(p, matmul(a, th))
+    return matmul(p, matmul(ph, right)) + matmul(left, own) - matmul(p, matmul(t, p))
 
 
 _PINV: Final = {flag: _make_pinv(flag) for flag in (False, True)}

@@ -10,6 +10,7 @@ import numpy as np
 from calque.core.arrays import Array
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import is_complex, is_integer
+from calque.core.extents import smaller
 from calque.core.lazy import LazyModule
 from calque.core.primitives import NotApplicable, Primitive, Zero, do
 from calque.core.trace import typeof
@@ -290,13 +291,16 @@ def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
 
 def _lu_shape(x: ShapedArray) -> list[ShapedArray]:
     batch, m, n = la.check_matrix("lu", x)
-    pivots, permutation = ShapedArray((*batch, min(m, n)), la.INT), ShapedArray((*batch, m), la.INT)
+    pivots, permutation = (
+        ShapedArray((*batch, smaller(m, n)), la.INT),
+        ShapedArray((*batch, m), la.INT),
+    )
     return [ShapedArray(x.shape, x.dtype), pivots, permutation]
 
 
 def _lu_meaning(x: np.ndarray) -> list[np.ndarray]:
     *batch, m, n = x.shape
-    k = min(m, n)
+    k = smaller(m, n)
     if x.size == 0:
         return [
             np.zeros(x.shape, x.dtype),
@@ -329,7 +333,7 @@ def _lu_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any],
     if type(tangents[0]) is Zero:
         return out, [zero_like(o) for o in out]
     *_, m, n = typeof(lu).shape
-    k = min(m, n)
+    k = smaller(m, n)
     lower = do.add(la.enlarged(la.tril(la.part(lu, m, k), -1), m, m), la.eye(typeof(lu), m))
     upper = la.enlarged(la.triu(la.part(lu, k, n)), n, n)
     if k < n:

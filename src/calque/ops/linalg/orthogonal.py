@@ -11,6 +11,7 @@ import numpy as np
 from calque.core.arrays import Array
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import is_complex
+from calque.core.extents import smaller
 from calque.core.lazy import LazyModule
 from calque.core.primitives import NotApplicable, Primitive, UndefinedPrimal, Zero, do
 from calque.core.trace import typeof
@@ -29,7 +30,7 @@ def _qr_shape(
     x: ShapedArray, *, pivoting: bool, full_matrices: bool, use_magma: Any
 ) -> list[ShapedArray]:
     batch, m, n = la.check_matrix("qr", x)
-    k = m if full_matrices else min(m, n)
+    k = m if full_matrices else smaller(m, n)
     out = [ShapedArray((*batch, m, k), x.dtype), ShapedArray((*batch, k, n), x.dtype)]
     return [*out, ShapedArray((*batch, n), la.INT)] if pivoting else out
 
@@ -79,7 +80,7 @@ def _qr_jvp(
     m, n = typeof(primals[0]).shape[-2:]
     if pivoting:
         dx = la.transposed(la.take_rows(la.transposed(dx), order[0]))
-    k = min(m, n)
+    k = smaller(m, n)
     scaled = la.solve_triangular(la.part(r, k, k), la.part(dx, m, k), left=False, lower=False)
     inner = la.matmul(la.adjoint(q), scaled)
     completed = full_matrices and m > n

@@ -11,6 +11,7 @@ import numpy as np
 from calque.core.arrays import Array
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import complex_of, is_complex
+from calque.core.extents import smaller
 from calque.core.lazy import LazyModule
 from calque.core.primitives import NotApplicable, Primitive, Zero, do
 from calque.core.trace import typeof
@@ -307,7 +308,7 @@ def _svd_shape(
 ) -> list[ShapedArray]:
     batch, m, n = la.check_matrix("svd", x)
     _check_subset("svd", subset_by_index)
-    k = min(m, n)
+    k = smaller(m, n)
     s = ShapedArray((*batch, k), la.real_dtype(x.dtype))
     if not compute_uv:
         return [s]
@@ -443,7 +444,7 @@ def svd(
     Array([2., 1.], dtype=float32)"""
     x = as_operand(x)
     _, m, n = la.check_matrix("svd", typeof(x))
-    subset = None if subset_by_index == (0, min(m, n)) else subset_by_index
+    subset = None if subset_by_index == (0, smaller(m, n)) else subset_by_index
     out = do.svd(
         x,
         full_matrices=full_matrices,

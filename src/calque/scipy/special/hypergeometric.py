@@ -18,9 +18,10 @@ from calque.transforms.functions.custom_jvp import custom_jvp
 __all__ = ["hyp1f1", "hyp2f1"]
 
 
-def _gamma_ratio(tops: list[Any], bottoms: list[Any]) -> Any:
-    """The product of gamma of `tops` over that of `bottoms`; 0 at a pole of a bottom."""
-    log: Any = 0.0
+def _gamma_ratio(tops: list[Any], bottoms: list[Any], factor: Any = 0.0) -> Any:
+    """The product of gamma of `tops` over that of `bottoms`, times exp(`factor`); 0 at a pole of a
+    bottom."""
+    log: Any = factor
     sign: Any = 1.0
     pole: Any = False
     for group, step in ((tops, 1), (bottoms, -1)):
@@ -43,7 +44,7 @@ def _is_pole(v: Any) -> Any:
 
 def _reach(dtype: Any) -> tuple[float, int]:
     """Up to which argument the series is summed, and of how many terms."""
-    return (25.0, 110) if dtype == np.dtype("float32") else (50.0, 220)
+    return (100.0, 240) if dtype == np.dtype("float32") else (100.0, 320)
 
 
 def _hyp1f1(a: Any, b: Any, x: Any) -> Any:
@@ -55,9 +56,8 @@ def _hyp1f1(a: Any, b: Any, x: Any) -> Any:
     limit, terms = _reach(typeof(x).dtype)
     near = (y <= limit) | terminates
     series = _series_1f1(upper, b, jnp.where(near, y, 0.0), terms)
-    far = _asymptotic_1f1(
-        upper, b, jnp.where(near, limit, y), jnp.where(mirror, -jnp.where(near, limit, y), 0.0)
-    )
+    top, bottom, at = (jnp.where(near, 1.0, v) for v in (upper, b, y))  # finite, with derivatives
+    far = _asymptotic_1f1(top, bottom, at, jnp.where(mirror, -at, 0.0))
     out = jnp.where(
         near, jnp.where(mirror, jnp.exp(jnp.where(mirror & near, x, 0.0)), 1.0) * series, far
     )
@@ -81,15 +81,16 @@ def _series_1f1(a: Any, b: Any, x: Any, terms: int) -> Any:
 
 
 def _asymptotic_1f1(a: Any, b: Any, x: Any, shift: Any) -> Any:
-    """exp(x + shift) x^(a - b) gamma(b) / gamma(a) (1 + (1 - a) (b - a) / x + ...), of the terms
-    that decrease."""
+    """exp(x + shift) x^(a - b) gamma(b) / gamma(a) (1 + (1 - a) (b - a) / x + ...): the terms up to
+    the parameters, which may grow, and of the others those that decrease."""
     term = total = jnp.ones_like(x)
-    for k in range(24):
+    early = jnp.maximum(jnp.abs(1 - a), jnp.abs(b - a))
+    for k in range(48):
         following = term * (1 - a + k) * (b - a + k) / ((k + 1) * x)
-        term = jnp.where(jnp.abs(following) < jnp.abs(term), following, 0.0)
+        kept = (jnp.abs(following) < jnp.abs(term)) | (k < early)
+        term = jnp.where(kept, following, 0.0)
         total = total + term
-    ratio = _gamma_ratio([b], [a])
-    return ratio * jnp.exp(x + shift + (a - b) * jnp.log(x)) * total
+    return _gamma_ratio([b], [a], x + shift + (a - b) * jnp.log(x)) * total
 
 
 @custom_jvp

@@ -70,7 +70,9 @@ class HostFunction:
 
 
 def _as_records(words: np.ndarray, record: np.dtype) -> np.ndarray:
-    return np.ascontiguousarray(words).view(record).reshape(words.shape[:-1])
+    """Keys out of the words of each: its own dimensions are the last ones."""
+    keys = words.shape[: words.ndim - len(record[0].shape)]
+    return np.frombuffer(words.tobytes(), record).reshape(keys)
 
 
 def _as_tensor(x: np.ndarray, t: Tensor) -> np.ndarray:

@@ -1,5 +1,5 @@
-"""Operations that move elements about, on arrays of random keys: a key is a row of words, so that
-each of them gets one more dimension, which stays whole."""
+"""Operations that move elements about, on arrays of random keys: a key is an array of words, mostly
+a row, so that arrays of keys have its dimensions behind their own, which stay whole."""
 
 from __future__ import annotations
 
@@ -14,58 +14,64 @@ from calque.xla.text.tree import Value
 Params = dict[str, Any]
 
 
-def _words(e: Eqn) -> int:
-    """How many words a key of the equation has."""
+def words_of(e: Eqn) -> tuple[int, ...]:
+    """The shape of the words of a key of the equation."""
     for v in (*e.invars, *e.outvars):
         if isinstance(v.aval.dtype, ExtendedDType):
-            return int(v.aval.dtype.storage[0].shape[0])  # type: ignore[attr-defined]
+            return tuple(v.aval.dtype.storage[0].shape)  # type: ignore[attr-defined]
     raise AssertionError("an equation about keys")
 
 
+def _more(e: Eqn, rank: int) -> range:
+    """The dimensions of words behind so many of keys."""
+    return range(rank, rank + len(words_of(e)))
+
+
 def _broadcast(e: Eqn, p: Params) -> Params:
-    shape, dims = p["shape"], p["broadcast_dimensions"]
-    return {**p, "shape": (*shape, _words(e)), "broadcast_dimensions": (*dims, len(shape))}
+    shape, dims = p["shape"], (*p["broadcast_dimensions"], *_more(e, len(p["shape"])))
+    return {**p, "shape": (*shape, *words_of(e)), "broadcast_dimensions": dims}
 
 
 def _reshape(e: Eqn, p: Params) -> Params:
     dims = p["dimensions"]
-    return {**p, "dimensions": None if dims is None else (*dims, len(dims))}
+    return {**p, "dimensions": None if dims is None else (*dims, *_more(e, len(dims)))}
 
 
 def _transpose(e: Eqn, p: Params) -> Params:
-    return {"permutation": (*p["permutation"], len(p["permutation"]))}
+    return {"permutation": (*p["permutation"], *_more(e, len(p["permutation"])))}
 
 
 def _slice(e: Eqn, p: Params) -> Params:
-    strides = p["strides"]
+    words, strides = words_of(e), p["strides"]
     return {
-        "start_indices": (*p["start_indices"], 0),
-        "limit_indices": (*p["limit_indices"], _words(e)),
-        "strides": None if strides is None else (*strides, 1),
+        "start_indices": (*p["start_indices"], *[0] * len(words)),
+        "limit_indices": (*p["limit_indices"], *words),
+        "strides": None if strides is None else (*strides, *[1] * len(words)),
     }
 
 
 def _dynamic_slice(e: Eqn, p: Params) -> Params:
-    return {"slice_sizes": (*p["slice_sizes"], _words(e))}
+    return {"slice_sizes": (*p["slice_sizes"], *words_of(e))}
 
 
 def _gather(e: Eqn, p: Params) -> Params:
-    numbers, rank = p["dimension_numbers"], e.outvars[0].aval.ndim
+    numbers = p["dimension_numbers"]
+    dims = (*numbers.offset_dims, *_more(e, e.outvars[0].aval.ndim))
     return {
         **p,
-        "dimension_numbers": numbers._replace(offset_dims=(*numbers.offset_dims, rank)),
-        "slice_sizes": (*p["slice_sizes"], _words(e)),
+        "dimension_numbers": numbers._replace(offset_dims=dims),
+        "slice_sizes": (*p["slice_sizes"], *words_of(e)),
     }
 
 
 def _scatter(e: Eqn, p: Params) -> Params:
-    numbers, rank = p["dimension_numbers"], e.invars[2].aval.ndim
-    dims = (*numbers.update_window_dims, rank)
+    numbers = p["dimension_numbers"]
+    dims = (*numbers.update_window_dims, *_more(e, e.invars[2].aval.ndim))
     return {**p, "dimension_numbers": numbers._replace(update_window_dims=dims)}
 
 
 def _tile(e: Eqn, p: Params) -> Params:
-    return {"reps": (*p["reps"], 1)}
+    return {"reps": (*p["reps"], *[1] * len(words_of(e)))}
 
 
 def _as_it_is(e: Eqn, p: Params) -> Params:
@@ -120,14 +126,15 @@ PARAMETERS: Final[dict[str, Callable[[Eqn, Params], Params]]] = {
 COMPARED: Final = {"eq": ("EQ", "reduce_and"), "ne": ("NE", "reduce_or")}
 
 
-def compared(b: Builder, name: str, x: Value, y: Value) -> Value:
-    """Whether keys are the same, or are not."""
+def compared(b: Builder, name: str, words: int, x: Value, y: Value) -> Value:
+    """Whether keys, whose words have so many dimensions, are the same, or are not."""
     direction, fold = COMPARED[name]
     shape = x.shape if x.ndim >= y.ndim else y.shape
     x, y = [under(b, v, shape[: len(shape) - v.ndim]) for v in (x, y)]
     each = b.compare(direction, x, y)
-    out = each.tensor.with_shape(shape[:-1])
-    return RULES[fold](b, out, each, axes=(each.ndim - 1,))  # type: ignore[no-any-return]
+    keys = each.ndim - words
+    out = each.tensor.with_shape(shape[:keys])
+    return RULES[fold](b, out, each, axes=tuple(range(keys, each.ndim)))  # type: ignore[no-any-return]
 
 
 def under(b: Builder, x: Value, lead: Sequence[int]) -> Value:

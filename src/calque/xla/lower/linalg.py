@@ -9,11 +9,13 @@ from typing import Any, Final
 import numpy as np
 
 from calque.core.dtypes import is_complex
+from calque.core.extents import smaller
 from calque.core.jaxprs import Eqn
 from calque.xla.lower.callbacks import custom_call, host_call, layouts
 from calque.xla.lower.control import while_loop
 from calque.xla.lower.reductions import fold
 from calque.xla.lower.rules import Builder, equation_rule
+from calque.xla.lower.sizes import is_free, shape_operand, size_of
 from calque.xla.text.tree import Value
 from calque.xla.text.types import Tensor
 
@@ -40,11 +42,12 @@ def routine(
     batch = xs[0].ndim - 2
     fields = ", ".join(f"{k} = {options[k]}" for k in sorted(options))
     place = "" if len(outs) == 1 else "0"
+    shapes = [shape_operand(b, t.shape) for t in outs] if is_free(*(t.shape for t in outs)) else []
     attributes = {
         "backend_config": '""',
         "mhlo.backend_config": f"{{{fields}}}",
         "mhlo.frontend_attributes": f'{{num_batch_dims = "{batch}"}}',
-        "operand_layouts": _layouts(xs, batch),
+        "operand_layouts": _layouts([*xs, *shapes], batch),
         "result_layouts": _layouts([Value(t) for t in outs], batch),
     }
     if aliased is not None:
@@ -52,7 +55,10 @@ def routine(
             "[#stablehlo.output_operand_alias<output_tuple_indices = "
             f"[{place}], operand_index = {aliased}, operand_tuple_indices = []>]"
         )
-    return custom_call(b, f"lapack_{letter}{name}_ffi", outs, xs, attributes)
+    if shapes:  # what the sizes of the results are, until they are known
+        places = ", ".join(str(len(xs) + k) for k in range(len(shapes)))
+        attributes["indices_of_shape_operands"] = f"dense<[{places}]> : tensor<{len(shapes)}xi64>"
+    return custom_call(b, f"lapack_{letter}{name}_ffi", outs, [*xs, *shapes], attributes)
 
 
 def _layouts(xs: Sequence[Value], batch: int) -> str:
@@ -129,9 +135,9 @@ def svd(b: Builder, e: Eqn, outs: Sequence[Tensor], args: list[Value]) -> list[V
     (x,) = args
     p: dict[str, Any] = e.params
     m, n = x.shape[-2:]
-    if not has_routine(b, x) or p["subset_by_index"] not in (None, (0, min(m, n))):
+    if not has_routine(b, x) or p["subset_by_index"] not in (None, (0, smaller(m, n))):
         return host_call(b, e, outs, args)
-    full, k = p["full_matrices"], min(m, n)
+    full, k = p["full_matrices"], smaller(m, n)
     lead = x.shape[:-2]
     sides = [
         x.tensor.with_shape((*lead, m, m if full else k)),
@@ -168,7 +174,7 @@ def permutation(b: Builder, pivots: Value, size: int) -> Value:
     start = [b.scalar(0, INT), b.iota(kind, (*lead, size), axis)]
 
     def condition(inner: Builder, carry: list[Value]) -> list[Value]:
-        return [inner.compare("LT", carry[0], inner.scalar(pivots.shape[-1], INT))]
+        return [inner.compare("LT", carry[0], size_of(inner, pivots.shape[-1]))]
 
     def body(inner: Builder, carry: list[Value]) -> list[Value]:
         i, order = carry
@@ -212,7 +218,7 @@ def qr(b: Builder, e: Eqn, outs: Sequence[Tensor], args: list[Value]) -> list[Va
     if not has_routine(b, x) or e.params["pivoting"]:
         return host_call(b, e, outs, args)
     (m, n), lead = x.shape[-2:], x.shape[:-2]
-    k = min(m, n)
+    k = smaller(m, n)
     packed, taus = routine(b, "geqrf", [x], [x.tensor, x.tensor.with_shape((*lead, k))], {})
     rows, columns = outs[0].shape[-1], x.ndim - 1
     if rows > n:  # Q is square: its further columns begin as zeros

@@ -21,7 +21,7 @@ from calque.core.jaxprs import (
 from calque.core.trace import trace_to_jaxpr
 from calque.xla.lower.callbacks import host_call, native_call
 from calque.xla.lower.found_bodies import finds_inside
-from calque.xla.lower.keys import COMPARED, at_words, compared
+from calque.xla.lower.keys import COMPARED, at_words, compared, words_of
 from calque.xla.lower.rules import EQUATION_RULES, RULES, Builder, listed
 from calque.xla.lower.sizes import check_free
 from calque.xla.text.tree import Function, Location, Region, Value
@@ -68,7 +68,7 @@ def lower_equation(b: Builder, e: Eqn, args: list[Value]) -> list[Value]:
     params = e.params
     if any(isinstance(v.aval.dtype, ExtendedDType) for v in (*e.invars, *e.outvars)):
         if name in COMPARED:
-            return [compared(b, name, *args)]
+            return [compared(b, name, len(words_of(e)), *args)]
         params = at_words(e)
     found = written(b, outs if e.primitive.multiple_results else outs[0], *args, **params)
     return list(found) if e.primitive.multiple_results else [found]

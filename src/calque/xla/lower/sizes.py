@@ -15,17 +15,18 @@ INT: Final = np.dtype("int32")
 _OPERATIONS: Final = {"min": "minimum", "max": "maximum", "floordiv": "divide", "mod": "remainder"}
 # operations that are written for free sizes, too; elementwise ones are in any case
 FREE: Final = frozenset((
-    "argmax", "argmin", "broadcast_in_dim", "call_exported", "closed_call", "concatenate", "cond",
-    "conv_general_dilated", "cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum",
-    "custom_jvp_call", "custom_lin", "custom_vjp_call", "dot_general", "dynamic_slice",
-    "dynamic_update_slice", "empty", "gather", "iota", "jit", "linear_call", "pad", "random_bits",
-    "random_clone", "random_fold_in", "random_seed", "random_split", "random_unwrap", "random_wrap",
-    "reduce", "reduce_and", "reduce_max", "reduce_min", "reduce_or", "reduce_prod", "reduce_sum",
-    "reduce_window", "reduce_window_max", "reduce_window_min", "reduce_window_sum", "reduce_xor",
-    "remat2", "reshape", "rev", "scan", "scatter", "scatter-add", "scatter-max", "scatter-min",
-    "scatter-mul", "scatter-sub", "select_and_gather_add", "select_and_scatter_add",
-    "sharding_constraint", "slice", "sort", "split", "squeeze", "stack", "threefry2x32",
-    "transpose", "unstack", "while",
+    "argmax", "argmin", "broadcast_in_dim", "call_exported", "cholesky", "closed_call",
+    "concatenate", "cond", "conv_general_dilated", "cumlogsumexp", "cummax", "cummin", "cumprod",
+    "cumsum", "custom_jvp_call", "custom_lin", "custom_linear_solve", "custom_vjp_call",
+    "dot_general", "dynamic_slice", "dynamic_update_slice", "eigh", "empty", "fft", "gather",
+    "householder_product", "iota", "jit", "linear_call", "lu", "lu_pivots_to_permutation", "pad",
+    "qr", "random_bits", "random_clone", "random_fold_in", "random_seed", "random_split",
+    "random_unwrap", "random_wrap", "reduce", "reduce_and", "reduce_max", "reduce_min", "reduce_or",
+    "reduce_prod", "reduce_sum", "reduce_window", "reduce_window_max", "reduce_window_min",
+    "reduce_window_sum", "reduce_xor", "remat2", "reshape", "rev", "scan", "scatter", "scatter-add",
+    "scatter-max", "scatter-min", "scatter-mul", "scatter-sub", "select_and_gather_add",
+    "select_and_scatter_add", "sharding_constraint", "slice", "sort", "split", "squeeze", "stack",
+    "svd", "threefry2x32", "transpose", "triangular_solve", "unstack", "while",
 ))  # fmt: skip
 
 
@@ -80,7 +81,12 @@ def check_free(e: Eqn, rule: Any) -> None:
     """An error where an operation, which has this rule, is not written for free sizes."""
     name = e.primitive.name
     elementwise = getattr(rule, "__module__", "").endswith(".elementwise")
-    if elementwise or name in FREE or (rule is None and e.primitive.program is not None):
+    fixed = name != "fft" or not is_free(e.params["fft_lengths"])
+    if (
+        elementwise
+        or (name in FREE and fixed)
+        or (rule is None and e.primitive.program is not None)
+    ):
         return
     if is_free(*(a.aval.shape for a in (*e.invars, *e.outvars))):
         where = f" at {e.source.file}:{e.source.line}" if e.source is not None else ""
