@@ -383,3 +383,9 @@ def test_the_slope_of_a_power_is_differentiated_by_an_exponent_of_0():
         (xx, xy), (yx, yy) = jacobian(jacobian(A.pow, (0, 1)), (0, 1))(x, y)
         assert [float(v) for v in (xx, xy, yx)] == [0, 0.25, 0.25]
         assert float(yy) == pytest.approx(np.log(4.0) ** 2, rel=1e-5)
+
+
+def test_the_high_half_of_a_product_of_two_numbers():
+    for dtype, x, want in (("int64", 2**62, 2**60), ("uint64", 2**63, 2**62), ("int8", -128, 64)):
+        got = A._mulhi_meaning(np.asarray(x, dtype), np.asarray(x, dtype))
+        assert got.dtype == dtype and got.shape == () and got == want

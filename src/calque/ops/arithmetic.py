@@ -147,7 +147,8 @@ def _rem_meaning(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def _mulhi_meaning(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     bits = iinfo(x.dtype).bits
-    return np.asarray(np.asarray(x.astype(object) * y.astype(object)) // 2**bits).astype(x.dtype)
+    product = np.asarray(x.astype(object) * y.astype(object), object)  # of numbers: an int
+    return np.asarray(product // 2**bits, object).astype(x.dtype)
 
 
 def _toward_zero(q: Any) -> Any:
