@@ -7,12 +7,15 @@ import calque as cq
 import calque.numpy as jnp
 from calque import lax
 from calque.native.passes import pipeline
+from tests.extend.test_random import made
 from tests.native.programs import traced
 
-IMPLEMENTATIONS = ("threefry2x32", "rbg")
+# words in rows of two and four, and in matrices, as libraries may have them
+IMPLEMENTATIONS = {"threefry2x32": "threefry2x32", "rbg": "rbg", "matrix": made((2, 3))}
 
 
-def keys(impl):
+def keys(name):
+    impl = IMPLEMENTATIONS[name]
     a = cq.random.split(cq.random.key(1, impl=impl), (2, 3))
     return a, cq.random.split(cq.random.key(2, impl=impl), (2, 3)).at[1, 2].set(a[1, 2])
 

@@ -26,18 +26,18 @@ def compare_words(s: Sweep, e: Eqn) -> Eqn | None:
     after:  b:bool[3,2] = eq (random_unwrap x) (random_unwrap y);  a = reduce_and[axes=(1,)] b"""
     if not is_extended(e.invars[0].aval.dtype):
         return None
-    ndim, size = e.outvars[0].aval.ndim, e.invars[0].aval.dtype.impl.key_shape
-    shape = e.outvars[0].aval.shape + size
+    shape = e.outvars[0].aval.shape + e.invars[0].aval.dtype.impl.key_shape
+    axes = tuple(range(e.outvars[0].aval.ndim, len(shape)))  # of words: mostly one
     words = []
     for x in e.invars:
         w = _words(s, x, e)
         if w.aval.shape != shape:  # one key beside many
-            spread = {"shape": shape, "broadcast_dimensions": (ndim,), "sharding": None}
+            spread = {"shape": shape, "broadcast_dimensions": axes, "sharding": None}
             w = s.emit("broadcast_in_dim", [w], ShapedArray(shape, _WORD), e, **spread)
         words.append(w)
     each = s.emit(e.primitive.name, words, ShapedArray(shape, _BOOL), e)
     fold = "reduce_and" if e.primitive.name == "eq" else "reduce_or"
-    return s.new(fold, [each], e.outvars[0], e, axes=(ndim,), out_sharding=None)
+    return s.new(fold, [each], e.outvars[0], e, axes=axes, out_sharding=None)
 
 
 def update_words(s: Sweep, e: Eqn) -> Eqn | None:
@@ -48,17 +48,20 @@ def update_words(s: Sweep, e: Eqn) -> Eqn | None:
         return None
     start = e.invars[2].aval.dtype if len(e.invars) > 2 else np.dtype(np.int32)
     first = Literal(np.zeros((), start), ShapedArray((), start))
-    return _written(s, e, [*e.invars[2:], first], 1, e.params)
+    firsts = [first] * len(keys.dtype.impl.key_shape)
+    return _written(s, e, [*e.invars[2:], *firsts], 1, e.params)
 
 
 def scatter_words(s: Sweep, e: Eqn) -> Eqn | None:
     """before: a = scatter x i y, of keys
     after:  a = random_wrap (scatter (random_unwrap x) i (random_unwrap y)), with windows that hold
             the words of a key as well"""
-    if not is_extended(e.invars[0].aval.dtype):
+    dtype = e.invars[0].aval.dtype
+    if not is_extended(dtype):
         return None
-    numbers, updates = e.params["dimension_numbers"], e.invars[2].aval
-    numbers = numbers._replace(update_window_dims=(*numbers.update_window_dims, updates.ndim))
+    numbers, rank = e.params["dimension_numbers"], e.invars[2].aval.ndim
+    dims = (*numbers.update_window_dims, *range(rank, rank + len(dtype.impl.key_shape)))
+    numbers = numbers._replace(update_window_dims=dims)
     return _written(s, e, [e.invars[1]], 2, {**e.params, "dimension_numbers": numbers})
 
 
