@@ -24,6 +24,7 @@ from calque.numpy.promotion import (
     convert,
     promote_dtypes,
     promote_inexact,
+    promote_inexact_as_first,
     promote_inexact_strong,
     refuse_out,
 )
@@ -95,7 +96,7 @@ copysign = binary("copysign", _copysign, promote_inexact)
 heaviside = binary(
     "heaviside",
     _heaviside,
-    promote_inexact,
+    promote_inexact_as_first,
 )
 hypot = binary(
     "hypot",

@@ -55,7 +55,7 @@ def test_ragged(x, y, numbers):
     a, b = x.astype("float32"), y.astype("float32")
     same(run(fun, a, b, SIZES)[0], expected(a, b, numbers).astype("float32"), rtol=1e-4, atol=1e-4)
     same(
-        run(lambda *xs: R._program(*xs, **p), a, b, SIZES)[0],
+        run(lambda *xs: R.as_dot_general(*xs, **p), a, b, SIZES)[0],
         expected(a, b, numbers).astype("float32"),
         rtol=1e-4,
         atol=1e-4,

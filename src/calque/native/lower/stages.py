@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from calque.core.arrays import to_numpy
-from calque.core.dims import surely_equal
+from calque.core.dims import surely_at_most, surely_equal
 from calque.core.jaxprs import ClosedJaxpr
 from calque.native.loops.tree import Acc, Accumulator, Fold, Order, round_of
 from calque.native.lower.cost import operation_weight, operations
@@ -457,8 +457,8 @@ def concatenate_stage(low: Lower, n: Node, home: View) -> list[Stage]:
     last = axis == len(n.shape) - 1
     if (
         last
-        and n.shape[-1] <= BAKED
-        and all(a.shape[axis] == 1 for a in n.args)
+        and surely_at_most(n.shape[-1], BAKED)
+        and all(surely_equal(a.shape[axis], 1) for a in n.args)
         and n.dtype not in REAL_PART
     ):
         dims, idx = loops_of(low, n.shape[:-1])
@@ -468,7 +468,7 @@ def concatenate_stage(low: Lower, n: Node, home: View) -> list[Stage]:
     start = 0
     for a in n.args:
         base = [low.sizes.dim(start) if d == axis else ZERO for d in range(len(n.shape))]
-        if a.shape[axis]:
+        if not surely_equal(a.shape[axis], 0):
             out += [
                 box_stage(home, b)
                 for b in box(low, a, base, [low.sizes.dim(d) for d in a.shape], shifted=False)
