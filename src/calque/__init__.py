@@ -13,8 +13,11 @@ from calque.core.pause import importing as _importing
 
 with _importing():
     from calque import ops as _ops
-    from calque.machine.call import ahead as _ahead  # begins to compile the call path
     from calque.machine.lang.unit import is_compiling as _is_compiling
+    from calque.machine.objects.pyapi import IS_KNOWN as _IS_KNOWN
+
+    if _IS_KNOWN:
+        from calque.machine.call import ahead as _ahead  # begins to compile the call path
 
     if _is_compiling():  # on an empty cache every program is new: the planner is imported meanwhile
         from calque.native.control import emitters as _emitters

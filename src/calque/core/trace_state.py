@@ -279,7 +279,8 @@ def _tell() -> None:
         now = bool(_active)
         if now == _told.value:
             return
-        if now and not all(map(is_foreign, _active)):
+        # other threads begin and end meanwhile: a copy is made at once
+        if now and not all(map(is_foreign, tuple(_active))):
             _pause_collection()
         elif not now:
             _resume_collection()

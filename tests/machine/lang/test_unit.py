@@ -678,6 +678,7 @@ def test_units_that_are_begun_are_compiled_once(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.filterwarnings("ignore")  # a peer that was imported before warns of any fork
 def test_a_forked_child_compiles_what_its_parent_has_begun() -> None:
     """It has none of the threads that do."""
     _, outer, function = begun_pair()
