@@ -356,7 +356,8 @@ def all_equations(jaxpr: Jaxpr) -> Iterator[Eqn]:
     while todo:
         for e in todo.pop().eqns:
             yield e
-            todo += subjaxprs(e.params)
+            if e.params:
+                todo += subjaxprs(e.params)
 
 
 # primitive name -> an equation as a program of ordinary ones: compiled code has that in its place
@@ -387,7 +388,8 @@ def _has_places(jaxpr: Jaxpr) -> bool:
         for e in j.eqns:
             if e.primitive.name in expansions:
                 return True
-            todo += subjaxprs(e.params)
+            if e.params:
+                todo += subjaxprs(e.params)
     return False
 
 
@@ -435,7 +437,7 @@ def _without_places(jaxpr: Jaxpr) -> Jaxpr:
 
 def has_effects(jaxpr: Jaxpr) -> bool:
     """Whether anything in the program, at any depth, has an effect."""
-    return any(e.primitive.effect for e in all_equations(jaxpr))
+    return any([e.primitive.effect for e in all_equations(jaxpr)])  # a list: most have none
 
 
 def found_symbols(jaxpr: Jaxpr) -> Symbols | None:

@@ -366,7 +366,7 @@ def has_constraints(closed: ClosedJaxpr) -> bool:
     found = closed.cache.get("constraints")
     if found is None:
         names = ("sharding_constraint", "shard_map")
-        found = any(e.primitive.name in names for e in all_equations(closed.jaxpr))
+        found = any([e.primitive.name in names for e in all_equations(closed.jaxpr)])
         closed.cache["constraints"] = found
     return bool(found)
 
