@@ -212,7 +212,7 @@ def _shape(*avals: ShapedArray, exported: Exported) -> list[ShapedArray]:
     if plan is None:
         return list(exported.out_avals)
     found = solved(plan, OfShapes([a.shape for a in avals]))
-    return [ShapedArray(plain(a.shape, found), a.dtype, a.weak_type) for a in exported.out_avals]
+    return [a.update(shape=plain(a.shape, found)) for a in exported.out_avals]
 
 
 call_exported_p = Primitive(
