@@ -71,9 +71,7 @@ def _on_mesh(sharding: Any) -> Any:
 def portable(shardings: Sequence[Any]) -> Where:
     """The same without devices."""
     return tuple(
-        None
-        if s is None
-        else NamedSharding(_abstract(s.mesh), s.spec, memory_kind=s.memory_kind)
+        None if s is None else NamedSharding(_abstract(s.mesh), s.spec, memory_kind=s.memory_kind)
         for s in shardings
     )
 
@@ -97,9 +95,7 @@ def on_mesh(shardings: Where, mesh: Any) -> tuple[NamedSharding | None, ...]:
                 f"NamedSharding new mesh {mesh} does not match the mesh used for export {s.mesh}:"
                 " its axes need the same names, sizes and types"
             )
-        found.append(
-            None if s is None else NamedSharding(mesh, s.spec, memory_kind=s.memory_kind)
-        )
+        found.append(None if s is None else NamedSharding(mesh, s.spec, memory_kind=s.memory_kind))
     return tuple(found)
 
 
