@@ -68,7 +68,17 @@ def _on_mesh(sharding: Any) -> Any:
 
 def portable(shardings: Sequence[Any]) -> Where:
     """The same without devices."""
-    return tuple(None if s is None else NamedSharding(_abstract(s.mesh), s.spec) for s in shardings)
+    return tuple(
+        None
+        if s is None
+        else NamedSharding(_abstract(s.mesh), s.spec, memory_kind=_other_memory(s.memory_kind))
+        for s in shardings
+    )
+
+
+def _other_memory(kind: str | None) -> str | None:
+    """A kind of memory, if it is not that of the devices."""
+    return None if kind == "device" else kind
 
 
 def _abstract(mesh: Any) -> AbstractMesh:
@@ -85,7 +95,8 @@ def on_mesh(shardings: Where, mesh: Any) -> tuple[NamedSharding | None, ...]:
                 f"NamedSharding new mesh {mesh} does not match the mesh used for export {s.mesh}:"
                 " its axes need the same names, sizes and types"
             )
-        found.append(None if s is None else NamedSharding(mesh, s.spec))
+        placed = s and NamedSharding(mesh, s.spec, memory_kind=s.memory_kind)
+        found.append(placed)
     return tuple(found)
 
 
@@ -137,7 +148,7 @@ def _written_sharding(s: NamedSharding, meshes: Sequence[AbstractMesh]) -> dict[
     return {
         "mesh": _written_mesh(s.mesh),
         "spec": spec,
-        "memory_kind": "device",
+        "memory_kind": s.memory_kind or "device",
         "abstract_mesh_idx": meshes.index(s.mesh),
     }
 
@@ -174,4 +185,4 @@ def _read_sharding(w: Mapping[str, Any], meshes: Sequence[AbstractMesh]) -> Name
         reduced=frozenset(w["spec"]["reduced"] or ()),
         unreduced=frozenset(w["spec"]["unreduced"] or ()),
     )
-    return NamedSharding(mesh, spec)
+    return NamedSharding(mesh, spec, memory_kind=_other_memory(w.get("memory_kind")))
