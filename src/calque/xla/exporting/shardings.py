@@ -184,4 +184,4 @@ def _read_sharding(w: Mapping[str, Any], meshes: Sequence[AbstractMesh]) -> Name
         reduced=frozenset(w["spec"]["reduced"] or ()),
         unreduced=frozenset(w["spec"]["unreduced"] or ()),
     )
-    return NamedSharding(mesh, spec, memory_kind=w["memory_kind"])
+    return NamedSharding(mesh, spec, memory_kind=w.get("memory_kind"))
