@@ -56,19 +56,7 @@ class _Unknown(Exception):
 def version() -> str:
     """Changes with every file that decides what a program becomes."""
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    return objects.fingerprint(
-        package, [folder for room in _ROOMS for folder in _folders(package, room)]
-    )
-
-
-def _folders(package: str, room: str) -> list[str]:
-    """A room and the rooms in it."""
-    found = [room]
-    with os.scandir(os.path.join(package, room)) as entries:
-        for entry in entries:
-            if entry.is_dir() and not entry.name.startswith(("_", ".")):
-                found += _folders(package, f"{room}/{entry.name}")
-    return found
+    return objects.fingerprint(package, _ROOMS, deep=True)
 
 
 def key_of(closed: ClosedJaxpr, options: Options) -> str | None:
