@@ -277,6 +277,21 @@ def device_of(index: int) -> Device:
     return devices[index]
 
 
+_by_engine: Final[dict[int, Device]] = process.container(
+    "devices, by the address of what engines know them as", {}
+)
+
+
+def of_engine(own: Any) -> Device | None:
+    """The device that an engine knows as this object of its library; None where there is none."""
+    return _by_engine.get(id(own))
+
+
+def known_to_engine(device: Device, own: Any) -> None:
+    """The engine knows the device, which keeps it, as this object."""
+    _by_engine[id(own)] = device
+
+
 _this_process: Final[ProcessValue[tuple[int, int]]] = process.value(
     "number of this process", (0, 1)
 )

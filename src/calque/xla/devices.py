@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from calque.core.devices import Device, all_devices
+from calque.core.devices import Device, all_devices, known_to_engine
 from calque.machine.caches import memo
 from calque.machine.once import once
 from calque.xla import jaxlib
@@ -23,6 +23,7 @@ class XlaDevice(Device):
     def __init__(self, platform: str, xla: Any) -> None:
         super().__init__(xla.id)
         self.platform, self.xla = platform, xla
+        known_to_engine(self, xla)
 
     @property
     def memory_kinds(self) -> tuple[str, ...]:

@@ -337,8 +337,10 @@ def parts_on_host(buffer: Any) -> list[np.ndarray]:
     """What each device of this process holds, for NumPy, once it is computed; not copied where the
     host can read it."""
     buffer.block_until_ready()  # raises what went wrong; who looks at such memory ends the process
+    with foreign_parts.withheld("jax"):  # whose shardings the parts would have
+        parts = buffer._arrays
     found = []
-    for part in buffer._arrays if len(buffer._arrays) > 1 else [buffer]:
+    for part in parts if len(parts) > 1 else [buffer]:
         try:
             found.append(np.asarray(memoryview(part)))
         except (BufferError, ValueError, TypeError):  # of a dtype that Python's buffers have not

@@ -17,7 +17,7 @@ from calque.core import lazy
 from calque.core.arrays import to_numpy
 from calque.core.backends import known
 from calque.core.config import config
-from calque.core.devices import DEFAULT_DEVICE, KINDS, Device, Space, is_mine
+from calque.core.devices import DEFAULT_DEVICE, KINDS, Device, Space, is_mine, of_engine
 from calque.machine.caches import memo
 from calque.transforms.devices.mesh import EMPTY, AbstractMesh, Mesh
 from calque.transforms.devices.specs import (
@@ -207,11 +207,12 @@ class SingleDeviceSharding(Sharding):
     __slots__ = ("_device",)
 
     def __init__(self, device: Device, *, memory_kind: str | None = None):
-        if not isinstance(device, Device):
+        found = device if isinstance(device, Device) else of_engine(device)
+        if found is None:
             raise TypeError(
                 f"SingleDeviceSharding takes a device of calque.devices(), got {device!r}"
             )
-        self._device, self.memory_kind = device, device.kind_of_memory(memory_kind)
+        self._device, self.memory_kind = found, found.kind_of_memory(memory_kind)
 
     def with_memory_kind(self, kind: str) -> SingleDeviceSharding:
         """Gives the sharding in another kind of memory.

@@ -14,6 +14,7 @@ from typing import Any, Final
 from calque.core.arrays import ArrayImpl, is_deleted
 from calque.core.avals import ShapedArray
 from calque.core.devices import Space
+from calque.core.errors import InconclusiveDimensionOperation
 from calque.core.jaxprs import ClosedJaxpr, Literal, subjaxprs
 from calque.core.primitives import Primitive
 from calque.core.trace import typing
@@ -92,9 +93,13 @@ def _reshaped(
         first, a, b = (i, j), old[i], new[j]
         i, j = i + 1, j + 1
         while a != b:
-            if (a < b and i >= len(old)) or (a > b and j >= len(new)):
+            try:
+                is_less = a < b
+            except InconclusiveDimensionOperation:  # of free sizes: which it is depends on them
                 return found
-            if a < b:
+            if i >= len(old) if is_less else j >= len(new):
+                return found
+            if is_less:
                 a, i = a * old[i], i + 1
             else:
                 b, j = b * new[j], j + 1
