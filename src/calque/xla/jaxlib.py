@@ -502,12 +502,12 @@ def portable(text: str) -> bytes:
         return bytes(write(str(module) if takes_text else module, version, True))
 
 
-def portable_text(data: bytes) -> str:
-    """The text of a module that was written so."""
+def portable_text(data: bytes, *, located: bool = False) -> str:
+    """The text of a module that was written so; with `located` with the places of operations."""
     context = _context()
     with context:
         module = jaxlib().extension.mlir.deserialize_portable_artifact(data)
-        return str(module)
+        return str(module.operation.get_asm(enable_debug_info=located))
 
 
 def refined(text: str) -> str:

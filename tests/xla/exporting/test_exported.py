@@ -129,8 +129,6 @@ def test_calls_that_do_not_fit() -> None:
         found.call(X.T, {"w": W})
     with pytest.raises(ValueError, match=r"Dtype mismatch for args\[1\]\['w'\]"):
         found.call(X, {"w": W.astype(np.int32)})
-    with pytest.raises(NotImplementedError, match="export the batched function"):
-        jax.vmap(lambda x: found.call(x, {"w": W}))(X[None])
     for wrong in (b"", b"no program at all, but some bytes that are long enough"):
         with pytest.raises(ValueError, match="these bytes"):
             export.deserialize(wrong)

@@ -11,6 +11,7 @@ from calque.core import pytrees, trace_state
 from calque.core.arrays import from_storage
 from calque.core.avals import ShapedArray
 from calque.core.backends import Options, Places
+from calque.core.config import config
 from calque.core.dtypes import float0
 from calque.core.jaxprs import Eqn
 from calque.core.primitives import NotApplicable
@@ -55,9 +56,15 @@ def called(exported: Exported, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
             f" {exported.in_tree}"
         )
 
-    if exported.nr_devices == 1:
+    if exported.shardings and not config.use_shardy_partitioner:
+        raise ValueError(
+            f"Function {exported.fun_name} was exported with shardings for Shardy and is called"
+            " with Shardy disabled. Please enable Shardy: config.update("
+            '"jax_use_shardy_partitioner", True)'
+        )
+    if exported.nr_devices == 1 or not trace_state.is_evaluating():
         return pytrees.unflatten(exported.out_tree, _flat(exported)(*leaves))
-    if trace_state.is_evaluating() and not any(isinstance(x, Tracer) for x in leaves):
+    if not any(isinstance(x, Tracer) for x in leaves):
         places = [s for s in map(where_placed, leaves) if s is not None]
         _check_devices(exported, max((len(s.device_order) for s in places), default=1))
     return pytrees.unflatten(exported.out_tree, _jitted(exported)(*leaves))
@@ -242,7 +249,7 @@ def call_exported(b: Builder, e: Eqn, outs: Sequence[Tensor], args: Sequence[Val
     known = b.state.adopted.get(exported)
     if known is None:
         text = jaxlib.portable_text(exported.mlir_module_serialized)
-        known = b.state.adopted[exported] = adopted(b, text)
+        known = b.state.adopted[exported] = adopted(b, text, exported.fun_name)
     b.state.refines = b.state.refines or exported.uses_global_constants
     several = b.state.platform_index is not None and all(
         p in exported.platforms for p in b.state.platforms

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from calque.core.jaxprs import ClosedJaxpr
 from calque.xla.exporting.solving import OfModule, Plan, solved
+from calque.xla.lower.control import symbol
 from calque.xla.lower.module import LoweredModule, Request, lower_module
 from calque.xla.lower.placing import mesh_of_axes
 from calque.xla.lower.rules import Builder, State, listed
@@ -24,16 +25,25 @@ _FUNCTION: Final = re.compile(r"func\.func (?:public |private )?@([\w$.-]+)")
 
 
 class Spread(NamedTuple):
-    """Over how many devices a program is spread, and where its arguments and results live."""
+    """Over how many devices a program is spread, and where its arguments and results were said to
+    live."""
 
     devices: int = 1
     ins: Sequence[Any] = ()
     outs: Sequence[Any] = ()
 
 
+class Called(NamedTuple):
+    """What a program, its arguments and its results are called."""
+
+    name: str
+    arguments: Sequence[str] = ()
+    results: Sequence[str] = ()
+
+
 def module_of(
     closed: ClosedJaxpr,
-    name: str,
+    names: Called,
     platforms: Sequence[str],
     plan: Plan | None,
     spread: Spread = Spread(),
@@ -44,7 +54,9 @@ def module_of(
 
     def lowered(kind: str, each: Sequence[str] = ()) -> LoweredModule:
         request = Request(
-            name=name,
+            name=names.name,
+            arguments=names.arguments,
+            results=names.results,
             platform=kind,
             platforms=each,
             names=platforms,
@@ -53,15 +65,16 @@ def module_of(
             partitions=spread.devices,
             in_shardings=spread.ins,
             out_shardings=spread.outs,
+            exporting=True,
         )
         return lower_module(closed, request)
 
     if len(platforms) == 1:
         made = lowered(kinds[0])
     else:
-        texts = {kind: lowered(kind).text() for kind in dict.fromkeys(kinds)}
-        same = len(set(texts.values())) == 1
-        made = lowered(kinds[0], kinds[:1] * len(kinds) if same else kinds)
+        alike = [lowered(kind, [kind] * len(kinds)) for kind in dict.fromkeys(kinds)]
+        same = len({each.text() for each in alike}) == 1
+        made = alike[0] if same else lowered(kinds[0], kinds)
     if len(platforms) > 1 or made.refines:
         _polymorphic(made)
     if plan is not None:
@@ -101,11 +114,12 @@ def _polymorphic(made: LoweredModule) -> None:
 # ---------------------------------------------------------------- called
 
 
-def adopted(b: Builder, text: str) -> str:
-    """The functions of another module as private ones of this module; gives the name of main. Its
-    meshes become those of this module that have the same axes."""
+def adopted(b: Builder, text: str, called: str) -> str:
+    """The functions of another module, whose main one is called so, as private ones of this module;
+    gives the name of main. Its meshes become those of this module that have the same axes."""
     names = _FUNCTION.findall(text)
-    new = {name: b.state.unique_name(f"exported_{name}") for name in names}
+    own = {"main": symbol(f"call_exported_{called}")}
+    new = {name: b.state.unique_name(own.get(name, f"exported_{name}")) for name in names}
     body = text[text.index("{\n", text.index("module")) + 2 : text.rindex("}")]
     for name, axes, ids in _MESH.findall(body):
         new[name] = _mesh_here(b, name, axes, ids)
