@@ -19,7 +19,7 @@ from calque.core.trace import trace_to_jaxpr
 from calque.core.trace_state import Tracer
 from calque.machine.caches import memo
 from calque.transforms.devices.sharding_constraint import constrained
-from calque.transforms.devices.sharding_propagation import where_placed
+from calque.transforms.devices.sharding_propagation import device_checks, where_placed
 from calque.transforms.engines.axes import Axis, AxisPrimitive
 from calque.transforms.functions.custom_vjp import custom_vjp
 from calque.transforms.jit.decorator import jit
@@ -29,10 +29,11 @@ from calque.xla.buffers import Place
 from calque.xla.devices import cpu_client, cpu_devices
 from calque.xla.engine import Executable, on_devices, prepared, result_of
 from calque.xla.exporting.checks import DisabledSafetyCheck
-from calque.xla.exporting.modules import PLATFORMS, adopted
-from calque.xla.exporting.modules import called as called_function
+from calque.xla.exporting.modules import PLATFORMS
 from calque.xla.exporting.scopes import is_named
 from calque.xla.exporting.solving import OfShapes, argument_names, plain, plan_of, solved
+from calque.xla.lower.adopting import adopted
+from calque.xla.lower.adopting import called as called_function
 from calque.xla.lower.control import index_among
 from calque.xla.lower.module import Request, lower_module
 from calque.xla.lower.programs import host_data
@@ -181,10 +182,12 @@ def _of_host(x: np.ndarray, aval: ShapedArray) -> np.ndarray:
 
 
 def platform_index(exported: Exported, kind: str) -> int:
-    """Which of its platforms the program runs on, where the caller's is of this kind."""
+    """Which of its platforms the program runs on, where the caller's is this one, or of this
+    kind."""
     kinds = [PLATFORMS.get(p, p) for p in exported.platforms]
-    if kind in kinds:
-        return kinds.index(kind)
+    for same, names in ((kind, exported.platforms), (PLATFORMS.get(kind, kind), kinds)):
+        if same in names:
+            return list(names).index(same)
     if DisabledSafetyCheck.platform() in exported.disabled_safety_checks:
         return 0
     raise ValueError(
@@ -240,6 +243,9 @@ call_exported_p = AxisPrimitive(
 )
 
 
+device_checks["call_exported"] = lambda params, here: _check_devices(params["exported"], here)
+
+
 @equation_rule("call_exported")
 def call_exported(b: Builder, e: Eqn, outs: Sequence[Tensor], args: Sequence[Value]) -> list[Value]:
     """A call of the program's main function, which the module takes over with all that it calls."""
@@ -249,7 +255,9 @@ def call_exported(b: Builder, e: Eqn, outs: Sequence[Tensor], args: Sequence[Val
     known = b.state.adopted.get(exported)
     if known is None:
         text = jaxlib.portable_text(exported.mlir_module_serialized)
-        known = b.state.adopted[exported] = adopted(b, text, exported.fun_name)
+        known = b.state.adopted[exported] = adopted(
+            b, text, f"call_exported_{exported.fun_name}", "exported_"
+        )
     b.state.refines = b.state.refines or exported.uses_global_constants
     several = b.state.platform_index is not None and all(
         p in exported.platforms for p in b.state.platforms

@@ -23,7 +23,7 @@ from calque.transforms.jit.decorator import jit
 from calque.transforms.jit.stages import trace
 from calque.xla import jaxlib
 from calque.xla.exporting.calling import called
-from calque.xla.exporting.checks import DisabledSafetyCheck
+from calque.xla.exporting.checks import DisabledSafetyCheck, refuse_unstable
 from calque.xla.exporting.flat_buffers import decoded, encoded
 from calque.xla.exporting.modules import PLATFORMS, Called, Spread, module_of
 from calque.xla.exporting.scopes import Scope, is_named
@@ -184,7 +184,10 @@ _KINDS: Final = frozenset(PLATFORMS.values()) - PLATFORMS.keys()  # of platforms
 
 
 def exporter(
-    function: Any, platforms: Sequence[str] | None, disabled_checks: Sequence[DisabledSafetyCheck]
+    function: Any,
+    platforms: Sequence[str] | None,
+    disabled_checks: Sequence[DisabledSafetyCheck],
+    rules: Sequence[tuple[Any, Any]] | None = None,
 ) -> Callable[..., Exported]:
     """The function of arguments, or of their shapes and dtypes, that exports a jitted function."""
     if not isinstance(function, callpath.Jitted):
@@ -210,7 +213,7 @@ def exporter(
         with config.override("calque_exporting_for", wanted):
             stage = trace(function, *args, **kwargs)
         refuse_donated(stage._program)
-        return _exported(stage, wanted, tuple(disabled_checks))
+        return _exported(stage, wanted, tuple(disabled_checks), dict(rules or ()))
 
     return export_for
 
@@ -235,7 +238,10 @@ def _check_scopes(function: Any, args: Any, kwargs: Any) -> None:
 
 
 def _exported(
-    stage: Any, platforms: tuple[str, ...], checks: tuple[DisabledSafetyCheck, ...]
+    stage: Any,
+    platforms: tuple[str, ...],
+    checks: tuple[DisabledSafetyCheck, ...],
+    rules: dict[Any, Any],
 ) -> Exported:
     closed: ClosedJaxpr = with_constraints(stage.jaxpr)
     name = stage.fun_name
@@ -249,13 +255,15 @@ def _exported(
         closed = stated(stage.jaxpr)
     plan = plan_of(closed.in_avals, stage.in_tree)
     names = Called(name, stage._shown.names, result_names(stage._program))
-    lowered = module_of(closed, names, platforms, plan, Spread(devices, ins, said))
+    lowered = module_of(closed, names, platforms, plan, Spread(devices, ins, said), rules)
     if lowered.callbacks:
         raise ValueError(
             f"Cannot serialize {name}: it calls Python on the host, in"
             f" {', '.join(map(repr, lowered.callbacks))}, which no other process has"
         )
     where_in, where_out = portable(ins), portable(outs)
+    text = lowered.text(located=True)
+    refuse_unstable(name, text, checks)
     return Exported(
         fun_name=name,
         in_tree=stage.in_tree,
@@ -265,17 +273,19 @@ def _exported(
         nr_devices=devices,
         platforms=platforms,
         disabled_safety_checks=checks,
-        mlir_module_serialized=jaxlib.portable(lowered.text(located=True)),
+        mlir_module_serialized=jaxlib.portable(text),
         calling_convention_version=CALLING_CONVENTIONS[1],
         module_kept_var_idx=tuple(lowered.kept),
-        _get_vjp=lambda primal: _backward(closed, primal, (*ins, *said)),
+        _get_vjp=lambda primal: _backward(closed, primal, (*ins, *said), rules),
         _in_named_shardings=where_in,
         _out_named_shardings=where_out,
         uses_global_constants=plan is not None or lowered.refines or len(platforms) > 1,
     )
 
 
-def _backward(closed: ClosedJaxpr, primal: Exported, where: Sequence[Any]) -> Exported:
+def _backward(
+    closed: ClosedJaxpr, primal: Exported, where: Sequence[Any], rules: dict[Any, Any]
+) -> Exported:
     """The backward pass of a program, whose arguments and results were said to live there:
     cotangents live where their values do."""
     flat, n = jaxpr_as_fun(closed), len(primal.in_avals)
@@ -293,7 +303,7 @@ def _backward(closed: ClosedJaxpr, primal: Exported, where: Sequence[Any]) -> Ex
     ]
     with config.override("calque_exporting_for", primal.platforms):
         stage = trace(jit(backward), *specs)
-    return _exported(stage, primal.platforms, primal.disabled_safety_checks)
+    return _exported(stage, primal.platforms, primal.disabled_safety_checks, rules)
 
 
 def _tangent_dtype(aval: ShapedArray) -> Any:

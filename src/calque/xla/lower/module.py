@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from calque.core.jaxprs import ClosedJaxpr, Jaxpr, Var, all_equations
 from calque.transforms.devices.sharding import NamedSharding, is_in_own_memory
 from calque.xla import jaxlib
-from calque.xla.lower.control import symbol
 from calque.xla.lower.placing import memory_attribute, mesh_name, sharding_attribute
 from calque.xla.lower.programs import constant_of, lower_program
 from calque.xla.lower.rules import Builder, State
 from calque.xla.lower.sizes import INT
 from calque.xla.lower.table import MODULES
 from calque.xla.text.printing import printed
-from calque.xla.text.tree import Function, Module, Region, Value
+from calque.xla.text.tree import Function, Module, Region, Value, symbol
 from calque.xla.text.types import Tensor, type_of
 
 assert MODULES  # the tables are filled
@@ -48,6 +47,7 @@ class Request:
     out_shardings: Sequence[Any] = ()
     maps: bool = False
     exporting: bool = False
+    rules: Mapping[Any, Any] = field(default_factory=dict)  # of primitives, ahead of all others
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def lower_module(closed: ClosedJaxpr, request: Request) -> LoweredModule:
     module = Module(symbol(f"jit_{request.name}").rstrip("_"))
     state = State(module, request.platform)
     state.partitions_asked, state.maps = request.partitions, request.maps
-    state.exporting = request.exporting
+    state.exporting, state.rules = request.exporting, request.rules
     for e in all_equations(jaxpr):  # the meshes of a program that is called keep their names
         for s in getattr(e.params.get("exported"), "shardings", ()):
             mesh_name(state, s.mesh)
