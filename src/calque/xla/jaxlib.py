@@ -12,7 +12,7 @@ import operator
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Final
@@ -218,15 +218,25 @@ def prove() -> None:
         )
 
 
-def plugin_client(platform: str, path: str) -> Any:
-    """The devices of a plugin of PJRT, whose library is loaded now."""
+def plugin_client(
+    platform: str,
+    path: str,
+    options: dict[str, Any],
+    loaded: Callable[[Any], None],
+    distributed: Distributed | None = None,
+) -> Any:
+    """The devices of a plugin of PJRT, whose library is loaded now, made with these options;
+    `loaded` takes the library's interface before. Of several processes each has some."""
     client = jaxlib().client
     try:
         if not client.pjrt_plugin_loaded(platform):
-            client.load_pjrt_plugin_dynamically(platform, path)
+            loaded(client.load_pjrt_plugin_dynamically(platform, path))
         if not client.pjrt_plugin_initialized(platform):
             client.initialize_pjrt_plugin(platform)
-        return client.make_c_api_client(platform, {}, None)
+        if distributed is None:
+            return client.make_c_api_client(platform, options, None)
+        number = {"node_id": distributed.process_id, "num_nodes": distributed.processes}
+        return client.make_c_api_client(platform, {**options, **number}, distributed.client)
     except runtime_errors() as e:
         raise XlaUnavailable(
             f"the plugin of {platform!r} at {path} cannot be used: {e}. It must be a library of"

@@ -11,6 +11,7 @@ from calque.native.lower.sizes import Sizes, is_size
 from calque.native.scalars.expr import ZERO, Expr, const, ex, rewrite, var
 
 PARALLEL_NS: Final = 35_000  # a kernel shorter than this is run by one thread
+AWAKE_NS: Final = 12_000  # the same where threads need not be woken
 GRAIN_NS: Final = 2_000  # no thread gets less at a time: what is left over at the end is small then
 SPLIT: Final = 4096  # elements of a parallel block of a one-dimensional loop
 TILES: Final = 64  # rows of a parallel block of a transposition
@@ -25,11 +26,11 @@ class Shared(NamedTuple):
     reason: str
 
 
-def shared_out(f: For, ns: float, sizes: Sizes) -> Shared | None:
+def shared_out(f: For, ns: float, sizes: Sizes, worth: float = PARALLEL_NS) -> Shared | None:
     """The outermost loop of a kernel that takes `ns`, in pieces of at least `GRAIN_NS`; None where
-    one thread runs it."""
+    one thread runs it, since that is not longer than `worth`."""
     grows = sizes.may_grow(f.extent)
-    if (ns <= PARALLEL_NS and not grows) or f.accs or f.colliding or not sizes.known:
+    if (ns <= worth and not grows) or f.accs or f.colliding or not sizes.known:
         return None
     found = not is_size(f.extent)  # its elements say how long the loop is
     if found and sizes.interval(f.extent)[1] > LONGEST:

@@ -29,7 +29,6 @@ from calque.xla.buffers import Place
 from calque.xla.devices import cpu_client, cpu_devices
 from calque.xla.engine import Executable, on_devices, prepared, result_of
 from calque.xla.exporting.checks import DisabledSafetyCheck
-from calque.xla.exporting.modules import PLATFORMS
 from calque.xla.exporting.scopes import is_named
 from calque.xla.exporting.solving import OfShapes, argument_names, plain, plan_of, solved
 from calque.xla.lower.adopting import adopted
@@ -182,12 +181,9 @@ def _of_host(x: np.ndarray, aval: ShapedArray) -> np.ndarray:
 
 
 def platform_index(exported: Exported, kind: str) -> int:
-    """Which of its platforms the program runs on, where the caller's is this one, or of this
-    kind."""
-    kinds = [PLATFORMS.get(p, p) for p in exported.platforms]
-    for same, names in ((kind, exported.platforms), (PLATFORMS.get(kind, kind), kinds)):
-        if same in names:
-            return list(names).index(same)
+    """Which of its platforms the program runs on, where the caller's is of this kind."""
+    if kind in exported.platforms:
+        return exported.platforms.index(kind)
     if DisabledSafetyCheck.platform() in exported.disabled_safety_checks:
         return 0
     raise ValueError(

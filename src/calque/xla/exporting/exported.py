@@ -180,7 +180,7 @@ class Exported:
 
 # ---------------------------------------------------------------- made of functions
 
-_KINDS: Final = frozenset(PLATFORMS.values()) - PLATFORMS.keys()  # of platforms: "gpu"
+_KINDS: Final = ("gpu",)  # of platforms
 
 
 def exporter(

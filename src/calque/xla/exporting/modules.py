@@ -13,7 +13,7 @@ from calque.xla.lower.rules import Builder, State, listed
 from calque.xla.text.tree import Function, Region, Value
 from calque.xla.text.types import Tensor, signature, type_of
 
-PLATFORMS: Final = {"cpu": "cpu", "cuda": "gpu", "rocm": "gpu", "tpu": "tpu"}
+PLATFORMS: Final = ("cpu", "cuda", "rocm", "tpu")
 
 
 class Spread(NamedTuple):

@@ -17,8 +17,8 @@ from calque.xla.lower.rules import Builder, equation_rule, listed
 from calque.xla.text.tree import Part, Value
 from calque.xla.text.types import TOKEN, Tensor, Type, signature
 
-_ON_GPUS: Final = "xla_ffi_python_gpu_callback"
-TARGET: Final = {"cpu": "xla_ffi_python_cpu_callback", "cuda": _ON_GPUS, "rocm": _ON_GPUS}
+_GPU: Final = "xla_ffi_python_gpu_callback"
+TARGET: Final = {"cpu": "xla_ffi_python_cpu_callback", "cuda": _GPU, "rocm": _GPU}
 
 
 class HostFunction:
