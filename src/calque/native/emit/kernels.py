@@ -202,7 +202,11 @@ def _make(codes: list[Code], opt: int) -> None:
 def processor() -> dict[str, bool]:
     """What the emitter must know of the processor."""
     t = target.describe()
-    return {"avx512": t.vector_bytes == 64, "half": not (t.is_x86 and t.vector_bytes < 32)}
+    return {
+        "avx512": t.vector_bytes == 64,
+        "half": not (t.is_x86 and t.vector_bytes < 32),
+        "indexed": t.is_x86,
+    }
 
 
 def _compile(codes: Sequence[Code], opt: int) -> None:

@@ -23,12 +23,14 @@ NOTHING: Final[frozenset[Buffer]] = frozenset()
 class CodeOptions:
     """``exact``: no multiplication and addition become one FMA. ``outline``: math functions are
     calls, to functions whose names end in ``tag``. ``avx512``: the processor has masked vectors
-    (else tails go one by one). ``half``: it has conversions from and to half."""
+    (else tails go one by one). ``half``: it has conversions from and to half. ``indexed``: its
+    instructions add an index to an address."""
 
     exact: bool = False
     outline: bool = False
     avx512: bool = True
     half: bool = True
+    indexed: bool = False
     tag: str = ""
 
 
