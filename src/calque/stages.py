@@ -5,7 +5,9 @@ from typing import Any, Protocol
 from calque.core import guards as _guards
 from calque.transforms.jit.stages import ArgInfo, Compiled, Lowered, Traced
 
-__all__ = ["ArgInfo", "Compiled", "Lowered", "Traced", "Wrapped"]
+CompilerOptions = dict[str, str | bool]
+
+__all__ = ["ArgInfo", "Compiled", "CompilerOptions", "Lowered", "Traced", "Wrapped"]
 
 
 class Wrapped(Protocol):

@@ -131,3 +131,20 @@ def test_what_a_node_holds_is_compared_without_frames() -> None:
     arrays = [pytrees.structure(Held(np.arange(3))) for _ in range(2)]
     with pytest.raises(ValueError, match="checking equality of metadata fields"):
         assert arrays[0] == arrays[1]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "message"),
+    [
+        ({"a": 1}, OrderedDict(a=1), "Expected dict, got OrderedDict"),
+        ([{"a": 1}], [defaultdict(int, a=1)], "Expected dict, got defaultdict"),
+        (OrderedDict(a=1), {"a": 1}, "Custom node type mismatch"),
+        (OrderedDict(a=1, b=2), OrderedDict(b=1, a=2), r"\('a', 'b'\) != \('b', 'a'\)"),
+        (defaultdict(int, a=1), defaultdict(list, a=1), "Mismatch custom node data"),
+        ({"a": 1}, {"a": 1, "b": 2}, r"present keys: \['a', 'b'\]"),
+    ],
+)
+def test_kinds_of_dicts_are_different_structures(one, other, message):
+    assert pytrees.structure(one).flatten_up_to(one) == pytrees.leaves(one)
+    with pytest.raises(ValueError, match=message):
+        pytrees.structure(one).flatten_up_to(other)

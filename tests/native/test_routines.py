@@ -2,7 +2,7 @@
 
 import pytest
 
-from calque.machine.driver.words import External
+from calque.machine.driver.program import External
 from calque.machine.routines.linalg import lapack
 from calque.machine.routines.sort import rows
 from calque.native import routines

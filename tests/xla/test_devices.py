@@ -23,6 +23,15 @@ def test_what_devices_say_of_themselves() -> None:
 
 
 @needs_jaxlib
+def test_devices_as_jaxlib_knows_them_name_the_same() -> None:
+    device = jax.devices("xla_cpu")[0]
+    expected = jax.sharding.SingleDeviceSharding(device)
+    assert jax.sharding.make_single_device_sharding(device.xla, memory_kind="device") == expected
+    with pytest.raises(TypeError, match="takes a device"):
+        jax.sharding.SingleDeviceSharding(object())  # type: ignore[arg-type]
+
+
+@needs_jaxlib
 def test_devices_that_are_not_there() -> None:
     with pytest.raises(ValueError, match="there is no device xla_cpu:99"):
         device_of(99)

@@ -16,19 +16,33 @@ from calque.core.config import config
 from calque.machine import memory
 from calque.machine.state import ProcessValue, process
 
+KINDS: Final = ("device", "pinned_host", "unpinned_host")  # of memory, as XLA names them
+
 
 class Space(enum.Enum):
-    """A memory that arrays are asked to be in. There is one, that of the host, which every device
-    reads."""
+    """A memory that arrays are asked to be in: that of their device, or that of the host. On a
+    processor both are the same memory; arrays say in which of them they are."""
 
     Device = 1
     Host = 2
     Any = 3
 
+    def __repr__(self) -> str:
+        return f"MemorySpace.{self.name}"
+
+    __str__ = __repr__
+
 
 class Memory:
-    """The memory of a device. All devices of this process share one; the kinds exist so that they
-    can be named."""
+    """A memory that a device reaches. All devices and kinds of this process share one; the kinds
+    exist so that programs for accelerators run here as well.
+
+    Args:
+        device: The device.
+        kind: Which of its memories.
+
+    >>> jax.devices()[0].memory("pinned_host").kind
+    'pinned_host'"""
 
     __slots__ = ("device", "kind")
 
@@ -37,7 +51,7 @@ class Memory:
 
     @property
     def process_index(self) -> int:
-        return 0
+        return self.device.process_index
 
     @property
     def platform(self) -> str:
@@ -46,11 +60,21 @@ class Memory:
     def addressable_by_devices(self) -> list[Device]:
         return [self.device]
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Memory) and (self.device, self.kind) == (other.device, other.kind)
+
+    def __hash__(self) -> int:
+        return hash((self.device, self.kind))
+
     def __str__(self) -> str:
-        return f"CpuDeviceMemory(id={self.device.id}, process_index=0, client=cpu)"
+        name = "" if self.kind == "device" else "".join(map(str.title, self.kind.split("_")))
+        return (
+            f"{self.platform.title()}Device{name}Memory(id={self.device.id},"
+            f" process_index={self.process_index}, client={self.platform})"
+        )
 
     def __repr__(self) -> str:
-        return f"CPU_{self.kind.upper()}_{self.device.id}"
+        return f"{self.platform.upper()}_{self.kind.upper()}_{self.device.id}"
 
 
 class Client:
@@ -112,6 +136,11 @@ class Device:
     device_kind = "cpu"
 
     @property
+    def memory_kinds(self) -> tuple[str, ...]:
+        """The kinds of memory that it reaches; the first is its own."""
+        return KINDS
+
+    @property
     def client(self) -> Client:
         """What runs programs on it."""
         return Client()
@@ -125,29 +154,43 @@ class Device:
 
         Returns:
             A Memory; its kind is "device"."""
-        return Memory(self)
+        return Memory(self, self.memory_kinds[0])
 
     def addressable_memories(self) -> list[Memory]:
         """Lists the memories that the device reaches.
 
         Returns:
-            A list of one Memory."""
-        return [Memory(self)]
+            A list of Memories, its own first."""
+        return [Memory(self, kind) for kind in self.memory_kinds]
 
     def memory(self, kind: str) -> Memory:
         """Gives a memory of the device by its kind.
 
         Args:
-            kind: "device", the only one.
+            kind: "device", "pinned_host" or "unpinned_host".
 
         Returns:
             A Memory."""
-        if kind != "device":
+        return Memory(self, self.kind_of_memory(kind))
+
+    def kind_of_memory(self, asked: str | None) -> str:
+        """Tells which kind of memory is meant.
+
+        Args:
+            asked: A kind; None is that of the device itself.
+
+        Returns:
+            The kind; a ValueError where the device reaches none such."""
+        known = self.memory_kinds
+        if asked is None:
+            return known[0]
+        if asked not in known:
             raise ValueError(
-                f"Could not find memory addressable by device cpu with kind {kind!r}: the kind is"
-                " 'device'"
+                f"Could not find memory addressable by device {self.platform}. Device"
+                f" {self.platform} can address the following memory kinds: {', '.join(known)}. Got"
+                f" memory kind: {asked}"
             )
-        return Memory(self)
+        return asked
 
     def memory_stats(self) -> Any:
         """Would give statistics of the memory; none are kept for a processor.
@@ -232,6 +275,21 @@ def device_of(index: int) -> Device:
     if not 0 <= index < len(devices):
         raise ValueError(f"there is no device {index}: this process has {len(devices)} devices")
     return devices[index]
+
+
+_by_engine: Final[dict[int, Device]] = process.container(
+    "devices, by the address of what engines know them as", {}
+)
+
+
+def of_engine(own: Any) -> Device | None:
+    """The device that an engine knows as this object of its library; None where there is none."""
+    return _by_engine.get(id(own))
+
+
+def known_to_engine(device: Device, own: Any) -> None:
+    """The engine knows the device, which keeps it, as this object."""
+    _by_engine[id(own)] = device
 
 
 _this_process: Final[ProcessValue[tuple[int, int]]] = process.value(

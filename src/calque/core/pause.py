@@ -11,10 +11,12 @@ import threading
 from collections.abc import Iterator
 from typing import Any, Final
 
-from calque.machine.frozen import is_frozen
+from calque.machine.frozen import OF_PYTHON, is_frozen
 from calque.machine.state import ProcessValue, process
 
 YOUNG = 40_000  # objects of a process that has imported little besides NumPy
+FEW = 4_000  # new objects that are searched for garbage as ever
+MOST = 150_000  # that count as old without a search, between two full collections
 
 _holder: Final[ProcessValue[int | None]] = process.value(
     "the thread that holds off collection", None
@@ -32,8 +34,26 @@ def no_collection() -> Iterator[None]:
     try:
         yield
     finally:
-        gc.enable()
+        resume()
         _holder.value = None
+
+
+def resume() -> None:
+    """Collection goes on. What was made while it waited are programs, which live on: it counts as
+    old at once, as if it had been searched, and full collections look at it like at all that is
+    old. Where somebody has frozen objects, the collector decides by itself."""
+    made = gc.get_count()[0]
+    if made >= FEW and _full.settled + made <= MOST:
+        frozen = gc.get_freeze_count()
+        if frozen < OF_PYTHON:
+            gc.freeze()
+            gc.unfreeze()
+            _full.settled += made
+        elif frozen <= _full.frozen:  # what `importing` froze, and what was added to that here
+            gc.freeze()
+            _full.frozen = gc.get_freeze_count()
+            _full.settled += made
+    gc.enable()
 
 
 def _after_fork_in_child() -> None:
@@ -61,18 +81,23 @@ def importing() -> Iterator[None]:
         yield
         if young:
             gc.freeze()
-            gc.callbacks.append(_Thaw(gc.get_freeze_count()))
+            _full.frozen = gc.get_freeze_count()
+    gc.callbacks.append(_full)
 
 
-class _Thaw:
-    """A callback of the collector that takes `importing` back, once; not when somebody else has
-    frozen objects since."""
+class _FullCollection:
+    """A callback of the collector: a full collection takes `importing` back, once, not when
+    somebody else has frozen objects since; and it looks at all that `resume` has called old."""
 
-    def __init__(self, frozen: int) -> None:
-        self.frozen = frozen
+    def __init__(self) -> None:
+        self.frozen = 0  # objects that are to be thawed
+        self.settled = 0  # objects that count as old since the last full collection
 
     def __call__(self, phase: str, info: dict[str, Any]) -> None:
-        if self.frozen and phase == "start" and info["generation"] == 2 and not sys.is_finalizing():
-            if gc.get_freeze_count() <= self.frozen:
+        if phase == "start" and info["generation"] == 2 and not sys.is_finalizing():
+            if self.frozen and gc.get_freeze_count() <= self.frozen:
                 gc.unfreeze()
-            self.frozen = 0
+            self.frozen = self.settled = 0
+
+
+_full: Final = _FullCollection()

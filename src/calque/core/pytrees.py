@@ -47,11 +47,12 @@ class PyTreeDef:
     >>> jax.tree.structure({"a": 1, "b": (2, 3)}).num_leaves
     3"""
 
-    __slots__ = ("_making", "_spec")
+    __slots__ = ("_has_dicts", "_making", "_spec")
 
     def __init__(self, spec: Any):
         self._spec = spec
         self._making: Any = None
+        self._has_dicts: bool | None = None
 
     def _maker(self) -> Any:
         """The structure that makes trees, kept for the next one."""
@@ -88,13 +89,18 @@ class PyTreeDef:
 
         Raises:
             ValueError: It does not; the error says where."""
+        if self._has_dicts is None:
+            self._has_dicts = any(n[0] in _DICTS for n in self._spec.__getstate__()[0])
         try:
-            return self._spec.flatten_up_to(tree)
+            parts: list[Any] = self._spec.flatten_up_to(tree)
         except ValueError:
             why = _unlike(self, tree)
             if why is None:
                 raise
             raise ValueError(why) from None
+        if self._has_dicts and (why := _unlike(self, tree)):  # optree takes all dicts for one kind
+            raise ValueError(why)
+        return parts
 
     def children(self) -> list[PyTreeDef]:
         """Gives the structures directly below.
@@ -241,6 +247,7 @@ class PyTreeDef:
     _DEQUE,
     _STRUCT,
 ) = range(11)
+_DICTS: Final = frozenset((_DICT, _ORDERED, _DEFAULT))
 
 
 def _node_text(kind: int, data: Any, custom: Any, parts: list[str]) -> str:
@@ -554,6 +561,7 @@ def _listed(keys: Iterable[Any]) -> str:
 all_leaves = functools.partial(optree.all_leaves, none_is_leaf=False, namespace=NAMESPACE)
 
 
+_CUSTOM_KINDS: Final = frozenset((_CUSTOM, _STRUCT, _ORDERED, _DEFAULT, _DEQUE))
 _KIND_NAMES: Final = {_NONE: "None", _TUPLE: "tuple", _LIST: "list", _DICT: "dict"}
 
 
@@ -567,18 +575,18 @@ def _unlike(treedef: PyTreeDef, tree: Any) -> str | None:
     if kind == _NAMED_TUPLE and issubclass(got, tuple) and hasattr(got, "_fields"):
         if got is not expected:
             return f"Named tuple type mismatch: expected type: {expected}, tuple: {tree!r}."
-    elif kind in (_CUSTOM, _STRUCT) and got is not expected:
+    elif kind in _CUSTOM_KINDS and got is not expected:
         return f"Custom node type mismatch: expected type: {expected}, value: {tree!r}."
     elif got is not expected:
         return f"Expected {name}, got {tree!r}."
     children, aux, _ = one_level(tree)
-    if issubclass(expected, dict) and set(tree) != set(data[1] if kind == _DEFAULT else data):
-        keys = list(data[1] if kind == _DEFAULT else data)
-        return f"Dict key mismatch; expected keys: {keys}; dict: {tree!r}."
+    if kind == _DICT and set(tree) != set(data):
+        return f"Dict key mismatch; expected keys: {data}; present keys: {list(aux)}."
+    known = _auxiliary(kind, data)
+    if kind in (_CUSTOM, _ORDERED, _DEFAULT) and aux != known:
+        return f"Mismatch custom node data: {known!r} != {aux!r}; value: {tree!r}."
     if len(children) != arity:
         what = name.capitalize()
         return f"{what} arity mismatch: {len(children)} != {arity}; {name}: {tree!r}."
-    if kind == _CUSTOM and (aux,) != data:
-        return f"Mismatch custom node data: {data!r} != {aux!r}; value: {tree!r}."
     parts = zip(treedef.children(), children)
     return next((why for why in (_unlike(d, x) for d, x in parts) if why), None)

@@ -11,6 +11,7 @@ from types import GenericAlias
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from calque.core.avals import ShapedArray
+from calque.core.pause import resume
 from calque.core.symbols import Symbols
 from calque.machine.once import Turns
 from calque.machine.state import Hook, Inside, PerThread, ProcessValue, process
@@ -313,7 +314,7 @@ def _pause_collection() -> None:
 
 def _resume_collection() -> None:
     if _collecting.value:
-        gc.enable()
+        resume()
         _collecting.value = False
 
 

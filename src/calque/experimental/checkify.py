@@ -54,7 +54,7 @@ from calque.transforms.devices.shard_map_equation import call as shard_map_call
 from calque.transforms.devices.shard_map_equation import manual_names, region
 from calque.transforms.devices.specs import PartitionSpec
 from calque.transforms.engines.axes import PlacingPrimitive
-from calque.transforms.engines.trees import FlatFunction, name_of
+from calque.transforms.engines.trees import FlatFunction, name_of, wrapping
 from calque.transforms.engines.zeros import zero_like
 from calque.transforms.functions.callbacks import is_value
 from calque.transforms.primitives.custom_vjp import ForwardResult
@@ -589,8 +589,7 @@ def checkify(f: Callable[P, R], errors: Kinds = user_checks) -> Callable[P, tupl
         outs, found = _interpret(closed.jaxpr, closed.consts, values, kinds)
         return Error(found), pytrees.unflatten(flat.out_tree, outs)
 
-    functools.update_wrapper(checked, f, updated=())
-    return checked
+    return wrapping(checked, f)
 
 
 _guards.guard_public(globals())

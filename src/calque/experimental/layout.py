@@ -5,20 +5,14 @@ chooses. A layout that says so is a fact, another one a wish that changes no val
 
 from __future__ import annotations
 
-import logging
-from typing import Any, Final
+from typing import Any
 
 from calque.core import pytrees
 from calque.core.trace import typeof
-from calque.machine.caches import Table
+from calque.experimental import wishes
 from calque.transforms.devices.layouts import Format, Layout
 
 __all__ = ["Format", "Layout", "with_layout_constraint"]
-
-_log = logging.getLogger("calque")
-
-
-_said: Final[Table[Layout, bool]] = Table("layouts that the log has noted", 256)
 
 
 def with_layout_constraint(x: Any, layouts: Any) -> Any:
@@ -38,12 +32,11 @@ def with_layout_constraint(x: Any, layouts: Any) -> Any:
     >>> with_layout_constraint(jnp.ones((2, 3)), Layout((1, 0))).shape
     (2, 3)"""
     leaves, treedef = pytrees.flatten(x)
-    wishes = pytrees.prefix_broadcast(layouts, x, is_leaf=lambda v: isinstance(v, Layout))
-    for leaf, layout in zip(leaves, wishes, strict=True):
+    orders = pytrees.prefix_broadcast(layouts, x, is_leaf=lambda v: isinstance(v, Layout))
+    for leaf, layout in zip(leaves, orders, strict=True):
         rank = len(typeof(leaf).shape)
         if layout is not Layout.AUTO and len(layout.major_to_minor) != rank:
             raise ValueError(f"with_layout_constraint: {layout} for an array of {rank} dimensions")
-        if layout.major_to_minor != tuple(range(rank)) and _said.find(layout) is None:
-            _said[layout] = True
-            _log.info("%s: the compiler chooses how arrays lie inside of programs", layout)
+        if layout.major_to_minor != tuple(range(rank)):
+            wishes.note(f"{layout} (the compiler chooses how arrays lie inside of programs)")
     return pytrees.unflatten(treedef, leaves)

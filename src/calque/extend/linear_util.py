@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
         Store,
         StoreException,
         WrappedFun,
+        cache,
         merge_linear_aux,
         transformation,
         transformation2,
@@ -26,7 +27,7 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     )
 
 __all__ = [
-    "Store", "StoreException", "WrappedFun", "merge_linear_aux", "transformation",
+    "Store", "StoreException", "WrappedFun", "cache", "merge_linear_aux", "transformation",
     "transformation2", "transformation_with_aux", "transformation_with_aux2", "wrap_init",
 ]  # fmt: skip
 

@@ -1,7 +1,7 @@
 """Programs as data, and what is being traced: functions of `extend.core`."""
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -53,6 +53,9 @@ class Effect:
 
     >>> class Prints(jax.extend.core.Effect):
     ...     pass"""
+
+
+Effects = Set[Effect]
 
 
 class AbstractToken:

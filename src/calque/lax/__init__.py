@@ -114,12 +114,15 @@ from calque.ops.cumulative import (
 )
 from calque.ops.dimension_numbers import (
     ConvDimensionNumbers,
+    ConvGeneralDilatedDimensionNumbers,
     DotAlgorithm,
     DotAlgorithmPreset,
+    DotDimensionNumbers,
     FftType,
     GatherDimensionNumbers,
     GatherScatterMode,
     Precision,
+    PrecisionLike,
     RaggedDotDimensionNumbers,
     ScatterDimensionNumbers,
 )
@@ -402,9 +405,10 @@ globals().update({_name: _placing.placing(globals()[_name]) for _name in _placin
 device_put_p = sharding_constraint_p  # what `device_put` records of a value that is traced
 
 __all__ = [
-    "AccuracyMode", "ConvDimensionNumbers", "DotAlgorithm", "DotAlgorithmPreset", "FftType",
+    "AccuracyMode", "ConvDimensionNumbers", "ConvGeneralDilatedDimensionNumbers", "DotAlgorithm",
+    "DotAlgorithmPreset", "DotDimensionNumbers", "FftType",
     "GatherDimensionNumbers", "GatherScatterMode",
-    "Precision", "RaggedDotDimensionNumbers", "RandomAlgorithm", "RoundingMethod",
+    "Precision", "PrecisionLike", "RaggedDotDimensionNumbers", "RandomAlgorithm", "RoundingMethod",
     "ScatterDimensionNumbers", "Tolerance", "abs", "abs_p",
     "acos", "acos_p", "acosh", "acosh_p", "add", "add_p", "after_all", "after_all_p",
     "all_gather", "all_gather_p", "all_to_all",

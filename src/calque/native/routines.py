@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from calque.core.lazy import LazyModule
-from calque.machine.driver.words import External
+from calque.machine.driver.program import External
 from calque.machine.lang.types import Function
 from calque.machine.lang.unit import begin_together
 

@@ -3,7 +3,6 @@ apply_over_axes."""
 
 from __future__ import annotations
 
-import functools
 import re
 import warnings
 from collections.abc import Callable, Collection, Sequence
@@ -22,6 +21,7 @@ from calque.numpy.promotion import (
     check_arraylike,
 )
 from calque.numpy.shaping import expand_dims, squeeze
+from calque.transforms.engines.trees import wrapping
 from calque.transforms.functions.vmap import vmap
 
 if TYPE_CHECKING:
@@ -84,7 +84,6 @@ def vectorize(
         raise ValueError(f"excluded={set(excluded)!r} contains negative numbers")
     cores = None if signature is None else parse_signature(signature)
 
-    @functools.wraps(pyfunc)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         fixed = {k: v for k, v in kwargs.items() if k in excluded}
         if signature is not None and len(kwargs) > len(fixed):
@@ -108,7 +107,7 @@ def vectorize(
 
         return _mapped(call, [given[i] for i in moving], cores, signature)
 
-    return wrapped
+    return wrapping(wrapped, pyfunc)
 
 
 def _mapped(

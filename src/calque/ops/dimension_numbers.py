@@ -210,6 +210,16 @@ class DotAlgorithmPreset(enum.Enum):
         return self.name
 
 
+# what parameters of the library take
+PrecisionLike = (
+    str | Precision | tuple[str, str] | tuple[Precision, Precision] | DotAlgorithm
+    | DotAlgorithmPreset | None
+)  # fmt: skip
+DotDimensionNumbers = tuple[
+    tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]
+]
+ConvGeneralDilatedDimensionNumbers = tuple[str, str, str] | ConvDimensionNumbers | None
+
 _PRECISIONS: Final = {
     "highest": Precision.HIGHEST,
     "float32": Precision.HIGHEST,
@@ -251,18 +261,3 @@ def canonical_precision(precision: Any) -> Any:
         " tuple of two of these, a lax.DotAlgorithm, or a lax.DotAlgorithmPreset or its name; got"
         f" {precision!r}"
     )
-
-
-DotDimensionNumbers = tuple[
-    tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]
-]
-ConvGeneralDilatedDimensionNumbers = tuple[str, str, str] | ConvDimensionNumbers | None
-PrecisionLike = (
-    str
-    | Precision
-    | tuple[str, str]
-    | tuple[Precision, Precision]
-    | DotAlgorithm
-    | DotAlgorithmPreset
-    | None
-)

@@ -17,7 +17,12 @@ from calque.core.avals import ShapedArray
 from calque.core.devices import is_mine
 from calque.machine.caches import Table, Tables
 from calque.machine.call.arrays import arrivals, pending_arrays, set_owner
-from calque.transforms.devices.sharding import NamedSharding, Sharding, positions
+from calque.transforms.devices.sharding import (
+    NamedSharding,
+    Sharding,
+    is_in_own_memory,
+    positions,
+)
 from calque.transforms.devices.specs import names_in
 from calque.xla import jaxlib
 from calque.xla.lower.programs import host_data
@@ -77,28 +82,33 @@ def sharding_for(sharding: Sharding | None, devices: Sequence[Any], ndim: int) -
     program. None: every device has the whole."""
     named = sharding if isinstance(sharding, NamedSharding) and len(devices) > 1 else None
     split = named and tuple(map(names_in, named.spec.padded(ndim)))
-    key = (named and (named.mesh, split), tuple(devices), ndim)
+    kind = None
+    if sharding is not None and not is_in_own_memory(sharding):
+        kind = sharding.memory_kind
+    key = (named and (named.mesh, split), tuple(devices), ndim, kind)
     found = _SHARDINGS.find(key)
     if found is None:
-        found = _SHARDINGS[key] = _sharding(named, devices, ndim)
+        found = _SHARDINGS[key] = _sharding(named, devices, ndim, kind)
     return found
 
 
-def _sharding(named: NamedSharding | None, devices: Sequence[Any], ndim: int) -> Any:
+def _sharding(
+    named: NamedSharding | None, devices: Sequence[Any], ndim: int, kind: str | None
+) -> Any:
     if len(devices) == 1:
-        return jaxlib.one_device(devices[0].xla)
+        return jaxlib.one_device(devices[0].xla, kind)
     xla = [d.xla for d in devices]
     mine = [k for k, d in enumerate(devices) if is_mine(d)]
     if named is None:
         tiles = np.arange(len(devices)).reshape((1,) * ndim + (-1,))
-        return jaxlib.tiled(xla, tiles, [Part((0,) * ndim, (1,) * ndim) for _ in mine])
+        return jaxlib.tiled(xla, tiles, [Part((0,) * ndim, (1,) * ndim) for _ in mine], kind)
     counts, places = named.counts(ndim), positions(named, ndim)
     holders: dict[tuple[int, ...], list[int]] = {}
     for k, where in enumerate(places):
         holders.setdefault(tuple(where), []).append(k)
     ordered = [holders[i] for i in itertools.product(*map(range, counts))]
     tiles = np.array(ordered).reshape((*counts, -1))
-    return jaxlib.tiled(xla, tiles, [Part(places[k], counts) for k in mine])
+    return jaxlib.tiled(xla, tiles, [Part(places[k], counts) for k in mine], kind)
 
 
 def where_of(kind: Any, sharding: Any) -> Any:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from calque.core.devices import Device, all_devices
+from calque.core.devices import Device, all_devices, known_to_engine
+from calque.machine.caches import memo
 from calque.machine.once import once
 from calque.xla import jaxlib
 from calque.xla.processes import joined
@@ -22,6 +23,12 @@ class XlaDevice(Device):
     def __init__(self, platform: str, xla: Any) -> None:
         super().__init__(xla.id)
         self.platform, self.xla = platform, xla
+        known_to_engine(self, xla)
+
+    @property
+    def memory_kinds(self) -> tuple[str, ...]:
+        """The kinds of memory that it reaches; the first is its own."""
+        return _kinds_of(self.xla)
 
     @property
     def client(self) -> Any:  # type: ignore[override]
@@ -44,6 +51,12 @@ class XlaDevice(Device):
 
     def __reduce__(self) -> Any:
         return device_of, (self.id,)
+
+
+@memo("kinds of memory of devices", 1024)
+def _kinds_of(device: Any) -> tuple[str, ...]:
+    own = device.default_memory().kind
+    return own, *[m.kind for m in device.addressable_memories() if m.kind != own]
 
 
 @once

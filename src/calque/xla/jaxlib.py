@@ -12,7 +12,7 @@ import operator
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Final
@@ -218,15 +218,25 @@ def prove() -> None:
         )
 
 
-def plugin_client(platform: str, path: str) -> Any:
-    """The devices of a plugin of PJRT, whose library is loaded now."""
+def plugin_client(
+    platform: str,
+    path: str,
+    options: dict[str, Any],
+    loaded: Callable[[Any], None],
+    distributed: Distributed | None = None,
+) -> Any:
+    """The devices of a plugin of PJRT, whose library is loaded now, made with these options;
+    `loaded` takes the library's interface before. Of several processes each has some."""
     client = jaxlib().client
     try:
         if not client.pjrt_plugin_loaded(platform):
-            client.load_pjrt_plugin_dynamically(platform, path)
+            loaded(client.load_pjrt_plugin_dynamically(platform, path))
         if not client.pjrt_plugin_initialized(platform):
             client.initialize_pjrt_plugin(platform)
-        return client.make_c_api_client(platform, {}, None)
+        if distributed is None:
+            return client.make_c_api_client(platform, options, None)
+        number = {"node_id": distributed.process_id, "num_nodes": distributed.processes}
+        return client.make_c_api_client(platform, {**options, **number}, distributed.client)
     except runtime_errors() as e:
         raise XlaUnavailable(
             f"the plugin of {platform!r} at {path} cannot be used: {e}. It must be a library of"
@@ -272,17 +282,19 @@ def sharding_classes() -> tuple[Any, Any]:
     return OneDevice, Several
 
 
-def one_device(device: Any) -> Any:
-    """The sharding of arrays on one device."""
+def one_device(device: Any, kind: str | None = None) -> Any:
+    """The sharding of arrays on one device, in a kind of its memory."""
     made = sharding_classes()[0](device)
-    made.indices = None
+    made.indices, made.memory_kind = None, kind
     return made
 
 
-def tiled(devices: Sequence[Any], tiles: np.ndarray, indices: Sequence[Any]) -> Any:
+def tiled(
+    devices: Sequence[Any], tiles: np.ndarray, indices: Sequence[Any], kind: str | None = None
+) -> Any:
     """The sharding of arrays cut into tiles: `tiles` has the position of a device for each tile,
     and in a last dimension those of all that hold the same; `indices` the part of each device that
-    this process has."""
+    this process has; `kind` the kind of their memory."""
     lib = jaxlib()
     hlo = lib.client.HloSharding
     if tiles.shape[-1] == len(devices):
@@ -292,7 +304,7 @@ def tiled(devices: Sequence[Any], tiles: np.ndarray, indices: Sequence[Any]) -> 
             tiles, subgroup_types=[lib.client.OpSharding.Type.REPLICATED]
         )
     made = sharding_classes()[1](lib.extension.DeviceList(tuple(devices)), described)
-    made.indices, made.spanned = tuple(indices), len(devices)
+    made.indices, made.spanned, made.memory_kind = tuple(indices), len(devices), kind
     return made
 
 
@@ -325,8 +337,10 @@ def parts_on_host(buffer: Any) -> list[np.ndarray]:
     """What each device of this process holds, for NumPy, once it is computed; not copied where the
     host can read it."""
     buffer.block_until_ready()  # raises what went wrong; who looks at such memory ends the process
+    with foreign_parts.withheld("jax"):  # whose shardings the parts would have
+        parts = buffer._arrays
     found = []
-    for part in buffer._arrays if len(buffer._arrays) > 1 else [buffer]:
+    for part in parts if len(parts) > 1 else [buffer]:
         try:
             found.append(np.asarray(memoryview(part)))
         except (BufferError, ValueError, TypeError):  # of a dtype that Python's buffers have not

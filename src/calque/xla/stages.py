@@ -8,8 +8,9 @@ from typing import Any
 
 from calque.core import pytrees
 from calque.core.key_paths import keystr
-from calque.transforms.devices.sharding import NamedSharding
+from calque.transforms.devices.sharding import NamedSharding, is_in_own_memory
 from calque.transforms.devices.sharding_constraint import has_constraints
+from calque.transforms.devices.sharding_propagation import shardings_of_results
 from calque.transforms.devices.type_constraints import stated, with_constraints
 from calque.transforms.jit.traced import TracedFunction
 from calque.xla import jaxlib
@@ -41,9 +42,11 @@ def shown(
     """The module of a traced function for several devices, as readers know it: what its arguments
     are split over, and maps over the devices as programs of parts."""
     sizes = [math.prod(s.mesh.axis_sizes) for s in where if isinstance(s, NamedSharding)]
+    outs = _in_other_memory(program, where)
     several: dict[str, Any] = {}
+    if any(outs) or not all(map(is_in_own_memory, where)):
+        several = {"in_shardings": where, "out_shardings": outs}
     if max(sizes, default=1) > 1:
-        outs = [None] * len(program.closed.out_avals)
         several = {"partitions": max(sizes), "in_shardings": where, "out_shardings": outs}
     if several or has_constraints(program.closed):
         request = request_for(program, names, keep_unused, maps=True, **several)
@@ -52,6 +55,16 @@ def shown(
         except NotImplementedError:
             pass  # an operation that has no form inside of a program of parts
     return lowered(program, names, keep_unused)
+
+
+def _in_other_memory(program: TracedFunction, where: Sequence[Any]) -> list[Any]:
+    """The shardings of those results that are in another memory than that of their devices."""
+    closed = program.closed
+    ins = tuple(where) or (None,) * len(closed.in_avals)
+    if len(ins) != len(closed.in_avals) or not (has_constraints(closed) or any(ins)):
+        return [None] * len(closed.out_avals)
+    found = shardings_of_results(closed, ins, program.name)
+    return [None if is_in_own_memory(s) else s for s in found]
 
 
 def result_names(program: TracedFunction) -> list[str]:

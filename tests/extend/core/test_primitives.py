@@ -25,6 +25,11 @@ def test_every_primitive_has_its_name() -> None:
         assert name.endswith("_p") and getattr(core.primitives, name) is not None
 
 
+def test_some_have_two_names() -> None:
+    assert core.primitives.remat_p is REGISTRY["remat2"]
+    assert core.primitives.add_jaxvals_p is core.primitives.add_any_p
+
+
 def test_those_of_libraries_are_found_from_their_definition_on() -> None:
     assert not hasattr(core.primitives, "made_just_now_p")
     p = core.Primitive("made_just_now")

@@ -6,8 +6,8 @@ import numpy as np
 
 from calque.machine import memory
 from calque.machine.driver.builder import ProgramBuilder
+from calque.machine.driver.program import External
 from calque.machine.driver.stored import as_data, from_data
-from calque.machine.driver.words import External
 
 KERNEL = 4096  # never called here
 
@@ -94,7 +94,9 @@ def test_functions_from_outside_are_found_by_name() -> None:
     assert data is not None
     there = {"room f": (8192, None), "lapack g": (6000, None)}
     again = from_data(data, [(None, 64)], [], there.get, str)
-    assert again is not None and again.places == program.places
+    assert again is not None and again.places is not None
+    assert again.places.calls == program.places.calls
+    assert again.places.externals == program.places.externals
     begin = again.frame.starts["imm"] - again.frame.starts["own"]
     assert again.words()[1][begin : begin + 2] == [6000, 5000]
     assert int(again.code[again.places.calls[0][0]]) == 8192

@@ -5,6 +5,7 @@ import functools
 import numpy as np
 import pytest
 
+import calque
 import calque.numpy as jnp
 from calque.core import pytrees
 from calque.transforms.engines.trees import (
@@ -13,6 +14,7 @@ from calque.transforms.engines.trees import (
     arrays,
     check_results,
     name_of,
+    wrapping,
 )
 
 
@@ -27,6 +29,42 @@ def test_names_of_functions():
 
     assert name_of(f) == "f" and name_of(functools.partial(f, 1)) == "f"
     assert "Model" in name_of(Model()) and name_of(lambda: 0) == "<lambda>"
+
+
+def test_what_is_made_of_a_function_looks_like_it():
+    def g(x):
+        """Adds up."""
+
+    g.tag = 3
+    made = wrapping(lambda x: x, g, "Gradient of g.")
+    assert made.__name__ == "g" and made.__qualname__ == g.__qualname__ and made.__wrapped__ is g
+    assert made.__doc__ == "Gradient of g.\n\nAdds up." and made.tag == 3
+    assert wrapping(lambda: 0, g).__doc__ == "Adds up."
+    g.__doc__ = "long " * 50_000
+    assert wrapping(lambda: 0, g, "Short.").__doc__ == "Short."
+
+
+@pytest.mark.parametrize(
+    "transform",
+    ["grad", "value_and_grad", "jacfwd", "jacrev", "hessian", "vmap", "jit", "checkpoint", "pmap",
+     "custom_jvp", "custom_vjp", "named_call"],
+)  # fmt: skip
+def test_transformed_functions_keep_their_name(transform):
+    class Model:
+        def __call__(self, x):
+            return x
+
+    make = getattr(calque, transform)
+    assert make(f).__name__ == "f" and make(lambda x: x).__name__ == "<lambda>"
+    assert make(functools.partial(f, 1)).__name__ == "f" and make(Model()).__name__ == "Model"
+
+
+def test_what_is_made_of_a_jitted_function_is_not_that_one():
+    doubled = calque.jit(lambda x: x * 2.0)
+    mapped = calque.vmap(doubled)
+    assert not hasattr(mapped, "_function")
+    traced = calque.jit(mapped).trace(jnp.ones((3, 4)))
+    assert traced.jaxpr.in_avals[0].shape == (3, 4)
 
 
 def test_flat_functions_remember_their_trees():

@@ -2,6 +2,7 @@
 
 import pytest
 
+import calque
 import calque.numpy as jnp
 from calque import api_util
 from calque.extend import linear_util as lu
@@ -65,3 +66,38 @@ def test_debug_info():
     info = api_util.debug_info("jit", lambda x, y: x, (1, {"k": 2}), {}, static_argnums=(0,))
     assert info.traced_for == "jit" and info.arg_names == ("y['k']",)
     assert api_util.shaped_abstractify(jnp.ones((2, 3))).shape == (2, 3)
+
+
+def test_a_function_of_wrapped_functions_keeps_what_it_gave():
+    calls = []
+
+    @lu.cache
+    def value(fun, x):
+        calls.append(x)
+        return fun.call_wrapped(x)
+
+    def f(x):
+        return x + 1
+
+    first, seen = noted(plus(lu.wrap_init(f), 2))
+    again, seen_again = noted(plus(lu.wrap_init(f), 2))
+    assert value(first, 3) == value(again, 3) == 6 and calls == [3]
+    assert seen() == seen_again() == ("seen", 3)
+    assert value(plus(lu.wrap_init(f), 3), 3) == 7 and value(first, 4) == 7 and calls == [3, 3, 4]
+    with calque.enable_x64():
+        value(first, 3)
+    assert calls == [3, 3, 4, 3]
+    value.evict_function(f)
+    value(first, 3)
+    value.cache_clear()
+    value(first, 3)
+    assert len(calls) == 6
+
+
+def test_reasons_of_a_miss_are_asked_for():
+    reasons = []
+    value = lu.cache(lambda fun: fun.call_wrapped(), explain=lambda *found: reasons.append(found))
+    f = lu.wrap_init(lambda: 1)
+    with calque.explain_cache_misses(True):
+        value(f), value(f)
+    assert [(fun is f, is_new) for fun, is_new, *_ in reasons] == [(True, True)]

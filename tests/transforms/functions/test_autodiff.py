@@ -67,7 +67,7 @@ def test_functions_keep_their_look():
         """What is lost."""
 
     g = grad(loss)
-    assert g.__name__ == "grad(loss)" and "What is lost." in g.__doc__
+    assert g.__name__ == "loss" and "What is lost." in g.__doc__
 
 
 def f(x, y=1.0):

@@ -6,7 +6,7 @@ import sys
 import weakref
 
 import calque
-from calque.transforms.jit.identity import assigned_outside, cache_of
+from calque.transforms.jit.identity import cache_of
 
 
 def test_the_interpreter_ends_in_silence():
@@ -71,28 +71,6 @@ def test_what_assigns_outside_of_itself_is_no_other_function():
             traces = 0  # what f captured is the same again
             calque.jit(make())(1.0)
             assert traces == 1
-
-
-def test_names_that_code_assigns_outside_of_itself():
-    held, other = {}, []
-
-    def items(x):
-        held["a"]["b"] += x
-
-    def attributes(x):
-        calque.no_such_name = x
-
-    def inside(x):
-        def f(held):
-            held["a"] = x
-
-        own = {}
-        own["a"] = f
-        return own, held, other
-
-    assert assigned_outside(items.__code__) == {"held"}
-    assert assigned_outside(attributes.__code__) == {"calque"}
-    assert assigned_outside(inside.__code__) == set()
 
 
 def test_what_assigns_its_own_variables_alone_is_shared():

@@ -154,6 +154,59 @@ def test_free_sizes_over_several_devices() -> None:
         np.testing.assert_allclose(y, x * 2 + x.sum(), rtol=1e-6)
 
 
+MAPPED: dict[str, tuple[Any, Any]] = {
+    "permuted": (lambda v: lax.ppermute(v, "a", perm=[(0, 1), (1, 0)]), P("a")),
+    "summed": (lambda v: lax.psum(v, "a"), P()),
+    "scattered": (lambda v: lax.psum_scatter(jnp.concatenate([v, v]), "a", tiled=True), P("a")),
+    # these need the numbers of the sizes
+    "gathered": (lambda v: lax.all_gather(v, "a")[0] * 2 + v, P("a")),
+    "numbered": (lambda v: v + lax.axis_index("a") + v.shape[0], P("a")),
+}
+
+
+@of_four
+@pytest.mark.parametrize("name", MAPPED)
+def test_shard_map_over_free_sizes(name: str) -> None:
+    f, out = MAPPED[name]
+    mesh = Mesh(np.array(jax.devices("xla_cpu")[:2]), ("a",))
+    where = NamedSharding(mesh, P("a"))
+    mapped = jax.shard_map(f, mesh=mesh, in_specs=P("a"), out_specs=out, check_vma=False)
+    g = jax.jit(mapped, in_shardings=where)
+    specs = export.symbolic_args_specs((X,), "2*n, m")
+    found = export.deserialize(export.export(g)(*specs).serialize())
+    for x in (X, np.arange(24, dtype=np.float32).reshape(4, 6)):
+        y = found.call(jax.device_put(x, where))
+        np.testing.assert_allclose(y, g(x), rtol=1e-6)
+
+
+@of_four
+def test_types_speak_of_explicit_axes() -> None:
+    mesh = jax.make_mesh((2, 2), ("a", "b"), devices=jax.devices()[:4])  # explicit, as of late
+    ins = tuple(NamedSharding(mesh, s) for s in (P("a", None), P(None, "b")))
+    x, w = jax.device_put(X, ins[0]), jax.device_put(W, ins[1])
+    found = export.export(jax.jit(lambda x, w: x @ w))(x, w)
+    again = export.deserialize(found.serialize())
+    for e in (found, again):
+        assert [str(a) for a in e.in_avals] == ["float32[8@a,4]", "float32[4,4@b]"]
+        assert [str(a) for a in e.out_avals] == ["float32[8@a,4@b]"]
+        kinds = [s.memory_kind for s in e._in_named_shardings if s is not None]
+        assert kinds == ["device", "device"]
+    y = again.call(x, w)
+    np.testing.assert_allclose(y, X @ W, rtol=1e-6)
+    assert y.sharding == NamedSharding(mesh, P("a", "b"))
+    jaxpr = jax.make_jaxpr(again.call)(x, w)
+    assert [str(a) for a in jaxpr.out_avals] == ["float32[8@a,4@b]"]
+
+
+@of_four
+def test_each_device_calls_it_for_itself() -> None:
+    found = export.export(jax.jit(lambda x: x / x.sum()))(X)
+    xs = np.stack([X + i for i in range(4)])
+    np.testing.assert_allclose(
+        jax.pmap(found.call)(xs), xs / xs.sum((1, 2), keepdims=True), rtol=1e-5
+    )
+
+
 @of_four
 def test_a_mesh_without_devices_may_be_exported_for() -> None:
     mesh = AbstractMesh((4,), ("a",))

@@ -547,3 +547,22 @@ def test_arguments_of_several_devices_that_say_nothing_of_where_they_live() -> N
     """Every device has the whole of them: nothing is left to the compiler's choice."""
     environment = {**os.environ, "CALQUE_NUM_CPU_DEVICES": "8"}
     subprocess.run([sys.executable, "-c", ON_EIGHT], env=environment, check=True)
+
+
+@pytest.mark.parametrize("backend", [None, "xla_cpu"])
+def test_batches_are_served_one_example_after_the_other(backend: str | None) -> None:
+    def f(x: Any, w: Any) -> Any:
+        return jnp.sin(x) @ w
+
+    x = np.arange(12, dtype=np.float32).reshape(4, 3) / 7
+    w = np.arange(6, dtype=np.float32).reshape(3, 2)
+    blob = export.export(jax.jit(f))(x[0], w).serialize(vjp_order=1)
+    found = export.deserialize(blob)
+    batched = jax.jit(jax.vmap(found.call, (0, None), 1), backend=backend)(x, w)
+    np.testing.assert_allclose(batched, f(x, w).T, rtol=1e-6)
+
+    def slope(h: Any) -> Any:
+        return jax.vmap(jax.grad(lambda a, b: h(a, b).sum(), (0, 1)), (0, None))(x, w)
+
+    for own, expected in zip(slope(found.call), slope(f)):
+        np.testing.assert_allclose(own, expected, rtol=1e-5, atol=1e-6)

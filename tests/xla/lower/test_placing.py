@@ -4,7 +4,11 @@ import os
 import subprocess
 import sys
 
-from tests.xla.mlir import assert_canonical, needs_jaxlib
+import calque as jax
+import calque.numpy as jnp
+from calque import export
+from calque.sharding import SingleDeviceSharding
+from tests.xla.mlir import assert_canonical, needs_jaxlib, printed
 
 SCRIPT = """
 import calque as jax, calque.numpy as jnp
@@ -74,3 +78,35 @@ def test_callbacks_of_several_devices_run_once() -> None:
     assert_canonical(text(CALLBACKS))
     lines = text(ONCE).splitlines()
     assert lines == ["called with [0 1 2 3]", "gives [2 4 6 8]"]
+
+
+def moving(x):
+    """To the memory of the host, where it is doubled, and back."""
+    away = jax.device_put(jnp.sin(x), jax.memory.Space.Host)
+    return jax.device_put(away, jax.memory.Space.Device) * 2, away
+
+
+@needs_jaxlib
+def test_moves_between_memories_are_told_to_accelerators():
+    here = [f'_xla_buffer_placement = "{kind}"' for kind in ("pinned_host", "device")]
+    for platform, moves in (("cuda", 1), ("tpu", 1), ("cpu", 0)):
+        text = export.export(jax.jit(moving), platforms=[platform])(jnp.ones(3)).mlir_module()
+        assert [text.count(h) for h in here] == [moves, moves]
+        assert text.count("@annotate_device_placement") == 2 * moves
+        printed(text)
+
+
+@needs_jaxlib
+def test_memories_of_arguments_and_results():
+    text = jax.jit(moving).lower(jnp.ones(3)).as_text()
+    assert 'jax.result_info = "result[1]", mhlo.memory_kind = "pinned_host"}' in text
+    assert text.count("memory_kind") == 1
+    host = SingleDeviceSharding(jax.devices("xla_cpu")[0], memory_kind="pinned_host")
+    x = jax.device_put(jnp.ones(3), host)
+    text = jax.jit(lambda a: a + 1).lower(x).as_text()
+    assert '%arg0: tensor<3xf32> {mhlo.memory_kind = "pinned_host"}' in text
+    assert text.count("memory_kind") == 2
+    compiled = jax.jit(lambda a: a + 1).lower(x).compile()
+    program = compiled.runtime_executable().loaded
+    assert program.loaded.get_output_memory_kinds() == [["pinned_host"]]
+    assert compiled(x).sharding == host and compiled(x).tolist() == [2, 2, 2]

@@ -7,6 +7,7 @@ from calque.core import lazy as _lazy
 if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     from calque.extend.linear_util import (
         WrappedFun,
+        cache,
         merge_linear_aux,
         transformation,
         transformation2,

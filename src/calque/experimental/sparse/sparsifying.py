@@ -1,6 +1,5 @@
 """sparsify: functions of dense arrays applied to sparse ones, by rules for their primitives."""
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -21,6 +20,7 @@ from calque.experimental.sparse.layouts import (
     bcoo_transpose,
     bcoo_update_layout,
 )
+from calque.transforms.engines.trees import wrapping
 
 Rule = Callable[..., Any]
 
@@ -51,7 +51,6 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., A
     if not isinstance(use_tracer, bool):
         raise TypeError(f"sparsify: use_tracer must be True or False, got {use_tracer!r}")
 
-    @functools.wraps(f)
     def sparse_f(*args: Any, **kwargs: Any) -> Any:
         leaves, tree = pytrees.flatten((args, kwargs), is_leaf=is_sparse)
         leaves = [_as_known(x) for x in leaves]
@@ -66,7 +65,7 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., A
         closed = trace_to_jaxpr(flat, [aval_of(x) for x in leaves], getattr(f, "__name__", ""))
         return pytrees.unflatten(trees[0], run(closed, leaves))
 
-    return sparse_f
+    return wrapping(sparse_f, f)
 
 
 def _as_known(x: Any) -> Any:

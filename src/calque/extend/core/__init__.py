@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
         AbstractToken,
         DebugInfo,
         Effect,
+        Effects,
         Token,
         TraceTag,
         array_types,
@@ -49,7 +50,7 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     from calque.transforms.primitives.call import CallPrimitive
 
 __all__ = [
-    "AbstractToken", "CallPrimitive", "ClosedJaxpr", "DebugInfo", "DropVar", "Effect",
+    "AbstractToken", "CallPrimitive", "ClosedJaxpr", "DebugInfo", "DropVar", "Effect", "Effects",
     "InconclusiveDimensionOperation", "Jaxpr", "JaxprEqn", "JaxprTypeError", "Literal",
     "Primitive", "Token", "TraceTag", "Var", "array_types", "call_impl", "check_jaxpr",
     "concrete_or_error", "find_top_trace", "gensym", "get_opaque_trace_state", "jaxpr_as_fun",

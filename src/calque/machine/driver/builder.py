@@ -28,10 +28,9 @@ import numpy as np
 from calque.machine.driver import interpreter as interp
 from calque.machine.driver.blocks import SwitchBlock, WhileBlock
 from calque.machine.driver.interpreter import Op
-from calque.machine.driver.program import Places, Program
+from calque.machine.driver.program import External, Places, Program
 from calque.machine.driver.verify import Frame, ProgramError
 from calque.machine.driver.words import (
-    External,
     Immediate,
     Integer,
     Label,

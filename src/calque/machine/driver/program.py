@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
@@ -17,14 +17,32 @@ from calque.machine.state import process
 made: Final = process.listeners("programs of the driver")
 
 
-class Places(NamedTuple):
+class External(int):
+    """An integer of the template that means something in this process only, the address of a
+    function from outside: another process finds its own by the name."""
+
+    name: str
+
+    def __new__(cls, value: int, name: str) -> External:
+        self = super().__new__(cls, value)
+        self.name = name
+        return self
+
+
+class Places:
     """Where addresses stand in a program that another process can use: of code by its name, at
     these words; of arrays, in the order of its constants; of functions by their names, at these
     immediates."""
 
-    calls: tuple[tuple[int, str], ...]
-    arrays: tuple[np.ndarray | None, ...]
-    externals: tuple[tuple[int, str], ...] = ()
+    __slots__ = ("arrays", "calls", "externals")
+
+    def __init__(
+        self,
+        calls: tuple[tuple[int, str], ...],
+        arrays: tuple[np.ndarray | None, ...],
+        externals: tuple[tuple[int, str], ...] = (),
+    ) -> None:
+        self.calls, self.arrays, self.externals = calls, arrays, externals
 
 
 class Program:

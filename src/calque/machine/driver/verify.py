@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -74,13 +73,13 @@ class ProgramError(ValueError):
     """A program that cannot be run: a defect of whoever built it."""
 
 
-@dataclass(frozen=True)
 class Frame:
     """Where the regions of a frame begin, in words."""
 
-    starts: dict[str, int]
-    words: int
-    args: int
+    __slots__ = ("args", "starts", "words")
+
+    def __init__(self, starts: dict[str, int], words: int, args: int) -> None:
+        self.starts, self.words, self.args = starts, words, args
 
     def regions(self) -> list[str]:
         """The region of each word that code may name."""

@@ -49,18 +49,6 @@ class Varying(int):
         return self
 
 
-class External(int):
-    """An integer of the template that means something in this process only, the address of a
-    function from outside: another process finds its own by the name."""
-
-    name: str
-
-    def __new__(cls, value: int, name: str) -> External:
-        self = super().__new__(cls, value)
-        self.name = name
-        return self
-
-
 class Label:
     """A place in the code, known once it is bound."""
 

@@ -30,16 +30,20 @@ def version() -> str:
     return fingerprint(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), IMPLEMENTED_BY)
 
 
-def fingerprint(root: str, folders: Sequence[str]) -> str:
-    """Of the sources in these folders of a folder."""
+def fingerprint(root: str, folders: Sequence[str], deep: bool = False) -> str:
+    """Of the sources in these folders of a folder, and in all that those hold if it is `deep`."""
     marks = []
-    for folder in folders:
-        with os.scandir(os.path.join(root, folder)) as entries:
-            marks += [
-                f"{folder}/{f.name} {f.stat().st_size} {f.stat().st_mtime_ns}"
-                for f in entries
-                if f.name.endswith(".py")
-            ]
+    todo = list(folders)
+    while todo:
+        folder = todo.pop()
+        with os.scandir(f"{root}/{folder}") as entries:
+            for entry in entries:
+                name = entry.name
+                if name.endswith(".py"):
+                    found = entry.stat()
+                    marks.append(f"{folder}/{name} {found.st_size} {found.st_mtime_ns}")
+                elif deep and name[0] not in "_." and entry.is_dir():
+                    todo.append(f"{folder}/{name}")
     return hexdigest("\n".join(sorted(marks)))[:16]
 
 

@@ -16,8 +16,7 @@ from calque.core.symbols import Symbols
 from calque.machine.code.digest import digest
 from calque.machine.code.shared_object import Table
 from calque.machine.driver.interpreter import Header
-from calque.machine.driver.program import Program
-from calque.machine.driver.words import External
+from calque.machine.driver.program import External, Program
 from calque.native import routines as outside
 from calque.native.emit import kernels
 from calque.native.emit.kernels import Kernel

@@ -187,6 +187,7 @@ NAMES: Final[dict[str, Callable[..., list[Node]]]] = {
     "add_any": renamed("add"),
     "stop_gradient": same,
     "sharding_constraint": same,
+    "device_put": same,
     "name": same,
     "optimization_barrier": same,
     "split": split,

@@ -235,6 +235,7 @@ RULES: Final[dict[str, tuple[Rule, ...]]] = {
     "convert_element_type": (identity,),
     "stop_gradient": (identity,),
     "sharding_constraint": (identity,),
+    "device_put": (identity,),
     "copy": (identity,),
     "copy_p": (identity,),
     "reshape": (read_in_order, identity),

@@ -4,7 +4,7 @@ updated are updated where they lie."""
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
@@ -28,13 +28,14 @@ _SCATTERS: Final = frozenset(
 _UPDATES: Final = _SCATTERS | {"dynamic_update_slice"}
 
 
-class Choice(NamedTuple):
+class Choice:
     """What an element becomes: the new value where `which` is `taken`, else the old one. `which`
     is for all elements, or is `spread` from these dimensions."""
 
-    which: Atom
-    taken: bool
-    spread: tuple[int, ...] | None
+    __slots__ = ("spread", "taken", "which")
+
+    def __init__(self, which: Atom, taken: bool, spread: tuple[int, ...] | None) -> None:
+        self.which, self.taken, self.spread = which, taken, spread
 
     def ordered(self, old: Atom, new: Atom) -> list[Atom]:
         return [old, new] if self.taken else [new, old]

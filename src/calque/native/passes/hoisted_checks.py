@@ -4,7 +4,7 @@ only then."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -26,14 +26,16 @@ INDEX = ShapedArray((), np.dtype("int32"))
 KEPT = "checks stay"  # mark of a program whose loops keep their checks
 
 
-class CheckedLoop(NamedTuple):
+class CheckedLoop:
     """What `scan` and `while` have in common: where the carry stands among the operands, and the
     program of a round."""
 
-    before: int  # constants, also those of a condition
-    own: int  # constants of a round
-    carries: int
-    body: ClosedJaxpr
+    __slots__ = ("before", "body", "carries", "own")
+
+    def __init__(self, before: int, own: int, carries: int, body: ClosedJaxpr) -> None:
+        self.before = before  # constants, also those of a condition
+        self.own = own  # constants of a round
+        self.carries, self.body = carries, body
 
 
 def loop_of(e: Eqn) -> CheckedLoop | None:

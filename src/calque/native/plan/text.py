@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from calque.machine.driver.words import External
+from calque.machine.driver.program import External
 from calque.native.loops.tree import LoopPrinter, Store, pretty
 from calque.native.lower.graph import Node
 from calque.native.lower.stages import Stage

@@ -25,10 +25,10 @@ from calque.core.trace import trace_to_jaxpr, typeof
 from calque.core.trace_state import Tracer
 from calque.core.tracebacks import boundary
 from calque.machine.caches import Tables
-from calque.machine.call import functions as callpath
 from calque.numpy.calls.any_size import AnySize, LibraryCall
 from calque.numpy.calls.marks import is_python_only, is_seldom_taught
 from calque.transforms.jit.epochs import serving
+from calque.transforms.jit.methods import Jitted
 from calque.transforms.jit.teaching import (
     Description,
     Inexpressible,
@@ -192,7 +192,7 @@ Exact = Callable[[Callable[..., Any], CachedArguments], Lesson]
 def cached(f: Callable[..., Any]) -> Any:
     """`f` with a call path of its own for eager calls."""
     teacher = Teacher(f)
-    teacher.function = function = callpath.Jitted(boundary(teacher.miss))
+    teacher.function = function = Jitted(boundary(teacher.miss))
     functools.update_wrapper(function, f, updated=())
     function.__wrapped__ = f
     return function
@@ -264,7 +264,7 @@ def _read_from_ufunc(name: str) -> property:
 
 
 for _name in ("nin", "nout", "nargs", "identity", "_func"):
-    setattr(callpath.Jitted, _name, _read_from_ufunc(_name))
+    setattr(Jitted, _name, _read_from_ufunc(_name))
 
 
 def with_call_path(name: str, f: Any) -> Any:

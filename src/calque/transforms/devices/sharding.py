@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from calque.core import lazy
 from calque.core.arrays import to_numpy
 from calque.core.backends import known
 from calque.core.config import config
-from calque.core.devices import DEFAULT_DEVICE, Device, is_mine
+from calque.core.devices import DEFAULT_DEVICE, KINDS, Device, Space, is_mine, of_engine
 from calque.machine.caches import memo
 from calque.transforms.devices.mesh import EMPTY, AbstractMesh, Mesh
 from calque.transforms.devices.specs import (
@@ -157,30 +157,41 @@ class Sharding:
         """Gives the sharding in another kind of memory.
 
         Args:
-            kind: The kind; "device".
+            kind: The kind: "device", "pinned_host" or "unpinned_host".
 
         Returns:
             A Sharding."""
-        _check_kind(kind)
-        return self
-
-
-def _check_kind(kind: Any) -> None:
-    if kind not in (None, "device"):
-        raise ValueError(
-            "Could not find memory addressable by device cpu. Device cpu can address the following"
-            f" memory kinds: device. Got memory kind: {kind}"
-        )
-
-
-_KINDS: Final = ("device", "pinned_host", "unpinned_host")
+        raise NotImplementedError(f"{type(self).__name__} knows no kinds of memory")
 
 
 def _kind_without_devices(kind: str | None) -> str | None:
     """The kind of memory in a sharding whose devices are not known."""
-    if kind is not None and kind not in _KINDS:
-        raise ValueError(f"Got invalid memory kind: {kind!r}. Valid memory kinds are {_KINDS}")
+    if kind is not None and kind not in KINDS:
+        raise ValueError(f"Got invalid memory kind: {kind!r}. Valid memory kinds are {KINDS}")
     return kind
+
+
+def in_space(sharding: Sharding, space: Space) -> Sharding:
+    """The sharding in the memory of the host, or in that of the devices themselves."""
+    own = _kinds_of(sharding)
+    if space is Space.Any:
+        return sharding
+    kind = own[0] if space is Space.Device else next((k for k in own if k.endswith("host")), own[0])
+    return sharding if sharding.memory_kind == kind else sharding.with_memory_kind(kind)
+
+
+def is_in_own_memory(sharding: Sharding | None) -> bool:
+    """Whether arrays that live so are in the memory of their devices, as those are that nobody
+    placed."""
+    if sharding is None or sharding.memory_kind is None:
+        return True
+    return sharding.memory_kind == _kinds_of(sharding)[0]
+
+
+def _kinds_of(sharding: Sharding) -> tuple[str, ...]:
+    """The kinds of memory of the devices; all that there are where those are not known."""
+    is_abstract = isinstance(sharding, NamedSharding) and not isinstance(sharding.mesh, Mesh)
+    return KINDS if is_abstract else sharding.device_order[0].memory_kinds
 
 
 class SingleDeviceSharding(Sharding):
@@ -188,7 +199,7 @@ class SingleDeviceSharding(Sharding):
 
     Args:
         device: The device.
-        memory_kind: The kind of memory; "device" or None.
+        memory_kind: The kind of memory; None is that of the device itself.
 
     >>> jax.sharding.SingleDeviceSharding(jax.devices()[0])
     SingleDeviceSharding(device=CpuDevice(id=0), memory_kind=device)"""
@@ -196,12 +207,22 @@ class SingleDeviceSharding(Sharding):
     __slots__ = ("_device",)
 
     def __init__(self, device: Device, *, memory_kind: str | None = None):
-        if not isinstance(device, Device):
+        found = device if isinstance(device, Device) else of_engine(device)
+        if found is None:
             raise TypeError(
                 f"SingleDeviceSharding takes a device of calque.devices(), got {device!r}"
             )
-        _check_kind(memory_kind)
-        self._device, self.memory_kind = device, "device"
+        self._device, self.memory_kind = found, found.kind_of_memory(memory_kind)
+
+    def with_memory_kind(self, kind: str) -> SingleDeviceSharding:
+        """Gives the sharding in another kind of memory.
+
+        Args:
+            kind: The kind: "device", "pinned_host" or "unpinned_host".
+
+        Returns:
+            A SingleDeviceSharding."""
+        return SingleDeviceSharding(self._device, memory_kind=kind)
 
     @property
     def device_order(self) -> tuple[Device, ...]:
@@ -218,16 +239,20 @@ class SingleDeviceSharding(Sharding):
         return (1,) * len(shape)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, SingleDeviceSharding) and self._device is other._device
+        return (
+            isinstance(other, SingleDeviceSharding)
+            and self._device is other._device
+            and self.memory_kind == other.memory_kind
+        )
 
     def __hash__(self) -> int:
         return hash(self._device)
 
     def __repr__(self) -> str:
-        return f"SingleDeviceSharding(device={self._device!r}, memory_kind=device)"
+        return f"SingleDeviceSharding(device={self._device!r}, memory_kind={self.memory_kind})"
 
     def __reduce__(self) -> Any:
-        return SingleDeviceSharding, (self._device,)
+        return make_single_device_sharding, (self._device, self.memory_kind)
 
 
 class NamedSharding(Sharding):
@@ -236,7 +261,8 @@ class NamedSharding(Sharding):
     Args:
         mesh: The mesh, with devices or abstract.
         spec: A PartitionSpec: for each dimension the mesh axes that it is split along.
-        memory_kind: The kind of memory; "device" or None. An abstract mesh keeps what is given.
+        memory_kind: The kind of memory; None is that of the devices themselves. An abstract mesh
+            keeps what is given.
 
     >>> s = jax.NamedSharding(jax.make_mesh((1,), ("x",)), jax.P("x", None))
     >>> s.shard_shape((4, 3))
@@ -257,8 +283,7 @@ class NamedSharding(Sharding):
         self.mesh: Any = mesh
         self.spec = spec
         if isinstance(mesh, Mesh):
-            _check_kind(memory_kind)
-            self.memory_kind = "device"
+            self.memory_kind = mesh.devices.flat[0].kind_of_memory(memory_kind)
         else:
             self.memory_kind = _kind_without_devices(memory_kind)
         self._places: dict[int, Any] = {}
@@ -363,7 +388,7 @@ class NamedSharding(Sharding):
         """Gives the sharding in another kind of memory.
 
         Args:
-            kind: The kind; "device".
+            kind: The kind: "device", "pinned_host" or "unpinned_host".
 
         Returns:
             A NamedSharding."""
@@ -409,7 +434,7 @@ class Summands(NamedSharding):
     __slots__ = ("rows", "sharding")
 
     def __init__(self, sharding: NamedSharding, rows: Any):
-        super().__init__(sharding.mesh, sharding.spec)
+        super().__init__(sharding.mesh, sharding.spec, memory_kind=sharding.memory_kind)
         self.sharding, self.rows = sharding, rows
 
     def row(self, device: Device) -> Any:
@@ -482,17 +507,18 @@ def positions(sharding: NamedSharding, ndim: int) -> list[tuple[int, ...]]:
 
 def placement(sharding: Sharding, ndim: int) -> Any:
     """What two shardings have in common when they place every element of arrays of this rank on the
-    same devices."""
+    same devices, in the same kind of memory."""
     unreduced: Any = ()
     if isinstance(sharding, NamedSharding):
         counts = sharding.counts(ndim)
         places = tuple(positions(sharding, ndim))
         unreduced = sharding.spec.unreduced
         if not isinstance(sharding.mesh, Mesh):  # no devices: only their positions
-            return counts, places, unreduced
+            return counts, places, unreduced, sharding.memory_kind
     else:
         counts, places = (1,) * ndim, ((0,) * ndim,) * sharding.num_devices
-    return counts, tuple(d.id for d in sharding.device_order), places, unreduced or ()
+    ids = tuple(d.id for d in sharding.device_order)
+    return counts, ids, places, unreduced or (), sharding.memory_kind
 
 
 def make_single_device_sharding(
@@ -502,7 +528,7 @@ def make_single_device_sharding(
 
     Args:
         device: The device.
-        memory_kind: The kind of memory; "device" or None.
+        memory_kind: The kind of memory; None is that of the device itself.
 
     Returns:
         A SingleDeviceSharding.

@@ -47,6 +47,7 @@ from calque.transforms.devices.sharding import (
     SingleDeviceSharding,
     Summands,
     default_sharding,
+    is_in_own_memory,
     resolved,
 )
 from calque.transforms.devices.specs import PartitionSpec, names_of_spec
@@ -100,7 +101,10 @@ class Shard:
         ):
             part = np.zeros_like(part)
         found = from_storage(part, whole.without_place().update(shape=part.shape))
-        return placed(found, SingleDeviceSharding(self.device)) if self._array._extra else found
+        if not self._array._extra:
+            return found
+        kind = sharding_of(self._array).memory_kind
+        return placed(found, SingleDeviceSharding(self.device, memory_kind=kind))
 
     def __repr__(self) -> str:
         return (
@@ -145,7 +149,8 @@ def placed(x: Any, sharding: Sharding | None) -> Any:
     if type(sharding) is Summands and x._extra is not sharding:
         sharding = sharding.sharding
     if isinstance(sharding, SingleDeviceSharding) and len(all_devices()) == 1:
-        if sharding.device_order[0].engine == DEFAULT_DEVICE.engine:
+        own = sharding.device_order[0].engine == DEFAULT_DEVICE.engine
+        if own and is_in_own_memory(sharding):
             # there is no other place: arrays without a sharding take the quickest ways
             sharding = None
     elif isinstance(sharding, NamedSharding) and not isinstance(sharding.mesh, Mesh):
@@ -166,7 +171,7 @@ def _with_devices(sharding: NamedSharding, own: Sharding | None) -> NamedShardin
     known = (own.mesh if isinstance(own, NamedSharding) else None, current_mesh())
     found = (over_devices(sharding.mesh, m) for m in known)
     mesh = next((m for m in found if m is not None), None) or devices_of(sharding.mesh)
-    return sharding if mesh is None else NamedSharding(mesh, sharding.spec)
+    return sharding if mesh is None else sharding.update(mesh=mesh)
 
 
 # ---------------------------------------------------------------- what arrays know
@@ -450,10 +455,14 @@ def _check_targets(tree: Any) -> None:
             )
 
 
-def _not_constrained(value: Any, sharding: Sharding) -> Any:
+def _not_constrained(value: Any, place: Any) -> Any:
     raise RuntimeError("nothing places traced values: import calque")
 
 
+# what brings a value into another memory
+moved: Final[Hook[Callable[[Any, Space], Any]]] = process.hook(
+    "values in other memories", _not_constrained
+)
 # what places a traced value
 constraint: Final[Hook[Callable[[Any, Sharding], Any]]] = process.hook(
     "places of traced values", _not_constrained
@@ -463,8 +472,10 @@ constraint: Final[Hook[Callable[[Any, Sharding], Any]]] = process.hook(
 def _put(x: Any, target: Any) -> Any:
     value = to_array(x)
     target = without_layout(target, value.ndim, "device_put")
-    if target is None or isinstance(target, Space):  # there is one memory
+    if target is None:
         return value
+    if isinstance(target, Space):
+        return moved.call(value, target)
     mesh = consult_mesh()
     inside = ambient_mesh().manual_axes and trace_state.is_evaluating()
     if inside and isinstance(target, (Device, SingleDeviceSharding)):
@@ -519,8 +530,8 @@ def device_put(
 
     Args:
         x: A tree of arrays, NumPy arrays and numbers.
-        device: A device, a sharding or a layout, or a tree of these that `x` begins with. None
-            makes arrays of the leaves and leaves them where they are.
+        device: A device, a sharding, a layout or a `jax.memory.Space`, or a tree of these that `x`
+            begins with. None makes arrays of the leaves and leaves them where they are.
         src: Where they come from; it need not be said.
         donate: Whether the memory of `x` may be taken over: one bool, or a tree of them. The array
             is kept here all the same.

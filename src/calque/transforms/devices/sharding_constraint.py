@@ -16,6 +16,7 @@ from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.ops.common import zero_like
 from calque.transforms.devices.layouts import Format, without_layout
+from calque.transforms.devices.memory_spaces import device_put_p
 from calque.transforms.devices.mesh import EMPTY, AbstractMesh, ambient_mesh
 from calque.transforms.devices.sharding import (
     NamedSharding,
@@ -354,6 +355,13 @@ class JitShardings:
         """Arguments that were placed must be where `in_shardings` says."""
         for x, s in zip(leaves, self.of_arguments(args, kwargs), strict=True):
             own = x._extra if isinstance(x, ArrayImpl) else None
+            kind = "device" if own is None else own.memory_kind
+            if s is not None and s.memory_kind not in (None, kind) and isinstance(x, ArrayImpl):
+                raise ValueError(
+                    "Memory kinds passed to jax.jit does not match memory kind on the respective"
+                    f" arg. Got jit memory kind: {s.memory_kind}, arg memory kind: {kind} for arg"
+                    f" type: {x.aval.str_short(False)}"
+                )
             if s is not None and own is not None and not own.is_equivalent_to(s, x.aval.ndim):
                 raise ValueError(
                     "Sharding passed to jit does not match the sharding on the respective arg. Got"
@@ -365,7 +373,7 @@ def has_constraints(closed: ClosedJaxpr) -> bool:
     """Whether the program, at any depth, says where values are."""
     found = closed.cache.get("constraints")
     if found is None:
-        names = ("sharding_constraint", "shard_map")
+        names = (sharding_constraint_p.name, device_put_p.name, "shard_map")
         found = any([e.primitive.name in names for e in all_equations(closed.jaxpr)])
         closed.cache["constraints"] = found
     return bool(found)

@@ -13,11 +13,20 @@ from typing import Any, Final
 
 from calque.core.arrays import ArrayImpl, is_deleted
 from calque.core.avals import ShapedArray
-from calque.core.jaxprs import ClosedJaxpr, Literal
+from calque.core.devices import Space
+from calque.core.errors import InconclusiveDimensionOperation
+from calque.core.jaxprs import ClosedJaxpr, Literal, subjaxprs
 from calque.core.primitives import Primitive
 from calque.core.trace import typing
 from calque.transforms.devices.mesh import Mesh, current_mesh, devices_of, over_devices
-from calque.transforms.devices.sharding import NamedSharding, Sharding, Summands
+from calque.transforms.devices.sharding import (
+    NamedSharding,
+    Sharding,
+    Summands,
+    default_sharding,
+    in_space,
+    is_in_own_memory,
+)
 from calque.transforms.devices.sharding_arrays import placed
 from calque.transforms.devices.specs import PartitionSpec, names_in
 
@@ -84,9 +93,13 @@ def _reshaped(
         first, a, b = (i, j), old[i], new[j]
         i, j = i + 1, j + 1
         while a != b:
-            if (a < b and i >= len(old)) or (a > b and j >= len(new)):
+            try:
+                is_less = a < b
+            except InconclusiveDimensionOperation:  # of free sizes: which it is depends on them
                 return found
-            if a < b:
+            if i >= len(old) if is_less else j >= len(new):
+                return found
+            if is_less:
                 a, i = a * old[i], i + 1
             else:
                 b, j = b * new[j], j + 1
@@ -222,7 +235,9 @@ def follow(
     """The shardings of the results of one primitive."""
     if p.name == "sharding_constraint":
         return [_fitting(_with_devices(params["sharding"], shardings), outs[0])]
-    base = common(shardings, avals, p.name)
+    if p.name == "device_put":
+        return [in_space(shardings[0] or default_sharding(), params["space"])]
+    base = _of_one_memory(p, common(shardings, avals, p.name), shardings, avals, params)
     if not outs or not isinstance(base, NamedSharding):
         return [base] * len(outs)
     ins = [
@@ -245,8 +260,37 @@ def follow(
         )
         ranks = [a.ndim for s, a in zip(shardings, avals) if s is base]
         same = out.ndim in ranks and spec.padded(out.ndim) == base.spec.padded(out.ndim)
-        found.append(base if same else NamedSharding(base.mesh, spec))
+        found.append(base if same else base.update(spec=spec))
     return found
+
+
+def _of_one_memory(
+    p: Primitive,
+    base: Sharding | None,
+    shardings: Sequence[Sharding | None],
+    avals: Sequence[ShapedArray],
+    params: dict[str, Any],
+) -> Sharding | None:
+    """The sharding of the results of operands that are in one memory; other operands than those of
+    programs are refused."""
+    if base is None:
+        return None
+    other = next(
+        (s for s in shardings if s is not None and s.memory_kind != base.memory_kind), None
+    )
+    if other is None:
+        return base
+    if not any(True for _ in subjaxprs(params)):
+        said = " and ".join(
+            f"{_described(a)} in {s.memory_kind}"
+            for s, a in zip(shardings, avals)
+            if s is base or s is other
+        )
+        raise ValueError(
+            f"memory_space of all inputs passed to `{p.name}` must be the same. Got {said}. Bring"
+            " them together with device_put(x, jax.memory.Space.Device)"
+        )
+    return in_space(base, Space.Device)
 
 
 def _fitting(sharding: Sharding | None, aval: ShapedArray) -> Sharding | None:
@@ -268,7 +312,7 @@ def _with_devices(target: Sharding, known: Sequence[Sharding | None]) -> Shardin
         for mesh in meshes:
             found = over_devices(target.mesh, mesh)
             if found is not None:
-                return NamedSharding(found, target.spec)
+                return target.update(mesh=found)
         return None
     return target
 
@@ -277,7 +321,7 @@ def place_one(p: Primitive, arrays: Sequence[Any], params: dict[str, Any], resul
     """The result of a primitive that ran on arrays, some of which were placed."""
     results = result if p.multiple_results else [result]
     avals = [a.aval for a in arrays]
-    own = [where_placed(a) for a in arrays]
+    own = _in_memories([where_placed(a) for a in arrays], avals)
     body = body_of(p, params)
     if body is not None:
         found = propagate(body, tuple(own), p.name)
@@ -336,7 +380,7 @@ def propagate(
 def _propagate(
     closed: ClosedJaxpr, shardings: tuple[Sharding | None, ...], name: str
 ) -> list[Sharding | None]:
-    common(shardings, closed.in_avals, name)
+    home = common(shardings, closed.in_avals, name)
     env: dict[Any, Sharding | None] = dict(zip(closed.jaxpr.invars, shardings, strict=True))
     for v, c in zip(closed.jaxpr.constvars, closed.consts):
         env[v] = where_placed(c)
@@ -347,12 +391,24 @@ def _propagate(
             found = propagate(body, ins, name)
         elif e.primitive.name == "shard_map":
             found = _of_map(e.params, ins)
+        elif e.primitive.name == "device_put" and ins[0] is None:
+            home = home or next((s for s in env.values() if s is not None), None)
+            found = [_whole_in(e.params["space"], home)]
         else:
             found = follow(
                 e.primitive, ins, [a.aval for a in e.invars], [v.aval for v in e.outvars], e.params
             )
         env.update(zip(e.outvars, found))
     return [None if isinstance(a, Literal) else env.get(a) for a in closed.jaxpr.outvars]
+
+
+def _whole_in(space: Space, home: Sharding | None) -> Sharding | None:
+    """Where a value is that was placed nowhere but in this memory: on all devices of the program,
+    if those are known."""
+    if home is None:
+        return None if space is Space.Device else in_space(default_sharding(), space)
+    whole = home.update(spec=PartitionSpec()) if isinstance(home, NamedSharding) else home
+    return in_space(whole, space)
 
 
 def _of_map(params: dict[str, Any], ins: Sequence[Sharding | None]) -> list[Sharding | None]:
@@ -393,7 +449,18 @@ def result_shardings(
 ) -> list[Sharding | None]:
     """The shardings of the results of a program that is going to run on these arguments: along
     explicit axes what their types say."""
-    return shardings_of_results(closed, tuple(map(where_placed, leaves)), name)
+    own = _in_memories([where_placed(x) for x in leaves], closed.in_avals)
+    return shardings_of_results(closed, tuple(own), name)
+
+
+def _in_memories(own: list[Sharding | None], avals: Sequence[ShapedArray]) -> list[Sharding | None]:
+    """The shardings of operands. Where some are in another memory than that of their devices, what
+    was placed nowhere is in that one, but for numbers, which go with any."""
+    other = next((s for s in own if not is_in_own_memory(s)), None)
+    if other is None:
+        return own
+    home = _whole_in(Space.Device, other)
+    return [home if s is None and a.ndim else s for s, a in zip(own, avals, strict=True)]
 
 
 def shardings_of_results(
@@ -419,7 +486,8 @@ def _as_typed(own: Sharding | None, aval: Any, meshes: dict[Any, Mesh]) -> Shard
         (*names_in(a), *(n for n in names_in(b) if n in auto))
         for a, b in zip(place.spec.partitions, entries)
     ]
-    return NamedSharding(mesh, place.spec.update(partitions=joined))
+    kind = None if own is None else own.memory_kind
+    return NamedSharding(mesh, place.spec.update(partitions=joined), memory_kind=kind)
 
 
 def is_placed(leaves: Sequence[Any]) -> bool:

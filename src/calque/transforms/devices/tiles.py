@@ -194,12 +194,17 @@ class GSPMDSharding(Sharding):
     def __init__(
         self, devices: Sequence[Device], op_sharding: HloSharding, *, memory_kind: Any = None
     ):
-        self._devices, self.tiles, self.memory_kind = tuple(devices), op_sharding, "device"
+        self._devices, self.tiles = tuple(devices), op_sharding
+        self.memory_kind = self._devices[0].kind_of_memory(memory_kind)
 
     @staticmethod
     def get_replicated(devices: Sequence[Device], *, memory_kind: Any = None) -> GSPMDSharding:
         """The whole on every device."""
-        return GSPMDSharding(devices, HloSharding())
+        return GSPMDSharding(devices, HloSharding(), memory_kind=memory_kind)
+
+    def with_memory_kind(self, kind: str) -> GSPMDSharding:
+        """The same tiles in another kind of memory."""
+        return GSPMDSharding(self._devices, self.tiles, memory_kind=kind)
 
     @property
     def device_order(self) -> tuple[Device, ...]:
@@ -234,6 +239,7 @@ class GSPMDSharding(Sharding):
             isinstance(other, GSPMDSharding)
             and self._devices == other._devices
             and are_equal(self.tiles, other.tiles)
+            and self.memory_kind == other.memory_kind
         )
 
     def __hash__(self) -> int:
@@ -243,7 +249,11 @@ class GSPMDSharding(Sharding):
         return f"GSPMDSharding({self.tiles!r}, memory_kind={self.memory_kind})"
 
     def __reduce__(self) -> Any:
-        return GSPMDSharding, (self._devices, self.tiles)
+        return _tiled, (self._devices, self.tiles, self.memory_kind)
+
+
+def _tiled(devices: Sequence[Device], tiles: HloSharding, kind: str) -> GSPMDSharding:
+    return GSPMDSharding(devices, tiles, memory_kind=kind)
 
 
 def are_equal(a: HloSharding, b: HloSharding) -> bool:

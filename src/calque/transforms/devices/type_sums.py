@@ -13,9 +13,9 @@ _PASSING: Final = frozenset(
     (
         "neg", "convert_element_type", "copy", "copy_p", "reshape", "transpose", "squeeze",
         "broadcast_in_dim", "reduce_sum", "reduce_precision", "slice", "pad", "sharding_constraint",
-        "expand_dims", "real", "imag", "stop_gradient", "name", "optimization_barrier",
-        "concatenate", "select_n", "dynamic_slice", "dynamic_update_slice", "cumsum", "rev",
-        "split",
+        "device_put", "expand_dims", "real", "imag", "stop_gradient", "name",
+        "optimization_barrier", "concatenate", "select_n", "dynamic_slice", "dynamic_update_slice",
+        "cumsum", "rev", "split",
     )
 )  # fmt: skip
 

@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from calque.core import source, trace_state
 from calque.transforms.engines.signatures import check_callable
-from calque.transforms.engines.trees import name_of
+from calque.transforms.engines.trees import name_of, wrapping
 
 if TYPE_CHECKING:
     from calque.core.generics import P, R
@@ -71,9 +70,8 @@ def named_call(fun: Callable[P, R], *, name: str | None = None) -> Callable[P, R
     if name is not None and not isinstance(name, str):
         raise TypeError(f"named_call: the name must be a string, got {name!r}")
 
-    @functools.wraps(fun)
     def call(*args: Any, **kwargs: Any) -> Any:
         with source.scope(name_of(fun) if name is None else name):
             return fun(*args, **kwargs)
 
-    return call
+    return wrapping(call, fun)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -31,16 +30,29 @@ def name_of(fun: Any) -> str:
     )
 
 
-def wrapping(made: Any, fun: Any) -> Any:
-    """`made` with the name and the documentation of `fun`, as far as it has any: a callable object
-    may use these attributes for something else."""
-    made.__name__ = name_of(fun)
-    texts = [n for n in _TEXTS if isinstance(getattr(fun, n, None), str)]
+def wrapping(made: Any, fun: Any, doc: str = "") -> Any:
+    """`made` with the look of `fun`, which it was made from: its name, its attributes and its
+    documentation, after `doc`. A callable object may use these names for something else."""
+    made.__name__ = made.__qualname__ = name_of(fun)
+    for name in ("__module__", "__qualname__"):
+        if isinstance(text := getattr(fun, name, None), str):
+            setattr(made, name, text)
+    attributes = dict(getattr(fun, "__dict__", ()))
+    made.__dict__.update(
+        {n: x for n, x in attributes.items() if n[:2] != "__" and n not in _OF_JIT}
+    )
     take_annotations(made, fun)
-    return functools.update_wrapper(made, fun, (*texts, "__doc__"))
+    own = getattr(fun, "__doc__", None)
+    # of functions of functions of functions: each would say all that those inside say
+    said = doc and isinstance(own, str) and 0 < len(own) <= _LONG_DOC
+    made.__doc__ = f"{doc}\n\n{own}" if said else (doc or own)
+    made.__wrapped__ = fun
+    return made
 
 
-_TEXTS = ("__module__", "__name__", "__qualname__")
+# what is made from a jitted function is not that one
+_OF_JIT: Final = frozenset(("_function", "_options_key"))
+_LONG_DOC: Final = 50_000
 
 
 class FlatFunction:

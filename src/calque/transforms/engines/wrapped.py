@@ -4,9 +4,14 @@ and what traces of libraries are handed."""
 from __future__ import annotations
 
 import contextlib
+import time
+import weakref
 from collections.abc import Callable, Generator
 from functools import partial, update_wrapper
-from typing import Any
+from typing import Any, Final
+
+from calque.core.config import config
+from calque.machine.caches import Entries, Tables
 
 _NOTHING = object()
 
@@ -293,3 +298,57 @@ def merge_linear_aux(aux1: Callable[[], Any], aux2: Callable[[], Any]) -> tuple[
     if len(left) != 1:
         raise StoreException("both stores occupied" if left else "neither store occupied")
     return left[0]
+
+
+_results: Final[Tables[Any, Any]] = Tables("results of functions of wrapped functions", 1024)
+
+
+def cache(call: Callable[..., Any], *, explain: Callable[..., None] | None = None) -> Any:
+    """Makes a function of a WrappedFun keep what it gave, as long as the wrapped function lives.
+
+    Args:
+        call: A function of a WrappedFun and of further arguments that can be keys. What it gave is
+            found again for the same function with the same parameters and transformations, the same
+            further arguments and the same configuration; the places that transformations leave
+            values in are filled as they were.
+        explain: Called when nothing was found and `jax_explain_cache_misses` is set: with the
+            WrappedFun, whether its function is new, what is kept for it, the key and the seconds
+            that `call` took.
+
+    Returns:
+        A function of the same arguments, with `cache_clear()` and `evict_function(f)`.
+
+    >>> from calque.extend import linear_util as lu
+    >>> length = lu.cache(lambda fun, x: print("called") or len(fun.call_wrapped(x)))
+    >>> length(lu.wrap_init(str), 100), length(lu.wrap_init(str), 100)
+    called
+    (3, 3)"""
+    of_functions: weakref.WeakKeyDictionary[Any, Entries[Any, Any]] = weakref.WeakKeyDictionary()
+
+    def kept(fun: WrappedFun, *args: Any) -> Any:
+        if is_new := fun.f not in of_functions:
+            of_functions[fun.f] = _results.new()
+        entries = of_functions[fun.f]
+        transforms = tuple(
+            (t, tuple(x for x in given if not isinstance(x, Store))) for t, given in fun.transforms
+        )
+        key = (transforms, fun.params, args, config.trace_key())
+        found = entries.find(key)
+        if found is None:
+            start = time.perf_counter()
+            answer = call(fun, *args)
+            if explain is not None and config.explain_cache_misses:
+                explain(fun, is_new, entries, key, time.perf_counter() - start)
+            entries[key] = (answer, [s.val if s else _NOTHING for s in fun.stores])
+            return answer
+        answer, values = found
+        for store, value in zip(fun.stores, values, strict=True):
+            store.reset()
+            if value is not _NOTHING:
+                store.store(value)
+        return answer
+
+    update_wrapper(kept, call)
+    kept.cache_clear = of_functions.clear  # type: ignore[attr-defined]
+    kept.evict_function = lambda f: of_functions.pop(f, None)  # type: ignore[attr-defined]
+    return kept

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, overload
 
@@ -15,7 +14,7 @@ from calque.ops.common import const
 from calque.transforms.engines import jvp as forward
 from calque.transforms.engines import linear
 from calque.transforms.engines.signatures import check_callable
-from calque.transforms.engines.trees import FlatFunction, argument_name, arrays, name_of
+from calque.transforms.engines.trees import FlatFunction, argument_name, arrays, name_of, wrapping
 from calque.transforms.engines.zeros import has_tangent, tangent_aval, zero_like
 from calque.transforms.functions.backward import VJP, vjp_of
 from calque.transforms.functions.differentiated import (
@@ -24,7 +23,6 @@ from calque.transforms.functions.differentiated import (
     check_grad_output,
     diff_name,
     partial_function,
-    wraps,
 )
 from calque.transforms.functions.linearized import (
     Linearized,
@@ -118,13 +116,14 @@ def _jvp_with_refs(
             f"jvp of {name_of(fun)}: the tangent of a Ref is a Ref, and that of an array an array"
         )
 
-    @functools.wraps(fun)
     def with_last(*args: Any) -> Any:
         args, made = fresh(args, places)
         out = fun(*args)
         return ((values_of(made), out[0]), out[1]) if has_aux else (values_of(made), out)
 
-    (last, out), (last_tangents, out_tangents), *aux = jvp(with_last, primals, tangents, has_aux)
+    (last, out), (last_tangents, out_tangents), *aux = jvp(
+        wrapping(with_last, fun), primals, tangents, has_aux
+    )
     store_all(refs, last)
     store_all(tangent_refs, last_tangents)
     return (out, out_tangents, *aux)
@@ -399,7 +398,6 @@ def value_and_grad(
         " gradient)."
     )
 
-    @wraps(fun, f"value_and_grad({name_of(fun)})", doc)
     @boundary
     def value_and_grad_f(*args: Any, **kwargs: Any) -> Any:
         wanted, partial, diff_args = partial_function(fun, chosen, args, kwargs, "value_and_grad")
@@ -421,7 +419,7 @@ def value_and_grad(
         value = pytrees.unflatten(flat.out_tree, outs)
         return ((value, forward.lowered(flat.aux)), gradient) if has_aux else (value, gradient)
 
-    return value_and_grad_f
+    return wrapping(value_and_grad_f, fun, doc)
 
 
 @overload
@@ -511,10 +509,9 @@ def grad(
     both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
     doc = f"Gradient of {name_of(fun)}: takes the same arguments."
 
-    @wraps(fun, f"grad({name_of(fun)})", doc)
     @boundary
     def grad_f(*args: Any, **kwargs: Any) -> Any:
         value, gradient = both(*args, **kwargs)
         return (gradient, value[1]) if has_aux else gradient
 
-    return grad_f
+    return wrapping(grad_f, fun, doc)

@@ -14,7 +14,7 @@ from calque.core.primitives import NotApplicable, Primitive
 from calque.core.trace import trace_to_jaxpr, typeof
 from calque.core.trace_state import Tracer
 from calque.transforms.engines.slices import hoist_all
-from calque.transforms.engines.trees import FlatFunction, arrays, name_of
+from calque.transforms.engines.trees import FlatFunction, arrays, name_of, wrapping
 from calque.transforms.functions.branches import switch
 from calque.transforms.primitives.composites import composite_p
 
@@ -37,7 +37,6 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
     >>> tangent(0.0)
     Array(0., dtype=float32, weak_type=True)"""
 
-    @functools.wraps(decomposition)
     def call(*args: Any, **kwargs: Any) -> Any:
         leaves, in_tree = pytrees.flatten((args, {}))
         values = arrays(leaves, "composite", decomposition, args, {})
@@ -64,7 +63,7 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
         )
         return pytrees.unflatten(flat_fun.out_tree, outs)
 
-    return call
+    return wrapping(call, decomposition)
 
 
 def platform_dependent(

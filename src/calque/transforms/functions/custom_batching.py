@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 from calque.core import pytrees
 from calque.core.trace import trace_to_jaxpr, typeof
-from calque.transforms.engines.trees import FlatFunction, arrays, handed, name_of
+from calque.transforms.engines.trees import FlatFunction, arrays, handed, name_of, wrapping
 from calque.transforms.functions.custom_arguments import of_wrapped, positional
 from calque.transforms.functions.loops import map_
 from calque.transforms.primitives.call import close_over_tracers
@@ -89,7 +89,7 @@ class custom_vmap(Generic[P, R]):
     (Array(3., dtype=float32, weak_type=True), Array([3., 3.], dtype=float32))"""
 
     def __init__(self, fun: Callable[P, R]):
-        functools.update_wrapper(self, fun)
+        wrapping(self, fun)
         self.fun = fun
         self.vmap_rule: Callable[..., Any] | None = None
 

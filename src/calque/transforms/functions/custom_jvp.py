@@ -8,7 +8,7 @@ from calque.core import pytrees
 from calque.core.primitives import Zero
 from calque.core.trace import typeof
 from calque.core.tracebacks import boundary
-from calque.transforms.engines.trees import check_results, handed, name_of
+from calque.transforms.engines.trees import check_results, handed, name_of, wrapping
 from calque.transforms.engines.zeros import (
     add_tangents,
     as_meant,
@@ -53,7 +53,7 @@ class custom_jvp(Generic[P, R]):
         nondiff_argnums: Sequence[int] | int = (),
         nondiff_argnames: Sequence[str] | str = (),
     ):
-        functools.update_wrapper(self, fun)
+        wrapping(self, fun)
         self.fun = fun
         self.nondiff_argnums = nondiff_positions(fun, nondiff_argnums, nondiff_argnames)
         self.jvp: Callable[..., Any] | None = None

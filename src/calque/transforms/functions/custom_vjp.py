@@ -15,7 +15,7 @@ from calque.core.primitives import Zero
 from calque.core.trace import VALUES, JaxprTracer, typeof
 from calque.core.trace_state import Tracer
 from calque.core.tracebacks import boundary
-from calque.transforms.engines.trees import check_results, handed, name_of
+from calque.transforms.engines.trees import check_results, handed, name_of, wrapping
 from calque.transforms.engines.zeros import as_meant, as_seen, has_tangent, tangent_aval
 from calque.transforms.functions.custom_arguments import (
     CustomArguments,
@@ -93,7 +93,7 @@ class custom_vjp(Generic[P, R]):
         nondiff_argnums: Sequence[int] | int = (),
         nondiff_argnames: Sequence[str] | str = (),
     ):
-        functools.update_wrapper(self, fun)
+        wrapping(self, fun)
         self.fun = fun
         self.nondiff_argnums = nondiff_positions(fun, nondiff_argnums, nondiff_argnames)
         self.fwd: Callable[..., Any] | None = None

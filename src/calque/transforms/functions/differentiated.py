@@ -1,35 +1,14 @@
-"""What derivatives are taken of: the arguments in `argnums`, their names in messages, the types
-that they and the results must have, and the look of the functions that give them."""
+"""What derivatives are taken of: the arguments in `argnums`, their names in messages, and the types
+that they and the results must have."""
 
-import functools
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any
 
 from calque.core import pytrees
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import is_complex, is_extended, is_float, is_inexact
 from calque.core.trace import typeof
-from calque.transforms.engines.signatures import take_annotations
 from calque.transforms.engines.trees import argument_name, name_of
-
-_LONG_NAME: Final = 500
-_LONG_DOC: Final = 50_000
-
-
-def wraps(fun: Any, name: str, doc: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Give a transformed function the look of the one it was made from."""
-
-    def decorate(wrapper: Callable[..., Any]) -> Callable[..., Any]:
-        take_annotations(wrapper, fun)
-        functools.update_wrapper(wrapper, fun, assigned=("__module__",), updated=())
-        # of functions of functions of functions: each would say all that those inside say
-        said = name if len(name) <= _LONG_NAME else f"{name[:_LONG_NAME]}..."
-        wrapper.__name__ = wrapper.__qualname__ = said
-        original = getattr(fun, "__doc__", None) or ""
-        wrapper.__doc__ = f"{doc}\n\n{original}" if 0 < len(original) <= _LONG_DOC else doc
-        return wrapper
-
-    return decorate
 
 
 def check_argnums(argnums: Any) -> int | tuple[int, ...]:

@@ -17,7 +17,7 @@ from calque.ops.common import instantiate, move, repeated, scalar_of, zero_like
 from calque.transforms.engines import jvp as forward
 from calque.transforms.engines.axes import Axis
 from calque.transforms.engines.batching import batch
-from calque.transforms.engines.trees import FlatFunction, arrays, name_of
+from calque.transforms.engines.trees import FlatFunction, arrays, name_of, wrapping
 from calque.transforms.engines.zeros import has_tangent, nonzero, only_nonzero, with_zeros
 from calque.transforms.functions.backward import vjp_of
 from calque.transforms.functions.differentiated import (
@@ -25,7 +25,6 @@ from calque.transforms.functions.differentiated import (
     check_output_dtype,
     diff_name,
     partial_function,
-    wraps,
 )
 
 if TYPE_CHECKING:
@@ -192,11 +191,6 @@ def jacfwd(
            [0., 4.]], dtype=float32)"""
     chosen = check_argnums(argnums)
 
-    @wraps(
-        fun,
-        f"jacfwd({name_of(fun)})",
-        f"Jacobian of {name_of(fun)} in forward mode: takes the same arguments.",
-    )
     @boundary
     def jacfun(*args: Any, **kwargs: Any) -> Any:
         flat, values, in_tree = _prepared("jacfwd", fun, chosen, args, kwargs, has_aux)
@@ -230,7 +224,8 @@ def jacfwd(
         jac = _nested(flat.out_tree, in_tree, rows)
         return (jac, forward.lowered(flat.aux)) if has_aux else jac
 
-    return jacfun
+    doc = f"Jacobian of {name_of(fun)} in forward mode: takes the same arguments."
+    return wrapping(jacfun, fun, doc)
 
 
 def _last(x: Any, dim: int | None, size: int) -> Any:
@@ -308,11 +303,6 @@ def jacrev(
            [0., 4.]], dtype=float32)"""
     chosen = check_argnums(argnums)
 
-    @wraps(
-        fun,
-        f"jacrev({name_of(fun)})",
-        f"Jacobian of {name_of(fun)} in reverse mode: takes the same arguments.",
-    )
     @boundary
     def jacfun(*args: Any, **kwargs: Any) -> Any:
         flat, values, in_tree = _prepared("jacrev", fun, chosen, args, kwargs, has_aux)
@@ -338,7 +328,8 @@ def jacrev(
         jac = _nested(flat.out_tree, in_tree, list(zip(*cut)))
         return (jac, forward.lowered(flat.aux)) if has_aux else jac
 
-    return jacfun
+    doc = f"Jacobian of {name_of(fun)} in reverse mode: takes the same arguments."
+    return wrapping(jacfun, fun, doc)
 
 
 jacobian = jacrev

@@ -193,6 +193,7 @@ for _name in (
     "rev",
     "select_and_scatter_add",
     "sharding_constraint",
+    "device_put",
     "slice",
     "split",
     "squeeze",

@@ -123,7 +123,7 @@ _FIXED: Final[dict[str, KeyReuseSignature]] = {
     **dict.fromkeys(("eq", "ne", "eq_to", "le_to", "lt_to", "dce_sink"), NOTHING),
     **dict.fromkeys(
         ("broadcast_in_dim", "copy", "convert_element_type", "reshape", "squeeze", "name")
-        + ("sharding_constraint", "stop_gradient", "stage", "pvary", "pvary_like"),
+        + ("sharding_constraint", "device_put", "stop_gradient", "stage", "pvary", "pvary_like"),
         PASSES_ON,
     ),
     **dict.fromkeys(

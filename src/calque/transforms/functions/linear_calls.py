@@ -1,6 +1,5 @@
 """Linear functions with a transpose of their own, for users: `linear_call`, `custom_transpose`."""
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +8,7 @@ import numpy as np
 from calque.core import pytrees
 from calque.core.jaxprs import ClosedJaxpr
 from calque.core.trace import typeof
-from calque.transforms.engines.trees import arrays, name_of
+from calque.transforms.engines.trees import arrays, name_of, wrapping
 from calque.transforms.primitives.flow import staged
 from calque.transforms.primitives.linear_call import Thunk, linear_call_p
 
@@ -97,7 +96,7 @@ class custom_transpose:
     Array(2., dtype=float32, weak_type=True)"""
 
     def __init__(self, fun: Callable[[Any, Any], Any]):
-        functools.update_wrapper(self, fun)
+        wrapping(self, fun)
         self.fun = fun
         self.transpose: Callable[[Any, Any], Any] | None = None
 

@@ -24,7 +24,7 @@ from calque.transforms.engines.signatures import (
     check_callable,
     resolve,
 )
-from calque.transforms.engines.trees import FlatFunction, arrays, name_of
+from calque.transforms.engines.trees import FlatFunction, arrays, name_of, wrapping
 from calque.transforms.engines.zeros import has_tangent
 from calque.transforms.primitives.call import close_over_tracers
 from calque.transforms.primitives.refs_arguments import discharged_call
@@ -144,7 +144,6 @@ def checkpoint(
 
     kept = _KEPT.new()
 
-    @functools.wraps(fun)
     @boundary
     def fun_remat(*args: Any, **kwargs: Any) -> Any:
         fixed = {i: args[i] for i in nums if i < len(args)}
@@ -163,7 +162,7 @@ def checkpoint(
             apart = tuple(pytrees.prefix_broadcast(apart, (given, rest) if rest else given))
         return _checkpointed(call, dynamic, rest, user, policy, apart)
 
-    return fun_remat
+    return wrapping(fun_remat, fun)
 
 
 def _each(prevent_cse: Any) -> bool | tuple[Any, ...]:

@@ -14,7 +14,7 @@ from calque.core.trace import HIGH_TYPES, trace_to_jaxpr, typeof, typing
 from calque.core.tracebacks import boundary
 from calque.transforms.engines import axes
 from calque.transforms.engines.signatures import ArgumentNames, as_tuple, check_callable
-from calque.transforms.engines.trees import FlatFunction, argument_name, name_of
+from calque.transforms.engines.trees import FlatFunction, argument_name, name_of, wrapping
 from calque.transforms.primitives.high_values import Opening
 from calque.transforms.primitives.refs import values_of
 from calque.transforms.primitives.refs_arguments import fresh, with_values
@@ -361,8 +361,10 @@ def make_jaxpr(
             return closed, pytrees.unflatten(flat.out_tree, [struct(a) for a in closed.out_avals])
         return closed
 
-    made.__name__ = f"make_jaxpr({name_of(fun)})"
-    made.__qualname__ = f"make_jaxpr({getattr(fun, '__qualname__', name_of(fun))})"
-    made.__module__ = made.__module__.partition(".")[0]
-    made.__doc__ = "The program that the function records for arguments of these types."
+    wrapping(made, fun, "The program that the function records for arguments of these types.")
+    made.__name__, made.__qualname__ = (
+        f"make_jaxpr({made.__name__})",
+        f"make_jaxpr({made.__qualname__})",
+    )
+    made.__module__ = __name__.partition(".")[0]
     return made

@@ -121,21 +121,8 @@ def vmap(
             results = [_on_lanes(o, t, lanes) for o, t in zip(results, targets)]
         return pytrees.unflatten(flat.out_tree, results)
 
-    return _presented(mapped, fun)
-
-
-def _presented(mapped: Callable[..., Any], fun: Callable[..., Any]) -> Callable[..., Any]:
-    """The mapped function with the name of the one it was made from, and its documentation."""
-    try:
-        wrapping(mapped, fun)
-    except AttributeError:
-        mapped.__name__ = name_of(fun)
-    if getattr(fun, "__doc__", None):
-        mapped.__doc__ = (
-            f"Vectorized version of {name_of(fun)}: takes arrays with further axes, as in_axes and"
-            f" out_axes say.\n\nOriginal documentation:\n\n{fun.__doc__}"
-        )
-    return mapped
+    doc = f"Vectorized version of {name_of(fun)}: takes arrays with further axes, as in_axes and"
+    return wrapping(mapped, fun, f"{doc} out_axes say.")
 
 
 def _on_lanes(x: Any, target: Dim, lanes: Any) -> Any:

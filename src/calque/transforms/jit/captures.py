@@ -21,11 +21,8 @@ import numpy as np
 
 from calque.core.arrays import ArrayImpl
 from calque.core.errors import StaleCaptureError, StaleCaptureWarning
-from calque.core.lazy import LazyModule
 from calque.core.source import user_frame
-from calque.machine.caches import memo
-
-dis = LazyModule("dis")
+from calque.transforms.jit.bytecode import changed_items, steps_of
 
 MOST_FUNCTIONS: Final = 200  # user functions that are looked through
 MOST_ITEMS: Final = 64  # items of a container that are watched
@@ -220,10 +217,11 @@ def same_items(a: Sequence[Any], b: Sequence[Any]) -> bool:
 class Captures:
     """The captured values of one trace, and the objects through which they were found."""
 
-    __slots__ = ("objects", "reads")
+    __slots__ = ("objects", "reads", "whole")
 
-    def __init__(self, reads: Sequence[Read]) -> None:
+    def __init__(self, reads: Sequence[Read], whole: bool = False) -> None:
         self.reads = tuple(reads)
+        self.whole = whole  # nothing is read that was not found
         objects = {}
         for r in self.reads:
             parent = r.parent
@@ -306,7 +304,7 @@ def captured(fun: Callable[..., Any]) -> Captures:
     """What `fun` reads, with the values of this moment."""
     finder = CaptureFinder()
     finder.function(fun)
-    return Captures(tuple(finder.reads.values()))
+    return Captures(tuple(finder.reads.values()), whole=not finder.opaque)
 
 
 def functions_of(fun: Callable[..., Any]) -> list[types.FunctionType]:
@@ -446,62 +444,6 @@ class CaptureFinder:
         f: Any = getattr(type(x), name, None)
         if isinstance(f, types.FunctionType):
             self.code(f, x)
-
-
-OPERATIONS: Final = {
-    "LOAD_ATTR": "LOAD_ATTR",
-    "LOAD_METHOD": "LOAD_ATTR",
-    "STORE_ATTR": "STORE_ATTR",
-    "DELETE_ATTR": "STORE_ATTR",
-    "STORE_SUBSCR": "STORE_SUBSCR",
-    "DELETE_SUBSCR": "STORE_SUBSCR",
-    "STORE_GLOBAL": "STORE",
-    "DELETE_GLOBAL": "STORE",
-    "STORE_DEREF": "STORE",
-    "LOAD_GLOBAL": "LOAD_GLOBAL",
-    "LOAD_NAME": "LOAD_GLOBAL",
-    "LOAD_DEREF": "LOAD",
-    "LOAD_CLASSDEREF": "LOAD",
-    "LOAD_FROM_DICT_OR_DEREF": "LOAD",  # as it is called from 3.12 on
-    "LOAD_FROM_DICT_OR_GLOBALS": "LOAD_GLOBAL",
-}
-_NO_STEPS: Final = frozenset(
-    ("COPY", "PRECALL", "CACHE", "PUSH_NULL", "EXTENDED_ARG", "NOP", "RESUME", "NOT_TAKEN")
-)
-
-
-@memo("loads and stores of code", 4096)
-def steps_of(code: types.CodeType) -> tuple[tuple[str, Any], ...]:
-    """The loads and stores of names, in order; anything else is an empty step."""
-    out: list[tuple[str, Any]] = []
-    cells = {*code.co_cellvars, *code.co_freevars}
-
-    def fast(name: str) -> tuple[str, Any]:
-        return ("", None) if name in cells else ("LOAD", name)  # 3.13: a cell, for a function
-
-    for i in dis.get_instructions(code):
-        if i.opname in _NO_STEPS:
-            continue
-        if i.opname.startswith("LOAD_FAST"):
-            names = i.argval if isinstance(i.argval, tuple) else (i.argval,)
-            out += map(fast, names)
-        elif i.opname == "STORE_FAST_LOAD_FAST":
-            out += [("", None), fast(i.argval[1])]
-        else:
-            out.append((OPERATIONS.get(i.opname, ""), i.argval if i.opname in OPERATIONS else None))
-    return tuple(out)
-
-
-def changed_items(steps: Sequence[tuple[str, Any]]) -> set[str]:
-    """Names whose items are assigned: `table[key] = value`, with a key that is a constant or a
-    name."""
-    out = set()
-    for k, (op, _) in enumerate(steps):
-        if op == "STORE_SUBSCR":
-            out |= {
-                str(name) for before, name in steps[max(k - 3, 0) : k] if before.startswith("LOAD")
-            }
-    return out
 
 
 class Path:

@@ -6,23 +6,19 @@ call."""
 
 from __future__ import annotations
 
-import copyreg
 import functools
-import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final, overload
+from typing import TYPE_CHECKING, Any, overload
 
-from calque.core import lazy
-from calque.machine.call import functions as callpath
 from calque.machine.state import process
 from calque.transforms.devices.sharding_constraint import jit_shardings
 from calque.transforms.engines.signatures import check_callable, resolve
-from calque.transforms.engines.trees import name_of
 from calque.transforms.jit import captures, epochs, identity
 from calque.transforms.jit import dynamic as dynamic_sizes
 from calque.transforms.jit.compiler_options import check_options
 from calque.transforms.jit.control_flow import converted
-from calque.transforms.jit.function import JitOptions, function_of, wrapped
+from calque.transforms.jit.function import JitOptions, wrapped
+from calque.transforms.jit.methods import Jitted as _Jitted  # noqa: F401 (what jit returns has them)
 
 if TYPE_CHECKING:
     from calque.core.generics import P, R
@@ -180,52 +176,6 @@ def _check_distinct(static: tuple[Any, Any], donated: tuple[Any, Any]) -> None:
             f" intersect: a static value has no memory. Static are {static[0]} {static[1]}, donated"
             f" {donated[0]} {donated[1]}."
         )
-
-
-def clear_cache(jitted: Any) -> None:
-    """Forget the programs of one function."""
-    cache = function_of(jitted).cache
-    cache.programs.clear()
-    cache.families.clear()
-    callpath.clear_entries(jitted)
-
-
-_SAME = ("trace", "lower", "eval_shape")
-_STAGES: Final = {n: n for n in _SAME} | {"_cache_size": "cache_size", "__repr__": "jitted_repr"}
-for _name, _stage in _STAGES.items():  # methods that few programs call
-    setattr(callpath.Jitted, _name, lazy.function("calque.transforms.jit.stages", _stage))
-callpath.Jitted.clear_cache = clear_cache
-callpath.Jitted.__signature__ = property(lazy.function("calque.transforms.jit.stages", "signature"))
-
-
-def _reduced(jitted: Any) -> Any:
-    """How a jitted function is pickled: by its name where that leads to it, else by the function
-    that it runs."""
-    place: Any = sys.modules.get(jitted.__module__)
-    for name in jitted.__qualname__.split("."):
-        place = getattr(place, name, None)
-    if place is jitted or not hasattr(jitted, "_function"):
-        return jitted.__qualname__
-    function = function_of(jitted)
-    return _restored, (function.fun, tuple(function.options))
-
-
-def _restored(fun: Callable[..., Any], options: tuple[Any, ...]) -> Any:
-    return wrapped(fun, JitOptions(*options))
-
-
-def _state(jitted: Any) -> dict[str, Any]:
-    """The attributes of a jitted function, and the name under which libraries look for that of the
-    function."""
-    fun = function_of(jitted).fun if hasattr(jitted, "_function") else jitted
-    return {**vars(jitted), "function_name": name_of(fun)}
-
-
-callpath.Jitted.__getstate__ = _state
-copyreg.pickle(callpath.Jitted, _reduced)
-# as of plain functions, a copy is the function itself
-callpath.Jitted.__copy__ = lambda self: self
-callpath.Jitted.__deepcopy__ = lambda self, memo: self
 
 
 def clear_caches() -> None:

@@ -3,7 +3,6 @@ teaches."""
 
 from __future__ import annotations
 
-import functools
 import inspect
 import time
 from collections.abc import Callable, Sequence
@@ -33,6 +32,7 @@ from calque.transforms.engines.signatures import (
     signature_of,
 )
 from calque.transforms.engines.specialiser import CallCounts
+from calque.transforms.engines.trees import wrapping
 from calque.transforms.functions import debug_nans
 from calque.transforms.functions.key_signatures import NOTHING
 from calque.transforms.jit import captures, donation, identity, retraces
@@ -449,11 +449,10 @@ def wrapped(fun: Callable[..., Any], options: JitOptions) -> Any:
     function = JittedFunction(fun, options)
     wrapped = callpath.Jitted(function.miss)
     function.callable = wrapped
-    functools.update_wrapper(wrapped, fun)
+    wrapping(wrapped, fun)
     for name in getattr(fun, "__dict__", ()):  # what has its stages hides not those of its jit
         if name[0] != "_" and hasattr(callpath.Jitted, name):
             wrapped.__dict__.pop(name, None)
-    wrapped.__wrapped__ = fun
     wrapped._function = function
     wrapped._options_key = options
     return wrapped

@@ -21,6 +21,7 @@ from calque.core.arrays import ArrayImpl
 from calque.machine.caches import Alive, Table, Tables, WeakTable, memo
 from calque.transforms.engines.specialiser import new_families
 from calque.transforms.jit import captures, retraces
+from calque.transforms.jit.bytecode import assigned_outside
 
 _PLAIN = (int, float, complex, str, bytes, bool, type(None), type(Ellipsis), np.dtype)
 _OPAQUE = (type, types.ModuleType, types.BuiltinFunctionType, np.ufunc)
@@ -256,24 +257,3 @@ def _global_names(code: types.CodeType) -> tuple[str, ...]:
         if isinstance(c, types.CodeType):
             names += _global_names(c)
     return tuple(dict.fromkeys(names))
-
-
-@memo("names that code assigns outside of itself", 4096)
-def assigned_outside(code: types.CodeType) -> frozenset[str]:
-    """The globals and the variables of functions around it that code, or code nested in it,
-    assigns, or whose attributes or items it assigns."""
-    names: set[str] = set()
-    read: dict[Any, str] = {}  # where an expression begins -> the name that it begins with
-    for i in captures.dis.get_instructions(code):
-        op = captures.OPERATIONS.get(i.opname, "")
-        begin = i.positions and (i.positions.lineno, i.positions.col_offset)
-        if op == "STORE":
-            names.add(i.argval)
-        elif op in ("LOAD", "LOAD_GLOBAL") and begin:
-            read[begin] = i.argval
-        elif op in ("STORE_ATTR", "STORE_SUBSCR") and begin in read:
-            names.add(read[begin])
-    for c in code.co_consts:
-        if isinstance(c, types.CodeType):
-            names |= assigned_outside(c)
-    return frozenset(names.difference(code.co_cellvars))

@@ -9,7 +9,6 @@ device axis. The results say, through their sharding, which device holds which p
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +26,7 @@ from calque.transforms.devices.specs import PartitionSpec
 from calque.transforms.engines.axes import Axis
 from calque.transforms.engines.batching import Dim, batch, placed
 from calque.transforms.engines.signatures import as_tuple, check_callable
-from calque.transforms.engines.trees import FlatFunction, argument_name, arrays, name_of
+from calque.transforms.engines.trees import FlatFunction, argument_name, arrays, name_of, wrapping
 from calque.transforms.functions import debug_nans
 from calque.transforms.functions.vmap import flatten_axes
 from calque.transforms.jit.decorator import jit
@@ -83,10 +82,7 @@ def pmap(
     def pmapped(*args: Any, **kwargs: Any) -> Any:
         return mapped(args, kwargs)
 
-    try:
-        functools.update_wrapper(pmapped, fun)
-    except AttributeError:
-        pmapped.__name__ = name_of(fun)
+    wrapping(pmapped, fun)
     staged = jit(mapped.on_devices(), static_argnums=mapped.statics, donate_argnums=donated)
     pmapped.lower = staged.lower  # type: ignore[attr-defined]
     pmapped.trace = staged.trace  # type: ignore[attr-defined]

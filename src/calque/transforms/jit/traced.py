@@ -17,7 +17,7 @@ from calque.core.lazy import LazyModule
 from calque.core.pause import no_collection
 from calque.machine.spans import span
 from calque.transforms.devices import summands
-from calque.transforms.devices.sharding import NamedSharding, Sharding
+from calque.transforms.devices.sharding import NamedSharding, Sharding, is_in_own_memory
 from calque.transforms.devices.sharding_arrays import placed
 from calque.transforms.devices.sharding_constraint import has_constraints
 from calque.transforms.devices.sharding_propagation import (
@@ -143,7 +143,9 @@ class TracedFunction:
                 " them together with device_put"
             )
         if len(devices) == 1:
-            return backends.Places(orders[0])
+            if all(map(is_in_own_memory, (*ins, *outs))):
+                return backends.Places(orders[0])
+            return backends.Places(orders[0], tuple(ins), tuple(outs))
         meshes = [s for s in (*ins, *outs) if isinstance(s, NamedSharding)]
         return backends.Places(
             meshes[0].device_order if meshes else orders[0], tuple(ins), tuple(outs)

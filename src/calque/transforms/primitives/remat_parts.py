@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from calque.core.avals import ShapedArray
+from calque.core.devices import Space
 from calque.core.dtypes import is_extended
 from calque.core.jaxprs import Atom, ClosedJaxpr, Eqn, Literal, Var
 from calque.core.primitives import REGISTRY
@@ -20,7 +21,7 @@ from calque.ops.common import scalar_of
 from calque.ops.found_sizes import let_size_p
 from calque.transforms.engines.slices import dead_code_rules
 from calque.transforms.primitives.call import inline_calls
-from calque.transforms.primitives.remat_policies import Policy
+from calque.transforms.primitives.remat_policies import Offloadable, Policy
 
 
 class RematParts(NamedTuple):
@@ -51,8 +52,14 @@ def parts(eqns: Sequence[Eqn], residuals: Sequence[Any], policy: Policy) -> Rema
         kept: Eqn | None = None
         if e.primitive is let_size_p and again:  # sizes in the types of what follows
             kept = e
-        elif any(used) and policy(e.primitive, *(a.aval for a in e.invars), **e.params):
-            saved += [v for v, u in zip(e.outvars, used) if u and v not in saved]
+        elif any(used) and (answer := policy(e.primitive, *(a.aval for a in e.invars), **e.params)):
+            kept_here = [v for v, u in zip(e.outvars, used) if u and v not in saved]
+            if isinstance(answer, Offloadable) and _can_be_kept(kept_here):
+                moves = [_moved(v, answer, e) for v in kept_here]
+                first += [out for out, _ in moves]
+                again += [back for _, back in moves]
+                kept_here = [out.outvars[0] for out, _ in moves]
+            saved += kept_here
         elif any(used):
             divided = _divided(e, used, policy)
             if divided is None:
@@ -67,6 +74,17 @@ def parts(eqns: Sequence[Eqn], residuals: Sequence[Any], policy: Policy) -> Rema
     for es in (first, again, saved):
         es.reverse()
     return RematParts(first, again, saved)
+
+
+def _moved(v: Var, move: Offloadable, e: Eqn) -> tuple[Eqn, Eqn]:
+    """The equations that bring a value into another memory, and back from there."""
+    away = Var(v.aval)
+    spaces = [Space.Device if kind == "device" else Space.Host for kind in (move.dst, move.src)]
+    out, back = ({"space": space} for space in spaces)
+    return (
+        Eqn(REGISTRY["device_put"], [v], [away], out, e.source),
+        Eqn(REGISTRY["device_put"], [away], [v], back, e.source),
+    )
 
 
 def _only(e: Eqn, used: Sequence[bool]) -> Eqn:

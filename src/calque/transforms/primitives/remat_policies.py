@@ -25,11 +25,11 @@ Saveable, Recompute = _Answer("Saveable", True), _Answer("Recompute", False)
 
 
 class Offloadable(NamedTuple):
-    """The answer of a policy that keeps a value in another memory. There is one memory: it is kept.
+    """The answer of a policy that keeps a value in another memory until the backward pass.
 
     Args:
-        src: The memory that it is in.
-        dst: The memory that it would go to.
+        src: The kind of memory that it is in, and comes back to.
+        dst: The kind of memory that it is kept in.
 
     >>> jax.ad_checkpoint.Offloadable("device", "pinned_host").dst
     'pinned_host'"""
@@ -98,8 +98,32 @@ class SaveFromBothPolicies:
     policy1: Policy
     policy2: Policy
 
-    def __call__(self, prim: Any, *avals: Any, **params: Any) -> bool:
-        return bool(self.policy1(prim, *avals, **params) or self.policy2(prim, *avals, **params))
+    def __call__(self, prim: Any, *avals: Any, **params: Any) -> Any:
+        return self.policy1(prim, *avals, **params) or self.policy2(prim, *avals, **params)
+
+
+@dataclass(frozen=True)
+class SaveAndOffloadOnlyTheseNames:
+    """Keep the values that `checkpoint_name` gave one of these names, some in another memory."""
+
+    saveable_names: frozenset[str]
+    offloadable_names: frozenset[str]
+    move: Offloadable
+
+    def __call__(self, prim: Any, *avals: Any, **params: Any) -> Any:
+        name = params["name"] if prim.name == "name" else None
+        return self.move if name in self.offloadable_names else name in self.saveable_names
+
+
+@dataclass(frozen=True)
+class OffloadDots:
+    """Keep the matrix products that a policy keeps, in another memory."""
+
+    dots: DotsSaveable
+    move: Offloadable
+
+    def __call__(self, prim: Any, *avals: Any, **params: Any) -> Any:
+        return self.dots(prim, *avals, **params) and self.move
 
 
 def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
@@ -121,16 +145,23 @@ def save_and_offload_only_these_names(
     offload_src: str,
     offload_dst: str,
 ) -> Policy:
-    """Keep values with these names. There is one memory here, so what may be offloaded is kept as
-    well."""
-    return SaveOnlyTheseNames(
-        frozenset(names_which_can_be_saved) | frozenset(names_which_can_be_offloaded)
-    )
+    """Keep values with these names, some of them in another memory."""
+    saved, offloaded = set(names_which_can_be_saved), set(names_which_can_be_offloaded)
+    if saved & offloaded:
+        raise ValueError(
+            "The names should be exclusive and should not intersect in"
+            " `names_which_can_be_saved` and `names_which_can_be_offloaded`. Got"
+            f" names_which_can_be_saved={sorted(saved)},"
+            f" names_which_can_be_offloaded={sorted(offloaded)}: both name"
+            f" {sorted(saved & offloaded)}"
+        )
+    move = Offloadable(offload_src, offload_dst)
+    return SaveAndOffloadOnlyTheseNames(frozenset(saved), frozenset(offloaded), move)
 
 
 def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy:
-    """Keep matrix products without batch dimensions. There is one memory here: nothing is moved."""
-    return DotsSaveable(True)
+    """Keep matrix products without batch dimensions in another memory."""
+    return OffloadDots(DotsSaveable(True), Offloadable(offload_src, offload_dst))
 
 
 checkpoint_policies = SimpleNamespace(

@@ -13,20 +13,22 @@ from calque.core.avals import ShapedArray
 from calque.core.backends import Options, Places
 from calque.core.dtypes import float0
 from calque.core.jaxprs import Eqn
-from calque.core.primitives import NotApplicable, Primitive
+from calque.core.primitives import NotApplicable
 from calque.core.trace import trace_to_jaxpr
 from calque.core.trace_state import Tracer
 from calque.machine.caches import memo
 from calque.transforms.devices.sharding_constraint import constrained
 from calque.transforms.devices.sharding_propagation import where_placed
+from calque.transforms.engines.axes import Axis, AxisPrimitive
 from calque.transforms.functions.custom_vjp import custom_vjp
 from calque.transforms.jit.decorator import jit
+from calque.transforms.primitives.lanes import one_by_one
 from calque.xla import jaxlib
 from calque.xla.buffers import Place
 from calque.xla.devices import cpu_client, cpu_devices
 from calque.xla.engine import Executable, on_devices, prepared, result_of
 from calque.xla.exporting.checks import DisabledSafetyCheck
-from calque.xla.exporting.modules import PLATFORMS, adopted
+from calque.xla.exporting.modules import adopted
 from calque.xla.exporting.modules import called as called_function
 from calque.xla.exporting.scopes import is_named
 from calque.xla.exporting.solving import OfShapes, argument_names, plain, plan_of, solved
@@ -173,9 +175,8 @@ def _of_host(x: np.ndarray, aval: ShapedArray) -> np.ndarray:
 
 def platform_index(exported: Exported, kind: str) -> int:
     """Which of its platforms the program runs on, where the caller's is of this kind."""
-    kinds = [PLATFORMS.get(p, p) for p in exported.platforms]
-    if kind in kinds:
-        return kinds.index(kind)
+    if kind in exported.platforms:
+        return exported.platforms.index(kind)
     if DisabledSafetyCheck.platform() in exported.disabled_safety_checks:
         return 0
     raise ValueError(
@@ -212,16 +213,21 @@ def _shape(*avals: ShapedArray, exported: Exported) -> list[ShapedArray]:
     if plan is None:
         return list(exported.out_avals)
     found = solved(plan, OfShapes([a.shape for a in avals]))
-    return [ShapedArray(plain(a.shape, found), a.dtype, a.weak_type) for a in exported.out_avals]
+    return [a.update(shape=plain(a.shape, found)) for a in exported.out_avals]
 
 
-call_exported_p = Primitive(
+def _batch(axis: Axis, args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
+    """Each example by itself: the program is for one."""
+    return one_by_one(call_exported_p, axis, args, dims, params)
+
+
+call_exported_p = AxisPrimitive(
     "call_exported",
     meaning=_meaning,
     shape=_shape,
     jvp=NotApplicable("exported programs have reverse-mode gradients only: use grad or vjp"),
     transpose=NotApplicable("an exported program is no linear function"),
-    batch=NotApplicable("exported programs cannot be batched: export the batched function"),
+    batch=_batch,
     multiple_results=True,
 )
 

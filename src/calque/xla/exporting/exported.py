@@ -34,6 +34,7 @@ from calque.xla.exporting.shardings import (
     portable,
     shardings_in,
     shardings_out,
+    types_on_meshes,
     written,
 )
 from calque.xla.exporting.shardings import read as read_shardings
@@ -171,7 +172,7 @@ class Exported:
 
 # ---------------------------------------------------------------- made of functions
 
-_KINDS: Final = frozenset(PLATFORMS.values()) - PLATFORMS.keys()  # of platforms: "gpu"
+_KINDS: Final = ("gpu",)  # of platforms
 
 
 def exporter(
@@ -234,12 +235,13 @@ def _exported(
             f"Cannot serialize {name}: it calls Python on the host, in"
             f" {', '.join(map(repr, lowered.callbacks))}, which no other process has"
         )
+    where_in, where_out = portable(ins), portable(outs)
     return Exported(
         fun_name=name,
         in_tree=stage.in_tree,
-        in_avals=tuple(a.without_place() for a in closed.in_avals),
+        in_avals=types_on_meshes(closed.in_avals, where_in),
         out_tree=stage.out_tree,
-        out_avals=tuple(a.without_place() for a in closed.out_avals),
+        out_avals=types_on_meshes(closed.out_avals, where_out),
         nr_devices=devices,
         platforms=platforms,
         disabled_safety_checks=checks,
@@ -247,8 +249,8 @@ def _exported(
         calling_convention_version=CALLING_CONVENTIONS[1],
         module_kept_var_idx=tuple(lowered.kept),
         _get_vjp=lambda primal: _backward(closed, primal, (*ins, *outs)),
-        _in_named_shardings=portable(ins),
-        _out_named_shardings=portable(outs),
+        _in_named_shardings=where_in,
+        _out_named_shardings=where_out,
         uses_global_constants=plan is not None or lowered.refines or len(platforms) > 1,
     )
 
@@ -283,14 +285,17 @@ def _tangent_dtype(aval: ShapedArray) -> Any:
 
 
 def _written(e: Exported, vjp_order: int) -> dict[str, Any]:
-    unique = list(dict.fromkeys((*e.in_avals, *e.out_avals)))
+    in_avals, out_avals = (
+        [a.without_place() for a in avals] for avals in (e.in_avals, e.out_avals)
+    )  # the shardings are written for themselves
+    unique = list(dict.fromkeys((*in_avals, *out_avals)))
     return {
         "serialization_version": VERSION,
         "function_name": e.fun_name,
         "in_tree": written_tree(e.in_tree),
-        "in_avals": list(map(written_aval, e.in_avals)),
+        "in_avals": list(map(written_aval, in_avals)),
         "out_tree": written_tree(e.out_tree),
-        "out_avals": list(map(written_aval, e.out_avals)),
+        "out_avals": list(map(written_aval, out_avals)),
         "nr_devices": e.nr_devices,
         "platforms": list(e.platforms),
         "ordered_effects": [],
@@ -302,8 +307,8 @@ def _written(e: Exported, vjp_order: int) -> dict[str, Any]:
         "uses_global_constants": e.uses_global_constants,
         "vjp": _written(e.vjp(), vjp_order - 1) if vjp_order > 0 else None,
         "unique_avals": list(map(written_aval, unique)),
-        "in_avals_idxs": [unique.index(a) for a in e.in_avals],
-        "out_avals_idxs": [unique.index(a) for a in e.out_avals],
+        "in_avals_idxs": [unique.index(a) for a in in_avals],
+        "out_avals_idxs": [unique.index(a) for a in out_avals],
         **written(e._in_named_shardings, e._out_named_shardings),
     }
 
@@ -331,13 +336,14 @@ def _read(w: dict[str, Any]) -> Exported:
         raise NotImplementedError("the exported program has effects, such as callbacks")
     scope = Scope()
     ins, outs = (_read_avals(w, which, scope) for which in ("in", "out"))
+    where_in, where_out = read_shardings(w, "in", len(ins)), read_shardings(w, "out", len(outs))
     backward = w["vjp"]
     return Exported(
         fun_name=w["function_name"] or "",
         in_tree=read_tree(w["in_tree"], ins),
-        in_avals=ins,
+        in_avals=types_on_meshes(ins, where_in),
         out_tree=read_tree(w["out_tree"], outs),
-        out_avals=outs,
+        out_avals=types_on_meshes(outs, where_out),
         nr_devices=w["nr_devices"] or w["nr_devices_short"] or 1,
         platforms=tuple(w["platforms"] or ()),
         disabled_safety_checks=tuple(map(_read_check, w["disabled_checks"] or ())),
@@ -345,8 +351,8 @@ def _read(w: dict[str, Any]) -> Exported:
         calling_convention_version=version,
         module_kept_var_idx=tuple(w["module_kept_var_idx"] or ()),
         _get_vjp=None if backward is None else lambda _: _read(backward),
-        _in_named_shardings=read_shardings(w, "in", len(ins)),
-        _out_named_shardings=read_shardings(w, "out", len(outs)),
+        _in_named_shardings=where_in,
+        _out_named_shardings=where_out,
         uses_global_constants=bool(w["uses_global_constants"]),
     )
 

@@ -14,7 +14,7 @@ from calque.xla.lower.rules import Builder, State, listed
 from calque.xla.text.tree import Function, Region, Value
 from calque.xla.text.types import Tensor, signature, type_of
 
-PLATFORMS: Final = {"cpu": "cpu", "cuda": "gpu", "rocm": "gpu", "tpu": "tpu"}
+PLATFORMS: Final = ("cpu", "cuda", "rocm", "tpu")
 _NAME: Final = re.compile(r"@([\w$.-]+)")
 _MESH: Final = re.compile(
     r"^ *sdy\.mesh @([\w$.-]+) = <\[([^\]]*)\](, device_ids=\[[^\]]*\])?>.*\n", re.MULTILINE
@@ -39,7 +39,7 @@ def module_of(
     spread: Spread = Spread(),
 ) -> LoweredModule:
     """The module of a program for these platforms, whose free sizes follow from its arguments."""
-    kinds = [PLATFORMS.get(p, p) for p in platforms]
+    kinds = list(platforms)
     sizes = plan.scope.variables(s.given for s in plan.steps) if plan is not None else []
 
     def lowered(kind: str, each: Sequence[str] = ()) -> LoweredModule:

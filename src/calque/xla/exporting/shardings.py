@@ -7,11 +7,13 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from calque.core.avals import ShapedArray
 from calque.core.jaxprs import ClosedJaxpr, Jaxpr, Var, subjaxprs
 from calque.transforms.devices.mesh import AbstractMesh, AxisType, Mesh
 from calque.transforms.devices.sharding import NamedSharding
 from calque.transforms.devices.sharding_propagation import shardings_of_results
 from calque.transforms.devices.specs import PartitionSpec, names_in
+from calque.transforms.devices.types import typed
 
 _TYPES: Final = (AxisType.Auto, AxisType.Explicit, AxisType.Manual)  # numbered from 1
 _NAMED: Final = 2  # the kind of a sharding over a mesh
@@ -68,7 +70,15 @@ def _on_mesh(sharding: Any) -> Any:
 
 def portable(shardings: Sequence[Any]) -> Where:
     """The same without devices."""
-    return tuple(None if s is None else NamedSharding(_abstract(s.mesh), s.spec) for s in shardings)
+    return tuple(
+        None if s is None else NamedSharding(_abstract(s.mesh), s.spec, memory_kind=s.memory_kind)
+        for s in shardings
+    )
+
+
+def types_on_meshes(avals: Sequence[ShapedArray], shardings: Where) -> tuple[ShapedArray, ...]:
+    """The types of what lives there, which speak of explicit axes."""
+    return tuple(typed(a.without_place(), s) for a, s in zip(avals, shardings, strict=True))
 
 
 def _abstract(mesh: Any) -> AbstractMesh:
@@ -85,7 +95,7 @@ def on_mesh(shardings: Where, mesh: Any) -> tuple[NamedSharding | None, ...]:
                 f"NamedSharding new mesh {mesh} does not match the mesh used for export {s.mesh}:"
                 " its axes need the same names, sizes and types"
             )
-        found.append(None if s is None else NamedSharding(mesh, s.spec))
+        found.append(None if s is None else NamedSharding(mesh, s.spec, memory_kind=s.memory_kind))
     return tuple(found)
 
 
@@ -137,7 +147,7 @@ def _written_sharding(s: NamedSharding, meshes: Sequence[AbstractMesh]) -> dict[
     return {
         "mesh": _written_mesh(s.mesh),
         "spec": spec,
-        "memory_kind": "device",
+        "memory_kind": s.memory_kind,
         "abstract_mesh_idx": meshes.index(s.mesh),
     }
 
@@ -174,4 +184,4 @@ def _read_sharding(w: Mapping[str, Any], meshes: Sequence[AbstractMesh]) -> Name
         reduced=frozenset(w["spec"]["reduced"] or ()),
         unreduced=frozenset(w["spec"]["unreduced"] or ()),
     )
-    return NamedSharding(mesh, spec)
+    return NamedSharding(mesh, spec, memory_kind=w.get("memory_kind"))

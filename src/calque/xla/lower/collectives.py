@@ -16,8 +16,9 @@ from calque.transforms.devices.specs import PartitionSpec, names_in
 from calque.xla.lower.placing import dimensions, mesh_name
 from calque.xla.lower.programs import call_function, lower_program, ordered_inside
 from calque.xla.lower.reductions import MONOIDS
-from calque.xla.lower.rules import RULES, Builder, equation_rule, listed, rule
-from calque.xla.text.tree import Part, Region, Value
+from calque.xla.lower.rules import RULES, Builder, State, equation_rule, listed, rule
+from calque.xla.lower.sizes import SizeOutOfReach
+from calque.xla.text.tree import Module, Part, Region, Value
 from calque.xla.text.types import Tensor, signature, type_of
 
 Groups = Sequence[Sequence[int]] | None
@@ -252,6 +253,20 @@ def is_for_devices(e: Eqn) -> bool:
     return True
 
 
+def reads_sizes(around: State, e: Eqn) -> bool:
+    """Whether the program of parts needs the numbers of free sizes, which it cannot see: XLA would
+    have to find them inside when it fixes the sizes, and fails."""
+    trial = State(Module("trial"), around.platform, partitions_asked=around.partitions_asked)
+    trial.manual = e.params["mesh"]
+    closed = e.params["jaxpr"]
+    try:
+        own = [Value(type_of(a)) for a in closed.in_avals]
+        lower_program(Builder(trial, Region(own), nested=True), closed, own)
+    except SizeOutOfReach:
+        return True
+    return False
+
+
 def split_over(spec: PartitionSpec, mesh: Any, ndim: int, is_open: bool) -> str:
     """The mesh axes of each dimension."""
     if not is_open:
@@ -264,14 +279,17 @@ def split_over(spec: PartitionSpec, mesh: Any, ndim: int, is_open: bool) -> str:
 
 @equation_rule("shard_map")
 def shard_map(b: Builder, e: Eqn, outs: Sequence[Tensor], args: Sequence[Value]) -> list[Value]:
-    if not b.state.maps and (b.state.partitions_asked == 1 or not is_for_devices(e)):
+    if (not b.state.maps and (b.state.partitions_asked == 1 or not is_for_devices(e))) or (
+        b.state.sizes and reads_sizes(b.state, e)
+    ):
         return call_function(b, "shard_map", expansions["shard_map"](e), args)
     closed, mesh, manual = e.params["jaxpr"], e.params["mesh"], manual_names(e.params)
     body = Region([Value(type_of(a)) for a in closed.in_avals], header=False)
     inner = b.within(body)
-    before, b.state.manual = b.state.manual, mesh
+    before = b.state.manual, b.state.sizes
+    b.state.manual, b.state.sizes = mesh, {}  # it sees nothing of what is around it
     found = lower_program(inner, closed, list(body.args))
-    b.state.manual = before
+    b.state.manual, b.state.sizes = before
     types = ", ".join(str(x.type) for x in found)
     ending = [" ", *listed(found), f" : {types}"] if found else []
     inner.emit([], "sdy.return", *ending)

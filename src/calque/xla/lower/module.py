@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from calque.core.jaxprs import ClosedJaxpr, Jaxpr, Var
-from calque.transforms.devices.sharding import NamedSharding
+from calque.transforms.devices.sharding import NamedSharding, is_in_own_memory
 from calque.xla import jaxlib
 from calque.xla.lower.control import symbol
-from calque.xla.lower.placing import mesh_name, sharding_attribute
+from calque.xla.lower.placing import memory_attribute, mesh_name, sharding_attribute
 from calque.xla.lower.programs import constant_of, lower_program
 from calque.xla.lower.rules import Builder, State
 from calque.xla.lower.sizes import INT
@@ -100,6 +100,7 @@ def lower_module(closed: ClosedJaxpr, request: Request) -> LoweredModule:
     state = State(module, request.platform)
     state.partitions_asked, state.maps = request.partitions, request.maps
     for s in (*request.in_shardings, *request.out_shardings):
+        state.moves_memory = state.moves_memory or not is_in_own_memory(s)
         if request.partitions > 1 and isinstance(s, NamedSharding):
             mesh_name(state, s.mesh)
     own_name = "_wrapped_jax_export_main" if request.sizes else "main"
@@ -193,11 +194,14 @@ def donation(i: int, taken: dict[int, int | None]) -> str:
 
 
 def placement(state: State, shardings: Sequence[Any], i: int, tensor: Tensor) -> str:
-    """The attribute that says where an input or a result lives: on every device whole, unless a
-    sharding over a mesh says otherwise."""
-    if state.partitions_asked == 1 or not shardings:
+    """The attributes that say where an input or a result lives: on every device whole, unless a
+    sharding over a mesh says otherwise, and in the memory of the devices, unless in another."""
+    if not shardings:
         return ""
-    return sharding_attribute(state, shardings[i], tensor)
+    kind = memory_attribute(shardings[i])
+    if state.partitions_asked == 1:
+        return kind
+    return ", ".join(p for p in (kind, sharding_attribute(state, shardings[i], tensor)) if p)
 
 
 def everywhere(state: State, tensor: Tensor) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from calque.transforms.devices.sharding import NamedSharding
+from calque.core.devices import Space
+from calque.transforms.devices.sharding import NamedSharding, is_in_own_memory
 from calque.transforms.devices.specs import UNCONSTRAINED, names_in
 from calque.xla.lower.rules import Builder, State, rule
 from calque.xla.text.tree import Value
-from calque.xla.text.types import Tensor
+from calque.xla.text.types import Tensor, signature
 
 
 def mesh_name(state: State, mesh: Any) -> str:
@@ -70,9 +71,42 @@ def sharding_attribute(state: State, sharding: Any, tensor: Tensor) -> str:
     return f"sdy.sharding = #sdy.sharding<@{name}, {split}>"
 
 
+def memory_attribute(sharding: Any) -> str:
+    """The attribute of an argument or a result of the program in such a memory; nothing for that of
+    its devices."""
+    if is_in_own_memory(sharding):
+        return ""
+    return f'mhlo.memory_kind = "{sharding.memory_kind}"'
+
+
+@rule("device_put")
+def device_put(b: Builder, out: Tensor, x: Value, *, space: Space) -> Value:
+    """A value in the memory of the host, or of its device."""
+    b.state.moves_memory = True
+    return in_memory(b, x, "pinned_host" if space is Space.Host else "device")
+
+
+def in_memory(b: Builder, x: Value, kind: str) -> Value:
+    """The value in a kind of memory. On a CPU all kinds are the same memory: its compiler is told
+    of arguments and results alone."""
+    if b.state.platform == "cpu":
+        return x
+    options = (
+        'backend_config = "", has_side_effect = true,'
+        f' mhlo.frontend_attributes = {{_xla_buffer_placement = "{kind}"}}'
+    )
+    ending = f") {{{options}}} : {signature([x.type], [x.type])}"
+    call = "stablehlo.custom_call @annotate_device_placement("
+    return b.one(x.type, call, x, ending)  # type: ignore[no-any-return]
+
+
 @rule("sharding_constraint")
 def sharding_constraint(b: Builder, out: Tensor, x: Value, *, sharding: Any, **_: Any) -> Value:
-    """On one device there is nothing to ask for."""
+    """On one device there is nothing to ask for but the kind of memory."""
+    if not is_in_own_memory(sharding):
+        b.state.moves_memory = True
+    if b.state.moves_memory and sharding.memory_kind is not None:
+        x = in_memory(b, x, sharding.memory_kind)
     if not isinstance(sharding, NamedSharding) or not sharding.mesh.axis_names:
         if len(sharding.device_set) == 1:
             return x

@@ -75,6 +75,7 @@ class State:
     refines: bool = False  # does it call a program of free sizes?
     platforms: Sequence[str] = ()  # their names, where the program learns which it runs on
     platform_index: Value | None = None  # which of them it is
+    moves_memory: bool = False  # does it speak of other memories than that of its devices?
     manual: Any = None  # the mesh of the program of parts that is being written
 
     def unique_name(self, name: str) -> str:

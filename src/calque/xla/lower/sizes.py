@@ -15,19 +15,27 @@ INT: Final = np.dtype("int32")
 _OPERATIONS: Final = {"min": "minimum", "max": "maximum", "floordiv": "divide", "mod": "remainder"}
 # operations that are written for free sizes, too; elementwise ones are in any case
 FREE: Final = frozenset((
-    "argmax", "argmin", "broadcast_in_dim", "call_exported", "cholesky", "closed_call",
-    "concatenate", "cond", "conv_general_dilated", "cumlogsumexp", "cummax", "cummin", "cumprod",
-    "cumsum", "custom_jvp_call", "custom_lin", "custom_linear_solve", "custom_vjp_call",
-    "dot_general", "dynamic_slice", "dynamic_update_slice", "eigh", "empty", "fft", "gather",
+    "all_gather", "all_gather_invariant", "all_gather_reduced", "all_to_all", "argmax", "argmin",
+    "broadcast_in_dim", "call_exported", "cholesky", "closed_call", "concatenate", "cond",
+    "conv_general_dilated", "cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum",
+    "custom_jvp_call", "custom_lin", "custom_linear_solve", "custom_vjp_call", "dot_general",
+    "dynamic_slice", "dynamic_update_slice", "eigh", "empty", "fft", "gather",
     "householder_product", "iota", "jit", "linear_call", "lu", "lu_pivots_to_permutation", "pad",
-    "qr", "random_bits", "random_clone", "random_fold_in", "random_seed", "random_split",
-    "random_unwrap", "random_wrap", "reduce", "reduce_and", "reduce_max", "reduce_min", "reduce_or",
-    "reduce_prod", "reduce_sum", "reduce_window", "reduce_window_max", "reduce_window_min",
-    "reduce_window_sum", "reduce_xor", "remat2", "reshape", "rev", "scan", "scatter", "scatter-add",
+    "pbroadcast", "pmax", "pmin", "ppermute", "preduced", "psum", "psum_invariant", "pvary", "qr",
+    "random_bits", "random_clone", "random_fold_in", "random_seed", "random_split",
+    "random_unwrap", "random_wrap", "reduce", "reduce_and", "reduce_max", "reduce_min",
+    "reduce_or", "reduce_prod", "reduce_scatter", "reduce_sum", "reduce_window",
+    "reduce_window_max", "reduce_window_min", "reduce_window_sum", "reduce_xor",
+    "reduced_vary_cast", "remat2", "reshape", "rev", "scan", "scatter", "scatter-add",
     "scatter-max", "scatter-min", "scatter-mul", "scatter-sub", "select_and_gather_add",
-    "select_and_scatter_add", "sharding_constraint", "slice", "sort", "split", "squeeze", "stack",
-    "svd", "threefry2x32", "transpose", "triangular_solve", "unstack", "while",
+    "select_and_scatter_add", "shard_map", "sharding_constraint", "slice", "sort", "split",
+    "squeeze", "stack", "svd", "threefry2x32", "transpose", "triangular_solve", "unreduced_psum",
+    "unreduced_reduce_scatter", "unstack", "vary_unreduced_cast", "while",
 ))  # fmt: skip
+
+
+class SizeOutOfReach(NotImplementedError):
+    """A program that sees nothing of what is around it needs the number of a free size."""
 
 
 def is_free(*shapes: Sequence[Any]) -> bool:
@@ -56,6 +64,8 @@ def _polynomial(b: Any, scope: Any, poly: Any) -> Any:
 def _atom(b: Any, scope: Any, i: int) -> Any:
     op, x, y = scope.atoms[i]
     if op == "size":
+        if x not in b.state.sizes:
+            raise SizeOutOfReach(f"the number of the free size {x} is not known here")
         return b.state.sizes[x]
     left, right = _polynomial(b, scope, x), _polynomial(b, scope, y)
     if op not in ("floordiv", "mod"):
@@ -96,4 +106,4 @@ def check_free(e: Eqn, rule: Any) -> None:
         )
 
 
-__all__ = ["FREE", "INT", "check_free", "is_free", "shape_operand", "size_of"]
+__all__ = ["FREE", "INT", "SizeOutOfReach", "check_free", "is_free", "shape_operand", "size_of"]

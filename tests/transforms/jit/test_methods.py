@@ -1,0 +1,38 @@
+"""What callables of the library and of jit offer beyond calls."""
+
+import copy
+import pickle
+import subprocess
+import sys
+
+import calque
+import calque.numpy as jnp
+
+_FIRST = """
+import pickle
+import calque.numpy as jnp
+assert pickle.loads(pickle.dumps(jnp.sin)) is jnp.sin
+assert jnp.zeros_like.eval_shape(1.0).shape == ()
+assert "sin" in jnp.sin.lower(1.0).as_text() and jnp.cos.trace(1.0).jaxpr.eqns
+jnp.sin.clear_cache()
+"""
+
+
+def test_the_library_has_them_before_anything_is_jitted():
+    subprocess.run([sys.executable, "-c", _FIRST], check=True)
+
+
+def test_a_copy_is_the_function_itself():
+    f = calque.jit(lambda x: x + 1)
+    assert copy.copy(f) is f and copy.deepcopy([f])[0] is f
+    assert pickle.loads(pickle.dumps(jnp.cos)) is jnp.cos
+
+
+def test_a_cleared_function_is_traced_again():
+    times = []
+    f = calque.jit(lambda x: times.append(1) or x)
+    f(1.0), f(2.0)
+    assert times == [1] and f._cache_size() == 1
+    f.clear_cache()
+    f(1.0)
+    assert times == [1, 1]
