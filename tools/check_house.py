@@ -101,7 +101,7 @@ FLOORS = {
     ],
     "calque.xla": [
         "jaxlib text",
-        "processes lower stored",
+        "processes lower stored vendors",
         "devices",
         "buffers",
         "engine stages",

@@ -1,14 +1,19 @@
 """Random programs from the whole public interface:
 
     python -m tests.fuzz --programs 1000 --seed 0 [--minutes M] [--no-peer | --every-call]
-                         [--functions NAME …] [--jobs J]
+                         [--every-check] [--functions NAME …] [--jobs J] [--ledger FILE]
 
-A process runs the programs of a thousand seeds, which draw from a third of the functions and half
-of the dtypes, so that what one program compiled serves others; every second process verifies each
-kernel. `--jobs J` runs so many processes at a time. JAX is asked about one call of each program, or
-with `--every-call` about each. A failure is made as small as possible and printed as a test. The
-seed of a program is the seed given plus its number, so that `--seed S --programs 1` runs one
-again."""
+A program is one to four calls of public functions, operators or control flow, on arrays of drawn
+dtypes, shapes and elements. Each of its calls is compared with its NumPy meaning, one with JAX (or
+with `--every-call` each), and the whole program is asked one thing, drawn evenly: whether exact
+mode gives the bits of eager execution, or one of the laws (`--every-check`: several of them).
+
+A process runs the programs of a thousand seeds, which draw from an eighth of the functions and five
+dtypes, so that what one program compiled serves others; every second process verifies each kernel.
+`--jobs J` runs so many processes at a time. A failure is made as small as possible and printed as a
+test. The seed of a program is the seed given plus its number, so that `--seed S --programs 1` runs
+one again. `--ledger FILE` keeps which seeds were run and what they found, and leaves out seeds that
+the file names."""
 
 import argparse
 import json
@@ -25,11 +30,13 @@ from typing import Any
 from tests.fuzz.catalogue import FORMS
 from tests.fuzz.checks import Checker, by_call
 from tests.fuzz.generate import NEIGHBOURS, Generator, Refusal, catalogue, configured
+from tests.fuzz.ledger import Find, Ledger
 from tests.fuzz.programs import Program, function, shrink, source, without_unused
 from tests.fuzz.values import value
 
 MEMORY = 12 << 30  # bytes of addresses that a process may have
 COUNTS = "= "  # before what a process tells of its programs
+NOTED = 50  # programs between two lines of the ledger
 PEER = {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}  # it runs each of its programs once
 
 
@@ -71,9 +78,11 @@ class Run:
     def __init__(self, options: argparse.Namespace):
         self.peer = None if options.no_peer else peer_module()
         self.generator = Generator(self.peer, tuple(options.functions))
-        self.checker = Checker(self.peer, options.every_call)
-        self.thorough = Checker(self.peer)  # of programs that fail
+        self.checker = Checker(self.peer, options.every_call, options.every_check)
+        # of programs that fail
+        self.thorough = Checker(self.peer, every_check=options.every_check)
         self.failures = 0
+        self.finds: list[Find] = []  # since the ledger was written
 
     def one(self, seed: int) -> None:
         try:
@@ -97,23 +106,34 @@ class Run:
 
     def report(self, seed: int, problem: str, p: Program) -> None:
         self.failures += 1
+        self.finds.append({"seed": seed, "problem": problem[:700], "test": source(p)})
         print(f"\n# seed {seed}: {problem[:700]}\n{source(p)}", flush=True)
 
 
-def counted(run: Run, seeds: range, until: float) -> int:
+def counted(run: Run, seeds: range, until: float, ledger: Ledger) -> int:
     """Runs the programs of these seeds in this process; the exit status."""
-    done = 0
+    done = noted = 0
     for seed in seeds:
         if time.monotonic() > until:
             break
         print(f"@{seed}", file=sys.stderr, flush=True)
         run.one(seed)
         done += 1
+        if done - noted == NOTED:
+            noted = note(run, seeds, noted, done, ledger)
+    note(run, seeds, noted, done, ledger)
     print(f"{done} programs from seed {seeds.start}, {run.failures} failures")
     print("compared:", dict(run.checker.done.most_common()))
     print("said nothing:", dict(run.checker.skipped.most_common(30)))
     print(COUNTS + json.dumps(drawn(run.generator)), file=sys.stderr, flush=True)
     return run.failures != 0
+
+
+def note(run: Run, seeds: range, noted: int, done: int, ledger: Ledger) -> int:
+    """Writes down the programs since those that are noted; how many are noted now."""
+    ledger.add(seeds[noted:done], run.finds)
+    run.finds = []
+    return done
 
 
 def drawn(generator: Generator) -> dict[str, dict[str, int]]:
@@ -147,7 +167,11 @@ class Blocks:
         self.found: list[dict[str, dict[str, int]]] = []
         self.failed = 0
         self._turn = threading.Lock()
-        self._waiting = deque(blocks(options.seed, options.seed + options.programs))
+        self.ledger = Ledger(options.ledger)
+        asked = range(options.seed, options.seed + options.programs)
+        self._waiting = deque(
+            block for part in self.ledger.left(asked) for block in blocks(part.start, part.stop)
+        )
 
     def run(self) -> int:
         """The exit status of all."""
@@ -159,6 +183,8 @@ class Blocks:
             thread.join()
         if self.found:
             print(coverage(self.found, self.options.functions or [*catalogue(), *FORMS]))
+        if self.ledger.path is not None:
+            print(self.ledger.summary())
         return self.failed != 0
 
     def _work(self) -> None:
@@ -179,6 +205,8 @@ class Blocks:
         command = [sys.executable, "-m", "tests.fuzz", "--here", "--seed", str(seeds.start)]
         command += ["--programs", str(len(seeds)), "--minutes", f"{left:.2f}"]
         command += ["--no-peer"] * o.no_peer + ["--every-call"] * o.every_call
+        command += ["--every-check"] * o.every_check
+        command += ["--ledger", o.ledger] if o.ledger else []
         command += ["--functions", *o.functions] if o.functions else []
         verified = {"CALQUE_VERIFY_KERNELS": str(int(seeds.start // NEIGHBOURS % 2 == 0))}
         child = subprocess.run(
@@ -198,7 +226,10 @@ class Blocks:
             return range(0)
         marks = [line for line in lines if line.startswith("@")]
         last = int(marks[-1][1:]) if marks else seeds.stop - 1
-        print(f"# seed {last}: the process ended with {child.returncode}\n{child.stderr[-2000:]}")
+        problem = f"the process ended with {child.returncode}\n{child.stderr[-2000:]}"
+        print(f"# seed {last}: {problem}")
+        died = {"seed": last, "problem": problem, "test": ""}
+        self.ledger.add(range(last, last + 1), [died])
         return range(last + 1, seeds.stop)
 
 
@@ -222,15 +253,18 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=float("inf"))
     parser.add_argument("--no-peer", action="store_true", help="leave JAX out")
     parser.add_argument("--every-call", action="store_true", help="ask JAX about each call")
+    parser.add_argument("--every-check", action="store_true", help="ask several laws of each")
     parser.add_argument("--functions", nargs="*", default=(), help="draw only these")
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
+    parser.add_argument("--ledger", help="a file of the seeds that were run and of their finds")
     parser.add_argument("--here", action="store_true", help="all in this process")
     options = parser.parse_args()
     if not options.here:
         return Blocks(options).run()
     limit_memory()
     seeds = range(options.seed, options.seed + options.programs)
-    return counted(Run(options), seeds, time.monotonic() + 60 * options.minutes)
+    until = time.monotonic() + 60 * options.minutes
+    return counted(Run(options), seeds, until, Ledger(options.ledger))
 
 
 if __name__ == "__main__":

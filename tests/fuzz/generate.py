@@ -33,7 +33,7 @@ from tests.fuzz.values import KINDS, value
 
 LARGEST = 400_000  # elements of a result
 NEIGHBOURS = 1000  # programs that draw from one part of the catalogue, and share what they prepare
-PARTS = 3  # of the catalogue
+PARTS = 8  # of the catalogue
 COMMON = ("float32", "int32", "bool")
 SHARE_OF_FORMS = 0.2  # of the calls: operators, indices, control flow around functions
 
@@ -78,14 +78,15 @@ class Generator:
 
     def _part(self, number: int) -> tuple[tuple[str, ...], frozenset[str]]:
         """The functions and dtypes of a thousand programs, which find more of their code prepared
-        when these are few; three thousand in a row draw from all of them."""
+        when these are few; `PARTS` thousand in a row draw from all of them."""
         if not self.forms:
             return self.names, frozenset(KINDS["any"])
         part = number % PARTS
         rng = np.random.default_rng([number // PARTS, 23])
         order = rng.permutation(len(self.names))[part::PARTS]
-        rare = rng.permutation(sorted(set(KINDS["any"]) - set(COMMON)))[part::PARTS]
-        return tuple(self.names[i] for i in order), frozenset([*COMMON, *map(str, rare)])
+        rare = rng.permutation(sorted(set(KINDS["any"]) - set(COMMON)))
+        two = (rare[part % len(rare)], rare[(part + 3) % len(rare)])
+        return tuple(self.names[i] for i in order), frozenset([*COMMON, *map(str, two)])
 
     def _extend(self, d: Draw, seed: int, name: str, calls: list[Call]) -> None:
         """One more call, if calque takes it."""

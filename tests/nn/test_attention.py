@@ -51,3 +51,18 @@ def test_attention_refuses_shapes() -> None:
             nn.dot_product_attention(*(np.ones(s, np.float32) for s in (q, k, v)))
     with pytest.raises(ValueError, match="Unsupported implementation"):
         nn.dot_product_attention(QUERY, KEY, VALUE, implementation="fast")
+
+
+def test_attention_of_float64_is_float64_throughout() -> None:
+    r = np.random.default_rng(0)
+    with calque.enable_x64(True):
+        q, k, v = (r.normal(size=(2, 5, 2, 3)) for _ in range(3))
+        logits = np.einsum("btnh,bsnh->bnts", q, k) / np.sqrt(3.0)
+        logits = np.where(np.tri(5, dtype=bool), logits, -np.inf)
+        weights = np.exp(logits - logits.max(-1, keepdims=True))
+        total = weights.sum(-1, keepdims=True)
+        want = np.einsum("bnts,bsnh->btnh", weights / total, v)
+        got, rest = nn.dot_product_attention(q, k, v, is_causal=True, return_residual=True)
+        np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-13)
+        sums = np.log(total[..., 0]) + logits.max(-1)
+        np.testing.assert_allclose(rest, sums.transpose(0, 2, 1), rtol=1e-12)

@@ -85,3 +85,15 @@ def test_quantiles_of_integers_of_four_bits(dtype):
     x = jnp.array([3, 1, 2, 7]).astype(dtype)
     for got, want in ((jnp.median(x), 2.5), (jnp.quantile(x, 0.5), 2.5), (jnp.percentile(x, 0), 1)):
         assert got.dtype == "float32" and got == want
+
+
+@pytest.mark.parametrize("name", ["float8_e5m2", "float8_e4m3fn", "int4", "uint4", "int8"])
+@pytest.mark.parametrize("method", ["linear", "nearest", "higher"])
+def test_places_in_numbers_of_few_bits(name: str, method: str) -> None:
+    """The place is an array of another dtype, which nothing joins with 8 bits or fewer."""
+    numbers = jnp.arange(5).astype(name)
+    wide = numbers.astype("float32")
+    for f, at in ((jnp.quantile, 0.5), (jnp.nanquantile, 0.5), (jnp.percentile, 75.0)):
+        got = f(numbers, jnp.float32(at), method=method)
+        assert got.dtype == (numbers.dtype if "float" in name else jnp.float32)
+        assert got.astype("float32") == f(wide, jnp.float32(at), method=method)

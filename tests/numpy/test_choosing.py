@@ -68,3 +68,9 @@ def test_bad_arguments():
             call()
     with pytest.raises(NotImplementedError, match=r"'out' argument to jnp.choose"):
         jnp.choose(X, [X], out=X)
+
+
+def test_places_of_numbers_are_an_array() -> None:
+    places = jnp.ravel_multi_index((1, 2), (3, 4), mode="wrap")
+    assert places == 6 and not places.weak_type
+    assert not jnp.ravel_multi_index((), ()).weak_type

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import calque.numpy as jnp
 from tests.numpy.expressions import ARRAYS, check_jax, check_jit, check_numpy, lines
 
 DATA = ARRAYS | {
@@ -68,3 +69,12 @@ def test_under_jit(case):
 @pytest.mark.parametrize("case", CASES)
 def test_as_jax(case):
     check_jax(case, DATA, tol=0.0001, module="fft")
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint8", "int8", "bool", "float16", "complex64"])
+@pytest.mark.parametrize("n", [1, 2, 5])
+def test_frequencies_have_the_dtype_asked_for(dtype: str, n: int) -> None:
+    """Made as floats, so that the negative ones do not wrap."""
+    got = jnp.fft.fftfreq(n, 1.5, dtype=dtype)
+    assert got.dtype == dtype
+    np.testing.assert_allclose(got, np.fft.fftfreq(n, 1.5).astype(dtype), rtol=2e-3)

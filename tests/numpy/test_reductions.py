@@ -125,3 +125,15 @@ def test_mean_of_some_in_a_dtype(dtype, x64):
         x = jnp.arange(24.0).reshape(3, 8)
         assert jnp.mean(x, dtype=dtype, where=x < 5).dtype == dtype
         np.testing.assert_array_equal(jnp.mean(x, axis=1, dtype=dtype, where=x % 8 < 3)[:1], [1])
+
+
+@pytest.mark.parametrize("name", ["cumsum", "cumprod", "nancumsum", "nancumprod"])
+def test_a_number_is_a_line_of_one(name: str) -> None:
+    for number in (2.0, 3, True, np.float32(4)):
+        for axis in (None, 0, -1):
+            got = getattr(jnp, name)(number, axis)
+            assert got.shape == (1,) and got[0] == number
+    with pytest.raises(ValueError, match="out of bounds"):
+        getattr(jnp, name)(2.0, axis=1)
+    with pytest.raises(ValueError, match="out of bounds"):
+        getattr(jnp, name)(jnp.float32(2), axis=0)

@@ -20,3 +20,11 @@ def test_full():
     )
     with pytest.raises(TypeError, match=r"scalar fill_value; got fill_value.shape \(2,\)"):
         traced(lambda x: creation.full((3,), x), np.zeros(2, np.float32))
+
+
+def test_one_size_is_a_shape() -> None:
+    assert creation.full(3, 2.5).shape == (3,)
+    assert creation.full_like(np.zeros(2, "float32"), 1, shape=4).shape == (4,)
+    assert creation.broadcasted_iota("int32", 3, 0).tolist() == [0, 1, 2]
+    with pytest.raises(TypeError, match="Shapes must be 1D sequences"):
+        creation.full(3.0, 1)

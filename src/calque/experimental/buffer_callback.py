@@ -136,7 +136,7 @@ def buffer_callback(
     def call(*args: Any) -> Any:
         leaves = pytrees.leaves(args)
         called = _Call(callback, [typeof(x).ndim for x in leaves], types, out_tree, aliases)
-        return run(called, result_shape_dtypes, *args)
+        return run(called.run, result_shape_dtypes, *args)
 
     return wrapping(call, callback)
 
@@ -150,7 +150,7 @@ class _Call(NamedTuple):
     out_tree: Any
     aliases: Mapping[int, int]
 
-    def __call__(self, *args: Any) -> Any:
+    def run(self, *args: Any) -> Any:
         leaves, in_tree = pytrees.flatten(args)
         given = [np.asarray(x).view() for x in leaves]
         for x in given:

@@ -22,6 +22,7 @@ from calque.core.arrays import to_numpy
 from calque.core.avals import ShapedArray, nbytes
 from calque.core.backends import Options
 from calque.core.jaxprs import ClosedJaxpr, Jaxpr, Literal, Var, subjaxprs
+from calque.core.primitives import Primitive
 from calque.machine.code import diskcache, target
 from calque.machine.code.digest import digest, hexdigest
 from calque.machine.driver.program import Program
@@ -75,6 +76,20 @@ def key_of(closed: ClosedJaxpr, options: Options) -> str | None:
     return hexdigest(
         f"{_FORMAT}\0{version()}\0{objects.version()}\0{target.describe().key}\0{text}"
     )
+
+
+def content_of(
+    p: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any]
+) -> tuple[str, frozenset[Primitive]] | None:
+    """All that decides what this equation computes, the programs in it included; None where bytes
+    cannot tell. Two of them that are equal may share what was compiled in this process."""
+    w = _Writer()
+    try:
+        w.value((p.name, *map(_checked, avals)))
+        w.value(tuple(params.items()))
+    except _Unknown:
+        return None
+    return "\n".join(w.parts), frozenset((p, *w.primitives))
 
 
 def _at_least(jaxpr: Jaxpr, count: int) -> bool:
@@ -138,6 +153,7 @@ class _Writer:
         self.parts: list[str] = []
         self.types: dict[ShapedArray, str] = {}
         self.programs: dict[int, str] = {}
+        self.primitives: set[Primitive] = set()
 
     def jaxpr(self, jaxpr: Jaxpr) -> None:
         numbers: dict[Var, int] = {}
@@ -156,6 +172,7 @@ class _Writer:
         parts.append("(" + bind(jaxpr.constvars) + ";" + bind(jaxpr.invars))
         for e in jaxpr.eqns:
             inputs = " ".join([read(a) for a in e.invars])
+            self.primitives.add(e.primitive)
             parts.append(f"{e.primitive.name} {inputs}")
             for name, value in e.params.items():
                 parts.append(name)

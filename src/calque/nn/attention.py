@@ -129,7 +129,8 @@ def dot_product_attention(
     )
     if allowed is not None:
         logits = where(allowed, logits, np.float32(-0.7 * float(finfo(_F32).max)))
-    weights = convert(softmax(convert(logits, _F32)), typeof(key).dtype)
+    wide = _wide(query)
+    weights = convert(softmax(convert(logits, wide)), typeof(key).dtype)
     out = _combine(weights, value, k)
     if query_seq_lengths is not None:
         rows = places(t)[None, :, None, None] < reshape(query_seq_lengths, (-1, 1, 1, 1))
@@ -137,7 +138,7 @@ def dot_product_attention(
     out = reshape(out, (*shape[:-1], typeof(value).shape[-1]))
     if not return_residual:
         return out
-    residual = convert(logsumexp(convert(logits, _F32), axis=-1), typeof(query).dtype)
+    residual = convert(logsumexp(convert(logits, wide), axis=-1), typeof(query).dtype)
     return out, reshape(do.stop_gradient(moveaxis(residual, 1, 2)), shape[:-1])
 
 
@@ -186,19 +187,24 @@ def _four(name: str, what: str, x: Any, target: tuple[int, ...]) -> Any:
     return reshape(x, shape)
 
 
+def _wide(query: Any) -> np.dtype[Any]:
+    """The dtype of logits and of their softmax: float32, float64 for queries in float64."""
+    float64 = np.dtype("float64")
+    return float64 if typeof(query).dtype == float64 else _F32
+
+
 def _logits(query: Any, key: Any, scale: Any) -> Any:
-    """Products of queries and keys in float32, BNTS; each head of keys serves a group of heads of
+    """Products of queries and keys, BNTS; each head of keys serves a group of heads of
     queries."""
     b, t, n, h = typeof(query).shape
     s, k = typeof(key).shape[1:3]
     q = reshape(query, (b, t, k, n // k, h))
     numbers = (((4,), (3,)), ((0, 2), (0, 2)))
-    wide = np.dtype("float64") if typeof(query).dtype == np.dtype("float64") else _F32
     out = do.dot_general(
         q,
         key,
         dimension_numbers=numbers,
-        preferred_element_type=wide,
+        preferred_element_type=_wide(query),
     )
     out = out * scale  # B K T G S
     return reshape(transpose(out, (0, 1, 3, 2, 4)), (b, n, t, s))

@@ -8,7 +8,7 @@ import numpy as np
 
 from calque.core.arrays import Array
 from calque.core.dims import is_found
-from calque.core.dtypes import canonicalize, is_complex, is_inexact, is_integer
+from calque.core.dtypes import canonicalize, is_complex, is_inexact
 from calque.core.extents import larger
 from calque.core.primitives import do
 from calque.core.trace import typeof
@@ -269,8 +269,8 @@ def _quantile(
     (target,) = map(typeof, promote_inexact(array_of(name, a)))
     a, q = arrays(name, a, q)
     own = typeof(a).dtype
-    if is_integer(own) and own.kind == "V":  # of few bits, which nothing joins
-        a = convert(a, target.dtype)
+    if own.kind in "fV" and own.itemsize == 1:  # of few bits, which nothing joins
+        a = convert(a, np.float32)
     a, q = promote_inexact(a, q)
     a, q = asarray(a), asarray(q)
     if is_complex(a.dtype):

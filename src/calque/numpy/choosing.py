@@ -172,8 +172,8 @@ def ravel_multi_index(
     out: Any = None
     for i, d in pairs if order == "C" else reversed(pairs):
         out = i if out is None else out * d + i
-    out = asarray(0, canonicalize(int)) if out is None else out
-    return out if dtype is None else convert(out, canonicalize(dtype))
+    out = asarray(0 if out is None else out)
+    return convert(out, out.dtype if dtype is None else canonicalize(dtype))
 
 
 # ---------------------------------------------------------------- choosing

@@ -10,7 +10,7 @@ from typing import Any, Final
 from calque.core import guards as _guards
 from calque.core.arrays import Array
 from calque.core.dims import as_size
-from calque.core.dtypes import canonicalize
+from calque.core.dtypes import canonicalize, is_inexact
 from calque.core.types import ArrayLike, Axes, DTypeLike
 from calque.numpy import ufuncs
 from calque.numpy.creation import placed
@@ -373,7 +373,8 @@ def fftfreq(
     n, dtype = _points("fftfreq", n), result_dtype(dtype, canonicalize(float))
     at = places(n)
     at = where(at < (n + 1) // 2, at, at - n)
-    return _spaced("fftfreq", at.astype(dtype), n, d, dtype)
+    inner = dtype if is_inexact(dtype) else canonicalize(float)
+    return convert(_spaced("fftfreq", at.astype(inner), n, d, inner), dtype)
 
 
 @placed

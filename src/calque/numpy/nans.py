@@ -120,7 +120,10 @@ def _cumulative(name: str, scan: Callable[..., Any], neutral: int) -> Running:
         a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
     ) -> Array:
         refuse_out(name, out)
-        return scan(without_nan(array_of(name, a), neutral), axis, dtype)
+        x = array_of(name, a)
+        if np.isscalar(a):  # a number is a line of one
+            x = do.reshape(x, new_sizes=(1,))
+        return scan(without_nan(x, neutral), axis, dtype)
 
     return ufuncs.named(running, name)
 

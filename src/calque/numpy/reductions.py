@@ -499,10 +499,11 @@ def _cumulative(name: str, primitive: str) -> Running:
     ) -> Array:
         check_arraylike(name, a)
         refuse_out(name, out)
+        flat = axis is None or np.isscalar(a)  # a number is a line of one, as in NumPy
         a = as_operand(a)
+        if flat:
+            a = do.reshape(a, new_sizes=(typeof(a).size,))
         aval = typeof(a)
-        if axis is None:
-            a = do.reshape(a, new_sizes=(aval.size,))
         k = 0 if axis is None else canonical_axis(axis, aval.ndim)
         target = result_dtype(dtype)
         if target is None:

@@ -85,7 +85,7 @@ def broadcasted_iota(
 
     Args:
         dtype: The dtype of the result.
-        shape: The size of each dimension.
+        shape: The size of each dimension, or the size of the only one.
         dimension: The dimension along which they count; along all others they repeat.
         out_sharding: How the result is laid out over devices; None leaves it open.
 
@@ -95,7 +95,7 @@ def broadcasted_iota(
     >>> lax.broadcasted_iota(jnp.int32, (2, 3), 1)
     Array([[0, 1, 2],
            [0, 1, 2]], dtype=int32)"""
-    shape = canonical_shape(shape)
+    shape = _shape_or_size(shape)
     axis = canonical_axis(dimension, len(shape), "dimension")
     return do.iota(dtype=asked(dtype), shape=shape, dimension=axis, sharding=out_sharding)
 
@@ -143,7 +143,7 @@ def full(
     """An array filled with a scalar.
 
     Args:
-        shape: The size of each dimension.
+        shape: The size of each dimension, or the size of the only one.
         fill_value: A number, or an array without axes.
         dtype: The dtype; None takes that of `fill_value`.
         sharding: How the result is laid out over devices; None leaves it open.
@@ -153,7 +153,7 @@ def full(
 
     >>> lax.full((2,), 7.0)
     Array([7., 7.], dtype=float32, weak_type=True)"""
-    shape = canonical_shape(shape)
+    shape = _shape_or_size(shape)
     aval = typeof(fill_value)
     if aval.ndim:
         raise TypeError(
@@ -163,6 +163,11 @@ def full(
     return _full(
         shape, fill_value, aval.dtype if dtype is None else asked(dtype), weak_type, sharding
     )
+
+
+def _shape_or_size(shape: Any) -> Shape:
+    """A shape, or one size as the shape of one axis."""
+    return canonical_shape((shape,) if type(shape) is int else shape)
 
 
 def _full(shape: Shape, fill_value: Any, dtype: Any, weak_type: bool, sharding: Any) -> Any:
@@ -185,7 +190,7 @@ def full_like(
         x: An array, or anything with a shape and a dtype.
         fill_value: A number, or an array without axes.
         dtype: The dtype; None takes that of `x`.
-        shape: The shape; None takes that of `x`.
+        shape: The shape, or the size of the only axis; None takes that of `x`.
         sharding: How the result is laid out over devices; None leaves it open.
 
     Returns:
@@ -207,7 +212,7 @@ def full_like(
     else:
         dtype = asked(dtype)
     return _full(
-        canonical_shape(aval.shape if shape is None else shape),
+        _shape_or_size(aval.shape if shape is None else shape),
         fill_value,
         dtype,
         weak_type,

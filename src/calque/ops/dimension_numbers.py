@@ -261,18 +261,3 @@ def canonical_precision(precision: Any) -> Any:
         " tuple of two of these, a lax.DotAlgorithm, or a lax.DotAlgorithmPreset or its name; got"
         f" {precision!r}"
     )
-
-
-DotDimensionNumbers = tuple[
-    tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]
-]
-ConvGeneralDilatedDimensionNumbers = tuple[str, str, str] | ConvDimensionNumbers | None
-PrecisionLike = (
-    str
-    | Precision
-    | tuple[str, str]
-    | tuple[Precision, Precision]
-    | DotAlgorithm
-    | DotAlgorithmPreset
-    | None
-)

@@ -294,9 +294,8 @@ def result_of(aval: ShapedArray, sharding: Any, devices: Sequence[Any]) -> jaxli
 
 
 def lowering_platform(device: Any) -> str:
-    """For which kind of device a program is lowered."""
-    kinds = {"xla_cpu": "cpu", "cuda": "gpu", "rocm": "gpu"}
-    return kinds.get(device.engine, str(device.engine))
+    """For which platform a program is lowered."""
+    return "cpu" if device.engine == "xla_cpu" else str(device.engine)
 
 
 def compile_on_xla(closed: ClosedJaxpr, options: Options) -> Executable:

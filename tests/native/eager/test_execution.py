@@ -118,3 +118,53 @@ def test_products_of_operands_that_are_converted_in_memory(dtypes):
     numbers = (((1,), (0,)), ((), ()))
     out = cq.lax.dot_general(a, b, numbers, preferred_element_type=dtypes[1])
     assert out.tolist() == (x.astype(dtypes[0]) @ y).tolist()
+
+
+def looped(body, start):
+    return cq.lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, body(c[1])), (0, start))[1]
+
+
+def test_loops_of_the_same_content_are_compiled_once():
+    loops = eager._loops
+    cq.clear_caches()
+    start = jnp.float32(1.0)
+    for _ in range(3):
+        assert looped(lambda x: x * 2.0, start) == 8
+    assert (len(loops), loops.counts.hits) == (1, loops.counts.hits) and loops.counts.hits >= 2
+    assert looped(lambda x: x * 3.0, start) == 27 and len(loops) == 2
+    for k in (2.0, 5.0):  # values from outside are operands
+        outside = jnp.float32(k)
+        assert looped(lambda x: x * outside, start) == k**3
+    assert len(loops) == 3
+    assert looped(lambda x: x * 2, jnp.int32(1)) == 8 and len(loops) == 4
+    cq.clear_caches()
+    assert not loops
+
+
+def test_loops_that_call_python_are_compiled_anew():
+    for k in (1, 2):
+        seen = []
+
+        def note(x, seen=seen, k=k):
+            seen.append(k)
+            return np.float32(x)
+
+        def body(x, note=note):
+            return cq.pure_callback(note, cq.ShapeDtypeStruct((), np.float32), x)
+
+        looped(body, jnp.float32(0))
+        assert seen == [k] * 3
+
+
+def test_primitives_of_one_name_are_different_ones():
+    def made(k):
+        p = cq.extend.core.Primitive("times_something")
+        p.def_impl(lambda x: x * k)
+        p.def_abstract_eval(lambda aval: aval)
+        cq.interpreters.mlir.register_lowering(
+            p, cq.interpreters.mlir.lower_fun(lambda x: x * k, multiple_results=False)
+        )
+        return p
+
+    for k in (2, 3):
+        assert looped(made(k).bind, jnp.float32(1)) == k**3

@@ -221,3 +221,14 @@ def test_holes_meet_no_weight(bad, dtype):
         close = 2e-2 if dtype == "float16" else 1e-4
         ok = np.isfinite(want) if dtype == "complex64" else ...
         np.testing.assert_allclose(got[ok], want[ok], rtol=close, atol=close)
+
+
+def test_meaning_of_a_kernel_as_long_as_the_line_keeps_its_digits() -> None:
+    x = np.random.default_rng(0).uniform(-3, 3, 100_000).astype("float32")
+    got = C.conv_general_dilated_p.meaning(
+        x[None, None], x[None, None], window_strides=(1,), padding=((0, 0),), lhs_dilation=(1,),
+        rhs_dilation=(1,), dimension_numbers=ConvDimensionNumbers((0, 1, 2), (0, 1, 2), (0, 1, 2)),
+        feature_group_count=1, batch_group_count=1, preferred_element_type=None,
+    )  # fmt: skip
+    assert got.dtype == np.float32
+    np.testing.assert_allclose(got.item(), np.sum(x.astype(float) ** 2), rtol=1e-7)

@@ -21,7 +21,7 @@ def device(platform):
     return calque.devices(platform)[0]
 
 
-@pytest.fixture(params=["cpu", pytest.param("xla_cpu", marks=needs_jaxlib)])
+@pytest.fixture(params=[None, pytest.param("xla_cpu", marks=needs_jaxlib)])
 def kinds(request):
     """The sharding in each memory of a device."""
     d = device(request.param)

@@ -31,6 +31,7 @@ from calque.machine.driver.program import Program
 from calque.machine.driver.sizes import Pattern, SizedProgram
 from calque.machine.objects import strided
 from calque.machine.spans import recorded, span
+from calque.native import stored
 from calque.native.backend import compile as compile_program
 from calque.native.eager import layout as eager_layout
 from calque.native.eager.families import program_of_any_size
@@ -313,8 +314,8 @@ def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) 
 
 
 def holds_programs(params: dict[str, Any]) -> bool:
-    """Programs in parameters are made anew by each call of a loop function: caching by them would
-    only fill memory."""
+    """Programs in parameters are made anew by each call of a loop function: they are known by their
+    content, see `of_program`."""
     return any(True for _ in subjaxprs(params))
 
 
@@ -427,19 +428,30 @@ def results(program: Program | SizedProgram, several: bool) -> Runner:
 def of_program(p: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any]) -> Runner:
     """Loops, branches, calls, products: compiled as `jit` would."""
     holder = next((v for v in params.values() if isinstance(v, ClosedJaxpr)), None)
-    key = (
-        p.name,
-        tuple(avals),
-        config.exact,
-        tuple((k, v) for k, v in params.items() if not isinstance(v, ClosedJaxpr)),
-    )
-    # others are made for this call alone, and parameters that cannot be hashed are theirs
-    cache = holder.cache if holder is not None and p.name == "jit" else None
-    executable = None if cache is None else cache.get(key)
-    if executable is None:
-        executable = compile_program(
-            trace_to_jaxpr(one_equation(p, params), avals), Options(p.name, config.exact)
-        )
-        if cache is not None:
-            cache[key] = executable
-    return results(executable.program, p.multiple_results)
+    if holder is not None and p.name == "jit":
+        others = [(k, v) for k, v in params.items() if not isinstance(v, ClosedJaxpr)]
+        key = (p.name, tuple(avals), config.exact, tuple(others))
+        executable = holder.cache.get(key)
+        if executable is None:
+            executable = holder.cache[key] = _compiled(p, avals, params)
+        return results(executable.program, p.multiple_results)
+    # made for this call alone: the next one makes a program like it
+    content = stored.content_of(p, avals, params) if holds_programs(params) else None
+    if content is None:
+        return results(_compiled(p, avals, params).program, p.multiple_results)
+    known = (*content, config.trace_key())
+    run = _loops.find(known)
+    if run is None:
+        changes = config.changes_elsewhere()
+        run = results(_compiled(p, avals, params).program, p.multiple_results)
+        if changes == config.changes_elsewhere():
+            _loops[known] = run
+    return run
+
+
+_loops: Final[Table[Any, Runner]] = Table("eager loops and branches", 256, programs=True)
+
+
+def _compiled(p: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any]) -> Any:
+    closed = trace_to_jaxpr(one_equation(p, params), avals)
+    return compile_program(closed, Options(p.name, config.exact))

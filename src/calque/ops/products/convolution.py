@@ -134,7 +134,7 @@ def _conv_meaning(
     **params: Any,
 ) -> np.ndarray:
     """For each position of the kernel a product of matrices (out features, in features) @ (in
-    features, positions)."""
+    features, positions), whose sum is in float64: kernels may be as long as what they meet."""
     dtype = (
         lhs.dtype if params["preferred_element_type"] is None else params["preferred_element_type"]
     )
@@ -155,7 +155,8 @@ def _conv_meaning(
     ]
     x, w = _grouped(x, w, feature_group_count, batch_group_count)
     groups, batch, _, *_ = x.shape
-    out = np.zeros((groups, batch, w.shape[1], size_of(counts)), wide)
+    summed = np.result_type(wide, np.float64) if wide.kind in "fc" else wide
+    out = np.zeros((groups, batch, w.shape[1], size_of(counts)), summed)
     for k in np.ndindex(*w.shape[3:]) if out.size else ():
         cut = [
             slice(i * d, i * d + (n - 1) * s + 1, s)
