@@ -294,7 +294,7 @@ def result_of(aval: ShapedArray, sharding: Any, devices: Sequence[Any]) -> jaxli
 
 
 def lowering_platform(device: Any) -> str:
-    """For which kind of device a program is lowered."""
+    """For which platform a program is lowered."""
     return "cpu" if device.engine == "xla_cpu" else str(device.engine)
 
 
