@@ -331,7 +331,7 @@ class Unit:
         )
         if not own:
             return self._key(needed)
-        state = f"{self.name}\0{_state_of_files()}"
+        state = f"{self.name}\0{state_of_files()}"
         known = diskcache.get(state, "unit")
         if known is not None:
             return known.decode()
@@ -393,7 +393,7 @@ def compile_together(units: Iterable[Unit]) -> None:
 
 
 @once
-def _state_of_files() -> str:
+def state_of_files() -> str:
     """What changes with every change of the files of this room, of Python and of NumPy."""
     marks = []
     for folder, _, names in os.walk(_FOLDER):
@@ -477,6 +477,7 @@ __all__ = [
     "sizeof",
     "sqrt",
     "srem",
+    "state_of_files",
     "store_f32",
     "store_f64",
     "store_i8",
