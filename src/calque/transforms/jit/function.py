@@ -262,7 +262,7 @@ class JittedFunction:
         if changes != config.changes_elsewhere() or arguments.settings != config.trace_key():
             traced.settings = None
         watched.settle()
-        if watched.reads and (called := callbacks.codes_called(closed.jaxpr)):
+        if watched.reads and (called := callbacks.codes_called(closed)):
             watched = watched.without(called, self.fun)
         traced.captures, traced.owner, traced.keys = watched, reference(self.fun), keys
         identity.note_program(self.cache, closed.consts, [x for _, (_, x) in arguments.rest[1]])

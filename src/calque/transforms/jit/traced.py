@@ -12,7 +12,7 @@ from calque.core.arrays import share, to_array
 from calque.core.avals import ShapedArray
 from calque.core.config import config
 from calque.core.devices import DEFAULT_DEVICE
-from calque.core.jaxprs import ClosedJaxpr, found_symbols
+from calque.core.jaxprs import ClosedJaxpr, symbols_found_by
 from calque.core.lazy import LazyModule
 from calque.core.pause import no_collection
 from calque.machine.spans import span
@@ -79,9 +79,7 @@ class TracedFunction:
         self.times_taught = 0  # to machine code, of static values that are told by themselves
         self.statics: tuple[int, ...] = ()  # positions that hold None in `in_tree`
         self.owner: Callable[[], Any] = lambda: None  # the function that was traced
-        self.finds = (
-            found_symbols(closed.jaxpr) is not None
-        )  # sizes that are known only while running
+        self.finds = symbols_found_by(closed) is not None  # sizes that are known only while running
         # the configuration that it was traced in; None: another thread changed it meanwhile
         self.settings: tuple[Any, ...] | None = config.trace_key()
         # do the types of its results say where they are?
