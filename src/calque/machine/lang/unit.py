@@ -381,11 +381,6 @@ def begin_together(units: Iterable[Unit]) -> None:
             _under_way.append((pending, llvm.Codes(wanted, _LEVEL, wanted_threads())))
 
 
-def is_compiling() -> bool:
-    """Whether units are under way that were not found on disk."""
-    return any(codes.compiles for _, codes in _under_way)
-
-
 def compile_together(units: Iterable[Unit]) -> None:
     """Compile units side by side, with those that they call; none is compiled twice."""
     with making.taken(), target.making_for(None):
@@ -459,7 +454,6 @@ __all__ = [
     "i16",
     "i32",
     "i64",
-    "is_compiling",
     "layout",
     "likely",
     "load_f32",

@@ -46,7 +46,6 @@ class TracedFunction:
         "finds",
         "hoisted",
         "in_tree",
-        "is_taught",
         "keys",
         "name",
         "on_rows",
@@ -56,6 +55,7 @@ class TracedFunction:
         "served",
         "settings",
         "statics",
+        "times_taught",
         "typed",
         "unusable",
     )
@@ -76,7 +76,7 @@ class TracedFunction:
         self.served: list[Any] = []  # what machine code was taught to ask those other engines for
         self.keys = NOTHING  # which arguments are random keys and are used up
         self.captures = captures.NOTHING  # what the function read that is no argument
-        self.is_taught = False  # to machine code
+        self.times_taught = 0  # to machine code, of static values that are told by themselves
         self.statics: tuple[int, ...] = ()  # positions that hold None in `in_tree`
         self.owner: Callable[[], Any] = lambda: None  # the function that was traced
         self.finds = symbols_found_by(closed) is not None  # sizes that are known only while running
