@@ -173,7 +173,7 @@ class Executable:
             recorder_of_spans,
             self.constants,
         )
-        inputs = [(i, p.where, p.brought) for i, p in self.places]
+        inputs = [(i, p.where, p.bringing()) for i, p in self.places]
         made = zip([x.aval for x in outs], self.result_places, where, strict=True)
         by_machine_code: Callable[..., list[Any]] = relay.Relay(
             len(self.in_avals), engine, inputs, list(made), donated

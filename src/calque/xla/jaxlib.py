@@ -326,6 +326,13 @@ def put(
     )
 
 
+def putting_a_copy() -> tuple[Any, dict[str, Any]]:
+    """What brings arrays to devices, and the options by which they are copied before it returns."""
+    make, semantics = _putting()
+    copied = semantics.IMMUTABLE_ONLY_DURING_CALL
+    return make, {"host_buffer_semantics": copied, "enable_x64": True}
+
+
 @once
 def _putting() -> tuple[Any, Any]:
     """What brings arrays to devices, and how memory of the host may be used."""
