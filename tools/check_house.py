@@ -51,7 +51,7 @@ FLOORS = {
         "code",
         "lang",
         "integers",
-        "memory",
+        "clock memory",
         "threads",
         "driver",
         "objects",
