@@ -66,6 +66,7 @@ NEEDS_INDEX = "makes an environment with packages of an index; .ci/run does the 
 HOURS = "runs for minutes to hours"
 FIGURES = "takes figures for a person, for minutes, on an idle machine"
 NOT_RUN = {
+    "python tools/gpu_proof.py": "needs a GPU; tests/test_gpu_proof.py runs it on a CPU",
     "make demo": NEEDS_INDEX,
     "make test": NEEDS_INDEX,
     "make check": NEEDS_INDEX,

@@ -51,7 +51,7 @@ FLOORS = {
         "code",
         "lang",
         "integers",
-        "memory",
+        "clock memory",
         "threads",
         "driver",
         "objects",
@@ -101,7 +101,7 @@ FLOORS = {
     ],
     "calque.xla": [
         "jaxlib text",
-        "processes lower stored",
+        "processes lower stored vendors",
         "devices",
         "buffers",
         "engine stages",

@@ -13,13 +13,13 @@ from calque.core.pause import importing as _importing
 
 with _importing():
     from calque import ops as _ops
-    from calque.machine.lang.unit import is_compiling as _is_compiling
+    from calque.machine.code.diskcache import is_new as _is_new
     from calque.machine.objects.pyapi import IS_KNOWN as _IS_KNOWN
 
     if _IS_KNOWN:
         from calque.machine.call import ahead as _ahead  # begins to compile the call path
 
-    if _is_compiling():  # on an empty cache every program is new: the planner is imported meanwhile
+    if _is_new():  # without a cache every program is new; other threads compile the call path
         from calque.native.control import emitters as _emitters
         from calque.native.control import forms as _forms
         from calque.native.emit import emitter as _emitter

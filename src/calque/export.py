@@ -27,6 +27,7 @@ def export(
     *,
     platforms: Sequence[str] | None = None,
     disabled_checks: Sequence[DisabledSafetyCheck] = (),
+    _override_lowering_rules: Sequence[tuple[Any, Callable[..., Any]]] | None = None,
 ) -> Callable[..., Exported]:
     """Makes a function that exports a jitted function for arguments of given shapes and dtypes.
 
@@ -35,6 +36,8 @@ def export(
         platforms: Those that it is for, in a list: "cpu", "cuda", "rocm", "tpu", or a name that
             only its caller knows; None is the CPU.
         disabled_checks: Checks that are left out.
+        _override_lowering_rules: Pairs of a primitive and a rule that builds its MLIR for this
+            export.
 
     Returns:
         A function of arguments, or of ShapeDtypeStructs in their place, that gives an Exported.
@@ -50,7 +53,7 @@ def export(
     >>> exported = jax.export.export(jax.jit(jnp.sin))(jnp.ones(3))  # doctest: +SKIP
     >>> exported.call(jnp.zeros(3))  # doctest: +SKIP
     Array([0., 0., 0.], dtype=float32)"""
-    return exporter(fun_jit, platforms, disabled_checks)
+    return exporter(fun_jit, platforms, disabled_checks, _override_lowering_rules)
 
 
 def deserialize(blob: bytes | bytearray) -> Exported:

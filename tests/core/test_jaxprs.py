@@ -167,3 +167,20 @@ def test_all_equations_are_those_of_programs_inside_too():
         e.primitive.name for e in closed.jaxpr.eqns
     }
     assert len(names) > len(closed.jaxpr.eqns)
+
+
+def test_a_whole_program_is_walked_through_once_for_all_that_is_asked_of_its_operations(
+    monkeypatch,
+):
+    from calque.core import jaxprs
+
+    walks = []
+    found = jaxprs.all_equations
+    monkeypatch.setattr(jaxprs, "all_equations", lambda j: walks.append(j) or found(j))
+    traced = calque.jit(lambda x: jnp.sin(x) + calque.jit(jnp.cos)(x)).trace(jnp.ones(3))
+    closed = traced.jaxpr
+    assert {p.name for p in jaxprs.primitives_of(closed)} == {"sin", "add", "jit", "cos"}
+    assert jaxprs.symbols_found_by(closed) is None
+    assert sum(j is closed.jaxpr for j in walks) <= 1
+    traced.lower().compile()
+    assert sum(j is closed.jaxpr for j in walks) <= 1

@@ -87,7 +87,7 @@ def test_what_is_made_while_collection_waits_is_searched_by_full_collections(
 ) -> None:
     code = SETTLING.format(before=before, after=after)
     code += """
-    gone, kept = make(20_000)
+    gone, kept = make(40_000)
     assert collections() == before and gone() is not None
     gc.collect(1)
     assert gone() is not None
@@ -106,8 +106,8 @@ def test_what_the_import_froze_stays_so_until_the_first_full_collection() -> Non
         "    gc.collect()\n    frozen", "    frozen"
     )
     code += """
-    gone, kept = make(20_000)
-    assert frozen and gc.get_freeze_count() > 20_000 and collections() == before
+    gone, kept = make(40_000)
+    assert frozen and gc.get_freeze_count() > 40_000 and collections() == before
     gc.collect()
     assert gone() is None and gc.get_freeze_count() < 1000
     print("as it should be")
@@ -129,7 +129,7 @@ def test_where_a_program_has_frozen_objects_the_collector_decides() -> None:
     code = SETTLING.format(before="", after="gc.collect(); gc.freeze()")
     code += """
     held = gc.get_freeze_count()
-    gone, kept = make(20_000)
+    gone, kept = make(40_000)
     [[] for _ in range(2000)]
     assert frozen and abs(gc.get_freeze_count() - held) < 1000
     assert collections() != before

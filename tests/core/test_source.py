@@ -114,3 +114,46 @@ def test_functions_of_a_room_can_be_scopes():
     assert "mine/random.normal" in stacks and stacks <= {"mine", "mine/random.normal"}
     with source.callers("random"):
         assert source.here().name_stack == ""
+
+
+def test_an_operation_and_its_derivatives_look_for_their_place_once(monkeypatch):
+    import calque.numpy as jnp
+
+    looked = []
+    counted = {"looked": looked, "found": source.user_frame}
+    # a frame of calque, by its file, which is looked past
+    lines = "def user_frame():\n    looked.append(1)\n    return found()"
+    exec(compile(lines, source.__file__, "exec"), counted)
+    monkeypatch.setattr(source, "user_frame", counted["user_frame"])
+
+    def f(x):
+        y = jnp.sin(x)
+        return jnp.tanh(y).sum()
+
+    line = f.__code__.co_firstlineno
+    closed = calque.make_jaxpr(lambda x: calque.jvp(f, (x,), (x,)))(jnp.ones(3))
+    lines = [e.source.line - line for e in closed.eqns]
+    assert sorted(lines) == lines and set(lines) == {1, 2}
+    assert len(closed.eqns) > 6 and len(looked) < len(closed.eqns)
+
+
+def test_a_place_holds_for_one_call_alone():
+    def place_of_two():
+        return source.here(), source.here()
+
+    first = source.at_one_place(place_of_two)
+    assert first[0] == first[1] and first[0].function == "test_a_place_holds_for_one_call_alone"
+    with source.at(first[0]):
+        assert source.at_one_place(place_of_two)[0] is first[0]
+        assert source.here() is first[0]
+    again = source.here()
+    assert again != first[0] and again.file == __file__
+
+    def fails():
+        raise ValueError
+
+    for _ in range(2):
+        try:
+            source.at_one_place(fails)
+        except ValueError:
+            assert source.here() != first[0]

@@ -142,7 +142,7 @@ def test_missing_rules_are_named() -> None:
         (lambda: calque.vmap(p.bind)(X), f"Batching rule for '{name}'"),
         (lambda: ad.get_primitive_transpose(p), "Transpose rule"),
         (lambda: mlir.ir_constant(1), "lower_fun"),
-        (lambda: mlir.LoweringRuleContext(), "LoweringRuleContext"),
+        (lambda: mlir.LoweringResult(), "LoweringResult"),
         (lambda: mlir.lower_fun(jnp.sin)(None), "register_lowering"),
         (lambda: ad.jvp(None, (), ()), "calque.jvp"),
     ):

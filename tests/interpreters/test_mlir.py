@@ -86,7 +86,7 @@ def test_what_builds_mlir_is_refused_by_name() -> None:
         with pytest.raises(NotImplementedError, match=rf"mlir.{name} builds MLIR.*lower_fun"):
             getattr(mlir, name)()
         assert getattr(mlir, name).__name__ == name
-    for name in ("ModuleContext", "TokenSet"):
+    for name in ("LoweringResult", "TokenSet"):
         with pytest.raises(NotImplementedError, match=name):
             getattr(mlir, name)()
     for bad, words in ((("sin", len), "a primitive is needed"), ((bare(), 3), "must be callable")):

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 
 import numpy as np
@@ -231,3 +232,65 @@ def test_workers_that_are_busy_are_not_waited_for() -> None:
         job.join()
     assert not stopped and left == 1
     assert threads.stop_threads(60.0) and threads.started_threads() == 0
+
+
+@unit.function
+def spin(args: ptr, begin: i64, end: i64) -> None:
+    """Take some time for each element of a range, or none."""
+    for _ in range(begin, end):
+        for _ in range(load_i64(args, 8)):
+            pause()
+    atomic_add(calls, 0, 1)
+
+
+@unit.function
+def stream(args: ptr, turns: i64, n: i64) -> None:
+    """Many jobs one after the other."""
+    for _ in range(turns):
+        calque_parallel_for(spin, args, 0, n, 1)
+
+
+def _parts_of(data: Data, size: int) -> int:
+    before = int(calls.read())
+    threads.parallel_for(spin.address, data.args, 0, size, 1)
+    return int(calls.read()) - before
+
+
+def _all_sleep() -> None:
+    while threads.sleeping_threads() < threads.started_threads():
+        time.sleep(0.001)
+
+
+def _spinning(size: int, turns: int) -> Data:
+    data = Data(size)
+    data.pointer = np.array([data.counts.ctypes.data, turns], np.int64)
+    data.args = int(data.pointer.ctypes.data)
+    return data
+
+
+def test_a_short_job_wakes_nobody() -> None:
+    data = _spinning(64, 0)
+    assert _parts_of(data, 48) > 1  # nobody knows how long it takes
+    alone = 0
+    for _ in range(20):
+        _all_sleep()
+        time.sleep(0.001)
+        alone += _parts_of(data, 48) == 1
+    assert alone > 10  # all, unless the system takes the processor away in the midst of one
+
+
+def test_a_long_job_is_shared_by_threads_that_slept() -> None:
+    data = _spinning(64, 100_000)
+    for _ in range(3):
+        _all_sleep()
+        assert _parts_of(data, 40) > 1
+
+
+def test_a_stream_of_short_jobs_wakes_threads() -> None:
+    data = _spinning(64, 2)
+    _parts_of(data, 56)
+    _all_sleep()
+    time.sleep(0.001)
+    before = int(calls.read())
+    stream(data.args, 5_000, 56)
+    assert int(calls.read()) - before > 5_000

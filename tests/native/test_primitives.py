@@ -43,6 +43,7 @@ WITHOUT_CASES: dict[str, str] = {
     "size_value": "a free size: tests/transforms/jit/test_dynamic.py",
     **dict.fromkeys(("let_size", "places"),
     "sizes that are found: tests/transforms/test_found_sizes.py"),
+    "device_put": "where values are: tests/transforms/devices/test_memory_spaces.py",
     "composite": "the same lowering as jit: tests/transforms/primitives/test_composites.py",
 }  # fmt: skip
 

@@ -273,3 +273,45 @@ def test_under_transformations():
     np.testing.assert_allclose(
         calque.grad(lambda x: jnp.sum(x**3))(x), 3 * np.asarray(x) ** 2, rtol=1e-6
     )
+
+
+NUMBERS = (2, -3, 2.5, -0.0, 1e-40, 1e39, float("nan"), float("inf"), 1 << 24, (1 << 24) + 1, True)
+
+
+@pytest.mark.parametrize("promotion", ["promote_dtypes", "promote_inexact", "promote_numeric"])
+def test_operands_of_float32_are_what_promotion_makes_of_them(promotion):
+    from calque.numpy import promotion as promotions
+    from calque.numpy import ufuncs
+    from calque.numpy.promotion import typeof
+
+    def same(x, y):
+        a, b = getattr(x, "aval", None), getattr(y, "aval", None)
+        quick = ufuncs._of_float32("add", x, y, a, b)
+        if quick is None:
+            return False
+        slow = ufuncs.operands("add", getattr(promotions, promotion), x, y)
+        for p, q in zip(quick, slow, strict=True):
+            assert typeof(p) is typeof(q)
+            assert p is q or np.asarray(p).tobytes() == np.asarray(q).tobytes()
+        return True
+
+    x = jnp.asarray([1.5, 2.0], "float32")
+    taken = [n for n in NUMBERS if same(x, n)]
+    assert taken == [n for n in NUMBERS if same(n, x)]
+    assert [str(n) for n in taken] == [str(n) for n in NUMBERS[:-2]]
+    assert same(x, x) and same(x, jnp.float32(3)) and same(x, jnp.ones((3, 1)))
+    others = (jnp.asarray([1, 2]), jnp.asarray(1.0), np.float32(1), np.ones(2, "f"), [1.0], None)
+    assert not any(same(x, o) or same(o, x) for o in others)
+
+
+def test_programs_of_float32_look_for_no_common_type(monkeypatch):
+    from calque.numpy import promotion as promotions
+
+    looked = []
+    found = promotions.common_type
+    monkeypatch.setattr(promotions, "common_type", lambda *a: looked.append(a) or found(*a))
+    x = jnp.ones((3, 4))
+    calque.make_jaxpr(lambda x: (1 - x * 2.0 + x[0]) / (x[:, :1] + 1e-5))(x)
+    assert not looked
+    calque.make_jaxpr(lambda x: x + np.int8(1))(x)
+    assert looked

@@ -204,6 +204,19 @@ def test_nothing_of_xla_is_imported_by_natives() -> None:
     assert done.stdout.decode().strip() == "[]"
 
 
+@needs_jaxlib
+def test_pointers_are_those_of_the_device() -> None:
+    """What is given away is taken: each result is where its argument was."""
+    step = jax.jit(lambda x: x * 2 + 1, donate_argnums=0)
+    x = step(jax.device_put(np.ones(1000, np.float32), jax.devices("xla_cpu")[0]))
+    place = x.unsafe_buffer_pointer()
+    for _ in range(3):
+        y = step(x)
+        assert x.is_deleted() and y.unsafe_buffer_pointer() == place
+        x = y
+    assert x.tolist() == [31] * 1000 and x.unsafe_buffer_pointer() == place
+
+
 def test_parts_of_several_devices_are_read_without_jax(tmp_path: pathlib.Path) -> None:
     (tmp_path / "jax").mkdir()
     (tmp_path / "jax" / "__init__.py").write_text("print('imported')\n")

@@ -25,6 +25,7 @@ from calque.machine.call.arrays import (
     buffers,
     delete_array,
     filled,
+    instance_check,
     new_array,
     share,
     wrap_numpy,
@@ -60,14 +61,18 @@ else:
     ArrayInterface = object
 
 
+def _is_instance(cls: type, x: Any) -> bool:
+    return isinstance(x, (ArrayImpl, Tracer)) or type.__instancecheck__(cls, x)
+
+
 class _ArrayMeta(type):
     """`isinstance(x, Array)` holds for arrays and for tracers."""
 
-    def __instancecheck__(cls, instance: Any) -> bool:
-        return isinstance(instance, (ArrayImpl, Tracer)) or type.__instancecheck__(cls, instance)
-
     def __subclasscheck__(cls, sub: type) -> bool:
         return issubclass(sub, (ArrayImpl, Tracer)) or type.__subclasscheck__(cls, sub)
+
+
+type.__setattr__(_ArrayMeta, "__instancecheck__", instance_check(_ArrayMeta, _is_instance))
 
 
 class Array(ArrayInterface, metaclass=_ArrayMeta):

@@ -16,7 +16,7 @@ from calque.core.avals import ShapedArray, nbytes
 from calque.core.config import config
 from calque.core.devices import all_devices, is_mine
 from calque.core.dims import hint_of
-from calque.core.jaxprs import ClosedJaxpr, Eqn, found_symbols, subjaxprs, without_places
+from calque.core.jaxprs import ClosedJaxpr, Eqn, subjaxprs, symbols_found_by, without_places
 from calque.core.symbols import Symbols
 from calque.machine.state import Hook, process
 
@@ -181,7 +181,7 @@ def compile_program(
     name = backend or known.chosen
     if name not in known.reading_places:
         closed = without_places(closed)
-    symbols = found_symbols(closed.jaxpr)
+    symbols = symbols_found_by(closed)
     if symbols is not None and name in known.symbolic:
         found: Executable = known.symbolic[name](closed, options, symbols)
         return found

@@ -30,37 +30,40 @@ def in_order(spec: Any) -> Any:
     except TypeError:  # something inside cannot be hashed
         return _made(spec)[0]
     if known is None:
-        known, to_be_kept = _made(spec)
-        if to_be_kept:
+        known, nodes = _made(spec)
+        if all(_is_plain(node) for node in nodes):
             _in_order[spec] = known
     return known
 
 
-def _made(spec: Any) -> tuple[Any, bool]:
-    """The structure, and whether structures that are equal to it are the same: those of objects
-    may not be, and keep them alive."""
+def _made(spec: Any) -> tuple[Any, Any]:
+    """The structure, and its nodes."""
     nodes, *rest = spec.__getstate__()
-    keys = [_keys(node) for node in nodes]
+    dicts = [node for node in nodes if node[_ORDER] is not None]
+    if not dicts or all([list(node[_ORDER]) == _keys(node) for node in dicts]):
+        return spec, nodes
     ordered = tuple(
         [
-            node if k is None else (*node[:_ORDER], dict.fromkeys(k), *node[_ORDER + 1 :])
-            for node, k in zip(nodes, keys)
+            node
+            if node[_ORDER] is None
+            else (*node[:_ORDER], dict.fromkeys(_keys(node)), *node[_ORDER + 1 :])
+            for node in nodes
         ]
     )
-    plain = all(
-        node[_CLASS] is None and node[0] != _DEFAULT and all(type(name) is str for name in k or ())
-        for node, k in zip(nodes, keys)
-    )
-    if all(k is None or list(node[_ORDER]) == k for node, k in zip(nodes, keys)):
-        return spec, plain
     made = optree.PyTreeSpec.__new__(optree.PyTreeSpec)
     made.__setstate__((ordered, *rest))  # type: ignore[attr-defined]
-    return made, plain
+    return made, nodes
 
 
-def _keys(node: Any) -> list[Any] | None:
-    """The keys of a dict in the order of its children."""
+def _is_plain(node: Any) -> bool:
+    """Whether nodes that are equal to it are the same: those of objects may not be, and keep them
+    alive."""
     if node[_ORDER] is None:
-        return None
-    kind, data = node[0], node[2]
-    return data if kind == _DICT else data[1] if kind == _DEFAULT else None
+        return node[_CLASS] is None
+    return node[0] == _DICT and all([type(name) is str for name in _keys(node)])
+
+
+def _keys(node: Any) -> list[Any]:
+    """The keys of a dict in the order of its children."""
+    keys: list[Any] = node[2] if node[0] == _DICT else node[2][1]
+    return keys

@@ -117,8 +117,9 @@ NOT_OFFERED: Final[dict[str, str]] = {
 
 # Values that say what is the case anyway.
 # Options that are heeded in one place: XLA's engine keeps its programs on disk, and functions with
-# rules of their own may not read values of transformations around them.
-HEEDED: Final = frozenset(("custom_vjp3", "enable_compilation_cache"))
+# rules of their own may not read values of transformations around them; programs over several
+# devices that were exported want Shardy.
+HEEDED: Final = frozenset(("custom_vjp3", "enable_compilation_cache", "use_shardy_partitioner"))
 TRUE_ANYWAY: Final[dict[str, tuple[Any, ...]]] = {
     "platform_name": ("cpu", None),
     "xla_backend": ("cpu", None),

@@ -440,6 +440,22 @@ def has_effects(jaxpr: Jaxpr) -> bool:
     return any([e.primitive.effect for e in all_equations(jaxpr)])  # a list: most have none
 
 
+def primitives_of(closed: ClosedJaxpr) -> frozenset[Primitive]:
+    """The operations of a program, at any depth. Most questions that are asked of a whole program
+    are about these: it is walked through once."""
+    found: frozenset[Primitive] | None = closed.cache.get("primitives")
+    if found is None:
+        found = frozenset([e.primitive for e in all_equations(closed.jaxpr)])
+        closed.cache["primitives"] = found
+    return found
+
+
+def symbols_found_by(closed: ClosedJaxpr) -> Symbols | None:
+    """As `found_symbols`, of a program that is asked more."""
+    finds = any([p.name == "let_size" for p in primitives_of(closed)])
+    return found_symbols(closed.jaxpr) if finds else None
+
+
 def found_symbols(jaxpr: Jaxpr) -> Symbols | None:
     """The free sizes of a program that finds sizes while it runs, at any depth; None of others."""
     if not has_effects(jaxpr):

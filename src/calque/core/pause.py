@@ -15,7 +15,7 @@ from calque.machine.frozen import OF_PYTHON, is_frozen
 from calque.machine.state import ProcessValue, process
 
 YOUNG = 40_000  # objects of a process that has imported little besides NumPy
-FEW = 4_000  # new objects that are searched for garbage as ever
+FEW = 30_000  # new objects are searched as ever, which is as quick as to count what is frozen
 MOST = 150_000  # that count as old without a search, between two full collections
 
 _holder: Final[ProcessValue[int | None]] = process.value(

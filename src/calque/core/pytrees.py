@@ -20,6 +20,7 @@ from calque.core.key_paths import (
     SequenceKey,
 )
 from calque.core.lazy import LazyModule
+from calque.machine.call.arrays import checked_pair
 from calque.machine.daemons import guard_at_exit
 from calque.machine.state import process
 
@@ -276,7 +277,7 @@ def _node_text(kind: int, data: Any, custom: Any, parts: list[str]) -> str:
 def _auxiliary(kind: int, data: Any) -> Any:
     """What a node holds besides its children, in JAX's form."""
     if kind == _CUSTOM:
-        return data[0] if isinstance(data, _Aux) else data
+        return data
     if kind == _ORDERED:
         return tuple(data)
     if kind == _DEFAULT:
@@ -371,24 +372,12 @@ def register(
     if cls in _registered_classes:
         raise ValueError(f"Duplicate custom PyTreeDef type registration for {cls}.")
 
-    def flat(x: Any) -> Any:
-        made = flatten_func(x)
-        try:
-            children, aux = made
-            if type(children) is tuple:
-                return children, _Aux((aux,))
-        except (TypeError, ValueError):
-            raise ValueError(f"{_PAIR}, got {made!r}") from None
-        if not isinstance(children, Iterable):
-            raise ValueError(f"{_PAIR} where 'children' is iterable, got {made!r}")
-        return tuple(children), _Aux((aux,))
-
     with warnings.catch_warnings():  # a named tuple may be a container of another kind
         warnings.filterwarnings("ignore", "PyTree type .* is a subclass of", UserWarning)
         optree.register_pytree_node(
             cls,
-            flat,
-            lambda aux, children: unflatten_func(cast(_Aux, aux)[0], children),
+            checked_pair(flatten_func, _pair),
+            unflatten_func,
             namespace=NAMESPACE,
         )
     _registered_classes.add(cls)
@@ -396,19 +385,20 @@ def register(
         _keys_of[cls] = keys
 
 
+def _pair(made: Any) -> tuple[tuple[Any, ...], Any]:
+    """What a class says it is flattened to, as a tuple of its children and its auxiliary data."""
+    try:
+        children, aux = made
+    except (TypeError, ValueError):
+        raise ValueError(f"{_PAIR}, got {made!r}") from None
+    if not isinstance(children, Iterable):
+        raise ValueError(f"{_PAIR} where 'children' is iterable, got {made!r}")
+    return tuple(children), aux
+
+
 _PAIR = (
     "The to_iterable function for a custom PyTree node should return a (children, aux_data) tuple"
 )
-
-
-class _Aux(tuple[Any]):
-    """Auxiliary data: compared as tuples compare their elements, which takes no frame of Python,
-    and hashed only when it can be."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return repr(self[0])
 
 
 # ---------------------------------------------------------------- key paths
@@ -483,8 +473,8 @@ def one_level(tree: Any) -> tuple[list[Any], Any, list[Any]]:
     children, aux, entries, _ = optree.tree_flatten_one_level(
         tree, none_is_leaf=False, namespace=NAMESPACE
     )
-    if isinstance(aux, _Aux):
-        aux = aux[0]
+    if type(tree) in _registered_classes:
+        pass
     elif isinstance(tree, defaultdict):
         aux = (cast(Any, aux)[0], tuple(cast(Any, aux)[1]))
     elif isinstance(aux, list):

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from types import CodeType, FrameType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from calque.machine.caches import Table, memo
 from calque.machine.state import Inside, PerThread, process
+
+T = TypeVar("T")
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # By file: the hash of a string is kept in it, that of code is worked out again each time.
@@ -148,6 +150,19 @@ def here() -> Source | None:
     if own:
         scopes = _called(own["callers"]) if own.get("callers") else own.get("scopes", ())
     return _made(Source, (frame.f_code, frame.f_lasti, scopes))
+
+
+def at_one_place(f: Callable[..., T], *args: Any, **params: Any) -> T:
+    """What `f` gives; all that it records is said to be made where the user's code is now. It is
+    looked for once."""
+    own = _place.__dict__
+    if own.get("source") is not None:
+        return f(*args, **params)
+    own["source"] = here()
+    try:
+        return f(*args, **params)
+    finally:
+        del own["source"]
 
 
 def _called(room: str) -> tuple[str, ...]:

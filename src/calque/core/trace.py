@@ -429,8 +429,9 @@ class JaxprTrace(Trace):
             return tracers
         if self.mesh is None and getattr(out, "place", None) is not None:
             self.mesh = typing.value.mesh_of(out)  # from here on types speak of it
-        t = self.tracer(out)
-        self.eqns.append(Eqn(primitive, atoms, [t._var], params, here()))
+        t, v = JaxprTracer(), Var(out)
+        t._trace, t.aval, t._var = self, out, v
+        self.eqns.append(Eqn(primitive, atoms, (v,), params, here()))
         return t
 
     def typed_results(

@@ -1,7 +1,7 @@
 """Primitives that a library defines for itself, in JAX's way: rules are added one by one."""
 
 import itertools
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from typing import Any
 
 from calque.core import primitives, trace_state
@@ -10,6 +10,8 @@ from calque.core.avals import ShapedArray
 from calque.core.dtypes import as_dtype, canonicalize
 from calque.core.primitives import REGISTRY, NotApplicable
 from calque.transforms.engines.trees import handed
+from calque.transforms.jit.decorator import jit
+from calque.transforms.primitives.lowerings import rule_for
 
 
 class _AnyPrimitive(type):
@@ -130,16 +132,40 @@ class Primitive(primitives.Primitive, metaclass=_AnyPrimitive):
 
     def _run(self, args: Any, params: dict[str, Any]) -> Any:
         run = self.impl or self.program
+        if run is None and self.is_compiled():
+            return self.compiled(args, params)
         if run is None:
             raise NotImplementedError(
                 f"Evaluation rule for '{self.name}' not implemented: add it with def_impl"
             )
         return run(*args, **params)
 
+    def is_compiled(self) -> bool:
+        """Whether a rule says how it is compiled for the CPU.
+
+        Returns:
+            A bool."""
+        return self.program is not None or rule_for(self, "cpu") is not None
+
+    def compiled(self, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Runs what rules say: a function of arrays, or operations of MLIR, which are XLA's.
+
+        Args:
+            args: The operands.
+            params: The parameters.
+
+        Returns:
+            What `bind` gives."""
+        if self.program is not None:
+            return self.program(*args, **params)
+        out = jit(lambda *xs: self.bind(*xs, **params), backend="xla_cpu")(*args)
+        found = [from_numpy(to_numpy(x)) for x in (out if self.multiple_results else [out])]
+        return found if self.multiple_results else found[0]
+
     def _meaning(self, *arrays: Any, **params: Any) -> Any:
         """The call that compiled code makes: arrays are copied, since their memory is used
         again."""
-        if self.program is None and self.impl is None:
+        if self.program is None and self.impl is None and not self.is_compiled():
             raise NotImplementedError(
                 f"Lowering rule for primitive '{self.name}' not found: add it with"
                 " interpreters.mlir.register_lowering"

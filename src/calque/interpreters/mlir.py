@@ -1,13 +1,22 @@
-"""How primitives are compiled. `register_lowering(p, lower_fun(f))` works: compiled code runs `f`.
-The rest of JAX's module builds MLIR, which calque's compiler does not have: it is refused when
-called."""
+"""How primitives are compiled. `register_lowering(p, lower_fun(f))` works with every engine:
+compiled code runs `f`. Rules that build MLIR are XLA's, for which jaxlib has to be there: `hlo` and
+`ir` are its parts. The rest of JAX's module belongs to a compiler that calque does not have: it is
+refused when called."""
 
 from collections.abc import Callable
 from typing import Any, Final
 
+from calque.core.lazy import LazyModule
 from calque.core.primitives import Primitive
 from calque.machine.state import process
 from calque.transforms.devices.mesh import Mesh
+from calque.transforms.primitives.lowerings import (
+    ArrayRule,
+    LoweringParameters,
+    LoweringRuleContext,
+    ModuleContext,
+    lowerings,
+)
 
 _FUNCTIONS = (
     "aval_to_ir_type", "aval_to_ir_types", "core_call_lowering", "dense_int_array",
@@ -19,17 +28,12 @@ _FUNCTIONS = (
     "module_to_string", "shape_tensor", "token_type", "unflatten_ir_values_like_types",
 )  # fmt: skip
 _CLASSES = (
-    "ConstantHandler", "LoweringParameters", "LoweringResult", "LoweringRuleContext",
-    "ModuleContext", "SPMDAxisContext",
+    "ConstantHandler", "LoweringResult", "SPMDAxisContext",
     "ShapePolyLoweringState", "ShardingContext", "Token", "TokenSet", "Value",
 )  # fmt: skip
 
 DEVICE_TO_DEVICE_TYPE, SEND_TO_HOST_TYPE, RECV_FROM_HOST_TYPE = 1, 2, 3
 
-# Rules for MLIR that were registered, by (primitive, platform), for an engine that has it.
-lowerings: Final[dict[tuple[Any, str | None], Callable[..., Any]]] = process.container(
-    "lowerings of users", {}
-)
 constant_handlers: Final[dict[type, Callable[..., Any]]] = process.container(
     "constants of users", {}
 )
@@ -55,18 +59,6 @@ class _Effects:
 lowerable_effects = _Effects()
 
 
-class ArrayRule:
-    """A function of arrays in the place of a lowering rule."""
-
-    def __init__(self, fun: Callable[..., Any], multiple_results: bool):
-        self.fun, self.multiple_results = fun, multiple_results
-
-    def __call__(self, ctx: Any, *args: Any, **params: Any) -> Any:
-        raise NotImplementedError(
-            "this lowering rule is a function of arrays: register it with register_lowering"
-        )
-
-
 def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> ArrayRule:
     """A function of arrays as a lowering rule: compiled code runs it in the place of the primitive.
 
@@ -86,9 +78,10 @@ def register_lowering(
     inline: bool = True,
     cacheable: bool = True,
 ) -> None:
-    """How a primitive is compiled. A rule made by `lower_fun` is used on the CPU; rules for MLIR
-    are kept for another engine, and compiled code calls the primitive's `impl` meanwhile. None
-    takes the rule back. `inline` and `cacheable` concern MLIR alone."""
+    """How a primitive is compiled. A rule made by `lower_fun` is used by all engines. One that
+    builds MLIR is XLA's: elsewhere compiled code calls the primitive's `impl`, or runs that one
+    operation on XLA's CPU. None takes the rule back. `inline` and `cacheable` are accepted: a rule
+    that builds MLIR is a function of its own, and asked each time."""
     if not isinstance(prim, Primitive):
         raise TypeError(f"register_lowering: a primitive is needed, got {prim!r}")
     if rule is None:
@@ -98,7 +91,7 @@ def register_lowering(
         raise TypeError(f"register_lowering: the rule of '{prim}' must be callable, got {rule!r}")
     if isinstance(rule, ArrayRule) and platform in (None, "cpu"):
         if platform == "cpu" or prim.program is None or (prim, "cpu") not in lowerings:
-            prim.program = _program(prim, rule)
+            prim.program = rule.program(prim.multiple_results)
     lowerings[prim, platform] = rule
 
 
@@ -108,20 +101,7 @@ def _take_back(prim: Any, platform: str | None) -> None:
         return
     others = (lowerings.get((prim, p)) for p in ("cpu", None))
     left = next((rule for rule in others if isinstance(rule, ArrayRule)), None)
-    prim.program = None if left is None else _program(prim, left)
-
-
-def _program(prim: Any, rule: ArrayRule) -> Callable[..., Any]:
-    def program(*args: Any, **params: Any) -> Any:
-        out = rule.fun(*args, **params)
-        if rule.multiple_results == prim.multiple_results:
-            return out
-        if prim.multiple_results:
-            return [out]
-        (only,) = out if isinstance(out, (tuple, list)) else (out,)
-        return only
-
-    return program
+    prim.program = None if left is None else left.program(prim.multiple_results)
 
 
 def register_constant_handler(type_: type, handler_fun: Callable[..., Any]) -> None:
@@ -133,7 +113,8 @@ def _refusing(name: str) -> Callable[..., Any]:
     def refused(*args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(
             f"interpreters.mlir.{name} builds MLIR, which calque's compiler does not have; write"
-            " the rule as a function of arrays: register_lowering(p, lower_fun(f))"
+            " the rule as a function of arrays: register_lowering(p, lower_fun(f)), or with the"
+            " operations of interpreters.mlir.hlo"
         )
 
     refused.__name__ = refused.__qualname__ = name
@@ -149,13 +130,24 @@ def _no_instances(name: str) -> type:
     )
 
 
+_jaxlib = LazyModule("calque.xla.jaxlib")
+_PARTS: Final = {"hlo": "stablehlo", "chlo": "chlo", "func_dialect": "func", "ir": "ir"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PARTS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _jaxlib.mlir_part(_PARTS[name])
+
+
 globals().update(
     {name: _refusing(name) for name in _FUNCTIONS},
     **{name: _no_instances(name) for name in _CLASSES},
 )
 
 __all__ = [
-    "DEVICE_TO_DEVICE_TYPE", "RECV_FROM_HOST_TYPE", "SEND_TO_HOST_TYPE", "Mesh",
+    "DEVICE_TO_DEVICE_TYPE", "RECV_FROM_HOST_TYPE", "SEND_TO_HOST_TYPE", "LoweringParameters",
+    "LoweringRuleContext", "Mesh", "ModuleContext",
     "ir_tree_registry", "ir_type_handlers", "lower_fun",
     "lowerable_effects", "register_constant_handler", "register_lowering",
 ]  # fmt: skip

@@ -19,10 +19,10 @@ def apply_primitive(prim: Any, *args: Any, **params: Any) -> Any:
     >>> apply_primitive(lax.neg_p, jnp.ones(2))
     Array([-1., -1.], dtype=float32)"""
     if type(prim) is Primitive:  # of a library: `bind` would ask its `impl`, perhaps this
-        if prim.program is None:
+        if not prim.is_compiled():
             raise NotImplementedError(
                 f"Lowering rule for primitive '{prim.name}' not found for platform cpu: add it with"
                 " interpreters.mlir.register_lowering(p, mlir.lower_fun(f))"
             )
-        return prim.program(*args, **params)
+        return prim.compiled(args, params)
     return prim.bind(*args, **params)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import Final
 
+from calque.machine.once import once
+
 MAX_THREADS: Final = 256
 
 
@@ -14,8 +16,14 @@ def available_cpus() -> int:
         count = len(os.sched_getaffinity(0))
     except AttributeError:
         count = os.cpu_count() or 1
-    quota = _cgroup_cpus()
+    quota = _granted()
     return max(1, min(count, MAX_THREADS, int(quota + 0.5) if quota else count))
+
+
+@once
+def _granted() -> float:
+    """The processors that this process was granted when it first asked: it reads many files."""
+    return _cgroup_cpus()
 
 
 def _cgroup_cpus(root: str = "/sys/fs/cgroup", membership: str = "/proc/self/cgroup") -> float:

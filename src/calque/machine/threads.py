@@ -10,6 +10,10 @@ A job is published as one word, the ticket: its number in the upper half, the ch
 in the lower. Whoever lowers the count by one owns a chunk, and as long as he has not reported it
 done the job stays as it is: so nothing else needs a lock. Idle threads spin for some microseconds
 and then sleep.
+
+To wake them takes longer than many a job. When all sleep, the caller therefore runs jobs alone of
+which it knows, from the last time, that they are short, until as much has been run alone, without a
+pause between, as waking costs: a single short job wakes nobody, a stream of them does.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ import sys
 import time
 from typing import Any
 
+from calque.machine.clock import nanoseconds_now
 from calque.machine.daemons import park_daemon_threads
 from calque.machine.lang.unit import (
     NULL,
@@ -61,12 +66,18 @@ _WAITING = 640
 _MUTEX = 768
 _WAKE = 896
 _FINISHED = 1024
-_HANDLES = 1152
+_ALONE = 1152
+_LAST_END = 1160
+_KNOWN = 1280
+_HANDLES = _KNOWN + 16 * 64
 
 _REMAINING = 0xFFFFFFFF
 _NEXT_JOB = 1 << 32
 _SPINS = 2000
 _CHUNKS_PER_THREAD = 4
+_KNOWN_SLOTS = 64  # jobs of which the time is known, by kernel and range: a pair (key, nanoseconds)
+_WAKE_NS = 50_000  # what sleeping threads must be worth
+_PAUSE_NS = 50_000  # without jobs, after which the next one begins a new stream
 _STACK_BYTES = 4 << 20
 _EXIT_SECONDS = 1.0  # for what a daemon thread is doing; it is abandoned then, as Python does
 _EXIT_POLL_SECONDS = 0.001
@@ -101,13 +112,14 @@ def threads_in_use() -> i64:
 
 
 @unit.helper
-def run_chunks() -> None:
-    """Take chunks of the current job and run them until none is left."""
+def run_chunks() -> i64:
+    """Take chunks of the current job and run them until none is left: how many they were."""
+    taken = 0
     while True:
         ticket = atomic_load(_state, _TICKET)
         remaining = ticket & _REMAINING
         if remaining == 0:
-            return
+            return taken
         if not atomic_cas(_state, _TICKET, ticket, ticket - 1):
             continue
         count = load_i64(_state, _COUNT)
@@ -115,6 +127,7 @@ def run_chunks() -> None:
         first = load_i64(_state, _BEGIN) + (count - remaining) * chunk
         last = min(first + chunk, load_i64(_state, _END))
         _kernel_type(load_ptr(_state, _KERNEL), load_ptr(_state, _ARGS), first, last)
+        taken += 1
         if atomic_add(_state, _DONE, 1) + 1 == count and atomic_load(_state, _WAITING) != 0:
             _mutex_lock(_state + _MUTEX)
             _cond_broadcast(_state + _FINISHED)
@@ -205,8 +218,9 @@ def wait_until_done(count: i64) -> None:
 
 
 @unit.helper
-def run_job(kernel: ptr, args: ptr, begin: i64, end: i64, grain: i64, threads: i64) -> None:
-    """Publish a job, work on it, and wait for the rest."""
+def run_job(kernel: ptr, args: ptr, begin: i64, end: i64, grain: i64, threads: i64) -> i64:
+    """Publish a job, work on it, and wait for the rest: about how long one thread would have
+    taken."""
     total = end - begin
     unit_of_work = grain * min(threads * _CHUNKS_PER_THREAD, total // grain)
     chunk = (total + unit_of_work - 1) // unit_of_work * grain
@@ -222,8 +236,50 @@ def run_job(kernel: ptr, args: ptr, begin: i64, end: i64, grain: i64, threads: i
         _state, _TICKET, ((atomic_load(_state, _TICKET) & ~_REMAINING) + _NEXT_JOB) + count
     )
     wake()
-    run_chunks()
+    began = nanoseconds_now()
+    taken = run_chunks()
+    took = nanoseconds_now() - began
     wait_until_done(count)
+    if taken == 0:
+        return (nanoseconds_now() - began) * (threads - 1)
+    return took * count // taken
+
+
+@unit.helper
+def slot_of(key: i64) -> ptr:
+    """Where the time of such a job is kept."""
+    return _state + (_KNOWN + 16 * ((key >> 40) & (_KNOWN_SLOTS - 1)))
+
+
+@unit.helper
+def is_short(slot: ptr, key: i64) -> i1:
+    """Whether a job is not worth waking threads that sleep, with what has just been run alone."""
+    if load_i64(slot, 0) != key or atomic_load(_state, _SLEEPING) < load_i64(_state, _STARTED):
+        return False
+    if nanoseconds_now() - load_i64(_state, _LAST_END) > _PAUSE_NS:
+        store_i64(_state, _ALONE, 0)
+    alone = load_i64(_state, _ALONE) + load_i64(slot, 8)
+    store_i64(_state, _ALONE, alone if alone < _WAKE_NS else 0)
+    return alone < _WAKE_NS
+
+
+@unit.helper
+def run_shared(kernel: ptr, args: ptr, begin: i64, end: i64, grain: i64, threads: i64) -> None:
+    """Run a job by as many threads as are worth it, and remember how long it takes."""
+    # the grain of a kernel says how long its turns are: the same range of others is another job
+    key = (i64(kernel) + 31 * (end - begin) + grain) * 0x9E3779B97F4A7C1
+    slot = slot_of(key)
+    if is_short(slot, key):
+        began = nanoseconds_now()
+        _kernel_type(kernel, args, begin, end)
+        took = nanoseconds_now() - began
+    else:
+        took = run_job(kernel, args, begin, end, grain, threads)
+    # the system may have taken the processor away meanwhile: what was short is not long at once
+    most = 2 * load_i64(slot, 8) + 1_000
+    store_i64(slot, 8, most if load_i64(slot, 0) == key and took > most else took)
+    store_i64(slot, 0, key)
+    store_i64(_state, _LAST_END, nanoseconds_now())
 
 
 @unit.function
@@ -241,7 +297,7 @@ def calque_parallel_for(kernel: ptr, args: ptr, begin: i64, end: i64, grain: i64
     if load_i64(_state, _STARTED) == 0:
         _kernel_type(kernel, args, begin, end)
     else:
-        run_job(kernel, args, begin, end, grain, threads)
+        run_shared(kernel, args, begin, end, grain, threads)
     atomic_store(_state, _BUSY, 0)
 
 
@@ -326,6 +382,11 @@ def set_num_threads(count: int) -> None:
 def started_threads() -> int:
     """How many native threads exist now."""
     return int(_state.read(_STARTED // 8)) if is_linked() else 0
+
+
+def sleeping_threads() -> int:
+    """How many of them wait to be woken."""
+    return int(_state.read(_SLEEPING // 8)) if is_linked() else 0
 
 
 def is_linked() -> bool:

@@ -71,7 +71,8 @@ class Planned:
 
     def kernels_of(self, bodies: Sequence[Body]) -> list[Kernel]:
         """Machine code for each body of loops."""
-        return kernels.compile_kernels(bodies, exact=self.options.exact)
+        fixed = self.planner.sizes.fixed()
+        return kernels.compile_kernels(bodies, exact=self.options.exact, values=fixed)
 
     def plan(self, sizes: Sizes) -> None:
         """The steps, and where everything is."""

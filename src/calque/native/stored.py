@@ -27,6 +27,7 @@ from calque.machine.code import diskcache, target
 from calque.machine.code.digest import digest, hexdigest
 from calque.machine.driver.program import Program
 from calque.machine.driver.stored import as_data, from_data
+from calque.machine.lang.unit import state_of_files
 from calque.machine.once import once
 from calque.machine.threads import get_num_threads
 from calque.native import routines
@@ -36,7 +37,7 @@ WORTH: Final = 8  # equations: smaller programs are planned as fast as they are 
 _FORMAT: Final = "program-1"
 _MARSHAL: Final = 4
 # The rooms whose files decide the words of a program, beside the passes, which have been run.
-_ROOMS: Final = ("native", "machine", "core")
+_ROOMS: Final = ("native", "core")  # and the machine, which knows the state of its own
 
 
 class StoredCounts:
@@ -56,7 +57,7 @@ class _Unknown(Exception):
 def version() -> str:
     """Changes with every file that decides what a program becomes."""
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    return objects.fingerprint(package, _ROOMS, deep=True)
+    return hexdigest(f"{objects.fingerprint(package, _ROOMS, deep=True)}\0{state_of_files()}")[:16]
 
 
 def key_of(closed: ClosedJaxpr, options: Options) -> str | None:

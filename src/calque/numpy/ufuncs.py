@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -31,12 +31,15 @@ from calque.numpy.promotion import (
     promote_inexact,
     promote_numeric,
     promote_shapes,
+    python_scalar,
     refuse_out,
 )
 from calque.numpy.signatures import AnyFunction, Binary, Unary, UnaryWithOut
 from calque.ops.common import const, filled_like
 
 Promotion = Callable[..., list[Array]]
+_FLOAT32: Final = np.dtype("float32")
+_SMALL: Final = 1 << 24  # ints that float32 holds
 
 
 def operands(name: str, promotion: Promotion, *args: Any) -> list[Array]:
@@ -91,10 +94,31 @@ def binary(
             and isinstance(y, VALUES)
         ):
             return apply(x, y)
-        x, y = operands(name, promotion, x, y)
+        found = _of_float32(name, x, y, a, b) if keeps_floats else None
+        x, y = operands(name, promotion, x, y) if found is None else found
         return apply(x, y)
 
+    keeps_floats = promotion in (_EXACT, _INEXACT, _NUMERIC)
     return named(ufunc, name)
+
+
+def _of_float32(name: str, x: Any, y: Any, a: Any, b: Any) -> list[Any] | None:
+    """What `operands` says of what programs are full of, two values of float32 or one and a number
+    of Python, of which it has nothing to find out; None for all others."""
+    if b is None:
+        return [x, python_scalar(y, _FLOAT32)] if _is_short(y) and _is_float32(x, a) else None
+    if a is None:
+        return [python_scalar(x, _FLOAT32), y] if _is_short(x) and _is_float32(y, b) else None
+    return promote_shapes(name, x, y) if _is_float32(x, a) and _is_float32(y, b) else None
+
+
+def _is_short(x: Any) -> bool:
+    """Whether this is a number of Python that any float takes."""
+    return type(x) is float or (type(x) is int and -_SMALL <= x <= _SMALL)
+
+
+def _is_float32(x: Any, aval: Any) -> bool:
+    return isinstance(x, VALUES) and aval.dtype is _FLOAT32 and not aval.weak_type
 
 
 def _with_out(name: str, apply: Callable[[Any], Any]) -> UnaryWithOut:

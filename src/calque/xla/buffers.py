@@ -7,7 +7,7 @@ too, so that it is brought to the devices once."""
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -157,6 +157,22 @@ class Place:
         self.devices = [d.xla for d in devices if is_mine(d)]
         self.shape, self.dtype = aval.shape, aval.dtype
         self.numbers = None if donated else _NUMBERS.new()  # those that were brought before
+
+    def bringing(self) -> Callable[[Any], Any]:
+        """`brought`, as a function that is quick for arrays of NumPy, which every call brings
+        anew."""
+        brought = self.brought
+        if self.sharding.indices is not None:
+            return brought
+        put, copying = jaxlib.putting_a_copy()
+        kind, sharding, devices, dtype = self.kind, self.sharding, self.devices, self.kind.dtype
+
+        def bring(x: Any) -> Any:
+            if type(x) is np.ndarray and x.dtype is dtype:
+                return put(kind, sharding, [x], devices, **copying)
+            return brought(x)
+
+        return bring
 
     def brought(self, x: Any) -> Any:
         """An argument as an array of jaxlib in this place; that is the owner of an Array from now

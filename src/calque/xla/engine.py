@@ -173,7 +173,7 @@ class Executable:
             recorder_of_spans,
             self.constants,
         )
-        inputs = [(i, p.where, p.brought) for i, p in self.places]
+        inputs = [(i, p.where, p.bringing()) for i, p in self.places]
         made = zip([x.aval for x in outs], self.result_places, where, strict=True)
         by_machine_code: Callable[..., list[Any]] = relay.Relay(
             len(self.in_avals), engine, inputs, list(made), donated
@@ -294,9 +294,8 @@ def result_of(aval: ShapedArray, sharding: Any, devices: Sequence[Any]) -> jaxli
 
 
 def lowering_platform(device: Any) -> str:
-    """For which kind of device a program is lowered."""
-    kinds = {"xla_cpu": "cpu", "cuda": "gpu", "rocm": "gpu"}
-    return kinds.get(device.engine, str(device.engine))
+    """For which platform a program is lowered."""
+    return "cpu" if device.engine == "xla_cpu" else str(device.engine)
 
 
 def compile_on_xla(closed: ClosedJaxpr, options: Options) -> Executable:

@@ -12,7 +12,7 @@ import operator
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Final
@@ -218,15 +218,25 @@ def prove() -> None:
         )
 
 
-def plugin_client(platform: str, path: str) -> Any:
-    """The devices of a plugin of PJRT, whose library is loaded now."""
+def plugin_client(
+    platform: str,
+    path: str,
+    options: dict[str, Any],
+    loaded: Callable[[Any], None],
+    distributed: Distributed | None = None,
+) -> Any:
+    """The devices of a plugin of PJRT, whose library is loaded now, made with these options;
+    `loaded` takes the library's interface before. Of several processes each has some."""
     client = jaxlib().client
     try:
         if not client.pjrt_plugin_loaded(platform):
-            client.load_pjrt_plugin_dynamically(platform, path)
+            loaded(client.load_pjrt_plugin_dynamically(platform, path))
         if not client.pjrt_plugin_initialized(platform):
             client.initialize_pjrt_plugin(platform)
-        return client.make_c_api_client(platform, {}, None)
+        if distributed is None:
+            return client.make_c_api_client(platform, options, None)
+        number = {"node_id": distributed.process_id, "num_nodes": distributed.processes}
+        return client.make_c_api_client(platform, {**options, **number}, distributed.client)
     except runtime_errors() as e:
         raise XlaUnavailable(
             f"the plugin of {platform!r} at {path} cannot be used: {e}. It must be a library of"
@@ -314,6 +324,13 @@ def put(
         else semantics.IMMUTABLE_ONLY_DURING_CALL,
         enable_x64=True,
     )
+
+
+def putting_a_copy() -> tuple[Any, dict[str, Any]]:
+    """What brings arrays to devices, and the options by which they are copied before it returns."""
+    make, semantics = _putting()
+    copied = semantics.IMMUTABLE_ONLY_DURING_CALL
+    return make, {"host_buffer_semantics": copied, "enable_x64": True}
 
 
 @once
@@ -491,7 +508,7 @@ def register_lapack() -> None:
 
 def portable(text: str) -> bytes:
     """A module of StableHLO as bytes that jaxlib of other versions reads as well."""
-    lib, stablehlo = jaxlib(), imported("jaxlib.mlir.dialects.stablehlo")
+    lib, stablehlo = jaxlib(), mlir_part("stablehlo")
     version = stablehlo.get_version_from_compatibility_requirement(
         stablehlo.StablehloCompatibilityRequirement.WEEK_4
     )
@@ -502,12 +519,12 @@ def portable(text: str) -> bytes:
         return bytes(write(str(module) if takes_text else module, version, True))
 
 
-def portable_text(data: bytes) -> str:
-    """The text of a module that was written so."""
-    context = _context()
+def portable_text(data: bytes, *, located: bool = False) -> str:
+    """The text of a module that was written so; with `located` with the places of operations."""
+    context = mlir_context()
     with context:
         module = jaxlib().extension.mlir.deserialize_portable_artifact(data)
-        return str(module)
+        return str(module.operation.get_asm(enable_debug_info=located))
 
 
 def refined(text: str) -> str:
@@ -520,25 +537,30 @@ def refined(text: str) -> str:
         found = refine(written.getvalue(), True, True)
     except runtime_errors() as e:  # a requirement on the sizes does not hold
         raise ValueError(str(e)) from None
-    return str(imported("jaxlib.mlir.ir").Module.parse(found, _context()))
+    return str(mlir_part("ir").Module.parse(found, mlir_context()))
 
 
 def mlir_module(text: str) -> Any:
     """A module of MLIR from its text."""
-    return imported("jaxlib.mlir.ir").Module.parse(text, _context())
+    return mlir_part("ir").Module.parse(text, mlir_context())
 
 
-def _context() -> Any:
-    """A context of MLIR that knows the dialects."""
+def mlir_part(name: str) -> Any:
+    """A part of jaxlib's MLIR: `ir`, or the dialect of this name."""
     jaxlib()
-    ir = imported("jaxlib.mlir.ir")
+    return imported("jaxlib.mlir.ir" if name == "ir" else f"jaxlib.mlir.dialects.{name}")
+
+
+def mlir_context() -> Any:
+    """A context of MLIR that knows the dialects."""
+    ir = mlir_part("ir")
     context = ir.Context()
     registry = ir.DialectRegistry()
     imported("jaxlib.mlir._mlir_libs._jax_mlir_ext").register_dialects(registry)
     context.append_dialect_registry(registry)
     context.load_all_available_dialects()
     for dialect in ("stablehlo", "chlo", "sdy"):
-        imported(f"jaxlib.mlir.dialects.{dialect}").register_dialect(context)
+        mlir_part(dialect).register_dialect(context)
     return context
 
 

@@ -14,13 +14,15 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, Final
 
 from calque.core.backends import known
 from calque.machine.once import once
-from calque.xla import jaxlib
+from calque.xla import jaxlib, vendors
 from calque.xla.devices import XlaDevice
 from calque.xla.engine import compile_on_xla
+from calque.xla.processes import joined
 from calque.xla.unknown_sizes import compile as compile_of_any_size
 
 VARIABLE: Final = "PJRT_NAMES_AND_LIBRARY_PATHS"
@@ -154,7 +156,14 @@ def client(platform: str) -> Any:
             f"the plugin of {platform!r} is said to be {path}, and nothing is there: set {VARIABLE}"
             " to its library"
         )
-    return jaxlib.plugin_client(platform, path)
+    vendors.load_libraries(platform)
+    return jaxlib.plugin_client(
+        platform,
+        path,
+        vendors.options(platform),
+        partial(vendors.register, platform),
+        joined.value,
+    )
 
 
 @once

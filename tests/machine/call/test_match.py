@@ -13,6 +13,7 @@ import pytest
 from calque.machine.call.entries import PythonProgram
 from calque.machine.call.functions import (
     Entry,
+    clear_entries,
 )
 from calque.machine.objects.array_type import (
     ArrayImpl,
@@ -295,3 +296,50 @@ def test_random_trees_match_what_they_should() -> None:
         )
         for other in (tree, shuffled, *trees):
             assert (f(other) == "hit") == same(spec_of(tree), spec_of(other)), (tree, other)
+
+
+class Told:
+    """Equal where the number is; says how often it was asked, and may do something then."""
+
+    asked = 0
+
+    def __init__(self, number: int, then: Any = None) -> None:
+        self.number, self.then = number, then
+
+    def __eq__(self, other: object) -> bool:
+        Told.asked += 1
+        if self.then is not None:
+            self.then()
+        return isinstance(other, Told) and self.number == other.number
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _with_static(*spec: Any) -> Any:
+    return jitted(Entry(list(spec), (), add_program(), ("out", 0), 7))
+
+
+def test_static_values_that_are_equal() -> None:
+    f = _with_static(("array", F4, 0), ("equals", Told(1)), ("array", F4, 1))
+    x = array(1.0, 2.0, 3.0, 4.0)
+    assert values(f(x, Told(1), x)) == [2.0, 4.0, 6.0, 8.0]
+    assert f(x, Told(2), x)[0] == "miss"
+    Told.asked = 0
+    assert f(x, 1, x)[0] == "miss" and Told.asked == 0  # of another type: nobody asks
+    value = Told(1)
+    g = _with_static(("equals", value), ("array", F4, 0), ("array", F4, 1))
+    assert values(g(value, x, x)) == [2.0, 4.0, 6.0, 8.0] and Told.asked == 0  # this very object
+    assert g(Told(1), x, 1.0)[0] == "miss"
+
+
+def test_comparing_static_values_may_fail_and_change_the_entries() -> None:
+    x = array(1.0, 2.0, 3.0, 4.0)
+
+    def fail() -> None:
+        raise ValueError("on purpose")
+
+    f = _with_static(("array", F4, 0), ("equals", Told(1)), ("array", F4, 1))
+    assert f(x, Told(1, fail), x)[0] == "miss"
+    clearing = Told(1, lambda: clear_entries(f))
+    assert values(f(x, clearing, x)) == [2.0, 4.0, 6.0, 8.0]  # the entry goes while it is asked
+    assert len(f._entries) == 0 and f(x, Told(1), x)[0] == "miss"

@@ -47,6 +47,16 @@ def test_what_was_put_is_got(cache: Path) -> None:
     assert diskcache.get("a", "object") is None and diskcache.size() == 0
 
 
+def test_the_first_process_knows_that_it_is(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It makes the directory; without one every process is the first."""
+    assert diskcache.is_new() and diskcache.is_new()
+    diskcache.reload()
+    assert not diskcache.is_new()
+    monkeypatch.setenv("CALQUE_CACHE", "off")
+    diskcache.reload()
+    assert diskcache.is_new()
+
+
 @posix
 def test_permissions_are_the_users_alone(cache: Path) -> None:
     diskcache.put("a", "object", b"data")

@@ -14,8 +14,8 @@ from tests.native.emit.shared import address_of
 n = var("n")
 
 
-def writer() -> Writer:
-    w = Writer("f", CodeOptions(), frozenset())
+def writer(**options: bool) -> Writer:
+    w = Writer("f", CodeOptions(**options), frozenset())
     w.bind("n", "%n")
     return w
 
@@ -99,3 +99,26 @@ def test_loops_in_sides_in_loops() -> None:
     f = of_n(w, r)
     for size in (1, 2, 7, 8):
         assert f(size) == sum(b for a in range(1, size, 2) for b in range(a))
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+@pytest.mark.parametrize("multiplied", [False, True])
+def test_the_counter_of_an_outer_loop_and_of_one_that_indexes_hides_from_llvm(
+    indexed: bool, multiplied: bool
+) -> None:
+    """Where the processor adds indices to addresses. The numbers are the same."""
+    w = writer(indexed=indexed)
+
+    def inner(phis: list[str]) -> list[str]:
+        at = value(w, var("b", n), SCALAR)
+        return [w.new(f"add i64 {phis[0]}, {w.new(f'mul i64 {at}, %n') if multiplied else at}")]
+
+    def outer(phis: list[str]) -> list[str]:
+        return counted(w, "b", ("0", "%n"), 1, NOTHING, [("i64", phis[0])], inner)
+
+    (r,) = counted(w, "a", ("0", "%n"), 1, NOTHING, [("i64", "0")], outer)
+    hidden = sum("llvm.expect" in line for line in w.out.lines)
+    assert hidden == indexed * (1 if multiplied else 2)
+    f = of_n(w, r)
+    for size in (1, 2, 7):
+        assert f(size) == size * sum(range(size)) * (size if multiplied else 1)

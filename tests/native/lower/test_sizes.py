@@ -42,3 +42,15 @@ def test_sizes_decide_by_the_values_behind_the_symbols() -> None:
     assert s.decide("lt", ex("add", i, const(2)), s.dim(1000)) is None
     assert s.decide("ge", i, s.dim(2000)) is False
     assert Sizes(known=False).decide("lt", i, s.dim(1000)) is None
+
+
+def test_fixed_sizes_are_those_of_every_call() -> None:
+    """Free sizes have hints only; where every shape is served, nothing is fixed."""
+    s = Sizes()
+    s.dim(100), s.dim(3)
+    s.values["n0"] = 64
+    s.free.add("n0")
+    assert s.fixed() == {"s100": 100}
+    unknown = Sizes(known=False)
+    unknown.dim(100)
+    assert unknown.fixed() == {}

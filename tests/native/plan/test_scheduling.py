@@ -3,6 +3,7 @@
 import numpy as np
 
 import calque.numpy as jnp
+from calque import lax
 from calque.native.loops.tree import Acc, For, Store
 from calque.native.lower.sizes import Sizes
 from calque.native.plan.scheduling import hand_on_scalars, pieces
@@ -52,6 +53,26 @@ def test_kernels_are_cut_only_around_long_loops() -> None:
     assert [s.extent is not None for _, s in made] == [False, True, False]
     assert [s for b, _ in made for s in b] == list(body)
     assert len(pieces(body[:2], sizes)) == 1
+
+
+def test_threads_that_a_loop_keeps_awake_share_shorter_kernels() -> None:
+    r = np.random.default_rng(1)
+    x, w = r.normal(size=256).astype("f"), r.normal(size=(256, 256)).astype("f") / 16
+    w = np.concatenate([w, w], 1)  # a product of some 17 us
+
+    def once(x, w):
+        return jnp.tanh(x @ w)
+
+    def often(x, w):
+        return lax.fori_loop(0, 5, lambda i, x: once(x[:256], w), jnp.concatenate([x, x]))
+
+    assert not any(shared for _, shared in loops(compiled(once, x, w)))
+    e = compiled(often, x, w)
+    assert any(shared for _, shared in loops(e))
+    want = np.concatenate([x, x])
+    for _ in range(5):
+        want = np.tanh(want[:256] @ w)
+    np.testing.assert_allclose(e.call([x, w])[0], want, rtol=1e-3, atol=1e-5)
 
 
 def test_loops_that_hand_on_what_they_fold_stay_together() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 import calque
 import calque.numpy as jnp
+from calque.native.schedule.stripes import COLUMNS, MANY, width_of_stripes
 
 
 def text_of(f, *args) -> str:
@@ -78,3 +79,16 @@ def test_several_sums_over_the_same_rows() -> None:
 def test_small_matrices_keep_their_sums_in_registers() -> None:
     x, w = np.ones(64, "f"), np.ones((64, 300), "f")
     assert "stripes" not in text_of(lambda x, w: x @ w, x, w)
+
+
+@pytest.mark.parametrize("columns", [256, 300, 512, 768, 1000, 1024, 1536, 2048, 3000, 4000])
+def test_two_threads_have_equal_parts_of_a_matrix(columns: int) -> None:
+    width = width_of_stripes(columns, 64)
+    stripes = -(-columns // width)
+    assert width % 64 == 0 and width <= COLUMNS
+    assert stripes % 2 == 0 and (stripes // 2 * width - columns / 2) <= 64 * stripes / 2
+    assert columns < 1024 or stripes % 4 == 0
+
+
+def test_stripes_of_very_long_rows_are_wide() -> None:
+    assert width_of_stripes(MANY * COLUMNS, 64) == 2 * COLUMNS

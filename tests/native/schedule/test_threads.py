@@ -37,6 +37,8 @@ def test_what_one_thread_runs() -> None:
     f = mapped(sizes, 100_000)
     assert threads.shared_out(f, LONG_NS, sizes) is not None
     assert threads.shared_out(f, threads.PARALLEL_NS, sizes) is None
+    assert threads.shared_out(f, threads.PARALLEL_NS, sizes, threads.AWAKE_NS) is not None
+    assert threads.shared_out(f, threads.AWAKE_NS, sizes, threads.AWAKE_NS) is None
     assert threads.shared_out(replace(f, colliding=True), LONG_NS, sizes) is None
     total = Acc("s", "sum", ref("v", "i32"))
     assert threads.shared_out(replace(f, accs=(total,)), LONG_NS, sizes) is None

@@ -26,3 +26,29 @@ def test_zeros_of_trees():
     assert [type(z) for z in symbolic["a"]] == [SymbolicZero] * 2
     assert symbolic["b"] is None and symbolic["c"] == []
     close(zero_from_primal(tree)["a"][0], np.zeros(2, np.float32))
+
+
+def test_functions_that_are_given_all_they_take_have_no_signature_looked_for(monkeypatch):
+    from functools import wraps
+
+    from calque.transforms.functions import custom_arguments
+    from calque.transforms.functions.custom_arguments import positional, takes_exactly
+
+    def plain(x, y):
+        return x + y
+
+    @wraps(plain)
+    def wrapped(*args):
+        return plain(*args)
+
+    looked = []
+    found = custom_arguments.signature
+    monkeypatch.setattr(custom_arguments, "signature", lambda f: looked.append(f) or found(f))
+    assert positional(plain, (1, 2), {}, "custom_jvp") == (1, 2) and not looked
+    assert positional(plain, (1,), {"y": 2}, "custom_jvp") == (1, 2) and looked == [plain]
+    assert positional(wrapped, (1, 2), {}, "custom_jvp") == (1, 2) and looked[1:] == [wrapped]
+    with pytest.raises(TypeError, match="missing a required argument"):
+        positional(plain, (1,), {}, "custom_jvp")
+    for f in (lambda x, *y: x, lambda x, y=1: x, lambda x, *, y=1: x, lambda x, **y: x, min):
+        assert not takes_exactly(f, 1)
+    assert takes_exactly(lambda x, y=1: x, 2)

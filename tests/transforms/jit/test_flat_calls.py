@@ -80,6 +80,11 @@ def test_static_values_made_anew() -> None:
         np.testing.assert_array_equal(f(X, Setting(scale)), scale * np.arange(3.0))
     assert stats.asked == before
     np.testing.assert_array_equal((a, b), (2 * np.arange(3.0), 3 * np.arange(3.0)))
+    for _ in range(3):
+        before = stats.asked
+        for k in range(8):
+            np.testing.assert_array_equal(f(X, Setting(float(k))), k * np.arange(3.0))
+    assert stats.asked == before and f._function.equal_entries == 4  # the others are in a table
     g = calque.jit(lambda x, *, s: x + len(s), static_argnames="s")
     for n in (1, 2, 3, 4):
         assert float(g(X, s=tuple(range(n)))[0]) == n

@@ -5,6 +5,7 @@ import pytest
 
 import calque
 import calque.numpy as jnp
+from calque import lax
 from calque.core import pytrees
 from calque.core.avals import ShapedArray
 from calque.core.trace import eval_jaxpr
@@ -80,3 +81,103 @@ def test_a_carry_that_changes_is_told():
         flow.check_carry("scan", body, 0, tree, tree, [F, F], [F, I])
     with pytest.raises(TypeError, match="structure"):
         flow.check_carry("scan", body, 0, tree, pytrees.structure([0]), [F, F], [F])
+
+
+# ---------------------------------------------------------------- functions of eager loops
+
+SCALE = 2.0
+
+
+def counted(f):
+    times = []
+
+    def body(c, x):
+        times.append(1)
+        return f(c, x), None
+
+    return body, times
+
+
+def last(body, start=1.0):
+    return float(lax.scan(body, start, None, length=2)[0])
+
+
+def test_a_function_is_recorded_once_for_each_type():
+    body, times = counted(lambda c, _: c * 2)
+    assert last(body) == last(body) == 4 and len(times) == 1
+    assert last(body, 1) == 4 and len(times) == 2
+    with calque.enable_x64():
+        assert last(body) == 4
+    assert len(times) == 3
+    calque.clear_caches()
+    assert last(body) == 4 and len(times) == 4
+
+
+def test_what_a_function_reads_may_change(monkeypatch):
+    factor = 3.0
+    body, times = counted(lambda c, _: c * SCALE * factor)
+    assert last(body) == 36
+    monkeypatch.setitem(globals(), "SCALE", 1.0)
+    assert last(body) == 9
+    factor = 2.0
+    assert last(body) == last(body) == 4 and len(times) == 3
+
+
+def test_what_cannot_be_seen_is_read_at_every_call():
+    class Model:
+        w = 2.0
+
+    def apply(m, c):
+        return c * m.w
+
+    model = Model()
+    body, times = counted(lambda c, _: apply(model, c))
+    assert last(body) == 4
+    model.w = 3.0
+    assert last(body) == 9 and len(times) == 2
+
+
+def test_derivatives_record_anew():
+    kept = {}
+
+    class Model:
+        def step(self, c, _):
+            return c * kept["w"], None
+
+    def loss(w):
+        kept["w"] = w
+        return last_of(Model().step)
+
+    def last_of(body):
+        return lax.scan(body, 1.0, None, length=3)[0]
+
+    def read(c, _):
+        return c * kept["w"], None
+
+    def loss_of_same(w):
+        kept["w"] = w
+        return last_of(read)
+
+    assert loss_of_same(2.0) == 8 and loss_of_same(3.0) == 27
+    assert calque.grad(loss)(2.0) == 12 and calque.grad(loss_of_same)(2.0) == 12
+    assert loss_of_same(2.0) == 8
+
+
+def test_all_loops_and_branches_keep_their_functions():
+    times = []
+
+    def note(f):
+        def noted(*args):
+            times.append(1)
+            return f(*args)
+
+        return noted
+
+    small, double, add = note(lambda x: x < 9), note(lambda x: x * 2), note(lambda i, x: x + i)
+    counts = []
+    for _ in range(3):
+        assert lax.while_loop(small, double, 1) == 16
+        assert lax.fori_loop(0, 4, add, 0) == 6
+        assert lax.cond(True, double, double, 4) == 8
+        counts.append(len(times))
+    assert counts[0] and counts == counts[:1] * 3

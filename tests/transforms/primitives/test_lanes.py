@@ -1,5 +1,8 @@
 """vmap of choices and loops that differ from lane to lane: each lane does its own work."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -181,3 +184,16 @@ def test_the_same_program_for_the_same_equation():
     assert inner_primitives(first) == inner_primitives(second) >= {"scan", "cond"}
     branches = make_jaxpr(choose)(0.5).eqns[-1].params["branches"]
     assert not lanes.cheap(branches) and not lanes.together(Axis("i", 4), branches)
+
+
+_ALONE = """
+import numpy as np
+import calque
+f = lambda x: calque.pure_callback(np.sin, calque.ShapeDtypeStruct((), np.float32), x,
+                                   vmap_method="sequential")
+assert calque.vmap(f)(np.zeros(3, np.float32)).tolist() == [0, 0, 0]
+"""
+
+
+def test_lanes_bring_the_loop_that_they_become():
+    subprocess.run([sys.executable, "-c", _ALONE], check=True)

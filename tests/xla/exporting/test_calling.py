@@ -122,6 +122,36 @@ def test_the_number_of_devices_must_be_that_of_the_export(blob: bytes) -> None:
         found.call(jax.device_put(X, NamedSharding(two, P("a"))), W)
     with pytest.raises(ValueError, match=wrong.format(1)):
         jax.jit(found.call, backend="xla_cpu")(X, W)
+    one = NamedSharding(Mesh(np.array(jax.devices()[:1]), ("a",)), P("a"))
+    with pytest.raises(ValueError, match=wrong.format(1)):
+        jax.jit(found.call, in_shardings=(one, None))(X, W)
+
+
+@of_four
+def test_shardy_is_needed(blob: bytes) -> None:
+    found, where = export.deserialize(blob), NamedSharding(grid(), P("a"))
+    x, refused = jax.device_put(X, where), pytest.raises(ValueError, match="Please enable Shardy")
+    with jax.config.override("calque_use_shardy_partitioner", False), refused:
+        found.call(x, W)
+
+
+@of_four
+def test_modules_say_what_was_said() -> None:
+    mesh = grid(names="xy")
+    split = NamedSharding(mesh, P(None, "x"))
+    exported = export.export(jax.jit(lambda x: jnp.sin(x.T), in_shardings=split))(X)
+    (main,) = [s for s in exported.mlir_module().splitlines() if "@main" in s]
+    said = 'sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>}'
+    assert f"%arg0: tensor<8x4xf32> {{{said} loc(" in main
+    assert 'tensor<4x8xf32> {jax.result_info = "result"})' in main  # nothing was said of it
+    (main,) = [s for s in exported.vjp().mlir_module().splitlines() if "@main" in s]
+    assert f"%arg0: tensor<8x4xf32> {{{said}" in main and "%arg1: tensor<4x8xf32> loc(" in main
+    row = NamedSharding(Mesh(np.array(jax.devices()[:4]), ("q",)), P())
+    text = jax.jit(exported.call).lower(jax.device_put(X, row)).as_text()
+    body = text.partition("@main(")[2]
+    assert body.startswith("%arg0: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh_0, [{}, {}]")
+    assert "sdy.sharding_constraint %arg0 <@mesh," in body
+    assert "%1 = call @call_exported__lambda_(%0)" in body
 
 
 @of_four

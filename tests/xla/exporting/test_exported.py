@@ -129,8 +129,6 @@ def test_calls_that_do_not_fit() -> None:
         found.call(X.T, {"w": W})
     with pytest.raises(ValueError, match=r"Dtype mismatch for args\[1\]\['w'\]"):
         found.call(X, {"w": W.astype(np.int32)})
-    with pytest.raises(NotImplementedError, match="export the batched function"):
-        jax.vmap(lambda x: found.call(x, {"w": W}))(X[None])
     for wrong in (b"", b"no program at all, but some bytes that are long enough"):
         with pytest.raises(ValueError, match="these bytes"):
             export.deserialize(wrong)
@@ -566,3 +564,28 @@ def test_batches_are_served_one_example_after_the_other(backend: str | None) -> 
 
     for own, expected in zip(slope(found.call), slope(f)):
         np.testing.assert_allclose(own, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_what_platforms_share_is_written_once() -> None:
+    def f(x: Any) -> Any:
+        return lax.platform_dependent(
+            jnp.sin(x), cpu=lambda v: v + 1, tpu=lambda v: v + 2, default=lambda v: v + 3
+        )
+
+    made = export.export(jax.jit(f), platforms=["tpu", "cpu", "cuda", "rocm"])(X)
+    assert made.mlir_module().count("stablehlo.sine") == 1
+    np.testing.assert_allclose(made.call(X), np.sin(X) + 1, rtol=1e-6)
+
+
+def test_memory_is_given_away_on_all_platforms_or_on_none() -> None:
+    f = jax.jit(jnp.sin, donate_argnums=0)
+    export.export(f, platforms=["cpu", "tpu"])(X)
+    export.export(f, platforms=["other"])(X)
+    with pytest.raises(NotImplementedError, match=r"all or no lowering platforms.*\('cpu',\) supp"):
+        export.export(f, platforms=["cpu", "other"])(X)
+
+
+def test_modules_know_where_operations_were_made() -> None:
+    text = export.export(jax.jit(lambda angle: {"s": jnp.sin(angle)}))(X).mlir_module()
+    assert 'loc("angle")' in text and "test_exported.py" in text
+    assert "jax.result_info = \"result['s']\"" in text

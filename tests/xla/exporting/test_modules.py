@@ -11,7 +11,7 @@ import pytest
 import calque as jax
 import calque.numpy as jnp
 from calque import export, lax
-from calque.xla.exporting.modules import module_of
+from calque.xla.exporting.modules import Called, module_of
 from calque.xla.exporting.solving import plan_of
 from tests.xla.mlir import needs_jaxlib
 
@@ -23,7 +23,7 @@ def text(f: object, *texts: str, platforms: tuple[str, ...] = ("cpu",)) -> str:
     ]
     traced = jax.jit(f).trace(*specs)
     plan = plan_of(traced.jaxpr.in_avals, traced.in_tree)
-    return module_of(traced.jaxpr, "f", platforms, plan).text()
+    return module_of(traced.jaxpr, Called("f"), platforms, plan).text()
 
 
 def test_fixed_sizes() -> None:

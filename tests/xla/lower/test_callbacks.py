@@ -100,7 +100,7 @@ def test_platforms_that_cannot_call_the_host() -> None:
     function = host_function(jax.numpy.sin, np.ones(2, np.float32))
     with pytest.raises(NotImplementedError, match=r"on tpu cannot call Python.*sin at"):
         call_host(b, function, [f32(2)], args)
-    b, args = blank(f32(2), platform="gpu")
+    b, args = blank(f32(2), platform="cuda")
     call_host(b, function, [f32(2)], args)
     assert "xla_ffi_python_gpu_callback" in written(b)
 

@@ -8,7 +8,8 @@ import pytest
 import calque as jax
 import calque.numpy as jnp
 from calque import lax
-from calque.xla.lower.control import _attribute, symbol
+from calque.xla.lower.control import _attribute
+from calque.xla.text.tree import symbol
 from tests.xla.lower.shared import on_both, operations, text_of
 from tests.xla.mlir import needs_jaxlib
 

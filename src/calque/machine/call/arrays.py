@@ -28,6 +28,7 @@ if TYPE_CHECKING or IS_KNOWN:
     )
     from calque.machine.objects.filling import copied, filled
     from calque.machine.objects.pending import pending_arrays, set_owner
+    from calque.machine.objects.shortcuts import checked_pair, instance_check
 else:
     from calque.machine.objects.plain import (
         DELETED,
@@ -37,9 +38,11 @@ else:
         basic_part,
         basic_shape,
         buffers,
+        checked_pair,
         copied,
         delete_array,
         filled,
+        instance_check,
         learn_result,
         learn_source,
         new_array,
@@ -58,9 +61,11 @@ __all__ = [
     "basic_part",
     "basic_shape",
     "buffers",
+    "checked_pair",
     "copied",
     "delete_array",
     "filled",
+    "instance_check",
     "learn_result",
     "learn_source",
     "new_array",

@@ -45,6 +45,8 @@ Header = layout(
     building=i64,
     guards=i64,  # captured values that must be what they were
     guard_words=i64,  # offset of four words for each, see `Guard`
+    statics=i64,  # arguments that must equal values: asked first, for Python code may run then
+    static_words=i64,  # offset of two words for each: its place among the arguments, the value
     hold=i64,  # keep references to the arguments while running: other Python code may run meanwhile
     # a Python function that gives the program for the sizes of a call; 0 where the entry has its
     # own. Without a program to be like, it gives the outputs themselves
@@ -83,6 +85,7 @@ class Match(IntEnum):
     KIND = 12
     NDARRAY_KIND = 13  # scalar type, rank, slot, that place
     ELSEWHERE = 14  # aval, slot or -1, where it says it lives or 0
+    ANY = 15  # one of the arguments that `Header.statics` asks about
 
 
 class Guard(IntEnum):

@@ -238,6 +238,21 @@ def equal(x: ptr, y: ptr) -> i1:
     return PyObject_RichCompareBool(x, y, EQ) == 1
 
 
+@unit.function
+def statics_equal(args: ptr, words: ptr, count: i64) -> i64:
+    """Whether arguments have the type of a value and equal it. Python code may run."""
+    for i in range(count):
+        x, value = load_ptr(args, 8 * load_i64(words, 16 * i)), load_ptr(words, 16 * i + 8)
+        if PyObject(x).type != PyObject(value).type:
+            return 0
+        same = PyObject_RichCompareBool(x, value, EQ)
+        if same != 1:
+            if same < 0:
+                PyErr_Clear()
+            return 0
+    return 1
+
+
 # ---- leaves whose sizes are free ----
 
 
@@ -326,6 +341,9 @@ def match_other(state: ptr, pc: ptr, x: ptr) -> i1:
             if PyObject(x).type != list_type or PyVar(x).size != load_i64(pc, 8):
                 return i1(0)
             return match_items(state, PyList(x).items, load_i64(pc, 8))
+        case Match.ANY:
+            State(state).cursor = pc + 8
+            return i1(1)
         case Match.ELSEWHERE:
             State(state).cursor = pc + 32
             return match_elsewhere(state, pc, x)
@@ -389,4 +407,4 @@ def match_by_lookup(state: ptr, table: ptr, count: i64) -> i1:
     return i1(1)
 
 
-__all__ = ["bool_type", "equal", "match_items", "py_true", "tuple_type"]
+__all__ = ["bool_type", "equal", "match_items", "py_true", "statics_equal", "tuple_type"]

@@ -15,7 +15,7 @@ from calque.machine.call.layout import (
     ProgramHeader,
     State,
 )
-from calque.machine.call.match import equal, list_type, match_items
+from calque.machine.call.match import equal, list_type, match_items, statics_equal
 from calque.machine.driver.interpreter import DONATES, calque_run
 from calque.machine.lang.unit import (
     NULL,
@@ -343,7 +343,20 @@ def same_list(items: ptr, wanted: ptr) -> i64:
 
 @unit.function
 def attempt_in(entry: ptr, args: ptr, total: i64, frame: ptr, rank: i64, entries: ptr) -> ptr:
-    """Lay out the frame, match, and run."""
+    """Ask about static arguments, then about the others."""
+    words = EntryObject(entry).words
+    if unlikely(Header(words).statics):
+        incref(entry)  # Python code may drop it, and change the order of the others
+        same = statics_equal(args, words + Header(words).static_words, Header(words).statics)
+        answer = matched(entry, args, total, frame, -1, entries) if same else ptr(NOT_MATCHED)
+        decref(entry)
+        return answer
+    return matched(entry, args, total, frame, rank, entries)
+
+
+@unit.function
+def matched(entry: ptr, args: ptr, total: i64, frame: ptr, rank: i64, entries: ptr) -> ptr:
+    """Match all but static arguments, and run."""
     words = EntryObject(entry).words
     state = alloca(sizeof(State))
     slots = 8 * Header(words).slots

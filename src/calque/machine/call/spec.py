@@ -64,6 +64,7 @@ class Encoder:
         self.chosen: list[
             tuple[int, int]
         ] = []  # (slot, place of a word) of what `choose` gets: in the order of the slots
+        self.statics: list[int] = []  # pairs: the place of an argument, the value that it equals
         self.exotic = False  # Python code may run while the result is built
 
     def pointer(self, thing: Any) -> int:
@@ -164,6 +165,14 @@ class Encoder:
 
     def match_is(self, spec: Any, depth: int) -> None:
         self.words += [Match.IS, self.pointer(spec[1])]
+
+    def match_argument(self, place: int, spec: Any) -> None:
+        """Append the matching program of the argument at this place."""
+        if isinstance(spec, tuple) and spec[:1] == ("equals",):
+            self.words.append(Match.ANY)
+            self.statics += [place, self.pointer(spec[1])]
+        else:
+            self.match(spec)
 
     def match_eq(self, spec: Any, depth: int) -> None:
         self.words += [Match.EQUAL, self.pointer(spec[1])]
@@ -303,8 +312,8 @@ def encode(
     served = isinstance(program, PythonProgram)
     head = program if isinstance(program, PythonProgram) else ProgramHeaderView(program)
     encoder = Encoder()
-    for spec in in_spec:
-        encoder.match(spec)
+    for place, spec in enumerate(in_spec):
+        encoder.match_argument(place, spec)
     _check_slots(encoder.slots, head.n_in)
     chosen = encoder.number_chosen()
     if bool(chosen) != (choose is not None) or (choose is not None and head.flags & DONATES):
@@ -319,6 +328,8 @@ def encode(
     guard_words = len(encoder.words)
     for guard in guards:
         encoder.guard(*guard)
+    static_words = len(encoder.words)
+    encoder.words += encoder.statics
     slots, first = len(encoder.slots), Header.size // 8
     room = 8 * (chosen + 1) if chosen else 0
     header = {
@@ -335,6 +346,8 @@ def encode(
         "building": 8 * (first + building),
         "guards": len(guards),
         "guard_words": 8 * (first + guard_words),
+        "statics": len(encoder.statics) // 2,
+        "static_words": 8 * (first + static_words),
         "hold": int(head.flags != 0 or encoder.exotic),
         "choose": encoder.pointer(head.run if isinstance(head, PythonProgram) else choose)
         if chosen or served
@@ -400,7 +413,7 @@ def _key_word(spec: Any) -> int:
         return id(spec[1])
     if kind == "kind":
         return 0  # such entries are in no table
-    if kind in ("is", "eq"):
+    if kind in ("is", "eq", "equals"):
         thing: Any = spec[1]
         return id(spec[1].aval) if isinstance(thing, ArrayImpl) else id(type(thing))
     if kind in SCALAR_TYPES:

@@ -48,6 +48,7 @@ class _Folder:
     def __init__(self, path: str | None, reason: str, limit: int = 0) -> None:
         self.path, self.reason, self.limit = path, reason, limit
         self.told = False  # that nothing can be kept
+        self.is_new = False  # made by this process
         self.writes = 0
         self.bytes_written = [0] * _SHARDS
 
@@ -117,6 +118,12 @@ def reload() -> None:
     _folder.value = None
 
 
+def is_new() -> bool:
+    """Whether this process is the first one here: it has made the directory, or has none."""
+    folder = _current()
+    return folder.is_new or folder.path is None
+
+
 def clear() -> None:
     """Delete every entry."""
     folder = _current()
@@ -157,11 +164,16 @@ def _open_folder() -> _Folder:
     if not base:
         return _Folder(None, "no home directory of this user")
     path = os.path.realpath(os.path.join(base, "v1"))
+    was_there = os.path.isdir(path)
     try:
         problem = _made(path) or _open_to_all(path)
     except OSError as error:
         return _Folder(None, f"{path}: {error.strerror or error}")
-    return _Folder(None, f"{path}: {problem}") if problem else _Folder(path, "", limit)
+    if problem:
+        return _Folder(None, f"{path}: {problem}")
+    folder = _Folder(path, "", limit)
+    folder.is_new = not was_there
+    return folder
 
 
 def _made(path: str) -> str:

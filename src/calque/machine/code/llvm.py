@@ -163,11 +163,6 @@ class Codes:
             if self._work is not None:
                 self._work.add(self._texts[k], wanted[k][2])
 
-    @property
-    def compiles(self) -> bool:
-        """Whether there is code that nobody has compiled yet."""
-        return self._work is not None
-
     def all(self) -> list[tuple[bytes, str]]:
         """Each code, with the text, of those whose text was made; by the help of this thread."""
         made = [] if self._work is None else self._work.results()

@@ -16,7 +16,8 @@ Raw operands (jump targets, widths, counts) stand in the code itself. Names in c
 import enum
 from typing import Any
 
-from calque.machine.driver.stamps import Run, interp_stamp, nanoseconds_now, unit
+from calque.machine.clock import nanoseconds_now
+from calque.machine.driver.stamps import Run, interp_stamp, unit
 from calque.machine.integers import load_integer, product_fits, store_integer
 from calque.machine.lang.unit import (
     NULL,

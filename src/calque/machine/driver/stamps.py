@@ -7,18 +7,14 @@ A *record* belongs to one step of one program: how often it was done, for how lo
 from __future__ import annotations
 
 import enum
-import sys
-from typing import Any
 
+from calque.machine.clock import nanoseconds_now
 from calque.machine.lang.unit import (
     NULL,
     Unit,
-    alloca,
     atomic_add,
-    i32,
     i64,
     layout,
-    load_i64,
     load_ptr,
     ptr,
     signature,
@@ -66,20 +62,10 @@ Log = layout("Log", capacity=i64, count=i64, unused=i64, reserved=i64)
 LOG_WORDS = EVENT_WORDS = 4
 PART = 1 << 32  # added to the number of a record: a part of its range
 
-_CLOCK = 6 if sys.platform == "darwin" else 1  # CLOCK_MONOTONIC
 unit = Unit("interp")  # one with the interpreter, which uses it
 _pthread_self = unit.extern("pthread_self", i64)
-_clock_gettime: Any = unit.extern("clock_gettime", i32, i32, ptr)
 _kernel_type = signature(None, ptr, i64, i64)
 _entered_type = signature(None, i64)
-
-
-@unit.helper
-def nanoseconds_now() -> i64:
-    """The monotonic clock of the system."""
-    time = alloca(16)
-    _clock_gettime(_CLOCK, time)
-    return load_i64(time, 0) * 1_000_000_000 + load_i64(time, 8)
 
 
 @unit.helper

@@ -331,7 +331,7 @@ class Unit:
         )
         if not own:
             return self._key(needed)
-        state = f"{self.name}\0{_state_of_files()}"
+        state = f"{self.name}\0{state_of_files()}"
         known = diskcache.get(state, "unit")
         if known is not None:
             return known.decode()
@@ -381,11 +381,6 @@ def begin_together(units: Iterable[Unit]) -> None:
             _under_way.append((pending, llvm.Codes(wanted, _LEVEL, wanted_threads())))
 
 
-def is_compiling() -> bool:
-    """Whether units are under way that were not found on disk."""
-    return any(codes.compiles for _, codes in _under_way)
-
-
 def compile_together(units: Iterable[Unit]) -> None:
     """Compile units side by side, with those that they call; none is compiled twice."""
     with making.taken(), target.making_for(None):
@@ -398,7 +393,7 @@ def compile_together(units: Iterable[Unit]) -> None:
 
 
 @once
-def _state_of_files() -> str:
+def state_of_files() -> str:
     """What changes with every change of the files of this room, of Python and of NumPy."""
     marks = []
     for folder, _, names in os.walk(_FOLDER):
@@ -459,7 +454,6 @@ __all__ = [
     "i16",
     "i32",
     "i64",
-    "is_compiling",
     "layout",
     "likely",
     "load_f32",
@@ -483,6 +477,7 @@ __all__ = [
     "sizeof",
     "sqrt",
     "srem",
+    "state_of_files",
     "store_f32",
     "store_f64",
     "store_i8",

@@ -259,3 +259,15 @@ def basic_part(x: Any, index: Any) -> Any:
 def set_fallback(function: Callable[[Any, Any], Any]) -> None:
     """What indexes an array."""
     _subscript.install(function)
+
+
+def checked_pair(
+    function: Callable[[Any], Any], check: Callable[[Any], tuple[Any, Any]]
+) -> Callable[[Any], tuple[Any, Any]]:
+    """What `function` gives, checked."""
+    return lambda x: check(function(x))
+
+
+def instance_check(meta: type, otherwise: Callable[[Any, Any], bool]) -> Callable[..., bool]:
+    """`__instancecheck__` of a metaclass."""
+    return otherwise

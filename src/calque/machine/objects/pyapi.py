@@ -185,16 +185,36 @@ class _Spec(ctypes.Structure):
 
 _cfunction_new = ctypes.pythonapi.PyCFunction_NewEx
 _cfunction_new.restype, _cfunction_new.argtypes = ctypes.py_object, [ctypes.c_void_p] * 3
+_method_new = ctypes.pythonapi.PyDescr_NewMethod
+_method_new.restype, _method_new.argtypes = ctypes.py_object, [ctypes.py_object, ctypes.c_void_p]
 _type_from_spec = ctypes.pythonapi.PyType_FromSpec
 _type_from_spec.restype, _type_from_spec.argtypes = ctypes.py_object, [ctypes.c_void_p]
 
 
-def make_builtin(function: Function, flags: int = METH_FASTCALL) -> Callable[..., Any]:
-    """A builtin function object whose body is a machine function."""
+def definition_of(function: Function, flags: int) -> int:
+    """The address of what C calls the definition of a method, with a machine function as body."""
     doc = (function.__doc__ or "").encode()
     definition = _MethodDef(function.name.removeprefix("_").encode(), function.address, flags, doc)
     _keep_alive.append(definition)
-    made: Callable[..., Any] = _cfunction_new(ctypes.addressof(definition), None, None)
+    return ctypes.addressof(definition)
+
+
+def make_builtin(function: Function, flags: int = METH_FASTCALL) -> Callable[..., Any]:
+    """A builtin function object whose body is a machine function."""
+    return builtin_with(definition_of(function, flags), None)
+
+
+def builtin_with(definition: int, own: Any) -> Callable[..., Any]:
+    """A builtin function object that hands its body, besides the arguments, an object of its
+    own."""
+    held = None if own is None else id(own)
+    made: Callable[..., Any] = _cfunction_new(definition, held, None)
+    return made
+
+
+def make_method(kind: type, function: Function, flags: int = METH_FASTCALL) -> Callable[..., Any]:
+    """A method of a class whose body is a machine function."""
+    made: Callable[..., Any] = _method_new(kind, definition_of(function, flags))
     return made
 
 

@@ -23,6 +23,7 @@ from calque.native.scalars.expr import (
 from calque.native.scalars.sums import total
 
 MOST_ZEROS: Final = 1024  # at most so many bytes of zeros for reads that a uniform guard forbids
+_FAR: Final = 1 << 28  # elements from the first lane to the last
 Index = tuple[Expr, ...]
 
 
@@ -83,6 +84,18 @@ def address(w: Writer, buf: Buffer, at: Expr, lanes: Lanes, offset: int = 0) -> 
     if is_const(at, 0):
         return base
     return w.new(f"getelementptr {t}, ptr {base}, i64 {value(w, at, SCALAR)}")
+
+
+def addresses(w: Writer, buf: Buffer, at: Expr, step: int | None, lanes: Lanes) -> str:
+    """A pointer for each lane. Where the way from lane to lane is a constant, it is one pointer and
+    constants, which all reads of that way share."""
+    W, t = lanes.width, memory_type(buf)
+    if step is None or abs(step) * W > _FAR:
+        return w.new(
+            f"getelementptr {t}, ptr {pointer(w, buf, lanes)}, <{W} x i64> {operand(w, at, lanes)}"
+        )
+    offsets = ", ".join([f"i32 {k * step}" for k in range(W)])
+    return w.new(f"getelementptr {t}, ptr {address(w, buf, at, lanes)}, <{W} x i32> <{offsets}>")
 
 
 def _row(w: Writer, at: Expr, base: str, t: str) -> str:

@@ -8,8 +8,10 @@ kernels. Modules are compiled by several threads, the first ones while the other
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
+from types import MappingProxyType
 from typing import Any, Final
 
 from calque.core.config import config
@@ -22,6 +24,7 @@ from calque.machine.spans import span
 from calque.machine.state import process
 from calque.machine.threads import get_num_threads
 from calque.native.emit import objects
+from calque.native.emit.whole import multiples
 from calque.native.loops import polls
 from calque.native.loops.canonical import Canonical, canonical
 from calque.native.loops.tree import Body, For, nodes, pretty
@@ -33,6 +36,7 @@ checks = LazyModule("calque.native.loops.verify")
 
 OUTLINE: Final = 1  # kernels with more math functions than this call shared ones
 _PART: Final = 32_000  # letters of LLVM's text that are worth a module of their own
+_MUCH: Final = 3000  # letters of keys of kernels that LLVM takes long for, some 40 ms
 
 
 @dataclass
@@ -59,6 +63,7 @@ class Code:
     parallel: bool
     address: int = 0
     order: Canonical | None = None
+    multiples: tuple[int, ...] = ()  # of each of its sizes, if it takes that for granted
     linked: Linked | None = None
 
     def use(self, linked: Linked) -> None:
@@ -122,28 +127,79 @@ _codes: Final[Table[tuple[str, bool, int], Code]] = Table("kernels", 1024, progr
 _living: Final[weakref.WeakSet[Code]] = process.container("kernels that live", weakref.WeakSet())
 
 
-def compile_kernels(bodies: Iterable[Body], exact: bool = False, opt: int = 2) -> list[Kernel]:
-    """Machine code for each body, in order; what is new is compiled in one module."""
+def compile_kernels(
+    bodies: Iterable[Body],
+    exact: bool = False,
+    opt: int = 2,
+    values: Mapping[str, int] = MappingProxyType({}),
+) -> list[Kernel]:
+    """Machine code for each body, in order; what is new is compiled in a few modules. ``values``:
+    sizes that the program fixes. Where there is much to compile, new kernels take for granted what
+    these are multiples of; other sizes then have kernels of their own."""
     orders = [canonical(b) for b in bodies]
     with objects.turns.taken():
         out: list[Kernel] = []
-        new: dict[tuple[str, bool, int], Code] = {}
+        new: dict[str, Code] = {}
         for body, order in zip(bodies, orders, strict=True):
-            key = (order.key, exact, opt)
-            code = _codes.find(key) or new.get(key)
-            if code is None:
-                code = new[key] = _new_code(body, order, exact, opt)
-            else:
-                stats.memory += 1
+            code = _code(body, order, (exact, opt), values, new)
             out.append(
                 Kernel(code, tuple(order.buffers), tuple(order.sizes), tuple(order.params), body)
             )
         if new:
             _make([*new.values()], opt)
-            for key, code in new.items():
-                _codes[key] = code
-                _living.add(code)
+            for code in new.values():
+                _remember(code)
     return out
+
+
+def _code(
+    body: Body,
+    order: Canonical,
+    how: tuple[bool, int],
+    values: Mapping[str, int],
+    new: dict[str, Code],
+) -> Code:
+    """The code of a body: known, or one of the new ones. What one program has for sizes of unlike
+    multiples takes nothing for granted."""
+    needed = multiples(body, values) if values else {}
+    powers = tuple([needed.get(name, 1) for name in order.sizes]) if needed else ()
+    code = _codes.find((order.key, *how))
+    if code is not None and not _serves(code, order.sizes, values):
+        code = _codes.find((_relying(order.key, powers), *how)) if powers else None
+    if code is None:
+        code = new.get(order.key)
+        if code is None:
+            code = new[order.key] = _new_code(body, order, *how)
+            code.multiples = powers
+            return code
+        if code.multiples != powers:
+            code.multiples = ()
+    stats.memory += 1
+    return code
+
+
+def _serves(c: Code, sizes: Sequence[str], values: Mapping[str, int]) -> bool:
+    """Whether sizes are the multiples that a kernel takes them for."""
+    return all(p == 1 or values.get(n, 1) % p == 0 for n, p in zip(sizes, c.multiples))
+
+
+def _remember(c: Code) -> None:
+    """Under its own key; and that which takes least for granted under that of all its kind."""
+    _codes[_key(c, c.multiples)] = c
+    other = _codes.get(_key(c, ()))
+    if other is None or prod(c.multiples) < prod(other.multiples):
+        _codes[_key(c, ())] = c
+    _living.add(c)
+
+
+def _relying(key: str, powers: tuple[int, ...]) -> str:
+    """The key of a kernel that takes for granted that its sizes are multiples."""
+    return f"{key}\nmultiples {powers}" if powers else key
+
+
+def _key(c: Code, powers: tuple[int, ...]) -> tuple[str, bool, int]:
+    assert c.order is not None
+    return _relying(c.order.key, powers), c.exact, c.opt
 
 
 def apart(bodies: Iterable[Body], exact: bool = False, opt: int = 2) -> list[Kernel]:
@@ -176,33 +232,48 @@ def known() -> list[Code]:
 def _new_code(body: Body, order: Canonical, exact: bool, opt: int) -> Code:
     if config.verify_kernels:
         checks.verify(body)
-    seed = f"{objects.version()}\0{exact}\0{opt}\0{order.key}"
-    symbol = "k_" + hexdigest(seed)[:24]
     parallel = isinstance(body[0], For) and body[0].kind == "parallel" if body else False
-    return Code(symbol, body, exact, opt, parallel, order=order)
+    code = Code("", body, exact, opt, parallel, order=order)
+    code.symbol = _symbol(code, ())
+    return code
+
+
+def _symbol(c: Code, powers: tuple[int, ...]) -> str:
+    key, exact, opt = _key(c, powers)
+    return "k_" + hexdigest(f"{objects.version()}\0{exact}\0{opt}\0{key}")[:24]
 
 
 def _make(codes: list[Code], opt: int) -> None:
-    """Give each code its address: from disk, else compiled."""
+    """Give each code its address: from disk, in either form, else compiled."""
     missing = []
-    in_memory = {c.symbol for c in codes if c.symbol in objects.linked}
-    for c in codes:
-        linked = objects.from_disk(c.symbol, opt)
-        if linked is None:
-            missing.append(c)
-            continue
-        c.use(linked)
-        stats.memory += c.symbol in in_memory
-        stats.disk += c.symbol not in in_memory
+    forms = [[(_symbol(c, p), p) for p in dict.fromkeys((c.multiples, ()))] for c in codes]
+    in_memory = {s for form in forms for s, _ in form if s in objects.linked}
+    for c, form in zip(codes, forms, strict=True):
+        for c.symbol, c.multiples in form:
+            linked = objects.from_disk(c.symbol, opt)
+            if linked is not None:
+                c.use(linked)
+                stats.memory += c.symbol in in_memory
+                stats.disk += c.symbol not in in_memory
+                break
+        else:
+            missing.append((c, form))
     if missing:
-        _compile(missing, opt)
+        much = sum([_length(c) for c, _ in missing]) >= _MUCH
+        for c, form in missing:
+            c.symbol, c.multiples = form[0 if much else -1]
+        _compile([c for c, _ in missing], opt)
         stats.compiled += len(missing)
 
 
 def processor() -> dict[str, bool]:
     """What the emitter must know of the processor."""
     t = target.describe()
-    return {"avx512": t.vector_bytes == 64, "half": not (t.is_x86 and t.vector_bytes < 32)}
+    return {
+        "avx512": t.vector_bytes == 64,
+        "half": not (t.is_x86 and t.vector_bytes < 32),
+        "indexed": t.is_x86,
+    }
 
 
 def _compile(codes: Sequence[Code], opt: int) -> None:
@@ -253,7 +324,11 @@ def _write(c: Code, module: _Module) -> None:
     assert order is not None
     uses = sum(1 for e in nodes(c.body) if e.op in math_functions.NAMES)
     options = emitter.CodeOptions(
-        exact=c.exact, outline=uses > OUTLINE, tag=f"_o{c.opt}", **processor()
+        exact=c.exact,
+        outline=uses > OUTLINE,
+        tag=f"_o{c.opt}",
+        multiples=dict(zip(order.sizes, c.multiples)),
+        **processor(),
     )
     f = emitter.write_kernel(c.symbol, order.buffers, order.sizes, order.params, c.body, options)
     module.functions[c.symbol] = f.text

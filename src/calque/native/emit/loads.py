@@ -7,6 +7,7 @@ from calque.native.emit.addresses import (
     MOST_ZEROS,
     Index,
     address,
+    addresses,
     align,
     element_type,
     is_pair,
@@ -14,7 +15,6 @@ from calque.native.emit.addresses import (
     memory_type,
     moving_place,
     place,
-    pointer,
 )
 from calque.native.emit.instructions import any_lane, masked, reverse, shuffle, splat
 from calque.native.emit.lanes import SCALAR, Lanes
@@ -82,7 +82,7 @@ def load_vector(w: Writer, buf: Buffer, idx: Index, guard: Expr | None, lanes: L
     if near and guard is None and lanes.active is None and w.options.avx512:
         assert step is not None
         return _spread(w, buf, at, step, lanes)
-    return _gathered(w, buf, at, guard, lanes)
+    return _gathered(w, buf, at, step, guard, lanes)
 
 
 def _same(w: Writer, buf: Buffer, at: Expr, guard: Expr | None, lanes: Lanes) -> str:
@@ -153,10 +153,11 @@ def _spread(w: Writer, buf: Buffer, at: Expr, step: int, lanes: Lanes) -> str:
     return shuffle(w, memory_type(buf), n, wide, list(range(0, n, step)))
 
 
-def _gathered(w: Writer, buf: Buffer, at: Expr, guard: Expr | None, lanes: Lanes) -> str:
+def _gathered(
+    w: Writer, buf: Buffer, at: Expr, step: int | None, guard: Expr | None, lanes: Lanes
+) -> str:
     W, t = lanes.width, memory_type(buf)
-    offsets = operand(w, at, lanes)
-    p = w.new(f"getelementptr {t}, ptr {pointer(w, buf, lanes)}, <{W} x i64> {offsets}")
+    p = addresses(w, buf, at, step, lanes)
     mask = lanes_mask(w, guard, lanes) or "splat (i1 true)"
     full = f"<{W} x {t}>"
     args = f"<{W} x ptr> {p}, i32 {align(buf)}, <{W} x i1> {mask}, {full} zeroinitializer"

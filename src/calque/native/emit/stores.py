@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from calque.native.emit.addresses import (
     address,
+    addresses,
     align,
     element_type,
     is_pair,
@@ -11,7 +12,6 @@ from calque.native.emit.addresses import (
     memory_type,
     moving_place,
     place,
-    pointer,
 )
 from calque.native.emit.instructions import any_lane, masked, reverse, shuffle
 from calque.native.emit.lanes import SCALAR, Lanes
@@ -108,8 +108,7 @@ def _store_vector(
     if step == 1:
         _store_contiguous(w, buf, address(w, buf, at, lanes), v, mask, W)
         return
-    full, offsets = f"<{W} x {t}>", operand(w, at, lanes)
-    p = w.new(f"getelementptr {t}, ptr {pointer(w, buf, lanes)}, <{W} x i64> {offsets}")
+    full, p = f"<{W} x {t}>", addresses(w, buf, at, step, lanes)
     where = mask or "splat (i1 true)"
     args = f"{full} {v}, <{W} x ptr> {p}, i32 {align(buf)}, <{W} x i1> {where}"
     types = f"{full}, <{W} x ptr>, i32, <{W} x i1>"

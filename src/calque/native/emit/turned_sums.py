@@ -13,9 +13,10 @@ from calque.native.emit.flow import Typed, Values, counted, guarded
 from calque.native.emit.lanes import SCALAR, Lanes, TiledLoop
 from calque.native.emit.statements import writes
 from calque.native.emit.values import value
+from calque.native.emit.whole import whole_vectors
 from calque.native.emit.writer import Writer
 from calque.native.loops.tree import Acc, For
-from calque.native.scalars.expr import Expr, const, ex, index_and_guard, stride, var, walk
+from calque.native.scalars.expr import Expr, index_and_guard, stride, var, walk
 
 LARGEST: Final = 16  # rows of a square: as many registers hold one
 Body = Callable[[Lanes, Values], Values]
@@ -45,7 +46,8 @@ def in_squares(w: Writer, f: For, row: Expr, lanes: Lanes, initial: Typed, body:
     """The loop in steps of whole squares; what is left of it goes one by one."""
     size, written = lanes.width, writes(w, f)
     limit = value(w, f.extent, SCALAR)
-    end = value(w, ex("mul", ex("floordiv", f.extent, const(size)), const(size)), SCALAR)
+    whole = whole_vectors(w, f.extent, size)
+    end = value(w, whole, SCALAR)
     first, inside = var(f"{f.name}.first"), var(f"{f.name}.row", size)
 
     def one(square: Lanes, phis: Values) -> Values:
@@ -64,6 +66,8 @@ def in_squares(w: Writer, f: For, row: Expr, lanes: Lanes, initial: Typed, body:
         return counted(w, first.attr[0], ("0", end), size, written, initial, step)
 
     values = guarded(w, w.new(f"icmp sgt i64 {end}, 0"), written, initial, squares)
+    if whole is f.extent:
+        return values
     rest = [(t, x) for (t, _), x in zip(initial, values, strict=True)]
 
     def others() -> Values:

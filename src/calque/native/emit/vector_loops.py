@@ -25,6 +25,7 @@ from calque.native.emit.serial_loops import bind_fold, serial_loop
 from calque.native.emit.statements import statement, statements, writes
 from calque.native.emit.types import VALUE
 from calque.native.emit.values import operand, value
+from calque.native.emit.whole import whole_vectors
 from calque.native.emit.writer import Writer
 from calque.native.loops.tree import (
     LANES,
@@ -37,7 +38,7 @@ from calque.native.loops.tree import (
     stored,
     vector_names,
 )
-from calque.native.scalars.expr import LANE, Buffer, const, ex, is_const, var
+from calque.native.scalars.expr import LANE, Buffer, ex, is_const, var
 
 REST_LANES: Final = 16  # at most so many lanes in the masked rest of a map
 
@@ -116,7 +117,7 @@ def _parts(w: Writer, v: _VectorLoop, folds: list[Fold], initial: Typed) -> Valu
     """The main loop and the rest of a loop that is not empty."""
     f, n, W = v.loop, v.loop.extent, v.loop.width
     limit = value(w, n, SCALAR)
-    main = ex("mul", ex("floordiv", n, const(W)), const(W))
+    main = whole_vectors(w, n, W)
     end = value(w, main, SCALAR)
     values = [x for _, x in initial]
     calls = w.math_calls
@@ -127,6 +128,8 @@ def _parts(w: Writer, v: _VectorLoop, folds: list[Fold], initial: Typed) -> Valu
     def loop() -> Values:
         return counted(w, f.name, ("0", end), W, v.writes, initial, whole)
 
+    if main is n:
+        return loop()
     if main.op != "const":
         enough = w.new(f"icmp sge i64 {limit}, {W}")
         values = guarded(w, enough, v.writes, initial, loop, barrier=False)
@@ -230,7 +233,8 @@ def tile_loop(w: Writer, f: For, around: Lanes) -> None:
     columns, size, n, written = inner, f.width, f.extent, writes(w, f)
     plain = For(inner.var, inner.body)
     limit = value(w, n, SCALAR)
-    end = value(w, ex("mul", ex("floordiv", n, const(size)), const(size)), SCALAR)
+    whole = whole_vectors(w, n, size)
+    end = value(w, whole, SCALAR)
     tile = TiledLoop(f.var, var(f"{f.name}.first"), var(f"{f.name}.row", size), size, inner.var)
 
     def step(phis: Values) -> Values:
@@ -250,7 +254,8 @@ def tile_loop(w: Writer, f: For, around: Lanes) -> None:
         return counted(w, f.name, (end, limit), 1, written, [], one)
 
     guarded(w, w.new(f"icmp sgt i64 {end}, 0"), written, [], tiles)
-    guarded(w, w.new(f"icmp slt i64 {end}, {limit}"), written, [], rest)
+    if whole is not n:
+        guarded(w, w.new(f"icmp slt i64 {end}, {limit}"), written, [], rest)
 
 
 def _tile_rows(w: Writer, name: str, columns: For, lanes: Lanes) -> None:

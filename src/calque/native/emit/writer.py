@@ -7,7 +7,7 @@ LLVM pass is needed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -23,13 +23,16 @@ NOTHING: Final[frozenset[Buffer]] = frozenset()
 class CodeOptions:
     """``exact``: no multiplication and addition become one FMA. ``outline``: math functions are
     calls, to functions whose names end in ``tag``. ``avx512``: the processor has masked vectors
-    (else tails go one by one). ``half``: it has conversions from and to half."""
+    (else tails go one by one). ``half``: it has conversions from and to half. ``indexed``: its
+    instructions add an index to an address. ``multiples``: what is known of sizes (`whole`)."""
 
     exact: bool = False
     outline: bool = False
     avx512: bool = True
     half: bool = True
+    indexed: bool = False
     tag: str = ""
+    multiples: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

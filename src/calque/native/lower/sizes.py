@@ -106,6 +106,10 @@ class Sizes(Ranges):
         worth a thread are cut when it is."""
         return not self.free.isdisjoint(extent.names)
 
+    def fixed(self) -> dict[str, int]:
+        """The values of symbols that are the same in every call."""
+        return {n: v for n, v in self.values.items() if n not in self.free} if self.known else {}
+
     def define(self, n: int, e: Expr, value: int | None = None) -> None:
         """Let `n` be written as `e` from now on (for kernels whose sizes are not the ones of this
         program)."""

@@ -3,43 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from calque.native.loops.tree import Body, For, Statement, Store, own_exprs, statements
 from calque.native.lower.sizes import Sizes
-from calque.native.plan.steps import Call, Nest, Step, changed
+from calque.native.plan.steps import Call, Nest, Repeat, Step, Switch
 from calque.native.scalars.expr import Buffer, Expr, walk
 from calque.native.schedule.nests import Schedule, distributed, schedule
-from calque.native.schedule.threads import PARALLEL_NS
+from calque.native.schedule.threads import AWAKE_NS, PARALLEL_NS
 
 
-def scheduled(steps: Sequence[Step], sizes: Sizes) -> list[Step]:
-    """The steps with calls in place of nests.
+def scheduled(steps: Sequence[Step], sizes: Sizes, worth: float = PARALLEL_NS) -> list[Step]:
+    """The steps with calls in place of nests. Threads share what takes longer than `worth`
+    nanoseconds; in loops of steps they are awake, and share what is shorter, too.
 
     before: nest (for i: y[i] = exp x[i])      after: call (for i @vector(64): y[i] = exp x[i])"""
+    out: list[Step] = []
+    for s in steps:
+        if isinstance(s, Repeat):
+            body, test = (scheduled(x, sizes, AWAKE_NS) for x in (s.body, s.test))
+            out.append(replace(s, body=body, test=test))
+        elif isinstance(s, Switch):
+            out.append(replace(s, cases=[scheduled(c, sizes, worth) for c in s.cases]))
+        elif not isinstance(s, Nest):
+            out.append(s)
+        elif s.vectors:
+            made = distributed(s.body, sizes, s.slower, worth=worth)
+            out.append(Call(made, s.body if s.in_order else None, s.stands_in))
+        else:
+            out += [
+                Call(made, body if s.in_order else None, s.stands_in)
+                for body, made in pieces(s.body, sizes, worth)
+            ]
+    return out
 
-    def change(s: Step) -> Sequence[Step]:
-        if not isinstance(s, Nest):
-            return (s,)
-        if s.vectors:
-            made = distributed(s.body, sizes, s.slower)
-            return (Call(made, s.body if s.in_order else None, s.stands_in),)
-        return [
-            Call(made, body if s.in_order else None, s.stands_in)
-            for body, made in pieces(s.body, sizes)
-        ]
 
-    return changed(steps, change)
-
-
-def pieces(body: Body, sizes: Sizes) -> list[tuple[Body, Schedule]]:
+def pieces(body: Body, sizes: Sizes, worth: float = PARALLEL_NS) -> list[tuple[Body, Schedule]]:
     """A nest as one kernel; or where one of its loops is long enough for threads, and only those
     beside it are in the way, as several."""
-    whole = schedule(body, sizes)
+    whole = schedule(body, sizes, worth)
     loops = [s for s in body if isinstance(s, For)]
-    apart = len(loops) == len(body) > 1 and whole.extent is None and whole.ns > PARALLEL_NS
+    apart = len(loops) == len(body) > 1 and whole.extent is None and whole.ns > worth
     if not apart or hand_on_scalars(loops):
         return [(body, whole)]
-    singles = [((s,), schedule((s,), sizes)) for s in loops]
+    singles = [((s,), schedule((s,), sizes, worth)) for s in loops]
     if all(made.extent is None for _, made in singles):
         return [(body, whole)]
     out: list[tuple[Body, Schedule]] = []
@@ -49,10 +56,10 @@ def pieces(body: Body, sizes: Sizes) -> list[tuple[Body, Schedule]]:
             waiting += single
             continue
         if waiting:
-            out.append((waiting, schedule(waiting, sizes)))
+            out.append((waiting, schedule(waiting, sizes, worth)))
             waiting = ()
         out.append((single, made))
-    return [*out, (waiting, schedule(waiting, sizes))] if waiting else out
+    return [*out, (waiting, schedule(waiting, sizes, worth))] if waiting else out
 
 
 def hand_on_scalars(body: Sequence[For]) -> bool:

@@ -11,7 +11,7 @@ from calque.native.lower.cost import nanoseconds
 from calque.native.lower.sizes import Sizes
 from calque.native.scalars.expr import Expr
 from calque.native.schedule.rounds import in_rounds
-from calque.native.schedule.threads import shared_out
+from calque.native.schedule.threads import PARALLEL_NS, shared_out
 from calque.native.schedule.unroll import unrolled
 from calque.native.schedule.vectors import vectorized
 
@@ -28,21 +28,25 @@ class Schedule:
     grain: int | Expr = 0
 
 
-def schedule(nest: Body, sizes: Sizes) -> Schedule:
+def schedule(nest: Body, sizes: Sizes, worth: float = PARALLEL_NS) -> Schedule:
     """The kernel of a nest whose loops are serial."""
     body, reasons = vectorized(unrolled(nest), sizes)
-    return distributed(body, sizes, reasons=reasons)
+    return distributed(body, sizes, reasons=reasons, worth=worth)
 
 
 def distributed(
-    body: Body, sizes: Sizes, slower: float = 1.0, reasons: Sequence[str] = ()
+    body: Body,
+    sizes: Sizes,
+    slower: float = 1.0,
+    reasons: Sequence[str] = (),
+    worth: float = PARALLEL_NS,
 ) -> Schedule:
     """The kernel of a body whose vectors are there already, for these reasons; it takes `slower`
-    times as long as its operations say."""
+    times as long as its operations say, and threads share it if that is longer than `worth`."""
     body = in_rounds(body, sizes)
     ns = slower * nanoseconds(body, sizes)
     if len(body) == 1 and isinstance(body[0], For):
-        shared = shared_out(body[0], ns, sizes)
+        shared = shared_out(body[0], ns, sizes, worth)
         if shared is not None:
             why = (*reasons, shared.reason)
             return Schedule((shared.loop,), ns, why, shared.loop.extent, shared.grain)

@@ -38,6 +38,7 @@ from calque.native.scalars.expr import (
 from calque.native.schedule.lanes import in_lanes, keeps_blocks
 
 COLUMNS: Final = 512  # of a stripe: so much of a row is read at a time
+NARROW: Final = COLUMNS // 2  # stripes for four threads are not narrower, for two threads they may
 MANY: Final = 8  # stripes; of more columns they are twice as wide, which reads memory quicker
 LARGE: Final = 1 << 18  # bytes of a matrix that are worth it; a smaller one is near in any case
 
@@ -90,12 +91,26 @@ def in_stripes(f: For, sizes: Sizes, number: int, lanes: int) -> For:
     """The loop in stripes of columns."""
     sums = f.body[0]
     assert isinstance(sums, For)
-    columns = COLUMNS if turns(f.extent, sizes.hinted) < MANY * COLUMNS else 2 * COLUMNS
+    columns = width_of_stripes(int(turns(f.extent, sizes.hinted)), 4 * lanes)
     b = var(f"{f.name}.s", ex("floordiv", ex("add", f.extent, const(columns - 1)), const(columns)))
     start = ex("mul", b, const(columns))
     left = ex("min", const(columns), ex("sub", f.extent, start))
     made = _Stripes(f, columns, start, left, 4 * lanes)
     return For(b, made.body((*in_lanes(sums, sizes, number, streaming=True), *f.body[1:])))
+
+
+def width_of_stripes(columns: int, lanes: int) -> int:
+    """How many of the columns of a matrix make a stripe: in stripes of one width, as many as four
+    threads share evenly; two where four would have to read short pieces of the rows."""
+    if columns >= MANY * COLUMNS:
+        return 2 * COLUMNS
+    width = 0
+    for threads in (4, 2):
+        count = threads * -(-columns // (threads * COLUMNS))
+        width = -(-columns // (count * lanes)) * lanes
+        if width >= NARROW:
+            break
+    return width
 
 
 class _Stripes:

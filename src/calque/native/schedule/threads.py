@@ -9,8 +9,11 @@ from calque.native.loops.tree import Body, For, If, Recurrence, map_acc, map_exp
 from calque.native.lower.cost import turns
 from calque.native.lower.sizes import Sizes, is_size
 from calque.native.scalars.expr import ZERO, Expr, const, ex, rewrite, var
+from calque.native.schedule.columns import columns_of, over_columns
 
 PARALLEL_NS: Final = 35_000  # a kernel shorter than this is run by one thread
+AWAKE_NS: Final = 12_000  # the same where threads need not be woken
+AGAIN: Final = 4  # so much longer where each thread reads again which rows are added up
 GRAIN_NS: Final = 2_000  # no thread gets less at a time: what is left over at the end is small then
 SPLIT: Final = 4096  # elements of a parallel block of a one-dimensional loop
 TILES: Final = 64  # rows of a parallel block of a transposition
@@ -25,12 +28,14 @@ class Shared(NamedTuple):
     reason: str
 
 
-def shared_out(f: For, ns: float, sizes: Sizes) -> Shared | None:
+def shared_out(f: For, ns: float, sizes: Sizes, worth: float = PARALLEL_NS) -> Shared | None:
     """The outermost loop of a kernel that takes `ns`, in pieces of at least `GRAIN_NS`; None where
-    one thread runs it."""
+    one thread runs it, since that is not longer than `worth`."""
     grows = sizes.may_grow(f.extent)
-    if (ns <= PARALLEL_NS and not grows) or f.accs or f.colliding or not sizes.known:
+    if (ns <= worth and not grows) or f.accs or not sizes.known:
         return None
+    if f.colliding:
+        return shared_columns(f, ns, sizes) if ns > AGAIN * worth else None
     found = not is_size(f.extent)  # its elements say how long the loop is
     if found and sizes.interval(f.extent)[1] > LONGEST:
         return None
@@ -54,6 +59,18 @@ def shared_out(f: For, ns: float, sizes: Sizes) -> Shared | None:
         grain = ex("add", ex("floordiv", work, ex("max", inner, const(1))), const(1))
     why = f"{f.name}: threads: about {ns / 1000:.0f} us of work, {told} iterations at a time"
     return Shared(replace(f, kind="parallel"), grain, why)
+
+
+def shared_columns(f: For, ns: float, sizes: Sizes) -> Shared | None:
+    """Rows of which several go to one place, with blocks of columns for threads."""
+    found = columns_of(f, sizes)
+    if found is None:
+        return None
+    inner, size = found
+    narrow = replace(inner, width=min(inner.width, 1 << (size.bit_length() - 1)))
+    made = over_columns(f, inner, split(narrow, size, sizes))
+    why = f"{f.name}: threads: about {ns / 1000:.0f} us of work, {size} columns at a time"
+    return Shared(replace(made, kind="parallel"), 1, why)
 
 
 def block_size(f: For, sizes: Sizes) -> int:

@@ -269,15 +269,20 @@ def _is_ready(self: Any) -> bool:
 
 
 def _buffer_pointer(self: Any) -> int:
-    """Gives the address of the first element.
+    """Gives the address of the first element, in the memory of its device.
 
     Returns:
         An int.
 
+    Raises:
+        RuntimeError: The array is on several devices of XLA.
+
     >>> jnp.arange(3).unsafe_buffer_pointer() % 4
     0"""
-    if is_pending(_alive(self)):
-        to_numpy(self)  # waits for the memory
+    if is_pending(_alive(self)) or self._extra is not None:
+        of_xla = getattr(self._owner, "unsafe_buffer_pointer", None)
+        if of_xla is not None:  # the host may have a copy
+            return int(of_xla())
     return int(self._ptr)
 
 

@@ -222,7 +222,7 @@ def shards(x: Any) -> list[Shard]:
         x: The array.
 
     Returns:
-        A list of Shards, in the order of the devices.
+        A list of Shards, in the order of the devices in the sharding.
 
     >>> [s.data.shape for s in jnp.ones(2).addressable_shards]
     [(2,)]"""
@@ -233,7 +233,7 @@ def shards(x: Any) -> list[Shard]:
         key = tuple((i.start, i.stop) for i in index)
         seen[key] = replica = seen.get(key, -1) + 1
         out.append(Shard(device, index, replica, x))
-    return sorted(out, key=lambda shard: shard.device.id) if len(out) > 1 else out
+    return out
 
 
 def own_shards(x: Any) -> list[Shard]:
@@ -243,7 +243,7 @@ def own_shards(x: Any) -> list[Shard]:
         x: The array.
 
     Returns:
-        A list of Shards, in the order of the devices.
+        A list of Shards, in the order of the devices in the sharding.
 
     >>> [s.data.shape for s in jnp.ones(2).addressable_shards]
     [(2,)]"""

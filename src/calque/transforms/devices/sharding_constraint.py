@@ -10,7 +10,7 @@ from calque.core import backends, pytrees, trace_state
 from calque.core.arrays import ArrayImpl, to_array
 from calque.core.config import config
 from calque.core.devices import Device
-from calque.core.jaxprs import ClosedJaxpr, all_equations
+from calque.core.jaxprs import ClosedJaxpr, primitives_of
 from calque.core.primitives import Zero
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
@@ -374,7 +374,7 @@ def has_constraints(closed: ClosedJaxpr) -> bool:
     found = closed.cache.get("constraints")
     if found is None:
         names = (sharding_constraint_p.name, device_put_p.name, "shard_map")
-        found = any([e.primitive.name in names for e in all_equations(closed.jaxpr)])
+        found = any([p.name in names for p in primitives_of(closed)])
         closed.cache["constraints"] = found
     return bool(found)
 

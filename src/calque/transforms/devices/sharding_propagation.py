@@ -18,6 +18,7 @@ from calque.core.errors import InconclusiveDimensionOperation
 from calque.core.jaxprs import ClosedJaxpr, Literal, subjaxprs
 from calque.core.primitives import Primitive
 from calque.core.trace import typing
+from calque.machine.state import process
 from calque.transforms.devices.mesh import Mesh, current_mesh, devices_of, over_devices
 from calque.transforms.devices.sharding import (
     NamedSharding,
@@ -34,6 +35,12 @@ Entries = list[Any]  # what a spec says of each dimension
 
 
 # ----------------------------------------- rules: entries of the operands -> entries of each result
+
+
+# primitive name -> check(parameters, number of devices that the program runs on)
+device_checks: Final[dict[str, Callable[[dict[str, Any], int], None]]] = process.container(
+    "checks of how many devices a program runs on", {}
+)
 
 
 def _joined(options: Sequence[Any]) -> Any:
@@ -386,6 +393,9 @@ def _propagate(
         env[v] = where_placed(c)
     for e in closed.eqns:
         ins = tuple([None if isinstance(a, Literal) else env.get(a) for a in e.invars])
+        check = device_checks.get(e.primitive.name)
+        if check is not None and home is not None:
+            check(e.params, len(home.device_order))
         body = body_of(e.primitive, e.params)
         if body is not None:
             found = propagate(body, ins, name)

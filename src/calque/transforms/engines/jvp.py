@@ -8,6 +8,7 @@ from typing import Any, Final
 from calque.core import leaks, pytrees, trace_state
 from calque.core.jaxprs import ClosedJaxpr
 from calque.core.primitives import Primitive, Zero
+from calque.core.source import at_one_place
 from calque.core.trace import check_alive, jaxpr_as_fun, leaked, placed_typeof, trace_to_jaxpr
 from calque.core.trace_state import OwnTracer, Trace, Tracer
 from calque.machine.state import Hook, process
@@ -70,7 +71,10 @@ class JVPTrace(Trace):
         primals, tangents = self.unzip(args)
         if len(args) > 1:
             tangents = mixing.call(self.level, primitive, primals, tangents, params)
-        outs, out_tangents = primitive.jvp(primals, tangents, **params)
+        if type(primitive) is Primitive:  # one of calque: its rule is no code of the user
+            outs, out_tangents = at_one_place(primitive.jvp, primals, tangents, **params)
+        else:
+            outs, out_tangents = primitive.jvp(primals, tangents, **params)
         if primitive.multiple_results:
             return [self.tracer(p, t) for p, t in zip(outs, out_tangents, strict=True)]
         return self.tracer(outs, out_tangents)

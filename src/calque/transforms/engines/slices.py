@@ -23,9 +23,9 @@ dead_code_rules: Final[dict[str, DeadCodeRule]] = process.container("rules of de
 def has_effect(e: Eqn) -> bool:
     """Whether the equation, or anything inside it, has an effect. To say what a size is counts as
     none."""
-    return (e.primitive.effect and e.primitive is not let_size_p) or any(
-        jaxpr_has_effect(j) for j in subjaxprs(e.params)
-    )
+    if e.primitive.effect and e.primitive is not let_size_p:
+        return True
+    return bool(e.params) and any([jaxpr_has_effect(j) for j in subjaxprs(e.params)])
 
 
 def jaxpr_has_effect(jaxpr: Jaxpr) -> bool:
@@ -159,7 +159,9 @@ def split_equation(e: Eqn, unknown: Sequence[bool]) -> tuple[Eqn | None, Eqn | N
     A call may have results of both kinds (a loop over values and tangents): then it is run twice.
     """
     rule = dependence_rules.get(e.primitive.name)
-    depends = rule(e, unknown) if rule is not None else (True,)
+    if rule is None:  # one result, or all alike
+        return None, e
+    depends = rule(e, unknown)
     if all(depends) or has_effect(e):
         return None, e
     known = dead_code_rules[e.primitive.name](e, [not d for d in depends])

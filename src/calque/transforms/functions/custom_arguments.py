@@ -3,8 +3,10 @@ cotangents as rules see them."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from types import FunctionType
+from typing import Any, Final, NamedTuple
 
 from calque.core import pytrees, trace_state
 from calque.core.avals import ShapedArray
@@ -16,6 +18,8 @@ from calque.transforms.engines.trees import arrays, check_results, name_of
 from calque.transforms.engines.zeros import as_seen, tangent_aval
 from calque.transforms.primitives.flow import type_text
 from calque.transforms.primitives.refs_arguments import without_refs
+
+_VARIADIC: Final = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 
 
 def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
@@ -39,6 +43,8 @@ def positional(
 ) -> tuple[Any, ...]:
     """All arguments by position, defaults included: rules take them by position. `kind` is what
     the function was decorated with."""
+    if not kwargs and takes_exactly(fun, len(args)):
+        return tuple(args)
     try:
         taken = signature(fun)
     except (ValueError, TypeError):
@@ -63,6 +69,17 @@ def positional(
             f" {', '.join(named)}"
         )
     return bound.args
+
+
+def takes_exactly(fun: Callable[..., Any], count: int) -> bool:
+    """Whether a function as it is written has so many parameters, all of which may be given by
+    position: there is nothing to bind."""
+    if type(fun) is not FunctionType or fun.__dict__:  # what it wraps may say its signature
+        return False
+    code = fun.__code__
+    return (
+        code.co_argcount == count and not code.co_kwonlyargcount and not code.co_flags & _VARIADIC
+    )
 
 
 def nondiff_positions(

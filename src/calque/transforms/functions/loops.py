@@ -457,16 +457,17 @@ def fori_loop(
         )
     one = scalar_of(typeof(lower).dtype, 1)
 
-    def cond(val: tuple[Any, Any, Any]) -> Any:
-        return do.lt(val[0], val[1])
-
     def body(val: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
         i, stop, x = val
         step = one if not typeof(i).weak_type else 1 if whole else 1.0
         return do.add(i, step), stop, body_fun(i, x)
 
-    body.__name__ = name_of(body_fun)
-    return while_loop(cond, body, (lower, upper, init_val))[2]
+    body = flow.standing_for(body, body_fun, typeof(lower))
+    return while_loop(_is_before_end, body, (lower, upper, init_val))[2]
+
+
+def _is_before_end(val: tuple[Any, Any, Any]) -> Any:
+    return do.lt(val[0], val[1])
 
 
 def _common_bounds(lower: Any, upper: Any, a: ShapedArray, b: ShapedArray) -> tuple[Any, Any]:
@@ -503,7 +504,7 @@ def _fixed_loop(
         i, x = loop_carry
         return (do.add(i, one), body_fun(i, x)), None
 
-    body.__name__ = name_of(body_fun)
+    body = flow.standing_for(body, body_fun, typeof(first))
     return scan(
         body, (first, init_val), None, length=length, unroll=1 if unroll is None else unroll
     )[0][1]
@@ -536,7 +537,7 @@ def map_(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> 
     >>> lax.map(lambda x: x * x, jnp.arange(3.0))
     Array([0., 1., 4.], dtype=float32)"""
     if batch_size is None:
-        return scan(lambda _, x: ((), f(x)), (), xs)[1]
+        return scan(flow.standing_for(lambda _, x: ((), f(x)), f), (), xs)[1]
     if batch_size < 0:
         raise ValueError(f"lax.map: batch_size must not be negative, got {batch_size}")
     leaves, tree = pytrees.flatten(xs)

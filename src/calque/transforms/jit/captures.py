@@ -217,10 +217,11 @@ def same_items(a: Sequence[Any], b: Sequence[Any]) -> bool:
 class Captures:
     """The captured values of one trace, and the objects through which they were found."""
 
-    __slots__ = ("objects", "reads")
+    __slots__ = ("objects", "reads", "whole")
 
-    def __init__(self, reads: Sequence[Read]) -> None:
+    def __init__(self, reads: Sequence[Read], whole: bool = False) -> None:
         self.reads = tuple(reads)
+        self.whole = whole  # nothing is read that was not found
         objects = {}
         for r in self.reads:
             parent = r.parent
@@ -303,7 +304,7 @@ def captured(fun: Callable[..., Any]) -> Captures:
     """What `fun` reads, with the values of this moment."""
     finder = CaptureFinder()
     finder.function(fun)
-    return Captures(tuple(finder.reads.values()))
+    return Captures(tuple(finder.reads.values()), whole=not finder.opaque)
 
 
 def functions_of(fun: Callable[..., Any]) -> list[types.FunctionType]:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from calque.core import backends, pytrees, trace_state
 from calque.core.arrays import to_array
 from calque.core.config import config
-from calque.core.jaxprs import all_equations
+from calque.core.jaxprs import primitives_of
 from calque.core.lazy import LazyModule
 from calque.core.trace_state import Tracer
 from calque.transforms.devices.sharding_constraint import has_constraints
@@ -136,7 +136,7 @@ def call(function: Any, arguments: Any) -> Any:
 
 def has_blocks(traced: Any) -> bool:
     """Whether the program, at any depth, is made of blocks whose form follows from the sizes."""
-    return any(e.primitive.name in BLOCKED for e in all_equations(traced.closed.jaxpr))
+    return any([p.name in BLOCKED for p in primitives_of(traced.closed)])
 
 
 def checked(dynamic: Any) -> Any:

@@ -65,6 +65,7 @@ class JitOptions(NamedTuple):
     on_stale: str | None = None
 
 
+_EQUAL_ENTRIES: Final = 4  # entries with static values that are compared one after the other
 _STEADY: Final = frozenset((int, str, bool, type(None)))  # equal ones are told by their values
 _EARLIER: Final = 4  # programs for captured values that were
 _OF_VALUES: Final[Tables[Any, Any]] = Tables("functions of the values of Refs", 256, programs=True)
@@ -86,6 +87,7 @@ class JittedFunction:
         self._call_counts: CallCounts | None = None
         # for calls that touch Refs: the same function of their values
         self.with_values: Entries[Any, Any] | None = None
+        self.equal_entries = 0  # that machine code knows by what their static values equal
         self.flat_calls: FlatCalls | None = None  # for calls whose leaves alone can be told
 
     log = staticmethod(log)
@@ -260,7 +262,7 @@ class JittedFunction:
         if changes != config.changes_elsewhere() or arguments.settings != config.trace_key():
             traced.settings = None
         watched.settle()
-        if watched.reads and (called := callbacks.codes_called(closed.jaxpr)):
+        if watched.reads and (called := callbacks.codes_called(closed)):
             watched = watched.without(called, self.fun)
         traced.captures, traced.owner, traced.keys = watched, reference(self.fun), keys
         identity.note_program(self.cache, closed.consts, [x for _, (_, x) in arguments.rest[1]])
@@ -430,16 +432,19 @@ class JittedFunction:
             teach(self.callable, lesson, number)
 
     def told(self, arguments: CallArguments, traced: TracedFunction) -> list[Any] | None:
-        """How machine code tells the arguments, None if it cannot: a static value is known by
-        itself, so one that has been taught and comes back as another object never will be."""
+        """How machine code tells the arguments, None if it cannot. A static value is known by
+        itself; one that has been taught and comes back as another object by what it equals, unless
+        there are so many that a table finds them sooner."""
         o = self.options
         steady = not arguments.statics or all(type(x) in _STEADY for _, (_, x) in arguments.statics)
-        if not steady and traced.is_taught:
+        made_anew = not steady and traced.times_taught > 0
+        if made_anew and (traced.times_taught > 1 or self.equal_entries >= _EQUAL_ENTRIES):
             return None
-        traced.is_taught = True
+        traced.times_taught += 1
+        self.equal_entries += made_anew
         try:
             return call_arguments(
-                arguments.args, arguments.kwargs, o.static_argnums, o.static_argnames
+                arguments.args, arguments.kwargs, o.static_argnums, o.static_argnames, made_anew
             )
         except (Inexpressible, RecursionError):
             return None

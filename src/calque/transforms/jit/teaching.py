@@ -66,11 +66,16 @@ def entry_of(lesson: Lesson, number: int) -> Any:
 
 
 def call_arguments(
-    args: Sequence[Any], kwargs: dict[str, Any], static: Sequence[int], static_names: Sequence[str]
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    static: Sequence[int],
+    static_names: Sequence[str],
+    made_anew: bool = False,
 ) -> list[Description]:
     """The arguments of a call: positional ones, then keywords in the order given. Static ones have
-    the value of this call."""
+    the value of this call, or equal it where they are made anew for each."""
     inputs = itertools.count()
+    static_argument = equal_argument if made_anew else same_argument
     found = [static_argument(a) if i in static else argument(a, inputs) for i, a in enumerate(args)]
     named = {k: argument(kwargs[k], inputs) for k in sorted(kwargs) if k not in static_names}
     return found + [
@@ -104,9 +109,14 @@ def argument(a: Any, inputs: Iterator[int]) -> Description:
     raise Inexpressible
 
 
-def static_argument(a: Any) -> Description:
+def same_argument(a: Any) -> Description:
     """A static argument is this very value."""
     return ("eq" if type(a) in (int, str, bool) else "is", a)
+
+
+def equal_argument(a: Any) -> Description:
+    """A static argument equals this value."""
+    return same_argument(a) if type(a) in (int, str, bool, type(None)) else ("equals", a)
 
 
 def sorted_keys(d: dict[Any, Any]) -> list[Any]:

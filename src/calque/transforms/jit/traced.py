@@ -12,7 +12,7 @@ from calque.core.arrays import share, to_array
 from calque.core.avals import ShapedArray
 from calque.core.config import config
 from calque.core.devices import DEFAULT_DEVICE
-from calque.core.jaxprs import ClosedJaxpr, found_symbols
+from calque.core.jaxprs import ClosedJaxpr, symbols_found_by
 from calque.core.lazy import LazyModule
 from calque.core.pause import no_collection
 from calque.machine.spans import span
@@ -46,7 +46,6 @@ class TracedFunction:
         "finds",
         "hoisted",
         "in_tree",
-        "is_taught",
         "keys",
         "name",
         "on_rows",
@@ -56,6 +55,7 @@ class TracedFunction:
         "served",
         "settings",
         "statics",
+        "times_taught",
         "typed",
         "unusable",
     )
@@ -76,12 +76,10 @@ class TracedFunction:
         self.served: list[Any] = []  # what machine code was taught to ask those other engines for
         self.keys = NOTHING  # which arguments are random keys and are used up
         self.captures = captures.NOTHING  # what the function read that is no argument
-        self.is_taught = False  # to machine code
+        self.times_taught = 0  # to machine code, of static values that are told by themselves
         self.statics: tuple[int, ...] = ()  # positions that hold None in `in_tree`
         self.owner: Callable[[], Any] = lambda: None  # the function that was traced
-        self.finds = (
-            found_symbols(closed.jaxpr) is not None
-        )  # sizes that are known only while running
+        self.finds = symbols_found_by(closed) is not None  # sizes that are known only while running
         # the configuration that it was traced in; None: another thread changed it meanwhile
         self.settings: tuple[Any, ...] | None = config.trace_key()
         # do the types of its results say where they are?

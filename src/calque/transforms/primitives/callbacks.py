@@ -6,7 +6,7 @@ import logging
 import sys
 from collections.abc import Callable, Sequence
 from types import CodeType
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from calque.core.arrays import ArrayImpl, from_numpy, to_numpy
 from calque.core.avals import ShapedArray
 from calque.core.config import config
 from calque.core.errors import of_callback
-from calque.core.jaxprs import Jaxpr, all_equations
+from calque.core.jaxprs import ClosedJaxpr, all_equations, primitives_of
 from calque.core.primitives import NotApplicable, Zero
 from calque.ops.common import front, move, repeated
 from calque.transforms.engines.axes import Axis, AxisPrimitive
@@ -70,10 +70,15 @@ class FlatCallback:
         return f"_FlatCallback(callback_func={name_of(self.callback)}, in_tree={self.in_tree})"
 
 
-def codes_called(jaxpr: Jaxpr) -> set[CodeType]:
+_CALLING: Final = ("pure_callback", "io_callback", "debug_callback", "debug_print")
+
+
+def codes_called(closed: ClosedJaxpr) -> set[CodeType]:
     """The code of the functions of the user that a program calls while it runs."""
-    found = set()
-    for e in all_equations(jaxpr):
+    found: set[CodeType] = set()
+    if not any([p.name in _CALLING for p in primitives_of(closed)]):
+        return found
+    for e in all_equations(closed.jaxpr):
         call: Any = e.params.get("callback")
         if isinstance(call, FlatCallback):
             function = call.callback

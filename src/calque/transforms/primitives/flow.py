@@ -3,18 +3,29 @@ comparing types."""
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from types import FunctionType
+from typing import Any, Final, NamedTuple
 
-from calque.core import pytrees
+from calque.core import pytrees, trace_state
 from calque.core.avals import ShapedArray
+from calque.core.config import config
 from calque.core.dtypes import promote
 from calque.core.jaxprs import ClosedJaxpr, Eqn, Literal, Var
 from calque.core.key_paths import keystr
 from calque.core.primitives import REGISTRY, do
 from calque.core.trace import trace_to_jaxpr, typeof, typing
+from calque.core.trace_state import Tracer
+from calque.machine.caches import Table
 from calque.ops.common import scalar_of
-from calque.transforms.engines.signatures import ArgumentNames, describe_function, signature
+from calque.transforms.engines import axes
+from calque.transforms.engines.signatures import (
+    ArgumentNames,
+    captured_values,
+    describe_function,
+    signature,
+)
 from calque.transforms.engines.slices import hoist_all
 from calque.transforms.engines.trees import FlatFunction, name_of
 
@@ -45,12 +56,66 @@ class _StagedNames(Sequence[str]):
 def staged(
     fun: Callable[..., Any], args: Sequence[Any], avals: Sequence[ShapedArray], what: str
 ) -> Staged:
-    """Record `fun(*args)`, where `avals` are the types of the leaves of `args`."""
-    flat = FlatFunction(fun, pytrees.structure((tuple(args), {})), what)
+    """Record `fun(*args)`, where `avals` are the types of the leaves of `args`.
+
+    Outside of programs that are recorded, the same function of the same types is recorded again
+    only when something that it reads has changed, or when not all that it reads can be seen."""
+    in_tree = pytrees.structure((tuple(args), {}))
+    key = _key(fun, in_tree, avals, what)
+    known = None if key is None else _programs.find(key)
+    if known is not None and not known.captured.changed():
+        return known.part
+    user, _ = _stands_for(fun)
+    captured = None if key is None else captured_values.call(user)
+    flat = FlatFunction(fun, in_tree, what)
     said = describe_function(fun, f"{name_of(fun)} in {what}")
-    names = _StagedNames(fun, pytrees.structure((tuple(args), {})))
-    closed, consts = hoist_all(trace_to_jaxpr(flat, avals, said, names))
-    return Staged(closed, consts, flat.out_tree)
+    closed, consts = hoist_all(trace_to_jaxpr(flat, avals, said, _StagedNames(fun, in_tree)))
+    part = Staged(closed, consts, flat.out_tree)
+    if captured is not None and captured.whole and not any(isinstance(c, Tracer) for c in consts):
+        captured.settle()
+        # the program holds arrays that the function captured: it goes with the function
+        _programs[key] = _Known(
+            weakref.ref(user, lambda _: _programs.pop(key, None)), captured, part
+        )
+    return part
+
+
+class _Known(NamedTuple):
+    """A function that is alive, what it read, and its program."""
+
+    fun: Callable[[], Any]
+    captured: Any
+    part: Staged
+
+
+def standing_for(made: Callable[..., Any], fun: Callable[..., Any], *rest: Any) -> Any:
+    """`made`, which is made anew at each call and differs from the one before in nothing but `fun`
+    and `rest`."""
+    made.__name__ = name_of(fun)
+    made.__dict__["_stands_for"] = fun, rest
+    return made
+
+
+def _stands_for(fun: Any) -> tuple[Any, tuple[Any, ...]]:
+    """The function of the user that this one is made from, and what else it is made from."""
+    found: tuple[Any, tuple[Any, ...]] = getattr(fun, "__dict__", {}).get("_stands_for", (fun, ()))
+    return found
+
+
+_programs: Final[Table[Any, _Known]] = Table("functions of eager loops", 256, programs=True)
+
+
+def _key(
+    fun: Callable[..., Any], in_tree: pytrees.PyTreeDef, avals: Sequence[ShapedArray], what: str
+) -> Any:
+    """What the program of a function depends on, beside what the function reads; None where it is
+    not to be kept: while a program is recorded, a function is transformed or looked at, and for
+    what may be another object next time."""
+    user, rest = _stands_for(fun)
+    if trace_state.depth() or type(user) is not FunctionType or config.here().looks:
+        return None
+    around = config.trace_key(), axes.in_scope(), typing.value.ambient()
+    return id(user), fun.__code__, rest, in_tree, tuple(avals), what, around
 
 
 # ---------------------------------------------------------------- programs rearranged

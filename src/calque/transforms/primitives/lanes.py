@@ -14,11 +14,12 @@ from typing import Any, Final
 
 from calque.core.avals import ShapedArray
 from calque.core.jaxprs import ClosedJaxpr, Eqn, Jaxpr, Var, subjaxprs
-from calque.core.primitives import REGISTRY, Primitive
+from calque.core.primitives import Primitive
 from calque.core.trace import typeof
 from calque.machine.state import process
 from calque.ops.common import move
 from calque.transforms.engines.axes import Axis, Collective
+from calque.transforms.primitives.scan import scan_p
 
 Dim = int | None
 
@@ -106,7 +107,7 @@ def one_by_one(
         primitive, [_lane_aval(x, d) for x, d in zip(args, dims)], [*fixed, *mapped], params
     )
     xs = [move(args[i], d, 0) for i in mapped if (d := dims[i]) is not None]
-    outs = REGISTRY["scan"].bind(
+    outs = scan_p.bind(
         *[args[i] for i in fixed],
         *xs,
         jaxpr=body,

@@ -11,6 +11,7 @@ from calque.core import pytrees, trace_state
 from calque.core.arrays import from_storage
 from calque.core.avals import ShapedArray
 from calque.core.backends import Options, Places
+from calque.core.config import config
 from calque.core.dtypes import float0
 from calque.core.jaxprs import Eqn
 from calque.core.primitives import NotApplicable
@@ -18,7 +19,7 @@ from calque.core.trace import trace_to_jaxpr
 from calque.core.trace_state import Tracer
 from calque.machine.caches import memo
 from calque.transforms.devices.sharding_constraint import constrained
-from calque.transforms.devices.sharding_propagation import where_placed
+from calque.transforms.devices.sharding_propagation import device_checks, where_placed
 from calque.transforms.engines.axes import Axis, AxisPrimitive
 from calque.transforms.functions.custom_vjp import custom_vjp
 from calque.transforms.jit.decorator import jit
@@ -28,10 +29,10 @@ from calque.xla.buffers import Place
 from calque.xla.devices import cpu_client, cpu_devices
 from calque.xla.engine import Executable, on_devices, prepared, result_of
 from calque.xla.exporting.checks import DisabledSafetyCheck
-from calque.xla.exporting.modules import PLATFORMS, adopted
-from calque.xla.exporting.modules import called as called_function
 from calque.xla.exporting.scopes import is_named
 from calque.xla.exporting.solving import OfShapes, argument_names, plain, plan_of, solved
+from calque.xla.lower.adopting import adopted
+from calque.xla.lower.adopting import called as called_function
 from calque.xla.lower.control import index_among
 from calque.xla.lower.module import Request, lower_module
 from calque.xla.lower.programs import host_data
@@ -55,9 +56,15 @@ def called(exported: Exported, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
             f" {exported.in_tree}"
         )
 
-    if exported.nr_devices == 1:
+    if exported.shardings and not config.use_shardy_partitioner:
+        raise ValueError(
+            f"Function {exported.fun_name} was exported with shardings for Shardy and is called"
+            " with Shardy disabled. Please enable Shardy: config.update("
+            '"jax_use_shardy_partitioner", True)'
+        )
+    if exported.nr_devices == 1 or not trace_state.is_evaluating():
         return pytrees.unflatten(exported.out_tree, _flat(exported)(*leaves))
-    if trace_state.is_evaluating() and not any(isinstance(x, Tracer) for x in leaves):
+    if not any(isinstance(x, Tracer) for x in leaves):
         places = [s for s in map(where_placed, leaves) if s is not None]
         _check_devices(exported, max((len(s.device_order) for s in places), default=1))
     return pytrees.unflatten(exported.out_tree, _jitted(exported)(*leaves))
@@ -175,9 +182,8 @@ def _of_host(x: np.ndarray, aval: ShapedArray) -> np.ndarray:
 
 def platform_index(exported: Exported, kind: str) -> int:
     """Which of its platforms the program runs on, where the caller's is of this kind."""
-    kinds = [PLATFORMS.get(p, p) for p in exported.platforms]
-    if kind in kinds:
-        return kinds.index(kind)
+    if kind in exported.platforms:
+        return exported.platforms.index(kind)
     if DisabledSafetyCheck.platform() in exported.disabled_safety_checks:
         return 0
     raise ValueError(
@@ -233,6 +239,9 @@ call_exported_p = AxisPrimitive(
 )
 
 
+device_checks["call_exported"] = lambda params, here: _check_devices(params["exported"], here)
+
+
 @equation_rule("call_exported")
 def call_exported(b: Builder, e: Eqn, outs: Sequence[Tensor], args: Sequence[Value]) -> list[Value]:
     """A call of the program's main function, which the module takes over with all that it calls."""
@@ -242,7 +251,9 @@ def call_exported(b: Builder, e: Eqn, outs: Sequence[Tensor], args: Sequence[Val
     known = b.state.adopted.get(exported)
     if known is None:
         text = jaxlib.portable_text(exported.mlir_module_serialized)
-        known = b.state.adopted[exported] = adopted(b, text)
+        known = b.state.adopted[exported] = adopted(
+            b, text, f"call_exported_{exported.fun_name}", "exported_"
+        )
     b.state.refines = b.state.refines or exported.uses_global_constants
     several = b.state.platform_index is not None and all(
         p in exported.platforms for p in b.state.platforms

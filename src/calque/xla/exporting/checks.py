@@ -2,6 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from typing import Final
+
+_TARGET: Final = re.compile(r'stablehlo\.custom_call @(?:"([^"]+)"|([\w$.-]+))')
+# functions that every later jaxlib has: JAX promises so
+_STABLE: Final = re.compile(
+    r"lapack_[sdcz]\w+_ffi|(cu|hip)(solver|sparse)?_\w+|Sharding|SPMD(FullToShard|ShardToFull)Shape"
+    r"|annotate_device_placement|Eigh|Qr|ProductOfElementaryHouseholderReflectors|LuDecomposition"
+    r"|ApproxTopK|stablehlo\.dynamic_\w+|tf\.call_tf_function|tpu_custom_call|AllocateBuffer"
+    r"|mosaic_gpu_v2|shape_assertion"
+)
+
 
 class DisabledSafetyCheck:
     """A check that is left out: `platform()`, of the platform when the program is called;
@@ -47,3 +60,17 @@ class DisabledSafetyCheck:
 
     def __hash__(self) -> int:
         return hash(self._impl)
+
+
+def refuse_unstable(name: str, text: str, disabled: Sequence[DisabledSafetyCheck]) -> None:
+    """An error where a module calls functions of libraries that may not be there tomorrow."""
+    allowed = {check.is_custom_call() for check in disabled}
+    found = {quoted or plain for quoted, plain in _TARGET.findall(text)}
+    wrong = sorted(t for t in found - allowed if not _STABLE.fullmatch(t))
+    if wrong and "ALL" not in allowed:
+        raise ValueError(
+            "Cannot serialize code with custom calls whose targets have no compatibility"
+            f" guarantees: {name} calls {', '.join(wrong)}. Where readers will have them, leave the"
+            f" check out: export(..., disabled_checks=[DisabledSafetyCheck.custom_call({wrong[0]!r}"
+            ")])"
+        )

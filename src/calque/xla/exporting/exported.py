@@ -23,9 +23,9 @@ from calque.transforms.jit.decorator import jit
 from calque.transforms.jit.stages import trace
 from calque.xla import jaxlib
 from calque.xla.exporting.calling import called
-from calque.xla.exporting.checks import DisabledSafetyCheck
+from calque.xla.exporting.checks import DisabledSafetyCheck, refuse_unstable
 from calque.xla.exporting.flat_buffers import decoded, encoded
-from calque.xla.exporting.modules import PLATFORMS, Spread, module_of
+from calque.xla.exporting.modules import PLATFORMS, Called, Spread, module_of
 from calque.xla.exporting.scopes import Scope, is_named
 from calque.xla.exporting.shardings import (
     Where,
@@ -34,6 +34,7 @@ from calque.xla.exporting.shardings import (
     portable,
     shardings_in,
     shardings_out,
+    shardings_said,
     types_on_meshes,
     written,
 )
@@ -47,6 +48,7 @@ from calque.xla.exporting.written import (
     written_aval,
     written_tree,
 )
+from calque.xla.stages import result_names
 
 CALLING_CONVENTIONS: Final = (9, 10)  # how modules take their arguments: the versions known here
 
@@ -121,6 +123,12 @@ class Exported:
             A sharding for each flat result, None where nothing is said of it."""
         return on_mesh(self._out_named_shardings, mesh)
 
+    @property
+    def shardings(self) -> list[NamedSharding]:
+        """Those of its arguments and results of which something is said."""
+        every = (*self._in_named_shardings, *self._out_named_shardings)
+        return [s for s in every if s is not None]
+
     def mlir_module(self, serialized: bool = True) -> Any:
         """The program in StableHLO.
 
@@ -128,7 +136,7 @@ class Exported:
             serialized: whether it is given as text.
         Returns:
             A text, or a module of jaxlib's MLIR."""
-        text = jaxlib.portable_text(self.mlir_module_serialized)
+        text = jaxlib.portable_text(self.mlir_module_serialized, located=True)
         return text if serialized else jaxlib.mlir_module(text)
 
     def has_vjp(self) -> bool:
@@ -172,11 +180,14 @@ class Exported:
 
 # ---------------------------------------------------------------- made of functions
 
-_KINDS: Final = frozenset(PLATFORMS.values()) - PLATFORMS.keys()  # of platforms: "gpu"
+_KINDS: Final = ("gpu",)  # of platforms
 
 
 def exporter(
-    function: Any, platforms: Sequence[str] | None, disabled_checks: Sequence[DisabledSafetyCheck]
+    function: Any,
+    platforms: Sequence[str] | None,
+    disabled_checks: Sequence[DisabledSafetyCheck],
+    rules: Sequence[tuple[Any, Any]] | None = None,
 ) -> Callable[..., Exported]:
     """The function of arguments, or of their shapes and dtypes, that exports a jitted function."""
     if not isinstance(function, callpath.Jitted):
@@ -188,11 +199,21 @@ def exporter(
             f" {wanted}"
         )
 
+    def refuse_donated(program: Any) -> None:
+        """Memory is given away on all platforms, or on none."""
+        if program.donated and len({p in PLATFORMS for p in wanted}) > 1:
+            raise NotImplementedError(
+                "In multi-platform lowering either all or no lowering platforms should support"
+                f" donation. Lowering for {wanted} of which only"
+                f" {tuple(p for p in wanted if p in PLATFORMS)} support donation"
+            )
+
     def export_for(*args: Any, **kwargs: Any) -> Exported:
         _check_scopes(function, args, kwargs)
         with config.override("calque_exporting_for", wanted):
             stage = trace(function, *args, **kwargs)
-        return _exported(stage, wanted, tuple(disabled_checks))
+        refuse_donated(stage._program)
+        return _exported(stage, wanted, tuple(disabled_checks), dict(rules or ()))
 
     return export_for
 
@@ -217,25 +238,32 @@ def _check_scopes(function: Any, args: Any, kwargs: Any) -> None:
 
 
 def _exported(
-    stage: Any, platforms: tuple[str, ...], checks: tuple[DisabledSafetyCheck, ...]
+    stage: Any,
+    platforms: tuple[str, ...],
+    checks: tuple[DisabledSafetyCheck, ...],
+    rules: dict[Any, Any],
 ) -> Exported:
     closed: ClosedJaxpr = with_constraints(stage.jaxpr)
     name = stage.fun_name
     devices = device_count(closed.jaxpr, stage._placements)
     ins: Sequence[Any] = (None,) * len(closed.in_avals)
     outs: Sequence[Any] = (None,) * len(closed.out_avals)
+    said: Sequence[Any] = outs  # of the results; of some more it follows where they live
     if devices > 1:
         ins = shardings_in(closed, stage._placements)
-        outs = shardings_out(closed, ins, name)
+        said, outs = shardings_said(closed), shardings_out(closed, ins, name)
         closed = stated(stage.jaxpr)
     plan = plan_of(closed.in_avals, stage.in_tree)
-    lowered = module_of(closed, name, platforms, plan, Spread(devices, ins, outs))
+    names = Called(name, stage._shown.names, result_names(stage._program))
+    lowered = module_of(closed, names, platforms, plan, Spread(devices, ins, said), rules)
     if lowered.callbacks:
         raise ValueError(
             f"Cannot serialize {name}: it calls Python on the host, in"
             f" {', '.join(map(repr, lowered.callbacks))}, which no other process has"
         )
     where_in, where_out = portable(ins), portable(outs)
+    text = lowered.text(located=True)
+    refuse_unstable(name, text, checks)
     return Exported(
         fun_name=name,
         in_tree=stage.in_tree,
@@ -245,19 +273,21 @@ def _exported(
         nr_devices=devices,
         platforms=platforms,
         disabled_safety_checks=checks,
-        mlir_module_serialized=jaxlib.portable(lowered.text()),
+        mlir_module_serialized=jaxlib.portable(text),
         calling_convention_version=CALLING_CONVENTIONS[1],
         module_kept_var_idx=tuple(lowered.kept),
-        _get_vjp=lambda primal: _backward(closed, primal, (*ins, *outs)),
+        _get_vjp=lambda primal: _backward(closed, primal, (*ins, *said), rules),
         _in_named_shardings=where_in,
         _out_named_shardings=where_out,
         uses_global_constants=plan is not None or lowered.refines or len(platforms) > 1,
     )
 
 
-def _backward(closed: ClosedJaxpr, primal: Exported, where: Sequence[Any]) -> Exported:
-    """The backward pass of a program, whose arguments and results live there: cotangents live where
-    their values do."""
+def _backward(
+    closed: ClosedJaxpr, primal: Exported, where: Sequence[Any], rules: dict[Any, Any]
+) -> Exported:
+    """The backward pass of a program, whose arguments and results were said to live there:
+    cotangents live where their values do."""
     flat, n = jaxpr_as_fun(closed), len(primal.in_avals)
 
     def backward(*values: Any) -> Any:
@@ -273,7 +303,7 @@ def _backward(closed: ClosedJaxpr, primal: Exported, where: Sequence[Any]) -> Ex
     ]
     with config.override("calque_exporting_for", primal.platforms):
         stage = trace(jit(backward), *specs)
-    return _exported(stage, primal.platforms, primal.disabled_safety_checks)
+    return _exported(stage, primal.platforms, primal.disabled_safety_checks, rules)
 
 
 def _tangent_dtype(aval: ShapedArray) -> Any:

@@ -56,6 +56,11 @@ def shardings_out(closed: ClosedJaxpr, ins: Sequence[Any], name: str) -> tuple[A
     """Where the results live, as far as it is known."""
     if all(s is None or isinstance(s.mesh, Mesh) for s in ins):
         return tuple(map(_on_mesh, shardings_of_results(closed, tuple(ins), name)))
+    return shardings_said(closed)
+
+
+def shardings_said(closed: ClosedJaxpr) -> tuple[Any, ...]:
+    """Where the program says that its results live."""
     made = {v: e for e in closed.jaxpr.eqns for v in e.outvars}
     last = [made.get(v) if isinstance(v, Var) else None for v in closed.jaxpr.outvars]
     return tuple(

@@ -17,7 +17,8 @@ from calque.xla.lower.rules import Builder, equation_rule, listed
 from calque.xla.text.tree import Part, Value
 from calque.xla.text.types import TOKEN, Tensor, Type, signature
 
-TARGET: Final = {"cpu": "xla_ffi_python_cpu_callback", "gpu": "xla_ffi_python_gpu_callback"}
+_GPU: Final = "xla_ffi_python_gpu_callback"
+TARGET: Final = {"cpu": "xla_ffi_python_cpu_callback", "cuda": _GPU, "rocm": _GPU}
 
 
 class HostFunction:

@@ -23,7 +23,7 @@ from calque.xla.lower.programs import (
 from calque.xla.lower.rules import Builder, boolean, equation_rule, listed, rule
 from calque.xla.lower.sizes import INT, is_free, size_of
 from calque.xla.text.constants import dense, number
-from calque.xla.text.tree import Part, Region, Value
+from calque.xla.text.tree import Part, Region, Value, symbol
 from calque.xla.text.types import TOKEN, Tensor, Type, element_name, signature
 
 # ---------------------------------------------------------------- while
@@ -239,11 +239,6 @@ def lower_jit(b: Builder, e: Eqn, outs: Sequence[Tensor], args: list[Value]) -> 
     found = call_function(b, symbol(name), e.params["jaxpr"], args)
     b.path = path
     return found
-
-
-def symbol(name: str) -> str:
-    """A name as MLIR writes it without quotes."""
-    return "".join(c if c.isalnum() or c in "_.$" else "_" for c in name) or "_"
 
 
 @equation_rule("closed_call", "call")

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from calque.core.jaxprs import ClosedJaxpr, Jaxpr, Var
+from calque.core.jaxprs import ClosedJaxpr, Jaxpr, Var, all_equations
 from calque.transforms.devices.sharding import NamedSharding, is_in_own_memory
 from calque.xla import jaxlib
-from calque.xla.lower.control import symbol
 from calque.xla.lower.placing import memory_attribute, mesh_name, sharding_attribute
 from calque.xla.lower.programs import constant_of, lower_program
 from calque.xla.lower.rules import Builder, State
 from calque.xla.lower.sizes import INT
 from calque.xla.lower.table import MODULES
 from calque.xla.text.printing import printed
-from calque.xla.text.tree import Function, Module, Region, Value
+from calque.xla.text.tree import Function, Module, Region, Value, symbol
 from calque.xla.text.types import Tensor, type_of
 
 assert MODULES  # the tables are filled
@@ -30,7 +29,8 @@ class Request:
     read are left out unless `keep_unused`. `results` and `arguments` name what goes in and out.
     With `constants_as_arguments` large constants are further arguments, ahead of the others. For
     several `partitions`, `in_shardings` and `out_shardings` say where those live. With `maps` every
-    `shard_map` is a program of parts, for readers: of some it is known here how they run alone."""
+    `shard_map` is a program of parts, for readers: of some it is known here how they run alone.
+    What is `exporting` says nothing of inputs and results of which nothing was said."""
 
     name: str = "main"
     donated: tuple[int, ...] = ()
@@ -46,6 +46,8 @@ class Request:
     in_shardings: Sequence[Any] = ()
     out_shardings: Sequence[Any] = ()
     maps: bool = False
+    exporting: bool = False
+    rules: Mapping[Any, Any] = field(default_factory=dict)  # of primitives, ahead of all others
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,10 @@ def lower_module(closed: ClosedJaxpr, request: Request) -> LoweredModule:
     module = Module(symbol(f"jit_{request.name}").rstrip("_"))
     state = State(module, request.platform)
     state.partitions_asked, state.maps = request.partitions, request.maps
+    state.exporting, state.rules = request.exporting, request.rules
+    for e in all_equations(jaxpr):  # the meshes of a program that is called keep their names
+        for s in getattr(e.params.get("exported"), "shardings", ()):
+            mesh_name(state, s.mesh)
     for s in (*request.in_shardings, *request.out_shardings):
         state.moves_memory = state.moves_memory or not is_in_own_memory(s)
         if request.partitions > 1 and isinstance(s, NamedSharding):
@@ -199,7 +205,7 @@ def placement(state: State, shardings: Sequence[Any], i: int, tensor: Tensor) ->
     if not shardings:
         return ""
     kind = memory_attribute(shardings[i])
-    if state.partitions_asked == 1:
+    if state.partitions_asked == 1 or (state.exporting and shardings[i] is None):
         return kind
     return ", ".join(p for p in (kind, sharding_attribute(state, shardings[i], tensor)) if p)
 

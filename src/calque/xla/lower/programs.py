@@ -19,7 +19,9 @@ from calque.core.jaxprs import (
     subjaxprs,
 )
 from calque.core.trace import trace_to_jaxpr
+from calque.transforms.primitives.lowerings import ArrayRule, rule_for
 from calque.xla.lower.callbacks import host_call, native_call
+from calque.xla.lower.foreign import by_rule
 from calque.xla.lower.found_bodies import finds_inside
 from calque.xla.lower.keys import COMPARED, at_words, compared, words_of
 from calque.xla.lower.rules import EQUATION_RULES, RULES, Builder, listed
@@ -57,6 +59,12 @@ def lower_equation(b: Builder, e: Eqn, args: list[Value]) -> list[Value]:
     if finds_inside(e):
         ordered = any(map(ordered_inside, subjaxprs(e.params)))
         return native_call(b, e, outs, args, ordered=ordered)
+    of_user = b.state.rules.get(e.primitive) or rule_for(e.primitive, b.state.platform)
+    if isinstance(of_user, ArrayRule):
+        program = of_user.program(e.primitive.multiple_results)
+        return lower_function(b, e, program, args)
+    if of_user is not None:
+        return by_rule(b, e, of_user, outs, args)
     whole = EQUATION_RULES.get(name)
     if whole is not None:
         return list(whole(b, e, outs, args))

@@ -10,7 +10,7 @@ list of results."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -70,6 +70,8 @@ class State:
     meshes: dict[Any, str] = field(default_factory=dict)  # by the names and sizes of their axes
     partitions: int = 1  # devices that the meshes of the program speak of
     partitions_asked: int = 1  # devices that it is compiled for
+    rules: Mapping[Any, Any] = field(default_factory=dict)  # of primitives, ahead of all others
+    exporting: bool = False  # is the module for others?
     maps: bool = False  # are programs of parts written that are not run
     sizes: dict[str, Value] = field(default_factory=dict)  # free ones by name
     refines: bool = False  # does it call a program of free sizes?

@@ -68,8 +68,6 @@ ON_HOST: Final = frozenset(
         "regularized_incomplete_beta",
         "schur",
         "symmetric_product",
-        "tridiagonal",
-        "tridiagonal_solve",
     )
 )
 

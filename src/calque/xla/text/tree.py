@@ -97,3 +97,8 @@ class Module:
     declarations: list[str] = field(default_factory=list)  # meshes, ahead of the functions
     others: list[str] = field(default_factory=list)  # functions of other modules, as text
     attributes: Sequence[str] = ()
+
+
+def symbol(name: str) -> str:
+    """A name as MLIR writes it without quotes."""
+    return "".join(c if c.isalnum() or c in "_.$" else "_" for c in name) or "_"

@@ -89,16 +89,14 @@ b46:
  %t68 = shufflevector <8 x double> %t67, <8 x double> poison, <8 x i32> <i32 7, i32 6, i32 5, i32 4, i32 3, i32 2, i32 1, i32 0>
  %t69 = fadd contract <8 x double> %t58, %t68
  %t70 = mul i64 %i46, 3
- %t71 = insertelement <8 x i64> poison, i64 %t70, i64 0
- %t72 = shufflevector <8 x i64> %t71, <8 x i64> poison, <8 x i32> zeroinitializer
- %t73 = add <8 x i64> %t72, <i64 0, i64 3, i64 6, i64 9, i64 12, i64 15, i64 18, i64 21>
- %t74 = getelementptr double, ptr %t3, <8 x i64> %t73
- %t75 = call <8 x double> @llvm.masked.gather.v8f64.v8p0(<8 x ptr> %t74, i32 8, <8 x i1> %t51, <8 x double> zeroinitializer)
- %t76 = fadd contract <8 x double> %t69, %t75
- %t77 = icmp ne <8 x i32> %t53, splat (i32 7)
- %t78 = and <8 x i1> %t77, %t51
- %t79 = getelementptr double, ptr %t5, i64 %i46
- call void @llvm.masked.store.v8f64.p0(<8 x double> %t76, ptr %t79, i32 8, <8 x i1> %t78)
+ %t71 = getelementptr double, ptr %t3, i64 %t70
+ %t72 = getelementptr double, ptr %t71, <8 x i32> <i32 0, i32 3, i32 6, i32 9, i32 12, i32 15, i32 18, i32 21>
+ %t73 = call <8 x double> @llvm.masked.gather.v8f64.v8p0(<8 x ptr> %t72, i32 8, <8 x i1> %t51, <8 x double> zeroinitializer)
+ %t74 = fadd contract <8 x double> %t69, %t73
+ %t75 = icmp ne <8 x i32> %t53, splat (i32 7)
+ %t76 = and <8 x i1> %t75, %t51
+ %t77 = getelementptr double, ptr %t5, i64 %i46
+ call void @llvm.masked.store.v8f64.p0(<8 x double> %t74, ptr %t77, i32 8, <8 x i1> %t76)
  %n46 = add nuw nsw i64 %i46, 8
  %l46 = icmp slt i64 %n46, %t7
  br i1 %l46, label %b46, label %x46

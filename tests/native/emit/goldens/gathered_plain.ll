@@ -46,59 +46,57 @@ b16:
  %t35 = shufflevector <8 x double> %t34, <8 x double> poison, <8 x i32> <i32 7, i32 6, i32 5, i32 4, i32 3, i32 2, i32 1, i32 0>
  %t36 = fadd contract <8 x double> %t24, %t35
  %t37 = mul i64 %i16, 3
- %t38 = insertelement <8 x i64> poison, i64 %t37, i64 0
- %t39 = shufflevector <8 x i64> %t38, <8 x i64> poison, <8 x i32> zeroinitializer
- %t40 = add <8 x i64> %t39, <i64 0, i64 3, i64 6, i64 9, i64 12, i64 15, i64 18, i64 21>
- %t41 = getelementptr double, ptr %t3, <8 x i64> %t40
- %t42 = call <8 x double> @llvm.masked.gather.v8f64.v8p0(<8 x ptr> %t41, i32 8, <8 x i1> splat (i1 true), <8 x double> zeroinitializer)
- %t43 = fadd contract <8 x double> %t36, %t42
- %t44 = icmp ne <8 x i32> %t18, splat (i32 7)
- %t45 = getelementptr double, ptr %t5, i64 %i16
- call void @llvm.masked.store.v8f64.p0(<8 x double> %t43, ptr %t45, i32 8, <8 x i1> %t44)
+ %t38 = getelementptr double, ptr %t3, i64 %t37
+ %t39 = getelementptr double, ptr %t38, <8 x i32> <i32 0, i32 3, i32 6, i32 9, i32 12, i32 15, i32 18, i32 21>
+ %t40 = call <8 x double> @llvm.masked.gather.v8f64.v8p0(<8 x ptr> %t39, i32 8, <8 x i1> splat (i1 true), <8 x double> zeroinitializer)
+ %t41 = fadd contract <8 x double> %t36, %t40
+ %t42 = icmp ne <8 x i32> %t18, splat (i32 7)
+ %t43 = getelementptr double, ptr %t5, i64 %i16
+ call void @llvm.masked.store.v8f64.p0(<8 x double> %t41, ptr %t43, i32 8, <8 x i1> %t42)
  %n16 = add nuw nsw i64 %i16, 8
  %l16 = icmp slt i64 %n16, %t13
  br i1 %l16, label %b16, label %x16
 x16:
  br label %x15
 x15:
- %t46 = icmp slt i64 %t13, %t7
- br i1 %t46, label %g47, label %x47
-g47:
- br label %b48
-b48:
- %i48 = phi i64 [%t13, %g47], [%n48, %k52]
- %t49 = getelementptr i32, ptr %t1, i64 %i48
- %t50 = load i32, ptr %t49, align 4
- %t51 = icmp ne i32 %t50, 7
- br i1 %t51, label %s52, label %k52
-s52:
- %t53 = sext i32 %t50 to i64
- %t54 = getelementptr double, ptr %t3, i64 %t53
- %t55 = icmp slt i64 %t53, %t9
- %t56 = select i1 %t55, ptr %t54, ptr %dummy
- %t57 = load double, ptr %t56, align 8
- %t58 = add i64 %t7, -1
- %t59 = getelementptr double, ptr %t3, i64 %t58
- %t60 = mul i64 %i48, -1
- %t61 = getelementptr double, ptr %t59, i64 %t60
- %t62 = icmp slt i64 %i48, %t9
- %t63 = select i1 %t62, ptr %t61, ptr %dummy
- %t64 = load double, ptr %t63, align 8
- %t65 = fadd contract double %t57, %t64
- %t66 = mul i64 %i48, 3
- %t67 = getelementptr double, ptr %t3, i64 %t66
- %t68 = load double, ptr %t67, align 8
- %t69 = fadd contract double %t65, %t68
- %t70 = getelementptr double, ptr %t5, i64 %i48
- store double %t69, ptr %t70, align 8
- br label %k52
-k52:
- %n48 = add nuw nsw i64 %i48, 1
- %l48 = icmp slt i64 %n48, %t7
- br i1 %l48, label %b48, label %x48
-x48:
- br label %x47
-x47:
+ %t44 = icmp slt i64 %t13, %t7
+ br i1 %t44, label %g45, label %x45
+g45:
+ br label %b46
+b46:
+ %i46 = phi i64 [%t13, %g45], [%n46, %k50]
+ %t47 = getelementptr i32, ptr %t1, i64 %i46
+ %t48 = load i32, ptr %t47, align 4
+ %t49 = icmp ne i32 %t48, 7
+ br i1 %t49, label %s50, label %k50
+s50:
+ %t51 = sext i32 %t48 to i64
+ %t52 = getelementptr double, ptr %t3, i64 %t51
+ %t53 = icmp slt i64 %t51, %t9
+ %t54 = select i1 %t53, ptr %t52, ptr %dummy
+ %t55 = load double, ptr %t54, align 8
+ %t56 = add i64 %t7, -1
+ %t57 = getelementptr double, ptr %t3, i64 %t56
+ %t58 = mul i64 %i46, -1
+ %t59 = getelementptr double, ptr %t57, i64 %t58
+ %t60 = icmp slt i64 %i46, %t9
+ %t61 = select i1 %t60, ptr %t59, ptr %dummy
+ %t62 = load double, ptr %t61, align 8
+ %t63 = fadd contract double %t55, %t62
+ %t64 = mul i64 %i46, 3
+ %t65 = getelementptr double, ptr %t3, i64 %t64
+ %t66 = load double, ptr %t65, align 8
+ %t67 = fadd contract double %t63, %t66
+ %t68 = getelementptr double, ptr %t5, i64 %i46
+ store double %t67, ptr %t68, align 8
+ br label %k50
+k50:
+ %n46 = add nuw nsw i64 %i46, 1
+ %l46 = icmp slt i64 %n46, %t7
+ br i1 %l46, label %b46, label %x46
+x46:
+ br label %x45
+x45:
  br label %x11
 x11:
  ret void
