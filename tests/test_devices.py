@@ -44,7 +44,7 @@ def test_attributes():
         and isinstance(d, calque.Device)
     )
     assert d.default_memory().kind == "device" and d.memory("device").device is d
-    with pytest.raises(ValueError, match="kind 'hbm'"):
+    with pytest.raises(ValueError, match="memory kind: hbm"):
         d.memory("hbm")
 
 

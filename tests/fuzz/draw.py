@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from tests.fuzz.programs import Ref
-from tests.fuzz.values import KINDS, WIDE, Input, value
+from tests.fuzz.values import KINDS, TINY, TINY_KINDS, WIDE, Input, value
 
 SIZES = (1, 2, 3, 5, 7)
 RARE_SIZES = (0, 4, 8, 16, 17, 31, 33)
@@ -66,6 +66,8 @@ class Draw:
         return tuple(self.size() for _ in range(self.whole(low, high)))
 
     def dtype(self, kind: str = "any") -> str:
+        if kind in TINY_KINDS and self.chance(0.03):
+            return str(self.choose(TINY))
         some = [name for name in KINDS[kind] if name in self.dtypes]
         name = str(self.choose(some or KINDS[kind]))
         return WIDE.get(name, name) if self.x64 and self.chance(0.6) else name

@@ -70,6 +70,25 @@ def derived_scan(grad: Any, scan: Any, f: Function, x: Any) -> Any:
     return grad(lambda y: scanned(scan, f, y, False)[0].sum())(x)
 
 
+def referred(new_ref: Any, x: Any, index: Any, y: Any) -> Any:
+    """What a mutable reference held at an index, and holds after something is written there."""
+    ref = new_ref(_strong(x))
+    before = ref[index]
+    ref[index] = _like(before * 0 + y, x)
+    return before, ref[...]
+
+
+def swept(new_ref: Any, fori_loop: Any, f: Function, x: Any) -> Any:
+    """A loop that changes a mutable reference row by row, and reads the row before."""
+    ref = new_ref(_strong(x))
+
+    def body(i: Any, total: Any) -> Any:
+        ref[i] = _like(f(ref[i]) + 0.5 * ref[i - 1], x)
+        return total + ref[i].sum()
+
+    return fori_loop(1, x.shape[0], body, ref[0].sum()), ref[...]
+
+
 def _like(y: Any, x: Any) -> Any:
     return y.astype(x.dtype)
 

@@ -15,7 +15,7 @@ from calque.core.config import config
 from tests.compositions.peers import Mismatch, numpy_of
 from tests.fuzz import catalogue, forms, laws
 from tests.fuzz.__main__ import COUNTS, Blocks, Run, blocks, counted, peer_module
-from tests.fuzz.checks import WHOLE, Checker
+from tests.fuzz.checks import WHOLE, Checker, near, tolerance
 from tests.fuzz.draw import Draw
 from tests.fuzz.generate import (
     NEIGHBOURS,
@@ -40,7 +40,7 @@ from tests.fuzz.programs import (
     source,
     without_unused,
 )
-from tests.fuzz.values import FILLS, KINDS, Input, value
+from tests.fuzz.values import FILLS, KINDS, TINY, Input, numpy_dtype, value
 
 
 def test_what_is_left_out_exists_or_is_of_another_version() -> None:
@@ -96,6 +96,37 @@ def test_inputs_are_made_of_their_descriptions(kind: str, fill: str) -> None:
         a, b = value(x), value(x)
         assert str(a.dtype) == dtype and a.shape == (3, 3)
         np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("name", TINY)
+@pytest.mark.parametrize("fill", ["plain", "edges", "whole"])
+def test_inputs_of_few_bits(name: str, fill: str) -> None:
+    x = value(Input(name, (5, 7), fill, 4))
+    assert str(x.dtype) == name and len(np.unique(x.astype(float))) > 1
+    if name == "uint4":
+        assert x.astype(int).min() >= 0
+
+
+def test_few_bits_are_compared_as_numbers_of_their_kind() -> None:
+    a, b = (np.array([k], numpy_dtype("int4")) for k in (3, 4))
+    assert tolerance(a, "") == laws.rough(a) == 0.0 < laws.rough(a.astype("float16"))
+    assert near(a, a, tolerance(a, "")) and not near(a, b, tolerance(a, ""))
+    eighth = np.array([1.0], numpy_dtype("float8_e5m2"))
+    assert tolerance(eighth, "") > 0.1 and tolerance(a.astype(float), "", narrow=True) > 1e-6
+
+
+def test_tiny_dtypes_are_drawn_where_any_may_stand() -> None:
+    d = Draw(np.random.default_rng(2), False, False)
+    drawn = Counter(d.dtype(kind) for kind in ("any", "real", "single", "bool") for _ in range(300))
+    assert set(TINY) <= set(drawn) and 5 < sum(drawn[name] for name in TINY) < 60
+
+
+def test_what_a_reference_held_and_holds() -> None:
+    x = calque.numpy.arange(6.0).reshape(2, 3)
+    before, after = forms.referred(calque.new_ref, x, (1, calque.numpy.int32(2)), 7)
+    assert before == 5 and after.tolist() == [[0, 1, 2], [3, 4, 7]]
+    total, rows = forms.swept(calque.new_ref, calque.lax.fori_loop, lambda y: 2 * y, x)
+    assert rows.tolist() == [[0, 1, 2], [6, 8.5, 11]] and total == 28.5
 
 
 def small_program() -> Program:

@@ -19,9 +19,19 @@ KINDS["inexact"] = (*KINDS["float"], *KINDS["float"], *KINDS["complex"])
 KINDS["number"] = (*KINDS["real"], *KINDS["complex"])
 KINDS["any"] = (*KINDS["number"], "float32", "float32", "int32", *KINDS["bool"])
 KINDS["integral"] = (*KINDS["int"], *KINDS["bool"])
+TINY = ("int4", "uint4", "float8_e4m3fn", "float8_e5m2")  # which no other dtype joins
+TINY_KINDS = {"any", "number", "real"}
 WIDE = {"int32": "int64", "uint32": "uint64", "float32": "float64", "complex64": "complex128"}
 EDGES = (np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 2.0, 0.5, 1e-3, -7.25, 1e4)
 WHOLE_EDGES = (0, 1, -1, 2, 7, 100, -128, 127)
+
+
+def numpy_dtype(name: str) -> np.dtype:
+    """The dtype of a name, the small floats included."""
+    return np.dtype(getattr(ml_dtypes, name, None) or name)
+
+
+TINY_INTEGERS = (numpy_dtype("int4"), numpy_dtype("uint4"))
 
 
 class Input(NamedTuple):
@@ -33,11 +43,6 @@ class Input(NamedTuple):
     seed: int
 
 
-def numpy_dtype(name: str) -> np.dtype:
-    """The dtype of a name, the small floats included."""
-    return np.dtype(getattr(ml_dtypes, name, None) or name)
-
-
 def value(x: Input) -> np.ndarray:
     """The array that is described."""
     r = np.random.default_rng(x.seed)
@@ -45,10 +50,10 @@ def value(x: Input) -> np.ndarray:
     plain = FILLS[x.fill](r, x.shape)
     if x.dtype == "bool":
         return np.asarray(plain > 0.6)
-    if dtype.kind in "iu":
+    if dtype.kind in "iu" or dtype in TINY_INTEGERS:
         with np.errstate(all="ignore"):
             plain = np.nan_to_num(np.rint(plain), nan=3, posinf=100, neginf=-100)
-            plain = np.abs(plain) if dtype.kind == "u" else plain
+            plain = np.abs(plain) if x.dtype.startswith("u") else plain
             return np.clip(plain, *limits(dtype)).astype(dtype)
     if dtype.kind == "c" and x.fill in ("plain", "edges"):
         plain = plain + 1j * FILLS["plain"](r, x.shape)
@@ -57,7 +62,7 @@ def value(x: Input) -> np.ndarray:
 
 
 def limits(dtype: np.dtype) -> tuple[int, int]:
-    info = np.iinfo(dtype)
+    info = ml_dtypes.iinfo(dtype)
     return max(info.min, -(2**31)), min(info.max, 2**31 - 1)
 
 

@@ -45,3 +45,15 @@ def test_one_point_of_a_real_transform_stands_for_none(name: str) -> None:
     with pytest.raises(ValueError, match="must be positive"):
         jnp.fft.irfft(x, 0)
     assert jnp.fft.irfft(x, 1).shape == (2, 1)
+
+
+@pytest.mark.parametrize("shape", [(3, 0, 2), (0, 3, 4), (0, 0, 5)])
+def test_real_transforms_of_no_lines(shape: tuple[int, ...]) -> None:
+    """An axis without elements beside the last one leaves nothing to transform."""
+    x, half = jnp.zeros(shape), (*shape[:2], shape[2] // 2 + 1)
+    for f in (jnp.fft.rfftn, calque.jit(jnp.fft.rfftn)):
+        assert (f(x).shape, f(x).dtype) == (half, "complex64")
+    for f in (jnp.fft.irfftn, calque.jit(jnp.fft.irfftn)):
+        assert (f(x).shape, f(x).dtype) == ((*shape[:2], 2 * (shape[2] - 1)), "float32")
+    with pytest.raises(ValueError, match="must be positive"):
+        jnp.fft.rfftn(jnp.zeros((3, 2, 0)))

@@ -1,7 +1,9 @@
 """Reductions that leave nan out."""
 
+import numpy as np
 import pytest
 
+import calque.numpy as jnp
 from tests.numpy.expressions import ARRAYS, check_jax, check_jit, check_numpy, lines
 
 DATA = ARRAYS
@@ -48,3 +50,18 @@ def test_under_jit(case):
 @pytest.mark.parametrize("case", CASES)
 def test_as_jax(case):
     check_jax(case, DATA)
+
+
+@pytest.mark.parametrize("ddof", [0, 1, 0.5, 1.5, -1, 3.5])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "complex64"])
+def test_what_is_taken_off_the_count_may_be_a_fraction(ddof: float, dtype: str) -> None:
+    x = jnp.asarray([[1.0, 2.0, 4.0, 7.0], [3.0, 3.0, 9.0, 0.0]]).astype(dtype)
+    for f, plain in ((jnp.nanvar, jnp.var), (jnp.nanstd, jnp.std)):
+        got, want = f(x, axis=1, ddof=ddof), plain(x, axis=1, ddof=ddof)
+        assert got.dtype == want.dtype
+        np.testing.assert_allclose(got, want, rtol=2e-3 if dtype == "float16" else 1e-6)
+    if dtype == "float32":
+        holed = jnp.concatenate([x, jnp.full((2, 3), jnp.nan)], axis=1)
+        np.testing.assert_allclose(
+            jnp.nanvar(holed, axis=1, ddof=ddof), jnp.var(x, axis=1, ddof=ddof), rtol=1e-6
+        )

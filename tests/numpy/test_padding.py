@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+import calque
+import calque.numpy as jnp
 from tests.numpy.expressions import ARRAYS, check_jax, check_jit, check_numpy, lines
 
 DATA = ARRAYS | {
@@ -113,3 +115,21 @@ def test_under_jit(case):
 @pytest.mark.parametrize("case", CASES)
 def test_as_jax(case):
     check_jax(case, DATA)
+
+
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e5m2", "bfloat16", "int8", "float32"])
+def test_ramps_of_each_dtype(name: str) -> None:
+    x = jnp.asarray([1.0, 2.0, 3.0]).astype(name)
+    got = jnp.pad(x, (2, 2), mode="linear_ramp", end_values=(5, -1))
+    assert got.dtype == x.dtype
+    want = jnp.asarray([5.0, 3.0, 1.0, 2.0, 3.0, 1.0, -1.0]).astype(name)
+    np.testing.assert_array_equal(got.astype("float32"), want.astype("float32"))
+
+
+def test_ramps_of_bools_and_of_large_integers() -> None:
+    got = jnp.pad(jnp.array([True]), (3, 0), mode="linear_ramp")
+    assert got.tolist() == [False, True, True, True]
+    with calque.enable_x64(True):
+        whole = 2**40 + 4
+        got = jnp.pad(jnp.array([whole]), (2, 0), mode="linear_ramp", end_values=2**40)
+        assert got.tolist() == [2**40, 2**40 + 2, whole]

@@ -137,3 +137,17 @@ def test_a_number_is_a_line_of_one(name: str) -> None:
         getattr(jnp, name)(2.0, axis=1)
     with pytest.raises(ValueError, match="out of bounds"):
         getattr(jnp, name)(jnp.float32(2), axis=0)
+
+
+@pytest.mark.parametrize("ddof", [0, 0.5, 1, 1.5, 2])
+@pytest.mark.parametrize("name", ["var", "std", "nanvar", "nanstd"])
+def test_no_more_elements_than_are_taken_off(name: str, ddof: float) -> None:
+    """A mask that leaves too few gives nan, not 0 / -1."""
+    x = np.array([[1.0, 2.0, 4.0, 7.0]] * 3, "float32")
+    where = np.array([[True, True, True, False], [True, False, False, False], [False] * 4])
+    f = getattr(jnp, name)
+    for g in (f, calque.jit(f, static_argnames=("axis", "ddof"))):
+        got = g(x, axis=1, ddof=ddof, where=where)
+        assert not np.isnan(got[0]) and np.isnan(got[2])
+        assert np.isnan(got[1]) == (ddof >= 1)
+        assert np.isnan(g(x[:, :2], axis=1, ddof=ddof, where=False)).all()

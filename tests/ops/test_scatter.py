@@ -1,9 +1,12 @@
 """Scatters against a loop over their definition, their rules, and JAX."""
 
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 import pytest
 
+import calque
 from calque.core.jaxprs import Jaxpr
 from calque.ops import scatter as S
 from calque.ops.dimension_numbers import GatherScatterMode, ScatterDimensionNumbers
@@ -269,3 +272,28 @@ def test_updates_of_nothing_have_derivatives():
             return PRIMS[name].jvp((x, i, u), (dx, None, du), **p)[1]
 
         assert run(jvp, x, u, x, u)[0].shape == (0,)
+
+
+@pytest.mark.parametrize("name", ["scatter", "scatter_add", "scatter_max", "scatter_mul"])
+@pytest.mark.parametrize("mode", ["clip", "drop", "promise_in_bounds"])
+def test_rows_into_an_array_without_rows(name: str, mode: str) -> None:
+    """No update lies inside: the array stays, eagerly, compiled, and after other sizes."""
+    numbers = calque.lax.ScatterDimensionNumbers((1,), (0,), (0,))
+
+    def f(x: Any, at: Any) -> Any:
+        rows = np.ones((2, 3), "float32")
+        return getattr(calque.lax, name)(x, at[:, None], rows, numbers, mode=mode)
+
+    compiled = calque.jit(f)
+    for n in (4, 6, 0, 5):
+        x, at = np.full((n, 3), 2.0, "float32"), np.array([0, 1], "int32")
+        for g in (f, compiled):
+            assert g(x, at).shape == (n, 3)
+            assert n == 0 or g(x, at)[2:].tolist() == [[2.0] * 3] * (n - 2)
+    with pytest.raises(TypeError, match="must not exceed"):
+        calque.lax.scatter(
+            np.zeros((1, 3), "float32"),
+            np.zeros((2, 1), "int32"),
+            np.ones((2, 4), "float32"),
+            numbers,
+        )

@@ -22,6 +22,7 @@ EXCEPTIONS: Final = {
     "tests/numpy/calls/test_any_size.py::test_products_and_large_sums_have_one_program_for_all_sizes": _BITS,  # noqa: E501
     "tests/numpy/calls/test_operators.py::test_powers_give_the_bits_of_compiled_ones_in_any_order": _BITS,  # noqa: E501
     "tests/numpy/calls/test_operators.py::test_integer_arrays": _BITS,
+    "tests/numpy/test_contractions.py::test_products_of_two_dtypes_are_those_in_the_dtype_of_both": _BITS,  # noqa: E501
     "tests/numpy/test_kernels.py": _STEPS,
     "tests/numpy/test_numpy_edges.py::test_as_numpy[spacing of float32]": _DENORMAL,
     "tests/transforms/devices/test_four_devices.py::test_as_jax": _NAMES,

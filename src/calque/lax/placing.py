@@ -33,9 +33,7 @@ def placing(f: Callable[..., Any]) -> Callable[..., Any]:
             out = f(*args[:position], **kwargs)
             if f.__name__ != "full_like":
                 return out
-            model = args[0] if args else kwargs["x"]
-            same_shape = len(args) < 4 and kwargs.get("shape") is None
-            return placed_like(out, model, same_shape)
+            return placed_like(out, args[0] if args else kwargs["x"])
         with lenient():
             out = f(*args[:position], **kwargs)
         if not isinstance(target, (Sharding, PartitionSpec, Device)):

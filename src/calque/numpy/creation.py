@@ -314,7 +314,7 @@ def _like(a: Any, value: Any, dtype: Any, shape: Any, name: str) -> Any:
     out = full(aval.shape if shape is None else shape, value, result_dtype(dtype, aval.dtype))
     if dtype is None and aval.weak_type:
         out = do.convert_element_type(out, new_dtype=aval.dtype, weak_type=True)
-    return placed_like(out, a, shape is None)
+    return placed_like(out, a)
 
 
 @placed

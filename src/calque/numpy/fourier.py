@@ -85,6 +85,11 @@ def _transform(name: str, kind: str, a: Any, sizes: Any, axes: Any, norm: str | 
             return _of_no_points(x, dims, full)
     if kind in ("FFT", "IFFT") and sizes is None and 0 in full:
         return convert(x, canonicalize(complex_of(x.dtype)))  # of no points there are none
+    if sizes is None and 0 in full[:-1] and not surely_less(full[-1], 1):
+        if kind == "IRFFT":
+            return _of_no_points(x, dims, full)
+        half = [*full[:-1], full[-1] // 2 + 1]
+        return convert(_of_no_points(x, dims, half), canonicalize(complex_of(x.dtype)))
     if any(surely_less(n, 1) for n in full):
         raise ValueError(
             f"calque.numpy.fft.{name}: the number of points must be positive, got {tuple(full)}"

@@ -221,10 +221,11 @@ def nanvar(
     count = reductions.sum(
         convert(there, np.dtype("int32")), axis=axis, keepdims=keepdims, promote_integers=False
     )
-    left = count - np.asarray(ddof, np.int32)
-    enough = left > np.int32(0)
     total = reductions.sum(squares, axis=canonical_axes(axis, typeof(x).ndim), keepdims=keepdims)
-    safe = convert(where_(enough, left, np.int32(1)), typeof(total).dtype)
+    kind = typeof(total).dtype
+    left = convert(count, kind) - np.asarray(ddof).astype(kind)
+    enough = left > np.asarray(0, kind)
+    safe = where_(enough, left, np.asarray(1, kind))
     result = where_(enough, total / safe, const(total, np.nan))
     return convert(result, target)
 

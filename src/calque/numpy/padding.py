@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from calque.core.arrays import Array, is_concrete
-from calque.core.dtypes import is_inexact
+from calque.core.dtypes import is_inexact, is_integer
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike
@@ -168,14 +168,16 @@ def _ramp(x: Any, widths: Pairs, end_values: Any = 0) -> Any:
 
 def _line(end: Any, edge: Any, n: int, k: int) -> Any:
     """n values from `end` towards the edge, which is not among them."""
-    work = edge.dtype if is_inexact(edge.dtype) else np.dtype("float32")
+    own = edge.dtype
+    if not is_inexact(own) or own.itemsize == 1:
+        work = np.dtype("float64" if own.itemsize == 8 else "float32")
+    else:
+        work = own
     a, b = (convert(array_of("pad", v), work) for v in (end, edge))
     t = np.arange(n).reshape(tuple(-1 if i == k else 1 for i in range(edge.ndim))) / max(n, 1)
     t = t.astype(work if work.kind == "f" else np.float32)
     out = a * (1 - t) + b * t
-    if not is_inexact(edge.dtype):
-        out = do.floor(out)
-    return convert(out, edge.dtype)
+    return convert(do.floor(out) if is_integer(own) else out, own)
 
 
 def _statistic(fold: Callable[..., Any]) -> Callable[..., Any]:

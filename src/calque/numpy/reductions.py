@@ -407,8 +407,9 @@ def var(
         ufuncs.subtract(n, freedom) if where is not None or isinstance(n, Tracer) else n - freedom
     )
     few = count(typeof(squares).shape, axes)
-    if is_found(few) and ddof > 0:  # no values, or too few: NaN as well
-        zero, nan = np.zeros((), kind), np.full((), np.nan, kind)
+    if (is_found(few) or where is not None) and ddof > 0:  # too few: NaN, of 0 / -1 too
+        zero = np.zeros((), kind)
+        nan = broadcast_to(np.asarray(np.nan, kind), typeof(left).shape)
         return convert(do.div(total, do.select_n(do.gt(left, zero), nan, left)), target)
     if where is None and not names and not is_found(few) and few <= math.floor(ddof):
         return convert(do.div(do.mul(total, np.asarray(np.nan, kind)), np.asarray(1, kind)), target)

@@ -102,8 +102,10 @@ def _check_windows(
     rank = indices.ndim - 1 + len(window)
     if updates.ndim != rank:
         raise TypeError(f"Updates tensor must be of rank {rank}; got {updates.ndim}.")
-    for n, size in zip(window_sizes(x, updates, numbers), x.shape):
+    for d, (n, size) in enumerate(zip(window_sizes(x, updates, numbers), x.shape)):
         if surely_less(size, n) and updates.size:
+            if d in numbers.inserted_window_dims:
+                continue  # no update lies inside of an axis without elements
             raise TypeError(
                 "Bounds of the window dimensions of updates must not exceed the bounds of the"
                 f" corresponding dimensions of operand: got updates {updates.str_short()} and"

@@ -162,3 +162,20 @@ def twice_derived(d: Draw) -> Drawn:
 @recipe("forms.derived_scan")
 def derived_scan(d: Draw) -> Drawn:
     return [Made("grad"), Made("lax.scan"), _function(d, SMOOTH), d.array("single", 1, 2)], {}
+
+
+@recipe("forms.referred")
+def referred(d: Draw) -> Drawn:
+    x = d.array("number", 1, 3)
+    sizes = d.of(x).shape
+    places = tuple(
+        d.new("signed", (), "indices") if d.chance(0.5) else d.whole(0, max(n - 1, 0))
+        for n in sizes[: d.whole(1, len(sizes))]
+    )
+    return [Made("new_ref"), x, places, d.choose((1, 2, -1))], {}
+
+
+@recipe("forms.swept")
+def swept(d: Draw) -> Drawn:
+    x, f = _rows(d)
+    return [Made("new_ref"), Made("lax.fori_loop"), f, x], {}

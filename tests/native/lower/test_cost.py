@@ -85,6 +85,19 @@ def test_vectors_along_memory_are_cheap() -> None:
     assert nest_cost(nest, SIZES, 8, "j", Strides()) < nest_cost(nest, SIZES, 1, "j", Strides())
 
 
+@pytest.mark.parametrize("lanes", [2, 4, 8, 16])
+@pytest.mark.parametrize("steps", [0, 6])
+def test_columns_of_a_matrix_are_added_side_by_side(lanes: int, steps: int) -> None:
+    """However few lanes there are: down a column every element is in a row of its own."""
+    e = load(X, (i, j))
+    for _ in range(steps):
+        e = ex("mul", e, e)
+    sums = For(i, (), (Acc("s", "sum", e),))
+    nest = For(j, (sums, Store(Buffer("z", (m,), "f32"), (j,), ref("s", "f32"))))
+    around = nest_cost(nest, SIZES, lanes, "j", Strides())
+    assert around < nest_cost(nest, SIZES, lanes, None, Strides())
+
+
 def test_what_does_not_depend_on_a_loop_is_counted_outside() -> None:
     row = load(Buffer("r", (n,), "f32"), (i,))
 

@@ -53,7 +53,9 @@ def test_rows_that_one_thread_adds() -> None:
     assert columns_of(replace(f, colliding=False), sizes) is None
     assert columns_of(replace(f, body=f.body * 2), sizes) is None
     assert threads.shared_out(f, 4 * threads.PARALLEL_NS, sizes) is None
-    c = f.body[0].var  # type: ignore[union-attr]
+    (inner,) = f.body
+    assert isinstance(inner, For)
+    c = inner.var
     assert columns_of(rows(sizes, 1024, ex("sub", const(1023), c)), sizes) is None
     assert columns_of(rows(sizes, 1024, const(3)), sizes) is None
 
@@ -68,7 +70,6 @@ def test_columns_that_are_read_beside_their_own_stay_with_one_thread() -> None:
     row, column = store.idx
     assert row is not None and column is not None and store.value is not None
     beside = load(store.buf, (row, ex("min", ex("add", column, const(1)), const(1023))))
-    assert beside is not None
     other = replace(inner, body=(replace(store, value=ex("add", store.value, beside)),))
     assert columns_of(replace(f, body=(other,)), sizes) is None
 

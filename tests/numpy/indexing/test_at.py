@@ -98,3 +98,17 @@ def test_integers_divided_at_places_are_floats() -> None:
     got = jnp.array([3, 4]).at[0].divide(2)
     assert got.dtype == np.float32
     np.testing.assert_array_equal(got, [1.5, 4])
+
+
+@pytest.mark.parametrize("value", [1, 2.5])
+@pytest.mark.parametrize("name", ["set", "add", "multiply", "min", "power", "divide"])
+@pytest.mark.parametrize("index", [(), 0, slice(2), [0, 1]])
+def test_updates_keep_the_weak_type(index, name, value):
+    x = jnp.asarray(2.5) if index == () else jnp.broadcast_to(jnp.asarray(2.5), (3,))
+    index = jnp.array(index) if isinstance(index, list) else index
+    for array in (x, x.astype(jnp.float32)):
+        updated = calque.jit(lambda a: getattr(a.at[index], name)(value))(array)
+        assert updated.aval is getattr(array.at[index], name)(value).aval is array.aval
+        assert (updated * jnp.float16(1)).dtype == (
+            np.float16 if array.aval.weak_type else np.float32
+        )

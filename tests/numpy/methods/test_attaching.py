@@ -59,6 +59,10 @@ def test_two_results_and_products():
     np.testing.assert_array_equal(X @ jnp.asarray(X.T), X @ X.T)
     np.testing.assert_array_equal(abs(-jnp.asarray(X)), np.abs(X))
     assert round(jnp.float32(2.567), 2) == np.float32(2.57)
+    whole = round(jnp.array([0.5, 1.5]))
+    assert whole.dtype == np.int32 and whole.tolist() == [0, 2]
+    assert calque.jit(round)(jnp.bfloat16(3.5)).dtype == np.int32
+    assert round(jnp.uint8(3)).dtype == np.int32 and round(jnp.uint8(3), 1).dtype == np.uint8
 
 
 class Own:

@@ -128,6 +128,8 @@ def test_transformations():
     assert kind_of(y) == kind_of(t) == "pinned_host"
     assert kind_of(calque.vmap(f)(x)) == "pinned_host"
     np.testing.assert_array_equal(calque.jit(calque.vmap(f))(x), jnp.sin(x))
+    number = calque.value_and_grad(lambda a: calque.device_put(a, Space.Device) * 2)(1.0)
+    assert (float(number[0]), float(number[1])) == (2, 2)
     assert str(calque.make_jaxpr(f)(x)).count("device_put[space=MemorySpace.Host]") == 1
 
 

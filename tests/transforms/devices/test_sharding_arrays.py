@@ -185,3 +185,34 @@ def test_the_default_device_is_that_of_what_is_placed_nowhere():
         assert jnp.ones(2).device == third
     finally:
         calque.config.update("jax_default_device", None)
+
+
+@four_devices
+def test_arrays_like_a_type_with_a_sharding_are_there():
+    s = NamedSharding(square(), P("x", "y"))
+    model = calque.ShapeDtypeStruct((4, 4), jnp.float32, sharding=s)
+    likes = [jnp.zeros_like, jnp.empty_like, lambda x: calque.lax.full_like(x, 2)]
+    for like in likes:
+        assert like(model).sharding == s
+        assert calque.jit(lambda like=like: like(model) + 1)().sharding == s
+    assert jnp.ones_like(model, shape=(4, 4)).sharding == s
+    assert jnp.ones_like(model, shape=(8, 4)).sharding != s
+
+
+@four_devices
+def test_parts_come_in_the_order_of_the_mesh():
+    devices = [calque.devices()[i] for i in (2, 0, 3, 1)]
+    x = calque.device_put(np.arange(4), NamedSharding(Mesh(np.array(devices), ("x",)), P("x")))
+    assert [p.device for p in x.addressable_shards] == devices
+    assert [p.data.tolist() for p in x.global_shards] == [[0], [1], [2], [3]]
+    assert x.addressable_data(1).tolist() == [1]
+
+
+@four_devices
+def test_results_of_one_program_are_on_the_same_devices():
+    s = NamedSharding(square(), P("x", "y"))
+    f = calque.jit(lambda: (jnp.zeros(3), jnp.ones((4, 4))), out_shardings=(None, s))
+    for _ in range(3):  # however the call is served
+        whole, split = f()
+        assert split.sharding == s and whole.sharding == NamedSharding(square(), P())
+        assert whole.tolist() == [0, 0, 0]

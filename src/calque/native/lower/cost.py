@@ -167,7 +167,8 @@ def element_weight(n: Node, operands: int) -> int:
 
 # --- nests with a vector --------------------------------------------------------------------------
 
-_GATHER: Final = 0.7  # a strided lane, in instructions
+_GATHER: Final = 0.7  # a strided lane, in instructions for vectors of many lanes
+_MANY: Final = 16  # lanes; vectors of fewer are done sooner, while a strided lane takes as long
 _SCATTER: Final = 1.5
 _FOLD: Final = 14.0  # a vector of partial sums made one number
 _BESIDE: Final = 1.6  # a sum kept in memory, lane by lane, against one in a register
@@ -302,7 +303,8 @@ class _NestCost:
         if vector is None or self.strides(buf, idx, vector) in (0, 1):
             return n
         count = next((t for name, t in loops if name == vector), 1.0)
-        return n * max(apart * min(self.lanes, count), 1.0)
+        short = max(_MANY / self.lanes, 1.0) if self.lanes > 1 else 1.0
+        return n * max(short * apart * min(self.lanes, count), 1.0)
 
 
 def nest_cost(nest: For, sizes: Sizes, lanes: int, vector: str | None, strides: Strides) -> float:

@@ -129,12 +129,23 @@ class Updates:
         mode: Any,
         wrap: bool = True,
     ) -> Any:
+        return _as_weak_as(self.array, self._updated(scatter, values, unique, ordered, mode, wrap))
+
+    def _updated(
+        self,
+        scatter: Callable[..., Any],
+        values: Any,
+        unique: bool,
+        ordered: bool,
+        mode: Any,
+        wrap: bool,
+    ) -> Any:
         check_arraylike("x.at[...]", values)
         if scatter is not lax_scatter.scatter:
             own, needed = typeof(self.array).dtype, indexing.needed_by(values, self.array)
             if needed != own:  # half of an integer is found before it is rounded
                 wide = Updates(convert(self.array, needed), self.index)
-                out = wide._update(scatter, values, unique, ordered, mode, wrap)
+                out = wide._updated(scatter, values, unique, ordered, mode, wrap)
                 return convert(out, own)
         mask = masked.traced_mask(self.array, self.index)
         if mask is not None:
@@ -229,7 +240,17 @@ class Updates:
 
 def _ones_like(x: Any) -> Any:
     aval = typeof(x)
-    return do.broadcast_in_dim(np.ones((), aval.dtype), shape=aval.shape, broadcast_dimensions=())
+    one = np.ones((), aval.dtype)
+    ones = do.broadcast_in_dim(one, shape=aval.shape, broadcast_dimensions=())
+    return _as_weak_as(x, ones)
+
+
+def _as_weak_as(x: Any, out: Any) -> Any:
+    """A result with the weak type of the array that it was made of."""
+    aval = typeof(x)
+    if not aval.weak_type or typeof(out).weak_type:
+        return out
+    return do.convert_element_type(out, new_dtype=aval.dtype, weak_type=True)
 
 
 _BEYOND = np.iinfo(np.int64).max  # no array is so long

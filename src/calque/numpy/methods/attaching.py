@@ -320,14 +320,15 @@ def _round(self: Any, ndigits: int | None = None) -> Any:
     """The values rounded to so many decimals, halves to even.
 
     Args:
-        ndigits: How many; None means 0.
+        ndigits: How many; None rounds to integers.
 
     Returns:
-        An array of the same dtype.
+        An array of the same dtype; without `ndigits` of integers, as Python's numbers do it.
 
-    >>> round(jnp.array([1.25, 2.5]))
-    Array([1., 2.], dtype=float32)"""
-    return sorting.round(self, ndigits or 0)
+    >>> round(jnp.array([1.25, 2.5])), round(jnp.array([1.25, 2.5]), 1)
+    (Array([1, 2], dtype=int32), Array([1.2, 2.5], dtype=float32))"""
+    rounded = sorting.round(self, ndigits or 0)
+    return rounded if ndigits is not None else rounded.astype(int)
 
 
 def _setitem(self: Any, index: Any, value: Any) -> None:

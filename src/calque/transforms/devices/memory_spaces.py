@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from calque.core.arrays import to_array
 from calque.core.devices import Space
 from calque.core.primitives import Primitive, Zero
 from calque.core.trace_state import Tracer
@@ -22,7 +23,8 @@ def in_memory(x: Any, space: Space) -> Any:
         return x
     if isinstance(x, Tracer):
         return device_put_p.bind(x, space=space)
-    return placed(x, in_space(sharding_of(x), space))
+    array = to_array(x)
+    return placed(array, in_space(sharding_of(array), space))
 
 
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, space: Space) -> Any:

@@ -52,6 +52,7 @@ from calque.transforms.devices.sharding import (
 )
 from calque.transforms.devices.specs import PartitionSpec, names_of_spec
 from calque.transforms.devices.types import in_mesh_order, mat_of, typed
+from calque.transforms.functions.shapes import ShapeDtypeStruct
 
 if TYPE_CHECKING:
     from calque.core.arrays import Array
@@ -372,17 +373,20 @@ for _name, _value in _ASKED_FOR_BY_LIBRARIES.items():
 ArrayImpl.__new__ = staticmethod(lazy.function("calque.transforms.devices.assembling", "new"))
 
 
-def placed_like(x: Any, model: Any, same_shape: bool = True) -> Any:
+def placed_like(x: Any, model: Any) -> Any:
     """`x` where `model` is, as far as that is known: its sharding, or what its type says of it. Of
     another shape, on the device of `model` if it is one. Inside `shard_map` it varies as `model`
     does."""
+    same_shape = np.shape(x) == tuple(getattr(model, "shape", ()))
+    own: Any = model.sharding if isinstance(model, ShapeDtypeStruct) else None
+    if isinstance(own, NamedSharding) and not isinstance(own.mesh, Mesh):
+        own = None  # it has no devices: types speak of it
     if isinstance(model, ArrayImpl):
-        own = model._extra
-        if own is None or is_deleted(model):
-            return x
-        if not same_shape and not isinstance(own, SingleDeviceSharding):
-            return x
+        own = None if is_deleted(model) else model._extra
+    if isinstance(own, SingleDeviceSharding) or (own is not None and same_shape):
         return constraint.call(x, own) if isinstance(x, Tracer) else placed(x, own)
+    if own is not None or isinstance(model, ArrayImpl):
+        return x
     place = getattr(getattr(model, "aval", None), "place", None)
     if place is None:
         return x

@@ -477,12 +477,22 @@ def shardings_of_results(
     closed: ClosedJaxpr, given: tuple[Sharding | None, ...], name: str
 ) -> list[Sharding | None]:
     """The shardings of the results of a program whose arguments have these."""
-    found = propagate(closed, given, name)
+    found = _all_somewhere(propagate(closed, given, name))
     if all(getattr(a, "place", None) is None for a in closed.out_avals):
         return found
     known = [s.mesh for s in (*given, *found) if isinstance(s, NamedSharding)]
     meshes = {m.abstract_mesh: m for m in reversed([*known, current_mesh()]) if isinstance(m, Mesh)}
     return [_as_typed(s, a, meshes) for s, a in zip(found, closed.out_avals, strict=True)]
+
+
+def _all_somewhere(found: list[Sharding | None]) -> list[Sharding | None]:
+    """Where some results of a program are split over several devices, the others are on all of
+    them."""
+    split = next((s for s in found if isinstance(s, NamedSharding) and s.num_devices > 1), None)
+    if split is None or not isinstance(split.mesh, Mesh) or split.mesh.explicit_axes:
+        return found
+    whole = NamedSharding(split.mesh, PartitionSpec())
+    return [whole if s is None else s for s in found]
 
 
 def _as_typed(own: Sharding | None, aval: Any, meshes: dict[Any, Mesh]) -> Sharding | None:
