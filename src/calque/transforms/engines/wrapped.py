@@ -323,12 +323,17 @@ def cache(call: Callable[..., Any], *, explain: Callable[..., None] | None = Non
     >>> length(lu.wrap_init(str), 100), length(lu.wrap_init(str), 100)
     called
     (3, 3)"""
-    of_functions: weakref.WeakKeyDictionary[Any, Entries[Any, Any]] = weakref.WeakKeyDictionary()
+    of_functions: dict[weakref.ref[Any], Entries[Any, Any]] = {}
+
+    def forget(dead: weakref.ref[Any]) -> None:
+        of_functions.pop(dead, None)
 
     def kept(fun: WrappedFun, *args: Any) -> Any:
-        if is_new := fun.f not in of_functions:
-            of_functions[fun.f] = _results.new()
-        entries = of_functions[fun.f]
+        known = of_functions.get(weakref.ref(fun.f))
+        is_new = known is None
+        entries = _results.new() if known is None else known
+        if is_new:
+            of_functions[weakref.ref(fun.f, forget)] = entries
         transforms = tuple(
             (t, tuple(x for x in given if not isinstance(x, Store))) for t, given in fun.transforms
         )
@@ -350,5 +355,5 @@ def cache(call: Callable[..., Any], *, explain: Callable[..., None] | None = Non
 
     update_wrapper(kept, call)
     kept.cache_clear = of_functions.clear  # type: ignore[attr-defined]
-    kept.evict_function = lambda f: of_functions.pop(f, None)  # type: ignore[attr-defined]
+    kept.evict_function = lambda f: forget(weakref.ref(f))  # type: ignore[attr-defined]
     return kept
