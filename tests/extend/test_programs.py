@@ -155,3 +155,8 @@ def test_what_is_being_traced() -> None:
         (False, True, [], False, False),
         (False, False, ["i"], True, True),
     ]
+
+
+def test_dtypes_with_tangents_of_another_one_are_refused():
+    with pytest.raises(NotImplementedError, match=r"int8 values has float32 tangents \(q8\)"):
+        calque.experimental.primal_tangent_dtype("int8", "float32", "q8")

@@ -7,7 +7,7 @@ from calque.core import lazy as _lazy
 if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     from calque.contexts import enable_x64
     from calque.core.arrays import ArrayImpl as EArray
-    from calque.extend.programs import primal_dtype_to_tangent_dtype as primal_tangent_dtype
+    from calque.extend.programs import primal_tangent_dtype
     from calque.transforms.functions.callbacks import io_callback
     from calque.transforms.primitives.high_values import cur_qdd
 

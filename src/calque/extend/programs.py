@@ -271,6 +271,27 @@ def primal_dtype_to_tangent_dtype(primal_dtype: Any) -> Any:
     return tangent_dtype(primal_dtype)
 
 
+def primal_tangent_dtype(primal_dtype: Any, tangent_dtype: Any, name: str | None = None) -> Any:
+    """Makes no dtype whose tangents have another one: there are no such dtypes here.
+
+    Args:
+        primal_dtype: The dtype of values.
+        tangent_dtype: The dtype of their tangents.
+        name: How it is printed.
+
+    Differs from JAX:
+        It is refused; `custom_vjp` gives a function of integers or small floats derivatives.
+
+    >>> jax.experimental.primal_tangent_dtype(np.int8, np.float32)
+    Traceback (most recent call last):
+    NotImplementedError: ..."""
+    raise NotImplementedError(
+        f"primal_tangent_dtype: no dtype of {np.dtype(primal_dtype)} values has"
+        f" {np.dtype(tangent_dtype)} tangents{f' ({name})' if name else ''}; keep the values in"
+        " the dtype of the tangents, or say the derivative by custom_vjp"
+    )
+
+
 def call_impl(f: Callable[..., Any], *args: Any, **params: Any) -> Any:
     """Calls a function, whatever the parameters of the call are.
 

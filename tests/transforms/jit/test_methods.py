@@ -1,9 +1,13 @@
 """What callables of the library and of jit offer beyond calls."""
 
 import copy
+import gc
 import pickle
 import subprocess
 import sys
+import weakref
+
+import numpy as np
 
 import calque
 import calque.numpy as jnp
@@ -36,3 +40,18 @@ def test_a_cleared_function_is_traced_again():
     f.clear_cache()
     f(1.0)
     assert times == [1, 1]
+
+
+def test_what_a_cleared_function_captured_goes_with_it():
+    """Functions like it, made later, would find its programs."""
+
+    def made():
+        data = calque.device_put(np.ones(5, np.float32))
+        f = calque.jit(lambda: data[0] + 1)
+        f()
+        f.clear_cache()
+        return weakref.ref(data)
+
+    gone = [made() for _ in range(3)]
+    gc.collect()
+    assert [r() for r in gone] == [None] * 3

@@ -117,6 +117,14 @@ def _shared(fun: Callable[..., Any], options: Any) -> FunctionCache:
     return cache
 
 
+def forget(cache: FunctionCache) -> None:
+    """Its programs go; with it, once no function has it, what the function captured."""
+    cache.programs.clear()
+    cache.families.clear()
+    for known in (_by_identity, _lately, _capturing):
+        known.pop(cache.key, None)
+
+
 def note_program(cache: FunctionCache, consts: Sequence[Any], statics: Sequence[Any]) -> None:
     """A program was traced that keeps these constants, and whose key these static values, alive:
     few functions that have such programs are kept when they are gone, and none with much of it."""

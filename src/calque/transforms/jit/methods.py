@@ -22,9 +22,7 @@ _STAGES: Final = {
 
 def clear_cache(jitted: Any) -> None:
     """Forget the programs of one function."""
-    cache = _FUNCTION.function_of(jitted).cache
-    cache.programs.clear()
-    cache.families.clear()
+    _FUNCTION.identity.forget(_FUNCTION.function_of(jitted).cache)
     callpath.clear_entries(jitted)
 
 
