@@ -151,7 +151,7 @@ def test_as_jax_calls_them(name: str) -> None:
 
 
 def calls(written: str) -> list[str]:
-    found = re.findall(r"custom_call (@.*)", written)
+    found = re.findall(r"custom_call (@.*?)(?: loc\(.*)?$", written, re.MULTILINE)
     plain = [re.sub(r", sdy\.sharding_rule = .*?custom>", "", c) for c in found]
     plain = [c.replace('{backend_config = "", ', "{") for c in plain]  # what is not said
     return [re.sub(r"%\w+(#\d+)?", "%", c) for c in plain]

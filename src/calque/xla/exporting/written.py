@@ -200,7 +200,7 @@ def maker(kind: type) -> Callable[[Any, Any], Any]:
             "If `from_children` is not present, you must call first"
             f" `jax.tree_util.register_pytree_node` for `{kind}`"
         )
-    return lambda aux, children: entry.unflatten_func((aux,), children)
+    return entry.unflatten_func
 
 
 def _written_keys(keys: Any) -> bytes:
