@@ -87,7 +87,7 @@ def test_two_threads_have_equal_parts_of_a_matrix(columns: int) -> None:
     stripes = -(-columns // width)
     assert width % 64 == 0 and width <= COLUMNS
     assert stripes % 2 == 0 and (stripes // 2 * width - columns / 2) <= 64 * stripes / 2
-    assert columns < 1024 or stripes % 4 == 0
+    assert columns < 3 * COLUMNS or stripes % 4 == 0
 
 
 def test_stripes_of_very_long_rows_are_wide() -> None:

@@ -38,7 +38,7 @@ from calque.native.scalars.expr import (
 from calque.native.schedule.lanes import in_lanes, keeps_blocks
 
 COLUMNS: Final = 512  # of a stripe: so much of a row is read at a time
-NARROW: Final = COLUMNS // 2  # stripes for four threads are not narrower, for two threads they may
+NARROW: Final = 3 * COLUMNS // 4  # narrower stripes read memory slowly: for two threads only
 MANY: Final = 8  # stripes; of more columns they are twice as wide, which reads memory quicker
 LARGE: Final = 1 << 18  # bytes of a matrix that are worth it; a smaller one is near in any case
 
