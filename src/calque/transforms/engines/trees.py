@@ -45,7 +45,7 @@ def wrapping(made: Any, fun: Any, doc: str = "") -> Any:
     own = getattr(fun, "__doc__", None)
     # of functions of functions of functions: each would say all that those inside say
     said = doc and isinstance(own, str) and 0 < len(own) <= _LONG_DOC
-    made.__doc__ = f"{doc}\n\n{own}" if said else (doc or own)
+    made.__doc__ = f"{doc}\n\nOriginal documentation:\n\n{own}" if said else (doc or own)
     made.__wrapped__ = fun
     return made
 
