@@ -5,6 +5,7 @@ import pytest
 
 import calque.numpy as jnp
 from calque import tree_util
+from calque.transforms.functions.autodiff import grad
 from calque.transforms.functions.branches import cond, switch
 from calque.transforms.jit.decorator import jit
 from tests.transforms.programs import check, close, primitives_of, reference_backend, verified  # noqa: F401
@@ -97,3 +98,19 @@ def test_operands_may_be_callable():
     f = lambda a, b: a + b.x  # noqa: E731
     assert cond(True, f, f, 3, Callable(4)) == 7
     assert cond(False, lambda a, b: b.x, lambda a, b: a.x + b.x, Callable(3), Callable(4)) == 7
+
+
+def test_a_function_of_several_branches_is_traced_once():
+    times = []
+
+    def g(x):
+        times.append(x)
+        return x * 2 + scale
+
+    scale = jnp.arange(3.0)
+    f = jit(lambda i, x: switch(i, [g, lambda x: x, g], x))
+    for i, wanted in enumerate(([2, 3, 4], [1, 1, 1], [2, 3, 4])):
+        assert f(i, jnp.ones(3)).tolist() == wanted
+    assert len(times) == 1
+    slope = grad(lambda x: cond(True, g, g, x).sum())(jnp.ones(3))
+    assert slope.tolist() == [2, 2, 2] and len(times) == 2

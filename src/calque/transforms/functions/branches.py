@@ -233,11 +233,14 @@ def _choose(
             flow.staged(funs[i], operands, avals, f"{names[i]} of {what}"), funs[i], what
         )
 
-    traced = [branch(i) for i in order]
-    parts = [traced[order.index(i)] for i in range(len(funs))]
+    traced: dict[int, Staged] = {}  # one function may stand for several branches
+    for i in order:
+        if id(funs[i]) not in traced:
+            traced[id(funs[i])] = branch(i)
+    parts = [traced[id(f)] for f in funs]
     _check_structures(what, funs, names, parts)
     joined = _common_types(what, funs, names, parts)
-    consts: dict[int, Any] = {id(c): c for p in traced for c in p.consts}
+    consts: dict[int, Any] = {id(c): c for p in traced.values() for c in p.consts}
     branches = tuple(
         flow.converted_results(flow.with_captured(p, consts, avals), joined) for p in parts
     )
