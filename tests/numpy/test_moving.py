@@ -68,3 +68,10 @@ def test_repeat_of_a_number(axis):
     assert jnp.repeat(5, np.array([2]), axis=axis).tolist() == [5, 5]
     with pytest.raises(ValueError, match="out of bounds"):
         jnp.repeat(jnp.float32(2), 3, axis=1)
+
+
+@pytest.mark.parametrize("repeats", [2, np.zeros(0, np.int32)])
+def test_nothing_repeated_is_nothing_whatever_the_total(repeats):
+    for f in (jnp.repeat, calque.jit(jnp.repeat, static_argnames=("axis", "total_repeat_length"))):
+        got = f(np.zeros((0, 2), np.float32), repeats, axis=0, total_repeat_length=3)
+        assert got.shape == (0, 2)

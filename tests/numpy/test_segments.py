@@ -103,3 +103,24 @@ def test_data_that_fits_no_number():
     for data in (np.ones(5), np.ones((3, 12))):
         with pytest.raises(ValueError, match="does not begin with the shape"):
             jax.ops.segment_sum(data, IDS)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint32"])
+def test_numbers_of_narrow_dtypes_meet_many_segments(dtype):
+    ids = np.array([3, 0, 2, 3], dtype)
+    np.testing.assert_array_equal(jax.ops.segment_sum(np.ones(4), ids), [1, 0, 1, 2])
+    for bucket in (None, 3):
+        got = jax.ops.segment_min(np.ones(4), ids, 300, bucket_size=bucket)
+        np.testing.assert_array_equal(got[:4], [1, np.inf, 1, 1])
+        assert np.isinf(got[4:]).all()
+    if dtype.startswith("i"):
+        outside = np.array([3, -1, 2, 3], dtype)
+        assert jax.ops.segment_sum(np.ones(4), outside, 300).sum() == 3
+        assert jax.ops.segment_sum(np.ones(4), outside, 70_000).sum() == 3
+
+
+@pytest.mark.parametrize("name", ["sum", "prod"])
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float16"])
+def test_buckets_keep_the_dtype(name, dtype):
+    fold = getattr(jax.ops, f"segment_{name}")
+    assert fold(np.ones(5, dtype), np.arange(5), 5, bucket_size=2).dtype == dtype

@@ -41,7 +41,8 @@ def contract(a: Any, b: Any, dims: Dims, precision: Any, preferred: Any) -> Any:
     """dot_general of two operands; the result has the dtype preferred, or theirs together."""
     dtype, weak = typeof(a).dtype, typeof(a).weak_type and typeof(b).weak_type
     if dtype != typeof(b).dtype:
-        dtype, _ = common_type(a, b)
+        dtype, weak = common_type(a, b)
+    weak = weak and preferred is None
     (ca, cb), (ba, bb) = dims
     numbers = ((tuple(ca), tuple(cb)), (tuple(ba), tuple(bb)))
     precision = canonical_precision(precision)
@@ -58,7 +59,7 @@ def contract(a: Any, b: Any, dims: Dims, precision: Any, preferred: Any) -> Any:
         precision=precision,
         preferred_element_type=target,
     )
-    return convert(out, typeof(out).dtype, weak) if weak else out
+    return do.convert_element_type(out, new_dtype=target, weak_type=True) if weak else out
 
 
 def operands(name: str, a: Any, b: Any) -> list[Array]:

@@ -219,6 +219,8 @@ def _total(repeats: Any, n: Any) -> Any:
 
 def _repeat_by_counts(a: Any, repeats: Any, axis: int, total: int | None) -> Any:
     n = typeof(a).shape[axis]
+    if type(n) is int and n == 0:
+        return a  # nothing is there to repeat, whatever the total
     if total is None and not is_concrete(repeats):
         total = _total(repeats, n)
     counts = np.broadcast_to(np.asarray(repeats), (n,)) if total is None else None

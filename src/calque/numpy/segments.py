@@ -45,6 +45,7 @@ def _fold(
             raise TypeError(f"{name}: segment_ids must be integers, got {ids.dtype.name}")
         data = _for_each(name, data, ids)
         count = _count(name, ids, num_segments)
+        ids = _wide_enough(ids)
 
         def folded(part: Any, places: Any) -> Any:
             start = full((count, *part.shape[places.ndim :]), neutral(part.dtype), part.dtype)
@@ -57,7 +58,8 @@ def _fold(
 
         if bucket_size is None:
             return folded(data, ids)
-        return over(vmap(folded)(*_buckets(name, data, ids, bucket_size)), axis=0)
+        folds = vmap(folded)(*_buckets(name, data, ids, bucket_size))
+        return convert(over(folds, axis=0), data.dtype)
 
     fold.__name__ = fold.__qualname__ = name
     fold.__doc__ = doc
@@ -80,12 +82,17 @@ def _for_each(name: str, data: Any, ids: Any) -> Any:
 def _count(name: str, ids: Any, num_segments: int | None) -> Any:
     if num_segments is None:
         if is_concrete(ids):
-            return int(to_numpy(ids).max(initial=-1)) + 1
+            return int(to_numpy(ids).max()) + 1 if ids.size else 0
         return found_size(reductions.max(convert(ids, canonicalize(int)), initial=-1) + 1, name)
     count = num_segments if isinstance(num_segments, Dim) else operator.index(num_segments)
     if count < 0:
         raise ValueError(f"{name}: num_segments must be non-negative, got {count}")
     return count
+
+
+def _wide_enough(ids: Any) -> Any:
+    """The numbers in a dtype whose largest one lies outside of any array."""
+    return convert(ids, np.dtype("int32")) if ids.dtype.itemsize < 4 else ids
 
 
 def _places(ids: Any, mode: Any) -> Any:

@@ -60,7 +60,7 @@ def test_which_form_a_product_takes() -> None:
 
 def test_halves_and_bytes_are_added_in_wider_types() -> None:
     for dtype, wide in (("float16", "float32"), ("float32", "float32"), ("int8", "int8")):
-        assert dot.accumulator_dtype(np.dtype(dtype)) == np.dtype(wide)
+        assert dot.compute_dtype(*[np.dtype(dtype)] * 3) == np.dtype(wide)
     ones = np.full((1, 16), 0.1, np.float16)
     got = Elements(lambda x: x @ x.T, ones).result()
     assert got[0, 0] == np.float16(np.sum((ones.astype(np.float32) ** 2)[0]))
@@ -110,3 +110,22 @@ def test_small_products_of_computed_operands_have_the_bits_of_free_sizes(m, k, n
             fixed = calque.jit(f, dynamic="never")(x, v)
             free = calque.jit(f, dynamic={0: (0, 1), 1: (0, 1)})(x, v)
             assert np.asarray(fixed).tobytes() == np.asarray(free).tobytes()
+
+
+@pytest.mark.parametrize("compile", [lambda f: f, calque.jit])
+@pytest.mark.parametrize(
+    "x, dtype, want",
+    [
+        (np.array([1.6, 1.6], np.float32), "int32", 5),
+        (np.array([1.6, 1.6], np.float16), "int8", 5),
+        (np.array([1 + 2j, 3], np.complex64), "float32", 6),
+        (np.array([1 + 2j, 3], np.complex64), "int32", 6),
+        (np.array([True, True]), "int32", 2),
+    ],
+)
+def test_a_narrower_result_is_cut_after_the_sum(compile, x, dtype, want) -> None:  # type: ignore[no-untyped-def]
+    numbers = (((0,), (0,)), ((), ()))
+    f = compile(lambda x: lax.dot_general(x, x, numbers, preferred_element_type=dtype))
+    assert f(x) == want and f(x).dtype == dtype
+    rows = compile(lambda x: lax.dot(x, x.T, preferred_element_type=dtype))
+    np.testing.assert_array_equal(rows(np.stack([x] * 30)), np.full((30, 30), want))

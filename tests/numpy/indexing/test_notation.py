@@ -118,3 +118,32 @@ def test_sizes_that_do_not_match_name_the_operand_and_both_sizes() -> None:
     text = r"label 'j' for operand 1 \(5\) does not match previous terms \(3\)"
     with pytest.raises(ValueError, match=text):
         jnp.einsum("ij,kj->ik", np.ones((2, 3)), np.ones((4, 5)))
+
+
+@pytest.mark.parametrize(
+    "text, dtype, of, want",
+    [
+        ("ab->a", np.int8, "int32", 500),
+        ("ab->a", bool, "float32", 5),
+        ("ab->", np.float16, "float32", 2000),
+        ("ab,ac,ad->a", bool, "float32", 125),
+        ("ab,c->a", bool, "int32", 20),
+        ("ab,cd->", np.float16, "float32", 4e6),
+    ],
+)
+def test_each_sum_is_taken_in_the_dtype_that_is_preferred(text, dtype, of, want):
+    x = np.full((4, 5), 100).astype(dtype)
+    operands = [x[0, :4] if part == "c" else x for part in text.split("->")[0].split(",")]
+    got = jnp.einsum(text, *operands, preferred_element_type=of)
+    assert got.dtype == of and np.all(got == want)
+
+
+def test_weak_types_of_sums_of_products():
+    weak, strong = jnp.broadcast_to(jnp.asarray(2.0), (3,)), jnp.ones(3)
+    for f in (jnp.dot, jnp.matmul, jnp.inner, lambda a, b: jnp.einsum("a,a", a, b)):
+        assert f(weak, weak).weak_type and not f(weak, strong).weak_type
+    assert jnp.einsum("a->", weak).weak_type
+    assert not jnp.dot(weak, weak, preferred_element_type="float32").weak_type
+    with calque.enable_x64(True):
+        signed, unsigned = jnp.ones(3, "int32"), jnp.ones(3, "uint64")
+        assert (signed + unsigned).weak_type and jnp.dot(signed, unsigned).weak_type

@@ -13,11 +13,11 @@ import numpy as np
 
 from calque.core import dims
 from calque.core.avals import ShapedArray
-from calque.core.dtypes import is_float
 from calque.native.lower.graph import EXPANSIONS, GraphBuilder, Node
-from calque.native.lower.reductions import F32, combine, convert, reshape, started, with_shape
+from calque.native.lower.reductions import combine, convert, reshape, started, with_shape
 from calque.native.lower.rules import RULES, ElementSteps, Index, Lower, Request, Value
 from calque.native.scalars.expr import const
+from calque.ops.products.dot import compute_dtype
 
 TILED: Final = 20**3  # products of at least so many multiplications are computed in register tiles
 UNROLLED: Final = 256  # a product of at most so many multiplications is an expression
@@ -33,7 +33,7 @@ def expand_dot(
     x, y = args
     (cx, cy), (bx, by) = params["dimension_numbers"]
     out = avals[0]
-    wide = accumulator_dtype(out.dtype)
+    wide = compute_dtype(x.aval.dtype, y.aval.dtype, out.dtype)  # a narrower result is cut last
     fx = [d for d in range(len(x.shape)) if d not in cx and d not in bx]
     fy = [d for d in range(len(y.shape)) if d not in cy and d not in by]
     x, y = convert(g, x, wide), convert(g, y, wide)
@@ -46,18 +46,6 @@ def expand_dot(
     else:
         r = product(g, x, y, (tuple(bx), tuple(fx), tuple(cx)), (tuple(by), tuple(fy), tuple(cy)))
     return [convert(g, reshape(g, r, out.shape), out.dtype)]
-
-
-def accumulator_dtype(dtype: Any) -> Any:
-    """Halves and smaller floats are multiplied and added in float32, small integers and bools as
-    they are."""
-    if is_float(dtype) and dtype.itemsize < 4:
-        return F32
-    return (
-        np.dtype("int32")
-        if dtype.kind == "V" or "int4" in dtype.name or "int2" in dtype.name
-        else dtype
-    )
 
 
 Dims = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]  # batch, free, contracted

@@ -12,6 +12,7 @@ import numpy as np
 
 from calque.core.arrays import Array
 from calque.core.dims import hint_of
+from calque.core.dtypes import promote_in_any_case
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.types import DTypeLike
@@ -300,12 +301,14 @@ class _Sum:
     ):
         self.precision, self.preferred, self.dot_general = precision, preferred, dot_general
         self.dtype = dtype
+        both = ((dtype, False), (preferred, False))
+        self.summed_in = dtype if preferred is None else promote_in_any_case(both)[0]
 
     def reduced(self, x: Any, ix: str, needed: set[str]) -> tuple[Any, str]:
         """Repeated indices become diagonals, indices that nobody needs are summed away."""
         summed = len(set(ix)) < len(ix) or not needed.issuperset(ix)
-        if summed and typeof(x).dtype != self.dtype:
-            x = convert(x, self.dtype)
+        if summed and typeof(x).dtype != self.summed_in:
+            x = convert(x, self.summed_in)
         for c in dict.fromkeys(ix):
             while ix.count(c) > 1:
                 x, ix = _diagonal(x, ix, c)
@@ -344,15 +347,13 @@ class _Sum:
         if dtype == np.dtype(bool):
             counts = self.dot(convert(x, np.dtype("int32")), convert(y, np.dtype("int32")), numbers)
             return counts if self.preferred else do.ne(counts, np.zeros((), np.int32))
-        weak = typeof(x).weak_type and typeof(y).weak_type
-        out = do.dot_general(
+        return do.dot_general(
             x,
             y,
             dimension_numbers=numbers,
             precision=self.precision,
             preferred_element_type=self.preferred or dtype,
         )
-        return convert(out, typeof(out).dtype, weak) if weak else out
 
 
 def _sum(x: Any, axes: tuple[int, ...]) -> Any:
@@ -435,7 +436,7 @@ def einsum(
     refuse_out("einsum", out)
     inputs, output, values = parse(subscripts, operands)
     preferred = result_dtype(preferred_element_type)
-    dtype, _ = common_type(*values)
+    dtype, weak = common_type(*values)
     single = len(values) == 2 and preferred is None and _dot_general is None
     values = product_operands(*values) if single else promote_dtypes(*values)
     contraction = _Sum(canonical_precision(precision), preferred, _dot_general, dtype)
@@ -450,7 +451,10 @@ def einsum(
         live.append(_combined(contraction, chosen, live, output))
     ((x, ix),) = live
     x, ix = contraction.reduced(x, ix, set(output))
-    x = asarray(x) if preferred is None else asarray(convert(x, preferred))
+    weak = weak and preferred is None
+    if weak != typeof(x).weak_type or typeof(x).dtype != (preferred or dtype):
+        x = do.convert_element_type(asarray(x), new_dtype=preferred or dtype, weak_type=weak)
+    x = asarray(x)
     return transpose(x, [ix.index(c) for c in output]) if ix != output else x
 
 

@@ -22,6 +22,7 @@ from calque.numpy.promotion import (
     broadcast_shapes,
     broadcast_to,
     canonical_axis,
+    convert,
     promote_dtypes,
 )
 from calque.numpy.promotion import arrays as operands
@@ -76,7 +77,8 @@ def cross_product(
         b = concatenate([b, np.zeros((*lead, 1), b.dtype)], axis=-1)
     x, y = [a[..., i] for i in range(3)], [b[..., i] for i in range(3)]
     parts = [x[1] * y[2] - x[2] * y[1], x[2] * y[0] - x[0] * y[2], x[0] * y[1] - x[1] * y[0]]
-    return moveaxis(concatenate([p[..., None] for p in parts], axis=-1), -1, axisc)
+    made = convert(concatenate([p[..., None] for p in parts], axis=-1), a.dtype)
+    return moveaxis(made, -1, axisc)
 
 
 def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
