@@ -75,3 +75,14 @@ def test_what_runs_for_arrays_can_be_watched():
     finally:
         lax.sin_p.def_impl(plain)
     assert lax.sin(x) == expected and len(seen) == 4
+
+
+def test_calls_are_found_by_their_parameter():
+    """Libraries that walk through equations ask each primitive whether it takes functions."""
+
+    def f(x):
+        return calque.jit(jnp.sin)(x) + calque.checkpoint(jnp.cos)(x)
+
+    eqns = calque.make_jaxpr(f)(1.0).eqns
+    assert [e.primitive.name for e in eqns if "jaxpr" in e.params] == ["jit", "remat2"]
+    assert not any(e.primitive.call_primitive or e.primitive.map_primitive for e in eqns)

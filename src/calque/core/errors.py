@@ -74,6 +74,10 @@ class UnexpectedTracerError(JAXTypeError):
     effect."""
 
 
+class CustomVJPException(UnexpectedTracerError):
+    """A function with a backward rule was differentiated by what it reads, not by its arguments."""
+
+
 class InconclusiveDimensionOperation(Exception):
     """A question about a symbolic dimension has no single answer."""
 

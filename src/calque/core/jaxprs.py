@@ -142,7 +142,7 @@ class Eqn:
     @property
     def source_info(self) -> Source | None:
         """Where it was made, and in which `named_scope`: `.file`, `.line`, `.function`,
-        `.name_stack`."""
+        `.name_stack`, and `.traceback`, the place that `user_context` takes."""
         return self.source
 
     def __str__(self) -> str:

@@ -103,6 +103,10 @@ class Primitive:
         "transpose",
     )
 
+    # what libraries ask of equations: calque's calls have their program in the parameter `jaxpr`,
+    # as jit's, and none takes functions as operands
+    call_primitive = False
+    map_primitive = False
     program: (
         Callable[..., Any] | None
     )  # a function of ordinary primitives that computes it: compiled code runs that

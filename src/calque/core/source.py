@@ -62,7 +62,12 @@ class Source(NamedTuple):
     def name_stack(self) -> str:
         """The scopes as text: "outer/inner"; a transformation stands around the scope in it:
         "transpose(jvp(outer))/inner"."""
-        return _written(self.scopes)
+        return written(self.scopes)
+
+    @property
+    def traceback(self) -> Source:
+        """The place under the name by which libraries ask for it."""
+        return self
 
     @property
     def file(self) -> str:
@@ -192,6 +197,11 @@ def scope(name: str) -> Inside[_NamedPlace]:
     return _place.inside(scopes=(*_place.scopes, name))
 
 
+def only_scopes(names: Collection[str]) -> Inside[_NamedPlace]:
+    """Operations inside belong to these scopes, and not to those around."""
+    return _place.inside(scopes=tuple(names))
+
+
 def transformed(name: str) -> Inside[_NamedPlace]:
     """Operations inside are said to come out of a transformation of this name, which stands around
     the scope that is entered next."""
@@ -229,7 +239,7 @@ def _is_transformation(name: str) -> bool:
 
 
 @memo("names of scopes", 4096)
-def _written(scopes: tuple[str, ...]) -> str:
+def written(scopes: tuple[str, ...]) -> str:
     parts: list[str] = []
     for name in reversed(scopes):
         if _is_transformation(name):

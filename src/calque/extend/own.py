@@ -40,8 +40,6 @@ class Primitive(primitives.Primitive, metaclass=_AnyPrimitive):
     Array([2., 2.], dtype=float32)"""
 
     multiple_results = False
-    call_primitive = False
-    map_primitive = False
     impl: Callable[..., Any] | None = None  # what `def_impl` was given
 
     def __init__(self, name: str):

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from calque.core.avals import ShapedArray
+from calque.core.errors import CustomVJPException as CustomVJPException
 from calque.core.primitives import UndefinedPrimal, Zero
 from calque.extend.own import Rules
 from calque.ops import common

@@ -7,6 +7,7 @@ from calque.core import lazy as _lazy
 if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     from calque import interpreters
     from calque.compat.private import (
+        ad_checkpoint,
         ad_util,
         api_util,
         array,
@@ -28,12 +29,14 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
         lax,
         linear_util,
         mesh,
+        mesh_utils,
         named_sharding,
         numpy,
         op_shardings,
         partition_spec,
         pjit,
         prng,
+        public_test_util,
         random,
         sharding,
         sharding_impls,

@@ -1,8 +1,11 @@
 """`jax._src.dtypes`: element types."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as _np
 
 from calque.core import lazy as _lazy
+from calque.core.dtypes import complex_of as _complex_of
 
 if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     from calque.core.dtypes import (
@@ -31,3 +34,8 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     )
 
 __getattr__, __dir__ = _lazy.facade(__name__, __file__)
+
+
+def to_complex_dtype(dtype: Any) -> Any:
+    """The complex dtype that holds values of this dtype."""
+    return _complex_of(_np.dtype(dtype))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Final, overload
 
 from calque.machine.state import process
 from calque.transforms.devices.sharding_constraint import jit_shardings
@@ -178,6 +178,9 @@ def _check_distinct(static: tuple[Any, Any], donated: tuple[Any, Any]) -> None:
         )
 
 
+forgetting: Final = process.listeners("programs are forgotten")  # by `clear_caches`
+
+
 def clear_caches() -> None:
     """Forgets every traced and compiled program of this process.
 
@@ -191,3 +194,4 @@ def clear_caches() -> None:
     identity.clear()
     process.caches.clear_programs()
     epochs.renew()
+    forgetting.tell()

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from calque.core import pytrees, reference, trace_state
 from calque.core.avals import ShapedArray
-from calque.core.errors import UnexpectedTracerError
+from calque.core.errors import CustomVJPException, UnexpectedTracerError
 from calque.core.jaxprs import ClosedJaxpr, Eqn
 from calque.core.primitives import UndefinedPrimal, Zero
 from calque.core.trace import JaxprTrace, eval_jaxpr, trace_to_jaxpr, typeof
@@ -207,7 +207,8 @@ def refuse_closures(name: str, tangents: Sequence[Any], kind: str) -> None:
 
 
 def _refuse_closure(name: str, kind: str) -> NoReturn:
-    raise UnexpectedTracerError(
+    error = CustomVJPException if kind == "custom_vjp" else UnexpectedTracerError
+    raise error(
         f"Detected differentiation of the {kind} function {name} with respect to a closed-over"
         " value, which its rule says nothing of. Pass the value as an argument, or use"
         " closure_convert."
