@@ -256,8 +256,130 @@ def test_what_is_not_defined_says_so():
     with pytest.raises(NotImplementedError, match="the operation pack defines no to_lojax"):
         hijax.HiPrimitive("pack").bind(1.0)
 
-    class Packed(hijax.VJPHiPrimitive):
-        pass
+    with pytest.raises(AttributeError, match=r"sets self\.in_avals before it calls super"):
+        hijax.VJPHiPrimitive()
+
+
+class _Power(hijax.VJPHiPrimitive):
+    """A power whose rules are each a multiple of their own, so that one sees which was asked."""
+
+    def __init__(self, aval, *, power):
+        self.in_avals, self.out_aval, self.params = (aval,), aval, {"power": power}
+        super().__init__()
+
+    def expand(self, x):
+        return x**self.power
+
+    def vjp_fwd(self, nzs, x):
+        return self(x), x
+
+    def vjp_bwd(self, x, ct, total):
+        total.accum(10 * ct * self.power * raised(x, self.power - 1))
+        total.accum(None)
+
+    def jvp(self, primals, tangents):
+        (x,), (t,) = primals, tangents
+        return self(x), 100 * t * self.power * raised(x, self.power - 1)
+
+    def batch(self, axis, args, dims):
+        assert axis.size == args[0].shape[dims[0]]
+        return raised(*args, self.power) + 1000, dims[0]
+
+
+def raised(x, power):
+    return _Power(calque.typeof(x), power=power)(x)
+
+
+@pytest.mark.parametrize("through", [lambda f: f, calque.jit])
+def test_operations_with_rules_of_their_own(through):
+    cube = through(lambda x: raised(x, 3))
+    assert cube(2.0) == 8.0 and calque.grad(cube)(2.0) == 120.0
+    assert calque.jvp(cube, (2.0,), (1.0,)) == (8.0, 1200.0)
+    np.testing.assert_array_equal(calque.vmap(cube)(jnp.arange(3.0)), [1000, 1001, 1008])
+    np.testing.assert_array_equal(
+        calque.vmap(cube, in_axes=1, out_axes=1)(jnp.ones((2, 3))), np.full((2, 3), 1001)
+    )
+    same = hijax.VJPHiPrimitive.__eq__(_Power(None, power=2), _Power(None, power=2))
+    assert same and hash(_Power(None, power=2)) == hash(_Power(None, power=2))
+    assert _Power(None, power=2) != _Power(None, power=3) and "power" in repr(_Power(None, power=2))
+
+
+class _Product(hijax.VJPHiPrimitive):
+    def __init__(self, aval):
+        self.in_avals, self.out_aval, self.params = (aval, aval), aval, {}
+        super().__init__()
+
+    def expand(self, x, y):
+        return x * y
+
+    def vjp_fwd(self, nzs, x, y):
+        self.asked.append(nzs)
+        return self(x, y), (x, y)
+
+    def vjp_bwd_retval(self, kept, ct):
+        x, y = kept
+        return 2 * ct * y, 2 * ct * x
+
+
+def test_operations_know_which_operands_are_differentiated():
+    _Product.asked = []
+    product = _Product(calque.typeof(jnp.float32(1)))
+    x, y = jnp.float32(2), jnp.float32(3)
+    assert calque.grad(product)(x, y) == 6 and calque.grad(product, 1)(x, y) == 4
+    assert _Product.asked == [(True, False), (False, True)]
+    assert calque.jvp(product, (x, y), (x, y))[1] == 24  # the backward rule, turned round
+    with pytest.raises(TypeError, match="input type mismatch"):
+        product(jnp.ones(2), y)
+    with pytest.raises(TypeError, match=r"the operation _Product.* takes"):
+        product(x)
+
+    class Both(_Product):
+        def vjp_bwd(self, kept, ct, *sums):
+            """The other form of the rule."""
+
+    with pytest.raises(AttributeError, match="both vjp_bwd and vjp_bwd_retval"):
+        Both(calque.typeof(1.0))
+
+
+class _Linearized(hijax.VJPHiPrimitive):
+    def __init__(self, aval):
+        self.in_avals, self.out_aval, self.params = (aval,), aval, {}
+        super().__init__()
+
+    def expand(self, x):
+        return x**3
+
+    def lin(self, nzs, x):
+        assert nzs == (True,)
+        return self(x), x
+
+    def linearized(self, x, t):
+        return 30 * x**2 * t
+
+
+def test_operations_with_a_linear_rule_and_operations_on_references():
+    def cube(x):
+        return _Linearized(calque.typeof(x))(x)
+
+    assert calque.linearize(cube, 2.0)[1](1.0) == 120 and calque.grad(calque.jit(cube))(2.0) == 120
+
+    class Square(hijax.VJPHiPrimitive):
+        def __init__(self, aval):
+            self.in_avals, self.out_aval, self.params = (aval,), None, {}
+            super().__init__()
+
+        def expand(self, ref):
+            ref[...] = ref[...] ** 2
+
+    ref = calque.new_ref(jnp.float32(2))
+    Square(calque.typeof(ref))(ref)
+    calque.jit(lambda r: Square(calque.typeof(r))(r))(ref)
+    assert ref[...] == 16
+
+    class Packed(_Linearized):
+        def __init__(self):
+            self.in_avals, self.out_aval, self.params = (hijax.HiType(),), hijax.HiType(), {}
+            hijax.VJPHiPrimitive.__init__(self)
 
     with pytest.raises(NotImplementedError, match="Packed: operations of the class VJPHi"):
         Packed()(1.0)

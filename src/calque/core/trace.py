@@ -232,6 +232,10 @@ class Typing:
         """The type of arrays with this sharding."""
         return aval
 
+    def resolved(self, sharding: Any) -> Any:
+        """The sharding that a PartitionSpec says here; others as they are."""
+        return sharding
+
     def mesh_of(self, aval: Any) -> Any:
         """The mesh that a type speaks of, or None."""
         return None

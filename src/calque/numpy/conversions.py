@@ -37,6 +37,7 @@ from calque.numpy.promotion import (
     convert,
 )
 from calque.numpy.signatures import OutSharding, Placement
+from calque.transforms.devices.program_devices import check_stays
 from calque.transforms.devices.sharding_arrays import device_put
 
 
@@ -86,6 +87,8 @@ def array(
     if hasattr(object, "__jax_array__") and not isinstance(object, (ArrayImpl, Tracer)):
         object = object.__jax_array__()
     out = _array(object, dtype, copy)
+    if device is not None:
+        check_stays(out, device, "array")
     if out is not object:
         out = as_constant(out)
     missing = ndmin - out.ndim
@@ -270,7 +273,10 @@ def asarray(
 
     >>> jnp.asarray((1.0, 2.0))
     Array([1., 2.], dtype=float32)"""
-    return array(a, dtype, copy=bool(copy), order=order)
+    out = array(a, dtype, copy=bool(copy), order=order)
+    if device is not None:
+        check_stays(out, device, "asarray")
+    return out
 
 
 def copy(a: ArrayLike, order: str | None = None) -> Array:

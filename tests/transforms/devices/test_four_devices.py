@@ -28,6 +28,8 @@ FILES = [
             "sharding_arrays",
             "sharding_constraint",
             "sharding_propagation",
+            "program_devices",
+            "aot_devices",
             "summands",
             "type_rules",
             "type_windows",

@@ -5,7 +5,7 @@ import pytest
 
 import calque
 import calque.numpy as jnp
-from calque.sharding import Mesh, NamedSharding, SingleDeviceSharding
+from calque.sharding import AxisType, Mesh, NamedSharding, SingleDeviceSharding
 from calque.sharding import PartitionSpec as P
 from calque.transforms.devices.sharding_arrays import device_put, placed_like, put_as_asked, shards
 from tests.transforms.devices.four_devices import four_devices
@@ -216,3 +216,13 @@ def test_results_of_one_program_are_on_the_same_devices():
         whole, split = f()
         assert split.sharding == s and whole.sharding == NamedSharding(square(), P())
         assert whole.tolist() == [0, 0, 0]
+
+
+@four_devices
+def test_constants_of_a_program_are_placed_where_it_says():
+    mesh = Mesh(np.array(calque.devices()[:4]).reshape(2, 2), ("x", "y"), (AxisType.Auto,) * 2)
+    where, values = NamedSharding(mesh, P("x", "y")), np.arange(8.0).reshape(4, 2)
+    for make in (jnp.array, calque.device_put):
+        out = calque.jit(lambda: make(values, device=where))()
+        assert out.sharding == where
+        np.testing.assert_array_equal(out, values)

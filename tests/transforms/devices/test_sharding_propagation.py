@@ -144,3 +144,13 @@ def test_parts_of_a_map_say_how_they_are_split_over_the_other_axes():
         )
     )  # fmt: skip
     assert f(jnp.ones((4, 4))).sharding == NamedSharding(m, P("x", "y"))
+
+
+@four_devices
+def test_what_is_drawn_from_keys_is_where_the_keys_are():
+    s = NamedSharding(square(), P("x"))
+    keys = calque.device_put(calque.random.split(calque.random.key(0), 4), s)
+    assert calque.random.key_data(keys).sharding == s.update(spec=P("x", None))
+    assert calque.jit(calque.vmap(calque.random.normal))(keys).sharding == s
+    seeds = calque.device_put(jnp.arange(4, dtype="uint32"), s)
+    assert calque.jit(calque.vmap(calque.random.key))(seeds).sharding == s

@@ -110,3 +110,15 @@ def test_words_that_it_does_not_know_are_refused() -> None:
     with pytest.raises(NotImplementedError, match="is_ref=True"):
         calque.ShapeDtypeStruct((2,), "float32", is_ref=True)
     assert calque.ShapeDtypeStruct((2,), "float32", manual_axis_type=None).shape == (2,)
+
+
+def test_partition_specs_in_types_refer_to_the_mesh_that_is_set_when_they_are_asked():
+    s = ShapeDtypeStruct((4,), "float32", sharding=calque.P("x"))
+    assert s.shape == (4,) and s == ShapeDtypeStruct((4,), "float32", sharding=calque.P("x"))
+    with pytest.raises(TypeError, match="the context mesh cannot be empty"):
+        s.sharding
+    mesh = calque.make_mesh((1,), ("x",))
+    with calque.set_mesh(mesh):
+        assert s.sharding == calque.NamedSharding(mesh, calque.P("x"))
+        out = jit(lambda x: x * 2).lower(s).compile()(np.ones(4, np.float32))
+    assert out.sharding == calque.NamedSharding(mesh, calque.P("x"))

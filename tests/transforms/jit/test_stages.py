@@ -40,3 +40,8 @@ def test_functions_of_the_library_have_the_stages_of_jitted_ones():
     assert [e.primitive.name for e in jnp.dot.trace(x, x.T).jaxpr.eqns] == ["dot_general"]
     jnp.sin.clear_cache()
     assert jnp.sin._cache_size() == 0 and not hasattr(jnp.sin, "_function")
+
+
+def test_compiled_functions_say_where_their_results_are():
+    info = calque.jit(lambda x: x + 1).lower(jnp.ones(3)).compile().out_info
+    assert info.sharding == jnp.ones(3).sharding and info.shape == (3,)

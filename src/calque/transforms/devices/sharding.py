@@ -295,6 +295,10 @@ class NamedSharding(Sharding):
         return tuple(self.mesh.devices.flat)
 
     @property
+    def num_devices(self) -> int:
+        return int(self.mesh.size)
+
+    @property
     def is_fully_replicated(self) -> bool:
         if self.mesh.size == 1:
             return True

@@ -493,9 +493,11 @@ def _put(x: Any, target: Any) -> Any:
         )
     sharding = resolved(target, "device_put", mesh)
     check_shape("One of device_put args", sharding, typeof(value).shape)
-    return (
-        constraint.call(value, sharding) if isinstance(value, Tracer) else placed(value, sharding)
-    )
+    # a program says itself where its constants are: what they were outside of it is not asked
+    is_said = isinstance(sharding, NamedSharding) and not trace_state.is_evaluating()
+    if isinstance(value, Tracer) or is_said:
+        return constraint.call(value, sharding)
+    return placed(value, sharding)
 
 
 def check_shape(what: str, sharding: Sharding, shape: Sequence[int]) -> None:

@@ -18,6 +18,7 @@ from calque.ops.common import zero_like
 from calque.transforms.devices.layouts import Format, without_layout
 from calque.transforms.devices.memory_spaces import device_put_p
 from calque.transforms.devices.mesh import EMPTY, AbstractMesh, ambient_mesh
+from calque.transforms.devices.program_devices import check_stays
 from calque.transforms.devices.sharding import (
     NamedSharding,
     Sharding,
@@ -140,14 +141,8 @@ def _check_operand(x: Any, value: Any, sharding: Sharding) -> None:
                 f"Mesh shape of the input {own.mesh.shape_tuple} does not match the mesh shape of"
                 f" the target sharding {sharding.mesh.shape_tuple} with_sharding_constraint"
             )
-    elif value._extra is not None and own.device_order != sharding.device_order:
-        raise ValueError(
-            "Received incompatible devices for jitted computation. Got argument x of"
-            f" with_sharding_constraint with device ids {[d.id for d in own.device_order]} on"
-            " platform CPU and a target with device ids"
-            f" {[d.id for d in sharding.device_order]} on platform CPU. Use calque.device_put to"
-            " move arrays to other devices"
-        )
+    else:
+        check_stays(value, sharding, "with_sharding_constraint", ordered=True)
 
 
 def _is_sharding(x: Any) -> bool:

@@ -20,6 +20,7 @@ from calque.core.primitives import Primitive
 from calque.core.trace import typing
 from calque.machine.state import process
 from calque.transforms.devices.mesh import Mesh, current_mesh, devices_of, over_devices
+from calque.transforms.devices.program_devices import check_places, common, described
 from calque.transforms.devices.sharding import (
     NamedSharding,
     Sharding,
@@ -151,6 +152,13 @@ def _gathered(
     return [kept.pop(0) if k in offset else rows.pop(0) for k in range(out.ndim)]
 
 
+def _of_keys(
+    ins: list[Entries], avals: Sequence[ShapedArray], out: ShapedArray, params: dict[str, Any]
+) -> Entries:
+    """Random keys and what is drawn from each: the dimensions of the keys come first."""
+    return [*ins[0], *[None] * out.ndim][: out.ndim]
+
+
 RULES: Final[dict[str, Callable[..., Entries]]] = {
     "broadcast_in_dim": _broadcast,
     "transpose": _transposed,
@@ -168,6 +176,7 @@ RULES: Final[dict[str, Callable[..., Entries]]] = {
         op: _untouched
         for op in ("slice", "dynamic_slice", "dynamic_update_slice", "pad", "concatenate", "rev")
     },
+    **{f"random_{op}": _of_keys for op in ("seed", "wrap", "unwrap", "split", "bits")},
 }
 _MIXING = frozenset(("cholesky", "fft", "while", "scan", "cond", "scatter", "iota", "eigh", "lu"))
 
@@ -196,40 +205,6 @@ def _spec(entries: Entries, mesh: Any, shape: tuple[int, ...]) -> PartitionSpec:
 
 
 # ---------------------------------------------------------------- one primitive
-
-
-def common(
-    shardings: Sequence[Sharding | None], avals: Sequence[ShapedArray], what: str
-) -> Sharding | None:
-    """The sharding whose devices the operation runs on; operands on different devices are
-    refused."""
-    first: Sharding | None = None
-    at = 0
-
-    def told(k: int, s: Sharding) -> str:
-        return (
-            f"argument {k} of {what} with shape {_described(avals[k])} and with device ids"
-            f" {[d.id for d in s.device_order]} on platform {s.device_order[0].platform.upper()}"
-        )
-
-    for i, s in enumerate(shardings):
-        if s is None:
-            continue
-        if first is None:
-            first, at = s, i
-        elif {d.id for d in s.device_order} != {d.id for d in first.device_order}:
-            raise ValueError(
-                f"Received incompatible devices for jitted computation. Got {told(at, first)}"
-                f" and {told(i, s)}. Use device_put to bring them together"
-            )
-        elif isinstance(s, NamedSharding) and not isinstance(first, NamedSharding):
-            first, at = s, i
-    return first
-
-
-def _described(aval: ShapedArray) -> str:
-    """int32[8], as errors for users name a type."""
-    return aval.str_short(short_dtypes=False)
 
 
 def follow(
@@ -265,6 +240,8 @@ def follow(
             if rule is not None
             else PartitionSpec()
         )
+        if p.name == "random_unwrap":  # the words of a key are a dimension that is never split
+            spec = PartitionSpec(*spec.padded(out.ndim))
         ranks = [a.ndim for s, a in zip(shardings, avals) if s is base]
         same = out.ndim in ranks and spec.padded(out.ndim) == base.spec.padded(out.ndim)
         found.append(base if same else base.update(spec=spec))
@@ -289,7 +266,7 @@ def _of_one_memory(
         return base
     if not any(True for _ in subjaxprs(params)):
         said = " and ".join(
-            f"{_described(a)} in {s.memory_kind}"
+            f"{described(a)} in {s.memory_kind}"
             for s, a in zip(shardings, avals)
             if s is base or s is other
         )
@@ -395,7 +372,7 @@ def _propagate(
         ins = tuple([None if isinstance(a, Literal) else env.get(a) for a in e.invars])
         check = device_checks.get(e.primitive.name)
         if check is not None and home is not None:
-            check(e.params, len(home.device_order))
+            check(e.params, home.num_devices)
         body = body_of(e.primitive, e.params)
         if body is not None:
             found = propagate(body, ins, name)
@@ -460,6 +437,7 @@ def result_shardings(
     """The shardings of the results of a program that is going to run on these arguments: along
     explicit axes what their types say."""
     own = _in_memories([where_placed(x) for x in leaves], closed.in_avals)
+    check_places(closed, tuple(own), name)
     return shardings_of_results(closed, tuple(own), name)
 
 

@@ -23,7 +23,7 @@ from calque.core.trace import Typing, placed_typeof, typing
 from calque.core.trace_state import Tracer
 from calque.transforms.devices.mesh import AbstractMesh, ambient_mesh, checks_variance, devices_of
 from calque.transforms.devices.sharding import NamedSharding
-from calque.transforms.devices.sharding_arrays import constraint
+from calque.transforms.devices.sharding_arrays import constraint, mesh_of_specs
 from calque.transforms.devices.sharding_arrays import placed as put_on
 from calque.transforms.devices.sharding_propagation import RULES as LENIENT_RULES
 from calque.transforms.devices.sharding_propagation import Entries
@@ -467,6 +467,18 @@ class _Typing(Typing):
 
     def placed(self, aval: ShapedArray, sharding: Any) -> ShapedArray:
         return typed(aval, sharding)
+
+    def resolved(self, sharding: Any) -> Any:
+        if not isinstance(sharding, PartitionSpec):
+            return sharding
+        mesh = mesh_of_specs()
+        if mesh.empty:
+            raise TypeError(
+                "When specifying PartitionSpec to `ShapeDtypeStruct`, the context mesh cannot be"
+                f" empty: {sharding} refers to the mesh of `calque.set_mesh(mesh)`. Or give a"
+                " NamedSharding"
+            )
+        return NamedSharding(mesh, sharding)
 
     def mesh_of(self, aval: Any) -> Any:
         place = getattr(aval, "place", None)

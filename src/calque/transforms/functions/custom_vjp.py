@@ -99,6 +99,9 @@ class custom_vjp(Generic[P, R]):
         self.fwd: Callable[..., Any] | None = None
         self.bwd: Callable[..., Any] | None = None
         self.symbolic_zeros = self.optimize_remat = False
+        # what forward mode is to run in place of `bwd` turned round: (residuals, tangents) ->
+        # tangents of the results
+        self.forward: Callable[[Any, Any], Any] | None = None
 
     def defvjp(
         self,
@@ -144,7 +147,7 @@ class custom_vjp(Generic[P, R]):
         outs = custom_vjp_call_p.bind(
             *given.taken(),
             call_jaxpr=given.call,
-            fwd=_ForwardRule(given, self.fwd, self.bwd, self.symbolic_zeros, self.optimize_remat),
+            fwd=_ForwardRule(given, self),
             bwd=self.bwd,
             num_consts=0,
             name=name_of(self.fun),
@@ -187,17 +190,12 @@ def _no_closures(given: CustomArguments) -> None:
 class _ForwardRule:
     """The user's forward rule as a function of leaves."""
 
-    def __init__(
-        self,
-        given: CustomArguments,
-        fwd: Callable[..., Any],
-        bwd: Callable[..., Any],
-        symbolic_zeros: bool,
-        optimize_remat: bool = False,
-    ):
-        self.given, self.fwd, self.bwd, self.symbolic_zeros = given, fwd, bwd, symbolic_zeros
-        self.optimize_remat = optimize_remat
-        self.__name__ = name_of(fwd)
+    def __init__(self, given: CustomArguments, function: "custom_vjp[..., Any]"):
+        assert function.fwd is not None and function.bwd is not None
+        self.given, self.fwd, self.bwd = given, function.fwd, function.bwd
+        self.forward, self.symbolic_zeros = function.forward, function.symbolic_zeros
+        self.optimize_remat = function.optimize_remat
+        self.__name__ = name_of(self.fwd)
 
     def __call__(self, primals: Sequence[Any], active: Sequence[bool]) -> ForwardResult:
         given = self.given
@@ -236,13 +234,29 @@ class _ForwardRule:
         leaves, res_tree = pytrees.flatten(kept)
         values, plain = _parted(leaves)
         avals = [typeof(x) for x in primals]
-        return ForwardResult(
-            primal,
-            values,
-            _BackwardRule(
-                given, self.bwd, self.symbolic_zeros, Residuals(plain, res_tree), restore, avals
-            ),
+        residuals = Residuals(plain, res_tree)
+        backward = _BackwardRule(given, self.bwd, self.symbolic_zeros, residuals, restore, avals)
+        if self.forward is not None:
+            backward.forward = functools.partial(_tangents, backward, self.forward)
+        return ForwardResult(primal, values, backward)
+
+
+def _tangents(
+    rule: "_BackwardRule",
+    forward: Callable[[Any, Any], Any],
+    residuals: Sequence[Any],
+    tangents: Sequence[Any],
+) -> list[Any]:
+    """The tangents of the results by the user's own rule for forward mode."""
+    given = pytrees.unflatten(rule.given.tree, [as_seen(t, False) for t in tangents])
+    out = forward(rule.residuals.restored(residuals), tuple(given))
+    leaves, tree = pytrees.flatten(out)
+    if tree != rule.out_tree:
+        raise TypeError(
+            f"the forward rule {name_of(forward)} of {name_of(rule.given.fun)} must give tangents"
+            f" like its results, which are {rule.out_tree}, got {tree}"
         )
+    return check_results(leaves, out, forward)
 
 
 class Residuals:
@@ -281,6 +295,7 @@ class _BackwardRule:
         self.given, self.bwd, self.symbolic_zeros = given, bwd, symbolic_zeros
         self.residuals, self.out_tree, self.avals = residuals, given.out_tree, avals
         self.restore = restore
+        self.forward: Callable[[Sequence[Any], Sequence[Any]], list[Any]] | None = None
         self.__name__ = name_of(bwd)
 
     def __call__(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:

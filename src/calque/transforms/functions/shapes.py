@@ -50,7 +50,7 @@ class ShapeDtypeStruct:
     >>> jax.ShapeDtypeStruct((2, 3), "float32")
     ShapeDtypeStruct(shape=(2, 3), dtype=float32)"""
 
-    __slots__ = ("aval", "sharding")
+    __slots__ = ("_aval", "_sharding")
 
     def __new__(cls, shape: Any = (), *_: Any, **__: Any) -> ShapeDtypeStruct:
         named = cls is ShapeDtypeStruct and any(isinstance(d, str) for d in shape)
@@ -74,15 +74,24 @@ class ShapeDtypeStruct:
                 f"ShapeDtypeStruct: sharding {sharding} is only valid for values of rank at least"
                 f" {len(entries)}, but was applied to a value of rank {len(shape)}"
             )
-        aval = ShapedArray(shape, canonicalize(dtype), weak_type)
-        self.aval = aval if sharding is None else typing.value.placed(aval, sharding)
-        self.sharding = sharding
+        self._aval = ShapedArray(shape, canonicalize(dtype), weak_type)
+        self._sharding = sharding
 
-    shape = property(lambda self: self.aval.shape)
-    dtype = property(lambda self: self.aval.dtype)
-    weak_type = property(lambda self: self.aval.weak_type)
-    size = property(lambda self: self.aval.size)
-    ndim = property(lambda self: self.aval.ndim)
+    @property
+    def sharding(self) -> Any:
+        """The sharding; a PartitionSpec is one over the mesh that is set when this is asked."""
+        return None if self._sharding is None else typing.value.resolved(self._sharding)
+
+    @property
+    def aval(self) -> ShapedArray:
+        where = self.sharding
+        return self._aval if where is None else typing.value.placed(self._aval, where)
+
+    shape = property(lambda self: self._aval.shape)
+    dtype = property(lambda self: self._aval.dtype)
+    weak_type = property(lambda self: self._aval.weak_type)
+    size = property(lambda self: self._aval.size)
+    ndim = property(lambda self: self._aval.ndim)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         raise TypeError(
@@ -123,7 +132,7 @@ class ShapeDtypeStruct:
             "shape": self.shape,
             "dtype": self.dtype,
             "weak_type": self.weak_type,
-            "sharding": self.sharding,
+            "sharding": self._sharding,
             **changes,
         }
         return ShapeDtypeStruct(**new)
@@ -135,28 +144,29 @@ class ShapeDtypeStruct:
 
     def __repr__(self) -> str:
         name = getattr(self.dtype, "name", self.dtype)
-        extra = f", sharding={self.sharding}" if self.sharding is not None else ""
+        extra = f", sharding={self._sharding}" if self._sharding is not None else ""
         return (
             f"ShapeDtypeStruct(shape={self.shape},"
             f" dtype={name}{extra}{', weak_type=True' if self.weak_type else ''})"
         )
 
     def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, ShapeDtypeStruct)
-            and self.aval is other.aval
-            and self.sharding == other.sharding
-        )
+        return isinstance(other, ShapeDtypeStruct) and self._said() == other._said()
 
     def __hash__(self) -> int:
-        return hash((self.aval, self.sharding))
+        return hash(self._said())
+
+    def _said(self) -> tuple[Any, ...]:
+        """What it says by itself: a PartitionSpec says more where a mesh is set."""
+        is_spec = hasattr(self._sharding, "partitions")
+        return (self._aval if is_spec else self.aval, self._sharding)
 
 
 class NamedSizes(ShapeDtypeStruct):
     """A ShapeDtypeStruct in whose shape names stand for sizes that are free. It is no type of a
     value: who takes it asks for its `shape`, all others are told so."""
 
-    __slots__ = ("_dtype", "_shape", "_weak_type")
+    __slots__ = ("_dtype", "_shape", "_weak_type")  # without the type of a value
 
     def __init__(
         self,
@@ -177,7 +187,7 @@ class NamedSizes(ShapeDtypeStruct):
                 )
         self._shape = tuple([d if isinstance(d, str) else operator.index(d) for d in shape])
         self._dtype, self._weak_type = canonicalize(dtype), weak_type
-        self.sharding = sharding
+        self._sharding = sharding
 
     shape = property(lambda self: self._shape)
     dtype = property(lambda self: self._dtype)
@@ -198,7 +208,7 @@ class NamedSizes(ShapeDtypeStruct):
         return hash(self._all())
 
     def _all(self) -> tuple[Any, ...]:
-        return (self._shape, self._dtype, self._weak_type, self.sharding)
+        return (self._shape, self._dtype, self._weak_type, self._sharding)
 
 
 def aval_of(x: Any) -> ShapedArray:
@@ -262,7 +272,7 @@ def struct(aval: ShapedArray) -> ShapeDtypeStruct:
     """A type as users see it, with the sharding that it says."""
     where = None if getattr(aval, "place", None) is None else aval.sharding
     found = ShapeDtypeStruct(aval.shape, aval.dtype, sharding=where, weak_type=aval.weak_type)
-    found.aval = aval  # all that the type says
+    found._aval = aval  # all that the type says
     return found
 
 

@@ -22,6 +22,7 @@ from calque.machine.caches import Entries, Tables, memo
 from calque.machine.call import functions as callpath
 from calque.machine.spans import span
 from calque.transforms.devices.mesh import consult_mesh, consultations
+from calque.transforms.devices.program_devices import IncompatibleDevicesError
 from calque.transforms.devices.sharding_constraint import JitShardings
 from calque.transforms.engines import axes
 from calque.transforms.engines.signatures import (
@@ -355,7 +356,10 @@ class JittedFunction:
             self.options.shardings.check(
                 leaves, *self.placeable(*self.split(arguments.args, arguments.kwargs)[:2])
             )
-        ran = traced.run(leaves)
+        try:
+            ran = traced.run(leaves)
+        except IncompatibleDevicesError as error:
+            raise error.named(self.argument_names(arguments)) from None
         if not traced.ambient and traced.keeps(ran.executable):  # for this configuration
             if ran.executable.program is None:
                 self.learn_elsewhere(arguments, traced, ran)

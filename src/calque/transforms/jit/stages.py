@@ -12,16 +12,20 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from calque.core import backends, pytrees
-from calque.core.arrays import ArrayImpl
+from calque.core.arrays import ArrayImpl, to_array
 from calque.core.avals import ShapedArray
+from calque.core.devices import Device
 from calque.core.guards import guard
 from calque.core.jaxprs import ClosedJaxpr
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
+from calque.transforms.devices import aot_devices
 from calque.transforms.devices.layouts import row_major
-from calque.transforms.devices.sharding import Sharding, default_sharding
+from calque.transforms.devices.sharding import NamedSharding, Sharding, default_sharding
+from calque.transforms.devices.sharding_arrays import placed
 from calque.transforms.devices.sharding_constraint import flat_shardings
 from calque.transforms.devices.sharding_propagation import shardings_of_results, where_placed
+from calque.transforms.devices.specs import PartitionSpec
 from calque.transforms.engines import signatures
 from calque.transforms.functions.shapes import struct
 from calque.transforms.jit.arguments import CallArguments
@@ -148,6 +152,7 @@ class Traced(Stage):
 
         Returns:
             A Lowered."""
+        aot_devices.check_sizes(self._placements)
         return Lowered(self._program, self._shown, self._placements)
 
 
@@ -163,16 +168,27 @@ class Lowered(Stage):
     >>> jax.jit(jnp.sin).lower(1.0).compile()(0.0)
     Array(0., dtype=float32, weak_type=True)"""
 
-    def compile(self, compiler_options: Any = None) -> "Compiled":
+    def compile(
+        self,
+        compiler_options: Any = None,
+        *,
+        device_assignment: Sequence[Device] | None = None,
+    ) -> "Compiled":
         """Compiles the program.
 
         Args:
             compiler_options: Options by name, for XLA. They are checked, and change nothing here.
+            device_assignment: The devices that it runs on. They must be given where the arguments
+                are said to be on abstract meshes, and are those of the arguments otherwise.
 
         Returns:
-            A Compiled: a callable for arguments of these types."""
+            A Compiled: a callable for arguments of these types.
+
+        >>> jax.jit(jnp.sin).lower(1.0).compile(device_assignment=jax.devices()[:1])(0.0)
+        Array(0., dtype=float32, weak_type=True)"""
         check_options(compiler_options)
-        return Compiled(self._program, self._shown, self._placements)
+        placements = aot_devices.assigned(self._placements, device_assignment)
+        return Compiled(self._program, self._shown, placements)
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """Gives the program as text.
@@ -267,23 +283,42 @@ class Compiled(Stage):
                 "Argument types differ from the types for which this computation was compiled."
                 f" The mismatches are:\n{listed}\nThe function is {self.fun_name}."
             )
-        return pytrees.unflatten(self.out_tree, self._program.run(leaves).out)
+        given = [self._where_compiled(x, s) for x, s in zip(leaves, self._placements, strict=True)]
+        return pytrees.unflatten(self.out_tree, self._program.run(given).out)
+
+    @staticmethod
+    def _where_compiled(x: Any, where: Sharding | None) -> Any:
+        """An argument that was placed nowhere is where the program was compiled for."""
+        if where is None or where_placed(x) is not None:
+            return x
+        return placed(to_array(x), where)
 
     @property
     def input_shardings(self) -> tuple[Any, dict[str, Any]]:
         """Where the arguments are, as (positional, by name)."""
-        where = [default_sharding() if s is None else s for s in self._placements]
-        args, kwargs = pytrees.unflatten(self.in_tree, where)
+        where = _all_somewhere([*self._placements, *self._results()])
+        args, kwargs = pytrees.unflatten(self.in_tree, where[: len(self._placements)])
         return args, kwargs
 
     @property
     def output_shardings(self) -> Any:
         """Where the results are."""
-        found = shardings_of_results(
+        where = _all_somewhere([*self._placements, *self._results()])
+        return pytrees.unflatten(self.out_tree, where[len(self._placements) :])
+
+    def _results(self) -> list[Sharding | None]:
+        return shardings_of_results(
             self._program.closed, tuple(self._placements), self._program.name
         )
-        where = [default_sharding() if s is None else s for s in found]
-        return pytrees.unflatten(self.out_tree, where)
+
+    @property
+    def out_info(self) -> Any:
+        """The results as shapes and dtypes, and where they are."""
+        infos, tree = pytrees.flatten(super().out_info)
+        where = pytrees.leaves(self.output_shardings)
+        return pytrees.unflatten(
+            tree, [i.update(sharding=s) for i, s in zip(infos, where, strict=True)]
+        )
 
     @property
     def input_formats(self) -> tuple[Any, dict[str, Any]]:
@@ -335,6 +370,15 @@ class Compiled(Stage):
             A ClosedJaxpr."""
         simplified: ClosedJaxpr = getattr(self._executable, "simplified", self._program.closed)
         return simplified
+
+
+def _all_somewhere(known: Sequence[Sharding | None]) -> list[Sharding]:
+    """Where values are that a program takes and gives: what was placed nowhere is on the devices of
+    the others, on each of them."""
+    mesh = next((s for s in known if isinstance(s, NamedSharding)), None)
+    one = next((s for s in known if s is not None), None) or default_sharding()
+    rest = one if mesh is None else NamedSharding(mesh.mesh, PartitionSpec())
+    return [rest if s is None else s for s in known]
 
 
 def devices_of(compiled: Compiled) -> list[Any]:
@@ -405,7 +449,9 @@ def trace(self: Any, *args: Any, **kwargs: Any) -> Traced:
 
 def lower(self: Any, *args: Any, **kwargs: Any) -> Lowered:
     """Trace for these arguments, which may be ShapeDtypeStructs, and make ready to compile."""
-    return trace(self, *args, **kwargs).lower()
+    traced = trace(self, *args, **kwargs)
+    aot_devices.check_known(traced._placements)
+    return traced.lower()
 
 
 def eval_shape(self: Any, *args: Any, **kwargs: Any) -> Any:

@@ -90,6 +90,11 @@ def _forward(
     """The tangents of the results: the backward rule, transposed."""
     residuals, tangents = split(args, num_res)
     wanted = [a for a in out_avals if has_tangent(a)]
+    of_user = getattr(backward, "forward", None)
+    if of_user is not None:
+        given = with_zeros(tangents, active, in_avals)
+        found = [o for o, a in zip(of_user(residuals, given), out_avals) if has_tangent(a)]
+        return [instantiate(of_precision(o, a)) for o, a in zip(found, wanted, strict=True)]
 
     def rule(*cts: Any) -> list[Any]:
         found = backward(residuals, with_zeros(cts, [has_tangent(a) for a in out_avals], out_avals))

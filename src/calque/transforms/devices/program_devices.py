@@ -1,0 +1,123 @@
+"""The devices that a program runs on: those of its operands and of the meshes it speaks of, which
+must be the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from calque.core.arrays import ArrayImpl, is_deleted
+from calque.core.avals import ShapedArray
+from calque.core.devices import Device
+from calque.core.jaxprs import ClosedJaxpr, Jaxpr, subjaxprs
+from calque.transforms.devices.mesh import Mesh
+from calque.transforms.devices.sharding import NamedSharding, Sharding, SingleDeviceSharding
+
+
+class IncompatibleDevicesError(ValueError):
+    """A program is asked to run on devices of one mesh and on those of another.
+
+    Args:
+        sides: Two of those who ask: the number of an argument, or what else it is; how they are
+            told apart; where they are.
+        what: The name of the program."""
+
+    def __init__(self, sides: Sequence[tuple[int | None, str, Sharding]], what: str):
+        self.sides, self.what = sides, what
+        super().__init__(self._message(()))
+
+    def named(self, names: Sequence[str]) -> IncompatibleDevicesError:
+        """The same error with the names of the arguments."""
+        self.args = (self._message(names),)
+        return self
+
+    def _message(self, names: Sequence[str]) -> str:
+        first, second = [self._side(*side, names) for side in self.sides]
+        return (
+            f"Received incompatible devices for jitted computation. Got {first} and {second}. Use"
+            " device_put, outside of jit, to bring them together"
+        )
+
+    def _side(self, at: int | None, told: str, where: Sharding, names: Sequence[str]) -> str:
+        if at is not None:
+            name = names[at] if at < len(names) else at
+            told = f"argument {name} of {self.what} with shape {told} and"
+        ids, platform = [d.id for d in where.device_order], where.device_order[0].platform
+        return f"{told} with device ids {ids} on platform {platform.upper()}"
+
+
+def common(
+    shardings: Sequence[Sharding | None], avals: Sequence[ShapedArray], what: str
+) -> Sharding | None:
+    """The sharding whose devices the operation runs on; operands on different devices are
+    refused."""
+    first: Sharding | None = None
+    at = 0
+    for i, s in enumerate(shardings):
+        if s is None:
+            continue
+        if first is None or (is_abstract(first) and not is_abstract(s)):
+            first, at = s, i
+        elif is_abstract(s) or is_abstract(first):
+            continue  # which devices these are is said later
+        elif _ids(s) != _ids(first):
+            sides = [(at, described(avals[at]), first), (i, described(avals[i]), s)]
+            raise IncompatibleDevicesError(sides, what)
+        elif isinstance(s, NamedSharding) and not isinstance(first, NamedSharding):
+            first, at = s, i
+    return first
+
+
+def check_stays(x: Any, target: Any, what: str, *, ordered: bool = False) -> None:
+    """An array that was placed is not brought to other devices on the way, as device_put does;
+    `ordered`: nor to the same ones in another order."""
+    own = x._extra if isinstance(x, ArrayImpl) and not is_deleted(x) else None
+    if isinstance(target, Device):
+        target = SingleDeviceSharding(target)
+    if own is None or not isinstance(target, Sharding) or is_abstract(target):
+        return
+    if _ids(own) != _ids(target) or (ordered and own.device_order != target.device_order):
+        sides = [(0, described(x.aval), own), (None, "sharding_constraint inside jit", target)]
+        raise IncompatibleDevicesError(sides, what)
+
+
+def is_abstract(sharding: Sharding) -> bool:
+    """Whether the mesh of a sharding has no devices."""
+    return isinstance(sharding, NamedSharding) and not isinstance(sharding.mesh, Mesh)
+
+
+def described(aval: ShapedArray) -> str:
+    """int32[8], as errors for users name a type."""
+    return aval.str_short(short_dtypes=False)
+
+
+def _ids(s: Sharding) -> set[int]:
+    return {d.id for d in s.device_order}
+
+
+def check_places(closed: ClosedJaxpr, shardings: tuple[Sharding | None, ...], name: str) -> None:
+    """All that a program says of meshes, at any depth, is about the devices of its arguments."""
+    key = ("places", shardings)
+    if key in closed.cache:
+        return
+    home, side = common(shardings, closed.in_avals, name), None
+    if home is not None:
+        at = next(i for i, s in enumerate(shardings) if s is home)
+        side = (at, described(closed.in_avals[at]), home)
+    for s, kind in _said(closed.jaxpr, "sharding_constraint"):
+        if side is None:
+            side = (None, kind, s)
+        elif _ids(side[2]) != _ids(s):
+            raise IncompatibleDevicesError([side, (None, kind, s)], name)
+    closed.cache[key] = True
+
+
+def _said(jaxpr: Jaxpr, kind: str) -> Iterator[tuple[Any, str]]:
+    """The shardings over meshes that a program speaks of, and what speaks of them."""
+    for e in jaxpr.eqns:
+        target = e.params.get("sharding") if e.primitive.name == "sharding_constraint" else None
+        if isinstance(target, NamedSharding) and isinstance(target.mesh, Mesh):
+            yield target, f"{kind} inside jit"
+        inner = "jit" if e.primitive.name == "jit" else kind
+        for body in subjaxprs(e.params):
+            yield from _said(body, inner)

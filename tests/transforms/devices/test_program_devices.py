@@ -1,0 +1,68 @@
+"""Programs run on the devices of their arguments, and all that they say of meshes agrees."""
+
+import numpy as np
+import pytest
+
+import calque
+import calque.numpy as jnp
+from calque import lax
+from calque.sharding import AxisType, Mesh, NamedSharding, SingleDeviceSharding
+from calque.sharding import PartitionSpec as P
+from calque.transforms.devices.program_devices import (
+    IncompatibleDevicesError,
+    check_stays,
+    common,
+    described,
+)
+from tests.transforms.devices.four_devices import four_devices
+
+
+def over(*sizes):
+    devices = np.array(calque.devices()[: int(np.prod(sizes))]).reshape(sizes)
+    return Mesh(devices, tuple("xy"[: len(sizes)]), (AxisType.Auto,) * len(sizes))
+
+
+def test_types_are_described_by_their_whole_names():
+    assert described(calque.typeof(jnp.ones((2, 3)))) == "float32[2,3]"
+    assert common([None], [calque.typeof(1.0)], "f") is None
+
+
+@four_devices
+def test_arguments_and_constraints_of_a_program_are_on_the_same_devices():
+    first = calque.device_put(jnp.ones((4, 2)), calque.devices()[0])
+    two, four = NamedSharding(over(2), P("x")), NamedSharding(over(2, 2), P("x", "y"))
+    split = calque.device_put(jnp.ones((4, 2)), two)
+
+    def constrained(v):
+        return lax.with_sharding_constraint(v, four)
+
+    message = r"argument v of constrained with shape float32\[4,2\] and with device ids \[0\]"
+    with pytest.raises(
+        ValueError, match=message + r".*sharding_constraint inside jit.*\[0, 1, 2, 3\]"
+    ):
+        calque.jit(constrained)(first)
+    with pytest.raises(IncompatibleDevicesError, match=r"argument v of .*jit inside jit"):
+        calque.jit(lambda v: calque.jit(jnp.sin, in_shardings=four)(v))(split)
+    with pytest.raises(IncompatibleDevicesError, match="argument v of"):
+        calque.jit(lambda v: calque.device_put(v, four))(split)
+    with pytest.raises(IncompatibleDevicesError, match=r"\[0, 1\].*\[0, 1, 2, 3\]"):
+        calque.jit(jnp.sin, in_shardings=two, out_shardings=four)(jnp.ones((4, 2)))
+    assert calque.jit(constrained)(jnp.ones((4, 2))).sharding == four  # placed nowhere before
+
+
+@four_devices
+def test_arrays_are_not_brought_to_other_devices_but_by_device_put():
+    first, second = calque.devices()[:2]
+    x = calque.device_put(jnp.arange(4), first)
+    for make in (jnp.array, jnp.asarray):
+        with pytest.raises(ValueError, match=r"device ids \[0\].*device ids \[1\]"):
+            make(x, device=second)
+        assert make(jnp.arange(4), device=second).devices() == {second}
+    assert calque.device_put(x, second).devices() == {second}
+    assert jnp.zeros_like(x, device=second).devices() == {second}
+    check_stays(x, SingleDeviceSharding(first), "f")
+    turned = Mesh(over(2).devices[::-1], ("x",), (AxisType.Auto,))
+    split = calque.device_put(x, NamedSharding(over(2), P("x")))
+    check_stays(split, NamedSharding(turned, P("x")), "f")
+    with pytest.raises(IncompatibleDevicesError):
+        check_stays(split, NamedSharding(turned, P("x")), "f", ordered=True)
