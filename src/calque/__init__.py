@@ -41,6 +41,8 @@ with _importing():
     from calque.machine import variables as _variables
     from calque.numpy.methods import attaching as _attaching  # attaches them to arrays
     from calque.transforms.devices import type_rules as _type_rules  # types know of meshes
+    from calque.transforms.devices.sharding_arrays import constraint as _constraint
+    from calque.transforms.devices.sharding_arrays import moved as _moved
     from calque.transforms.devices.sharding_arrays import own_parts as _own_parts
     from calque.transforms.devices.sharding_arrays import spanning as _spanning
     from calque.transforms.engines.signatures import captured_values as _captured_values
@@ -240,6 +242,8 @@ _backends.register(
 )
 _backends.register_symbolic("xla_cpu", _lazy.function("calque.xla.unknown_sizes", "compile"))
 _spanning.install(_lazy.function("calque.xla.buffers", "spanning"))
+_moved.install(_lazy.function("calque.transforms.devices.memory_spaces", "in_memory"))
+_constraint.install(_lazy.function("calque.transforms.devices.sharding_constraint", "constrained"))
 _own_parts.install(_lazy.function("calque.xla.buffers", "own_parts"))
 _plugins.install(_lazy.function("calque.xla.plugins", "opened"))
 _backends.register_devices("xla_cpu", _lazy.function("calque.xla.engine", "cpu_devices"))

@@ -1,6 +1,8 @@
 """Memories of the host and of the device: where arrays say that they are."""
 
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -186,3 +188,10 @@ def test_products_are_kept_in_the_memory_of_the_host():
         calque.grad(f)(x),
         rtol=1e-6,
     )
+
+
+def test_the_first_act_of_a_process_can_be_to_choose_a_memory():
+    act = "calque.device_put(1.0, calque.memory.Space.Host).sharding.memory_kind"
+    code = f"import calque; print({act})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout == "pinned_host\n", done.stderr

@@ -100,7 +100,8 @@ def check_places(closed: ClosedJaxpr, shardings: tuple[Sharding | None, ...], na
     key = ("places", shardings)
     if key in closed.cache:
         return
-    home, side = common(shardings, closed.in_avals, name), None
+    home = common(shardings, closed.in_avals, name)
+    side: tuple[int | None, str, Sharding] | None = None
     if home is not None:
         at = next(i for i, s in enumerate(shardings) if s is home)
         side = (at, described(closed.in_avals[at]), home)
