@@ -35,7 +35,7 @@ _ELSEWHERE: Final = {
             ("coo", "matrices"),
             ("csr", "matrices"),
             ("random", "making"),
-            ("transform", "sparsifying"),
+            ("transform", "environment"),
             ("util", "base"),
         )
     },

@@ -95,10 +95,41 @@ def test_what_would_be_dense_is_refused() -> None:
         (lambda a: a > 0, "dense output"),
         (lambda a: a**-1, "integer_pow|div"),
         (lambda a: jnp.sort(a), "sort"),
-        (lambda a: a + V, "dense"),
+        (lambda a: a + 1.0, "dense"),
         (lambda a: lax.scan(lambda c, r: (c, r.sum()), 0, a), "scan"),
     ):
         with pytest.raises(NotImplementedError, match=text):
             sparse.sparsify(f)(a)
     with pytest.raises(TypeError, match="use_tracer"):
         sparse.sparsify(jnp.sin, use_tracer=3)
+
+
+def test_todense_inside_of_a_sparsified_function() -> None:
+    dense = jnp.arange(4.0).reshape(2, 2)
+    f = sparse.sparsify(lambda m: sparse.todense(m) + 1)
+    for m in (dense, sparse.BCOO.fromdense(dense), sparse.BCSR.fromdense(dense)):
+        np.testing.assert_array_equal(f(m), dense + 1)
+        np.testing.assert_array_equal(calque.jit(f)(m), dense + 1)
+    np.testing.assert_array_equal(
+        calque.grad(lambda m: sparse.todense(m).sum())(dense), 1 + 0 * dense
+    )
+    np.testing.assert_array_equal(calque.vmap(sparse.todense)(dense), dense)
+
+
+def test_sums_of_sparse_and_dense_arrays_are_dense() -> None:
+    x, y = sparse.BCOO.fromdense(jnp.arange(6.0).reshape(2, 3)), jnp.ones((2, 3))
+    np.testing.assert_array_equal(sparse.sparsify(lambda a, b: a + b)(x, y), x.todense() + 1)
+    np.testing.assert_array_equal(sparse.sparsify(lambda a, b: b - a)(x, y), 1 - x.todense())
+    with pytest.raises(NotImplementedError, match="where their shapes differ"):
+        sparse.sparsify(lambda a: a + 1.0)(x)
+
+
+def test_branches_give_the_same_kinds_of_arrays() -> None:
+    @sparse.sparsify
+    def choose(x, y):
+        return calque.lax.cond(False, lambda v: v[0], lambda v: v[1], (x, y))
+
+    x = sparse.BCOO.fromdense(jnp.arange(3.0))
+    assert isinstance(choose(x, x), sparse.BCOO)
+    with pytest.raises(TypeError, match="same type structure as sparsified false_fun output"):
+        choose(x, jnp.arange(3.0))

@@ -4,12 +4,13 @@ derivatives."""
 from calque.core import guards as _guards
 from calque.experimental.sparse import base as util
 from calque.experimental.sparse import differentiation as ad
+from calque.experimental.sparse import environment as transform
 from calque.experimental.sparse import making as api
 from calque.experimental.sparse import making as random
 from calque.experimental.sparse import matrices as coo
 from calque.experimental.sparse import matrices as csr
 from calque.experimental.sparse import methods as _methods  # the operators of the classes
-from calque.experimental.sparse import sparsifying as transform
+from calque.experimental.sparse import test_util as test_util
 from calque.experimental.sparse.base import (
     CuSparseEfficiencyWarning,
     JAXSparse,

@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from calque import numpy as jnp
+from calque.core.primitives import Primitive, Zero, do
 from calque.core.trace_state import Tracer
+from calque.ops.common import zero_like
 from calque.transforms.functions.vmap import vmap
 
 
@@ -161,3 +163,23 @@ def scatter_added(shape: tuple[int, ...], at: Any, values: Any) -> Any:
             jnp.zeros(shape, np.uint8).at[at].max(values.astype(np.uint8), mode="drop").astype(bool)
         )
     return jnp.zeros(shape, values.dtype).at[at].add(values, mode="drop")
+
+
+# ---------------------------------------------------------------- todense of a traced value
+
+
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    out, (t,) = dense_p.bind(*primals), tangents
+    return out, (zero_like(out) if type(t) is Zero else dense_p.bind(t))
+
+
+# a value that is dense for all but `sparsify`, which may give a sparse array in its place
+dense_p: Primitive = Primitive(
+    "todense",
+    meaning=lambda x: x,
+    shape=lambda x: x,
+    jvp=_jvp,
+    transpose=lambda ct, x: [Zero(x.aval) if type(ct) is Zero else dense_p.bind(ct)],
+    batch=lambda args, dims: (dense_p.bind(*args), dims[0]),
+)
+dense_p.program = lambda x: do.copy(x)

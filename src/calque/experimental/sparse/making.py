@@ -9,8 +9,9 @@ from calque import numpy as jnp
 from calque import random
 from calque.core.arrays import Array
 from calque.core.dtypes import canonicalize
+from calque.core.trace_state import Tracer
 from calque.core.types import ArrayLike, DTypeLike
-from calque.experimental.sparse.base import JAXSparse
+from calque.experimental.sparse.base import JAXSparse, dense_p
 from calque.experimental.sparse.bcoo import BCOO
 from calque.experimental.sparse.bcsr import BCSR
 from calque.experimental.sparse.conversions import bcoo_fromdense
@@ -43,7 +44,11 @@ def todense(arr: JAXSparse | ArrayLike) -> Array:
     >>> sparse.todense(sparse.eye(2))
     Array([[1., 0.],
            [0., 1.]], dtype=float32)"""
-    return arr.todense() if isinstance(arr, JAXSparse) else array_of("todense", arr)
+    if isinstance(arr, JAXSparse):
+        return arr.todense()
+    if isinstance(arr, Tracer):  # `sparsify` may give a sparse array in its place
+        return dense_p.bind(arr)  # type: ignore[no-any-return]
+    return array_of("todense", arr)
 
 
 def empty(

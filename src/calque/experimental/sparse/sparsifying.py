@@ -12,7 +12,7 @@ from calque.core.primitives import REGISTRY, Primitive
 from calque.core.trace import literal_value, trace_to_jaxpr, typeof
 from calque.core.trace_state import Tracer
 from calque.experimental.sparse import products, reshaping
-from calque.experimental.sparse.base import is_sparse
+from calque.experimental.sparse.base import dense_p, is_sparse
 from calque.experimental.sparse.bcoo import BCOO, like
 from calque.experimental.sparse.bcsr import BCSR
 from calque.experimental.sparse.layouts import (
@@ -21,6 +21,7 @@ from calque.experimental.sparse.layouts import (
     bcoo_update_layout,
 )
 from calque.transforms.engines.trees import wrapping
+from calque.transforms.functions import shapes
 
 Rule = Callable[..., Any]
 
@@ -108,10 +109,7 @@ def _apply(primitive: Primitive, values: Sequence[Any], params: dict[str, Any]) 
             " output. If this is your intent, use sparse.todense() to convert your arguments to"
             " dense matrices."
         )
-    raise NotImplementedError(
-        f"sparse rule for {primitive.name} is not implemented. Convert its operands with"
-        " sparse.todense()."
-    )
+    raise NotImplementedError(f"sparse rule for {primitive.name} is not implemented.")
 
 
 # ---------------------------------------------------------------- rules: elementwise
@@ -140,16 +138,19 @@ def _on_values(name: str, linear: bool) -> Rule:
 def _integer_pow(x: BCOO, *, y: int) -> BCOO:
     if y <= 0:
         raise NotImplementedError(
-            f"integer_pow of a sparse array with exponent {y}: zeros that are not stored would be"
-            " raised to it; convert with todense() first"
+            f"sparse rule for integer_pow with non-positive exponent {y} is not implemented: zeros"
+            " that are not stored would be raised to it. Convert with todense() first"
         )
     return _on_values("integer_pow", False)(x, y=y)
 
 
 def _add(x: Any, y: Any, **params: Any) -> Any:
     if not (is_sparse(x) and is_sparse(y)):
+        if x.shape == y.shape:
+            return jnp.add(*[v.todense() if is_sparse(v) else v for v in (x, y)])
         raise NotImplementedError(
-            "Addition between sparse and dense array: use sparse.todense() or sparse values for"
+            "Addition between a sparse array X and a dense array Y is not implemented where their"
+            f" shapes differ, {x.shape} and {y.shape}. Use sparse.todense() or sparse values for"
             " both."
         )
     if x.shape != y.shape:
@@ -172,7 +173,7 @@ def _add(x: Any, y: Any, **params: Any) -> Any:
 
 
 def _sub(x: Any, y: Any, **params: Any) -> Any:
-    return _add(x, like(y, -y.data) if is_sparse(y) else y)
+    return _add(x, like(y, -y.data) if is_sparse(y) else -y)
 
 
 def _mul(x: Any, y: Any, **params: Any) -> Any:
@@ -268,8 +269,27 @@ def _while(
 
 
 def _cond(index: Any, *values: Any, branches: Any, **params: Any) -> Any:
+    kinds = [[is_sparse(o) for o in _kinds_of(b, values)] for b in branches]
+    if any(k != kinds[0] for k in kinds):
+        raise TypeError(
+            "sparsified true_fun output must have same type structure as sparsified false_fun"
+            " output: what is sparse in one is dense in the other. Use sparse.todense() in one of"
+            " them"
+        )
     choices = [lambda *v, b=b: tuple(run(b, v)) for b in branches]
     return list(lax.switch(index, choices, *values))
+
+
+def _kinds_of(branch: ClosedJaxpr, values: Sequence[Any]) -> list[Any]:
+    """What a branch gives for such operands, traced alone."""
+    found: list[Any] = []
+
+    def call(*given: Any) -> list[Any]:
+        found[:] = run(branch, given)
+        return [jnp.zeros(())]
+
+    shapes.eval_shape(call, *values)
+    return found
 
 
 def _scan(
@@ -308,6 +328,7 @@ RULES: Final[dict[str, Rule]] = {
     "gather": _gather,
     "dot_general": _dot_general,
     "conv_general_dilated": _conv,
+    dense_p.name: lambda x: x.todense(),
     "transpose": lambda x, permutation: bcoo_transpose(x, permutation=permutation),
     "squeeze": lambda x, dimensions: reshaping.bcoo_squeeze(x, dimensions=dimensions),
     "rev": lambda x, dimensions: reshaping.bcoo_rev(x, dimensions),
