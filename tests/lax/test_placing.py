@@ -117,3 +117,11 @@ def test_drawings_of_shardings_have_a_scale(capsys):
     assert len(lines) == 5 and {len(line) for line in lines} == {11}
     with pytest.raises(NotImplementedError, match="color_map"):
         calque.debug.visualize_sharding((4,), s, color_map=lambda i: "red")
+
+
+def test_full_arrays_on_meshes_of_the_compiler():
+    auto = calque.make_mesh((1,), ("x",), axis_types=(calque.sharding.AxisType.Auto,))
+    s = NamedSharding(auto, P("x"))
+    assert lax.full((4,), 1.0, sharding=s).sharding == s
+    assert lax.full_like(jnp.arange(4), 1, sharding=s).sharding == s
+    assert calque.jit(lambda: lax.full((4,), 1.0, sharding=s))().sharding == s

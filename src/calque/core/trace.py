@@ -245,13 +245,9 @@ class Typing:
         return args
 
     def results(
-        self,
-        primitive: Primitive,
-        avals: Sequence[Any],
-        params: dict[str, Any],
-        out: Any,
+        self, primitive: Primitive, avals: Sequence[Any], params: dict[str, Any], out: Any,
         mesh: Any,
-    ) -> Any:
+    ) -> Any:  # fmt: skip
         """The types of the results, `out`, with what they say of that."""
         return out
 

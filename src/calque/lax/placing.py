@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from calque.core.devices import Device
-from calque.transforms.devices.sharding import Sharding
+from calque.transforms.devices.sharding import NamedSharding, Sharding
 from calque.transforms.devices.sharding_arrays import device_put, placed_like, put_as_asked
 from calque.transforms.devices.specs import PartitionSpec
 from calque.transforms.devices.types import lenient
@@ -18,6 +18,11 @@ NAMES = (
     "dot_general", "empty", "full", "full_like", "ragged_dot",
     "ragged_dot_general", "reduce", "reduce_sum", "reshape", "rng_bit_generator",
 )  # fmt: skip
+
+
+def _is_of_compiler(target: Any) -> bool:
+    """Whether a sharding is over a mesh whose axes types do not speak of."""
+    return isinstance(target, NamedSharding) and not target.mesh.explicit_axes
 
 
 def placing(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -44,6 +49,8 @@ def placing(f: Callable[..., Any]) -> Callable[..., Any]:
         if f.__name__ == "rng_bit_generator":
             key, bits = out
             return [key, device_put(bits, target)]
+        if keyword == "sharding" and _is_of_compiler(target):
+            return device_put(out, target)
         return put_as_asked(out, target, f.__name__)
 
     return placed

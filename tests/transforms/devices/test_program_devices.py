@@ -13,6 +13,7 @@ from calque.transforms.devices.program_devices import (
     check_stays,
     common,
     described,
+    of_read,
 )
 from tests.transforms.devices.four_devices import four_devices
 
@@ -66,3 +67,30 @@ def test_arrays_are_not_brought_to_other_devices_but_by_device_put():
     check_stays(split, NamedSharding(turned, P("x")), "f")
     with pytest.raises(IncompatibleDevicesError):
         check_stays(split, NamedSharding(turned, P("x")), "f", ordered=True)
+
+
+@four_devices
+def test_where_arguments_are_that_nobody_reads_does_not_matter():
+    x, y = (calque.device_put(jnp.arange(3), d) for d in calque.devices()[:2])
+    assert calque.jit(lambda a, b: a + 1)(x, y).devices() == {calque.devices()[0]}
+    closed = calque.make_jaxpr(lambda a, b: a + 1)(x, y)
+    assert of_read(closed, (x.sharding, y.sharding)) == (x.sharding, None)
+    assert of_read(closed, (None, None)) == (None, None)
+
+
+@four_devices
+def test_functions_with_a_device_bring_their_arguments_there():
+    first, second, third = calque.devices()[:3]
+    x, y = calque.device_put(jnp.arange(3), first), calque.device_put(jnp.ones(3), second)
+    add = calque.jit(lambda a, b: a + b, device=third)
+    for _ in range(2):
+        assert add(x, y).devices() == add(1, y).devices() == {third}
+    assert x.devices() == {first}
+
+
+@four_devices
+def test_all_results_are_where_the_arguments_were_put():
+    x = calque.device_put(1, calque.devices()[2])
+    for out in calque.jit(lambda a, b: (a, b, jnp.ones(2)))(x, jnp.arange(2)):
+        assert out.committed and out.devices() == {calque.devices()[2]}
+    assert not calque.jit(lambda a: (a, jnp.ones(2)))(jnp.ones(1))[1].committed

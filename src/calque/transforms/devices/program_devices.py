@@ -9,7 +9,7 @@ from typing import Any
 from calque.core.arrays import ArrayImpl, is_deleted
 from calque.core.avals import ShapedArray
 from calque.core.devices import Device
-from calque.core.jaxprs import ClosedJaxpr, Jaxpr, subjaxprs
+from calque.core.jaxprs import ClosedJaxpr, Jaxpr, Var, subjaxprs
 from calque.transforms.devices.mesh import Mesh
 from calque.transforms.devices.sharding import NamedSharding, Sharding, SingleDeviceSharding
 
@@ -95,11 +95,24 @@ def _ids(s: Sharding) -> set[int]:
     return {d.id for d in s.device_order}
 
 
+def of_read(
+    closed: ClosedJaxpr, shardings: tuple[Sharding | None, ...]
+) -> tuple[Sharding | None, ...]:
+    """The shardings of the arguments that a program reads or gives back: it does not matter where
+    the others are."""
+    if not any(shardings):
+        return shardings
+    read = {a for e in closed.eqns for a in e.invars if isinstance(a, Var)}
+    read.update(a for a in closed.jaxpr.outvars if isinstance(a, Var))
+    return tuple([s if v in read else None for v, s in zip(closed.jaxpr.invars, shardings)])
+
+
 def check_places(closed: ClosedJaxpr, shardings: tuple[Sharding | None, ...], name: str) -> None:
     """All that a program says of meshes, at any depth, is about the devices of its arguments."""
     key = ("places", shardings)
     if key in closed.cache:
         return
+    shardings = of_read(closed, shardings)
     home = common(shardings, closed.in_avals, name)
     side: tuple[int | None, str, Sharding] | None = None
     if home is not None:

@@ -271,9 +271,9 @@ def flat_shardings(what: str, option: str, spec: Any, tree: Any) -> list[Shardin
 class JitShardings:
     """The options `in_shardings` and `out_shardings` of a jitted function."""
 
-    __slots__ = ("ins", "key", "outs")
+    __slots__ = ("device", "ins", "key", "outs")
 
-    def __init__(self, ins: Any, outs: Any):
+    def __init__(self, ins: Any, outs: Any, device: Sharding | None = None):
         for option, tree in (("in_shardings", ins), ("out_shardings", outs)):
             for s in pytrees.leaves(tree, is_leaf=_is_sharding):
                 spec = s.spec if isinstance(s, NamedSharding) else s
@@ -282,6 +282,7 @@ class JitShardings:
                         f"Unconstrained dims are not allowed when passing to {option}, got {s}"
                     )
         self.ins, self.outs = ins, outs
+        self.device = device  # where all arguments are brought first
         self.key = tuple(
             (
                 tuple(pytrees.leaves(s, is_leaf=_is_sharding)),
@@ -346,8 +347,18 @@ class JitShardings:
             found.append(x)
         return found
 
-    def check(self, leaves: Sequence[Any], args: Sequence[Any], kwargs: dict[str, Any]) -> None:
-        """Arguments that were placed must be where `in_shardings` says."""
+    def brought(self, leaves: list[Any], args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
+        """The arguments, brought to `device`; without one, those that were placed must be where
+        `in_shardings` says."""
+        self._check(leaves, args, kwargs)
+        if self.device is None:
+            return leaves
+        return [
+            placed(x, self.device) if isinstance(x, ArrayImpl) and x._extra is not None else x
+            for x in leaves
+        ]
+
+    def _check(self, leaves: Sequence[Any], args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         for x, s in zip(leaves, self.of_arguments(args, kwargs), strict=True):
             own = x._extra if isinstance(x, ArrayImpl) else None
             kind = "device" if own is None else own.memory_kind
@@ -393,4 +404,5 @@ def jit_shardings(ins: Any, outs: Any, device: Any, backend: str | None) -> JitS
             f"jit: device must be one of calque.devices(), got {device!r} of type"
             f" {type(device).__name__}"
         )
-    return JitShardings(None, SingleDeviceSharding(device))
+    where = SingleDeviceSharding(device)
+    return JitShardings(None, where, where)

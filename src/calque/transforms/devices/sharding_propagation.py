@@ -20,10 +20,11 @@ from calque.core.primitives import Primitive
 from calque.core.trace import typing
 from calque.machine.state import process
 from calque.transforms.devices.mesh import Mesh, current_mesh, devices_of, over_devices
-from calque.transforms.devices.program_devices import check_places, common, described
+from calque.transforms.devices.program_devices import check_places, common, described, of_read
 from calque.transforms.devices.sharding import (
     NamedSharding,
     Sharding,
+    SingleDeviceSharding,
     Summands,
     default_sharding,
     in_space,
@@ -364,7 +365,7 @@ def propagate(
 def _propagate(
     closed: ClosedJaxpr, shardings: tuple[Sharding | None, ...], name: str
 ) -> list[Sharding | None]:
-    home = common(shardings, closed.in_avals, name)
+    home = common(of_read(closed, shardings), closed.in_avals, name)
     env: dict[Any, Sharding | None] = dict(zip(closed.jaxpr.invars, shardings, strict=True))
     for v, c in zip(closed.jaxpr.constvars, closed.consts):
         env[v] = where_placed(c)
@@ -455,7 +456,7 @@ def shardings_of_results(
     closed: ClosedJaxpr, given: tuple[Sharding | None, ...], name: str
 ) -> list[Sharding | None]:
     """The shardings of the results of a program whose arguments have these."""
-    found = _all_somewhere(propagate(closed, given, name))
+    found = _all_somewhere(propagate(closed, given, name), of_read(closed, given))
     if all(getattr(a, "place", None) is None for a in closed.out_avals):
         return found
     known = [s.mesh for s in (*given, *found) if isinstance(s, NamedSharding)]
@@ -463,13 +464,19 @@ def shardings_of_results(
     return [_as_typed(s, a, meshes) for s, a in zip(found, closed.out_avals, strict=True)]
 
 
-def _all_somewhere(found: list[Sharding | None]) -> list[Sharding | None]:
+def _all_somewhere(
+    found: list[Sharding | None], given: Sequence[Sharding | None]
+) -> list[Sharding | None]:
     """Where some results of a program are split over several devices, the others are on all of
-    them."""
+    them; where its arguments were put on one device, all results are there."""
     split = next((s for s in found if isinstance(s, NamedSharding) and s.num_devices > 1), None)
-    if split is None or not isinstance(split.mesh, Mesh) or split.mesh.explicit_axes:
+    if split is None:
+        one = next((s for s in given if isinstance(s, SingleDeviceSharding)), None)
+        whole: Sharding | None = None if one is None else in_space(one, Space.Device)
+    elif not isinstance(split.mesh, Mesh):
         return found
-    whole = NamedSharding(split.mesh, PartitionSpec())
+    else:
+        whole = NamedSharding(split.mesh, PartitionSpec())
     return [whole if s is None else s for s in found]
 
 

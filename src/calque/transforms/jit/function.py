@@ -353,7 +353,7 @@ class JittedFunction:
         if traced.keys is not NOTHING:
             key_reuse.consume_arguments(traced.keys, [*leaves, *traced.closed.consts], self.name)
         if self.options.shardings is not None:
-            self.options.shardings.check(
+            leaves = self.options.shardings.brought(
                 leaves, *self.placeable(*self.split(arguments.args, arguments.kwargs)[:2])
             )
         try:
