@@ -518,6 +518,10 @@ class ArrayInterface:
     # ------------------------------------------------------------ devices
 
     @property
+    def format(self) -> Any:
+        """How the array lies in memory, and where."""
+
+    @property
     def device(self) -> Any:
         """The device of the array, or its sharding if it lives on several."""
     @property

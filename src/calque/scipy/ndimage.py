@@ -73,7 +73,7 @@ def map_coordinates(
             f"map_coordinates: mode must be one of {', '.join(_MODES)}, got {mode!r}"
         )
     if order not in (0, 1):
-        raise NotImplementedError(f"map_coordinates: order must be 0 or 1, got {order}")
+        raise NotImplementedError(f"map_coordinates requires order<=1: 0 or 1, got {order}")
     if not places:
         return image
     corners = [_corners(x, n, order, mode) for x, n in zip(places, image.shape)]

@@ -1,5 +1,6 @@
 """How the arguments and results of compiled functions lie in memory."""
 
+import numpy as np
 import pytest
 
 import calque as jax
@@ -38,3 +39,26 @@ def test_constraints_may_name_the_layout_that_arrays_have():
     assert out["a"].sharding == s == out["b"].sharding
     out = jax.lax.with_sharding_constraint({"a": tree}, {"a": Format(None, s)})
     assert out["a"]["b"].sharding == s
+
+
+def test_jit_takes_formats_and_chooses_rows():
+    chosen = Format(Layout.AUTO)
+    f = jax.jit(lambda x: x.T, in_shardings=chosen, out_shardings=chosen)
+    x = np.ones((2, 3), np.float32)
+    compiled = f.lower(x).compile()
+    assert compiled(x).format == compiled.output_formats == jnp.ones((3, 2)).format
+    assert compiled.output_formats.layout == Layout((0, 1)) and f(x).shape == (3, 2)
+    again = jax.jit(lambda x: (x, x), out_shardings=(Format(), compiled.output_formats))
+    assert again(x)[1].format == compiled.output_formats
+    assert jax.device_put(x, compiled.input_formats[0][0]).shape == (2, 3)
+    assert f.eval_shape(x).shape == (3, 2)
+
+
+def test_formats_that_arrays_do_not_have():
+    with pytest.raises(ValueError, match="does not accept device-local layouts directly"):
+        jax.jit(jnp.sin, out_shardings=Layout.AUTO)
+    with pytest.raises(ValueError, match="sharding and layout in a Format should be concrete"):
+        jax.device_put(1.0, Format(Layout.AUTO))
+    with pytest.raises(NotImplementedError, match="pjit in_shardings: arrays lie in memory row by"):
+        jax.jit(jnp.sin, in_shardings=Format(Layout((1, 0))))(jnp.ones((2, 2)))
+    assert Layout(()) != Layout.AUTO and Layout.AUTO == Layout.AUTO

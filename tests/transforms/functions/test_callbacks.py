@@ -206,3 +206,33 @@ def test_values_are_logged_with_their_line(caplog):
     f(2.0)
     calque.effects_barrier()
     assert not caplog.records
+
+
+@pytest.mark.parametrize("through", [lambda f: f, calque.jit])
+def test_random_keys_in_callbacks(through, capsys):
+    key, words = calque.random.key(3), np.array([0, 3], np.uint32)
+    seen = []
+    through(lambda k: calque.debug.callback(seen.append, k))(key)
+    calque.effects_barrier()
+    assert calque.random.key_data(seen[0]).tolist() == [0, 3]
+    through(lambda k: calque.debug.print("{}", k))(key)
+    calque.effects_barrier()
+    assert "[0 3]" in capsys.readouterr().out
+    total = calque.ShapeDtypeStruct((), np.uint32)
+    count = through(
+        lambda k: calque.pure_callback(lambda w: w.sum(), total, k, vmap_method="sequential")
+    )
+    assert count(key) == 3 and calque.vmap(count)(calque.random.split(key, 2)).shape == (2,)
+    through(lambda k: io_callback(seen.append, None, k))(key)
+    np.testing.assert_array_equal(seen[1], words)
+
+
+@pytest.mark.parametrize("through", [lambda f: f, calque.jit])
+def test_printed_values_have_the_form_that_numpy_was_asked_for(through, capsys):
+    def show(x):
+        with np.printoptions(precision=2, suppress=True):
+            calque.debug.print("{}", x)
+
+    through(show)(np.array([1.2345, 1e-7], np.float32))
+    calque.effects_barrier()
+    assert capsys.readouterr().out == "[1.23 0.  ]\n"

@@ -38,7 +38,8 @@ class Layout:
         return self.major_to_minor, self.tiling, self.sub_byte_element_size_in_bits
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Layout) and self._fields() == other._fields()
+        same = isinstance(other, Layout) and self._fields() == other._fields()
+        return same and (self is Layout.AUTO) is (other is Layout.AUTO)
 
     def __hash__(self) -> int:
         return hash(self._fields())
@@ -98,12 +99,27 @@ def row_major(ndim: int, sharding: Sharding) -> Format:
     return Format(Layout(range(ndim)), sharding)
 
 
-def without_layout(target: Any, ndim: int, what: str) -> Any:
-    """The sharding that a Format names, once its layout is how arrays lie; others as they are."""
+def without_layout(target: Any, ndim: int, what: str, *, auto: bool = False) -> Any:
+    """The sharding that a Format names, once its layout is how arrays lie; others as they are.
+    `auto`: the compiler may be left to choose it, and chooses that."""
     if not isinstance(target, Format):
         return target
-    if target.layout not in (None, Layout(range(ndim))):
+    if target.layout is Layout.AUTO and not auto:
+        raise ValueError(
+            f"{what}: sharding and layout in a Format should be concrete, got {target}. Layout.AUTO"
+            " is for in_shardings and out_shardings of jit"
+        )
+    if target.layout not in (None, Layout.AUTO, Layout(range(ndim))):
         raise NotImplementedError(
             f"{what}: arrays lie in memory row by row, and cannot be put in {target.layout}"
         )
     return target.sharding
+
+
+def check_jit_format(option: str, target: Any) -> None:
+    """A layout goes to `jit` in a Format."""
+    if isinstance(target, Layout):
+        raise ValueError(
+            f"`jax.jit` does not accept device-local layouts directly. Give {option} a"
+            f" Format({target}, sharding) instead"
+        )

@@ -26,7 +26,7 @@ from calque.core.trace_state import Tracer
 from calque.machine.caches import Table
 from calque.machine.objects.plain import WHY_DELETED
 from calque.machine.state import Hook, process
-from calque.transforms.devices.layouts import Format, without_layout
+from calque.transforms.devices.layouts import Format, row_major, without_layout
 from calque.transforms.devices.mesh import (
     AbstractMesh,
     AxisType,
@@ -55,7 +55,6 @@ from calque.transforms.devices.types import in_mesh_order, mat_of, typed
 from calque.transforms.functions.shapes import ShapeDtypeStruct
 
 if TYPE_CHECKING:
-    from calque.core.arrays import Array
     from calque.core.generics import Asked
     from calque.core.types import ArrayLike
 
@@ -175,9 +174,6 @@ def _with_devices(sharding: NamedSharding, own: Sharding | None) -> NamedShardin
     return sharding if mesh is None else sharding.update(mesh=mesh)
 
 
-# ---------------------------------------------------------------- what arrays know
-
-
 def sharding_of(x: Any) -> Sharding:
     """How an array is laid out over devices; one that was never placed lives on the first device,
     or on all those of the mesh that is set.
@@ -198,6 +194,17 @@ def sharding_of(x: Any) -> Sharding:
         return default_sharding()
     entries = [None] * x.aval.ndim if mesh.explicit_axes else []
     return NamedSharding(mesh, PartitionSpec(*entries))
+
+
+def _format(x: Any) -> Format:
+    """How the array lies in memory, and where.
+
+    Returns:
+        A Format.
+
+    >>> jnp.ones((2, 3)).format.layout
+    Layout(major_to_minor=(0, 1))"""
+    return row_major(x.aval.ndim, sharding_of(x))
 
 
 def _device(x: Any) -> Any:
@@ -347,6 +354,7 @@ def _is_committed(self: Any) -> bool:
 _PUBLIC: Final[dict[str, Any]] = {
     "sharding": property(sharding_of),
     "device": property(_device),
+    "format": property(_format),
     "devices": _devices,
     "addressable_shards": property(own_shards),
     "global_shards": property(shards),
@@ -440,9 +448,6 @@ def check_explicit(target: NamedSharding, what: str) -> None:
                 f" Manual. Got PartitionSpec: {target.spec} with axis name: {name} of type:"
                 f" AxisType.{kind.name}"
             )
-
-
-# ---------------------------------------------------------------- device_put
 
 
 def _is_target(x: Any) -> bool:

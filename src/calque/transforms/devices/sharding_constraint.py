@@ -15,7 +15,7 @@ from calque.core.primitives import Zero
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.ops.common import zero_like
-from calque.transforms.devices.layouts import Format, without_layout
+from calque.transforms.devices.layouts import Format, check_jit_format, without_layout
 from calque.transforms.devices.memory_spaces import device_put_p
 from calque.transforms.devices.mesh import EMPTY, AbstractMesh, ambient_mesh
 from calque.transforms.devices.program_devices import check_stays
@@ -234,7 +234,7 @@ def reshard(xs: X, out_shardings: Any) -> X:
 # ---------------------------------------------------------------- trees of shardings
 
 
-def _without_layouts(what: str, spec: Any, tree: Any) -> Any:
+def _without_layouts(what: str, spec: Any, tree: Any, *, auto: bool = False) -> Any:
     """The shardings alone, where there are Formats among them."""
 
     def ends(s: Any) -> bool:
@@ -244,7 +244,8 @@ def _without_layouts(what: str, spec: Any, tree: Any) -> Any:
         return spec
     leaves, structure = pytrees.flatten(tree)
     found = zip(pytrees.prefix_broadcast(spec, tree, is_leaf=ends), leaves, strict=True)
-    return pytrees.unflatten(structure, [without_layout(s, typeof(x).ndim, what) for s, x in found])
+    plain = [without_layout(s, typeof(x).ndim, what, auto=auto) for s, x in found]
+    return pytrees.unflatten(structure, plain)
 
 
 def flat_shardings(what: str, option: str, spec: Any, tree: Any) -> list[Sharding | None]:
@@ -276,6 +277,7 @@ class JitShardings:
     def __init__(self, ins: Any, outs: Any, device: Sharding | None = None):
         for option, tree in (("in_shardings", ins), ("out_shardings", outs)):
             for s in pytrees.leaves(tree, is_leaf=_is_sharding):
+                check_jit_format(option, s)
                 spec = s.spec if isinstance(s, NamedSharding) else s
                 if isinstance(spec, PartitionSpec) and UNCONSTRAINED in spec.partitions:
                     raise ValueError(
@@ -315,7 +317,9 @@ class JitShardings:
                 " But pjit in_shardings is the wrong length: got a tuple or list of length"
                 f" {len(ins)} for an args tuple of length {len(args)}."
             )
-        return flat_shardings("pjit", "in_shardings", ins, tuple(args)) + [None] * named
+        args = tuple(args)
+        ins = _without_layouts("pjit in_shardings", ins, args, auto=True)
+        return flat_shardings("pjit", "in_shardings", ins, args) + [None] * named
 
     def enter(
         self,
@@ -338,14 +342,17 @@ class JitShardings:
     def leave(self, out: Any, leaves: Sequence[Any]) -> list[Any]:
         """The flat results, traced, with their shardings."""
         found = []
-        for x, s in zip(
-            leaves, flat_shardings("pjit", "out_shardings", self.outs, out), strict=True
-        ):
+        for x, s in zip(leaves, self.of_results(out), strict=True):
             if s is not None:
                 check_shape("One of pjit outputs", s, typeof(x).shape)
                 x = constrained(to_array(x), s)
             found.append(x)
         return found
+
+    def of_results(self, out: Any) -> list[Sharding | None]:
+        """The sharding asked for each flat result."""
+        outs = _without_layouts("pjit out_shardings", self.outs, out, auto=True)
+        return flat_shardings("pjit", "out_shardings", outs, out)
 
     def brought(self, leaves: list[Any], args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
         """The arguments, brought to `device`; without one, those that were placed must be where

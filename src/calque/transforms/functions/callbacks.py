@@ -10,9 +10,11 @@ import numpy as np
 from calque.core import pytrees
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import canonicalize
+from calque.core.primitives import do
 from calque.core.source import user_frame
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
+from calque.ops.random.keys import KeyDType
 from calque.transforms.engines.trees import arrays
 from calque.transforms.functions.shapes import aval_of
 from calque.transforms.primitives.callbacks import (
@@ -37,6 +39,12 @@ def _results(result_shape_dtypes: Any) -> tuple[tuple[ShapedArray, ...], pytrees
                 f" {canonicalize(dtype)}"
             )
     return tuple([aval_of(x).strip_weak_type() for x in leaves]), tree
+
+
+def _in_words(x: Any) -> Any:
+    """Random keys as the integers in them, which is what functions of NumPy know; others as they
+    are."""
+    return do.random_unwrap(x) if isinstance(typeof(x).dtype, KeyDType) else x
 
 
 def pure_callback(
@@ -75,7 +83,7 @@ def pure_callback(
     leaves, in_tree = pytrees.flatten((args, kwargs))
     avals, out_tree = _results(result_shape_dtypes)
     outs = pure_callback_p.bind(
-        *arrays(leaves, "pure_callback", callback, args, kwargs),
+        *map(_in_words, arrays(leaves, "pure_callback", callback, args, kwargs)),
         callback=FlatCallback(callback, in_tree, out_tree),
         result_avals=avals,
         sharding=sharding,
@@ -114,7 +122,7 @@ def io_callback(
     leaves, in_tree = pytrees.flatten((args, kwargs))
     avals, out_tree = _results(result_shape_dtypes)
     outs = io_callback_p.bind(
-        *arrays(leaves, "io_callback", callback, args, kwargs),
+        *map(_in_words, arrays(leaves, "io_callback", callback, args, kwargs)),
         callback=FlatCallback(callback, in_tree, out_tree),
         ordered=ordered,
         result_avals=avals,
@@ -303,6 +311,7 @@ def _bind_print(
         has_placeholders=bool(leaves),
         in_tree=in_tree,
         logging_record=record,
+        np_printoptions=tuple(np.get_printoptions().items()),
         ordered=ordered,
         partitioned=partitioned,
         static_args=tuple((s, x if s else None) for x, s in zip(leaves, static)),

@@ -138,9 +138,15 @@ def _check_root(
 
 
 def _check_square(
-    what: str, f: Any, tree: pytrees.PyTreeDef, part: Staged, values: Sequence[Any]
+    what: str,
+    f: Any,
+    tree: pytrees.PyTreeDef,
+    part: Staged,
+    values: Sequence[Any],
+    error: type[Exception] = TypeError,
 ) -> None:
-    """A function that is solved for must give back the type of its argument."""
+    """A function that is solved for must give back the type of its argument; `error` where it
+    gives other shapes or dtypes."""
     avals = [typeof(x) for x in values]
     if part.out_tree != tree:
         raise TypeError(
@@ -149,7 +155,7 @@ def _check_square(
         )
     for a, b in zip(part.closed.out_avals, avals):
         if not same_type(a, b):
-            raise TypeError(
+            raise error(
                 f"{what}() output shapes and dtypes must match those of its argument: {name_of(f)}"
                 f" gives {type_text(a)} for {type_text(b)}"
             )
@@ -203,7 +209,7 @@ def custom_linear_solve(
     avals = [typeof(x).strip_weak_type() for x in leaves]
     values = pytrees.unflatten(tree, leaves)
     product = staged(matvec, (values,), avals, "matvec of custom_linear_solve")
-    _check_square("matvec", matvec, tree, product, leaves)
+    _check_square("matvec", matvec, tree, product, leaves, ValueError)
     solver = staged(
         lambda y: solve(_applied(product, tree), y),
         (values,),
@@ -282,7 +288,7 @@ def _solution_tree(
     outs = part.closed.out_avals[: len(avals)]
     if not all(same_type(a, b) for a, b in zip(outs, avals)):
         got = [type_text(a) for a in outs]
-        raise TypeError(
+        raise ValueError(
             f"{what}() output shapes and dtypes must match those of the right side b: expected"
             f" {[type_text(a) for a in avals]}, but {name_of(solve)} gives {got}"
         )

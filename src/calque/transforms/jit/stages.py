@@ -23,7 +23,6 @@ from calque.transforms.devices import aot_devices
 from calque.transforms.devices.layouts import row_major
 from calque.transforms.devices.sharding import NamedSharding, Sharding, default_sharding
 from calque.transforms.devices.sharding_arrays import placed
-from calque.transforms.devices.sharding_constraint import flat_shardings
 from calque.transforms.devices.sharding_propagation import shardings_of_results, where_placed
 from calque.transforms.devices.specs import PartitionSpec
 from calque.transforms.engines import signatures
@@ -461,7 +460,7 @@ def eval_shape(self: Any, *args: Any, **kwargs: Any) -> Any:
     if asked is None or asked.outs is None:
         return traced.out_info
     infos, tree = pytrees.flatten(traced.out_info)
-    where = flat_shardings("pjit", "out_shardings", asked.outs, traced.out_info)
+    where = asked.of_results(traced.out_info)
     return pytrees.unflatten(
         tree,
         [i.update(sharding=s) if isinstance(s, Sharding) else i for i, s in zip(infos, where)],

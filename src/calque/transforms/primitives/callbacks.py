@@ -18,6 +18,7 @@ from calque.core.errors import of_callback
 from calque.core.jaxprs import ClosedJaxpr, all_equations, primitives_of
 from calque.core.primitives import NotApplicable, Zero
 from calque.ops.common import front, move, repeated
+from calque.ops.random.keys import keys_of_records
 from calque.transforms.engines.axes import Axis, AxisPrimitive
 from calque.transforms.engines.batching import Dim
 from calque.transforms.engines.trees import name_of
@@ -34,6 +35,12 @@ VMAP_METHODS = (
 )
 
 
+def of_elements(x: Any) -> Any:
+    """An array made of what memory holds of one; random keys are keys again."""
+    values = np.asarray(x)
+    return from_numpy(values) if values.dtype.names is None else keys_of_records(values)
+
+
 class FlatCallback:
     """The user's function as a function of leaves."""
 
@@ -47,9 +54,7 @@ class FlatCallback:
 
     def __call__(self, *leaves: np.ndarray) -> list[np.ndarray]:
         with trace_state.evaluating():
-            args, kwargs = pytrees.unflatten(
-                self.in_tree, [from_numpy(np.asarray(x)) for x in leaves]
-            )
+            args, kwargs = pytrees.unflatten(self.in_tree, list(map(of_elements, leaves)))
             try:
                 out = self.callback(*args, **kwargs)
             except Exception as error:
@@ -324,12 +329,13 @@ def _print_meaning(
     in_tree: pytrees.PyTreeDef,
     static_args: Sequence[Any],
     logging_record: logging.LogRecord | None,
+    np_printoptions: Sequence[tuple[str, Any]],
     **_: Any,
 ) -> list[Any]:
     values = iter(args)
-    leaves = [v if static else from_numpy(np.asarray(next(values))) for static, v in static_args]
+    leaves = [v if static else of_elements(next(values)) for static, v in static_args]
     positional, named = pytrees.unflatten(in_tree, leaves)
-    with trace_state.evaluating():
+    with trace_state.evaluating(), np.printoptions(**dict(np_printoptions)):
         text = fmt.format(*positional, **named)
     if logging_record is None:
         sys.stdout.write(text + "\n")
@@ -349,4 +355,4 @@ def _log(record: logging.LogRecord, text: str) -> None:
         )
 
 
-debug_print_p = _debug_primitive("debug_print", _print_meaning)
+debug_print_p = _debug_primitive("debug_print", _print_meaning, ("np_printoptions",))
