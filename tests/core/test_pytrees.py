@@ -77,6 +77,22 @@ def test_paths():
     assert keystr(found[1][0], simple=True, separator="/") == "w/0/x"
 
 
+def test_a_tree_without_leaves_is_flattened_once_for_its_paths():
+    calls = []
+
+    class Empty:
+        pass
+
+    def flat(x):
+        calls.append("children")
+        return (), None
+
+    pytrees.register(Empty, flat, lambda _, __: Empty(), lambda x: calls.append("keys") or ())
+    found, treedef = pytrees.flatten_with_path(Empty())
+    assert found == [] and treedef == pytrees.structure(Empty()) and calls[0] == "children"
+    assert calls.count("children") == 2 and "keys" not in calls  # once here, once by `structure`
+
+
 def test_prefixes():
     full = {"a": (1, 2), "b": [3]}
     assert pytrees.prefix_broadcast({"a": 0, "b": 1}, full) == [0, 0, 1]

@@ -35,6 +35,20 @@ class Holder:
 # ---------------------------------------------------------------- types of values
 
 
+def test_the_type_of_an_array_is_at_hand(monkeypatch):
+    """No class of its own is looked for, also where classes have types above arrays."""
+
+    def asked(x):
+        raise AssertionError("an array has no type above arrays")
+
+    x = jnp.ones((2, 3))
+    monkeypatch.setitem(t.HIGH_TYPES, Holder, asked)
+    monkeypatch.setattr(t, "high_type_of", asked)
+    assert t.placed_typeof(x) is x.aval
+    with pytest.raises(AssertionError):
+        t.placed_typeof(2.0)
+
+
 @pytest.mark.parametrize(
     "x, want",
     [

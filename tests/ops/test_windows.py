@@ -4,6 +4,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from calque.core.avals import ShapedArray
+from calque.core.primitives import UndefinedPrimal
 from calque.ops import windows as W
 from calque.ops.indexing import combiner
 from tests.ops import peer
@@ -15,6 +17,7 @@ from tests.ops.helpers import (
     check_transpose,
     run,
     same,
+    traced,
     values,
 )
 
@@ -100,11 +103,14 @@ CASES = {
             window_dilation=(3, 2),
         ),
     ),
+    "side by side": (v(6, 2, 9), params(3, (2, 1, 3), window_strides=(2, 1, 3))),
+    "side by side, with a rest": (v(7, 8), params(2, (2, 3), window_strides=(2, 3))),
     "one": (v(3), params(1, (1,), window_strides=(2,))),
     "scalar": (v(), params(0, ())),
     "too large": (v(2), params(1, (3,))),
     "empty": (v(0, 3), params(2, (2, 2), padding=((1, 1), (0, 0)))),
 }
+SIDE_BY_SIDE = ("strides", "scalar", "side by side", "side by side, with a rest")
 NO_DILATION = [k for k in CASES if "dilation" not in k and k != "all"]
 
 
@@ -143,6 +149,17 @@ def test_rules_of_sums(name):
     check_jvp(W.reduce_window_sum_p, x, **p)
     check_transpose(W.reduce_window_sum_p, x, **p)
     check_batch(W.reduce_window_sum_p, x.astype("float32"), rtol=1e-5, atol=1e-5, **p)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_windows_side_by_side_give_each_element_one_cotangent(name):
+    """Other windows overlap or leave gaps: there cotangents are summed over windows again."""
+    x, p = CASES[name]
+    out = run(lambda x: W.reduce_window_sum_p.bind(x, **p), x.astype("float32"))[0]
+    like = UndefinedPrimal(ShapedArray(x.shape, np.dtype("float32")))
+    back = traced(lambda ct: W.reduce_window_sum_p.transpose(ct, like, **p)[0], out)
+    names = [e.primitive.name for e in back.jaxpr.eqns]
+    assert ("reduce_window_sum" in names) != (name in SIDE_BY_SIDE)
 
 
 @pytest.mark.parametrize("name", CASES)

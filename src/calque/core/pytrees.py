@@ -419,6 +419,8 @@ def flatten_with_path(
 ) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
     """The leaves with their paths, and the structure. Only here are classes asked for keys."""
     values, treedef = flatten(tree, is_leaf)
+    if not values:
+        return [], treedef
     return list(zip(_paths(tree, is_leaf, ()), values, strict=True)), treedef
 
 

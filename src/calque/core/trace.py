@@ -109,8 +109,9 @@ def placed_typeof(x: Any) -> ShapedArray:
 
     >>> jax.typeof(jnp.ones((2, 3)))
     ShapedArray(float32[2,3])"""
-    if type(x) is ArrayImpl and x._extra is not None:
-        return typing.value.placed(x.aval, x._extra)
+    if type(x) is ArrayImpl:
+        extra = x._extra
+        return x.aval if extra is None else typing.value.placed(x.aval, extra)
     own = getattr(type(x), "__typeof__", None)
     if own is None and HIGH_TYPES:
         own = high_type_of(x)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from calque.core.avals import ShapedArray
+from calque.core.dims import surely_equal
 from calque.core.dtypes import FLOATS, bool_, finfo, iinfo, is_float, is_integer
 from calque.core.jaxprs import Jaxpr
 from calque.core.primitives import REGISTRY, NotApplicable, Primitive, UndefinedPrimal, Zero, do
@@ -135,9 +136,11 @@ def _extremal_meaning(name: str, ufunc: np.ufunc) -> Callable[..., np.ndarray]:
 
 def _sum_transpose(ct: Any, x: UndefinedPrimal, **p: Any) -> list[Any]:
     """Each element receives the cotangents of the windows that contain it: windows over the dilated
-    cotangent."""
+    cotangent. Where windows lie side by side that is one."""
     if type(ct) is Zero:
         return [Zero(x.aval)]
+    if lie_side_by_side(p):
+        return [_repeated(ct, x.aval, p["window_dimensions"])]
     pads = []
     for n, m, w, s, (low, _), bd, wd in zip(
         x.aval.shape, typeof(ct).shape, *[p[k] for k in WINDOW]
@@ -154,6 +157,28 @@ def _sum_transpose(ct: Any, x: UndefinedPrimal, **p: Any) -> list[Any]:
             window_dilation=p["window_dilation"],
         )
     ]
+
+
+def lie_side_by_side(p: Params) -> bool:
+    """Does every window begin where the one before ends, the first with the first element?"""
+    dense = all(d == 1 for d in (*p["base_dilation"], *p["window_dilation"]))
+    unpadded = all(low == high == 0 for low, high in p["padding"])
+    return dense and unpadded and tuple(p["window_dimensions"]) == tuple(p["window_strides"])
+
+
+def _repeated(ct: Any, like: ShapedArray, window: Sequence[int]) -> Any:
+    """Each element in all places of its window, zeros behind the last window."""
+    parts, kept, whole = list[Any](), list[int](), list[Any]()
+    for n, w in zip(typeof(ct).shape, window):
+        kept.append(len(parts))
+        parts += [n] if w == 1 else [n, w]
+        whole.append(n * w)
+    out = do.broadcast_in_dim(ct, shape=tuple(parts), broadcast_dimensions=tuple(kept))
+    out = do.reshape(out, new_sizes=tuple(whole))
+    if all(surely_equal(m, n) for m, n in zip(whole, like.shape)):
+        return out
+    ends = tuple([(0, n - m, 0) for m, n in zip(whole, like.shape)])
+    return do.pad(out, common.scalar_of(typeof(ct).dtype, 0), padding_config=ends)
 
 
 def batched_params(p: Params, at: int) -> Params:

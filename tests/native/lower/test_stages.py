@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import calque.numpy as jnp
+from calque import lax
 from calque.core.avals import ShapedArray
 from calque.core.primitives import REGISTRY, do
 from calque.native.loops.tree import Fold, round_of
@@ -190,6 +191,38 @@ def test_rows_found_by_indices_are_joined_piece_by_piece() -> None:
     only(lambda x: jnp.concatenate([x, x * 2], 1), x)
     check(lambda x, i: jnp.tanh(pairs(x, i)) @ pairs(x, i).T, x, i)
     check(lambda x, i: pairs(x + 1j, i).sum(0), x, i)
+
+
+def pooled(x: Any) -> Any:
+    return lax.reduce_window(x, x.dtype.type(0), lax.add, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
+
+
+def test_what_is_reshaped_keeps_its_loops() -> None:
+    """Else quotients and remainders of the index make every element of a vector a load of its
+    own."""
+    x = whole(3, 4, 6, 8)
+    e = check_stages(lambda x: jnp.maximum(pooled(x).reshape(3, -1) * 2, 1), x)
+    (s,) = e.stages()[0]
+    assert [d.attr[1].attr for d in s.dims] == [3, 2, 3, 8] and not s.local
+    assert not stages.reads_apart(s)
+    plain = only(lambda x: (x * 2 + 1).reshape(3, -1), x)
+    assert len(plain.dims) == 2 and plain.local  # one element after the other already
+    check(lambda x: pooled(x).reshape(3, -1) @ jnp.ones((48, 5), np.float32), x)
+    check(lambda x: pooled(x + 1j).reshape(3, -1), x)
+    check(lambda x: jnp.sort(pooled(x).reshape(-1)), x)
+
+
+@pytest.mark.parametrize("width", [1, 3, 7])
+def test_short_rows_are_not_loops_of_their_own(width: int) -> None:
+    s = only(lambda x: pooled(x).reshape(3, -1), whole(3, 4, 6, width))
+    assert len(s.dims) == 2
+
+
+def test_what_no_loops_read_in_steps_stays_as_it_is() -> None:
+    """Neither loop order helps where a place is looked up."""
+    x, i = whole(9, 20), np.array([3, 0, 8, 3, 5, 1])
+    e = check_stages(lambda x, i: (x[:, i * 2][:, ::2] * 2).reshape(-1)[::-1], x, i)
+    assert len(e.stages()[0][0].dims) == 1
 
 
 def test_what_a_stage_reads_and_weighs() -> None:

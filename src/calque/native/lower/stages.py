@@ -14,20 +14,21 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from calque.core.arrays import to_numpy
-from calque.core.dims import surely_at_most, surely_equal
+from calque.core.dims import hint_of, surely_at_most, surely_equal
 from calque.core.jaxprs import ClosedJaxpr
 from calque.native.loops.tree import Acc, Accumulator, Fold, Order, round_of
-from calque.native.lower.cost import operation_weight, operations
+from calque.native.lower.cost import Strides, operation_weight, operations
 from calque.native.lower.dot import times
 from calque.native.lower.graph import REAL_PART, Node, graph_of
 from calque.native.lower.indexing import scatter_place
-from calque.native.lower.layout import clamped
+from calque.native.lower.layout import clamped, reindex
 from calque.native.lower.reductions import CHUNK, FOLD_OF, combine, logaddexp, started
 from calque.native.lower.rules import LIMITS, Index, Lower, Value, View
 from calque.native.lower.sizes import BAKED
 from calque.native.passes.pipeline import run as run_passes
 from calque.native.scalars.elements import Cx
 from calque.native.scalars.elements import lower as lower_element
+from calque.native.scalars.elements import supports
 from calque.native.scalars.expr import (
     DTYPES,
     FALSE,
@@ -38,6 +39,7 @@ from calque.native.scalars.expr import (
     cast,
     const,
     ex,
+    index_and_guard,
     ref,
     var,
     walk,
@@ -51,6 +53,8 @@ CUMULATIVE: Final = {
     "cumlogsumexp": "logsumexp",
 }
 MAX_PIECES: Final = 3  # a concatenation of more pieces is written piece by piece
+
+ROW: Final = 8  # elements that a loop has at least whose turns are lanes of vectors
 
 Part = tuple[Index, Expr]
 
@@ -141,7 +145,51 @@ def stages_of(low: Lower, n: Node, home: View) -> list[Stage]:
     parts = parts_of(low.made(n, idx))
     if n.op == "concatenate" and any(looks_up(v) for _, v in parts):
         return concatenate_stage(low, n, home)
-    return [Stage(home.buf, dims, len(dims), home.prefix + idx, parts)]
+    made = Stage(home.buf, dims, len(dims), home.prefix + idx, parts)
+    return [before_reshape(low, n, home) or made if reads_apart(made) else made]
+
+
+def reads_apart(s: Stage) -> bool:
+    """Is something read at places that are no steps of equal length apart in the innermost loop?"""
+    strides = Strides()
+    return bool(s.dims) and any(
+        strides(e.attr, index_and_guard(e)[0], s.dims[-1].attr[0]) is None for e in s.reads
+    )
+
+
+def before_reshape(low: Lower, n: Node, home: View) -> Stage | None:
+    """The stage with the loops of what is reshaped in it, if all is read in equal steps there and
+    rows are no shorter than vectors.
+
+    before: for i < 7 * 32: y[i] = x[i // 32 * 2, i % 32] + x[i // 32 * 2 + 1, i % 32]
+    after:  for i < 7: for j < 32: y[i * 32 + j] = x[i * 2, j] + x[i * 2 + 1, j]"""
+    x = reshaped_in(low, n)
+    if x is None or hint_of(x.shape[-1]) < ROW:
+        return None
+    dims, idx = loops_of(low, x.shape)
+    to = reindex(low.sizes, idx, x.shape, n.shape)
+    parts = parts_of(low.made(n, to))
+    made = Stage(home.buf, dims, len(dims), home.prefix + to, parts, local=False)
+    return None if reads_apart(made) else made
+
+
+def reshaped_in(low: Lower, n: Node) -> Node | None:
+    """What an expression reshapes that is no memory, but computed where it is read."""
+    todo, seen = [n], {n}
+    while todo:
+        x = todo.pop()
+        if x.op == "reshape":
+            return x.args[0] if is_inside(low, x.args[0]) else None
+        if supports(x.op, [a.dtype for a in x.args]):
+            new = [a for a in x.args if a.shape == n.shape and a not in seen and is_inside(low, a)]
+            todo += new
+            seen.update(new)
+    return None
+
+
+def is_inside(low: Lower, n: Node) -> bool:
+    """Is a node part of the expressions of those who read it?"""
+    return n not in low.view and n not in low.alias and n not in low.in_registers
 
 
 def looks_up(e: Expr) -> bool:
