@@ -86,3 +86,28 @@ def test_loops_whose_turns_collide_are_shared_with_such_only() -> None:
     for s in loops:
         heavy = any(x.op == "sin" for t in statements(s.body) for x in own_exprs(t))
         assert not (s.colliding and heavy)
+
+
+def test_a_sum_in_order_is_not_taken_turn_by_turn_beside_rows_that_are_vectors() -> None:
+    """The rows of a product with one column are the lanes of its sums; what is made of each row
+    after it has loops of its own."""
+    x, v = RNG.normal(size=(128, 64)).astype(np.float32), RNG.normal(size=(64, 1))
+    v = v.astype(np.float32)
+
+    def loss(x, v):
+        return ((jnp.maximum(x, 0) @ v - 1) ** 2).mean()
+
+    f = calque.jit(calque.value_and_grad(loss, (0, 1)))
+    lines = f.lower(x, v).compile().as_text("loops").splitlines()
+    sums = [k for k, line in enumerate(lines) if "sequential sum" in line and " * " in line]
+    assert sums
+    for k in sums:
+        depth = len(lines[k]) - len(lines[k].lstrip())
+        around = [s for s in lines[:k] if s.startswith(" " * (depth - 4) + "for ")][-1]
+        assert "@vector" in around
+    h = np.maximum(x, 0).astype(np.float64)
+    r = h @ v - 1
+    value, (gx, gv) = f(x, v)
+    np.testing.assert_allclose(value, (r**2).mean(), rtol=1e-5)
+    np.testing.assert_allclose(gx, 2 * r * v.T * (x > 0) / 128, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(gv, h.T @ (2 * r) / 128, rtol=1e-4, atol=1e-5)

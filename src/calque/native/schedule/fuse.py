@@ -26,13 +26,14 @@ from calque.native.loops.tree import (
     statements,
     stored,
 )
-from calque.native.lower.cost import nanoseconds
+from calque.native.lower.cost import Strides, nanoseconds
 from calque.native.lower.sizes import Sizes
 from calque.native.lower.stages import Stage
 from calque.native.scalars.expr import (
     Buffer,
     Expr,
     const,
+    index_and_guard,
     is_const,
     linear,
     load,
@@ -102,7 +103,7 @@ class Run:
         k = self.depth
         if self.var is None or len(s.dims) <= k or s.dims[k] is not self.var:
             return False
-        if self.colliding != (s.colliding > k) or self.breaks_blocks(s):
+        if self.colliding != (s.colliding > k) or self.breaks_blocks(s) or self.takes_lanes(s):
             return False
         if self.weight + s.weight > CAP or (
             not self.commutes(s) and (s.buf in self.made or s.buf in self.read)
@@ -133,6 +134,13 @@ class Run:
         inside = any(len(p.dims) > k + 1 for p in stages)
         return inside and any(folds(p, k) and in_blocks(p) for p in stages)
 
+    def takes_lanes(self, s: Stage) -> bool:
+        """Would a sum in the order of its loop, whose lanes can be the turns of this one, share it
+        with loops inside that are vectors themselves? Turn by turn it waits for each addition."""
+        stages = [p for p in (*self.stages, s) if len(p.dims) > self.depth + 1]
+        sums = [has_lanes(p, self.depth) for p in stages]
+        return any(sums) and not all(sums)
+
     def conflicts(self, s: Stage) -> bool:
         """Must `s` stay behind this run?"""
         return (
@@ -155,6 +163,20 @@ def folds(s: Stage, k: int) -> bool:
 def in_blocks(s: Stage) -> bool:
     """Is the result of a stage known by the blocks in which it was folded?"""
     return any(a.ordered and a.order == "blocked" for a in s.accs)
+
+
+def has_lanes(s: Stage, k: int) -> bool:
+    """Does a stage sum, in the order of its loop, what lies side by side for the turns of the loop
+    around it, loop k?"""
+    if len(s.dims) != k + 2 or s.rank != k + 1 or not all(map(in_order, s.accs)):
+        return False
+    strides, name = Strides(), s.dims[k].attr[0]
+    steps = {strides(e.attr, index_and_guard(e)[0], name) for e in s.reads}
+    return bool(s.accs) and steps <= {0, 1} and 1 in steps
+
+
+def in_order(a: Accumulator) -> bool:
+    return isinstance(a, Acc) and a.order == "sequential"
 
 
 def rounds(s: Stage) -> set[int]:
