@@ -281,3 +281,33 @@ def test_offsets_without_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_array_equal(
         np.asarray(without.call([x, w])[0]), np.asarray(with_tables.call([x, w])[0])
     )
+
+
+def test_what_is_far_is_read_by_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of tiles read a right side beyond the caches round by round, so that it is fetched
+    once for all of them: the same bits, also with what follows and for free sizes."""
+    w, bias = normal(3, 3, 80, 24, seed=1), normal(24, seed=2)
+
+    def f(x: Any, w: Any, b: Any) -> Any:
+        y = jnp.maximum(conv(x, w) + b, 0)
+        return [y, calque.grad(lambda w: (conv(x, w) * y).sum())(w)]
+
+    x = normal(8, 9, 8, 80)  # sums of 720 and of 576 products
+    near = compiled(f, x, w, bias)
+    monkeypatch.setattr("calque.native.library.convolution.FAR", 1)
+    far = compiled(f, x, w, bias)
+    assert "for r <" not in near.as_text("loops")
+    assert far.as_text("loops").count("for r <") == 2
+    for got, want in zip(far.call([x, w, bias]), near.call([x, w, bias])):
+        np.testing.assert_array_equal(np.asarray(got), np.asarray(want))
+    jitted = calque.jit(f)
+    for batch in (8, 9, 16, 3):
+        x = normal(batch, 9, 8, 80)
+        for got, want in zip(jitted(x, w, bias), near_of(f, monkeypatch, x, w, bias)):
+            np.testing.assert_array_equal(np.asarray(got), np.asarray(want))
+
+
+def near_of(f: Any, monkeypatch: pytest.MonkeyPatch, *args: Any) -> Any:
+    with monkeypatch.context() as m:
+        m.setattr("calque.native.library.convolution.FAR", 1 << 40)
+        return compiled(f, *args).call(list(args))

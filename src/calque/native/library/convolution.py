@@ -18,9 +18,17 @@ from typing import Any, Final
 
 import numpy as np
 
-from calque.core.dims import Dim, product
-from calque.native.library.matmul import Extents, Product, Tile, emit_with, right_side, tile_for
-from calque.native.loops.tree import For, Store
+from calque.core.dims import Dim, hint_of, product
+from calque.native.library.matmul import (
+    Extents,
+    NearRows,
+    Product,
+    Tile,
+    emit_with,
+    right_side,
+    tile_for,
+)
+from calque.native.loops.tree import Body, For, Store
 from calque.native.lower.convolution import Geometry, Strides, weight_met
 from calque.native.lower.graph import Node
 from calque.native.lower.layout import reindex
@@ -30,6 +38,7 @@ from calque.native.plan.steps import Nest, Step, Switch
 from calque.native.scalars.expr import ZERO, Buffer, Expr, cast, ex, load, var
 
 LONGEST: Final = 1 << 18  # entries of a table
+FAR: Final = 1 << 18  # a right side of more bytes is read by rounds, a block of rows at a time
 MOST_ROWS: Final = 8  # as many pointers as there are registers for
 
 
@@ -54,8 +63,19 @@ class Convolution(Product):
 
     @cached_property
     def depth(self) -> int:
-        """A row of a convolution is not copied: all is one round."""
-        return self.k
+        """All is one round where what every tile reads of the right side stays near."""
+        far = hint_of(self.extents.right_bytes(self.node.dtype)) > FAR
+        return super().depth if far else self.k
+
+    def plain(self) -> bool:
+        """Whether the result can hold sums that are not finished, be it of another shape."""
+        return self.last.dtype == self.node.dtype
+
+    def rows_of_a_block(
+        self, part: str, high: int, first: Expr, t: Expr, start: Expr, depth: Expr
+    ) -> tuple[NearRows | None, Body]:
+        """Rows are not copied."""
+        return None, ()
 
     @cached_property
     def row_steps(self) -> Strides:

@@ -318,7 +318,7 @@ class Product:
 
     def deep(self) -> Body:
         """A long sum is taken in rounds, kept in the result in between; the rows of a round are
-        copied to the stack, near and apart.
+        copied to the stack, near and apart, if they are read where they do not lie so.
 
         for blocks of tiles of rows: for rounds: copy rows; for panels: for tiles: ..."""
         tiles, r = ceil_div(self.M, self.tile.rows), var("r", self.rounds_before_last())
@@ -326,14 +326,21 @@ class Product:
         blocks = var("i", ceil_div(tiles, high))
         first = ex("mul", blocks, const(high))
         t, q = var("t", ex("min", const(high), ex("sub", tiles, first))), var("q", self.panels)
-        out = []
+        out: list[Any] = []
         for part, start, depth in self.rounds(r):
-            shape = (high, self.tile.rows, self.depth + PADDING)
-            rows = Buffer(f"rows.{part}", shape, self.node.dtype, "stack")
-            tile = self.micro(q, ex("add", first, t), start, depth, part, NearRows(rows, t))
-            work = (self.copy_rows(NearRows(rows, t), first, start, depth), For(q, (For(t, tile),)))
+            rows, copy = self.rows_of_a_block(part, high, first, t, start, depth)
+            tile = self.micro(q, ex("add", first, t), start, depth, part, rows)
+            work = (*copy, For(q, (For(t, tile),)))
             out += [For(r, work)] if part == "some" else list(work)
         return self.around(For(blocks, tuple(out)))
+
+    def rows_of_a_block(
+        self, part: str, high: int, first: Expr, t: Expr, start: Expr, depth: Expr
+    ) -> tuple[NearRows | None, Body]:
+        """Where a block of tiles reads the rows of one round, and how they come there."""
+        shape = (high, self.tile.rows, self.depth + PADDING)
+        rows = NearRows(Buffer(f"rows.{part}", shape, self.node.dtype, "stack"), t)
+        return rows, (self.copy_rows(rows, first, start, depth),)
 
     def rounds_before_last(self) -> Expr:
         """How many rounds there are but one."""

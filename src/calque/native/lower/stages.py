@@ -26,9 +26,8 @@ from calque.native.lower.reductions import CHUNK, FOLD_OF, combine, logaddexp, s
 from calque.native.lower.rules import LIMITS, Index, Lower, Value, View
 from calque.native.lower.sizes import BAKED
 from calque.native.passes.pipeline import run as run_passes
-from calque.native.scalars.elements import Cx
+from calque.native.scalars.elements import Cx, supports
 from calque.native.scalars.elements import lower as lower_element
-from calque.native.scalars.elements import supports
 from calque.native.scalars.expr import (
     DTYPES,
     FALSE,
