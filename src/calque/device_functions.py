@@ -94,11 +94,13 @@ def default_backend() -> str:
     """Names the platform that programs run on.
 
     Returns:
-        "cpu".
+        "cpu", also for the CPU under XLA, or the name of the accelerator that was chosen: "gpu",
+        "tpu". A chosen platform that is not there is an error.
 
     >>> jax.default_backend()
     'cpu'"""
-    return "cpu"
+    device = backends.known.default_devices()[0]
+    return "cpu" if device.engine == "xla_cpu" else str(device.platform)
 
 
 def process_index(backend: str | None = None) -> int:

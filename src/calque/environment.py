@@ -71,7 +71,7 @@ def live_arrays(platform: str | None = None) -> list[Array]:
     look at every object of the process.
 
     Args:
-        platform: The platform whose arrays are asked for; None and "cpu" mean this one.
+        platform: The platform of the devices whose arrays are asked for; None for all.
 
     Returns:
         The arrays, in no order.
@@ -82,7 +82,7 @@ def live_arrays(platform: str | None = None) -> list[Array]:
     >>> x = jnp.ones(3)
     >>> any(y is x for y in jax.live_arrays())
     True"""
-    if platform not in (None, "cpu"):
-        return []
     found: list[Array] = memory.live_arrays()
-    return found
+    if platform is None:
+        return found
+    return [x for x in found if any(platform in (d.platform, d.engine) for d in x.devices())]

@@ -10,6 +10,7 @@ import pickle
 import subprocess
 import sys
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import ml_dtypes
@@ -18,6 +19,7 @@ import pytest
 
 import calque as jax
 import calque.numpy as jnp
+from calque import lax
 from calque.core.arrays import is_pending
 from calque.machine.call import functions as callpath
 from tests.xla.mlir import needs_jaxlib
@@ -232,3 +234,44 @@ def test_parts_of_several_devices_are_read_without_jax(tmp_path: pathlib.Path) -
         [sys.executable, "-c", script], check=True, capture_output=True, env=environment
     )
     assert done.stdout.decode().strip() == "[0 2 4 6]"
+
+
+def test_arrays_of_numpy_may_be_written_after_the_call() -> None:
+    """Small ones are copied into memory that the next call uses again."""
+    double = jax.jit(lambda x: (x, x.T.T, 2 * x), backend="xla_cpu")
+    turns = jax.jit(
+        lambda x, m, n: lax.fori_loop(0, 40, lambda i, c: jnp.tanh(c @ m), x) + n,
+        backend="xla_cpu",
+    )
+    small, large, m = np.zeros(5, np.float32), np.zeros((64, 128), np.float32), np.eye(128) * 2
+    m = m.astype(np.float32)
+    quick, slow = [], []
+    for k in range(12):
+        small[:], large[:] = k, k / 10
+        quick.append(double(small))
+        slow.append(turns(large, m, k))
+    small[:], large[:] = -1, -1
+    for k in range(12):
+        assert [np.asarray(y).tolist() for y in quick[k]] == [[k] * 5, [k] * 5, [2 * k] * 5]
+        expected = turns(jnp.full((64, 128), k / 10), m, k)
+        assert np.asarray(slow[k]).tolist() == np.asarray(expected).tolist()
+
+
+def test_arguments_that_are_written_anew_do_not_disturb_donation_and_threads() -> None:
+    f = jax.jit(lambda x, n: x * n, backend="xla_cpu")
+    take = jax.jit(lambda y: y + 1, backend="xla_cpu", donate_argnums=0)
+    x = np.zeros(8, np.float32)
+    for k in range(20):
+        x[:] = k
+        assert np.asarray(take(f(x, 2.0))).tolist() == [2.0 * k + 1] * 8
+
+    def work(start: int) -> bool:
+        mine = np.zeros(8, np.float32)
+        found = []
+        for k in range(start, start + 200):
+            mine[:] = k
+            found.append(f(mine, k))
+        return all(np.asarray(y).tolist() == [float(k * k)] * 8 for k, y in enumerate(found, start))
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(work, range(0, 800, 200)))

@@ -1,5 +1,6 @@
 """Programs on XLA's CPU: how they are asked for, where their results are, what they raise."""
 
+import functools
 import gc
 import os
 import subprocess
@@ -255,3 +256,48 @@ def test_compiled_functions_as_bytes_keep_their_device() -> None:
     written = serialize_executable.serialize(compiled)
     again = serialize_executable.deserialize_and_load(*written, "xla_cpu", [last])
     assert again(x).devices() == {last} and engine_of(again) == "calque.xla.engine"
+
+
+def test_options_reach_the_compiler_of_xla(on_xla: None, tmp_path: Any) -> None:
+    def shown(folder: Any) -> dict[str, Any]:
+        return {"xla_dump_to": str(folder), "xla_dump_hlo_as_text": True}
+
+    f = jax.jit(lambda x: x * 3, compiler_options=shown(tmp_path / "jit"))
+    assert f(x).sum() == 45 and list((tmp_path / "jit").iterdir())
+    g = functools.partial(jax.jit, compiler_options=shown(tmp_path / "given"))(lambda x: x * 4)
+    assert g(x).sum() == 60 and list((tmp_path / "given").iterdir())
+    lowered = jax.jit(lambda x: x * 5).lower(x)
+    assert lowered.compile(shown(tmp_path / "compiled"))(x).sum() == 75
+    assert list((tmp_path / "compiled").iterdir()) and lowered.compile()(x).sum() == 75
+    assert lowered.compile({"exec_time_optimization_effort": 0.5})(x).sum() == 75
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"xla_speed": 3}, "compiled with xla_speed=3: .*No such compile option"),
+        ({"xla_cpu_enable_fast_math": 5}, "compiled with .*not a valid bool value"),
+        ({"optimization_level": 0.0, "num_partitions": 2}, "compiled with "),
+    ],
+)
+def test_options_that_xla_does_not_take_are_named(
+    on_xla: None, options: dict[str, Any], text: str
+) -> None:
+    with pytest.raises(jax.errors.JaxRuntimeError, match=text):
+        jax.jit(lambda x: x + 7, compiler_options=options)(x)
+    assert jax.jit(lambda x: x + 7)(x)[0, 0] == 7  # without them it is another program
+
+
+def test_compiled_functions_say_where_their_arguments_go() -> None:
+    (there,) = jax.devices("xla_cpu")[:1]
+    compiled = jax.jit(lambda a: a + 1, backend="xla_cpu").lower(x).compile()
+    assert compiled.input_shardings[0][0].device_set == {there}
+    assert compiled.output_shardings.device_set == {there}
+
+
+def test_arrays_of_a_platform_are_found() -> None:
+    there = jax.device_put(x, jax.devices("xla_cpu")[0])
+    here = jnp.ones(3)
+    found = [jax.live_arrays(p) for p in ("xla_cpu", "cpu", None)]
+    assert [any(y is there for y in some) for some in found] == [True, False, True]
+    assert [any(y is here for y in some) for some in found] == [False, True, True]

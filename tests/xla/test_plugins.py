@@ -14,9 +14,10 @@ from collections.abc import Iterator
 import pytest
 
 import calque as jax
+from calque.core.backends import known
 from calque.core.config import config
 from calque.xla import plugins
-from calque.xla.plugins import VARIABLE, libraries, offers_pjrt, platform_of
+from calque.xla.plugins import VARIABLE, PluginDevice, libraries, offers_pjrt, platform_of
 from tests.xla.mlir import needs_jaxlib
 
 
@@ -118,6 +119,32 @@ def test_what_is_not_there_says_what_to_install(
     ):
         jax.jit(lambda x: x)(1.0)
     assert remedy in str(raised.value)
+
+
+@needs_jaxlib
+def test_devices_of_plugins_have_the_names_that_programs_ask_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With what stands for a GPU of XLA: none is needed."""
+
+    class Gpu:
+        id, platform, device_kind, process_index = 3, "gpu", "a card", 0
+
+    device = PluginDevice("cuda", Gpu())
+    assert (device.platform, device.engine, device.device_kind) == ("gpu", "cuda", "a card")
+    assert (str(device), repr(device)) == ("cuda:3", "CudaDevice(id=3)")
+    assert device.__reduce__()[1] == ("cuda", 3)
+    monkeypatch.setitem(known.devices, "cuda", lambda: [device])
+    assert jax.default_backend() == "cpu"
+    with config.override("calque_platforms", "cuda,cpu"):
+        assert jax.default_backend() == "gpu" and jax.devices() == [device]
+    with config.override("calque_platforms", "xla_cpu"):
+        assert jax.default_backend() == "cpu"
+    with (
+        config.override("calque_platforms", "abacus"),
+        pytest.raises(RuntimeError, match="Unable to initialize backend 'abacus'"),
+    ):
+        jax.default_backend()
 
 
 @needs_jaxlib

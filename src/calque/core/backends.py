@@ -39,6 +39,7 @@ class Options:
     exact: bool = False
     donated: tuple[int, ...] = ()
     places: Places | None = None  # for another engine: the first device, if nothing is said
+    compiler: tuple[tuple[str, Any], ...] = ()  # what XLA's compiler is told, by name
 
 
 class Executable(Protocol):
@@ -117,7 +118,7 @@ class Backends:
             if name == "cpu" or name in self.devices:
                 return self.default if name == "cpu" else name
         try:
-            return str(plugins.call(names[0])[0].platform)
+            return str(plugins.call(names[0])[0].engine)
         except RuntimeError as e:
             raise RuntimeError(
                 f"Unable to initialize backend {names[0]!r}: {e} (set CALQUE_PLATFORMS, or"

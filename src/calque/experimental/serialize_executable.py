@@ -86,7 +86,7 @@ def deserialize_and_load(
     Array(8., dtype=float32, weak_type=True)"""
     closed, name, donated, devices = pickle.loads(serialized)
     platform = devices[0].platform
-    if getattr(backend, "platform", backend) not in (None, platform):
+    if getattr(backend, "platform", backend) not in (None, platform, devices[0].engine):
         raise ValueError(
             f"deserialize_and_load: {name} was compiled for {platform!r}, and the backend is"
             f" {backend!r}"

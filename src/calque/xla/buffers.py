@@ -7,6 +7,7 @@ too, so that it is brought to the devices once."""
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -15,6 +16,7 @@ import numpy as np
 from calque.core.arrays import ArrayImpl, share, to_numpy
 from calque.core.avals import ShapedArray
 from calque.core.devices import is_mine
+from calque.core.lazy import LazyModule
 from calque.machine.caches import Table, Tables
 from calque.machine.call.arrays import arrivals, pending_arrays, set_owner
 from calque.transforms.devices.sharding import (
@@ -28,7 +30,11 @@ from calque.xla import jaxlib
 from calque.xla.lower.programs import host_data
 from calque.xla.text.types import type_of
 
+staging: Any = LazyModule("calque.machine.call.staging")  # where the interpreter is known
+
 NOTHING: Final = np.zeros(1, np.uint8)  # the memory of arrays without elements
+ALIGNMENT: Final = 64  # of memory of the host that XLA reads where it is
+STAGED: Final = 64 << 10  # bytes that are written anew rather than brought
 _NUMBERS: Final[Tables[Any, Any]] = Tables("numbers on devices of XLA", 32)
 _SHARDINGS: Final[Table[Any, Any]] = Table("shardings of jaxlib", 1024)
 _WHERE: Final[Table[Any, Any]] = Table("types of buffers on devices of XLA", 4096)
@@ -174,6 +180,25 @@ class Place:
 
         return bring
 
+    def stage(self) -> Any:
+        """What writes small arguments into memory that XLA's CPU reads; None where there is none.
+        Its results must say when they are ready."""
+        dtype = self.kind.dtype
+        nbytes = math.prod(self.shape) * dtype.itemsize
+        plain = dtype.kind in "biufc" and dtype == self.dtype
+        if not plain or self.numbers is None or self.sharding.indices is not None:
+            return None
+        if not 0 < nbytes <= STAGED or self.devices[0].platform != "cpu":
+            return None
+
+        def make() -> tuple[Any, int] | None:
+            memory = aligned(nbytes)
+            address = memory.ctypes.data
+            buffer = self.put(memory[:nbytes].view(dtype).reshape(self.shape))
+            return (buffer, address) if jaxlib.address_of(buffer) == address else None
+
+        return staging.new_stage(dtype, self.shape, make, jaxlib.READY)
+
     def brought(self, x: Any) -> Any:
         """An argument as an array of jaxlib in this place; that is the owner of an Array from now
         on."""
@@ -221,6 +246,13 @@ class Place:
         if known is None:
             known = self.numbers[key] = self.put(np.array(x, self.kind.dtype))
         return known
+
+
+def aligned(nbytes: int) -> np.ndarray:
+    """Memory of so many bytes and a few more, which XLA takes as it is."""
+    room = np.zeros(nbytes + 2 * ALIGNMENT, np.uint8)
+    start = -room.ctypes.data % ALIGNMENT
+    return room[start : start + nbytes + ALIGNMENT]
 
 
 # ---------------------------------------------------------------- arrays over several processes

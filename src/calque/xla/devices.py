@@ -47,7 +47,7 @@ class XlaDevice(Device):
         return f"XlaCpuDevice(id={self.id})"
 
     def __str__(self) -> str:
-        return f"{self.platform}:{self.id}"
+        return f"{self.engine}:{self.id}"
 
     def __reduce__(self) -> Any:
         return device_of, (self.id,)

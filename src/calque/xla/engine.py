@@ -5,8 +5,9 @@ waits for it, and meets what went wrong."""
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from calque.core.arrays import ArrayImpl, delete_array, is_deleted, to_array, to
 from calque.core.avals import ShapedArray, nbytes
 from calque.core.backends import MemoryStats, Options, known
 from calque.core.devices import is_mine
+from calque.core.errors import CalqueRuntimeError
 from calque.core.jaxprs import ClosedJaxpr, Jaxpr, subjaxprs, without_places
 from calque.core.lazy import LazyModule
 from calque.core.source import user_frame
@@ -27,7 +29,7 @@ from calque.transforms.devices.mesh import Mesh, over_devices
 from calque.transforms.devices.sharding import NamedSharding
 from calque.transforms.devices.type_constraints import stated
 from calque.xla import jaxlib
-from calque.xla.buffers import Place, sharding_for, where_of
+from calque.xla.buffers import STAGED, Place, sharding_for, where_of
 from calque.xla.devices import XlaDevice, cpu_devices
 from calque.xla.lower.module import Request, lower_module
 from calque.xla.lower.programs import host_data
@@ -91,13 +93,15 @@ class Executable:
         ]
         results = [result_of(a, s, devices) for a, s in zip(self.out_avals, outs, strict=True)]
         self.result_places = [where_of(r.kind, r.sharding) for r in results]
-        self.loaded = loaded_program(
-            devices[0].client,
-            [d.xla for d in devices],
-            self.lowered.text(),
-            self.lowered.callbacks,
-            results,
-        )
+        with refusing_options(options):
+            self.loaded = loaded_program(
+                devices[0].client,
+                [d.xla for d in devices],
+                self.lowered.text(),
+                self.lowered.callbacks,
+                results,
+                options.compiler,
+            )
 
     def call(self, args: Sequence[Any]) -> list[Any]:
         """The results for arrays of exactly the types of the program. They were placed nowhere."""
@@ -173,10 +177,12 @@ class Executable:
             recorder_of_spans,
             self.constants,
         )
-        inputs = [(i, p.where, p.bringing()) for i, p in self.places]
+        asked = min(range(len(outs)), key=lambda k: nbytes(outs[k].aval), default=-1)
+        stages = asked >= 0 and nbytes(outs[asked].aval) <= STAGED  # a result is kept for them
+        inputs = [(i, p.where, p.bringing(), p.stage() if stages else None) for i, p in self.places]
         made = zip([x.aval for x in outs], self.result_places, where, strict=True)
         by_machine_code: Callable[..., list[Any]] = relay.Relay(
-            len(self.in_avals), engine, inputs, list(made), donated
+            len(self.in_avals), engine, inputs, list(made), donated, max(asked, 0)
         )
         return by_machine_code
 
@@ -244,6 +250,20 @@ def _caller() -> dict[str, str]:
     """The line of the user that calls, as part of what a span says."""
     frame = user_frame()
     return {} if frame is None else {"called": f"{frame.f_code.co_filename}:{frame.f_lineno}"}
+
+
+@contextlib.contextmanager
+def refusing_options(options: Options) -> Iterator[None]:
+    """Compiling, where XLA may know no such option, or not take its value."""
+    known = jaxlib.runtime_errors()
+    try:
+        yield
+    except Exception as e:
+        unfit = isinstance(e, TypeError) or (isinstance(e, known) and "option" in str(e))
+        if not options.compiler or not unfit:
+            raise
+        asked = ", ".join(f"{name}={value!r}" for name, value in options.compiler)
+        raise CalqueRuntimeError(f"{options.name} was compiled with {asked}: {e}") from None
 
 
 def refuse_too_large(jaxpr: Jaxpr) -> None:

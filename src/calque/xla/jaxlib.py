@@ -28,7 +28,8 @@ OLDEST: Final = (0, 8, 2)
 KNOWN: Final = "0.8.2 to 0.12.0"  # what the tests have run with
 # what the engine takes from the two modules; newer versions may have it no more
 FROM_EXTENSION: Final = (
-    "ArrayImpl", "CompileOptions.device_assignment", "CompileOptions.executable_build_options",
+    "ArrayImpl", "ArrayImpl.is_ready", "ArrayImpl.unsafe_buffer_pointer",
+    "CompileOptions.device_assignment", "CompileOptions.executable_build_options",
     "CompileOptions.num_partitions", "DeviceList", "array_result_handler",
     "mlir.deserialize_portable_artifact", "mlir.mlir_module_to_xla_computation",
     "mlir.refine_polymorphic_shapes", "mlir.serialize_portable_artifact",
@@ -48,6 +49,11 @@ PROOF: Final = """module @proof {
 # the operation of a line of HLO, and those that compute nothing
 _OPERATION: Final = re.compile(r" = .*?[\])}] ([a-z][\w-]*)\(")
 _FREE: Final = frozenset(("bitcast", "constant", "get-tuple-element", "parameter", "tuple"))
+EFFORTS: Final = (  # options of programs; XLA knows others by their names
+    "exec_time_optimization_effort", "memory_fitting_effort",
+    "memory_fitting_level", "optimization_level",
+)  # fmt: skip
+READY: Final = "is_ready"  # the method that asks an array whether it is computed
 CONSUME: Final = "consume_with_handlers"  # the method that makes arrays of results
 REMEDY: Final = "install one that works with `pip install calque[xla]`"
 
@@ -326,6 +332,11 @@ def put(
     )
 
 
+def address_of(buffer: Any) -> int:
+    """Where the elements of an array on one device are."""
+    return int(buffer.unsafe_buffer_pointer())
+
+
 def putting_a_copy() -> tuple[Any, dict[str, Any]]:
     """What brings arrays to devices, and the options by which they are copied before it returns."""
     make, semantics = _putting()
@@ -344,16 +355,20 @@ def parts_on_host(buffer: Any) -> list[np.ndarray]:
     """What each device of this process holds, for NumPy, once it is computed; not copied where the
     host can read it."""
     buffer.block_until_ready()  # raises what went wrong; who looks at such memory ends the process
+    if buffer._sharding.indices is None:
+        return [_on_host(buffer)]
     with foreign_parts.withheld("jax"):  # whose shardings the parts would have
         parts = buffer._arrays
-    found = []
-    for part in parts if len(parts) > 1 else [buffer]:
-        try:
-            found.append(np.asarray(memoryview(part)))
-        except (BufferError, ValueError, TypeError):  # of a dtype that Python's buffers have not
-            elements = part._single_device_array_to_np_array_did_copy()
-            found.append(np.asarray(elements[0] if isinstance(elements, tuple) else elements))
-    return found
+    return [_on_host(part) for part in (parts if len(parts) > 1 else [buffer])]
+
+
+def _on_host(part: Any) -> np.ndarray:
+    """The elements of an array on one device, which are there."""
+    try:
+        return np.asarray(memoryview(part))
+    except (BufferError, ValueError, TypeError):  # of a dtype that Python's buffers have not
+        elements = part._single_device_array_to_np_array_did_copy()
+        return np.asarray(elements[0] if isinstance(elements, tuple) else elements)
 
 
 @dataclass(frozen=True)
@@ -388,11 +403,12 @@ class LoadedProgram:
         text: str,
         callbacks: Sequence[Any],
         results: Sequence[Result],
+        options: Any = None,
         known: Any = None,
     ) -> None:
         extension = jaxlib().extension
         place = extension.DeviceList(tuple(devices))
-        options = compile_options(devices)
+        options = compile_options(devices) if options is None else options
         if known is not None:  # an earlier process has compiled it
             self.loaded = known
         elif callbacks:  # those go with modules, not with text
@@ -452,17 +468,17 @@ def serialized(client: Any, loaded: Any) -> bytes | None:
         return None
 
 
-def deserialized(client: Any, devices: Sequence[Any], data: bytes) -> Any:
+def deserialized(client: Any, devices: Sequence[Any], data: bytes, options: Any) -> Any:
     """The program that was written so; None when it is not for this compiler."""
     place = jaxlib().extension.DeviceList(tuple(devices))
     try:
-        return client.deserialize_executable(data, place, compile_options(devices))
+        return client.deserialize_executable(data, place, options)
     except runtime_errors():
         return None
 
 
-def compile_options(devices: Sequence[Any]) -> Any:
-    """What a program for these devices is compiled with."""
+def compile_options(devices: Sequence[Any], asked: Sequence[tuple[str, Any]] = ()) -> Any:
+    """What a program for these devices is compiled with, and what the user `asked` for by name."""
     options = jaxlib().extension.CompileOptions()
     options.device_assignment = jaxlib().client.DeviceAssignment.create(
         np.array([[d.id for d in devices]], np.int64)
@@ -471,6 +487,10 @@ def compile_options(devices: Sequence[Any]) -> Any:
         options.num_partitions = len(devices)
         building = options.executable_build_options
         building.use_spmd_partitioning = building.use_shardy_partitioner = True
+    for name, value in asked:
+        if name in EFFORTS:
+            setattr(options.executable_build_options, name, value)
+    options.env_option_overrides = [(n, v) for n, v in asked if n not in EFFORTS]
     return options
 
 

@@ -126,14 +126,14 @@ def platform_of(asked: str) -> str:
 
 
 class PluginDevice(XlaDevice):
-    """A device behind a plugin."""
+    """A device behind a plugin, which is an engine of its own. Its platform is what programs ask
+    for: "gpu", whoever made it."""
 
-    __slots__ = ()
+    __slots__ = ("engine",)
 
-    @property
-    def engine(self) -> str:  # type: ignore[override]
-        """The platform: each plugin is an engine."""
-        return self.platform
+    def __init__(self, engine: str, xla: Any) -> None:
+        self.engine = engine
+        super().__init__(str(xla.platform), xla)
 
     @property
     def device_kind(self) -> str:  # type: ignore[override]
@@ -141,10 +141,10 @@ class PluginDevice(XlaDevice):
         return str(self.xla.device_kind)
 
     def __repr__(self) -> str:
-        return f"{self.platform.capitalize()}Device(id={self.id})"
+        return f"{self.engine.capitalize()}Device(id={self.id})"
 
     def __reduce__(self) -> Any:
-        return plugin_device, (self.platform, self.id)
+        return plugin_device, (self.engine, self.id)
 
 
 @once

@@ -24,15 +24,18 @@ def loaded_program(
     text: str,
     callbacks: Sequence[Any],
     results: Sequence[jaxlib.Result],
+    asked: Sequence[tuple[str, Any]] = (),
 ) -> jaxlib.LoadedProgram:
     """The program for these devices: one of an earlier process, or compiled now. What calls Python
-    is compiled anew, since its functions are of this process."""
+    is compiled anew, since its functions are of this process. `asked` are options of the
+    compiler."""
+    options = jaxlib.compile_options(devices, asked)
     if callbacks or not config.enable_compilation_cache:
-        return jaxlib.LoadedProgram(client, devices, text, callbacks, results)
-    key = key_of(client, devices, text)
+        return jaxlib.LoadedProgram(client, devices, text, callbacks, results, options)
+    key = key_of(client, devices, text, asked)
     data = diskcache.get(key, KIND)
-    known = None if data is None else jaxlib.deserialized(client, devices, data)
-    program = jaxlib.LoadedProgram(client, devices, text, (), results, known)
+    known = None if data is None else jaxlib.deserialized(client, devices, data, options)
+    program = jaxlib.LoadedProgram(client, devices, text, (), results, options, known)
     if known is None:
         written = jaxlib.serialized(client, program.loaded)
         if written is not None:
@@ -50,7 +53,9 @@ def proven() -> None:
         diskcache.put(key, PROOF, b"proven")
 
 
-def key_of(client: Any, devices: Sequence[Any], text: str) -> str:
+def key_of(
+    client: Any, devices: Sequence[Any], text: str, asked: Sequence[tuple[str, Any]] = ()
+) -> str:
     """What a compiled program depends on."""
     parts = (
         text,
@@ -60,5 +65,6 @@ def key_of(client: Any, devices: Sequence[Any], text: str) -> str:
         repr([(d.id, d.process_index) for d in devices]),
         os.environ.get("XLA_FLAGS", ""),
         repr(describe()),
+        *([repr(asked)] if asked else []),
     )
     return hexdigest("\0".join(parts))

@@ -65,7 +65,7 @@ def relayed(
         execute, ("take", HANDLERS), failed, lambda *args: ["watched", args], value, [*constants]
     )
     made = [(F4, HERE, place) for place in places[:outputs]]
-    relay = Relay(inputs, engine, [(i, HERE, bring) for i in range(inputs)], made, donated)
+    relay = Relay(inputs, engine, [(i, HERE, bring, None) for i in range(inputs)], made, donated)
     if not through_a_call:
         return relay
     program = PythonProgram(inputs, outputs, relay)
@@ -100,7 +100,7 @@ def test_operands_are_the_arguments_that_the_program_reads() -> None:
         lambda buffers: seen.append(buffers) or Given([]),  # type: ignore[func-returns-value]
         ("take", HANDLERS), failed, print, ProcessValue("watcher", None), [],
     )  # fmt: skip
-    relay = Relay(3, engine, [(2, HERE, str), (0, HERE, repr)], [])
+    relay = Relay(3, engine, [(2, HERE, str, None), (0, HERE, repr, None)], [])
     assert relay("a", "b", "c") == [] and seen == [["c", "'a'"]]
 
 
@@ -173,7 +173,7 @@ def test_calls_have_the_arguments_of_the_program() -> None:
             call()
     engine = Engine(print, ("take", []), failed, print, ProcessValue("watcher", None), [])
     with pytest.raises(ValueError, match="no argument 1"):
-        Relay(1, engine, [(1, HERE, str)], [])
+        Relay(1, engine, [(1, HERE, str, None)], [])
     with pytest.raises(ValueError, match="no argument 3"):
         Relay(1, engine, [], [], [3])
     with pytest.raises(TypeError, match="a list"):

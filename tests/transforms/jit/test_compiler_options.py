@@ -14,3 +14,5 @@ def test_compiler_options():
         lowered.compile({"speed": 3})
     with pytest.raises(jax.errors.JaxRuntimeError, match="is not a valid bool value"):
         lowered.compile({"xla_embed_ir_in_executable": "perhaps"})
+    with pytest.raises(jax.errors.JaxRuntimeError, match="a value is a bool, a number or a str"):
+        jax.jit(lambda x: x, compiler_options={"xla_dump_to": ["a", "b"]})

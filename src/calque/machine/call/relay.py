@@ -4,9 +4,9 @@ the engine is called, and its results become pending Arrays, without a line of P
     Relay(engine, inputs, outputs, donated)
 
 `inputs` has for each operand of the engine's program (which argument it is, where its buffer has
-to be, the function that brings another argument there); `outputs` for each result (its aval, where
-its buffer is, where it says it lives). The entries of `functions` have such a relay for the
-function of their `PythonProgram`."""
+to be, the function that brings another argument there, a stage for small ones or None); `outputs`
+for each result (its aval, where its buffer is, where it says it lives). The entries of `functions`
+have such a relay for the function of their `PythonProgram`."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
+from calque.machine.call.staging import settle, staged
 from calque.machine.call.types import visit_one
 from calque.machine.lang.unit import (
     NULL,
@@ -85,11 +86,12 @@ Words = layout(
     watcher=ptr,  # a ProcessValue, None while nobody does
     value=i64,  # where it keeps that
     constants=ptr,  # a list of buffers that come first
-    inputs=i64,  # how many, of three words each: see above
+    asked=i64,  # the result that says whether a run is done, for the stages
+    inputs=i64,  # how many, of four words each: see above
     outputs=i64,
     donated=i64,  # how many arguments are given away, of a word each
 )
-INPUT, OUTPUT = 24, 24
+INPUT, OUTPUT = 32, 24
 
 PyType_GenericAlloc = unit.extern("PyType_GenericAlloc", ptr, ptr, i64)
 PyObject_GC_UnTrack = unit.extern("PyObject_GC_UnTrack", None, ptr)
@@ -132,18 +134,33 @@ def gathered(words: ptr, args: ptr) -> ptr:
     items, pc = items + 8 * first, words + sizeof(Words)
     for i in range(count):
         x = load_ptr(args, 8 * load_i64(pc, 0))
-        buffer = buffer_of(x, load_ptr(pc, 8))
+        buffer, stage = buffer_of(x, load_ptr(pc, 8)), load_ptr(pc, 24)
+        if buffer == NULL and stage and not PyErr_Occurred():
+            buffer = staged(stage, x)
         if buffer == NULL and not PyErr_Occurred():
             store_ptr(place, 8, x)
             buffer = PyObject_Vectorcall(
                 load_ptr(pc, 16), place + 8, 1 | VECTORCALL_OFFSET_FLAG, NULL
             )
         if buffer == NULL:
+            settle_all(words, made, NULL, 0)
             decref(made)  # what is not filled is NULL
             return NULL
         store_ptr(items, 8 * i, buffer)
         pc += INPUT
     return made
+
+
+@unit.function
+def settle_all(words: ptr, buffers: ptr, last: ptr, failed: i64) -> None:
+    """Tell the stages what became of the run that was given these buffers."""
+    items, pc = (
+        PyList(buffers).items + 8 * PyVar(Words(words).constants).size,
+        words + sizeof(Words),
+    )
+    for i in range(Words(words).inputs):
+        settle(load_ptr(pc, 24), load_ptr(items, 8 * i), last, failed)
+        pc += INPUT
 
 
 @unit.function
@@ -231,6 +248,11 @@ def calque_relay_call(self: ptr, args: ptr, flagged: i64, names: ptr) -> ptr:
     if buffers == NULL:
         return NULL
     made = executed(words, buffers)
+    if made == NULL:
+        settle_all(words, buffers, NULL, 1)
+    elif Words(words).outputs:
+        result = load_ptr(PyList(made).items, 8 * Words(words).asked)
+        settle_all(words, buffers, Array(result).owner, 0)
     decref(buffers)
     if made == NULL:
         return failed(words, args)
@@ -308,22 +330,25 @@ class Engine(NamedTuple):
 def Relay(
     arguments: int,
     engine: Engine,
-    inputs: Sequence[tuple[int, Any, Any]],
+    inputs: Sequence[tuple[int, Any, Any, Any]],
     outputs: Sequence[tuple[Any, Any, Any]],
     donated: Sequence[int] = (),
+    asked: int = 0,
 ) -> Any:
     """A function of so many arguments that gives the list of the results; see the top of this
-    file."""
-    for i in (*[i for i, _, _ in inputs], *donated):
+    file. Stages keep the result `asked` until the next call."""
+    for i in (*[i for i, *_ in inputs], *donated):
         if not 0 <= i < arguments:
             raise ValueError(f"there is no argument {i}: a call has {arguments}")
     if type(engine.maker) is not tuple or type(engine.constants) is not list:
         raise TypeError("the maker of a relay is a tuple, its constants are a list")
+    if any(stage is not None for *_, stage in inputs) and not 0 <= asked < len(outputs):
+        raise ValueError(f"stages ask result {asked} of {len(outputs)}")
     value = slot_offset(ProcessValue, "value", engine.watcher)
     words = [arguments, *map(id, engine[:5]), value, id(engine.constants)]
-    words += [len(inputs), len(outputs), len(donated)]
-    for i, where, bring in inputs:
-        words += [i, id(where), id(bring)]
+    words += [asked, len(inputs), len(outputs), len(donated)]
+    for i, where, bring, stage in inputs:
+        words += [i, id(where), id(bring), 0 if stage is None else id(stage)]
     for parts in outputs:
         words += map(id, parts)
     words += donated

@@ -1,5 +1,5 @@
 """`compiler_options`: what XLA's compilers are told. Calque's own has no options: those that XLA
-knows are accepted, noted in the log once, and change nothing."""
+knows are accepted, noted in the log once, and change nothing there."""
 
 from __future__ import annotations
 
@@ -32,12 +32,21 @@ def check_options(options: Mapping[str, Any] | None) -> None:
         kind = _NAMES.get(name)
         if kind is None and not name.startswith("xla_"):
             raise CalqueRuntimeError(f"No such compile option: {name!r}")
+        if not isinstance(value, (bool, int, float, str)):
+            raise CalqueRuntimeError(
+                f"compiler option {name}: a value is a bool, a number or a str, got {value!r}"
+            )
         if kind is not None:
             _check_value(name, kind, value)
         if _noted.find(name) is None:
             _noted[name] = True
             log = logging.getLogger("calque")
-            log.info("the compiler option %s speaks to XLA: it has no effect here", name)
+            log.info("the compiler option %s speaks to XLA: calque's own compiler has none", name)
+
+
+def flat_options(options: Mapping[str, Any] | None) -> tuple[tuple[str, Any], ...]:
+    """The options in an order that does not depend on how they were written."""
+    return tuple(sorted((options or {}).items()))
 
 
 def _check_value(name: str, kind: type, value: Any) -> None:

@@ -15,7 +15,7 @@ from calque.transforms.devices.sharding_constraint import jit_shardings
 from calque.transforms.engines.signatures import check_callable, resolve
 from calque.transforms.jit import captures, epochs, identity
 from calque.transforms.jit import dynamic as dynamic_sizes
-from calque.transforms.jit.compiler_options import check_options
+from calque.transforms.jit.compiler_options import check_options, flat_options
 from calque.transforms.jit.control_flow import converted
 from calque.transforms.jit.function import JitOptions, wrapped
 from calque.transforms.jit.methods import Jitted as _Jitted  # noqa: F401 (what jit returns has them)
@@ -111,7 +111,7 @@ def jit(
         backend: "cpu" or None; the name of another platform takes its first device.
         inline: Whether calls inside another program become equations of that program, with no call
             left.
-        compiler_options: Options by name, for XLA. They are checked, and change nothing here.
+        compiler_options: Options by name, for calls compiled by XLA; others have none.
         dynamic: Which sizes are free from the first call on, as `{"x": 0}` or `{0: (0, 1)}`
             (argument: axes); "auto" frees a size when it changes, "never" keeps all fixed.
         on_stale: What a call does when a captured value has changed: None warns, "retrace" traces
@@ -144,6 +144,7 @@ def jit(
             device=device,
             backend=backend,
             inline=inline,
+            compiler_options=compiler_options,
             dynamic=dynamic,
             on_stale=on_stale,
             control_flow=control_flow,
@@ -165,6 +166,7 @@ def jit(
         shardings,
         dynamic_sizes.checked(dynamic),
         captures.checked_policy(on_stale),
+        flat_options(compiler_options),
     )
     return wrapped(fun, options)
 

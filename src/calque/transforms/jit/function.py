@@ -64,6 +64,7 @@ class JitOptions(NamedTuple):
     shardings: JitShardings | None = None
     dynamic: Any = "auto"
     on_stale: str | None = None
+    compiler: tuple[tuple[str, Any], ...] = ()
 
 
 _EQUAL_ENTRIES: Final = 4  # entries with static values that are compared one after the other
@@ -265,6 +266,7 @@ class JittedFunction:
         watched.settle()
         if watched.reads and (called := callbacks.codes_called(closed)):
             watched = watched.without(called, self.fun)
+        traced.compiler = self.options.compiler
         traced.captures, traced.owner, traced.keys = watched, reference(self.fun), keys
         identity.note_program(self.cache, closed.consts, [x for _, (_, x) in arguments.rest[1]])
         o = self.options

@@ -28,7 +28,7 @@ from calque.transforms.devices.specs import PartitionSpec
 from calque.transforms.engines import signatures
 from calque.transforms.functions.shapes import struct
 from calque.transforms.jit.arguments import CallArguments
-from calque.transforms.jit.compiler_options import check_options
+from calque.transforms.jit.compiler_options import check_options, flat_options
 from calque.transforms.jit.function import function_of
 from calque.transforms.jit.traced import TracedFunction as Program
 from calque.transforms.primitives.flow import structure_differences, type_text
@@ -176,7 +176,8 @@ class Lowered(Stage):
         """Compiles the program.
 
         Args:
-            compiler_options: Options by name, for XLA. They are checked, and change nothing here.
+            compiler_options: Options by name, for XLA, besides those of `jit`; calque's own
+                compiler has none, there they change nothing.
             device_assignment: The devices that it runs on. They must be given where the arguments
                 are said to be on abstract meshes, and are those of the arguments otherwise.
 
@@ -187,7 +188,8 @@ class Lowered(Stage):
         Array(0., dtype=float32, weak_type=True)"""
         check_options(compiler_options)
         placements = aot_devices.assigned(self._placements, device_assignment)
-        return Compiled(self._program, self._shown, placements)
+        program = self._program.told(flat_options(compiler_options))
+        return Compiled(program, self._shown, placements)
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """Gives the program as text.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import time
 from collections.abc import Callable, Sequence
@@ -40,6 +41,7 @@ class TracedFunction:
         "ambient",
         "captures",
         "closed",
+        "compiler",
         "donated",
         "elsewhere",
         "executable",
@@ -90,6 +92,16 @@ class TracedFunction:
         self.params = {"jaxpr": closed, "name": name}
         self.donated: tuple[int, ...] = ()  # flat inputs whose memory the program may take
         self.unusable: list[ShapedArray] = []
+        self.compiler: tuple[tuple[str, Any], ...] = ()  # what XLA's compiler is told
+
+    def told(self, options: tuple[tuple[str, Any], ...]) -> TracedFunction:
+        """The same, compiled with these options, too."""
+        if not options:
+            return self
+        other = copy.copy(self)
+        other.executable, other.elsewhere, other.served, other.on_rows = None, {}, [], None
+        other.compiler = tuple(sorted({**dict(self.compiler), **dict(options)}.items()))
+        return other
 
     def compiled(self, place: backends.Places | None = None) -> backends.Executable:
         """The program for devices of another engine; without them for what compiles here."""
@@ -102,7 +114,7 @@ class TracedFunction:
         if is_logged():
             log(f"Compiling jit({self.name}) for {', '.join(map(repr, self.closed.in_avals))}")
         engine = None if place is None else place.devices[0].engine
-        options = backends.Options(self.name, config.exact, self.donated, place)
+        options = backends.Options(self.name, config.exact, self.donated, place, self.compiler)
         with span("compile", self.name), no_collection():
             closed = self.closed
             if debug_nans.active():
@@ -185,6 +197,7 @@ class TracedFunction:
         if self.on_rows is None:
             closed = summands.on_rows(self.closed)
             self.on_rows = TracedFunction(closed, [], self.in_tree, self.out_tree, self.name)
+            self.on_rows.compiler = self.compiler
             self.on_rows.settings = self.settings
         rows = [summands.rows_of(x, a) for x, a in zip(given, self.closed.in_avals, strict=True)]
         executable = self.on_rows.compiled()
