@@ -95,3 +95,10 @@ def test_kinds_of_axes_inside():
             )(x)
     away = auto_axes(lambda v: v + 1, axes="x", out_sharding=NamedSharding(explicit, P("x")))
     assert calque.jit(away)(jnp.zeros(4)).sharding.spec == P("x")
+
+
+def test_without_a_mesh_there_is_nothing_to_decide_about():
+    same = calque.sharding.auto_axes(lambda x: x + 1, out_sharding=calque.P())
+    assert calque.jit(same)(1.0) == same(1.0) == 2
+    with pytest.raises(Exception, match="mesh"):
+        calque.sharding.auto_axes(lambda x: x, out_sharding=calque.P("x"))(jnp.ones(2))

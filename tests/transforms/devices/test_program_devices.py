@@ -10,6 +10,7 @@ from calque.sharding import AxisType, Mesh, NamedSharding, SingleDeviceSharding
 from calque.sharding import PartitionSpec as P
 from calque.transforms.devices.program_devices import (
     IncompatibleDevicesError,
+    check_context,
     check_stays,
     common,
     described,
@@ -94,3 +95,19 @@ def test_all_results_are_where_the_arguments_were_put():
     for out in calque.jit(lambda a, b: (a, b, jnp.ones(2)))(x, jnp.arange(2)):
         assert out.committed and out.devices() == {calque.devices()[2]}
     assert not calque.jit(lambda a: (a, jnp.ones(2)))(jnp.ones(1))[1].committed
+
+
+def test_shardings_that_are_asked_for_are_over_the_mesh_that_is_set():
+    kinds = (AxisType.Explicit, AxisType.Auto)
+    explicit, auto = (Mesh(np.array(calque.devices()[:1]), ("x",), (k,)) for k in kinds)
+    s = NamedSharding(explicit, P("x"))
+    asks = (
+        lambda: jnp.zeros(4, out_sharding=s),
+        lambda: jnp.arange(4.0).reshape(4, out_sharding=s),
+    )
+    for ask in asks:
+        with calque.set_mesh(explicit):
+            assert ask().sharding == s
+        with calque.set_mesh(auto), pytest.raises(ValueError, match=r"Context mesh .*should match"):
+            ask()
+    check_context(s, explicit, "f")

@@ -109,7 +109,7 @@ def test_debug_print(capsys):
 
 
 def test_debug_print_checks_its_format():
-    with pytest.raises(ValueError, match="Unused arguments"):
+    with pytest.raises(ValueError, match="Unused positional arguments"):
         debug_print("nothing", 1.0)
     with pytest.raises((IndexError, KeyError)):
         debug_print("{} {}", 1.0)
@@ -172,7 +172,7 @@ def test_options_alone_are_given_before(function):
         with pytest.raises(TypeError, match=r"two-call form.*(42|'a')"):
             function(*args, ordered=True, **named)
     wrong = TypeError if function is debug.callback else ValueError  # a format is no function
-    with pytest.raises(wrong, match=r"must be callable|Unused arguments.*partitioned"):
+    with pytest.raises(wrong, match=r"must be callable|Unused keyword arguments.*partitioned"):
         function(ordered=True)("x = {x}", x=1, partitioned=True)
 
 

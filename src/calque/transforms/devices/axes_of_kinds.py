@@ -15,9 +15,9 @@ from calque.transforms.devices.mesh import (
     use_abstract_mesh,
 )
 from calque.transforms.devices.sharding import NamedSharding
-from calque.transforms.devices.sharding_arrays import constraint, placed, sharding_of
+from calque.transforms.devices.sharding_arrays import constraint, mesh_of_specs, placed, sharding_of
 from calque.transforms.devices.sharding_constraint import reshard, with_sharding_constraint
-from calque.transforms.devices.specs import PartitionSpec, names_in
+from calque.transforms.devices.specs import PartitionSpec, names_in, names_of_spec
 from calque.transforms.engines.signatures import check_callable
 from calque.transforms.engines.trees import name_of
 
@@ -83,6 +83,13 @@ def _named_on(spec: PartitionSpec, mesh: AbstractMesh, own: Any) -> PartitionSpe
     )
 
 
+def _names_no_mesh(target: Any) -> bool:
+    """Whether no mesh is set, and shardings name no axes of one."""
+    specs = pytrees.leaves(target, is_leaf=lambda s: isinstance(s, PartitionSpec))
+    plain = all(isinstance(s, PartitionSpec) and not names_of_spec(s) for s in specs)
+    return plain and mesh_of_specs().empty
+
+
 def auto_axes(
     f: Callable[..., Any] | None = None,
     /,
@@ -114,6 +121,8 @@ def auto_axes(
             raise TypeError(
                 f"auto_axes of {name_of(f)}: Missing required keyword argument: 'out_sharding'"
             )
+        if _names_no_mesh(target):  # there are no devices to decide about
+            return f(*args, **kwargs)
         outer, inner = _meshes("auto_axes", f, axes, AxisType.Auto, target)
         if inner == outer:
             return with_sharding_constraint(f(*args, **kwargs), target)

@@ -86,6 +86,16 @@ def is_abstract(sharding: Sharding) -> bool:
     return isinstance(sharding, NamedSharding) and not isinstance(sharding.mesh, Mesh)
 
 
+def check_context(target: NamedSharding, here: Any, what: str) -> None:
+    """A sharding asked for where a mesh is set is over that mesh."""
+    if here.empty or here.manual_axes or target.mesh.abstract_mesh == here.abstract_mesh:
+        return
+    raise ValueError(
+        f"Context mesh {here.abstract_mesh} should match the mesh of sharding"
+        f" {target.mesh.abstract_mesh} passed to {what}. Set that mesh, or give a PartitionSpec"
+    )
+
+
 def described(aval: ShapedArray) -> str:
     """int32[8], as errors for users name a type."""
     return aval.str_short(short_dtypes=False)

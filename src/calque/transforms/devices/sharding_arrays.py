@@ -40,6 +40,7 @@ from calque.transforms.devices.mesh import (
     mesh_that_is_set,
     over_devices,
 )
+from calque.transforms.devices.program_devices import check_context
 from calque.transforms.devices.sharding import (
     Index,
     NamedSharding,
@@ -426,6 +427,7 @@ def put_as_asked(x: Any, target: Any, what: str = "out_sharding") -> Any:
     if isinstance(target, PartitionSpec) and not mesh.empty:
         target = NamedSharding(mesh, target)
     if isinstance(target, NamedSharding):
+        check_context(target, mesh, what)
         check_explicit(target, what)
         if target.memory_kind not in (None, "device"):
             raise ValueError(
@@ -468,11 +470,9 @@ def _not_constrained(value: Any, place: Any) -> Any:
     raise RuntimeError("nothing places traced values: import calque")
 
 
-# what brings a value into another memory
 moved: Final[Hook[Callable[[Any, Space], Any]]] = process.hook(
     "values in other memories", _not_constrained
 )
-# what places a traced value
 constraint: Final[Hook[Callable[[Any, Sharding], Any]]] = process.hook(
     "places of traced values", _not_constrained
 )

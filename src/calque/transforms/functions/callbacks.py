@@ -198,14 +198,14 @@ class _AllPlaces(_Places):
     """Finds arguments that the format does not use, too."""
 
     def check_unused_args(self, used_args: Any, args: Sequence[Any], kwargs: Any) -> None:
-        unused = [str(a) for i, a in enumerate(args) if i not in used_args] + [
-            k for k in kwargs if k not in used_args
-        ]
-        if unused:
+        by_place = [a for i, a in enumerate(args) if i not in used_args]
+        by_name = [k for k in kwargs if k not in used_args]
+        if by_place or by_name:
+            kind = "positional" if by_place else "keyword"
             raise ValueError(
-                f"Unused arguments to `debug.print`: {', '.join(unused)}. Use placeholders such as"
-                " {} or {name} in the format string instead of an f-string, which would show"
-                " the placeholder of a traced value."
+                f"Unused {kind} arguments to `calque.debug.print`: {by_place or by_name}. Use"
+                " placeholders such as {} or {name} in the format string instead of an f-string,"
+                " which would show the placeholder of a traced value."
             )
 
 

@@ -544,21 +544,16 @@ def map_(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> 
     leaves = arrays(leaves, "map", f, (xs,), {})
     n = _length(f, leaves, tree, None)
     blocks, rest = divmod(n, batch_size) if batch_size else (0, n)  # 0: all at once
-    whole = [_reshaped(_rows(x, 0, blocks * batch_size), (blocks, batch_size)) for x in leaves]
-    ys = (
-        scan(lambda _, x: ((), vmap(f)(x)), (), pytrees.unflatten(tree, whole))[1]
-        if blocks
-        else None
-    )
-    joined = pytrees.tree_map(lambda y: _reshaped(y, (blocks * batch_size,), 2), ys)
-    if not rest and blocks:
+    done = blocks * batch_size
+    if not blocks:
+        return vmap(f)(pytrees.unflatten(tree, leaves))
+    whole = [_reshaped(_rows(x, 0, done), (blocks, batch_size)) for x in leaves]
+    ys = scan(lambda _, x: ((), vmap(f)(x)), (), pytrees.unflatten(tree, whole))[1]
+    joined = pytrees.tree_map(lambda y: _reshaped(y, (done,), 2), ys)
+    if not rest:
         return joined
-    last = vmap(f)(pytrees.unflatten(tree, [_rows(x, blocks * batch_size, n) for x in leaves]))
-    return (
-        last
-        if not blocks
-        else pytrees.tree_map(lambda a, b: do.concatenate(a, b, dimension=0), joined, last)
-    )
+    last = vmap(f)(pytrees.unflatten(tree, [_rows(x, done, n) for x in leaves]))
+    return pytrees.tree_map(lambda a, b: do.concatenate(a, b, dimension=0), joined, last)
 
 
 def _rows(x: Any, start: int, stop: int) -> Any:
