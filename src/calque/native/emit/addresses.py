@@ -6,6 +6,7 @@ from __future__ import annotations
 from math import prod
 from typing import Final
 
+from calque.native.emit.instructions import splat
 from calque.native.emit.lanes import SCALAR, Lanes
 from calque.native.emit.types import MEMORY, vector
 from calque.native.emit.values import operand, value
@@ -118,6 +119,13 @@ def lanes_mask(w: Writer, guard: Expr | None, lanes: Lanes) -> str | None:
         return lanes.active
     g = operand(w, guard, lanes)
     return g if lanes.active is None else w.new(f"and <{lanes.width} x i1> {g}, {lanes.active}")
+
+
+def before(w: Writer, first: str, limit: str, width: int) -> str:
+    """Which lanes of the vector at ``first`` lie before ``limit``."""
+    left = w.new(f"trunc i64 {w.new(f'sub i64 {limit}, {first}')} to i32")
+    lanes = ", ".join([f"i32 {i}" for i in range(width)])
+    return w.new(f"icmp slt <{width} x i32> <{lanes}>, {splat(w, left, 'i32', width)}")
 
 
 def is_pair(buf: Buffer, idx: Index) -> bool:

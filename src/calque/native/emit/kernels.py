@@ -266,11 +266,12 @@ def _make(codes: list[Code], opt: int) -> None:
         stats.compiled += len(missing)
 
 
-def processor() -> dict[str, bool]:
+def processor() -> dict[str, Any]:
     """What the emitter must know of the processor."""
     t = target.describe()
     return {
         "avx512": t.vector_bytes == 64,
+        "register_bytes": t.vector_bytes,
         "half": not (t.is_x86 and t.vector_bytes < 32),
         "indexed": t.is_x86,
     }
@@ -339,7 +340,7 @@ def _write(c: Code, module: _Module) -> None:
 
 
 def _emit_math(
-    module: _Module, pending: dict[str, Any], has: dict[str, bool], opt: int, alone: bool
+    module: _Module, pending: dict[str, Any], has: dict[str, Any], opt: int, alone: bool
 ) -> None:
     options = emitter.CodeOptions(exact=True, outline=True, tag=f"_o{opt}", **has)
     while pending:

@@ -156,9 +156,16 @@ def _spread(w: Writer, buf: Buffer, at: Expr, step: int, lanes: Lanes) -> str:
 def _gathered(
     w: Writer, buf: Buffer, at: Expr, step: int | None, guard: Expr | None, lanes: Lanes
 ) -> str:
+    """Where the processor has no masked vectors, LLVM would write a jump for each lane: what may
+    not be read is read from zeros."""
     W, t = lanes.width, memory_type(buf)
     p = addresses(w, buf, at, step, lanes)
-    mask = lanes_mask(w, guard, lanes) or "splat (i1 true)"
+    mask = lanes_mask(w, guard, lanes)
+    if mask is not None and not w.options.avx512:
+        zeros = splat(w, w.zeros(align(buf)), "ptr", W)
+        p = w.new(f"select <{W} x i1> {mask}, <{W} x ptr> {p}, <{W} x ptr> {zeros}")
+        mask = None
+    mask = mask or "splat (i1 true)"
     full = f"<{W} x {t}>"
     args = f"<{W} x ptr> {p}, i32 {align(buf)}, <{W} x i1> {mask}, {full} zeroinitializer"
     types = f"<{W} x ptr>, i32, <{W} x i1>, {full}"

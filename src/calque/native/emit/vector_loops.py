@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
+from calque.native.emit.addresses import before
 from calque.native.emit.flow import Typed, Values, counted, guarded
 from calque.native.emit.folds import (
     Parts,
@@ -21,6 +22,7 @@ from calque.native.emit.folds import (
 )
 from calque.native.emit.instructions import splat
 from calque.native.emit.lanes import SCALAR, Lanes, TiledLoop
+from calque.native.emit.portions import in_portions, lanes_at_once
 from calque.native.emit.serial_loops import bind_fold, serial_loop
 from calque.native.emit.statements import statement, statements, writes
 from calque.native.emit.types import VALUE
@@ -154,8 +156,16 @@ def _parts(w: Writer, v: _VectorLoop, folds: list[Fold], initial: Typed) -> Valu
     return guarded(w, more, v.writes, carried, tail, barrier=False)
 
 
-def _turn(w: Writer, v: _VectorLoop, folds: list[Fold], phis: Values, lanes: Lanes) -> Values:
-    """The body once, and what the folds are after it."""
+def _turn(
+    w: Writer,
+    v: _VectorLoop,
+    folds: list[Fold],
+    phis: Values,
+    lanes: Lanes,
+    bounds: tuple[str, str] | None = None,
+) -> Values:
+    """The body once, and what the folds are after it. ``bounds``: where it begins and where it
+    ends, if not all lanes exist."""
     w.where[LANE] = w.where[v.loop.name]
     kept = _kept(v.loop)
     parts = split(phis, folds)
@@ -163,7 +173,12 @@ def _turn(w: Writer, v: _VectorLoop, folds: list[Fold], phis: Values, lanes: Lan
     for j, a in enumerate(folds):
         if a.running:
             new[j] = _running(w, a, parts[j], lanes)
-    v.body(lanes)
+    part = lanes_at_once(w, v.loop, lanes)
+    if part < lanes.width:
+        left = None if bounds is None else w.new(f"sub i64 {bounds[1]}, {bounds[0]}")
+        in_portions(w, v.loop, lanes, part, left, v.body)
+    else:
+        v.body(lanes)
     flat: Values = []
     for j, a in enumerate(folds):
         out = new[j]
@@ -194,8 +209,8 @@ def _rest_of_folds(
     """One more block, in which what does not exist is the identity."""
     w.open(w.out.block, v.writes)
     w.bind(v.loop.name, bounds[0])
-    exist = _before(w, *bounds, v.loop.width)
-    new = _turn(w, v, folds, [x for _, x in carried], v.lanes(v.loop.width, exist))
+    exist = before(w, *bounds, v.loop.width)
+    new = _turn(w, v, folds, [x for _, x in carried], v.lanes(v.loop.width, exist), bounds)
     w.close_inline()
     return new
 
@@ -208,19 +223,12 @@ def _rest_of_map(w: Writer, v: _VectorLoop, bounds: tuple[str, str], width: int)
         w.where[LANE] = w.where[v.loop.name]
         if masked:
             first = w.bound[v.loop.name]
-            v.body(v.lanes(width, _before(w, first, bounds[1], width)))
+            v.body(v.lanes(width, before(w, first, bounds[1], width)))
         else:
             v.body(SCALAR._replace(tile=v.tile))
         return []
 
     return counted(w, v.loop.name, bounds, width if masked else 1, v.writes, [], some)
-
-
-def _before(w: Writer, first: str, limit: str, width: int) -> str:
-    """Which lanes of the vector at ``first`` lie before ``limit``."""
-    left = w.new(f"trunc i64 {w.new(f'sub i64 {limit}, {first}')} to i32")
-    lanes = ", ".join([f"i32 {i}" for i in range(width)])
-    return w.new(f"icmp slt <{width} x i32> <{lanes}>, {splat(w, left, 'i32', width)}")
 
 
 # --- tiles ----------------------------------------------------------------------------------------

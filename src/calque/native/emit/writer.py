@@ -23,12 +23,14 @@ NOTHING: Final[frozenset[Buffer]] = frozenset()
 class CodeOptions:
     """``exact``: no multiplication and addition become one FMA. ``outline``: math functions are
     calls, to functions whose names end in ``tag``. ``avx512``: the processor has masked vectors
-    (else tails go one by one). ``half``: it has conversions from and to half. ``indexed``: its
-    instructions add an index to an address. ``multiples``: what is known of sizes (`whole`)."""
+    (else tails go one by one). ``register_bytes``: of one of its registers. ``half``: it has
+    conversions from and to half. ``indexed``: its instructions add an index to an address.
+    ``multiples``: what is known of sizes (`whole`)."""
 
     exact: bool = False
     outline: bool = False
     avx512: bool = True
+    register_bytes: int = 64
     half: bool = True
     indexed: bool = False
     tag: str = ""

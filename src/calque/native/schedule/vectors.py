@@ -22,6 +22,7 @@ from calque.native.loops.tree import (
     Recurrence,
     Statement,
     Store,
+    nodes,
     own_exprs,
     statements,
     vector_names,
@@ -39,6 +40,7 @@ PLACE_BYTES: Final = 8  # of an index that is an element of a vector
 SHORT: Final = 32  # loops up to here get vectors of just this length
 BULK: Final = 40  # weight of a summand
 LIGHT: Final = 24  # weight of what joins two parts of a running fold
+GATHERS: Final = 64  # bytes of the vectors of processors that gather as quickly as they read
 LONG: Final = 50  # weight of a body that keeps the units busy with few registers at a time
 
 
@@ -247,6 +249,8 @@ class _Vectorizer:
         f = replace(f, body=tuple(x for s in f.body for x in self.serial(s)))
         if body_weight((f,)) > LONG:
             registers //= 2
+        if self.goes_one_by_one(f):
+            registers = 1
         width = self.fit(registers * lanes, f.extent)
         if (
             self.sizes.may_grow(f.extent) and not sums
@@ -305,6 +309,17 @@ class _Vectorizer:
                         return True
         return False
 
+    def goes_one_by_one(self, f: For) -> bool:
+        """Does it read elements that are apart, on a processor that does not gather? LLVM writes
+        a read for each lane, however many there are."""
+        if self.vector_bytes >= GATHERS:
+            return False
+        return any(
+            self.strides(e.attr, index_and_guard(e)[0], f.name) not in (-1, 0, 1)
+            for e in nodes((f,))
+            if e.op == "load" and f.name in e.names
+        )
+
     def width(self, f: For, lanes: int) -> int:
         """Four registers at a time for light loops, one for heavy ones: long chains keep the units
         busy by themselves."""
@@ -312,6 +327,8 @@ class _Vectorizer:
         most = (
             1 if parting(f, If) else 2 if parting(f, Recurrence) else 4
         )  # lanes that part wait for each other
+        if self.goes_one_by_one(f):
+            most = 1
         return self.fit(lanes * min(most, 4 if w <= 120 else 2 if w <= 300 else 1), f.extent)
 
     def fit(self, width: int, extent: Expr) -> int:

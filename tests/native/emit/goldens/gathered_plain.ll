@@ -19,8 +19,8 @@ entry:
  %t13 = mul i64 %t12, 8
  %t21 = insertelement <8 x i64> poison, i64 %t9, i64 0
  %t22 = shufflevector <8 x i64> %t21, <8 x i64> poison, <8 x i32> zeroinitializer
- %t25 = add i64 %t7, -8
- %t26 = getelementptr double, ptr %t3, i64 %t25
+ %t28 = add i64 %t7, -8
+ %t29 = getelementptr double, ptr %t3, i64 %t28
  br i1 %t10, label %g11, label %x11
 g11:
  %t14 = icmp sge i64 %t7, 8
@@ -34,69 +34,72 @@ b16:
  %t19 = sext <8 x i32> %t18 to <8 x i64>
  %t20 = getelementptr double, ptr %t3, <8 x i64> %t19
  %t23 = icmp slt <8 x i64> %t19, %t22
- %t24 = call <8 x double> @llvm.masked.gather.v8f64.v8p0(<8 x ptr> %t20, i32 8, <8 x i1> %t23, <8 x double> zeroinitializer)
- %t27 = mul i64 %i16, -1
- %t28 = getelementptr double, ptr %t26, i64 %t27
- %t29 = insertelement <8 x i64> poison, i64 %i16, i64 0
- %t30 = shufflevector <8 x i64> %t29, <8 x i64> poison, <8 x i32> zeroinitializer
- %t31 = add <8 x i64> %t30, <i64 0, i64 1, i64 2, i64 3, i64 4, i64 5, i64 6, i64 7>
- %t32 = icmp slt <8 x i64> %t31, %t22
- %t33 = shufflevector <8 x i1> %t32, <8 x i1> poison, <8 x i32> <i32 7, i32 6, i32 5, i32 4, i32 3, i32 2, i32 1, i32 0>
- %t34 = call <8 x double> @llvm.masked.load.v8f64.p0(ptr %t28, i32 8, <8 x i1> %t33, <8 x double> zeroinitializer)
- %t35 = shufflevector <8 x double> %t34, <8 x double> poison, <8 x i32> <i32 7, i32 6, i32 5, i32 4, i32 3, i32 2, i32 1, i32 0>
- %t36 = fadd contract <8 x double> %t24, %t35
- %t37 = mul i64 %i16, 3
- %t38 = getelementptr double, ptr %t3, i64 %t37
- %t39 = getelementptr double, ptr %t38, <8 x i32> <i32 0, i32 3, i32 6, i32 9, i32 12, i32 15, i32 18, i32 21>
- %t40 = call <8 x double> @llvm.masked.gather.v8f64.v8p0(<8 x ptr> %t39, i32 8, <8 x i1> splat (i1 true), <8 x double> zeroinitializer)
- %t41 = fadd contract <8 x double> %t36, %t40
- %t42 = icmp ne <8 x i32> %t18, splat (i32 7)
- %t43 = getelementptr double, ptr %t5, i64 %i16
- call void @llvm.masked.store.v8f64.p0(<8 x double> %t41, ptr %t43, i32 8, <8 x i1> %t42)
+ %t24 = insertelement <8 x ptr> poison, ptr %dummy, i64 0
+ %t25 = shufflevector <8 x ptr> %t24, <8 x ptr> poison, <8 x i32> zeroinitializer
+ %t26 = select <8 x i1> %t23, <8 x ptr> %t20, <8 x ptr> %t25
+ %t27 = call <8 x double> @llvm.masked.gather.v8f64.v8p0(<8 x ptr> %t26, i32 8, <8 x i1> splat (i1 true), <8 x double> zeroinitializer)
+ %t30 = mul i64 %i16, -1
+ %t31 = getelementptr double, ptr %t29, i64 %t30
+ %t32 = insertelement <8 x i64> poison, i64 %i16, i64 0
+ %t33 = shufflevector <8 x i64> %t32, <8 x i64> poison, <8 x i32> zeroinitializer
+ %t34 = add <8 x i64> %t33, <i64 0, i64 1, i64 2, i64 3, i64 4, i64 5, i64 6, i64 7>
+ %t35 = icmp slt <8 x i64> %t34, %t22
+ %t36 = shufflevector <8 x i1> %t35, <8 x i1> poison, <8 x i32> <i32 7, i32 6, i32 5, i32 4, i32 3, i32 2, i32 1, i32 0>
+ %t37 = call <8 x double> @llvm.masked.load.v8f64.p0(ptr %t31, i32 8, <8 x i1> %t36, <8 x double> zeroinitializer)
+ %t38 = shufflevector <8 x double> %t37, <8 x double> poison, <8 x i32> <i32 7, i32 6, i32 5, i32 4, i32 3, i32 2, i32 1, i32 0>
+ %t39 = fadd contract <8 x double> %t27, %t38
+ %t40 = mul i64 %i16, 3
+ %t41 = getelementptr double, ptr %t3, i64 %t40
+ %t42 = getelementptr double, ptr %t41, <8 x i32> <i32 0, i32 3, i32 6, i32 9, i32 12, i32 15, i32 18, i32 21>
+ %t43 = call <8 x double> @llvm.masked.gather.v8f64.v8p0(<8 x ptr> %t42, i32 8, <8 x i1> splat (i1 true), <8 x double> zeroinitializer)
+ %t44 = fadd contract <8 x double> %t39, %t43
+ %t45 = icmp ne <8 x i32> %t18, splat (i32 7)
+ %t46 = getelementptr double, ptr %t5, i64 %i16
+ call void @llvm.masked.store.v8f64.p0(<8 x double> %t44, ptr %t46, i32 8, <8 x i1> %t45)
  %n16 = add nuw nsw i64 %i16, 8
  %l16 = icmp slt i64 %n16, %t13
  br i1 %l16, label %b16, label %x16
 x16:
  br label %x15
 x15:
- %t44 = icmp slt i64 %t13, %t7
- br i1 %t44, label %g45, label %x45
-g45:
- br label %b46
-b46:
- %i46 = phi i64 [%t13, %g45], [%n46, %k50]
- %t47 = getelementptr i32, ptr %t1, i64 %i46
- %t48 = load i32, ptr %t47, align 4
- %t49 = icmp ne i32 %t48, 7
- br i1 %t49, label %s50, label %k50
-s50:
- %t51 = sext i32 %t48 to i64
- %t52 = getelementptr double, ptr %t3, i64 %t51
- %t53 = icmp slt i64 %t51, %t9
- %t54 = select i1 %t53, ptr %t52, ptr %dummy
- %t55 = load double, ptr %t54, align 8
- %t56 = add i64 %t7, -1
- %t57 = getelementptr double, ptr %t3, i64 %t56
- %t58 = mul i64 %i46, -1
- %t59 = getelementptr double, ptr %t57, i64 %t58
- %t60 = icmp slt i64 %i46, %t9
- %t61 = select i1 %t60, ptr %t59, ptr %dummy
- %t62 = load double, ptr %t61, align 8
- %t63 = fadd contract double %t55, %t62
- %t64 = mul i64 %i46, 3
- %t65 = getelementptr double, ptr %t3, i64 %t64
- %t66 = load double, ptr %t65, align 8
- %t67 = fadd contract double %t63, %t66
- %t68 = getelementptr double, ptr %t5, i64 %i46
- store double %t67, ptr %t68, align 8
- br label %k50
-k50:
- %n46 = add nuw nsw i64 %i46, 1
- %l46 = icmp slt i64 %n46, %t7
- br i1 %l46, label %b46, label %x46
-x46:
- br label %x45
-x45:
+ %t47 = icmp slt i64 %t13, %t7
+ br i1 %t47, label %g48, label %x48
+g48:
+ br label %b49
+b49:
+ %i49 = phi i64 [%t13, %g48], [%n49, %k53]
+ %t50 = getelementptr i32, ptr %t1, i64 %i49
+ %t51 = load i32, ptr %t50, align 4
+ %t52 = icmp ne i32 %t51, 7
+ br i1 %t52, label %s53, label %k53
+s53:
+ %t54 = sext i32 %t51 to i64
+ %t55 = getelementptr double, ptr %t3, i64 %t54
+ %t56 = icmp slt i64 %t54, %t9
+ %t57 = select i1 %t56, ptr %t55, ptr %dummy
+ %t58 = load double, ptr %t57, align 8
+ %t59 = add i64 %t7, -1
+ %t60 = getelementptr double, ptr %t3, i64 %t59
+ %t61 = mul i64 %i49, -1
+ %t62 = getelementptr double, ptr %t60, i64 %t61
+ %t63 = icmp slt i64 %i49, %t9
+ %t64 = select i1 %t63, ptr %t62, ptr %dummy
+ %t65 = load double, ptr %t64, align 8
+ %t66 = fadd contract double %t58, %t65
+ %t67 = mul i64 %i49, 3
+ %t68 = getelementptr double, ptr %t3, i64 %t67
+ %t69 = load double, ptr %t68, align 8
+ %t70 = fadd contract double %t66, %t69
+ %t71 = getelementptr double, ptr %t5, i64 %i49
+ store double %t70, ptr %t71, align 8
+ br label %k53
+k53:
+ %n49 = add nuw nsw i64 %i49, 1
+ %l49 = icmp slt i64 %n49, %t7
+ br i1 %l49, label %b49, label %x49
+x49:
+ br label %x48
+x48:
  br label %x11
 x11:
  ret void
