@@ -8,10 +8,10 @@ from typing import Any
 
 from calque.core import pytrees
 from calque.core.avals import ShapedArray
+from calque.core.jaxprs import DebugInfo
 from calque.core.key_paths import keystr
 from calque.core.trace import typeof
 from calque.extend.linear_util import Store, transformation_with_aux2
-from calque.extend.programs import DebugInfo
 from calque.transforms.engines import signatures
 from calque.transforms.engines.trees import name_of
 

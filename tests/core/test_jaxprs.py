@@ -8,7 +8,16 @@ import pytest
 import calque
 import calque.numpy as jnp
 from calque.core.avals import ShapedArray
-from calque.core.jaxprs import Eqn, JaxprTypeError, Literal, Var, all_equations, check_jaxpr
+from calque.core.jaxprs import (
+    DebugInfo,
+    Eqn,
+    Jaxpr,
+    JaxprTypeError,
+    Literal,
+    Var,
+    all_equations,
+    check_jaxpr,
+)
 from calque.core.printing import letters
 from calque.core.trace import eval_jaxpr, jaxpr_as_fun, trace_to_jaxpr, typeof
 
@@ -184,3 +193,14 @@ def test_a_whole_program_is_walked_through_once_for_all_that_is_asked_of_its_ope
     assert sum(j is closed.jaxpr for j in walks) <= 1
     traced.lower().compile()
     assert sum(j is closed.jaxpr for j in walks) <= 1
+
+
+def test_names_for_messages_stay_with_the_program():
+    closed = calque.make_jaxpr(lambda x: x + 1)(2.0)
+    jaxpr = closed.jaxpr
+    assert closed.debug_info is jaxpr.debug_info and jaxpr.debug_info.arg_names is None
+    info = DebugInfo("kept", None, ("x",), ("0",))
+    named = jaxpr.replace(eqns=jaxpr.eqns, debug_info=info)
+    assert named.debug_info == info == named.replace(outvars=jaxpr.outvars).debug_info
+    made = Jaxpr([], jaxpr.invars, jaxpr.outvars, jaxpr.eqns, jaxpr.effects, info)
+    assert made.debug_info == info and str(made) == str(jaxpr)

@@ -4,7 +4,7 @@ them."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from calque.core.avals import ShapedArray
 from calque.core.lazy import LazyModule
@@ -151,6 +151,27 @@ class Eqn:
     __repr__ = __str__
 
 
+class DebugInfo(NamedTuple):
+    """Names for messages.
+
+    Args:
+        traced_for: What the function was traced for.
+        func_src_info: Where the function stands.
+        arg_names: What its arguments are called, or None.
+        result_paths: What its results are called, or None.
+
+    >>> jax.extend.core.DebugInfo("jit", None, ("x",)).arg_names
+    ('x',)"""
+
+    traced_for: str
+    func_src_info: str | None
+    arg_names: tuple[str, ...] | None = None
+    result_paths: Any = None
+
+
+_NO_NAMES: Final = DebugInfo("unknown", None)
+
+
 class Jaxpr:
     """A program: constvars and invars in, equations in order, outvars out.
 
@@ -159,12 +180,14 @@ class Jaxpr:
         invars: Variables of the arguments.
         outvars: What it gives: variables and literals.
         eqns: The equations.
-        debug_names: What the arguments are called, for messages.
+        effects: They follow from the equations: what is given is not kept.
+        debug_info: Names for messages, a DebugInfo; None for none.
+        is_high: It follows from the equations: what is given is not kept.
 
     >>> jax.make_jaxpr(lambda x: x + 1)(2.0).jaxpr
     { lambda ; a:f32[]. let b:f32[] = add a 1.0:f32[] in (b,) }"""
 
-    __slots__ = ("__weakref__", "constvars", "debug_names", "eqns", "invars", "outvars")
+    __slots__ = ("__weakref__", "constvars", "debug_info", "eqns", "invars", "outvars")
 
     def __init__(
         self,
@@ -172,11 +195,13 @@ class Jaxpr:
         invars: Sequence[Var],
         outvars: Sequence[Atom],
         eqns: Sequence[Eqn],
-        debug_names: Sequence[str] | None = None,
+        effects: Any = None,
+        debug_info: DebugInfo | None = None,
+        is_high: bool | None = None,
     ):
         self.constvars, self.invars = list(constvars), list(invars)
         self.outvars, self.eqns = list(outvars), list(eqns)
-        self.debug_names = debug_names
+        self.debug_info = _NO_NAMES if debug_info is None else debug_info
 
     def replace(
         self,
@@ -185,9 +210,8 @@ class Jaxpr:
         invars: Sequence[Var] | None = None,
         outvars: Sequence[Atom] | None = None,
         eqns: Sequence[Eqn] | None = None,
-        debug_names: Sequence[str] | None = None,
         effects: Any = None,
-        debug_info: Any = None,
+        debug_info: DebugInfo | None = None,
         is_high: bool | None = None,
     ) -> Jaxpr:
         """Gives the program with some of its parts replaced.
@@ -197,9 +221,8 @@ class Jaxpr:
             invars: Other arguments; None keeps the old ones.
             outvars: Other results; None keeps the old ones.
             eqns: Other equations; None keeps the old ones.
-            debug_names: Other names of arguments; None keeps the old ones.
             effects: They follow from the equations: what is given is not kept.
-            debug_info: What is given is not kept; `debug_names` are.
+            debug_info: Other names for messages; None keeps the old ones.
             is_high: It follows from the equations: what is given is not kept.
 
         Returns:
@@ -209,7 +232,7 @@ class Jaxpr:
             self.invars if invars is None else invars,
             self.outvars if outvars is None else outvars,
             self.eqns if eqns is None else eqns,
-            self.debug_names if debug_names is None else debug_names,
+            debug_info=self.debug_info if debug_info is None else debug_info,
         )
 
     @property
@@ -290,6 +313,10 @@ class ClosedJaxpr:
     @property
     def outvars(self) -> list[Atom]:
         return self.jaxpr.outvars
+
+    @property
+    def debug_info(self) -> DebugInfo:
+        return self.jaxpr.debug_info
 
     @property
     def literals(self) -> list[Any]:

@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence, Set
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from calque.core.arrays import is_concrete
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import tangent_dtype
 from calque.core.errors import ConcretizationTypeError
-from calque.core.jaxprs import ClosedJaxpr, Eqn, Jaxpr, Var
+from calque.core.jaxprs import ClosedJaxpr, DebugInfo, Eqn, Jaxpr, Var
 from calque.core.jaxprs import subjaxprs as _subjaxprs
 from calque.core.trace import JaxprTrace, typeof
 from calque.core.trace_state import Trace
@@ -84,24 +84,6 @@ class TraceTag:
 
     >>> isinstance(jax.extend.core.TraceTag(), jax.extend.core.TraceTag)
     True"""
-
-
-class DebugInfo(NamedTuple):
-    """Names for messages.
-
-    Args:
-        traced_for: What the function was traced for.
-        func_src_info: Where the function stands.
-        arg_names: What its arguments are called, or None.
-        result_paths: What its results are called, or None.
-
-    >>> jax.extend.core.DebugInfo("jit", None, ("x",)).arg_names
-    ('x',)"""
-
-    traced_for: str
-    func_src_info: str | None
-    arg_names: tuple[str, ...] | None = None
-    result_paths: Any = None
 
 
 no_effects: frozenset[Effect] = frozenset()
