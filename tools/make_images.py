@@ -32,8 +32,10 @@ def units():
     found = {}
     for entry in pkgutil.walk_packages(calque.machine.__path__, "calque.machine."):
         things = [*vars(importlib.import_module(entry.name)).values()]
+        named = [*things]
         for table in [v for v in things if isinstance(v, dict)]:
-            things += [f.unit for f in table.values() if isinstance(f, Function)]
+            named += table.values()
+        things += [f.unit for f in named if isinstance(f, Function)]
         found |= {id(v): v for v in things if isinstance(v, Unit)}
     network = importlib.import_module("calque.machine.routines.sort.network")
     return [*sorted(found.values(), key=lambda unit: unit.name), network]

@@ -725,3 +725,65 @@ def test_a_unit_over_other_types():
 def test_what_is_there_once_is_not_made_again():
     with pytest.raises(LangError, match="globals"):
         unit.over("_again", 8, {})
+
+
+def test_a_function_that_is_written_by_another() -> None:
+    """Its text is taken as it is, and functions of other units call it."""
+    made, calls = Unit("test_lang_written"), Unit("test_lang_calls_written")
+
+    def doubled_types(p: ptr, x: f64) -> None:
+        """Put twice a number into memory."""
+
+    written = made.written(
+        "test_lang_doubled",
+        doubled_types,
+        lambda: "%y = fadd double %x, %x\nstore double %y, ptr %p\nret void",
+        {},
+    )
+
+    @calls.function
+    def test_lang_doubled_next(p: ptr, x: f64) -> None:
+        written(p + 8, x)
+
+    assert made.passes == ""
+    assert "define void @test_lang_doubled(ptr %p, double %x) nounwind {" in made.ir()
+    y = np.zeros(3)
+    test_lang_doubled_next(y.ctypes.data, 1.5)
+    np.testing.assert_array_equal(y, [0, 3, 0])
+
+
+def test_files_beside_a_writer_decide_the_key(tmp_path: Any, monkeypatch: Any) -> None:
+    made = Unit("test_lang_written_key")
+
+    def nothing(p: ptr) -> None:
+        """Nothing."""
+
+    made.written("test_lang_nothing", nothing, lambda: "ret void", {})
+    before, beside = made.key(), unit_module._beside
+
+    def with_another(path: str) -> list[str]:
+        other = tmp_path / "other.py"
+        other.write_text("x = 1")
+        return [*beside(path), str(other)] if path == __file__ else beside(path)
+
+    monkeypatch.setattr(unit_module, "_beside", with_another)
+    assert made.key() != before
+
+
+def test_helpers_take_the_place_of_their_calls_in_units_that_lead() -> None:
+    """LLVM is not asked whether that pays."""
+    for leads in (True, False):
+        made = Unit(f"test_lang_leads_{leads}", leads=leads)
+
+        @made.helper
+        def one_more(x: i64) -> i64:
+            return x + 1
+
+        @made.function
+        def two_more(x: i64) -> i64:
+            return one_more(one_more(x))
+
+        assert ("alwaysinline" in made.ir()) == leads
+        assert "@one_more" not in llvm.optimized(made.ir(), made.passes)
+        made.functions[1].name = f"two_more_{leads}"
+        assert two_more(40) == 42

@@ -142,7 +142,7 @@ def test_each_precision_has_its_kernel(dtype, name):
 )
 def test_functions_that_no_length_needs_are_left_out(kind, lengths, fields):
     """A call names those that its lengths need; the words of the others are 0."""
-    assert fourier.needed(kind, True, lengths) == set(fields.split())
+    assert set(fourier.needed(kind, True, lengths, 2)) == set(fields.split())
     params = {"fft_type": kind, "fft_lengths": lengths}
     _, words = fourier.kernel(ShapedArray((2, *lengths), np.dtype("c8")), params)
     named = {f for f, w in zip(Functions.fields, words, strict=True) if w}
@@ -153,8 +153,66 @@ def test_functions_that_no_length_needs_are_left_out(kind, lengths, fields):
 def test_free_lengths_need_all():
     (n,) = Symbols((128,)).sizes()
     every = set(Functions.fields)
-    assert fourier.needed(FftType.RFFT, True, (n, 128)) == every
-    assert fourier.needed(FftType.FFT, True, (n,)) == every - {"halves", "whole"}
+    assert set(fourier.needed(FftType.RFFT, True, (n, 128), 1)) == every
+    assert set(fourier.needed(FftType.FFT, True, (n,), 1)) == every - {"halves", "whole"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "lengths", "whole"),
+    [
+        (FftType.FFT, (128,), "pass_4 pass_8"),
+        (FftType.FFT, (32,), ""),  # many such lines stand side by side, or few
+        (FftType.FFT, (53,), "pass_4 pass_8"),  # in transforms of length 128
+        (FftType.FFT, (56,), ""),
+        (FftType.FFT, (128, 3), "pass_3 pass_4"),  # three columns; 24 after a pass
+        (FftType.RFFT, (128, 128), "pass_4 pass_8"),
+        (FftType.IRFFT, (16, 32, 96), "pass_3 pass_4 pass_8"),
+        (FftType.FFT, (256, 13), "pass_4"),  # eight columns, and five that are left
+    ],
+    ids=str,
+)
+def test_passes_over_whole_vectors_alone(kind, lengths, whole):
+    """Where no pass of a radix finds less than a vector, its code for less is left out."""
+    found = fourier.needed(kind, True, lengths, 0)
+    assert {f for f, name in found.items() if name == f"fft_whole_{f}"} == set(whole.split())
+
+
+def test_passes_over_whole_vectors_where_lines_are_counted():
+    """From eight on as many stand side by side; of one length they do not where they are few."""
+    for lengths, outer, name in (
+        ((16,), 8, "fft_whole_pass_4"),
+        ((16,), 7, "fft_pass_4"),
+        ((16,), 0, "fft_pass_4"),
+        ((256,), 0, "fft_whole_pass_4"),
+        ((80,), 100, "fft_whole_pass_4"),
+        ((80,), 5, "fft_pass_4"),
+    ):
+        assert fourier.needed(FftType.FFT, True, lengths, outer)["pass_4"] == name
+
+
+@pytest.mark.parametrize("dtype", ["c8", "c16"])
+def test_lines_of_every_number_that_stand_side_by_side(dtype):
+    """Whatever is left behind whole parts, and with the passes that were chosen for it."""
+    for n in (16, 64, 200, 256):
+        for inner in (1, 2, 3, 4, 5, 7, 8, 11, 12, 13, 14, 20, 21, 28, 31, 70):
+            x = np.random.default_rng(inner).normal(size=(n, inner, 2)).view("c16")[..., 0]
+            got = np.asarray(calque.numpy.fft.fft2(x.astype(dtype)))
+            close = 1e-13 if got.dtype == "c16" else 1e-6
+            want = np.fft.fft2(x)
+            np.testing.assert_allclose(got, want, rtol=0, atol=close * n * inner)
+
+
+@pytest.mark.parametrize("dtype", ["c8", "c16"])
+@pytest.mark.parametrize("n", [12, 50, 53, 64, 90])
+def test_any_number_of_lines_gives_the_bits_of_one(n, dtype):
+    """Where a few are left behind whole vectors, some are transformed twice."""
+    x = np.random.default_rng(n).normal(size=(41, n, 2)).view("c16")[..., 0].astype(dtype)
+    alone = [np.asarray(calque.numpy.fft.fft(line)) for line in x]
+    for count in (1, 7, 8, 9, 15, 16, 17, 25, 41):
+        some = np.asarray(calque.numpy.fft.fft(x[:count]))
+        np.testing.assert_array_equal(some, alone[:count])
+    real = np.asarray(calque.numpy.fft.rfft(x[:9].real))
+    np.testing.assert_array_equal(real[8], np.asarray(calque.numpy.fft.rfft(x[8].real)))
 
 
 def test_compiled_is_eager_without_host_calls():

@@ -35,7 +35,7 @@ def emit_unit(unit: Unit) -> str:
     """The LLVM IR of all functions of a unit, with private copies of the helpers it takes from
     other units."""
     items = reachable(unit.functions)
-    module = ModuleParts()
+    module = ModuleParts(unit.leads)
     for variable in unit.globals:
         body = (
             variable.type.ir if variable.count == 1 else f"[{variable.count} x {variable.type.ir}]"
@@ -53,14 +53,26 @@ def emit_unit(unit: Unit) -> str:
             module.declare(item.name, item.signature)
     for item in items:
         if isinstance(item, Function) and (item.unit is unit or not item.exported):
-            module.bodies.append(FunctionEmitter(item, module).emit())
+            module.bodies.append(function_text(item, module))
     return module.text()
 
 
-class ModuleParts:
-    """The pieces of a module while it grows."""
+def function_text(function: Function, module: ModuleParts) -> str:
+    """The `define` of a function."""
+    if function.writer is None:
+        return FunctionEmitter(function, module).emit()
+    given = zip(function.params, function.signature.args, strict=True)
+    params = ", ".join(f"{t.ir} %{n}" for n, t in given)
+    head = f"define void @{function.name}({params}) nounwind {{"
+    return "\n".join([head, "entry:", function.writer(), "}"])
 
-    def __init__(self) -> None:
+
+class ModuleParts:
+    """The pieces of a module while it grows. Helpers take the place of their calls where LLVM is
+    not asked whether that pays."""
+
+    def __init__(self, replaces_calls: bool = False) -> None:
+        self.replaces_calls = replaces_calls
         self.heads: list[str] = []
         self.bodies: list[str] = []
         self.declared: dict[str, str] = {}
@@ -99,7 +111,7 @@ class ModuleParts:
                 f'{name} = private unnamed_addr constant [{len(data)} x i8] c"{content}"'
             )
         bodies = self.bodies
-        if self.metadata:  # a loop with a call is no loop over vectors
+        if self.metadata or self.replaces_calls:  # a loop with a call is no loop over vectors
             bodies = [
                 re.sub(r"^(define internal .*) \{$", r"\1 alwaysinline {", b, count=1, flags=re.M)
                 for b in bodies

@@ -271,6 +271,7 @@ class Function:
         self.name = name or python.__name__
         self.exported = exported
         self.is_called = False  # never put in the place of its calls
+        self.writer: Callable[[], str] | None = None  # of its body, in LLVM's words
         self.meanings: Mapping[str, Any] = {} if meanings is None else meanings
         self.__name__ = self.name
         self.__doc__ = python.__doc__

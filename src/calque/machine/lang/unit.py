@@ -175,7 +175,7 @@ lang_emit: Any = LazyModule("calque.machine.lang.emit")
 _LANGUAGE = os.path.dirname(os.path.abspath(__file__))
 _FOLDER = os.path.dirname(_LANGUAGE)
 _LEVEL, _PASSES = 2, "O2"  # of LLVM's code generation, and before it
-_FEW_PASSES = "sroa,instcombine,simplifycfg"
+_FEW_PASSES = "inline,sroa,instcombine,simplifycfg"
 
 
 class Unit:
@@ -186,6 +186,7 @@ class Unit:
     def __init__(self, name: str, item: int = 8, leads: bool = False) -> None:
         self.name = name
         self.item = item
+        self.leads = leads
         self.passes = _FEW_PASSES if leads else _PASSES
         self.functions: list[Function] = []
         self.globals: list[Var | Cell] = []
@@ -205,6 +206,23 @@ class Unit:
         """Decorator: a private function, inlined where it is used, also in other units."""
         return self._add(python, exported=False)
 
+    def written(
+        self,
+        name: str,
+        python: Callable[..., Any],
+        writer: Callable[[], str],
+        names: Mapping[str, Any],
+    ) -> Function:
+        """An exported function with the parameters and types of another one, which returns nothing
+        and whose body is text of LLVM, which is left as it is. Names of types may mean something
+        else. The files beside the one that it is written in decide the text."""
+        self._check_open()
+        function = Function(self, python, True, name, names)
+        function.writer = writer
+        self.functions.append(function)
+        self.passes = ""
+        return function
+
     def _add(self, python: Callable[..., Any], exported: bool) -> Function:
         self._check_open()
         function = Function(self, python, exported)
@@ -217,7 +235,7 @@ class Unit:
         included, by the old names. To the names of its functions the suffix is added."""
         if self.globals:
             raise LangError(f"unit {self.name} has globals, which are there once")
-        other = Unit(self.name + suffix, item, self.passes == _FEW_PASSES)
+        other = Unit(self.name + suffix, item, self.leads)
         meanings = dict(names)
         for f in self.functions:
             copy = Function(other, f.python, f.exported, f.name + suffix, meanings)
@@ -340,14 +358,14 @@ class Unit:
         return key
 
     def _key(self, needed: list[Any]) -> str:
-        files = {
-            os.path.join(_LANGUAGE, name) for name in os.listdir(_LANGUAGE) if name.endswith(".py")
-        }
+        files = set(_beside(__file__))
         facts = [f"{self.name} {self.item}"]
         for item in [*needed, *self.globals]:
             if isinstance(item, Function):
                 files.add(item.python.__code__.co_filename)
                 code = item.python.__code__
+                if item.writer is not None:
+                    files.update(_beside(code.co_filename))
                 facts.append(
                     f"{item.describe()} {code.co_firstlineno} {constants(item)}"
                     f" {code.co_code.hex()}"
@@ -403,6 +421,12 @@ def state_of_files() -> str:
                 marks.append(f"{folder}/{name} {state.st_size} {state.st_mtime_ns}")
     numpy = getattr(sys.modules.get("numpy"), "__version__", "")
     return "\n".join([*sorted(marks), _FOLDER, sys.version, numpy])
+
+
+def _beside(path: str) -> list[str]:
+    """The files of Python in the folder of one of them."""
+    folder = os.path.dirname(os.path.abspath(path))
+    return [os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".py")]
 
 
 @once

@@ -33,6 +33,7 @@ _KEPT: Final = 64  # tables
 _SMALL: Final = 1 << 14
 
 passes = LazyModule("calque.machine.routines.fft.passes")
+transforms = LazyModule("calque.machine.routines.fft.transforms")
 work = LazyModule("calque.machine.routines.fft.work")
 
 
@@ -201,35 +202,61 @@ def kernel(
     """The machine's kernel for transforms of this, and the words of the functions that it is to
     call: 0 in place of those that no length needs."""
     fft_type, end = params["fft_type"], "_single" if is_single(x) else ""
-    lines = {
-        FftType.RFFT: ("fft_real_halves", "fft_real_whole"),
-        FftType.IRFFT: ("fft_halves_to_real", "fft_whole_to_real"),
-    }.get(fft_type, ("", ""))
-    own = {"convolve": "fft_convolve", "halves": lines[0], "whole": lines[1]}
-    wanted = needed(fft_type, is_single(x), params["fft_lengths"])
-    names = [f"{own.get(f, f'fft_{f}')}{end}" if f in wanted else "" for f in work.Functions.fields]
+    lengths = params["fft_lengths"]
+    outer: Sequence[Any] = x.shape[: x.ndim - len(lengths)]
+    known = 0 if any(type(n) is Dim for n in outer) else math.prod(outer)
+    wanted = needed(fft_type, is_single(x), lengths, known)
+    names = [f"{wanted[f]}{end}" if f in wanted else "" for f in work.Functions.fields]
     made = routines.begun("fft", [f"calque_fft{end}", *filter(None, names)])
     found = dict(zip(filter(None, names), made[1:], strict=True))
     return made[0], [found.get(name, 0) for name in names]
 
 
-def needed(fft_type: FftType, single: bool, lengths: Sequence[Any]) -> set[str]:
-    """Which fields of `Functions` transforms of these lengths need; of free lengths all."""
-    real = fft_type in (FftType.RFFT, FftType.IRFFT)
+def needed(fft_type: FftType, single: bool, lengths: Sequence[Any], outer: int) -> dict[str, str]:
+    """The functions that transforms of these lengths need, so many of them (0: nobody knows), by
+    the fields of `Functions`; of free lengths all."""
+    lines = {
+        FftType.RFFT: {"halves": "fft_real_halves", "whole": "fft_real_whole"},
+        FftType.IRFFT: {"halves": "fft_halves_to_real", "whole": "fft_whole_to_real"},
+    }.get(fft_type, {})
+    own = {"convolve": "fft_convolve", **lines}
     if any(type(n) is Dim for n in lengths):
-        return set(work.Functions.fields) - (set() if real else {"halves", "whole"})
-    found = set()
+        fields = set(work.Functions.fields) - {"halves", "whole"} | set(lines)
+        return {f: own.get(f, f"fft_{f}") for f in fields}
+    found: dict[str, str] = {}
     for k, n in enumerate(lengths):
-        last = real and k == len(lengths) - 1
+        last = bool(lines) and k == len(lengths) - 1
         if last:
-            found.add("whole" if n % 2 else "halves")
+            field = "whole" if n % 2 else "halves"
+            found[field] = own[field]
         length = n // 2 if last and n % 2 == 0 else n
         steps = radices(length, single)
+        counts = [*lengths[k + 1 : -1], lengths[-1] // 2 + 1 if lines else lengths[-1]]
+        behind = 1 if k == len(lengths) - 1 else math.prod(counts)
+        before = math.prod(lengths[:k])
+        if outer or before < transforms.FEWEST_LANES:  # else there are enough in any case
+            before *= outer
+        lanes = transforms.side_by_side(n, 0 if steps is None else length, before, behind)
         if steps is None:
-            found.add("convolve")
-            steps = radices(longer_than(length), single) or []
-        found |= {f"pass_{r}" if r in passes.OWN_SUMS else "pass_any" for r in steps}
+            found["convolve"] = own["convolve"]
+            length = longer_than(length)
+            steps = radices(length, single) or []
+        add_passes(found, steps, length, lanes, single)
     return found
+
+
+def add_passes(
+    found: dict[str, str], steps: Sequence[int], length: int, lanes: int, single: bool
+) -> None:
+    """The passes of a length, of which at least so many stand side by side (0: nobody knows): those
+    over whole vectors where nothing needs the others."""
+    whole = passes.fills_vectors(steps, length, lanes, 4 if single else 8)
+    for r, fills in zip(steps, whole, strict=True):
+        field = f"pass_{r}" if r in passes.OWN_SUMS else "pass_any"
+        if not fills or not lanes or field == "pass_any":
+            found[field] = f"fft_{field}"
+        else:
+            found.setdefault(field, f"fft_whole_{field}")
 
 
 # ---------------------------------------------------------------- in a compiled program

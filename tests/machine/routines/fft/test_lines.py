@@ -6,19 +6,13 @@ import numpy as np
 import pytest
 
 from calque.machine.routines.fft import lines
-from calque.machine.routines.fft.lines import SINGLE_LINES, Form
+from calque.machine.routines.fft.lines import SINGLE_LINES
 
-KINDS = {
-    (Form.COMPLEX, "f4"): "c8",
-    (Form.COMPLEX, "f8"): "c16",
-    (Form.REAL, "f4"): "f4",
-    (Form.REAL, "f8"): "f8",
-}
+ITEMS = ("f4", "f8")
 LENGTHS = (0, 1, 3, 8, 37)
 
 
-def function(name: str, form: Form, item: str) -> Any:
-    name += "_real" * (form == Form.REAL)
+def function(name: str, item: str) -> Any:
     return SINGLE_LINES[name] if item == "f4" else getattr(lines, name)
 
 
@@ -27,35 +21,59 @@ def numbers(dtype: str, n: int) -> np.ndarray:
     return (x[:, 0] + 1j * x[:, 1] if dtype[0] == "c" else x[:, 0]).astype(dtype)
 
 
-@pytest.mark.parametrize(("form", "item"), KINDS)
+def places(*arrays: np.ndarray) -> list[int]:
+    return [a.ctypes.data for a in arrays]
+
+
+@pytest.mark.parametrize("item", ITEMS)
 @pytest.mark.parametrize("stride", [1, 3])
-def test_reading(form: Form, item: str, stride: int) -> None:
-    """Both parts; of real numbers the other one is zero."""
+@pytest.mark.parametrize("rows", [1, 4])
+def test_rows_of_complex_elements(item: str, stride: int, rows: int) -> None:
+    """Both parts are read, and written again, scaled and rounded once; nothing between the elements
+    or behind the rows is touched."""
+    scale = np.dtype(item).type(0.1)
     for n in LENGTHS:
-        x = numbers(KINDS[form, item], n * stride)
-        re, im = np.full(n + 1, 7, item), np.full(n + 1, 7, item)
-        step = stride * x.itemsize
-        load = function("fft_load", form, item)
-        load(x.ctypes.data, step, re.ctypes.data, im.ctypes.data, n)
-        want = x[::stride]
-        np.testing.assert_array_equal(re[:n], want.real)
-        np.testing.assert_array_equal(im[:n], want.imag)
+        x = numbers({"f4": "c8", "f8": "c16"}[item], rows * (n * stride + 2)).reshape(rows, -1)
+        re, im = np.full((2, rows * n + 1), 7, item)
+        steps = x.strides[0], stride * x.itemsize
+        function("fft_load", item)(*places(x), *steps, *places(re, im), rows, n)
+        want = x[:, : n * stride : stride].reshape(-1)
+        np.testing.assert_array_equal(re[:-1], want.real)
+        np.testing.assert_array_equal(im[:-1], want.imag)
+        assert re[-1] == im[-1] == 7
+        out = np.full_like(x, 9)
+        function("fft_store", item)(*places(re, im, out), *steps, rows, n, float(scale))
+        scaled = (scale * want.real + 1j * (scale * want.imag)).astype(x.dtype)
+        np.testing.assert_array_equal(out[:, : n * stride : stride].reshape(-1), scaled)
+        rest = np.ones(out.shape, bool)
+        rest[:, : n * stride : stride] = False
+        assert (out[rest] == 9).all()
+
+
+@pytest.mark.parametrize("item", ITEMS)
+@pytest.mark.parametrize("stride", [1, 3])
+def test_reading_real_elements(item: str, stride: int) -> None:
+    """The other part is zero."""
+    for n in LENGTHS:
+        x = numbers(item, n * stride)
+        re, im = np.full((2, n + 1), 7, item)
+        function("fft_load_real", item)(*places(x), stride * x.itemsize, *places(re, im), n)
+        np.testing.assert_array_equal(re[:n], x[::stride])
+        np.testing.assert_array_equal(im[:n], 0)
         assert re[n] == im[n] == 7
 
 
-@pytest.mark.parametrize(("form", "item"), KINDS)
+@pytest.mark.parametrize("item", ITEMS)
 @pytest.mark.parametrize("stride", [1, 2])
-def test_writing_scaled(form: Form, item: str, stride: int) -> None:
+def test_writing_real_elements(item: str, stride: int) -> None:
     """Rounded once, and nothing between the elements is touched."""
+    scale = np.dtype(item).type(0.1)
     for n in LENGTHS:
         re, im = np.random.default_rng(n).normal(size=(2, n)).astype(item)
-        out = np.full(n * stride + 1, 9, KINDS[form, item])
-        places = (re.ctypes.data, im.ctypes.data, out.ctypes.data)
-        scale = np.dtype(item).type(0.1)
-        store = function("fft_store", form, item)
-        store(*places, stride * out.itemsize, n, float(scale))
-        whole = scale * re + 1j * (scale * im) if out.dtype.kind == "c" else scale * re
-        np.testing.assert_array_equal(out[: n * stride : stride], whole.astype(out.dtype))
+        out = np.full(n * stride + 1, 9, item)
+        step = stride * out.itemsize
+        function("fft_store_real", item)(*places(re, im, out), step, n, float(scale))
+        np.testing.assert_array_equal(out[: n * stride : stride], scale * re)
         rest = np.ones(len(out), bool)
         rest[: n * stride : stride] = False
         assert (out[rest] == 9).all()

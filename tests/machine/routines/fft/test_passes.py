@@ -75,6 +75,35 @@ def test_vectors_give_the_bits_of_lone_sums(r: int, item: str) -> None:
                 np.testing.assert_array_equal(many[..., q : q + 2], passed(x[..., q : q + 2]))
 
 
+@pytest.mark.parametrize("item", ENDS)
+@pytest.mark.parametrize("r", passes.OWN_SUMS)
+def test_passes_over_whole_vectors_give_the_same_bits(r: int, item: str) -> None:
+    """Where there are enough sequences, or enough sums of the only one."""
+    made = {**passes.PASSES, **passes.SINGLE_PASSES}
+    for m, s in ((1, 8), (9, 1), (3, 13), (1, 20), (8, 1)):
+        assert passes.fills_vectors([r], r * m, s, int(item[1])) == [True]
+        x = np.random.default_rng(r).normal(size=(2, r * m * s)).astype(item)
+        w = tables(r, m).astype(item)
+        made_both = []
+        for kind in ("pass", "whole_pass"):
+            y = np.full((2, x.shape[1] + 1), 5, item)
+            places = [a.ctypes.data for a in (x[0], x[1], y[0], y[1], w)]
+            made[f"fft_{kind}_{r}{ENDS[item]}"](*places, m, s)
+            made_both.append(y)
+        np.testing.assert_array_equal(*made_both)
+        assert (made_both[1][:, -1] == 5).all()
+
+
+def test_which_passes_fill_vectors() -> None:
+    """Vectors have four numbers of double precision: the sums of the only sequence, and then as
+    many sequences as the radices before have made."""
+    assert passes.fills_vectors([4, 8], 32, 1, 8) == [True, True]
+    assert passes.fills_vectors([4, 8], 32, 1, 4) == [True, False]
+    assert passes.fills_vectors([8], 8, 1, 8) == [False]
+    assert passes.fills_vectors([2, 3, 5], 30, 1, 8) == [True, False, True]
+    assert passes.fills_vectors([2, 3], 6, 4, 8) == [True, True]
+
+
 def test_all_passes_make_a_transform() -> None:
     """In any order of the radices, several sequences side by side."""
     for radices in ((2, 3, 4), (8, 5), (7, 2, 2), (13, 4), (4, 4, 3)):

@@ -90,6 +90,19 @@ def test_lines_behind_an_axis_are_all_done(inner: int) -> None:
         np.testing.assert_allclose(got, want, rtol=0, atol=close * np.abs(want).max())
 
 
+def test_how_many_lines_stand_side_by_side_at_least() -> None:
+    """Whole parts, or the last one when it is smaller; of lines behind which nothing stands, eight
+    where there are as many, unless one alone fills vectors."""
+    side = transforms.side_by_side
+    assert [side(256, 256, 1, k) for k in (2, 8, 12, 13, 16)] == [2, 8, 8, 5, 8]
+    assert [side(128, 128, 1, k) for k in (65, 48, 30)] == [16, 16, 14]
+    assert [side(16, 16, k, 1) for k in (0, 1, 7, 8, 100)] == [0, 1, 7, 8, 8]
+    assert [side(80, 80, k, 1) for k in (0, 1, 7, 8, 100)] == [0, 1, 1, 8, 8]
+    assert [side(128, 128, k, 1) for k in (0, 1, 7, 8, 100)] == [1] * 5
+    assert [side(64, 32, k, 1) for k in (0, 7, 8)] == [0, 1, 8]  # real ones
+    assert [side(53, 0, 9, 1), side(300, 300, 9, 1)] == [1, 1]
+
+
 def test_the_operand_is_not_written() -> None:
     x = numbers(4, 6, 10)
     before = x.copy()
@@ -131,10 +144,11 @@ import calque.numpy as jnp
 from calque.machine.routines.fft import lines, transforms
 jnp.fft.rfft2(jnp.ones((128, 128), "f4"))
 made = {n for n, f in transforms.ROUTINES.items() if f.unit._addresses is not None}
-assert lines.unit_single._addresses is not None and lines.real_unit_single._addresses is None
+assert lines.SINGLE_LINES["fft_load"].unit._addresses is not None
+assert lines.real_unit_single._addresses is None
 print(*sorted(made))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    names = ("calque_fft", "fft_pass_4", "fft_pass_8", "fft_real_halves")
+    names = ("calque_fft", "fft_real_halves", "fft_whole_pass_4", "fft_whole_pass_8")
     assert done.stdout.split() == [f"{name}_single" for name in names]

@@ -3,8 +3,11 @@ imaginary parts apart."""
 
 from __future__ import annotations
 
-from enum import IntEnum
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, Final
 
+from calque.machine.lang.types import Function
 from calque.machine.lang.unit import Unit, apart, i64, ptr
 from calque.machine.routines.fft.numbers import (
     ITEM,
@@ -15,75 +18,133 @@ from calque.machine.routines.fft.numbers import (
     number,
     store_number,
 )
+from calque.machine.routines.fft.vectors import Code, Kind
 
-
-class Form(IntEnum):
-    """How an element stands in an array."""
-
-    COMPLEX = 0
-    REAL = 1
-
-
-unit = Unit("fft_lines")
 real_unit = Unit("fft_real_lines")  # which few lines need
 
 
-@unit.helper
-def load_some(form: i64, x: ptr, step: i64, re: ptr, im: ptr, n: i64) -> None:
-    """Read elements that are `step` bytes apart; form and, where that is worth it, step are known
-    when this is compiled."""
+# ---------------------------------------------------------------- complex elements
+
+
+def load_rows(x: ptr, step: i64, between: i64, re: ptr, im: ptr, n: i64, lanes: i64) -> None:
+    """Read rows of complex elements: `lanes` of them that are `between` bytes apart, and as many
+    `step` bytes behind them."""
+
+
+def store_rows(
+    re: ptr, im: ptr, x: ptr, step: i64, between: i64, n: i64, lanes: i64, scale: number
+) -> None:
+    """Write rows of complex elements, scaled."""
+
+
+def write_load(item: int) -> str:
+    """The body of `load_rows` over numbers of `item` bytes."""
+    c = Code()
+    for kind, places, at in rows(c, item):
+        pairs = Kind(item, 2 * kind.lanes)
+        both = c.load(pairs, places[0]) if len(places) == 1 else c.gathered(item, places)
+        for k, part in enumerate(("%re", "%im")):
+            if kind.lanes == 1:
+                value = c.let(f"extractelement {pairs.text} {both}, i64 {k}")
+            else:
+                value = c.shuffle(pairs, both, "poison", range(k, pairs.lanes, 2))
+            c.store(kind, value, c.at(part, at))
+    return c.finished()
+
+
+def write_store(item: int) -> str:
+    """The body of `store_rows` over numbers of `item` bytes."""
+    c = Code()
+    for kind, places, at in rows(c, item):
+        scale = c.everywhere(kind, "%scale")
+        parts = [
+            c.let(f"fmul {kind.text} {scale}, {c.load(kind, c.at(part, at))}")
+            for part in ("%re", "%im")
+        ]
+        if len(places) == 1:
+            c.store_woven(kind, parts, places[0])
+        else:
+            c.scatter_woven(kind, parts, places)
+    return c.finished()
+
+
+def rows(c: Code, item: int) -> Iterator[tuple[Kind, list[str], str]]:
+    """What is done for the elements of all rows: their kind, where they stand, one place where they
+    follow each other, and how many bytes there are before their parts."""
+    row = c.times("%lanes", item)
+    follow, others, done = c.label(), c.label(), c.label()
+    c.branch(c.let(f"icmp eq i64 %between, {2 * item}"), follow, others)
+    for label in (follow, others):
+        c.lines.append(f"{label}:")
+        with c.rounds(1, "%n") as j:
+            x, before = c.at("%x", c.let(f"mul i64 {j}, %step")), c.let(f"mul i64 {j}, {row}")
+            for kind, at in c.ranges(item, row):
+                behind = c.let(f"add i64 {before}, {at}")
+                if label == follow:
+                    yield kind, [c.at(x, at, 2)], behind
+                else:
+                    first = c.let(f"mul i64 {c.let(f'udiv i64 {at}, {item}')}, %between")
+                    places = [c.at(x, first)]
+                    while len(places) < kind.lanes:
+                        places.append(c.at(places[-1], "%between"))
+                    yield kind, places, behind
+        c.lines.append(f"br label %{done}")
+    c.lines.append(f"{done}:")
+
+
+# ---------------------------------------------------------------- real elements
+
+
+@real_unit.helper
+def load_some(x: ptr, step: i64, re: ptr, im: ptr, n: i64) -> None:
+    """Read elements that are `step` bytes apart, known when this is compiled or not."""
     for i in apart(n):
         store_number(re, ITEM * i, load_number(x, step * i))
-        if form == Form.COMPLEX:
-            store_number(im, ITEM * i, load_number(x, step * i + ITEM))
-        else:
-            store_number(im, ITEM * i, 0.0)
-
-
-@unit.function
-def fft_load(x: ptr, step: i64, re: ptr, im: ptr, n: i64) -> None:
-    """Read a line of complex elements that are `step` bytes apart."""
-    if step == 2 * ITEM:
-        load_some(Form.COMPLEX, x, 2 * ITEM, re, im, n)
-    else:
-        load_some(Form.COMPLEX, x, step, re, im, n)
+        store_number(im, ITEM * i, 0.0)
 
 
 @real_unit.function
 def fft_load_real(x: ptr, step: i64, re: ptr, im: ptr, n: i64) -> None:
     """Read a line of real elements."""
     if step == ITEM:
-        load_some(Form.REAL, x, ITEM, re, im, n)
+        load_some(x, ITEM, re, im, n)
     else:
-        load_some(Form.REAL, x, step, re, im, n)
+        load_some(x, step, re, im, n)
 
 
-@unit.helper
-def store_some(form: i64, re: ptr, im: ptr, x: ptr, step: i64, n: i64, scale: number) -> None:
+@real_unit.helper
+def store_some(re: ptr, x: ptr, step: i64, n: i64, scale: number) -> None:
     """Write elements that are `step` bytes apart."""
     for i in apart(n):
         store_number(x, step * i, scale * load_number(re, ITEM * i))
-        if form == Form.COMPLEX:
-            store_number(x, step * i + ITEM, scale * load_number(im, ITEM * i))
-
-
-@unit.function
-def fft_store(re: ptr, im: ptr, x: ptr, step: i64, n: i64, scale: number) -> None:
-    """Write a line of complex elements that are `step` bytes apart, scaled."""
-    if step == 2 * ITEM:
-        store_some(Form.COMPLEX, re, im, x, 2 * ITEM, n, scale)
-    else:
-        store_some(Form.COMPLEX, re, im, x, step, n, scale)
 
 
 @real_unit.function
 def fft_store_real(re: ptr, im: ptr, x: ptr, step: i64, n: i64, scale: number) -> None:
     """Write a line of real elements, scaled."""
     if step == ITEM:
-        store_some(Form.REAL, re, im, x, ITEM, n, scale)
+        store_some(re, x, ITEM, n, scale)
     else:
-        store_some(Form.REAL, re, im, x, step, n, scale)
+        store_some(re, x, step, n, scale)
 
 
-unit_single, _COMPLEX = unit.over(SINGLE, SINGLE_ITEM, SINGLE_NAMES)
-real_unit_single, SINGLE_LINES = real_unit.over(SINGLE, SINGLE_ITEM, _COMPLEX)
+# ---------------------------------------------------------------- both precisions
+
+
+def complex_lines(suffix: str, item: int) -> dict[str, Function]:
+    """What reads and writes complex elements, by the names of the double ones."""
+    unit = Unit(f"fft_lines{suffix}", item)
+    types = SINGLE_NAMES if item == SINGLE_ITEM else {}
+
+    def made(name: str, python: Callable[..., Any], writer: Callable[[int], str]) -> Function:
+        return unit.written(name + suffix, python, partial(writer, item), types)
+
+    return {
+        "fft_load": made("fft_load", load_rows, write_load),
+        "fft_store": made("fft_store", store_rows, write_store),
+    }
+
+
+fft_load, fft_store = complex_lines("", 8).values()
+real_unit_single, _REAL = real_unit.over(SINGLE, SINGLE_ITEM, SINGLE_NAMES)
+SINGLE_LINES: Final = {**_REAL, **complex_lines(SINGLE, SINGLE_ITEM)}

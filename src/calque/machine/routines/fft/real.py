@@ -7,13 +7,8 @@ from __future__ import annotations
 from typing import Final
 
 from calque.machine.lang.types import Function
-from calque.machine.lang.unit import Unit, apart, f64, i64, load_f64, memset, ptr
-from calque.machine.routines.fft.lines import (
-    fft_load,
-    fft_load_real,
-    fft_store,
-    fft_store_real,
-)
+from calque.machine.lang.unit import Unit, apart, i64, memset, ptr
+from calque.machine.routines.fft.halves import SINGLE_HALVES, join_halves, part_halves
 from calque.machine.routines.fft.numbers import (
     ITEM,
     SINGLE,
@@ -30,53 +25,22 @@ from calque.machine.routines.fft.work import (
     change_places,
     fft_transform,
     load_lines,
+    load_real_lines,
     store_lines,
+    store_real_lines,
 )
 
-from_halves = Unit("fft_real_halves")
-from_whole = Unit("fft_real_whole")
-to_halves = Unit("fft_halves_to_real")
+from_halves = Unit("fft_real_halves", leads=True)
+from_whole = Unit("fft_real_whole", leads=True)
+to_halves = Unit("fft_halves_to_real", leads=True)
 to_whole = Unit("fft_whole_to_real")
-
-
-@from_halves.helper
-def join(re: ptr, im: ptr, to_re: ptr, to_im: ptr, at: i64, back: i64, c: f64, s: f64) -> None:
-    """Two elements of a real transform, `k` and `h - k`, from the same two of the complex one of
-    half the length `h`. Worked out in double precision: other ways round once less."""
-    ar, ai = f64(load_number(re, at)), f64(load_number(im, at))
-    br, bi = f64(load_number(re, back)), f64(load_number(im, back))
-    er, ei = 0.5 * (ar + br), 0.5 * (ai - bi)
-    dr, di = 0.5 * (ai + bi), 0.5 * (br - ar)
-    tr, ti = dr * c - di * s, dr * s + di * c
-    store_number(to_re, back, number(er - tr))
-    store_number(to_im, back, number(ti - ei))
-    store_number(to_re, at, number(er + tr))  # the last one where both are one: its zeros are +0
-    store_number(to_im, at, number(ei + ti))
 
 
 @from_halves.function
 def fft_join(work: ptr, h: i64, roots: ptr) -> None:
     """The first `h + 1` elements of real transforms of length `2 * h`."""
-    re, im = Work(work).re, Work(work).im
-    to, to_im = Work(work).other_re, Work(work).other_im
-    lanes = Work(work).lanes
-    end = ITEM * h * lanes
-    for v in apart(lanes):
-        x, y = load_number(re, ITEM * v), load_number(im, ITEM * v)
-        store_number(to, ITEM * v, x + y)
-        store_number(to_im, ITEM * v, 0.0)
-        store_number(to, end + ITEM * v, x - y)
-        store_number(to_im, end + ITEM * v, 0.0)
-    if lanes == 1:
-        for k in apart(h // 2):
-            c, s = load_f64(roots, 8 * k + 8), load_f64(roots, 8 * (h + k + 1))
-            join(re, im, to, to_im, ITEM * k + ITEM, end - ITEM * k - ITEM, c, s)
-    else:
-        for k in range(1, h // 2 + 1):
-            at = ITEM * k * lanes
-            c, s = load_f64(roots, 8 * k), load_f64(roots, 8 * (h + k))
-            for v in apart(lanes):
-                join(re, im, to, to_im, at + ITEM * v, end - at + ITEM * v, c, s)
+    re, im, lanes = Work(work).re, Work(work).im, Work(work).lanes
+    join_halves(re, im, Work(work).other_re, Work(work).other_im, roots, h, lanes)
     change_places(work)
 
 
@@ -88,11 +52,11 @@ def fft_real_halves(job: ptr, work: ptr, first: i64) -> None:
     half = n // 2
     table = Job(job).table
     line, out = n * item // 2, (half + 1) * item
-    load_lines(work, fft_load, Job(job).source + first * line, item, line, half)
+    load_lines(work, Job(job).source + first * line, item, line, half)
     fft_transform(work, table, 0)
     fft_join(work, half, table + Table(table).roots)
     target = Job(job).target + first * out
-    store_lines(work, fft_store, target, item, out, half + 1, number(Job(job).scale))
+    store_lines(work, target, item, out, half + 1, number(Job(job).scale))
 
 
 @from_whole.function
@@ -102,48 +66,17 @@ def fft_real_whole(job: ptr, work: ptr, first: i64) -> None:
     n = Job(job).n
     half = n // 2
     line, out = n * item // 2, (half + 1) * item
-    load_lines(work, fft_load_real, Job(job).source + first * line, item // 2, line, n)
+    load_real_lines(work, Job(job).source + first * line, item // 2, line, n)
     fft_transform(work, Job(job).table, 0)
     target = Job(job).target + first * out
-    store_lines(work, fft_store, target, item, out, half + 1, number(Job(job).scale))
-
-
-@to_halves.helper
-def part(re: ptr, im: ptr, to_re: ptr, to_im: ptr, at: i64, back: i64, c: f64, s: f64) -> None:
-    """Two elements of the complex transform of half the length, twice as large, from the same two
-    of the real one."""
-    ar, ai = f64(load_number(re, at)), f64(load_number(im, at))
-    br, bi = f64(load_number(re, back)), f64(load_number(im, back))
-    er, ei = ar + br, ai - bi
-    dr, di = ar - br, ai + bi
-    tr, ti = di * c - dr * s, dr * c + di * s
-    store_number(to_re, back, number(er + tr))
-    store_number(to_im, back, number(ti - ei))
-    store_number(to_re, at, number(er - tr))
-    store_number(to_im, at, number(ei + ti))
+    store_lines(work, target, item, out, half + 1, number(Job(job).scale))
 
 
 @to_halves.function
 def fft_part(work: ptr, h: i64, roots: ptr) -> None:
     """The opposite of `fft_join`, twice as large. The first and the last element count as real."""
-    re, im = Work(work).re, Work(work).im
-    to, to_im = Work(work).other_re, Work(work).other_im
-    lanes = Work(work).lanes
-    end = ITEM * h * lanes
-    for v in apart(lanes):
-        x, y = load_number(re, ITEM * v), load_number(re, end + ITEM * v)
-        store_number(to, ITEM * v, x + y)
-        store_number(to_im, ITEM * v, x - y)
-    if lanes == 1:
-        for k in apart(h // 2):
-            c, s = load_f64(roots, 8 * k + 8), load_f64(roots, 8 * (h + k + 1))
-            part(re, im, to, to_im, ITEM * k + ITEM, end - ITEM * k - ITEM, c, s)
-    else:
-        for k in range(1, h // 2 + 1):
-            at = ITEM * k * lanes
-            c, s = load_f64(roots, 8 * k), load_f64(roots, 8 * (h + k))
-            for v in apart(lanes):
-                part(re, im, to, to_im, at + ITEM * v, end - at + ITEM * v, c, s)
+    re, im, lanes = Work(work).re, Work(work).im, Work(work).lanes
+    part_halves(re, im, Work(work).other_re, Work(work).other_im, roots, h, lanes)
     change_places(work)
 
 
@@ -156,11 +89,11 @@ def fft_halves_to_real(job: ptr, work: ptr, first: i64) -> None:
     half = n // 2
     table = Job(job).table
     line, out = (half + 1) * item, n * item // 2
-    load_lines(work, fft_load, Job(job).source + first * line, item, line, half + 1)
+    load_lines(work, Job(job).source + first * line, item, line, half + 1)
     fft_part(work, half, table + Table(table).roots)
     fft_transform(work, table, 1)
     target = Job(job).target + first * out
-    store_lines(work, fft_store, target, item, out, half, number(Job(job).scale))
+    store_lines(work, target, item, out, half, number(Job(job).scale))
 
 
 @to_whole.function
@@ -185,17 +118,18 @@ def fft_whole_to_real(job: ptr, work: ptr, first: i64) -> None:
     item = 2 * ITEM
     n = Job(job).n
     line, out = (n // 2 + 1) * item, n * item // 2
-    load_lines(work, fft_load, Job(job).source + first * line, item, line, n // 2 + 1)
+    load_lines(work, Job(job).source + first * line, item, line, n // 2 + 1)
     fft_mirror(work, n)
     fft_transform(work, Job(job).table, 1)
     target = Job(job).target + first * out
-    store_lines(work, fft_store_real, target, item // 2, out, n, number(Job(job).scale))
+    store_real_lines(work, target, item // 2, out, n, number(Job(job).scale))
 
 
-from_halves_single, _FROM_HALVES = from_halves.over(SINGLE, SINGLE_ITEM, SINGLE_WORK)
-from_whole_single, _FROM_WHOLE = from_whole.over(SINGLE, SINGLE_ITEM, SINGLE_WORK)
-to_halves_single, _TO_HALVES = to_halves.over(SINGLE, SINGLE_ITEM, SINGLE_WORK)
-to_whole_single, _TO_WHOLE = to_whole.over(SINGLE, SINGLE_ITEM, SINGLE_WORK)
+_NAMES: Final = {**SINGLE_WORK, **SINGLE_HALVES}
+from_halves_single, _FROM_HALVES = from_halves.over(SINGLE, SINGLE_ITEM, _NAMES)
+from_whole_single, _FROM_WHOLE = from_whole.over(SINGLE, SINGLE_ITEM, _NAMES)
+to_halves_single, _TO_HALVES = to_halves.over(SINGLE, SINGLE_ITEM, _NAMES)
+to_whole_single, _TO_WHOLE = to_whole.over(SINGLE, SINGLE_ITEM, _NAMES)
 REAL: Final[tuple[Function, ...]] = (
     fft_real_halves,
     fft_real_whole,

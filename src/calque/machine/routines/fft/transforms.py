@@ -28,7 +28,6 @@ from calque.machine.lang.unit import (
 from calque.machine.memory import calque_alloc, calque_free
 from calque.machine.routines.ending import stop
 from calque.machine.routines.fft.convolution import fft_convolve, fft_convolve_single
-from calque.machine.routines.fft.lines import fft_load, fft_store
 from calque.machine.routines.fft.numbers import ITEM, SINGLE, SINGLE_ITEM, number
 from calque.machine.routines.fft.passes import PASSES, SINGLE_PASSES
 from calque.machine.routines.fft.real import REAL
@@ -56,17 +55,37 @@ PLAN_WORDS: Final = 4
 AXIS_WORDS: Final = 5
 lines_type = signature(None, ptr, ptr, i64)
 
-_FEWEST_LANES: Final = 8
+FEWEST_LANES: Final = 8
 _MOST_LANES: Final = 64
 _NEAR: Final = 2048  # elements side by side that stay in the nearest cache
 _ROWS: Final = 16  # short transforms side by side
-_SHORT: Final = 48
+_SHORT: Final = 48  # ... to this length
+_MEDIUM: Final = 256  # transforms of which a few are done side by side, unless one fills vectors
+_FULL: Final = 64  # ... as those do whose length this divides
 _GRAIN: Final = 1 << 12  # elements that are worth a thread
 _BETWEEN_POLLS: Final = 1 << 18
 _PAGE: Final = 4096
 _ASIDE: Final = 1088
 
 unit = Unit("fft", leads=True)
+
+
+def is_alone(n: int, length: int) -> bool:
+    """Whether a line of `n` elements is transformed alone however many there are."""
+    return n > _MEDIUM or length % _FULL == 0  # also 0
+
+
+def side_by_side(n: int, length: int, outer: int, inner: int) -> int:
+    """How many lines of `n` elements at least are transformed side by side (`fft_axis`) where so
+    many numbers stand before the axis (0: nobody knows) and behind it; 0 where nobody knows. They
+    are made of complex transforms of a length, 0 for those that are convolutions."""
+    if inner == 1:
+        if n >= _SHORT and (outer < FEWEST_LANES or is_alone(n, length)):
+            return 1 if outer or is_alone(n, length) else 0
+        return min(outer, FEWEST_LANES)
+    lanes = min(inner, min(max(_NEAR // n, FEWEST_LANES), _MOST_LANES))
+    rest = inner % lanes
+    return rest if rest > lanes // 2 else lanes
 
 
 @unit.function
@@ -76,11 +95,10 @@ def fft_complex_lines(job: ptr, work: ptr, first: i64) -> None:
     inner = Job(job).inner
     n = Job(job).n
     between = item if inner > 1 else n * item
-    load_lines(work, fft_load, Job(job).source + first * item, inner * item, between, n)
+    load_lines(work, Job(job).source + first * item, inner * item, between, n)
     fft_transform(work, Job(job).table, Job(job).inverse)
     store_lines(
         work,
-        fft_store,
         Job(job).target + first * item,
         inner * item,
         between,
@@ -100,8 +118,11 @@ def some_lines(job: ptr, work: ptr, part_number: i64) -> None:
         Work(work).lanes = inner - begin if is_last else lanes
         fft_complex_lines(job, work, part_number // Job(job).parts * Job(job).n * inner + begin)
         return
-    first = part_number * lanes
-    Work(work).lanes = min(lanes, Job(job).outer - first)
+    # where a few lines are left, some are transformed once more, to the same place
+    begin = part_number * lanes
+    count = min(lanes, max(Job(job).outer - begin, min(Job(job).outer, FEWEST_LANES)))
+    first = min(begin, Job(job).outer - count)
+    Work(work).lanes = count
     if Job(job).real == 0:
         fft_complex_lines(job, work, first * Job(job).n)
     elif Table(Job(job).table).roots != 0:
@@ -155,12 +176,19 @@ def fft_axis(job: ptr) -> None:
     n = Job(job).n
     inner = Job(job).inner
     if inner > 1:
-        lanes = min(inner, min(max(_NEAR // n, _FEWEST_LANES), _MOST_LANES))
+        lanes = min(inner, min(max(_NEAR // n, FEWEST_LANES), _MOST_LANES))
         # a few lines that are left go with the last part
         Job(job).parts = inner // lanes + i64(inner % lanes > lanes // 2)
         parts = Job(job).outer * Job(job).parts
     else:
-        lanes = min(Job(job).outer, _ROWS) if n < _SHORT else 1
+        table = Job(job).table
+        lanes = 1
+        if n < _SHORT:
+            lanes = min(Job(job).outer, _ROWS)
+        elif Job(job).outer >= FEWEST_LANES:
+            is_sum = Table(table).longer == 0
+            if n <= _MEDIUM and is_sum and Table(table).n % _FULL != 0:
+                lanes = FEWEST_LANES
         parts = ceiling(Job(job).outer, lanes)
     Job(job).lanes = lanes
     calque_parallel_for(fft_parts, job, 0, parts, max(_GRAIN // (n * lanes), 1))

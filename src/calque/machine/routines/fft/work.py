@@ -10,8 +10,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from calque.machine.lang.unit import NULL, Unit, f32, f64, i64, layout, load_i64, ptr, signature
-from calque.machine.routines.fft.lines import SINGLE_LINES
+from calque.machine.lang.unit import NULL, Unit, f64, i64, layout, load_i64, ptr, signature
+from calque.machine.routines.fft.lines import (
+    SINGLE_LINES,
+    fft_load,
+    fft_load_real,
+    fft_store,
+    fft_store_real,
+)
 from calque.machine.routines.fft.numbers import ITEM, SINGLE, SINGLE_ITEM, number
 
 # The length of complex transforms and the number of their passes, or the length of those in a
@@ -39,8 +45,6 @@ Functions = layout(
 one_pass_type = signature(None, ptr, ptr, ptr, ptr, ptr, i64, i64)
 any_pass_type = signature(None, i64, ptr, ptr, ptr, ptr, ptr, i64, i64)
 convolve_type = signature(None, ptr, ptr)
-load_type = signature(None, ptr, i64, ptr, ptr, i64)
-store_type = signature(None, ptr, ptr, ptr, i64, i64, f64)
 
 # One axis: what is read and written, the sizes before, along and behind the axis; how many lines
 # are done side by side, and in how many such parts the lines behind the axis fall.
@@ -65,7 +69,8 @@ Job = layout(
 # `Functions`.
 Work = layout("Work", re=ptr, im=ptr, other_re=ptr, other_im=ptr, lanes=i64, functions=ptr)
 
-unit = Unit("fft_work")
+unit = Unit("fft_work", leads=True)
+lines = Unit("fft_lines_of_work")  # only what others take from it
 
 
 @unit.helper
@@ -142,46 +147,52 @@ def fft_transform(work: ptr, table: ptr, inverse: i64) -> None:
         fft_turn_round(work)
 
 
-@unit.helper
-def load_lines(work: ptr, load: ptr, x: ptr, step: i64, between: i64, n: i64) -> None:
-    """Read lines side by side by a function for one: elements are `step` bytes apart, lines
-    `between` bytes."""
+@lines.helper
+def load_lines(work: ptr, x: ptr, step: i64, between: i64, n: i64) -> None:
+    """Read complex lines side by side: elements are `step` bytes apart, lines `between` bytes."""
     lanes = Work(work).lanes
-    if lanes == 1:
-        load_type(load, x, step, Work(work).re, Work(work).im, n)
+    if lanes == 1:  # one row of all elements
+        fft_load(x, 0, step, Work(work).re, Work(work).im, 1, n)
     else:
-        for j in range(n):
-            load_type(
-                load,
-                x + j * step,
-                between,
-                Work(work).re + ITEM * j * lanes,
-                Work(work).im + ITEM * j * lanes,
-                lanes,
-            )
+        fft_load(x, step, between, Work(work).re, Work(work).im, n, lanes)
 
 
-@unit.helper
-def store_lines(
-    work: ptr, store: ptr, x: ptr, step: i64, between: i64, n: i64, scale: number
-) -> None:
-    """Write lines side by side by a function for one."""
+@lines.helper
+def store_lines(work: ptr, x: ptr, step: i64, between: i64, n: i64, scale: number) -> None:
+    """Write complex lines."""
     lanes = Work(work).lanes
     re, im = Work(work).re, Work(work).im
     if lanes == 1:
-        store_type(store, re, im, x, step, n, scale)
+        fft_store(re, im, x, 0, step, 1, n, scale)
+    else:
+        fft_store(re, im, x, step, between, n, lanes, scale)
+
+
+@lines.helper
+def load_real_lines(work: ptr, x: ptr, step: i64, between: i64, n: i64) -> None:
+    """Read real lines."""
+    lanes = Work(work).lanes
+    re, im = Work(work).re, Work(work).im
+    if lanes == 1:
+        fft_load_real(x, step, re, im, n)
     else:
         for j in range(n):
-            store_type(
-                store,
-                re + ITEM * j * lanes,
-                im + ITEM * j * lanes,
-                x + j * step,
-                between,
-                lanes,
-                scale,
-            )
+            at = ITEM * j * lanes
+            fft_load_real(x + j * step, between, re + at, im + at, lanes)
 
 
-_STORES: Final = {"store_type": signature(None, ptr, ptr, ptr, i64, i64, f32)}
-unit_single, SINGLE_WORK = unit.over(SINGLE, SINGLE_ITEM, {**SINGLE_LINES, **_STORES})
+@lines.helper
+def store_real_lines(work: ptr, x: ptr, step: i64, between: i64, n: i64, scale: number) -> None:
+    """Write real lines."""
+    lanes = Work(work).lanes
+    re, im = Work(work).re, Work(work).im
+    if lanes == 1:
+        fft_store_real(re, im, x, step, n, scale)
+    else:
+        for j in range(n):
+            at = ITEM * j * lanes
+            fft_store_real(re + at, im + at, x + j * step, between, lanes, scale)
+
+
+lines_single, _LINES = lines.over(SINGLE, SINGLE_ITEM, SINGLE_LINES)
+unit_single, SINGLE_WORK = unit.over(SINGLE, SINGLE_ITEM, _LINES)
