@@ -148,6 +148,7 @@ class Vocabulary:
         fmt: Any,
         in_tree: Any,
         logging_record: Any,
+        np_printoptions: Any,
         static_args: Any,
         **params: Any,
     ) -> list[Array]: ...
