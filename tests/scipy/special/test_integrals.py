@@ -208,3 +208,10 @@ def test_under_transformations() -> None:
     assert special.sph_harm_y(
         jnp.array([], int), jnp.array([], int), jnp.zeros(0), jnp.zeros(0)
     ).shape == (0,)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32"])
+def test_types_of_owens_t_follow_its_operands_alone(dtype: str) -> None:
+    with x64():
+        got = special.owens_t(np.ones(2, dtype), np.ones(2, dtype)).dtype
+        assert got == (dtype if dtype == "float64" else np.float32)
