@@ -103,6 +103,17 @@ def sph_harm_y(d: Draw) -> Drawn:
     return [*whole, d.new("single", (4,), "unit"), d.new("single", (4,), "unit")], {"n_max": 3}
 
 
+@recipe("scipy.special.lpmn")
+def lpmn(d: Draw) -> Drawn:
+    order = d.whole(0, 3)
+    return [order, order, d.new("single", d.shape(1, 1), "unit")], {}
+
+
+@recipe("scipy.special.lpmn_values")
+def lpmn_values(d: Draw) -> Drawn:
+    return [*lpmn(d)[0], bool(d.whole(0, 1))], {}
+
+
 @recipe("scipy.special.hyp1f1")
 def hyp1f1(d: Draw) -> Drawn:
     return [d.new("single", (3,), "positive") for _ in range(3)], {}
