@@ -96,9 +96,13 @@ def test_arguments_on_two_engines_are_refused() -> None:
         "here, there = jax.devices()[0], jax.devices('xla_cpu')[1]\n"
         "a, b = jax.device_put(jnp.ones(2), here), jax.device_put(jnp.ones(2), there)\n"
         "assert jax.jit(jnp.sin)(b).devices() == {there}\n"
-        "try:\n    jax.jit(jnp.add)(a, b)\n"
-        "except ValueError as e:\n    assert 'device' in str(e), e\n"
-        "else:\n    raise AssertionError('accepted')\n"
+        "c = jax.device_put(jnp.ones(2), jax.devices('xla_cpu')[0])\n"  # has the number of `here`
+        "for f in (jax.jit(jnp.add), jnp.add):\n"
+        "    for v in (b, c):\n"
+        "        try:\n            f(a, v)\n"
+        "        except ValueError as e:\n"
+        "            assert 'device' in str(e) and 'XLA_CPU' in str(e), e\n"
+        "        else:\n            raise AssertionError('accepted')\n"
     )
     environment = {**os.environ, "CALQUE_NUM_CPU_DEVICES": "2"}
     subprocess.run([sys.executable, "-c", script], env=environment, check=True)
@@ -176,6 +180,16 @@ def test_donated_arguments_are_gone(on_xla: None) -> None:
     v = jnp.asarray(x) + 0
     np.testing.assert_array_equal(f(v), x + 1)
     assert v.is_deleted()
+
+
+def test_a_function_that_asks_for_the_engine_takes_what_it_is_given() -> None:
+    """Donated arrays are gone after the first call as after later ones; copies leave theirs."""
+    there = jax.devices("xla_cpu")[0]
+    f = jax.jit(lambda v: v + 1, donate_argnums=0, backend="xla_cpu")
+    for _ in range(3):
+        v = jax.device_put(x, there)
+        np.testing.assert_array_equal(f(v), x + 1)
+        assert v.is_deleted()
 
 
 def test_results_and_arguments_outlive_each_other(on_xla: None) -> None:

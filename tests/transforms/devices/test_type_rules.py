@@ -158,3 +158,17 @@ def test_operands_are_made_to_vary_alike_where_that_is_allowed():
         pytest.raises(ValueError, match="add requires varying manual axes to match"),
     ):
         calque.make_jaxpr(f)(x, w)
+
+
+@four_devices
+def test_picking_out_of_a_split_dimension_offers_what_helps():
+    x = put((8,), P("x"))
+    fixed, found = r"at\[\.\.\.\]\.get\(out_sharding=\)", "a static size="
+    with pytest.raises(ShardingTypeError, match=fixed) as error:
+        calque.jit(lambda v: v[np.array([0, 3])])(x)
+    assert found not in str(error.value)
+    with pytest.raises(ShardingTypeError, match=f"{fixed}.*{found}"):
+        calque.jit(lambda v: v[v > 2])(x)
+    whole = x.sharding.update(spec=P(None))
+    out = calque.jit(lambda v: v.at[v > 2].get(out_sharding=whole))(x)
+    assert out.tolist() == [3, 4, 5, 6, 7]

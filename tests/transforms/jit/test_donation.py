@@ -13,6 +13,7 @@ import calque
 import calque.numpy as jnp
 from calque import lax
 from calque.machine import memory
+from tests.transforms.devices.four_devices import four_devices
 
 N = 1 << 20
 V = np.arange(12, dtype=np.float32)
@@ -418,3 +419,16 @@ def test_deleted_as_in_jax() -> None:
             assert gone(calque, f, options) == gone(jax, f, options), (f, options)
     unread = {"donate_argnums": 0, "keep_unused": True}
     assert gone(calque, functions[2], unread) == gone(jax, functions[2], unread)
+
+
+@four_devices
+def test_functions_with_a_device_take_what_is_there() -> None:
+    """Those that lie elsewhere are copied on the way: they stay."""
+    first, second = calque.devices()[:2]
+    step = calque.jit(lambda v: v + 1, donate_argnums=0, device=second)
+    for _ in range(3):
+        there, elsewhere = (calque.device_put(V, d) for d in (second, first))
+        for v in (there, elsewhere):
+            np.testing.assert_array_equal(step(v), V + 1)
+        assert there.is_deleted() and not elsewhere.is_deleted()
+        np.testing.assert_array_equal(elsewhere, V)

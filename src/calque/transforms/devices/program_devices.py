@@ -60,7 +60,7 @@ def common(
             first, at = s, i
         elif is_abstract(s) or is_abstract(first):
             continue  # which devices these are is said later
-        elif _ids(s) != _ids(first):
+        elif _devices(s) != _devices(first):
             sides = [(at, described(avals[at]), first), (i, described(avals[i]), s)]
             raise IncompatibleDevicesError(sides, what)
         elif isinstance(s, NamedSharding) and not isinstance(first, NamedSharding):
@@ -76,7 +76,7 @@ def check_stays(x: Any, target: Any, what: str, *, ordered: bool = False) -> Non
         target = SingleDeviceSharding(target)
     if own is None or not isinstance(target, Sharding) or is_abstract(target):
         return
-    if _ids(own) != _ids(target) or (ordered and own.device_order != target.device_order):
+    if _devices(own) != _devices(target) or (ordered and own.device_order != target.device_order):
         sides = [(0, described(x.aval), own), (None, "sharding_constraint inside jit", target)]
         raise IncompatibleDevicesError(sides, what)
 
@@ -101,8 +101,8 @@ def described(aval: ShapedArray) -> str:
     return aval.str_short(short_dtypes=False)
 
 
-def _ids(s: Sharding) -> set[int]:
-    return {d.id for d in s.device_order}
+def _devices(s: Sharding) -> set[tuple[str, int]]:
+    return {(d.engine, d.id) for d in s.device_order}
 
 
 def of_read(
@@ -131,7 +131,7 @@ def check_places(closed: ClosedJaxpr, shardings: tuple[Sharding | None, ...], na
     for s, kind in _said(closed.jaxpr, "sharding_constraint"):
         if side is None:
             side = (None, kind, s)
-        elif _ids(side[2]) != _ids(s):
+        elif _devices(side[2]) != _devices(s):
             raise IncompatibleDevicesError([side, (None, kind, s)], name)
     closed.cache[key] = True
 

@@ -361,7 +361,9 @@ class JitShardings:
         if self.device is None:
             return leaves
         return [
-            placed(x, self.device) if isinstance(x, ArrayImpl) and x._extra is not None else x
+            placed(x, self.device)
+            if isinstance(x, ArrayImpl) and x._extra not in (None, self.device)
+            else x  # one that is there is the caller's own, which may have given it away
             for x in leaves
         ]
 

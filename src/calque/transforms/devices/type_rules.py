@@ -15,7 +15,7 @@ from typing import Any, Final
 from calque.core.arrays import ArrayImpl
 from calque.core.avals import ShapedArray
 from calque.core.config import config
-from calque.core.dims import Dim
+from calque.core.dims import Dim, is_found
 from calque.core.dtypes import PYTHON_SCALARS
 from calque.core.jaxprs import subjaxprs
 from calque.core.primitives import Primitive, do
@@ -273,11 +273,17 @@ def _gathered(
     used = {n for e in found for n in names_in(e)}
     lost = {n for a in avals for e in entries_of(a) for n in names_in(e)} - used
     if lost and not is_lenient():
+        sized = ""
+        if any(is_found(n) for n in avals[1].shape):
+            sized = (
+                ". How many indices there are is found while the program runs: on devices of XLA"
+                " give what finds them a static size=, too"
+            )
         raise ShardingTypeError(
             "Use `.at[...].get(out_sharding=)` to provide output PartitionSpec for the gather"
             " indexing as out sharding could not be resolved unambiguously (or would require"
             f" collectives on inputs). Got operand={avals[0].str_short()},"
-            f" indices={avals[1].str_short()}"
+            f" indices={avals[1].str_short()}{sized}"
         )
     return found
 
