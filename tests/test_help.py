@@ -54,6 +54,7 @@ MODULES = {
     "calque.experimental.mesh_utils": 1,
     "calque.experimental.multihost_utils": 1,
     "calque.experimental.ode": 1,
+    "calque.experimental.pallas.ops.tpu.splash_attention": 1,
     "calque.experimental.rnn": 1,
     "calque.experimental.scheduling_groups": 1,
     "calque.experimental.serialize_executable": 1,

@@ -6,6 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import calque
 import calque.numpy as jnp
 
 
@@ -50,3 +51,23 @@ def test_texts_of_arrays():
     x = jnp.array([1.23456, 2.0])
     assert jnp.array_str(x, precision=2) == "[1.23 2.  ]"
     assert jnp.array_repr(x, precision=2) == "Array([1.23, 2.  ], dtype=float32)"
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int16", "complex128", "float64"])
+def test_bytes_that_are_said_to_lie_as_they_do_here(dtype):
+    """NumPy calls an order of bytes native, or names it, as HDF5 does: both are one dtype."""
+    other = np.dtype(dtype).newbyteorder("S")
+    here = other.newbyteorder("S")
+    x = np.arange(6).reshape(2, 3).astype(here)
+    assert x.dtype.byteorder != "=" and x.dtype == np.dtype(dtype)
+    for given in (x, x.astype(other), x.T, np.array(5, here)):
+        expected = np.asarray(given.tolist())
+        for found in (
+            jnp.asarray(given),
+            jnp.array(given),
+            calque.device_put(given),
+            calque.jit(lambda x: x * 1)(given),
+            jnp.add(given, 0),
+        ):
+            assert found.dtype == jnp.asarray(np.zeros(1, dtype)).dtype
+            assert np.array_equal(np.asarray(found), expected)

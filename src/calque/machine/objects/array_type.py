@@ -14,6 +14,7 @@ and no memory yet, and something in `extra`, a mark at least. Whoever needs its 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -112,6 +113,9 @@ binary_function = signature(ptr, ptr, ptr)
 SPARE_LIMIT = 256
 MAX_RANK = 32
 ORDER_NATIVE, ORDER_NONE = ord("="), ord("|")
+ORDER_HERE = ord(
+    "<" if sys.byteorder == "little" else ">"
+)  # as arrays have it whose bytes were turned
 LARGEST_BLOCK = 1 << 47  # more than any machine has; keeps sizes away from overflow
 
 PyObject_Malloc = unit.extern("PyObject_Malloc", ptr, i64)
@@ -368,7 +372,8 @@ def is_plain_ndarray(x: ptr) -> i64:
         return 0
     wanted = NDARRAY_C_CONTIGUOUS | NDARRAY_ALIGNED
     order = load_u8(NdArray(x).descr, DESCR_BYTEORDER)
-    return i64((i64(NdArray(x).flags) & wanted) == wanted and order in (ORDER_NATIVE, ORDER_NONE))
+    native = order in (ORDER_NATIVE, ORDER_NONE, ORDER_HERE)
+    return i64((i64(NdArray(x).flags) & wanted) == wanted and native)
 
 
 @unit.function
