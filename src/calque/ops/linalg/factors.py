@@ -253,7 +253,7 @@ def _update_shape(r: ShapedArray, w: ShapedArray) -> ShapedArray:
     return ShapedArray(r.shape, r.dtype)
 
 
-def _update_program(r: Any, w: Any) -> Any:
+def update_program(r: Any, w: Any) -> Any:
     n = typeof(w).shape[-1]
     product = do.add(la.matmul(la.transposed(r), r), do.mul(la.rows(w, n), la.columns(w, n)))
     return la.transposed(do.cholesky(product))
@@ -263,7 +263,7 @@ cholesky_update_p = Primitive(
     "cholesky_update",
     meaning=_update_meaning,
     shape=_update_shape,
-    jvp=la.jvp_by_program("cholesky_update", _update_program),
+    jvp=la.jvp_by_program("cholesky_update", update_program),
     transpose=NotApplicable("cholesky_update is not linear"),
     batch=la.batched("cholesky_update"),
 )
@@ -426,7 +426,7 @@ def _product_shape(a: ShapedArray, c: ShapedArray, *, alpha: float, beta: float)
     return ShapedArray(c.shape, c.dtype)
 
 
-def _product_program(a: Any, c: Any, *, alpha: float, beta: float) -> Any:
+def product_program(a: Any, c: Any, *, alpha: float, beta: float) -> Any:
     return do.add(la.scaled(la.matmul(a, la.transposed(a)), alpha), la.scaled(c, beta))
 
 
@@ -436,7 +436,7 @@ symmetric_product_p = Primitive(
         alpha * (a @ np.swapaxes(a, -1, -2)) + beta * c
     ).astype(c.dtype),
     shape=_product_shape,
-    jvp=la.jvp_by_program("symmetric_product", _product_program),
+    jvp=la.jvp_by_program("symmetric_product", product_program),
     transpose=NotApplicable("symmetric_product is not linear in its first operand"),
     batch=la.batched("symmetric_product"),
 )

@@ -13,6 +13,7 @@ from calque.core.jaxprs import Eqn
 from calque.xla.lower.accelerator_linalg import ON_ACCELERATORS
 from calque.xla.lower.callbacks import host_call
 from calque.xla.lower.factor_parts import (
+    INT,
     LETTERS,
     call,
     info_of,
@@ -23,6 +24,7 @@ from calque.xla.lower.factor_parts import (
     where_done,
 )
 from calque.xla.lower.rules import Builder, equation_rule
+from calque.xla.lower.sizes import is_free
 from calque.xla.text.tree import Value
 from calque.xla.text.types import Tensor
 
@@ -68,12 +70,6 @@ def routine(
 def letter(c: str) -> str:
     """A letter as LAPACK's options have it."""
     return f"{ord(c)} : ui8"
-
-
-@factor_rule("tridiagonal")
-@factor_rule("tridiagonal_solve")
-def on_host(b: Builder, e: Eqn, outs: Sequence[Tensor], args: list[Value]) -> list[Value]:
-    return host_call(b, e, outs, args)
 
 
 @factor_rule("cholesky")
@@ -170,10 +166,26 @@ def householder(b: Builder, e: Eqn, outs: Sequence[Tensor], args: list[Value]) -
 @factor_rule("qr")
 def qr(b: Builder, e: Eqn, outs: Sequence[Tensor], args: list[Value]) -> list[Value]:
     (x,) = args
-    if not has_routine(b, x) or e.params["pivoting"]:
+    if not has_routine(b, x) or (e.params["pivoting"] and is_free(x.shape)):
         return host_call(b, e, outs, args)
+    if e.params["pivoting"]:
+        return _pivoted(b, x, outs)
 
     def packed(x: Value, taus: Tensor) -> list[Value]:
         return routine(b, "geqrf", [x], [x.tensor, taus], {})
 
     return q_and_r(b, x, outs, packed, partial(reflections, b))
+
+
+def _pivoted(b: Builder, x: Value, outs: Sequence[Tensor]) -> list[Value]:
+    """Q, R, and the order of the columns, which the routine chooses where it is given zeros."""
+    orders: list[Value] = []
+
+    def packed(x: Value, taus: Tensor) -> list[Value]:
+        free = b.filled(0, outs[2].with_dtype(INT))
+        found, order, factors = routine(b, "geqp3", [x, free], [x.tensor, free.tensor, taus], {})
+        orders.append(b.binary("subtract", order, b.filled(1, order.tensor)))
+        return [found, factors]
+
+    q, r = q_and_r(b, x, outs, packed, partial(reflections, b))
+    return [q, r, b.convert(orders[0], outs[2].dtype)]

@@ -19,6 +19,7 @@ from calque.xla.lower import (
     placing,
     products,
     random,
+    reduced_forms,
     reductions,
     sorting,
     windows,
@@ -38,6 +39,7 @@ MODULES: Final = (
     placing,
     products,
     random,
+    reduced_forms,
     reductions,
     sorting,
     windows,
@@ -57,17 +59,11 @@ REFUSED: Final = {
 ON_HOST: Final = frozenset(
     (
         "bessel_i0e",
-        "cholesky_update",
-        "eig",
-        "hessenberg",
         "igamma",
         "igamma_grad_a",
         "igammac",
-        "ormqr",
         "random_gamma_grad",
         "regularized_incomplete_beta",
-        "schur",
-        "symmetric_product",
     )
 )
 
