@@ -1,5 +1,5 @@
-"""Names that JAX has moved from `jax.core` to `jax.extend.core`, and still answers for at the old
-place with a warning."""
+"""Names that JAX has moved from `jax.core` to `jax.extend.core`, or wants to take away, and still
+answers for with a warning."""
 
 from __future__ import annotations
 
@@ -34,19 +34,20 @@ NAMES: Final = frozenset(
     )
 )
 
+WITHOUT_PLACE: Final = frozenset(("is_concrete", "is_constant_dim", "is_constant_shape"))
+
 
 def offer(core: ModuleType) -> None:
     """Let `jax.core` answer for them."""
     own = vars(core)["__getattr__"]
 
     def get(name: str) -> Any:
-        if name not in NAMES:
+        if name not in NAMES and name not in WITHOUT_PLACE:
             return own(name)
-        warnings.warn(
-            f"jax.core.{name} is deprecated. Use jax.extend.core.{name}.",
-            DeprecationWarning,
-            stacklevel=2,
-        )
-        return getattr(importlib.import_module("calque.extend.core"), name)
+        public = name in NAMES
+        remedy = f" Use jax.extend.core.{name}." if public else ""
+        warnings.warn(f"jax.core.{name} is deprecated.{remedy}", DeprecationWarning, stacklevel=2)
+        place = "calque.extend.core" if public else "calque.compat.private.core"
+        return getattr(importlib.import_module(place), name)
 
     vars(core)["__getattr__"] = get

@@ -18,15 +18,24 @@ from typing import Any, Final
 from calque.compat import moved, versions
 from calque.machine import foreign_parts
 
+# Modules of JAX whose names are all in one module here.
+_LAX: Final = (
+    "control_flow", "convolution", "lax", "other", "parallel", "slicing", "special",
+    "windowed_reductions",
+)  # fmt: skip
+_NUMPY: Final = (
+    "array_creation", "einsum", "indexing", "lax_numpy", "reductions", "setops", "sorting",
+    "tensor_contractions", "ufunc_api", "ufuncs", "vectorize", "window_functions",
+)  # fmt: skip
 # Modules that are not at the same place in both packages.
 _ELSEWHERE: Final = {
     "jax": "calque",
     "jax._src": "calque.compat.private",
     "jax._src.interpreters": "calque.interpreters",
-    **{
-        f"jax._src.lax.{part}": "calque.lax"
-        for part in ("control_flow", "lax", "parallel", "slicing")
-    },
+    **{f"jax._src.lax.{part}": "calque.lax" for part in _LAX},
+    **{f"jax._src.numpy.{part}": "calque.numpy" for part in _NUMPY},
+    "jax._src.numpy.fft": "calque.numpy.fft",
+    "jax._src.numpy.linalg": "calque.numpy.linalg",
     **{
         f"jax.experimental.sparse.{part}": f"calque.experimental.sparse.{place}"
         for part, place in (
@@ -43,6 +52,8 @@ _ELSEWHERE: Final = {
     "jax.lib": "calque.compat.lib",
     "jaxlib": "calque.compat.jaxlib",
 }
+# What the engine of XLA imports of jaxlib, and calque answers for where it does not.
+_REAL_FIRST: Final = ("jaxlib._jax", "jaxlib.xla_client")
 VARIABLE: Final = "CALQUE_AS_JAX"  # set in the environment of a process that serves jax
 
 
@@ -84,10 +95,10 @@ class ModuleFinder:
         if name.partition(".")[0] not in ("jax", "jaxlib"):
             return None
         place = place_of(name)
+        real = _real_part(name)
+        if real is not None and (name in _REAL_FIRST or not exists(place)):
+            return real
         if not exists(place):
-            real = _real_part(name)
-            if real is not None:
-                return real
             raise ModuleNotFoundError(
                 f"No module named {name!r}: calque, which serves jax {versions.JAX} here, has no"
                 f" {place}",

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import weakref
 from typing import Any, Final, NoReturn
 
 from calque.core.backends import known
 from calque.core.devices import Client, Device, all_devices
-from calque.machine.state import process
+from calque.machine.caches import WeakTable
 from calque.transforms.jit.decorator import clear_caches, forgetting
 
 __all__ = [
@@ -16,7 +15,7 @@ __all__ = [
     "register_backend_factory",
 ]  # fmt: skip
 
-_caches: Final[Any] = process.container("caches of libraries", weakref.WeakKeyDictionary())
+_caches: Final[WeakTable[Any, str]] = WeakTable("caches of libraries")
 
 
 def backends() -> dict[str, Any]:

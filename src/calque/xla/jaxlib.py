@@ -138,6 +138,7 @@ def refuse_unknown(version: str, extension: Any, client: Any) -> None:
     """An error where jaxlib lacks what the engine uses: versions to come may have changed."""
     missing = [n for n in FROM_EXTENSION if not _has(extension, n)]
     missing += [n for n in FROM_CLIENT if not _has(client, n)]
+    missing = [n for n in missing if n.rpartition(".")[0] not in missing]
     if missing:
         raise XlaUnavailable(
             f"XLA cannot use jaxlib {version}, which lacks {', '.join(missing)}; versions known to"

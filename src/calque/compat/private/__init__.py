@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
         errors,
         flatten_util,
         lax,
+        lib,
         linear_util,
         mesh,
         mesh_utils,

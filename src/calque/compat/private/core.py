@@ -1,10 +1,13 @@
 """`jax._src.core`: programs and their parts, traces."""
 
-from typing import TYPE_CHECKING
+import operator
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from calque.core import lazy as _lazy
 
 if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
+    from calque.core.arrays import is_concrete
     from calque.core.avals import (
         AbstractValue,
         ShapedArray,
@@ -36,6 +39,7 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     from calque.extend.programs import (
         trace_state_clean,
     )
+    from calque.ref import new_ref
     from calque.transforms.devices.types import (
         ManualAxisType,
         ShardingTypeError,
@@ -45,3 +49,17 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     )
 
 __getattr__, __dir__ = _lazy.facade(__name__, __file__)
+
+
+def is_constant_dim(d: Any) -> bool:
+    """Whether a size is a number that is known now, and no size of any value."""
+    try:
+        operator.index(d)
+    except Exception:
+        return False
+    return True
+
+
+def is_constant_shape(s: Sequence[Any]) -> bool:
+    """Whether all sizes of a shape are numbers that are known now."""
+    return all(map(is_constant_dim, s))
