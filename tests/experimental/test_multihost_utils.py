@@ -18,6 +18,7 @@ def test_values_of_one_process() -> None:
     )
     assert mh.process_allgather(tree)["b"][1].shape == (1, 2, 2)
     assert mh.process_allgather(tree, tiled=True)["b"][1].shape == (2, 2)
+    assert mh.process_allgather(jnp.zeros((3, 0)), tiled=True).shape == (3, 0)
     mh.assert_equal(tree)
     mh.assert_equal(jnp.array([np.nan]))
     mh.sync_global_devices("here")

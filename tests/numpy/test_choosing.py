@@ -47,6 +47,14 @@ def test_choices(mode):
     assert jnp.choose(a, options, mode=mode).tolist() == np.choose(a, options, mode=mode).tolist()
 
 
+@pytest.mark.parametrize("options", [[2.5], [2.5, 3.5], [X * 1.0, 2.5]])
+def test_choices_that_are_numbers(options):
+    a = np.arange(68).reshape(17, 4) % 5
+    options = [np.resize(x, a.shape) if np.ndim(x) else np.asarray(x) for x in options]
+    for f in (jnp.choose, calque.jit(jnp.choose, static_argnames="mode")):
+        assert f(a, options, mode="wrap").tolist() == np.choose(a, options, mode="wrap").tolist()
+
+
 def test_conditions_in_order():
     x = np.arange(6)
     conditions, choices = [x < 2, x < 4], [x * 10, x * 100]

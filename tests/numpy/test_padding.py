@@ -1,5 +1,7 @@
 """pad in all modes."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -133,3 +135,11 @@ def test_ramps_of_bools_and_of_large_integers() -> None:
         whole = 2**40 + 4
         got = jnp.pad(jnp.array([whole]), (2, 0), mode="linear_ramp", end_values=2**40)
         assert got.tolist() == [2**40, 2**40 + 2, whole]
+
+
+@pytest.mark.parametrize("shape,widths", [((3, 0), ((1, 1), (0, 0))), ((0, 2), 1), ((0, 0), 0)])
+def test_functions_fill_lines_of_arrays_without_elements(
+    shape: tuple[int, ...], widths: Any
+) -> None:
+    got = jnp.pad(jnp.zeros(shape), widths, mode=lambda line, *_: line + 1)
+    assert got.shape == np.pad(np.zeros(shape), widths).shape

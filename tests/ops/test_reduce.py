@@ -92,6 +92,14 @@ def test_nothing_gives_the_start():
     assert [o.tolist() for o in out] == [[1, 1], [0, 0]]
 
 
+@pytest.mark.parametrize("shape", [(2, 0), (0, 3, 0)])
+@pytest.mark.parametrize("axes", [(), (0,), (1,)])
+def test_nothing_beside_the_axes(shape, axes):
+    x = np.zeros(shape, np.float32)
+    out = run(lambda v: list(R.reduce((v, v), (1.0, 0.0), compose, axes)), x)
+    assert [o.shape for o in out] == [x.sum(axes).shape] * 2
+
+
 def test_checks():
     x = np.ones((2, 3), np.float32)
     with pytest.raises(ValueError, match="same tree structure"):

@@ -81,7 +81,7 @@ def _gathered(x: Any, tiled: bool) -> np.ndarray:
         mesh = x.sharding.mesh
         return np.asarray(jit(_same, out_shardings=NamedSharding(mesh, P()))(x))
     every = _of_all(np.asarray(x))
-    return every.reshape((-1, *every.shape[2:])) if tiled and every.ndim > 1 else every
+    return np.concatenate(every) if tiled and every.ndim > 1 else every
 
 
 def _same(x: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from typing import Any, Final
@@ -304,7 +305,7 @@ def _by_function(
     x = _constant(x, widths)
     for k, w in enumerate(widths):
         moved = moveaxis(x, k, -1)
-        lines = moved.reshape((-1, moved.shape[-1]))
+        lines = moved.reshape((math.prod(moved.shape[:-1]), moved.shape[-1]))
         rows = [_filled(function, lines[i], w, k, kwargs) for i in range(lines.shape[0])]
         if rows:
             x = moveaxis(concatenate([r[None] for r in rows]).reshape(moved.shape), -1, k)

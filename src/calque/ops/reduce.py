@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 from itertools import product
@@ -41,7 +42,8 @@ def _meaning(*args: np.ndarray, jaxpr: Any, dimensions: tuple[int, ...]) -> list
     n = len(args) // 2
     xs, inits = args[:n], args[n:]
     rows = [np.moveaxis(x, dimensions, range(len(dimensions))) for x in xs]
-    rows = [r.reshape((-1, *r.shape[len(dimensions) :])) for r in rows]
+    count = math.prod(xs[0].shape[d] for d in dimensions)
+    rows = [r.reshape((count, *r.shape[len(dimensions) :])) for r in rows]
     out = [np.full(r.shape[1:], i, r.dtype) for r, i in zip(rows, inits)]
     for place in product(*(range(d) for d in out[0].shape)):
         state: list[Any] = [o[place] for o in out]

@@ -140,5 +140,6 @@ def test_programs_with_odd_rows() -> None:
     check(lambda x: jnp.pad(x, 1) * 2, x)
     check(lambda x: jnp.where(x > 0, x, 0).astype(jnp.int8) + jnp.int8(1), x)
     check(lambda x: x[:, None, :3] * x[:, :3, None], x)
+    check(lambda x: jnp.choose((x > 0).astype(int), [x[0, 0], x * 2], mode="wrap"), x)
     (call,) = compiled(lambda x: jnp.tanh(x) * x, x).calls
     assert len(loops_of(call.body[0])) == 1  # type: ignore[arg-type]

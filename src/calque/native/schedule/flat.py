@@ -126,7 +126,8 @@ def reads(roots: Sequence[Expr], names: set[str], seen: set[Expr]) -> Iterator[A
             yield None
         elif e.op == "load":
             idx, guard = index_and_guard(e)
-            yield e.attr, tuple(idx)
+            if not all(names.isdisjoint(i.names) for i in idx):  # or the guard alone depends
+                yield e.attr, tuple(idx)
             todo += [guard] if guard is not None else []
         else:
             todo += e.args
