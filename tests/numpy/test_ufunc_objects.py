@@ -1,5 +1,6 @@
 """jnp.add.reduce and its like."""
 
+import numpy as np
 import pytest
 
 import calque
@@ -54,3 +55,31 @@ def test_what_a_ufunc_says_of_itself_cannot_be_set(name):
             setattr(f, name, 7)
         assert getattr(f, name) == before
     assert not hasattr(jnp.sum, name) and not hasattr(calque.jit(lambda x: x), name)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 3])
+@pytest.mark.parametrize(
+    "name,dtype,made",
+    [
+        ("logical_xor", "int16", "bool"),
+        ("logaddexp", "int8", "float32"),
+        ("logaddexp2", "int32", "float32"),
+        ("maximum", "uint8", "uint8"),
+    ],
+)
+def test_the_dtype_of_a_fold_is_what_the_function_gives_also_of_nothing(rows, name, dtype, made):
+    f, x = getattr(jnp, name), jnp.ones((rows, 2), dtype)
+    folds = [f.accumulate] if f.identity is None else [f.accumulate, f.reduce]
+    for fold in folds:
+        for got in (fold(x), calque.jit(fold)(x)):
+            assert got.dtype == made and not got.aval.weak_type
+    assert f.accumulate(x).shape == (rows, 2)
+    assert jnp.add.accumulate(x, dtype="float32").dtype == np.float32
+
+
+def test_the_dtype_of_changed_places_is_what_the_function_gives():
+    x = jnp.array([0, 2, 3])
+    got = jnp.logaddexp.at(x, jnp.array([1, 1]), 0.0, inplace=False)
+    assert got.dtype == np.float32 and np.allclose(got, [0, np.log(np.exp(2) + 2), 3])
+    assert jnp.logical_and.at(x, 1, 2, inplace=False).tolist() == [False, True, True]
+    assert jnp.logical_or.at(x, slice(0, 0), 2, inplace=False).tolist() == [False, True, True]

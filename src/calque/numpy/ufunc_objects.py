@@ -122,6 +122,10 @@ class ufunc(metaclass=_UfuncMeta):
                 f" nin={self.nin}, nout={self.nout}"
             )
 
+    def _dtype_of(self, x: Any, y: Any) -> Any:
+        """What the function makes of elements of these, if there are any or not."""
+        return typeof(self._call(x[:0], y[:0])).dtype
+
     def reduce(
         self,
         a: Any,
@@ -182,13 +186,12 @@ class ufunc(metaclass=_UfuncMeta):
         mask = (
             None if where is None else _rows(broadcast_to(array_of("where", where), a.shape), axes)
         )
-        dtype = (
-            result_dtype(dtype) or typeof(self._call(x[:1], x[:1])).dtype
-            if x.shape[0]
-            else result_dtype(dtype, a.dtype)
-        )
+        dtype = result_dtype(dtype) or self._dtype_of(x, x)
         x = convert(x, dtype)
-        first = x[0] if start is None else broadcast_to(convert(start, dtype), x.shape[1:])
+        if start is None:
+            first = x[0]
+        else:  # with the dtype, no weak one
+            first = broadcast_to(array_of("reduce", start).astype(dtype), x.shape[1:])
         rest = x[1:] if start is None else x
 
         def step(carry: Any, row: Any) -> Any:
@@ -222,11 +225,11 @@ class ufunc(metaclass=_UfuncMeta):
                 f" {a.shape}"
             )
         k = canonical_axis(axis, a.ndim)
-        if a.shape[k] == 0:
-            return a
         x = moveaxis(a, k, 0)
-        dtype = result_dtype(dtype) or typeof(self._call(x[:1], x[:1])).dtype
+        dtype = result_dtype(dtype) or self._dtype_of(x, x)
         x = convert(x, dtype)
+        if x.shape[0] == 0:
+            return convert(a, dtype)
 
         def step(carry: Any, row: Any) -> Any:
             value = convert(self._call(carry, row), dtype)
@@ -260,7 +263,7 @@ class ufunc(metaclass=_UfuncMeta):
             b: the second operand of a function of two.
             inplace: must be False: arrays are immutable.
         Returns:
-            A new array.
+            A new array, of the dtype that the function gives.
         Differs from NumPy:
             `inplace=False` has to be given, and the result used.
 
@@ -283,12 +286,13 @@ class ufunc(metaclass=_UfuncMeta):
         index = indices if isinstance(indices, tuple) else (indices,)
         places = reshape(np.arange(a.size, dtype=np.int32), a.shape)[index]
         values = ravel(broadcast_to(array_of("at", b), places.shape))
-        flat = ravel(a)
+        dtype = self._dtype_of(ravel(a), values)
 
         def step(x: Any, one: Any) -> Any:
             i, v = one
-            return x.at[i].set(convert(self._call(x[i], v), x.dtype)), None
+            return x.at[i].set(convert(self._call(x[i], v), dtype)), None
 
+        flat = convert(ravel(a), dtype)
         return reshape(scan(step, flat, (ravel(places), values))[0], a.shape)
 
     def reduceat(
@@ -322,7 +326,7 @@ class ufunc(metaclass=_UfuncMeta):
         if indices.shape[0] == 0:
             return a[(slice(None),) * k + (slice(0, 0),)]
         stops = concatenate([indices[1:], np.full((1,), n, indices.dtype)])
-        dtype = result_dtype(dtype) or typeof(self._call(x[:1], x[:1])).dtype
+        dtype = result_dtype(dtype) or self._dtype_of(x, x)
         x = convert(x, dtype)
 
         def piece(start: Any, stop: Any) -> Any:
