@@ -135,6 +135,18 @@ def test_long_sums():
         np.testing.assert_array_equal(free(x, y), fixed(x, y))
 
 
+@pytest.mark.parametrize("depth", [700, 1024], ids=str)
+@pytest.mark.parametrize("follow", [lambda p: p, lambda p: jnp.tanh(p) + 1], ids=["bare", "then"])
+def test_the_rounds_of_a_long_sum_are_written_once(depth, follow):
+    """Its tile stands once in the code, whether the last round is shorter or ends in more."""
+    x, y = normal(40, depth), normal(depth, 48)
+    compiled = calque.jit(lambda a, b: follow(a @ b)).lower(x, y).compile()
+    tile = matmul.tile_for(40, 48, "f32")
+    assert compiled.as_text("loops").count("sequential sum") == tile.rows
+    expected = follow(jnp.asarray(x.astype(np.float64) @ y, "float32"))
+    np.testing.assert_allclose(compiled(x, y), expected, rtol=1e-4, atol=2e-3)
+
+
 def test_small_right_sides_of_ragged_width_are_not_packed():
     """Of fixed size: where the processor has masks."""
     e = calque.jit(lambda x, y: x @ y).lower(normal(50, 60), normal(60, 70)).compile()

@@ -72,7 +72,7 @@ class Convolution(Product):
         return self.last.dtype == self.node.dtype
 
     def rows_of_a_block(
-        self, part: str, high: int, first: Expr, t: Expr, start: Expr, depth: Expr
+        self, high: int, first: Expr, t: Expr, r: Expr
     ) -> tuple[NearRows | None, Body]:
         """Rows are not copied."""
         return None, ()

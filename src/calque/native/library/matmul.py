@@ -13,14 +13,14 @@ panels stay near, and long sums lose few digits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 from calque.core.dims import hint_of, is_found, is_symbolic, surely_at_most, surely_divides
 from calque.machine.code.target import describe
-from calque.native.loops.tree import ROUND, Acc, Body, For, Let, Store, round_of
+from calque.native.loops.tree import ROUND, Acc, Body, For, If, Let, Store, round_of
 from calque.native.lower.graph import Node
 from calque.native.lower.layout import guarded, reindex
 from calque.native.lower.rules import Index, View
@@ -313,7 +313,7 @@ class Product:
         by_panel = -(-hint_of(self.n) // self.tile.columns) * 2 >= -(
             -hint_of(self.m) // self.tile.rows
         )
-        inner = For(i if by_panel else q, self.micro(q, i, ZERO, self.K, "all"))
+        inner = For(i if by_panel else q, self.micro(q, i))
         return self.around(For(q if by_panel else i, (inner,)))
 
     def deep(self) -> Body:
@@ -321,42 +321,38 @@ class Product:
         copied to the stack, near and apart, if they are read where they do not lie so.
 
         for blocks of tiles of rows: for rounds: copy rows; for panels: for tiles: ..."""
-        tiles, r = ceil_div(self.M, self.tile.rows), var("r", self.rounds_before_last())
+        tiles, r = ceil_div(self.M, self.tile.rows), var("r", self.rounds())
         high = TILES if hint_of(self.m) < MANY_ROWS * self.tile.rows else 2 * TILES
         blocks = var("i", ceil_div(tiles, high))
         first = ex("mul", blocks, const(high))
         t, q = var("t", ex("min", const(high), ex("sub", tiles, first))), var("q", self.panels)
-        out: list[Any] = []
-        for part, start, depth in self.rounds(r):
-            rows, copy = self.rows_of_a_block(part, high, first, t, start, depth)
-            tile = self.micro(q, ex("add", first, t), start, depth, part, rows)
-            work = (*copy, For(q, (For(t, tile),)))
-            out += [For(r, work)] if part == "some" else list(work)
-        return self.around(For(blocks, tuple(out)))
+        rows, copy = self.rows_of_a_block(high, first, t, r)
+        tile = self.micro(q, ex("add", first, t), r, rows)
+        return self.around(For(blocks, (For(r, (*copy, For(q, (For(t, tile),)))),)))
 
     def rows_of_a_block(
-        self, part: str, high: int, first: Expr, t: Expr, start: Expr, depth: Expr
+        self, high: int, first: Expr, t: Expr, r: Expr
     ) -> tuple[NearRows | None, Body]:
         """Where a block of tiles reads the rows of one round, and how they come there."""
         shape = (high, self.tile.rows, self.depth + PADDING)
-        rows = NearRows(Buffer(f"rows.{part}", shape, self.node.dtype, "stack"), t)
-        return rows, (self.copy_rows(rows, first, start, depth),)
+        rows = NearRows(Buffer("rows", shape, self.node.dtype, "stack"), t)
+        return rows, (self.copy_rows(rows, first, r),)
 
-    def rounds_before_last(self) -> Expr:
-        """How many rounds there are but one."""
+    def rounds(self) -> Expr:
+        """How many rounds a long sum has."""
         rounds = ceil_div(self.K, self.depth)
         if self.p.sizes.interval(self.K)[0] < 1:  # a sum of nothing is a round, too
             rounds = ex("max", rounds, const(1))
-        return ex("sub", rounds, const(1))
+        return rounds
 
-    def rounds(self, r: Expr) -> Sequence[tuple[str, Expr, Expr]]:
-        """The rounds of a long sum, those that `r` counts and the last one: what they are called,
-        where they begin, how deep they are."""
-        before = ex("mul", self.rounds_before_last(), const(self.depth))
-        return (
-            ("some", ex("mul", r, const(self.depth)), const(self.depth)),
-            ("last", before, ex("sub", self.K, before)),
-        )
+    def round_at(self, r: Expr) -> tuple[Expr, Expr]:
+        """Where a round begins, and how deep it is: the last one may be less so than the others,
+        and is written with them, since tiles are most of what is to be compiled."""
+        start = ex("mul", r, const(self.depth))
+        low, high = self.p.sizes.interval(self.K)
+        if low == high and low % self.depth == 0:
+            return start, const(self.depth)
+        return start, ex("min", const(self.depth), ex("sub", self.K, start))
 
     def deep_columns(self) -> Body:
         """A long sum of few rows in rounds, kept in the result in between: what stands side by side
@@ -368,16 +364,13 @@ class Product:
         g = var("g", ceil_div(self.panels, many))
         first = ex("mul", g, const(many))
         t = var("t", ex("min", const(many), ex("sub", self.panels, first)))
-        r, q = var("r", self.rounds_before_last()), ex("add", first, t)
+        r, q = var("r", self.rounds()), ex("add", first, t)
         i = var("i", ceil_div(self.M, self.tile.rows))
-        some, last = (
-            For(t, (For(i, self.micro(q, i, start, depth, part)),))
-            for part, start, depth in self.rounds(r)
-        )
-        return self.around(For(g, (For(r, (some,)), last)))
+        return self.around(For(g, (For(r, (For(t, (For(i, self.micro(q, i, r)),)),)),)))
 
-    def copy_rows(self, to: NearRows, first: Expr, start: Expr, depth: Expr) -> For:
+    def copy_rows(self, to: NearRows, first: Expr, r: Expr) -> For:
         """The rows of a block, for one round."""
+        start, depth = self.round_at(r)
         m, k = var("m", self.tile.rows), var("kc", depth)
         value = self.left(self.row_of_a_round(ex("add", first, to.tile), m), ex("add", start, k))
         width = 2 * describe().vector_bytes // item_size(self.node.dtype)
@@ -398,20 +391,20 @@ class Product:
         """Whether the result can hold sums that are not finished."""
         return self.last.dtype == self.node.dtype and self.last.shape == self.node.shape
 
-    def micro(
-        self, q: Expr, i: Expr, start: Expr, depth: Expr, part: str, rows: NearRows | None = None
-    ) -> Body:
-        """One tile: its sums in registers, then what follows. `rows` are those that were copied."""
-        j, k = var("j", self.tile.columns), var(f"k{part}", depth)
+    def micro(self, q: Expr, i: Expr, r: Expr | None = None, rows: NearRows | None = None) -> Body:
+        """One tile: its sums in registers, then what follows. `r` is the round of a long sum,
+        `rows` are those that were copied."""
+        start, depth = (ZERO, self.K) if r is None else self.round_at(r)
+        j, k = var("j", self.tile.columns), var("k", depth)
         column = ex("add", ex("mul", q, const(self.tile.columns)), j)
         ok = self.inside(column)
         at = ex("add", start, k)
-        accs, lets, stores = [], [], []
+        accs, lets, done, kept = [], [], [], []
         for m in range(
             min(self.tile.rows, self.M.attr) if self.M.op == "const" else self.tile.rows
         ):
-            row = self.row(i, m) if part == "all" else self.row_of_a_round(i, m)
-            name = f"r.{part}{m}"
+            row = self.row(i, m) if r is None else self.row_of_a_round(i, m)
+            name = f"r.{m}"
             left = (
                 self.left(row, at) if rows is None else load(rows.buffer, (rows.tile, const(m), k))
             )
@@ -421,17 +414,20 @@ class Product:
                     "sum",
                     self.summand(left, self.element(at, q, j)),
                     order="sequential",
-                    round=self.round if part == "all" else 0,
+                    round=self.round if r is None else 0,
                 )
             )
             total = ref(name, self.node.dtype)
-            if part != "all":  # before the first is stored: the last rows may be one and the same
-                lets.append(Let(f"{name}.t", self.so_far(part, start, row, column, ok, total)))
+            if r is not None:  # before the first is stored: the last rows may be one and the same
+                lets.append(Let(f"{name}.t", self.so_far(start, row, column, ok, total)))
                 total = ref(f"{name}.t", self.node.dtype)
-            done = total if part == "some" else self.epilogue(row, column, total, ok)
-            stores.append(
-                Store(self.home.buf, self.place(row, column), done, None if ok is TRUE else ok)
-            )
+            place, guard = self.place(row, column), None if ok is TRUE else ok
+            kept.append(Store(self.home.buf, place, total, guard))
+            done.append(replace(kept[-1], value=self.epilogue(row, column, total, ok)))
+        stores: Body = tuple(done)
+        if r is not None and self.last is not self.node:
+            is_last = ex("ge", ex("add", r, const(1)), self.rounds())
+            stores = (If(is_last, stores, tuple(kept)),)
         return (
             For(
                 j, (For(k, (), tuple(accs)), *lets, *stores), kind="vector", width=self.tile.columns
@@ -454,12 +450,9 @@ class Product:
         """The steps after packing."""
         return [Nest(self.nest(), vectors=True, stands_in=stands_in)]
 
-    def so_far(
-        self, part: str, start: Expr, row: Expr, column: Expr, guard: Expr, total: Expr
-    ) -> Expr:
-        """The sum after a round."""
-        first = part == "some" or is_symbolic((self.k,))  # may this be the first round?
-        there = both(guard, ex("gt", start, ZERO)) if first else guard
+    def so_far(self, start: Expr, row: Expr, column: Expr, guard: Expr, total: Expr) -> Expr:
+        """The sum after a round: the first one adds to zero."""
+        there = both(guard, ex("gt", start, ZERO))
         return ex("add", load(self.home.buf, self.place(row, column), there), total)
 
     def place(self, row: Expr, column: Expr) -> Index:
