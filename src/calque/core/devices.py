@@ -135,6 +135,11 @@ class Device:
     host_id = 0
     device_kind = "cpu"
 
+    def dlpack_device(self) -> tuple[int, int]:
+        """What DLPack calls the memory of the device: its type and its number. This is the memory
+        of the host."""
+        return 1, 0
+
     @property
     def memory_kinds(self) -> tuple[str, ...]:
         """The kinds of memory that it reaches; the first is its own."""

@@ -8,12 +8,14 @@ from typing import Any, Final
 import numpy as np
 
 from calque.core.arrays import Array, ArrayImpl, adopted, from_numpy, to_numpy
+from calque.core.backends import known
 from calque.core.dtypes import as_dtype, bfloat16
 from calque.core.trace_state import Tracer
 from calque.numpy.calls.marks import python_only
 from calque.numpy.conversions import asarray
 from calque.numpy.creation import placed
 from calque.numpy.signatures import Placement
+from calque.transforms.devices.sharding import is_in_own_memory
 
 __all__ = ["export", "from_dlpack"]
 
@@ -23,8 +25,20 @@ _OFFSETS: Final = {
     b"dltensor_versioned": 52,
 }  # from the start of the managed tensor to the code of its dtype
 
+ACCELERATORS: Final = {2: "cuda", 10: "rocm"}  # by DLPack's numbers of types of devices
+
 # Before, NumPy's arrays know only the old protocol, which does not say that memory is read-only.
 _SPEAKS_VERSION_1 = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
+
+
+def device_of(x: Any) -> Any:
+    """The device whose memory others share by means of its own; None for the memory of the
+    host."""
+    where = x._extra
+    if where is None or len(where.device_order) != 1 or not is_in_own_memory(where):
+        return None
+    (device,) = where.device_order
+    return device if hasattr(device, "exported") else None
 
 
 def export(x: Any, max_version: Any = None, dl_device: Any = None, copy: bool | None = None) -> Any:
@@ -97,11 +111,13 @@ def from_dlpack(x: Any, /, *, device: Placement = None, copy: bool | None = None
         raise TypeError(
             f"from_dlpack takes an object with __dlpack__ and __dlpack_device__, got {type(x)}"
         )
-    kind = int(x.__dlpack_device__()[0])
+    kind, number = map(int, x.__dlpack_device__())
+    if kind in ACCELERATORS:
+        return _device_of_number(kind, number).adopted(x, copy)  # type: ignore[no-any-return]
     if kind not in (1, 3, 11):
         raise ValueError(
-            "from_dlpack takes arrays in the memory of the CPU, got one on DLPack device type"
-            f" {kind}"
+            "from_dlpack takes arrays in the memory of CPUs, GPUs of CUDA and of ROCm, got one on"
+            f" DLPack device type {kind}"
         )
     values = _values_of(x)
     out = from_numpy(values) if copy else adopted(values)
@@ -112,6 +128,15 @@ def from_dlpack(x: Any, /, *, device: Placement = None, copy: bool | None = None
             f" {values.shape}, strides {values.strides})"
         )
     return out
+
+
+def _device_of_number(kind: int, number: int) -> Any:
+    """The device of an accelerator, by what DLPack calls it."""
+    platform = ACCELERATORS[kind]
+    for device in known.devices_of(platform):
+        if device.dlpack_device() == (kind, number):
+            return device
+    raise ValueError(f"from_dlpack: the array is on {platform}:{number}, which XLA does not have")
 
 
 def _values_of(x: Any) -> np.ndarray:

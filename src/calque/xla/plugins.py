@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from calque.core.backends import known
 from calque.machine.once import once
-from calque.xla import jaxlib, vendors
+from calque.xla import jaxlib, shared_memory, vendors
 from calque.xla.devices import XlaDevice
 from calque.xla.engine import compile_on_xla
 from calque.xla.processes import joined
@@ -28,6 +28,7 @@ from calque.xla.unknown_sizes import compile as compile_of_any_size
 VARIABLE: Final = "PJRT_NAMES_AND_LIBRARY_PATHS"
 GROUP: Final = "jax_plugins"
 ENTRY: Final = b"GetPjrtApi\0"  # the function of every plugin, as libraries list names
+DLPACK: Final = {"cuda": 2, "rocm": 10}  # the types of devices whose memory others share
 ALIASES: Final = {"gpu": ("cuda", "rocm")}
 REMEDIES: Final = {
     "cuda": "install it with `pip install jax-cuda12-plugin jax-cuda12-pjrt`",
@@ -139,6 +140,22 @@ class PluginDevice(XlaDevice):
     def device_kind(self) -> str:  # type: ignore[override]
         """What the maker calls it."""
         return str(self.xla.device_kind)
+
+    def dlpack_device(self) -> tuple[int, int]:
+        if self.engine not in DLPACK:
+            raise BufferError(
+                "__dlpack__ is for arrays on CPUs and GPUs; this one is on"
+                f" {self.engine}:{self.id}: bring it to jax.devices('cpu')[0] with device_put"
+            )
+        return DLPACK[self.engine], int(self.xla.local_hardware_id)
+
+    def exported(self, x: Any, stream: Any) -> Any:
+        """A capsule of DLPack for an array that is here, which `stream` may read."""
+        return shared_memory.exported(x, self, stream)
+
+    def adopted(self, x: Any, copy: bool | None) -> Any:
+        """An array that shares the memory of one of another library, which is on this device."""
+        return shared_memory.adopted(x, self, copy)
 
     def __repr__(self) -> str:
         return f"{self.engine.capitalize()}Device(id={self.id})"

@@ -308,9 +308,9 @@ def _dlpack(
     """Shares the memory with another library, by the DLPack protocol.
 
     Args:
-        stream: Must be None: a CPU has no streams.
+        stream: Of a GPU, the stream that reads the memory; else None: a CPU has no streams.
         max_version: The newest version of the protocol that the other library knows.
-        dl_device: Must be None or the CPU.
+        dl_device: Must be None, the CPU, or where the array is.
         copy: True asks for a copy, False refuses one, None copies where it must.
 
     Returns:
@@ -318,13 +318,30 @@ def _dlpack(
 
     >>> np.from_dlpack(jnp.arange(3))
     array([0, 1, 2], dtype=int32)"""
-    if stream is not None:
+    device = sharing.device_of(self)
+    if device is not None and dl_device in (None, device.dlpack_device()):
+        return device.exported(do.copy(self) if copy else self, stream)
+    if device is not None and copy is False:
+        raise BufferError(
+            f"__dlpack__: the array is on {device}, and copy=False keeps it from {dl_device=}"
+        )
+    if device is None and stream is not None:
         raise BufferError(f"__dlpack__: arrays on a CPU have no streams, got stream={stream!r}")
     if dl_device is not None and tuple(dl_device) != (1, 0):
         raise BufferError(
-            f"__dlpack__: the array is on the CPU, (1, 0), and is not copied to {dl_device=}"
+            f"__dlpack__: the array is on {device or 'the CPU, (1, 0)'}, and is not copied to"
+            f" {dl_device=}"
         )
     return sharing.export(self, max_version, dl_device, copy)
+
+
+def _dlpack_device(self: Any) -> tuple[int, int]:
+    """Tells where the array is, in numbers of DLPack: the type of its device, and which.
+
+    >>> jnp.arange(3).__dlpack_device__()
+    (1, 0)"""
+    device = sharing.device_of(self)
+    return (1, 0) if device is None else device.dlpack_device()
 
 
 def _as_dtype(self: Any) -> np.dtype[Any]:
@@ -357,7 +374,7 @@ CONCRETE: Final[dict[str, Any]] = {
     "__copy__": _copied,
     "__deepcopy__": _deeply_copied,
     "__dlpack__": _dlpack,
-    "__dlpack_device__": lambda self: (1, 0),
+    "__dlpack_device__": _dlpack_device,
     "item": _item,
     "tolist": _tolist,
     "tobytes": _tobytes,
