@@ -8,6 +8,7 @@ import pytest
 import calque as jax
 import calque.numpy as jnp
 from calque import lax
+from calque.core.config import config
 from calque.xla.lower.indexing import wide_indices, window_sizes
 from calque.xla.text.types import Tensor
 from tests.xla.lower.shared import blank, f32, on_both, operations, text_of
@@ -140,3 +141,26 @@ def test_promises_about_indices_are_handed_on() -> None:
     assert "unique_indices = true" in text and "indices_are_sorted = true" in text
     plain = text_of(lambda x, i: x.at[i].set(0), x, np.int32([0, 2]))
     assert "unique_indices = false" in plain
+
+
+def test_windows_are_clipped_by_the_operation_itself() -> None:
+    text = text_of(lambda x, i: x.at[i].get(mode="clip"), x, outside)
+    assert "stablehlo.gather" in text and "stablehlo.clamp" not in text
+
+
+@needs_jaxlib
+@pytest.mark.parametrize(
+    "dtype", ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
+)
+@pytest.mark.parametrize("mode", ["clip", "fill"])
+def test_the_furthest_indices_of_every_dtype(dtype: str, mode: str) -> None:
+    info = np.iinfo(dtype)
+    far = np.array([0, 1, 100, info.max, info.min, info.max - 3, info.min + 3], dtype)
+    with config.override("calque_enable_x64", True):
+        long = np.arange(300, dtype=np.float32)
+        for data in (long, long.reshape(10, 30)):
+            found, wanted = (
+                jax.jit(lambda x, i: x.at[i].get(mode=mode), **where)(data, far)
+                for where in ({"backend": "xla_cpu"}, {})
+            )
+            np.testing.assert_array_equal(found, wanted)

@@ -66,8 +66,13 @@ class HostFunction:
         results = found if self.primitive.multiple_results else [found]
         return tuple(_as_tensor(np.asarray(x), t) for x, t in zip(results, self.outs, strict=True))
 
+    @property
+    def told(self) -> str:
+        """What it is and where it stands, for errors."""
+        return f"{self.primitive.name} at {self.source}"
+
     def __repr__(self) -> str:
-        return f"HostFunction({self.primitive.name} at {self.source})"
+        return f"HostFunction({self.told})"
 
 
 def _as_records(words: np.ndarray, record: np.dtype) -> np.ndarray:
@@ -121,9 +126,11 @@ def call_host(
     b.state.callbacks.append(function)
     target = TARGET.get(b.state.platform)
     if target is None:
+        told = getattr(function, "told", repr(function))
         raise NotImplementedError(
             f"programs on {b.state.platform} cannot call Python on the host: XLA has no such call"
-            f" there ({function!r})"
+            f" there, and no operation for {told}. Let it run elsewhere:"
+            " jit(f, backend='cpu') outside of this program, and device_put its results"
         )
     xs = [*([b.ordered()] if ordered else []), *args]
     types: list[Type] = [*([TOKEN] if ordered else []), *outs]

@@ -87,12 +87,10 @@ def gather(
         return b.filled(0, out)
     keeps = None
     if mode in (CLIP, FILL) and n.start_index_map:
-        indices = wide_indices(b, indices, x.shape)
+        indices = wide_indices(b, indices, x.shape)  # windows are clipped by the operation itself
+    if mode is FILL and n.start_index_map:
         last = last_starts(b, indices, x.shape, slice_sizes, n.start_index_map)
-        if mode is CLIP:
-            indices = clamped(b, indices, last)
-        else:
-            keeps = inside(b, indices, last)
+        keeps = inside(b, indices, last)
     fields = {
         "offset_dims": n.offset_dims,
         "collapsed_slice_dims": n.collapsed_slice_dims,
