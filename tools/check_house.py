@@ -104,7 +104,7 @@ FLOORS = {
         "processes lower stored vendors",
         "devices",
         "buffers",
-        "engine stages",
+        "engine shared_memory stages",
         "unknown_sizes",
         "exporting plugins",
     ],
