@@ -7,9 +7,11 @@ import pytest
 
 import calque as jax
 import calque.numpy as jnp
+from calque.core.config import config
 from calque.explaining import report
 from calque.explaining.effects import side_effects
 from calque.machine.call import functions as callpath
+from calque.native import stored
 from calque.transforms.jit.retraces import RetraceError
 
 SCALE = 7.25
@@ -228,3 +230,22 @@ def test_long_listings_are_clipped():
     assert report.clipped("a" * report.LONGEST) == "a" * report.LONGEST
     text = report.clipped("a" * (report.LONGEST + 1500))
     assert text.endswith("... 1,500 more characters") and len(text) < report.LONGEST + 50
+
+
+def test_a_program_that_another_process_planned_is_explained_as_well():
+    def made():
+        def layers(x):
+            for k in range(12):
+                x = jnp.sin(x * k) + x.sum(0)
+            return x
+
+        return jax.jit(layers)
+
+    with config.override("calque_verify_kernels", False):  # which asks for a plan in any case
+        first = jax.explain(made(), jnp.ones((3, 4)))
+        jax.clear_caches()
+        found = stored.stats.found
+        second = jax.explain(made(), jnp.ones((3, 4)))
+    assert stored.stats.found > found
+    assert second.loops == first.loops and second.kernels == first.kernels > 0
+    assert "Machine code" in str(second) and second.assembly

@@ -14,6 +14,7 @@ from calque.core.jaxprs import Jaxpr, subjaxprs
 from calque.explaining import page
 from calque.explaining.effects import SideEffect, side_effects
 from calque.explaining.links import Links, by_kernel, loop_lines
+from calque.native.backend import Found
 from calque.native.executable import Planned
 from calque.native.passes.pipeline import PASSES
 from calque.native.views import kernels_text
@@ -54,6 +55,8 @@ class Report:
         self.links = Links(function.fun, traced.closed.jaxpr)
         self.jaxpr = str(traced.closed)
         self.passes = list(counted_passes(traced.closed))
+        if isinstance(executable, Found):
+            executable = executable.planned
         self.executable = executable
         self.elsewhere = not isinstance(executable, Planned)  # another engine compiled it
         self.kernels = (
