@@ -6,17 +6,23 @@ import sys
 import numpy as np
 import pytest
 
-from calque.machine.routines.linalg import elements
+from calque.machine.routines.linalg import elements, spectral
 from tests.machine.routines.linalg.test_factors import numbers
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "c16"])
-@pytest.mark.parametrize("m, n", [(1, 1), (16, 16), (17, 40), (3, 100), (100, 3)])
+@pytest.mark.parametrize("m, n", [(1, 1), (16, 16), (17, 40), (35, 22), (3, 100), (100, 3)])
 def test_turning_round(dtype: str, m: int, n: int) -> None:
     x = numbers(dtype, m, n)
     out = np.zeros((n, m), dtype)
     elements.turn(x.itemsize, out.ctypes.data, x.ctypes.data, m, n)
     np.testing.assert_array_equal(out, x.T)
+
+
+def test_moving_elements_is_compiled_with_few_passes() -> None:
+    """Those that look for vectors took most of the time, and found none."""
+    for unit in (elements.unit, spectral.parts):
+        assert not {"O1", "O2", "O3"} & {*unit.passes.split(",")}
 
 
 def test_a_routine_brings_no_other() -> None:

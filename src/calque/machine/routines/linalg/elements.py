@@ -19,7 +19,7 @@ _BLOCK = 16
 _NAN_32 = 0x7FC00000
 _NAN_64 = 0x7FF8000000000000
 
-unit = Unit("linalg_elements")
+unit = Unit("linalg_elements", leads=True)
 
 
 @unit.helper
@@ -60,18 +60,40 @@ def write_one(kind: i64, to: ptr) -> None:
 
 
 @unit.helper
+def move(item: i64, to: ptr, source: ptr) -> None:
+    """Copy one element."""
+    if item == 4:
+        store_i32(to, 0, load_i32(source, 0))
+    else:
+        store_i64(to, 0, load_i64(source, 0))
+        if item == 16:
+            store_i64(to, 8, load_i64(source, 8))
+
+
+@unit.helper
 def turn_block(item: i64, to: ptr, source: ptr, m: i64, n: i64, top: i64, left: i64) -> None:
-    """Transpose one block of a matrix of `m` rows."""
-    for i in range(top, min(top + _BLOCK, m)):
-        for j in range(left, min(left + _BLOCK, n)):
-            here = source + (i * n + j) * item
-            there = to + (j * m + i) * item
-            if item == 4:
-                store_i32(there, 0, load_i32(here, 0))
-            else:
-                store_i64(there, 0, load_i64(here, 0))
-                if item == 16:
-                    store_i64(there, 8, load_i64(here, 8))
+    """Transpose one block of a matrix of `m` rows, four of its rows at a time: addresses stand here
+    as they are to be, so that no pass of LLVM has to look for them."""
+    bottom = min(top + _BLOCK, m)
+    row, column = n * item, m * item
+    here, there = source + (top * n + left) * item, to + (left * m + top) * item
+    width = min(_BLOCK, n - left)
+    i = top
+    while i + 4 <= bottom:
+        a, b = here, there
+        for _ in range(width):
+            move(item, b, a)
+            move(item, b + item, a + row)
+            move(item, b + 2 * item, a + 2 * row)
+            move(item, b + 3 * item, a + 3 * row)
+            a, b = a + item, b + column
+        i, here, there = i + 4, here + 4 * row, there + 4 * item
+    while i < bottom:
+        a, b = here, there
+        for _ in range(width):
+            move(item, b, a)
+            a, b = a + item, b + column
+        i, here, there = i + 1, here + row, there + item
 
 
 @unit.function

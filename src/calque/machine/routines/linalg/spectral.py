@@ -66,7 +66,7 @@ gesdd_complex_type = signature(
 )
 
 # One unit for each routine: who calls one compiles no other.
-parts = Unit("linalg_parts")
+parts = Unit("linalg_parts", leads=True)
 triangle = Unit("linalg_triangle")
 qr = Unit("linalg_qr", leads=True)
 eigh = Unit("linalg_eigh", leads=True)
@@ -90,11 +90,20 @@ def part_of(kind: i64) -> i64:
 @parts.function
 def all_finite(kind: i64, x: ptr, n: i64) -> i64:
     """Whether all elements are numbers."""
-    count = 2 * n if is_complex(kind) else n
-    for i in range(count):
-        v = f64(load_f32(x, 4 * i)) if part_of(kind) == 4 else load_f64(x, 8 * i)
-        if not (v <= LARGEST and v >= -LARGEST):
+    item = part_of(kind)
+    end = x + n * item_of(kind)
+    if item == 4:
+        while x < end:
+            v = f64(load_f32(x, 0))
+            if not (v <= LARGEST and v >= -LARGEST):
+                return 0
+            x += 4
+        return 1
+    while x < end:
+        w = load_f64(x, 0)
+        if not (w <= LARGEST and w >= -LARGEST):
             return 0
+        x += 8
     return 1
 
 
