@@ -27,7 +27,7 @@ import calque as jax, calque.numpy as jnp
 from calque.sharding import NamedSharding, PartitionSpec as P, SingleDeviceSharding
 mesh = jax.make_mesh((4,), ("x",), (jax.sharding.AxisType.Auto,))
 where = NamedSharding(mesh, P("x"))
-last = SingleDeviceSharding(jax.devices()[-1])
+last = SingleDeviceSharding(jax.devices()[3])
 def f(a):
     jax.debug.callback(print, a)
     return jax.pure_callback(lambda a: a, a, a, sharding=last)
