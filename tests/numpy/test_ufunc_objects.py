@@ -83,3 +83,6 @@ def test_the_dtype_of_changed_places_is_what_the_function_gives():
     assert got.dtype == np.float32 and np.allclose(got, [0, np.log(np.exp(2) + 2), 3])
     assert jnp.logical_and.at(x, 1, 2, inplace=False).tolist() == [False, True, True]
     assert jnp.logical_or.at(x, slice(0, 0), 2, inplace=False).tolist() == [False, True, True]
+    for empty, place in ((jnp.zeros((2, 0), "int8"), 0), (jnp.zeros(0), slice(None))):
+        got = jnp.logical_and.at(empty, place, 2, inplace=False)
+        assert got.shape == empty.shape and got.dtype == np.bool_

@@ -287,6 +287,8 @@ class ufunc(metaclass=_UfuncMeta):
         places = reshape(np.arange(a.size, dtype=np.int32), a.shape)[index]
         values = ravel(broadcast_to(array_of("at", b), places.shape))
         dtype = self._dtype_of(ravel(a), values)
+        if 0 in a.shape:  # no place to change, and none that the step could read
+            return convert(a, dtype)
 
         def step(x: Any, one: Any) -> Any:
             i, v = one
