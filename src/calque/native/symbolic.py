@@ -25,6 +25,7 @@ from calque.machine.call.functions import run_program
 from calque.machine.driver.builder import Reg, Slot, Varying
 from calque.machine.driver.program import Program
 from calque.machine.driver.sizes import Pattern, SizedProgram
+from calque.native.emit.alike import Argument
 from calque.native.emit.kernels import Kernel
 from calque.native.executable import Planned, is_long
 from calque.native.lower.sizes import Sizes
@@ -75,7 +76,7 @@ class SymbolicAssembler(Assembler):
         value = self.sizes.hinted.value(e)
         return value if self.sizes.free.isdisjoint(e.names) else Varying(value, e)
 
-    def size(self, name: str) -> Any:
+    def size(self, name: Argument) -> Any:
         if name in self.counters or name not in self.sizes.free:
             return super().size(name)
         return self.word(self.sizes.symbol(name))

@@ -23,7 +23,8 @@ from calque.machine.code.linked import Linked
 from calque.machine.spans import span
 from calque.machine.state import process
 from calque.machine.threads import get_num_threads
-from calque.native.emit import objects
+from calque.native.emit import alike, objects
+from calque.native.emit.alike import Argument
 from calque.native.emit.whole import multiples
 from calque.native.loops import polls
 from calque.native.loops.canonical import Canonical, canonical
@@ -36,6 +37,7 @@ checks = LazyModule("calque.native.loops.verify")
 
 OUTLINE: Final = 1  # kernels with more math functions than this call shared ones
 _PART: Final = 32_000  # letters of LLVM's text that are worth a module of their own
+_LONG: Final = 1000  # letters of a key from which on it is asked whether others are alike
 _MUCH: Final = 3000  # letters of keys of kernels that LLVM takes long for, some 40 ms
 
 
@@ -77,7 +79,7 @@ class Kernel:
 
     code: Code
     buffers: tuple[Buffer, ...]
-    sizes: tuple[str, ...]
+    sizes: tuple[Argument, ...]
     params: tuple[Expr, ...]
     body: Body = field(repr=False)
 
@@ -111,6 +113,10 @@ class Kernel:
         raise ValueError(f"no text {stage!r}: loops, llvm or asm")
 
 
+_Form = tuple[str, tuple[int, ...]]  # a symbol, and what it takes for granted
+_Shared = dict[Code, tuple[Code, tuple[Argument, ...]]]
+
+
 @dataclass
 class _Module:
     functions: dict[str, str] = field(default_factory=dict)
@@ -138,17 +144,13 @@ def compile_kernels(
     these are multiples of; other sizes then have kernels of their own."""
     orders = [canonical(b) for b in bodies]
     with objects.turns.taken():
-        out: list[Kernel] = []
         new: dict[str, Code] = {}
-        for body, order in zip(bodies, orders, strict=True):
-            code = _code(body, order, (exact, opt), values, new)
-            out.append(
-                Kernel(code, tuple(order.buffers), tuple(order.sizes), tuple(order.params), body)
-            )
-        if new:
-            _make([*new.values()], opt)
-            for code in new.values():
-                _remember(code)
+        codes = [_code(b, o, (exact, opt), values, new) for b, o in zip(bodies, orders)]
+        shared = _make([*new.values()], opt, values) if new else {}
+    out = []
+    for body, order, code in zip(bodies, orders, codes, strict=True):
+        made, sizes = shared.get(code) or (code, tuple(order.sizes))
+        out.append(Kernel(made, tuple(order.buffers), sizes, tuple(order.params), body))
     return out
 
 
@@ -243,9 +245,59 @@ def _symbol(c: Code, powers: tuple[int, ...]) -> str:
     return "k_" + hexdigest(f"{objects.version()}\0{exact}\0{opt}\0{key}")[:24]
 
 
-def _make(codes: list[Code], opt: int) -> None:
-    """Give each code its address: from disk, in either form, else compiled."""
+def _make(codes: list[Code], opt: int, values: Mapping[str, int]) -> _Shared:
+    """Give each code its address: from disk, in either form, else compiled. What was not there may
+    share the code of others that are the same loops over other numbers."""
+    missing = _not_found(codes, opt)
+    shared = _share([c for c, _ in missing], values)
+    if shared:
+        missing = [(c, form) for c, form in missing if c not in shared]
+        general = list(dict.fromkeys(code for code, _ in shared.values()))
+        missing += _not_found([c for c in general if not c.address], opt)
+    if missing:
+        much = sum([_length(c) for c, _ in missing]) >= _MUCH
+        for c, form in missing:
+            c.symbol, c.multiples = form[0 if much else -1]
+        _compile([c for c, _ in missing], opt)
+        stats.compiled += len(missing)
+    for c in codes:
+        if c not in shared:
+            _remember(c)
+    for c, _ in shared.values():
+        _remember(c)
+    return shared
+
+
+def _share(codes: Sequence[Code], values: Mapping[str, int]) -> _Shared:
+    """For long codes that differ in numbers only: the one that serves them, and what each gives for
+    its sizes."""
+    long = [(c, c.order) for c in codes if c.order is not None and _length(c) >= _LONG]
+    shared: _Shared = {}
+    for group in alike.in_groups([c.body for c, _ in long], [order for _, order in long]):
+        members, orders = [long[k][0] for k in group], [long[k][1] for k in group]
+        common = alike.common([c.body for c in members], orders)
+        if common is not None:
+            code = _common_code(common, members[0], values)
+            shared |= {c: (code, given) for c, given in zip(members, common.arguments)}
+    return shared
+
+
+def _common_code(common: alike.Common, like: Code, values: Mapping[str, int]) -> Code:
+    """The code of a body that serves several, which may be known."""
+    known = common.values(values)
+    needed = multiples(common.body, known) if values else {}
+    powers = tuple([needed.get(name, 1) for name in common.order.sizes]) if needed else ()
+    code = _codes.find((common.order.key, like.exact, like.opt))
+    if code is None or not _serves(code, common.order.sizes, known):
+        code = _new_code(common.body, common.order, like.exact, like.opt)
+        code.multiples = powers
+    return code
+
+
+def _not_found(codes: Iterable[Code], opt: int) -> list[tuple[Code, list[_Form]]]:
+    """The codes that are not on disk, and the forms that they may take."""
     missing = []
+    codes = [*codes]
     forms = [[(_symbol(c, p), p) for p in dict.fromkeys((c.multiples, ()))] for c in codes]
     in_memory = {s for form in forms for s, _ in form if s in objects.linked}
     for c, form in zip(codes, forms, strict=True):
@@ -258,12 +310,7 @@ def _make(codes: list[Code], opt: int) -> None:
                 break
         else:
             missing.append((c, form))
-    if missing:
-        much = sum([_length(c) for c, _ in missing]) >= _MUCH
-        for c, form in missing:
-            c.symbol, c.multiples = form[0 if much else -1]
-        _compile([c for c, _ in missing], opt)
-        stats.compiled += len(missing)
+    return missing
 
 
 def processor() -> dict[str, Any]:

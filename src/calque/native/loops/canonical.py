@@ -35,7 +35,9 @@ class Canonical(NamedTuple):
 
 
 @dataclass
-class _Numbering:
+class Numbering:
+    """Writes the lines of a key."""
+
     bound: set[str]
     lines: list[str] = field(default_factory=list)
     ids: dict[Expr, int] = field(default_factory=dict)
@@ -98,7 +100,7 @@ class _Numbering:
     def buffer(self, b: Buffer) -> int:
         n = self.buffers.get(b)
         if n is None:
-            shape = " ".join([str(self.node(d)) for d in self.dimensions(b)])
+            shape = self.many(self.dimensions(b))
             n = self.buffers[b] = len(self.buffers)
             if b.place == "arg":
                 self.args.append(b)
@@ -173,6 +175,6 @@ def canonical(body: Body) -> Canonical:
     for s in statements(body):
         if isinstance(s, (For, Recurrence)) and s.var is not None:
             bound.add(s.var.attr[0])
-    n = _Numbering(bound)
+    n = Numbering(bound)
     n.body(body)
     return Canonical("\n".join(n.lines), n.args, list(n.sizes), list(n.params))

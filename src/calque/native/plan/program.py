@@ -15,6 +15,7 @@ from calque.machine.driver.builder import External, ProgramBuilder, Reg, Slot
 from calque.machine.driver.interpreter import Op
 from calque.machine.driver.program import Program
 from calque.machine.threads import get_num_threads
+from calque.native.emit.alike import Argument
 from calque.native.emit.kernels import Kernel
 from calque.native.lower.sizes import Sizes
 from calque.native.plan.memory import arrange, lent
@@ -235,7 +236,9 @@ class Assembler:
         piece = max(round(turns * PIECE_NS / schedule.ns / some), 1) * some
         return piece if piece < turns else None
 
-    def size(self, name: str) -> Reg | int:
+    def size(self, name: Argument) -> Reg | int:
+        if isinstance(name, int):
+            return name
         reg = self.counters.get(name)
         return self.sizes.values[name] if reg is None else reg
 
