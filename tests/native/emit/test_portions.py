@@ -166,3 +166,41 @@ def test_several_sums_share_a_portion():
     a, out = rng.integers(-9, 9, (150, 7)).astype("f4"), np.zeros(2, "f4")
     run(body, {x: a, y: out, "n": 150})
     np.testing.assert_array_equal(out, [a[:, 1].sum(), (a[:, 1] + a[:, 2]).max()])
+
+
+def mapped(value, d="f32"):
+    y = array("y", d, n)
+    return y, (For(i, (Store(y, (i,), value),), (), "vector", 32),)
+
+
+def chain(x, k):
+    e = load(x, (i,))
+    for q in range(k):
+        e = ex("sub", ex("mul", e, f32(0.5)), f32(q))
+    return e
+
+
+def test_the_rest_of_a_map_is_masked_where_it_computes_enough():
+    x, small = array("x", "f32", n), array("x", "u8", n)
+    wide = load(array("w", "f32", n, const(7)), (i, const(3)))
+    _, light = mapped(ex("add", load(x, (i,)), f32(1)))
+    _, long = mapped(chain(x, 4))
+    _, apart = mapped(ex("add", chain(x, 4), wide))
+    _, bytes_ = mapped(ex("add", load(small, (i,)), const(1, "u8")), "u8")
+    assert "@llvm.masked.store.v16f32" in text_of(long, NARROW)
+    for body in (light, apart, bytes_):
+        assert "masked.store" not in text_of(body, NARROW)
+    assert "@llvm.masked.store" in text_of(light, BROAD)
+
+
+@pytest.mark.parametrize("size", LENGTHS)
+def test_a_masked_rest_of_a_map_has_the_same_bits_and_writes_nothing_behind_it(size):
+    x = array("x", "f32", n)
+    y, body = mapped(chain(x, 4))
+    a = rng.standard_normal(size).astype("f4")
+    out, one = np.full(size + 40, 7, "f4"), np.zeros(size, "f4")
+    run_plain(body, {x: a, y: out, "n": size}, **NARROW)
+    serial = (For(i, body[0].body),)
+    run(serial, {x: a, y: one, "n": size})
+    np.testing.assert_array_equal(out[:size], one)
+    assert (out[size:] == 7).all()

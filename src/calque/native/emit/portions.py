@@ -19,12 +19,13 @@ from calque.native.emit.statements import writes
 from calque.native.emit.types import VALUE
 from calque.native.emit.values import operand
 from calque.native.emit.writer import Writer
-from calque.native.loops.tree import For, Store, nodes, statements
+from calque.native.loops.tree import For, Recurrence, Store, nodes, statements
 from calque.native.scalars.expr import LANE, Buffer, Expr, index_and_guard, item_size, stride
 
 LIGHT: Final = 50  # weight of a body that is soon compiled for all lanes
 AT_ONCE: Final = 2  # registers of a portion: one alone waits for what it has just computed
 _MASKED: Final = (32, 4)  # bytes of the registers, and of the elements, that can be masked
+_WORTH: Final = 6  # additions for each masked store, from which on it pays
 _FUNCTION: Final = 10  # additions that a math function is counted as
 _SIGNED: Final = ("mul", "neg")  # what an addition outside may become one instruction with
 
@@ -40,6 +41,18 @@ def lanes_at_once(w: Writer, f: For, lanes: Lanes) -> int:
         return f.width
     register = w.options.register_bytes // max([4, *[item_size(e.dtype) for e in values]])
     return min(f.width, AT_ONCE * register)
+
+
+def takes_masks(w: Writer, f: For, lanes: Lanes) -> bool:
+    """Is the rest of a map written for a few lanes at a time, some of which do not exist? Without
+    AVX-512 a masked store is slow (12 cycles on AMD's processors): it takes as much to compute."""
+    if w.options.avx512:
+        return True
+    if _is_apart(w, f, lanes):
+        return False
+    inside = list(statements(f.body))
+    stores = sum([isinstance(s, Store) for s in inside])
+    return any([isinstance(s, For | Recurrence) for s in inside]) or _weight(f) >= _WORTH * stores
 
 
 def _weight(f: For) -> int:

@@ -22,7 +22,7 @@ from calque.native.emit.folds import (
 )
 from calque.native.emit.instructions import splat
 from calque.native.emit.lanes import SCALAR, Lanes, TiledLoop
-from calque.native.emit.portions import in_portions, lanes_at_once
+from calque.native.emit.portions import in_portions, lanes_at_once, takes_masks
 from calque.native.emit.serial_loops import bind_fold, serial_loop
 from calque.native.emit.statements import statement, statements, writes
 from calque.native.emit.types import VALUE
@@ -148,7 +148,8 @@ def _parts(w: Writer, v: _VectorLoop, folds: list[Fold], initial: Typed) -> Valu
     def tail() -> Values:
         if folds:
             return _rest_of_folds(w, v, folds, carried, bounds)
-        return _rest_of_map(w, v, bounds, f.width if heavy else min(REST_LANES, f.width))
+        wide = heavy and w.options.avx512
+        return _rest_of_map(w, v, bounds, f.width if wide else min(REST_LANES, f.width))
 
     if rest.op == "const":
         return tail()
@@ -216,8 +217,8 @@ def _rest_of_folds(
 
 
 def _rest_of_map(w: Writer, v: _VectorLoop, bounds: tuple[str, str], width: int) -> Values:
-    """A few lanes at a time: masked where the processor can, one by one where it cannot."""
-    masked = w.options.avx512
+    """A few lanes at a time: masked where the processor can and that pays, else one by one."""
+    masked = takes_masks(w, v.loop, v.lanes(width, "exist"))
 
     def some(phis: Values) -> Values:
         w.where[LANE] = w.where[v.loop.name]
