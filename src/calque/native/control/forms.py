@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from calque.native.control.in_place import in_place, updated_pairs
+from calque.native.control.invariant import taken_out
 from calque.native.control.loops import (
     LoopParts,
     NotPointwiseError,
@@ -100,6 +101,13 @@ def driver_loop(p: Planner, loop: LoopParts, block: CodeBlock) -> list[Step]:
         flag = p.temporary(loop.test.outputs[0])
         tested = [(loop.test.outputs[0], View(flag))]
         test = p.block(f"test of %{loop.node.id}", tested, loop.test.effects)
+    carried = {
+        *current.values(),
+        *[v.buf for _, v in targets],
+        *[b for s in test for b in s.writes()],
+    }
+    before, body = taken_out(body, carried, loop.t.attr[0])
+    steps += before
     count = loop.t.attr[1]
     steps.append(Repeat(body, swaps, count, loop.t.attr[0], test, flag))
     odd = type(loop.length) is int and loop.length % 2 == 1
