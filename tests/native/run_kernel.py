@@ -56,15 +56,17 @@ def run_plain(body: Body, values: dict[Any, Any], **options: Any) -> str:
     """As ``run``, with an emitter of its own options (other processors) and without caches."""
     verify(body)
     order = canonical(body)
-    f = emitter.write_kernel(
-        "k_plain",
-        order.buffers,
-        order.sizes,
-        order.params,
-        body,
-        emitter.CodeOptions(**{**processor(), **options}),
-    )
-    text = "\n".join([*sorted(f.declared), f.text])
+    how = emitter.CodeOptions(**{**processor(), **options})
+    f = emitter.write_kernel("k_plain", order.buffers, order.sizes, order.params, body, how)
+    texts, declared, pending = [f.text], {*f.declared}, {**f.math}
+    while pending:  # functions that rests of loops call
+        math = emitter.write_math_function(pending.popitem()[1], how)
+        texts.append(math.text)
+        declared |= math.declared
+        pending |= math.math
+    defined = " ".join([t.split("(")[0] for t in texts[1:]])
+    declared = {d for d in declared if d.partition("@")[2].partition("(")[0] not in defined}
+    text = "\n".join([*sorted(declared), *texts])
     imports = {polls.ASK: interp.calque_poll.address} if polls.DECLARATION in f.declared else {}
     address = llvm.link_module(text, ["k_plain"], imports, cache=False)["k_plain"]
     call(address, words(order, values))

@@ -211,3 +211,30 @@ def test_a_single_column_has_the_bits_of_two(m, k, dtype):
     assert got.tobytes() == np.asarray(from_left(x, y)).tobytes()
     square = min(m, k) >= 2 * describe().vector_bytes // 4
     assert ("read in squares" in one.lower(x, y).compile().as_text("loops")) == square
+
+
+@pytest.mark.parametrize(
+    ("equation", "shapes"),
+    [
+        ("qd,qxy->dxy", ((9, 20), (9, 40, 50))),
+        ("ij,bjn->bin", ((8, 8), (5, 8, 96))),
+        ("ij,bjxy->bixy", ((8, 8), (3, 8, 24, 48))),
+    ],
+)
+def test_merged_columns_are_read_as_vectors(equation, shapes):
+    """Where no panel crosses the rows that its columns were merged of, and where these lie one
+    behind the other."""
+    a, b = (normal(*s) for s in shapes)
+    f = calque.jit(lambda a, b: jnp.einsum(equation, a, b))
+    program = f.lower(a, b).compile()
+    assert "sequential sum" in program.as_text("steps")
+    assert "gather" not in program.as_text("llvm")
+    want = np.einsum(equation, a.astype("f8"), b.astype("f8"))
+    np.testing.assert_allclose(f(a, b), want, rtol=1e-4, atol=1e-3)
+
+
+def test_merged_columns_whose_rows_end_inside_of_panels():
+    a, b = normal(8, 8), normal(5, 8, 90)
+    want = np.einsum("ij,bjn->bin", a.astype("f8"), b.astype("f8"))
+    got = calque.jit(lambda a, b: jnp.einsum("ij,bjn->bin", a, b))(a, b)
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-3)

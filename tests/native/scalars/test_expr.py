@@ -103,6 +103,36 @@ def test_reshapes_of_many_dimensions_undone():
         assert linear(sizes, apart(k, sizes)) is k
 
 
+def test_reshapes_of_the_last_dimensions_undone():
+    """Also where rows of sizes stand before them."""
+    k, apart = (
+        var("k"),
+        (ex("floordiv", ex("floordiv", var("k"), m), m), ex("mod", ex("floordiv", var("k"), m), m)),
+    )
+    last = ex("mod", k, m)
+    row = linear((n, n, m), (i, ex("floordiv", k, m), last))
+    assert stride(row, "k") == 1 and set(terms(row)[0]) == {k, ex("mul", ex("mul", i, n), m)}
+    assert stride(linear((n, m, m, m), (i, *apart, last)), "k") == 1
+    shifted = linear((n, n, m), (i, ex("add", ex("floordiv", k, m), c(2)), ex("add", last, j)))
+    assert stride(shifted, "k") == 1 and stride(shifted, "j") == 1
+    for other in (
+        (i, ex("floordiv", k, n), last),
+        (i, ex("floordiv", k, m), ex("mul", last, c(2))),
+    ):
+        assert stride(linear((n, n, m), other), "k") is None
+
+
+def test_vectors_that_lie_in_one_row_of_a_size():
+    first = ex("mul", i, c(16))
+    at = ex("add", first, var("l", 16))
+    e = ex("add", ex("mul", ex("floordiv", ex("floordiv", at, m), m), n), ex("mod", at, m))
+    e = ex("add", e, ex("floordiv", at, n))
+    one = expr.aligned(e, first, var("l", 16), lambda size: size is m)
+    assert stride(one, "l") is None  # n is no multiple
+    assert stride(expr.aligned(e, first, var("l", 16), lambda size: True), "l") == 1
+    assert expr.aligned(e, first, var("l", 16), lambda size: False) is e
+
+
 def test_mixed_radix_of_constants():
     a, b = var("a", 3), var("b", 5)
     at = ex("add", ex("mul", a, c(10)), ex("add", ex("mul", b, c(2)), c(1)))

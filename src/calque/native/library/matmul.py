@@ -31,6 +31,7 @@ from calque.native.scalars.expr import (
     ZERO,
     Buffer,
     Expr,
+    aligned,
     both,
     const,
     ex,
@@ -207,6 +208,17 @@ class Product:
         e: Expr = self.p.at(self.node.args[1], (*self.pre(), k, j))
         return e
 
+    def right_at(self, k: Expr, q: Expr, j: Expr) -> Expr:
+        """Column `j` of panel `q`, which lies in one row of whatever its columns were merged of
+        where that is known."""
+        first = ex("mul", q, const(self.tile.columns))
+        return aligned(self.right(k, ex("add", first, j)), first, j, self.holds_panels)
+
+    def holds_panels(self, n: Expr) -> bool:
+        """Is a size known to be a multiple of the columns of a panel?"""
+        low, high = self.p.sizes.interval(n)
+        return low == high and low % self.tile.columns == 0
+
     # --- packing ----------------------------------------------------------------------------------
 
     def nearness(self) -> Expr:
@@ -233,7 +245,7 @@ class Product:
         width = self.tile.columns
         q, k, j = var("q", self.panels), var("k", self.K), var("j", width)
         column = ex("add", ex("mul", q, const(width)), j)
-        value = self.right(k, column)
+        value = self.right_at(k, q, j)
         if not surely_divides(width, self.n):
             value = guarded(value, ex("lt", column, self.N))
         elif self.turned(value, k, j):
@@ -261,7 +273,7 @@ class Product:
         for first in range(0, self.tile.columns, side):
             j = var(f"j{first}", side)
             at = ex("add", j, const(first))
-            value = self.right(k, ex("add", ex("mul", q, const(self.tile.columns)), at))
+            value = self.right_at(k, q, at)
             inner = For(
                 j,
                 (Store(self.right_side.packed, (*self.pre(), q, k, at), value),),
@@ -282,7 +294,7 @@ class Product:
             return load(self.right_side.packed, (*self.pre(), q, k, j))
         column = ex("add", ex("mul", q, const(self.tile.columns)), j)
         return guarded(
-            self.right(k, column), self.inside(column) if self.right_side.masks else TRUE
+            self.right_at(k, q, j), self.inside(column) if self.right_side.masks else TRUE
         )
 
     def summand(self, left: Expr, right: Expr) -> Expr:

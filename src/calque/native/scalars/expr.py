@@ -328,8 +328,24 @@ def linear(shape: Iterable[Expr], idx: Iterable[Expr]) -> Expr:
     """The row-major address of an index, in elements."""
     at = ZERO
     for d, i in zip(shape, idx, strict=True):
-        at = sums.add(sums.mul(at, d), i)
+        at = sums.inside(at, d, i)
     return at
+
+
+def aligned(e: Expr, first: Expr, lane: Expr, even: Callable[[Expr], bool]) -> Expr:
+    """``e`` for lanes of a vector at ``first + lane`` that lie in one row of every size that is
+    ``even``, a multiple of the vector as ``first`` is: ``(first + lane) // n -> first // n``."""
+    at = sums.add(first, lane)
+
+    def rule(x: Expr) -> Expr | None:
+        if x.op not in INDEX or x.args[0] is not at or not even(x.args[1]):
+            return None
+        n = x.args[1]
+        return (
+            ex("floordiv", first, n) if x.op == "floordiv" else ex("add", ex("mod", first, n), lane)
+        )
+
+    return rewrite(e, rule, {})
 
 
 def stride(e: Expr, name: str) -> int | None:

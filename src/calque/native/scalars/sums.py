@@ -148,3 +148,17 @@ def mul(a: Expr, b: Expr) -> Expr:
         t, c = terms(a)
         return total({e: k * b.attr for e, k in t.items()}, c * b.attr)
     return make("mul", (a, b), "i64")
+
+
+def inside(at: Expr, d: Expr, i: Expr) -> Expr:
+    """``at*d + i``: element ``i`` of a row of ``d``. ``(a + x//d)*d + x%d -> a*d + x``, also where
+    ``d`` is a size, over which products are not spread out."""
+    if d.op != "const" and i.op in ("mod", "add", "sub") and at is not ZERO:
+        t, c = terms(i)
+        outer, first = terms(at)
+        for m, k in t.items():
+            q = _quotient(*m.args) if m.op == "mod" and m.args[1] is d else None
+            if q is not None and outer.get(q) == k:
+                del t[m], outer[q]
+                return add(mul(total(outer, first), d), add(total(t, c), mul(m.args[0], const(k))))
+    return add(mul(at, d), i)
