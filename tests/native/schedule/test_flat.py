@@ -46,7 +46,7 @@ def loops_of(f: For) -> list[str]:
         ((100, 20, 3, 3), 2),
         ((90, 30, 3), 1),
         ((30, 85, 3), 2),
-        ((90, 7, 7, 20), 1),
+        ((90, 7, 7, 20), 2),  # rows of 980 waste little
         ((100, 128), 2),
         ((100, 1000), 2),  # the last vector of a row is nothing beside it
         ((5, 7), 2),  # no vector is full in any case
