@@ -45,4 +45,12 @@ def test_what_is_sorted_instead() -> None:
         (few(0), np.zeros(4, "f4")),
     ):
         assert any(n.op == "top_k" for n in Elements(f, x).graph.nodes)
-    assert largest.most() in (largest.FEW, largest.MOST)
+    for length, in_row in ((largest.LONG - 1, True), (largest.LONG, False)):
+        assert largest.most(length, in_row) in (largest.FEW, largest.MOST)
+
+
+@pytest.mark.parametrize("k", [largest.PAIR, largest.PAIR + 1])
+def test_long_rows_are_selected_from_in_one_pass(k: int) -> None:
+    x = np.random.default_rng(1).standard_normal((3, largest.LONG)).astype("f4")
+    sorts = [n for n in Elements(few(k, 1), x).graph.nodes if n.op == "top_k"]
+    assert bool(sorts) == (k > largest.PAIR)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from calque.core.avals import ShapedArray
+from calque.core.dims import hint_of
 from calque.core.lazy import LazyModule
 from calque.native.lower.graph import EXPANSIONS, GraphBuilder, Node
 from calque.native.lower.reductions import reshape, with_shape
@@ -17,10 +18,14 @@ FEW, MOST = (
     4,
     16,
 )  # more are sorted, which selects first where the processor splits quickly at a pivot
+LONG, PAIR = 500, 2  # of rows from this length on more than so many are selected in one pass
 
 
-def most() -> int:
-    """How many maxima one after another are quicker than sorting."""
+def most(length: Any, in_row: bool) -> int:
+    """How many maxima one after another are quicker than sorting, of so many elements that lie side
+    by side or apart."""
+    if in_row and hint_of(length) >= LONG:
+        return PAIR
     return FEW if sort_network.can_split() else MOST
 
 
@@ -124,7 +129,7 @@ def expand_top_k(
     x, k = args[0], params["k"]
     axis = params.get("axis", -1) % max(len(x.shape), 1)
     if (
-        not 0 < k <= most()
+        not 0 < k <= most(x.shape[axis] if x.shape else 1, axis == len(x.shape) - 1)
         or x.dtype not in ("f32", "f64", "i32", "i64", "i16", "i8", "u32", "u8", "u16")
         or x.aval.size == 0
     ):

@@ -50,6 +50,7 @@ from calque.machine.routines.sort.moves import GRAIN, copy_element, sort_copy
 from calque.machine.routines.sort.network import PAD, network_sort
 from calque.machine.routines.sort.radix import RECORDS_BYTES, Records, bits_of
 from calque.machine.routines.sort.records import PLACES_BYTES, ROOM, records_survey, sort_records
+from calque.machine.routines.sort.select import MOST, SHARE, select_records
 from calque.machine.routines.sort.work import (
     FEW,
     ROW_BYTES,
@@ -378,17 +379,21 @@ def order(work: ptr) -> i64:
     job = job_of(work, Work(work).keys, wide, n)
     Work(work).wide = wide
     Work(work).shift = 0
+    kept = Args(args).kept
+    few = wide == 0 and Args(args).n_keys == 1 and kept <= MOST and SHARE * kept <= n
+    if few and select_records(Work(work).keys, Work(work).records, n, kept) != 0:
+        return 1
     sorted_already = False
     if wide != 0:
         records_survey(job)
         sorted_already = Records(job).disorder == 0
         Work(work).least = Records(job).least
         Work(work).shift = max(bits_of(Records(job).greatest - Records(job).least) - 32, 0)
-    elif 2 * Args(args).kept > n:
+    elif 2 * kept > n:
         sorted_already = in_order(job)
     decided = Work(work).shift == 0 and Args(args).n_keys == 1
     calque_parallel_for(sort_pack, work, 0, n, GRAIN)
-    kept = Args(args).kept if decided else n  # what is not decided yet may still change places
+    kept = kept if decided else n  # what is not decided yet may still change places
     if not sorted_already and sort_records(job_of(work, Work(work).records, 1, kept)) == 0:
         return 0
     if decided or (sorted_already and Args(args).n_keys == 1):
