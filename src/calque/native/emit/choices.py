@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from calque.native.emit.instructions import any_lane
 from calque.native.emit.lanes import Lanes
+from calque.native.emit.loads import either_load
 from calque.native.emit.types import VALUE, vector
 from calque.native.emit.values import operand, operation
 from calque.native.emit.writer import Writer
@@ -12,6 +13,10 @@ from calque.native.scalars.expr import Expr
 
 @operation("select")
 def select(w: Writer, e: Expr, lanes: Lanes) -> str:
+    if lanes.width and not lanes.vary(e.args[0]):
+        read = either_load(w, e, lanes)
+        if read is not None:
+            return read
     c, a, b = [operand(w, x, lanes) for x in e.args]
     t = vector(VALUE[e.dtype], lanes.width)
     return w.new(f"select {vector('i1', lanes.width)} {c}, {t} {a}, {t} {b}")

@@ -38,6 +38,34 @@ def guarded(
     ]
 
 
+def one_of(
+    w: Writer,
+    cond: str,
+    writes: frozenset[Buffer],
+    types: list[str],
+    then: Callable[[], Values],
+    orelse: Callable[[], Values],
+) -> Values:
+    """One of two pieces of code, and its values."""
+    k = w.number()
+    sides = []
+    for label, body in (("t", then), ("e", orelse)):
+        scope = w.open(f"{label}{k}", writes, lazy=True)
+        values = body()
+        outer = w.close()
+        sides.append((scope, values))
+    outer.lines.append(f" br i1 {cond}, label %t{k}, label %e{k}")
+    for label, (scope, _) in zip("te", sides, strict=True):
+        outer.lines += [f"{label}{k}:", *scope.lines, f" br label %x{k}"]
+    outer.lines.append(f"x{k}:")
+    outer.block = f"x{k}"
+    (a, first), (b, second) = sides
+    return [
+        w.new(f"phi {t} [{x}, %{a.block}], [{y}, %{b.block}]")
+        for t, x, y in zip(types, first, second, strict=True)
+    ]
+
+
 def counted(
     w: Writer,
     name: str,

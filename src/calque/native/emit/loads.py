@@ -48,6 +48,35 @@ def load(w: Writer, e: Expr, lanes: Lanes) -> str:
     return from_memory(w, raw, e.dtype, lanes.width)
 
 
+def either_load(w: Writer, e: Expr, lanes: Lanes) -> str | None:
+    """``select`` of two reads by what is the same for all lanes, as one read of the one place or
+    the other; None if it is no such selection. What each guards must hold where it is chosen, or
+    be the same for all lanes as well."""
+    cond, *reads = e.args
+    places = []
+    for x in reads:
+        if x.op != "load" or x.attr.place == "lane" or lanes.active is not None:
+            return None
+        idx, guard = index_and_guard(x)
+        at, step = moving_place(w, x.attr, idx, lanes)
+        size = lanes.width * align(x.attr)
+        if step != 1 or size > MOST_ZEROS or (guard is not None and lanes.vary(guard)):
+            return None
+        places.append((x.attr, at, guard, size))
+    if memory_type(places[0][0]) != memory_type(places[1][0]):
+        return None
+    c = value(w, cond, SCALAR)
+    pointers: list[str] = []
+    for buf, at, guard, size in places:
+        p = address(w, buf, at, lanes)
+        if guard is not None and not (guard is cond and not pointers):
+            p = _allowed(w, value(w, guard, SCALAR), p, size)
+        pointers.append(p)
+    p = w.new(f"select i1 {c}, ptr {pointers[0]}, ptr {pointers[1]}")
+    raw = contiguous(w, reads[0].attr, p, None, lanes.width)
+    return from_memory(w, raw, e.dtype, lanes.width)
+
+
 def load_scalar(w: Writer, buf: Buffer, idx: Index, guard: Expr | None) -> str:
     p = address(w, buf, place(w, buf, idx), SCALAR)
     if guard is not None and not _holds(w, guard):

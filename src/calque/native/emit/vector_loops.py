@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final
 
 from calque.native.emit.addresses import before
-from calque.native.emit.flow import Typed, Values, counted, guarded
+from calque.native.emit.flow import Typed, Values, counted, guarded, one_of
 from calque.native.emit.folds import (
     Parts,
     combine,
@@ -20,6 +20,7 @@ from calque.native.emit.folds import (
     split,
     starts,
 )
+from calque.native.emit.inside import inside_of, lies_inside
 from calque.native.emit.instructions import splat
 from calque.native.emit.lanes import SCALAR, Lanes, TiledLoop
 from calque.native.emit.portions import in_portions, lanes_at_once, takes_masks
@@ -124,8 +125,16 @@ def _parts(w: Writer, v: _VectorLoop, folds: list[Fold], initial: Typed) -> Valu
     values = [x for _, x in initial]
     calls = w.math_calls
 
+    edges = None if w.options.avx512 or v.tile is not None else inside_of(f, v.varying)
+
     def whole(phis: Values) -> Values:
-        return _turn(w, v, folds, phis, v.lanes(W))
+        general = partial(_turn, w, v, folds, phis, v.lanes(W))
+        if edges is None:
+            return general()
+        plain = replace(v, loop=edges.loop, body=partial(statements, w, edges.loop.body))
+        inside = partial(_turn, w, plain, plain.folds, phis, v.lanes(W))
+        where = lies_inside(w, edges, w.bound[f.name])
+        return one_of(w, where, v.writes, [t for t, _ in initial], inside, general)
 
     def loop() -> Values:
         return counted(w, f.name, ("0", end), W, v.writes, initial, whole)
