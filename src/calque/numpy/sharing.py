@@ -15,7 +15,7 @@ from calque.numpy.calls.marks import python_only
 from calque.numpy.conversions import asarray
 from calque.numpy.creation import placed
 from calque.numpy.signatures import Placement
-from calque.transforms.devices.sharding import is_in_own_memory
+from calque.transforms.devices.sharding import Sharding, is_in_own_memory
 
 __all__ = ["export", "from_dlpack"]
 
@@ -35,7 +35,9 @@ def device_of(x: Any) -> Any:
     """The device whose memory others share by means of its own; None for the memory of the
     host."""
     where = x._extra
-    if where is None or len(where.device_order) != 1 or not is_in_own_memory(where):
+    if not isinstance(where, Sharding):  # of a deleted array it says so
+        return None
+    if len(where.device_order) != 1 or not is_in_own_memory(where):
         return None
     (device,) = where.device_order
     return device if hasattr(device, "exported") else None
