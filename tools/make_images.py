@@ -75,7 +75,8 @@ def main() -> int:
                 command + ["--keep"] * given.keep, env=environment, capture_output=True, text=True
             )
         made += done.returncode == 0
-        print((done.stdout or f"{level}: not made: {done.stderr}").strip())
+        said = done.stderr.strip().splitlines() or ["no word of why"]
+        print((done.stdout or f"{level}: not made: {said[-1]}").strip())
         if made and given.best:
             break
     return 0 if made else 1
