@@ -54,7 +54,7 @@ def arm(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(platform, "machine", lambda: "aarch64")
     monkeypatch.setattr(kernels, "_codes", Entries(1000))
     monkeypatch.setattr(objects, "linked", WeakValueDictionary())
-    monkeypatch.setattr(kernels, "_make", lambda codes, opt: None)
+    monkeypatch.setattr(kernels, "_make", lambda codes, opt, values: {})
     yield
 
 

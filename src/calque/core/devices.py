@@ -136,8 +136,11 @@ class Device:
     device_kind = "cpu"
 
     def dlpack_device(self) -> tuple[int, int]:
-        """What DLPack calls the memory of the device: its type and its number. This is the memory
-        of the host."""
+        """Gives what DLPack calls the memory of the device. This is the memory of the host.
+
+        Returns:
+            The type and the number.
+        """
         return 1, 0
 
     @property
