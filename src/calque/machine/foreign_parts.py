@@ -19,7 +19,7 @@ def open_package(name: str, folder: str) -> None:
     """From now on parts of the package may be imported from this folder; those that calque has
     answered for so far are asked for anew."""
     for part in [m for m in sys.modules if m.startswith(f"{name}.")]:
-        if sys.modules[part].__name__ != part:
+        if getattr(sys.modules[part], "__name__", part) != part:
             del sys.modules[part]
     _open.value = {**_open.value, name: folder}
 

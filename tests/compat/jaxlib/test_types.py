@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 import calque
 import calque.numpy as jnp
 from calque.compat.jaxlib import _jax, xla_client
@@ -40,4 +42,23 @@ with warnings.catch_warnings(record=True) as heard:
         "True True",
         "True True",
         "True jax.core.is_constant_dim is deprecated.",
+    ]
+
+
+def test_the_engine_of_xla_has_the_real_ones_whoever_asked_before() -> None:
+    pytest.importorskip("jaxlib")
+    said = served(
+        """
+import jax, jax.numpy as jnp
+from jaxlib import _jax, xla_client
+print(_jax.__name__, xla_client.__name__)
+print(jax.jit(lambda x: x + 1, backend="xla_cpu")(jnp.ones(2)).tolist())
+import jaxlib._jax
+print(jaxlib._jax.__name__)
+"""
+    )
+    assert said.splitlines() == [
+        "calque.compat.jaxlib._jax calque.compat.jaxlib.xla_client",
+        "[2.0, 2.0]",
+        "jaxlib._jax",
     ]

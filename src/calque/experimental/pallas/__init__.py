@@ -3,7 +3,7 @@ device. The language of kernels itself, which speaks to GPUs and TPUs, is not he
 
 from typing import Any
 
-__all__: list[str] = []
+__all__ = ()
 
 
 def __getattr__(name: str) -> Any:
