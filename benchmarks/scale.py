@@ -82,8 +82,7 @@ def measure_here(library: str, kind: str, size: int) -> dict[str, float]:
     j = importlib.import_module(library)
     for name in ("numpy", "nn"):
         importlib.import_module(f"{library}.{name}")
-    if library == "jax":
-        j.config.update("jax_platforms", "cpu")
+    j.config.update("jax_platforms", "cpu")  # not an accelerator that is there
     j.block_until_ready(j.jit(lambda x: (x * 2, x @ x))(j.numpy.ones((3, 3))))
     function, arguments = KINDS[kind](j, size)
     call = j.jit(function)

@@ -11,7 +11,12 @@ import pytest
 os.environ.setdefault("CALQUE_VERIFY_KERNELS", "1")  # a malformed kernel is reported, not run
 
 import calque
+from calque.core.devices import accelerators_here
 from tests.xla.exceptions import EXCEPTIONS
+
+if accelerators_here() and not os.environ.get("CALQUE_PLATFORMS"):
+    os.environ["CALQUE_PLATFORMS"] = "cpu"  # of the processes that tests start
+    calque.config.update("calque_platforms", "cpu")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

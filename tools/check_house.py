@@ -100,7 +100,7 @@ FLOORS = {
         "eager libraries",
     ],
     "calque.xla": [
-        "jaxlib text",
+        "jaxlib plugin_libraries text",
         "processes lower stored vendors",
         "devices",
         "buffers",

@@ -36,6 +36,7 @@ with _importing():
     from calque.core.backends import plugins as _plugins
     from calque.core.backends import stablehlo_module as _stablehlo_module
     from calque.core.backends import stablehlo_text as _stablehlo_text
+    from calque.core.backends import unasked as _unasked
     from calque.core.config import config
     from calque.core.trace import evaluator as _evaluator
     from calque.machine import variables as _variables
@@ -246,6 +247,7 @@ _moved.install(_lazy.function("calque.transforms.devices.memory_spaces", "in_mem
 _constraint.install(_lazy.function("calque.transforms.devices.sharding_constraint", "constrained"))
 _own_parts.install(_lazy.function("calque.xla.buffers", "own_parts"))
 _plugins.install(_lazy.function("calque.xla.plugins", "opened"))
+_unasked.install(_lazy.function("calque.xla.plugin_libraries", "opened_unasked"))
 _backends.register_devices("xla_cpu", _lazy.function("calque.xla.engine", "cpu_devices"))
 _stablehlo_text.install(_lazy.function("calque.xla.stages", "text"))
 _stablehlo_module.install(_lazy.function("calque.xla.stages", "compiler_ir"))

@@ -94,8 +94,8 @@ def default_backend() -> str:
     """Names the platform that programs run on.
 
     Returns:
-        "cpu", also for the CPU under XLA, or the name of the accelerator that was chosen: "gpu",
-        "tpu". A chosen platform that is not there is an error.
+        "cpu", also for the CPU under XLA, or the name of the accelerator that was chosen, or that
+        is there with its plugin: "gpu", "tpu". A chosen platform that is not there is an error.
 
     >>> jax.default_backend()
     'cpu'"""

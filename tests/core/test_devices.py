@@ -97,3 +97,36 @@ def test_clients():
     assert client.devices() == calque.devices() and client.device_count() == calque.device_count()
     assert client == calque.devices()[-1].client and client.process_index() == 0
     assert len({client, calque.devices()[0].client}) == 1 and "CpuDevice" in repr(client)
+
+
+@pytest.mark.parametrize(
+    "files, hidden, found",
+    [
+        ((), {}, []),
+        (("null", "accelerometer", "accel", "vfio/vfio"), {}, []),
+        (("nvidia0", "nvidiactl"), {}, ["cuda"]),
+        (("dxg",), {"CUDA_VISIBLE_DEVICES": "0,1"}, ["cuda"]),
+        (("nvidiactl",), {"CUDA_VISIBLE_DEVICES": " "}, []),
+        (("nvidiactl", "kfd"), {"CUDA_VISIBLE_DEVICES": "-1"}, ["rocm"]),
+        (("kfd",), {"ROCR_VISIBLE_DEVICES": ""}, []),
+        (("accel2",), {"CUDA_VISIBLE_DEVICES": ""}, ["tpu"]),
+        (("vfio/vfio", "vfio/3"), {}, ["tpu"]),
+    ],
+)
+def test_accelerators_are_known_by_the_files_of_their_drivers(
+    tmp_path, monkeypatch, files, hidden, found
+):
+    for name in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"):
+        monkeypatch.delenv(name, raising=False)
+    for name, text in hidden.items():
+        monkeypatch.setenv(name, text)
+    for file in files:
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).touch()
+    monkeypatch.setattr(devices, "DEVICE_FILES", str(tmp_path))
+    assert devices.accelerators_here() == found
+
+
+def test_a_system_without_such_files_has_no_accelerators(tmp_path, monkeypatch):
+    monkeypatch.setattr(devices, "DEVICE_FILES", str(tmp_path / "none"))
+    assert devices.accelerators_here() == []

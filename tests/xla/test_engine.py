@@ -90,6 +90,28 @@ def test_programs_run_where_their_arguments_are() -> None:
     np.testing.assert_array_equal(back, 2 * x)
 
 
+def test_what_was_put_on_the_processor_stays_there(on_xla: None) -> None:
+    """Where another platform is chosen, a device of calque's own engine is a place like others."""
+    here = jax.devices("cpu")[0]
+    f = jax.jit(lambda v: jnp.sin(v) * 2)
+    y, nowhere = jax.device_put(x, here), jnp.asarray(x)
+    assert y.committed and y.devices() == {here} != nowhere.devices()
+    for asked in (f, jax.jit(f, backend="cpu"), jax.jit(f, device=here)):
+        for _ in range(3):  # the later ones may be served by machine code
+            assert asked(y).devices() == {here}
+        assert engine_of(asked.lower(y).compile()).startswith("calque.native.")
+    assert jax.jit(f, backend="cpu")(nowhere).devices() == {here}
+    assert f(nowhere).devices() == f(nowhere).devices() == nowhere.devices()
+    assert (y + 1).devices() == jnp.dot(y, nowhere.T).devices() == {here}
+    g = jax.jit(lambda a, b: a @ b)
+    assert g(y, nowhere.T).devices() == g(nowhere, y.T).devices() == {here}
+    with jax.default_device(here):
+        z = jax.device_put(x, here)
+    assert z.devices() == f(z).devices() == {here}
+    with pytest.raises(ValueError, match=r"platform CPU.*platform XLA_CPU"):
+        g(y, jax.device_put(x, jax.devices()[0]).T)
+
+
 def test_arguments_on_two_engines_are_refused() -> None:
     script = (
         "import calque as jax, calque.numpy as jnp\n"

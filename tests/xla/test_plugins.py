@@ -1,66 +1,28 @@
-"""Plugins of XLA: how they are found, and what is said of those that are not there or no plugins.
-No accelerator is needed: the libraries of these tests are none."""
+"""Plugins of XLA: what is said of those that are not there or no plugins, and programs on one that
+stands for an accelerator. None is needed: the libraries of these tests are none."""
 
 from __future__ import annotations
 
 import _ctypes
-import importlib.metadata
 import os
 import pathlib
 import subprocess
 import sys
-from collections.abc import Iterator
 
 import pytest
 
 import calque as jax
-from calque.core.backends import known
+from calque.core.backends import PLUGIN_PATHS, known
 from calque.core.config import config
 from calque.xla import plugins
-from calque.xla.plugins import VARIABLE, PluginDevice, libraries, offers_pjrt, platform_of
+from calque.xla.plugins import PluginDevice, platform_of
 from tests.xla.mlir import needs_jaxlib
+from tests.xla.packages import plugin
 
 
-@pytest.fixture
-def packages(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[pathlib.Path]:
-    """A folder of packages that Python looks into; no others have plugins."""
-    folder = tmp_path / "packages"
-    folder.mkdir()
-    others = [p for p in sys.path if not os.path.isdir(os.path.join(p, "jax_plugins"))]
-    monkeypatch.setattr(sys, "path", [str(folder), *others])
-    monkeypatch.delenv(VARIABLE, raising=False)
-    yield folder
-
-
-OFFERING = ("xla_cuda_plugin.so", "pjrt_plugin_abacus.so", "libtpu.so", "only.so", "unlikely.so")
-
-
-def plugin(folder: pathlib.Path, name: str, *files: str) -> pathlib.Path:
-    place = folder / name
-    place.mkdir(parents=True)
-    for file in files:
-        (place / file).write_bytes(b"no library" + b"\0GetPjrtApi\0" * (file in OFFERING))
-    return place
-
-
-def test_packages_in_the_namespace(packages: pathlib.Path) -> None:
-    place = plugin(packages, "jax_plugins/xla_cuda12", "_triton.so", "xla_cuda_plugin.so")
-    plugin(packages, "jax_plugins/abacus", "pjrt_plugin_abacus.so", "__init__.py")
-    plugin(packages, "jax_plugins/empty", "__init__.py")
-    plugin(packages, "jax_plugins/unclear", "one.so", "two.so")
-    found = libraries()
-    assert found["cuda"] == str(place / "xla_cuda_plugin.so")
-    assert found["abacus"].endswith("abacus/pjrt_plugin_abacus.so")
-    assert not {"empty", "unclear"} & set(found)
+def test_names_for_gpus(packages: pathlib.Path) -> None:
+    plugin(packages, "jax_plugins/xla_cuda12", "xla_cuda_plugin.so")
     assert platform_of("gpu") == platform_of("cuda") == "cuda"
-
-
-def test_libraries_are_known_by_what_they_offer(packages: pathlib.Path) -> None:
-    place = plugin(packages, "jax_plugins/odd", "a_pjrt_plugin.so", "unlikely.so")
-    assert libraries()["odd"] == str(place / "unlikely.so")
-    (place / "empty.so").touch()
-    assert not offers_pjrt(str(place / "empty.so")) and not offers_pjrt(str(place / "none.so"))
-    assert offers_pjrt(str(place / "unlikely.so"))
 
 
 def test_half_of_a_plugin_is_named(packages: pathlib.Path) -> None:
@@ -70,41 +32,13 @@ def test_half_of_a_plugin_is_named(packages: pathlib.Path) -> None:
     assert str(place) in str(raised.value) and "pip install jax-cuda12-plugin" in str(raised.value)
 
 
-def test_the_library_for_tpus(packages: pathlib.Path) -> None:
-    plugin(packages, "libtpu", "__init__.py", "libtpu.so")
-    assert libraries()["tpu"].endswith("libtpu/libtpu.so")
-
-
-def test_entry_points(packages: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plugin(packages, "someones_plugin", "__init__.py", "only.so")
-    points = [
-        importlib.metadata.EntryPoint("someone", "someones_plugin", "jax_plugins"),
-        importlib.metadata.EntryPoint("gone", "no_such_package_of_tests", "jax_plugins"),
-    ]
-    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: points)
-    assert libraries()["someone"].endswith("someones_plugin/only.so")
-    assert "gone" not in libraries() and "someones_plugin" not in sys.modules
-
-
-def test_paths_of_the_user_go_first(
-    packages: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plugin(packages, "jax_plugins/abacus", "pjrt_plugin_abacus.so")
-    monkeypatch.setenv(VARIABLE, "abacus:/somewhere/a.so, slide_rule:/somewhere/b.so")
-    found = libraries()
-    assert (found["abacus"], found["slide_rule"]) == ("/somewhere/a.so", "/somewhere/b.so")
-    monkeypatch.setenv(VARIABLE, "abacus")
-    with pytest.raises(ValueError, match=f"{VARIABLE} is a list of name:path, got 'abacus'"):
-        libraries()
-
-
 @pytest.mark.parametrize(
     "platform, remedy",
     [
         ("cuda", "pip install jax-cuda12-plugin jax-cuda12-pjrt"),
         ("gpu", "jax-cuda12-pjrt` or install it with `pip install jax-rocm60"),
         ("tpu", "pip install libtpu"),
-        ("abacus", f"{VARIABLE}=abacus:/path/to"),
+        ("abacus", f"{PLUGIN_PATHS}=abacus:/path/to"),
     ],
 )
 def test_what_is_not_there_says_what_to_install(
@@ -147,25 +81,120 @@ def test_devices_of_plugins_have_the_names_that_programs_ask_for(
         jax.default_backend()
 
 
+def in_a_process(script: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A script in a process of its own, where no platform is chosen: libraries stay loaded, and an
+    accelerator is looked for once."""
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "CALQUE_PLATFORMS": "", **environment},
+        capture_output=True,
+        text=True,
+        timeout=200,
+    )
+    assert done.returncode == 0, done.stderr
+    return done
+
+
 @needs_jaxlib
 def test_libraries_that_are_no_plugins() -> None:
-    """In a process of its own: libraries stay loaded."""
+    """Nor does what a user names keep programs that ask for nothing from running."""
     script = (
         "import calque as jax\n"
         "for name in ('nowhere', 'other'):\n"
         "    try:\n        jax.devices(name)\n"
         "    except RuntimeError as e:\n        print(e)\n"
-        "print(jax.jit(lambda x: x + 1)(1.0))\n"
+        "print(jax.jit(lambda x: x + 1)(1.0), jax.default_backend())\n"
     )
     other = _ctypes.__file__  # a library, but no plugin
-    environment = {**os.environ, VARIABLE: f"nowhere:/no/such/library.so,other:{other}"}
-    done = subprocess.run(
-        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=200
-    )
-    assert done.returncode == 0, done.stderr
+    done = in_a_process(script, **{PLUGIN_PATHS: f"nowhere:/no/such/library.so,other:{other}"})
     nowhere, *rest = done.stdout.splitlines()
     assert "'nowhere' is said to be /no/such/library.so, and nothing is there" in nowhere
-    assert f"the plugin of 'other' at {other} cannot be used" in rest[0] and rest[-1] == "2.0"
+    assert f"the plugin of 'other' at {other} cannot be used" in rest[0] and rest[-1] == "2.0 cpu"
+    said = done.stderr
+    assert said.count("'nowhere': the plugin") == said.count("'other': the plugin") == 1
+    assert said.count("Set CALQUE_PLATFORMS=cpu") == 1
+
+
+ACCELERATOR = """
+import sys
+import calque as jax, calque.numpy as jnp
+from calque.core import devices
+devices.DEVICE_FILES = {files!r}
+sys.path = [{packages!r}, *sys.path]
+eager = float(jnp.ones(2).sum())
+assert "calque.xla" not in sys.modules  # eager operations open nothing
+from calque.xla import jaxlib
+jaxlib.plugin_client = lambda *given: jaxlib.cpu_client(2)  # XLA's CPU stands for it
+"""
+PROGRAM = """
+f = jax.jit(lambda x: jnp.sin(x) @ x + 1)
+x = jnp.arange(4.0)
+y = f(x)
+print(jax.devices(), jax.default_backend() == jax.devices()[0].platform, y.devices(), x.devices())
+print(f(y * jnp.ones(4)).devices(), jax.make_mesh((2,), ("i",)).devices.tolist())
+print(jax.jit(f, backend="cpu")(x).devices(), jax.devices("cpu"), f.lower(x).compile()(x) == y)
+with jax.default_device(jax.devices("cpu")[0]):
+    print(f(x).devices(), jnp.zeros(2).devices())
+jax.config.update("jax_platforms", "cpu")
+print(f(x).devices(), jax.devices(), jax.default_backend())
+"""
+
+
+def a_machine(folder: pathlib.Path, *files: str) -> str:
+    """The beginning of a script on a machine with such files of drivers and a plugin for CUDA."""
+    drivers = folder / "drivers"
+    drivers.mkdir()
+    for file in files:
+        (drivers / file).touch()
+    plugin(folder, "packages/jax_plugins/xla_cuda12", "xla_cuda_plugin.so")
+    return ACCELERATOR.format(files=str(drivers), packages=str(folder / "packages"))
+
+
+@needs_jaxlib
+def test_an_accelerator_that_is_there_is_taken(tmp_path: pathlib.Path) -> None:
+    done = in_a_process(a_machine(tmp_path, "nvidiactl") + PROGRAM)
+    two = "[CudaDevice(id=0), CudaDevice(id=1)]"
+    one = "{CudaDevice(id=0)}"
+    cpu = "{CpuDevice(id=0)}"
+    assert done.stdout.splitlines() == [
+        f"{two} True {one} {one}",
+        f"{one} {two}",
+        f"{cpu} [CpuDevice(id=0)] True",
+        f"{cpu} {cpu}",
+        f"{cpu} [CpuDevice(id=0)] cpu",
+    ]
+    assert not done.stderr
+
+
+@needs_jaxlib
+@pytest.mark.parametrize(
+    "files, environment",
+    [
+        ((), {}),
+        (("kfd",), {}),
+        (("nvidiactl",), {"CUDA_VISIBLE_DEVICES": ""}),
+        (("nvidiactl",), {"CALQUE_PLATFORMS": "cpu"}),
+    ],
+)
+def test_one_without_driver_or_plugin_or_that_is_hidden_is_not(
+    tmp_path: pathlib.Path, files: tuple[str, ...], environment: dict[str, str]
+) -> None:
+    script = a_machine(tmp_path, *files) + "print(jax.devices(), jax.jit(jnp.sin)(0.0))\n"
+    done = in_a_process(script, **environment)
+    assert done.stdout == "[CpuDevice(id=0)] 0.0\n" and not done.stderr
+
+
+@needs_jaxlib
+def test_one_that_cannot_be_opened_is_told_once(tmp_path: pathlib.Path) -> None:
+    script = a_machine(tmp_path, "nvidiactl") + (
+        "def fails(*given): raise jaxlib.XlaUnavailable('the driver is too old')\n"
+        "jaxlib.plugin_client = fails\n"
+        "print(jax.jit(jnp.sin)(0.0), jax.devices(), jax.jit(jnp.cos)(0.0))\n"
+    )
+    done = in_a_process(script)
+    assert done.stdout == "0.0 [CpuDevice(id=0)] 1.0\n"
+    assert done.stderr.count("'cuda': the driver is too old") == 1
+    assert done.stderr.count("Set CALQUE_PLATFORMS=cpu") == 1
 
 
 def test_nothing_is_looked_for_unless_asked(monkeypatch: pytest.MonkeyPatch) -> None:

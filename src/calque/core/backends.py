@@ -4,6 +4,7 @@ name."""
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
@@ -14,10 +15,11 @@ from calque.core import reference
 from calque.core.arrays import from_storage
 from calque.core.avals import ShapedArray, nbytes
 from calque.core.config import config
-from calque.core.devices import all_devices, is_mine
+from calque.core.devices import accelerators_here, all_devices, is_mine
 from calque.core.dims import hint_of
 from calque.core.jaxprs import ClosedJaxpr, Eqn, subjaxprs, symbols_found_by, without_places
 from calque.core.symbols import Symbols
+from calque.machine.once import once
 from calque.machine.state import Hook, process
 
 
@@ -78,6 +80,23 @@ def _no_plugins(platform: str) -> Any:
 # opens the plugin of a platform that is not known yet, and gives its devices
 plugins: Final[Hook[Callable[[str], Sequence[Any]]]] = process.hook("plugins of XLA", _no_plugins)
 
+# opens an accelerator where none was asked for, and gives its devices, or none: one of those whose
+# drivers this machine has, or that the user names a plugin for
+unasked: Final[Hook[Callable[[Sequence[str]], Sequence[Any]]]] = process.hook(
+    "accelerators that nobody asked for", lambda here: ()
+)
+PLUGIN_PATHS: Final = "PJRT_NAMES_AND_LIBRARY_PATHS"  # names plugins: "name:path,name:path"
+
+
+@once
+def _accelerator() -> Sequence[Any]:
+    return unasked.call(accelerators_here()) if may_have_accelerators() else ()
+
+
+def may_have_accelerators() -> bool:
+    """Whether it is worth to look for plugins: a driver is there, or the user names some."""
+    return bool(accelerators_here() or os.environ.get(PLUGIN_PATHS))
+
 
 class Backends:
     """The backends by name, and which of them compiles."""
@@ -104,27 +123,44 @@ class Backends:
         """From now on there is a platform with such devices; its backend has the same name."""
         self.devices[platform] = devices
 
+    def accelerator(self) -> Sequence[Any]:
+        """The devices that programs run on where no platform is chosen, if not on this processor:
+        those of an accelerator that is there with its plugin, opened when this is first asked."""
+        return _accelerator()
+
     @property
     def chosen(self) -> str:
-        """The backend that compiles what is placed nowhere: that of `calque_default_device`, or
-        the first of `calque_platforms` that there is."""
-        if config.default_device is not None:
-            return str(self.home().engine)
+        """The backend that compiles what is placed nowhere: that of `calque_default_device`, or the
+        first of `calque_platforms`; without either that of an accelerator, if there is one."""
+        return self.of_platform if config.default_device is None else str(self.home().engine)
+
+    @property
+    def of_platform(self) -> str:
+        """The same, if no device were asked for."""
         wanted = config.platforms
         if not wanted:
-            return self.default
-        names = [name.strip() for name in str(wanted).split(",")]
-        for name in names:
-            if name == "cpu" or name in self.devices:
-                return self.default if name == "cpu" else name
+            found = self.accelerator()
+            return str(found[0].engine) if found else self.default
+        name = str(wanted).partition(",")[0].strip()
+        if name == "cpu" or name in self.devices:
+            return self.default if name == "cpu" else name
         try:
-            return str(plugins.call(names[0])[0].engine)
+            return str(plugins.call(name)[0].engine)
         except RuntimeError as e:
             raise RuntimeError(
-                f"Unable to initialize backend {names[0]!r}: {e} (set CALQUE_PLATFORMS, or"
+                f"Unable to initialize backend {name!r}: {e} (set CALQUE_PLATFORMS, or"
                 " config.update('calque_platforms', ...), to a platform that is there:"
                 f" {', '.join(['cpu', *sorted(self.devices)])})"
             ) from None
+
+    def leaves_home(self) -> bool:
+        """Whether what is placed nowhere may live elsewhere than on this processor."""
+        return {self.chosen, self.of_platform} != {self.default}
+
+    def may_leave_home(self) -> bool:
+        """The same, before anything is opened: yes where there may be an accelerator."""
+        wanted = str(config.platforms or "")
+        return not wanted.startswith("cpu") if wanted else may_have_accelerators()
 
     def devices_of(self, platform: str) -> Sequence[Any]:
         """The devices of a platform of another engine."""
@@ -134,9 +170,9 @@ class Backends:
 
     def default_devices(self) -> Sequence[Any]:
         """The devices that programs run on when nothing else is asked for: those of the chosen
-        platform."""
+        platform, of an accelerator, or this processor."""
         if not config.platforms:
-            return all_devices()
+            return self.accelerator() or all_devices()
         name = self.chosen
         return all_devices() if name == self.default else self.devices_of(name)
 

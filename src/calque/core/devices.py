@@ -323,3 +323,39 @@ def number_of_processes() -> int:
 def is_mine(device: Any) -> bool:
     """Whether a device belongs to this process."""
     return bool(device.process_index == _this_process.value[0])
+
+
+# ---------------------------------------------------------------- accelerators
+
+DEVICE_FILES: Final = "/dev"  # where systems list what has a driver
+_NVIDIA: Final = frozenset(("nvidiactl", "nvidia0", "nvhost-gpu", "dxg"))
+_HIDING: Final = {  # with nothing or -1 in these variables, programs see no GPU
+    "cuda": ("CUDA_VISIBLE_DEVICES",),
+    "rocm": ("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"),
+}
+
+
+def accelerators_here() -> list[str]:
+    """The platforms of accelerators that this machine seems to have, by the files of their drivers:
+    a look that opens and imports nothing."""
+    names = _listed(DEVICE_FILES)
+    groups = _listed(os.path.join(DEVICE_FILES, "vfio")) if "vfio" in names else []
+    numbers = [*groups, *[n.removeprefix("accel") for n in names if n.startswith("accel")]]
+    there = {
+        "tpu": any(n.isdigit() for n in numbers),
+        "cuda": not _NVIDIA.isdisjoint(names),
+        "rocm": "kfd" in names,
+    }
+    return [platform for platform, is_there in there.items() if is_there and not _hides(platform)]
+
+
+def _listed(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
+
+
+def _hides(platform: str) -> bool:
+    said = [os.environ.get(name) for name in _HIDING.get(platform, ())]
+    return any(text is not None and text.strip() in ("", "-1", "NoDevFiles") for text in said)

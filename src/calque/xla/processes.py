@@ -8,6 +8,7 @@ import socket
 import time
 from typing import Any, Final
 
+from calque.core.backends import known
 from calque.core.config import config
 from calque.core.devices import set_process
 from calque.machine.state import ProcessValue, process
@@ -27,7 +28,7 @@ def join(
     shutdown_timeout: int,
 ) -> None:
     """Wait for the others. From now on XLA's devices are those of all of them, and programs run
-    there unless a platform was chosen."""
+    there unless a platform was chosen, on an accelerator if there is one."""
     extension = jaxlib.jaxlib().extension
     if process_id != 0:  # XLA's own wait ends the process when it is over
         wait_for_somebody(address, initialization_timeout)
@@ -56,7 +57,7 @@ def join(
         ) from None
     joined.value = jaxlib.Distributed(client, process_id, processes)
     set_process(process_id, processes)
-    if not config.platforms:
+    if not config.platforms and not known.accelerator():
         config.update("platforms", "xla_cpu")
     atexit.register(leave)
 

@@ -552,8 +552,8 @@ def _on_device(device: Device) -> SingleDeviceSharding:
 
 def default_sharding() -> Sharding:
     """Where arrays are that were placed nowhere: on the default device, which is the first of the
-    chosen platform."""
-    if config.platforms or config.default_device is not None:
+    chosen platform, or of an accelerator."""
+    if config.platforms or config.default_device is not None or known.accelerator():
         return _on_device(known.home())
     return DEFAULT
 

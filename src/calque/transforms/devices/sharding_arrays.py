@@ -19,6 +19,7 @@ from calque.core.arrays import (
     to_array,
     to_numpy,
 )
+from calque.core.backends import known
 from calque.core.devices import DEFAULT_DEVICE, Device, Space, all_devices, is_mine
 from calque.core.primitives import do
 from calque.core.trace import typeof
@@ -151,7 +152,7 @@ def placed(x: Any, sharding: Sharding | None) -> Any:
         sharding = sharding.sharding
     if isinstance(sharding, SingleDeviceSharding) and len(all_devices()) == 1:
         own = sharding.device_order[0].engine == DEFAULT_DEVICE.engine
-        if own and is_in_own_memory(sharding):
+        if own and is_in_own_memory(sharding) and not known.leaves_home():
             # there is no other place: arrays without a sharding take the quickest ways
             sharding = None
     elif isinstance(sharding, NamedSharding) and not isinstance(sharding.mesh, Mesh):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from calque.core import backends, pytrees, trace_state
 from calque.core.arrays import ArrayImpl, to_array
 from calque.core.config import config
-from calque.core.devices import Device
+from calque.core.devices import DEFAULT_DEVICE, Device
 from calque.core.jaxprs import ClosedJaxpr, primitives_of
 from calque.core.primitives import Zero
 from calque.core.trace import typeof
@@ -397,6 +397,8 @@ def has_constraints(closed: ClosedJaxpr) -> bool:
 def jit_shardings(ins: Any, outs: Any, device: Any, backend: str | None) -> JitShardings | None:
     """What `in_shardings`, `out_shardings`, `device` and `backend` ask for; with a device the
     results live there."""
+    if backend == "cpu" and device is None and backends.known.may_leave_home():
+        device, backend = DEFAULT_DEVICE, None
     if backend not in (None, "cpu") and device is None:
         device, backend = backends.known.devices_of(backend)[0], None
     if device is None:

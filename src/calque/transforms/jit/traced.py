@@ -18,6 +18,7 @@ from calque.core.lazy import LazyModule
 from calque.core.pause import no_collection
 from calque.machine.spans import span
 from calque.transforms.devices import summands
+from calque.transforms.devices.program_devices import of_read
 from calque.transforms.devices.sharding import NamedSharding, Sharding, is_in_own_memory
 from calque.transforms.devices.sharding_arrays import placed
 from calque.transforms.devices.sharding_constraint import has_constraints
@@ -123,7 +124,7 @@ class TracedFunction:
         if is_logged():
             # in JAX's words, which programs look for
             took = f"{time.perf_counter() - start:.9f} sec"
-            by = "by calque, not XLA" if engine is None else engine
+            by = "by calque, not XLA" if engine in (None, DEFAULT_DEVICE.engine) else engine
             log(f"Finished XLA compilation of jit({self.name}) in {took} ({by})")
         # one for another configuration is for this call alone
         if self.settings == config.trace_key() and changes == config.changes_elsewhere():
@@ -140,12 +141,13 @@ class TracedFunction:
     def place_of(
         self, ins: Sequence[Sharding | None], outs: Sequence[Sharding | None]
     ) -> backends.Places | None:
-        """The devices of another engine that the program runs on: those of its arguments, or of
-        its results."""
+        """The devices that the program runs on, if not where programs run that are placed nowhere:
+        those of its arguments, or of its results."""
         orders = [s.device_order for s in (*ins, *outs) if s is not None]
         devices = {d for order in orders for d in order}
         if all(d.engine == DEFAULT_DEVICE.engine for d in devices):
-            return None
+            is_asked_for = devices and backends.known.chosen != DEFAULT_DEVICE.engine
+            return backends.Places((DEFAULT_DEVICE,)) if is_asked_for else None
         if any(set(order) != devices for order in orders):
             raise ValueError(
                 f"{self.name}: the arguments and results of a program are on the same devices of"
@@ -167,7 +169,8 @@ class TracedFunction:
         ins = tuple(given) or (None,) * len(self.closed.in_avals)
         if not has_constraints(self.closed) and all(s is None for s in ins):
             return None
-        return self.place_of(ins, shardings_of_results(self.closed, ins, self.name))
+        where = shardings_of_results(self.closed, ins, self.name)
+        return self.place_of(of_read(self.closed, ins), where)
 
     def run(self, leaves: Sequence[Any]) -> Ran:
         """The results for these arguments."""
@@ -180,7 +183,8 @@ class TracedFunction:
         is_somewhere = are_placed or has_constraints(self.closed) or self.typed
         where = result_shardings(self.closed, leaves, self.name) if is_somewhere else []
         places = [x._extra for x in given]
-        place = self.place_of(places, where) if is_somewhere else None
+        read = of_read(self.closed, tuple(places))
+        place = self.place_of(read, where) if is_somewhere else None
         if self.typed and place is None and summands.are_taken(self.closed):
             return self.run_on_rows(given, where)
         executable = self.compiled(place)
