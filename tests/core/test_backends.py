@@ -1,5 +1,7 @@
 """Backends by name, the reference backend, and rough counts of work."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -42,17 +44,18 @@ def test_the_chosen_one_compiles(own):
         compile_program(closed, Options(), "third")
 
 
-def test_platforms_are_chosen_in_order(own):
+def test_the_first_platform_is_chosen(own):
     own.register("native", print, default=True)
     own.register_devices("other", lambda: ["d0", "d1"])
     for platforms, want in (
         ("", "native"),
         ("cpu", "native"),
-        ("other,cpu", "other"),
-        ("missing, other", "other"),
+        ("cpu,missing", "native"),
+        (" other ,cpu", "other"),
     ):
         with config.override("platforms", platforms):
-            assert own.chosen == want
+            assert own.chosen == own.of_platform == want
+            assert own.leaves_home() == own.may_leave_home() == (want == "other")
     with (
         config.override("platforms", "tpu,gpu"),
         pytest.raises(
@@ -63,6 +66,20 @@ def test_platforms_are_chosen_in_order(own):
     assert own.devices_of("other") == ["d0", "d1"]
     with pytest.raises(RuntimeError, match="Unknown backend tpu"):
         own.devices_of("tpu")
+
+
+def test_an_accelerator_is_chosen_where_nothing_else_is(own, monkeypatch):
+    own.register("native", print, default=True)
+    card = SimpleNamespace(engine="card", process_index=0)
+    monkeypatch.setattr(own, "accelerator", lambda: [card])
+    with config.override("platforms", None):
+        assert own.chosen == "card" and own.default_devices() == [card] and own.home() is card
+        assert own.leaves_home()
+        with config.override("default_device", "cpu"):
+            assert own.chosen == "native" and own.leaves_home()
+    with config.override("platforms", "cpu"):
+        assert own.chosen == "native" and own.default_devices() != [card]
+        assert not own.leaves_home() and not own.may_leave_home()
 
 
 def test_programs_that_find_sizes_go_to_who_can(own):

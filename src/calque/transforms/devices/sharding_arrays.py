@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, overload
 
 import numpy as np
 
-from calque.core import lazy, pytrees, trace_state
+from calque.core import backends, lazy, pytrees, trace_state
 from calque.core.arrays import (
     Array,
     ArrayImpl,
@@ -19,7 +19,6 @@ from calque.core.arrays import (
     to_array,
     to_numpy,
 )
-from calque.core.backends import known
 from calque.core.devices import DEFAULT_DEVICE, Device, Space, all_devices, is_mine
 from calque.core.primitives import do
 from calque.core.trace import typeof
@@ -152,7 +151,7 @@ def placed(x: Any, sharding: Sharding | None) -> Any:
         sharding = sharding.sharding
     if isinstance(sharding, SingleDeviceSharding) and len(all_devices()) == 1:
         own = sharding.device_order[0].engine == DEFAULT_DEVICE.engine
-        if own and is_in_own_memory(sharding) and not known.leaves_home():
+        if own and is_in_own_memory(sharding) and not backends.known.leaves_home():
             # there is no other place: arrays without a sharding take the quickest ways
             sharding = None
     elif isinstance(sharding, NamedSharding) and not isinstance(sharding.mesh, Mesh):
