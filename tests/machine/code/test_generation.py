@@ -14,11 +14,11 @@ def function(name, value):
 
 
 def test_results_come_in_the_order_of_the_modules():
-    compiling = llvm.Compiling(2, 4)
+    compiling = llvm.Compiling(4)
     before = llvm.stats.compiled
     texts = [function(f"f{k}", k) for k in range(9)]
     for text in texts:
-        compiling.add(text)
+        compiling.add(text, 2)
     made = compiling.results()
     assert llvm.stats.compiled == before + 9
     assert made == [llvm.object_code(text, cache=False) for text in texts]
@@ -40,9 +40,9 @@ def test_helpers_begin_before_anybody_asks():
 
 
 def test_an_error_is_told_to_whoever_asks():
-    compiling = llvm.Compiling(2, 3)
+    compiling = llvm.Compiling(3)
     for text in (function("f", 1), "define i64 @g() { ret i64 %nothing }", function("h", 2)):
-        compiling.add(text)
+        compiling.add(text, 2)
     with pytest.raises(llvm.LLVMError, match="use of undefined value '%nothing'"):
         compiling.results()
 
@@ -129,9 +129,9 @@ def test_a_child_compiles_while_its_parent_does():
         for _ in range(3):
             child = os.fork()
             if child == 0:
-                compiling = llvm.Compiling(2, 2)
+                compiling = llvm.Compiling(2)
                 for k in range(3):
-                    compiling.add(function("g", k))
+                    compiling.add(function("g", k), 2)
                 os._exit(len(compiling.results()))
             deadline = time.monotonic() + 60
             while (ended := os.waitpid(child, os.WNOHANG))[0] == 0:

@@ -770,10 +770,22 @@ def test_files_beside_a_writer_decide_the_key(tmp_path: Any, monkeypatch: Any) -
     assert made.key() != before
 
 
-def test_helpers_take_the_place_of_their_calls_in_units_that_lead() -> None:
-    """LLVM is not asked whether that pays."""
-    for leads in (True, False):
-        made = Unit(f"test_lang_leads_{leads}", leads=leads)
+@pytest.mark.parametrize("kind", ["leads", "plain", ""])
+def test_helpers_take_the_place_of_their_calls_where_few_passes_run(kind: str) -> None:
+    """LLVM is not asked whether that pays; of a unit that leads it does not improve the
+    instructions, either."""
+    name = f"test_lang_{kind or 'heavy'}"
+    made = Unit(name, leads=kind == "leads", plain=kind == "plain")
+    compiled: list[tuple[int, str | None]] = []
+    compile_one = llvm._compile
+
+    def seen(text: str, opt: int, passes: str | None) -> bytes:
+        compiled.append((opt, passes))
+        return compile_one(text, opt, passes)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(llvm, "_compile", seen)
+        patch.setattr(llvm, "_from_disk", lambda key: None)
 
         @made.helper
         def one_more(x: i64) -> i64:
@@ -783,7 +795,11 @@ def test_helpers_take_the_place_of_their_calls_in_units_that_lead() -> None:
         def two_more(x: i64) -> i64:
             return one_more(one_more(x))
 
-        assert ("alwaysinline" in made.ir()) == leads
+        assert ("alwaysinline" in made.ir()) == bool(kind)
         assert "@one_more" not in llvm.optimized(made.ir(), made.passes)
-        made.functions[1].name = f"two_more_{leads}"
+        made.functions[1].name = f"two_more_{kind}"
         assert two_more(40) == 42
+    assert compiled == [(0 if kind == "leads" else llvm.OPT, made.passes)]
+    assert (made.passes == "O2") == (not kind)
+    other, _ = made.over("_other", 4, {})
+    assert (other.level, other.passes) == (made.level, made.passes)

@@ -133,8 +133,8 @@ def test_each_precision_has_its_kernel(dtype, name):
     [
         (FftType.FFT, (1,), ""),
         (FftType.FFT, (128, 3), "pass_3 pass_4 pass_8"),
-        (FftType.RFFT, (128,), "halves pass_8"),
-        (FftType.IRFFT, (121, 2), "halves pass_any"),
+        (FftType.RFFT, (128,), "halves pass_8 turn_halves"),
+        (FftType.IRFFT, (121, 2), "halves pass_any turn_halves"),
         (FftType.IRFFT, (4, 7), "pass_4 pass_7 whole"),
         (FftType.FFT, (53,), "convolve pass_4 pass_8"),
     ],
@@ -142,11 +142,12 @@ def test_each_precision_has_its_kernel(dtype, name):
 )
 def test_functions_that_no_length_needs_are_left_out(kind, lengths, fields):
     """A call names those that its lengths need; the words of the others are 0."""
-    assert set(fourier.needed(kind, True, lengths, 2)) == set(fields.split())
+    fields = {"load", "store", *fields.split()}
+    assert set(fourier.needed(kind, True, lengths, 2)) == fields
     params = {"fft_type": kind, "fft_lengths": lengths}
     _, words = fourier.kernel(ShapedArray((2, *lengths), np.dtype("c8")), params)
     named = {f for f, w in zip(Functions.fields, words, strict=True) if w}
-    assert named == set(fields.split())
+    assert named == fields
     assert all(routines.by_name(w) == w.found() for w in words if w)
 
 
@@ -154,7 +155,9 @@ def test_free_lengths_need_all():
     (n,) = Symbols((128,)).sizes()
     every = set(Functions.fields)
     assert set(fourier.needed(FftType.RFFT, True, (n, 128), 1)) == every
-    assert set(fourier.needed(FftType.FFT, True, (n,), 1)) == every - {"halves", "whole"}
+    left_out = {"halves", "whole", "turn_halves"}
+    assert set(fourier.needed(FftType.FFT, True, (n,), 1)) == every - left_out
+    assert fourier.needed(FftType.IRFFT, True, (n,), 1)["turn_halves"] == "fft_part_halves"
 
 
 @pytest.mark.parametrize(
@@ -174,7 +177,50 @@ def test_free_lengths_need_all():
 def test_passes_over_whole_vectors_alone(kind, lengths, whole):
     """Where no pass of a radix finds less than a vector, its code for less is left out."""
     found = fourier.needed(kind, True, lengths, 0)
-    assert {f for f, name in found.items() if name == f"fft_whole_{f}"} == set(whole.split())
+    passes = {f: name for f, name in found.items() if f.startswith("pass_")}
+    assert {f for f, name in passes.items() if name == f"fft_whole_{f}"} == set(whole.split())
+
+
+@pytest.mark.parametrize(
+    ("kind", "lengths", "outer", "whole"),
+    [
+        (FftType.FFT, (128,), 0, "load store"),
+        (FftType.FFT, (16,), 1, "load store"),
+        (FftType.FFT, (16,), 9, ""),  # lines side by side, whose elements do not follow each other
+        (FftType.FFT, (16,), 0, ""),
+        (FftType.FFT, (7,), 1, ""),
+        (FftType.FFT, (128, 3), 1, ""),  # three columns
+        (FftType.FFT, (256, 13), 1, ""),  # eight columns, and five that are left
+        (FftType.FFT, (53, 128), 2, "load store"),
+        (FftType.RFFT, (128, 128), 0, "load store turn_halves"),
+        (FftType.IRFFT, (3, 32, 96), 2, ""),  # lines of half the length stand side by side
+        (FftType.RFFT, (16,), 1, "load store"),  # four pairs
+        (FftType.RFFT, (32,), 1, "load store turn_halves"),
+        (FftType.RFFT, (13,), 1, ""),  # seven elements are written
+        (FftType.IRFFT, (15,), 1, "load store"),
+    ],
+    ids=str,
+)
+def test_whole_lines_where_all_rows_fill_vectors(kind, lengths, outer, whole):
+    """Code for what is less, or stands apart, is left out where no line needs it."""
+    found = fourier.needed(kind, True, lengths, outer)
+    assert {f for f in ("load", "store", "turn_halves") if "whole" in found.get(f, "")} == set(
+        whole.split()
+    )
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_real_lines_of_every_length(dtype):
+    """With the functions that were chosen for each."""
+    for n in range(1, 70):
+        for lines in (1, 3, 9):
+            x = np.random.default_rng(n).normal(size=(lines, n)).astype(dtype)
+            want = np.fft.rfft(x)
+            close = 1e-12 if calque.numpy.asarray(x).dtype == "f8" else 1e-5
+            got = np.asarray(calque.numpy.fft.rfft(x))
+            np.testing.assert_allclose(got, want, rtol=0, atol=close * n)
+            back = np.asarray(calque.numpy.fft.irfft(got, n))
+            np.testing.assert_allclose(back, x, rtol=0, atol=close * n)
 
 
 def test_passes_over_whole_vectors_where_lines_are_counted():

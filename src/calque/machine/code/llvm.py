@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from calque.machine.code import diskcache, generation, image, shipped, target
 from calque.machine.code.digest import hexdigest
@@ -142,26 +142,33 @@ def code_of(
     return _cached_object(_key("key", key, opt, passes), make_ir, opt, passes, cache)
 
 
-class Codes:
-    """As ``code_of`` for several modules (key, what makes the text, passes): those that nobody has
-    compiled yet are compiled by several threads, from now on."""
+class Wanted(NamedTuple):
+    """A module, by what ``code_of`` takes."""
 
-    def __init__(
-        self, wanted: Sequence[tuple[str, Callable[[], str], str]], opt: int, threads: int
-    ) -> None:
-        self._names = [_key("key", key, opt, passes) for key, _, passes in wanted]
+    key: str
+    make_ir: Callable[[], str]
+    opt: int
+    passes: str
+
+
+class Codes:
+    """As ``code_of`` for several modules: those that nobody has compiled yet are compiled by
+    several threads, from now on."""
+
+    def __init__(self, wanted: Sequence[Wanted], threads: int) -> None:
+        self._names = [_key("key", w.key, w.opt, w.passes) for w in wanted]
         self._found = [
-            _shipped(key, opt, passes) or _from_disk(name)
-            for (key, _, passes), name in zip(wanted, self._names, strict=True)
+            _shipped(w.key, w.opt, w.passes) or _from_disk(name)
+            for w, name in zip(wanted, self._names, strict=True)
         ]
         # those that call the others are the larger ones, and must not come last
         self._missing = [k for k, code in enumerate(self._found) if code is None][::-1]
         self._texts: dict[int, str] = {}
-        self._work = Compiling(opt, threads) if self._missing else None
+        self._work = Compiling(threads) if self._missing else None
         for k in self._missing:
-            self._texts[k] = wanted[k][1]()
+            self._texts[k] = wanted[k].make_ir()
             if self._work is not None:
-                self._work.add(self._texts[k], wanted[k][2])
+                self._work.add(self._texts[k], wanted[k].opt, wanted[k].passes)
 
     def all(self) -> list[tuple[bytes, str]]:
         """Each code, with the text, of those whose text was made; by the help of this thread."""
@@ -263,22 +270,21 @@ class Compiling:
     """Modules that are compiled while others are still being written: by other threads, and by
     this one once it wants the results."""
 
-    def __init__(self, opt: int, threads: int) -> None:
+    def __init__(self, threads: int) -> None:
         # What happens once is done here: who asks may hold the lock that other threads would need.
         target.initialize()
         generation.prepare()
         described = target.describe()
-        self._opt = opt
         self._target = described if target.is_foreign() else None
         self._work = generation.Work(0 if generation.gate.is_closed else threads - 1)
 
-    def add(self, ir_text: str, passes: str | None = None) -> None:
+    def add(self, ir_text: str, opt: int, passes: str | None = None) -> None:
         """One more module. Nothing is looked for on disk, or kept there."""
-        self._work.add(partial(self._made, ir_text, passes))
+        self._work.add(partial(self._made, ir_text, opt, passes))
 
-    def _made(self, ir_text: str, passes: str | None) -> bytes:
+    def _made(self, ir_text: str, opt: int, passes: str | None) -> bytes:
         with target.making_for(self._target):
-            return _compile(ir_text, self._opt, passes)
+            return _compile(ir_text, opt, passes)
 
     def results(self) -> list[bytes]:
         """The code of each module, in order."""

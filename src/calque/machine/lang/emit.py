@@ -35,7 +35,7 @@ def emit_unit(unit: Unit) -> str:
     """The LLVM IR of all functions of a unit, with private copies of the helpers it takes from
     other units."""
     items = reachable(unit.functions)
-    module = ModuleParts(unit.leads)
+    module = ModuleParts(unit.plain)
     for variable in unit.globals:
         body = (
             variable.type.ir if variable.count == 1 else f"[{variable.count} x {variable.type.ir}]"

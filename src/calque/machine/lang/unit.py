@@ -180,14 +180,16 @@ _FEW_PASSES = "inline,sroa,instcombine,simplifycfg"
 
 class Unit:
     """A module of the machine language: functions, globals and externs, compiled and linked
-    together. The loops `apart` of its functions are over numbers of `item` bytes. One that `leads`
-    only calls what takes time: it is compiled with few passes."""
+    together. The loops `apart` of its functions are over numbers of `item` bytes. One that is
+    `plain` has loops that are as they are to be: few passes run over it. One that `leads` only
+    calls what takes time: no time is spent on its instructions, either."""
 
-    def __init__(self, name: str, item: int = 8, leads: bool = False) -> None:
+    def __init__(self, name: str, item: int = 8, leads: bool = False, plain: bool = False) -> None:
         self.name = name
         self.item = item
-        self.leads = leads
-        self.passes = _FEW_PASSES if leads else _PASSES
+        self.leads, self.plain = leads, plain or leads
+        self.passes = _FEW_PASSES if self.plain else _PASSES
+        self.level = 0 if leads else _LEVEL
         self.functions: list[Function] = []
         self.globals: list[Var | Cell] = []
         self._addresses: dict[str, int] | None = None
@@ -235,7 +237,7 @@ class Unit:
         included, by the old names. To the names of its functions the suffix is added."""
         if self.globals:
             raise LangError(f"unit {self.name} has globals, which are there once")
-        other = Unit(self.name + suffix, item, self.leads)
+        other = Unit(self.name + suffix, item, self.leads, self.plain)
         meanings = dict(names)
         for f in self.functions:
             copy = Function(other, f.python, f.exported, f.name + suffix, meanings)
@@ -302,11 +304,11 @@ class Unit:
 
     def image(self, level: str) -> tuple[str, bytes]:
         """What the code is known by in the pack of a level of processors, and the code."""
-        return shipped.key_of(level, self.key(), _LEVEL, self.passes), self.code()
+        return shipped.key_of(level, self.key(), self.level, self.passes), self.code()
 
     def code(self) -> bytes:
         """The code, which others link: an image where those are usable."""
-        return llvm.code_of(self.key(), self.ir, _LEVEL, self.passes)
+        return llvm.code_of(self.key(), self.ir, self.level, self.passes)
 
     def address(self, name: str) -> int:
         """Where an exported function or a global lives."""
@@ -395,8 +397,11 @@ def begin_together(units: Iterable[Unit]) -> None:
             unit._pending(known)
         pending = dict([*known.items()][begun:])
         if pending:
-            wanted = [(u._known_key(needed), u.ir, u.passes) for u, needed in pending.items()]
-            _under_way.append((pending, llvm.Codes(wanted, _LEVEL, wanted_threads())))
+            wanted = [
+                llvm.Wanted(u._known_key(needed), u.ir, u.level, u.passes)
+                for u, needed in pending.items()
+            ]
+            _under_way.append((pending, llvm.Codes(wanted, wanted_threads())))
 
 
 def compile_together(units: Iterable[Unit]) -> None:

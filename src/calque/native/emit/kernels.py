@@ -326,18 +326,18 @@ def processor() -> dict[str, Any]:
 
 def _compile(codes: Sequence[Code], opt: int) -> None:
     """Compile, keep and link new kernels, and the math functions that they need."""
-    work = llvm.Compiling(opt, get_num_threads())
+    work = llvm.Compiling(get_num_threads())
     parts = [_Module()]
     for c in sorted(codes, key=_length, reverse=True):  # those that take long must not come last
         if parts[-1].length() >= _PART:
-            work.add(_module_text(parts[-1]))
+            work.add(_module_text(parts[-1]), opt)
             parts.append(_Module())
         _write(c, parts[-1])
-    work.add(_module_text(parts[-1]))
+    work.add(_module_text(parts[-1]), opt)
     shared = _Module()
     _emit_math(shared, {s: f for p in parts for s, f in p.math.items()}, processor(), opt, False)
     if shared.functions:
-        work.add(_module_text(shared))
+        work.add(_module_text(shared), opt)
     with span("LLVM", ", ".join([name for p in (*parts, shared) for name in p.functions])):
         made = work.results()
     known = dict(shared.imports)

@@ -32,8 +32,23 @@ _LONGEST: Final = 1 << 24  # the table of a longer axis takes too much memory
 _KEPT: Final = 64  # tables
 _SMALL: Final = 1 << 14
 
+# What real lines need, by the fields of `Functions`.
+_REAL_LINES: Final[dict[FftType, dict[str, str]]] = {
+    FftType.RFFT: {
+        "halves": "fft_real_halves",
+        "whole": "fft_real_whole",
+        "turn_halves": "fft_{}join_halves",
+    },
+    FftType.IRFFT: {
+        "halves": "fft_halves_to_real",
+        "whole": "fft_whole_to_real",
+        "turn_halves": "fft_{}part_halves",
+    },
+}
+
 passes = LazyModule("calque.machine.routines.fft.passes")
 transforms = LazyModule("calque.machine.routines.fft.transforms")
+vectors = LazyModule("calque.machine.routines.fft.vectors")
 work = LazyModule("calque.machine.routines.fft.work")
 
 
@@ -214,16 +229,14 @@ def kernel(
 
 def needed(fft_type: FftType, single: bool, lengths: Sequence[Any], outer: int) -> dict[str, str]:
     """The functions that transforms of these lengths need, so many of them (0: nobody knows), by
-    the fields of `Functions`; of free lengths all."""
-    lines = {
-        FftType.RFFT: {"halves": "fft_real_halves", "whole": "fft_real_whole"},
-        FftType.IRFFT: {"halves": "fft_halves_to_real", "whole": "fft_whole_to_real"},
-    }.get(fft_type, {})
+    the fields of `Functions`; of free lengths all. Those for whole lines where nothing needs the
+    others."""
+    lines = _REAL_LINES.get(fft_type, {})
     own = {"convolve": "fft_convolve", **lines}
     if any(type(n) is Dim for n in lengths):
-        fields = set(work.Functions.fields) - {"halves", "whole"} | set(lines)
-        return {f: own.get(f, f"fft_{f}") for f in fields}
-    found: dict[str, str] = {}
+        fields = set(work.Functions.fields) - {"halves", "whole", "turn_halves"} | set(lines)
+        return {f: own.get(f, f"fft_{f}").format("") for f in fields}
+    found = {f: f"fft_whole_{f}" for f in ("load", "store")}
     for k, n in enumerate(lengths):
         last = bool(lines) and k == len(lengths) - 1
         if last:
@@ -237,6 +250,13 @@ def needed(fft_type: FftType, single: bool, lengths: Sequence[Any], outer: int) 
         if outer or before < transforms.FEWEST_LANES:  # else there are enough in any case
             before *= outer
         lanes = transforms.side_by_side(n, 0 if steps is None else length, before, behind)
+        fewest = vectors.vector(4 if single else 8).lanes
+        row = n // 2 + 1 if last and n % 2 else length  # at least, of one line
+        if (lanes if behind > 1 else row if lanes == 1 else 0) < fewest:
+            found |= {f: f"fft_{f}" for f in ("load", "store")}
+        if last and n % 2 == 0:
+            kind = "whole_" if lanes == 1 and length // 2 >= fewest else ""
+            found["turn_halves"] = own["turn_halves"].format(kind)
         if steps is None:
             found["convolve"] = own["convolve"]
             length = longer_than(length)

@@ -6,14 +6,16 @@ import numpy as np
 import pytest
 
 from calque.machine.routines.fft import lines
-from calque.machine.routines.fft.lines import SINGLE_LINES
+from calque.machine.routines.fft.lines import LINES, SINGLE_LINES, SINGLE_MEANINGS
 
 ITEMS = ("f4", "f8")
 LENGTHS = (0, 1, 3, 8, 37)
 
 
 def function(name: str, item: str) -> Any:
-    return SINGLE_LINES[name] if item == "f4" else getattr(lines, name)
+    if name in LINES:
+        return SINGLE_LINES[f"{name}_single"] if item == "f4" else LINES[name]
+    return SINGLE_MEANINGS[name] if item == "f4" else getattr(lines, name)
 
 
 def numbers(dtype: str, n: int) -> np.ndarray:
@@ -48,6 +50,25 @@ def test_rows_of_complex_elements(item: str, stride: int, rows: int) -> None:
         rest = np.ones(out.shape, bool)
         rest[:, : n * stride : stride] = False
         assert (out[rest] == 9).all()
+
+
+@pytest.mark.parametrize("item", ITEMS)
+@pytest.mark.parametrize("rows", [1, 3])
+def test_whole_rows(item: str, rows: int) -> None:
+    """Rows of elements that follow each other and fill vectors give the same bits."""
+    scale = float(np.dtype(item).type(0.1))
+    for n in (8, 11, 16, 37):
+        x = numbers({"f4": "c8", "f8": "c16"}[item], rows * n)
+        made = []
+        for kind in ("", "whole_"):
+            parts, out = np.full((2, rows * n + 1), 7, item), np.full(rows * n + 1, 9, x.dtype)
+            steps = n * x.itemsize, x.itemsize
+            function(f"fft_{kind}load", item)(*places(x), *steps, *places(*parts), rows, n)
+            function(f"fft_{kind}store", item)(*places(*parts, out), *steps, rows, n, scale)
+            made.append((parts, out))
+        for any_rows, whole in zip(*made, strict=True):
+            np.testing.assert_array_equal(any_rows, whole)
+        assert (made[1][0][:, -1] == 7).all() and made[1][1][-1] == 9
 
 
 @pytest.mark.parametrize("item", ITEMS)

@@ -5,6 +5,7 @@ import pytest
 
 import calque.numpy
 from calque.machine.routines.fft import real
+from calque.machine.routines.fft.halves import HALVES
 from tests.machine.routines.fft.shared import Work
 
 
@@ -17,9 +18,11 @@ def test_halves_are_joined_and_parted(lanes: int) -> None:
         pairs = np.fft.fft(x[0::2] + 1j * x[1::2], axis=0)
         angle = np.pi * np.arange(h) / h
         roots = np.concatenate([np.cos(angle), -np.sin(angle)])
-        work = Work(pairs, h + 1)
+        work = Work(pairs, h + 1, turn_halves=HALVES["fft_join_halves"])
         real.fft_join(work.words.ctypes.data, h, roots.ctypes.data)
-        np.testing.assert_allclose(work.lines(h + 1), np.fft.rfft(x, axis=0), atol=1e-12)
+        half = work.lines(h + 1)
+        np.testing.assert_allclose(half, np.fft.rfft(x, axis=0), atol=1e-12)
+        work = Work(half, h + 1, turn_halves=HALVES["fft_part_halves"])
         real.fft_part(work.words.ctypes.data, h, roots.ctypes.data)
         np.testing.assert_allclose(work.lines(h), 2 * pairs, atol=1e-12)
 

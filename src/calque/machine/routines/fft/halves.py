@@ -37,10 +37,10 @@ def part(a: Complex, b: Complex, c: Real, s: Real) -> Pair:
 
 class HalvesWriter:
     """Writes a function that joins halves, or one that parts them. Vectors run over the elements of
-    a line, or over lines that stand side by side."""
+    a line, or over lines that stand side by side; a whole line is alone and fills vectors."""
 
-    def __init__(self, item: int, joins: bool) -> None:
-        self.item, self.joins, self.code = item, joins, Code()
+    def __init__(self, item: int, joins: bool, whole: bool) -> None:
+        self.item, self.joins, self.whole, self.code = item, joins, whole, Code()
         self.rule: Callable[[Complex, Complex, Real, Real], Pair] = join if joins else part
 
     def text(self) -> str:
@@ -50,14 +50,11 @@ class HalvesWriter:
         end, count = c.let(f"mul i64 {row}, %h"), c.let("sdiv i64 %h, 2")
         sines = c.at("%roots", "%h", 8)
         self.ends(row, end)
+        if self.whole:
+            self.line(end, count, sines)
+            return c.finished()
         with c.either(c.let("icmp eq i64 %lanes, 1")):
-            for kind, at in c.ranges(self.item, c.times(count, self.item)):
-                before = c.let(f"add i64 {at}, {self.item}")
-                behind = c.let(f"sub i64 {end}, {c.let(f'add i64 {at}, {kind.bytes}')}")
-                wide = Kind(8, kind.lanes)
-                at_root = c.let(f"add i64 {c.times(at, 8 // self.item)}, 8")
-                factors = [Real(c, wide, c.load(wide, c.at(p, at_root))) for p in ("%roots", sines)]
-                self.pair(kind, before, behind, factors)
+            self.line(end, count, sines)
         with c.rounds(1, count) as k:
             before = c.let(f"add i64 {c.let(f'mul i64 {k}, {row}')}, {row}")
             at_root = c.let(f"add i64 {c.times(k, 8)}, 8")
@@ -70,11 +67,22 @@ class HalvesWriter:
                 self.pair(kind, x, y, factors, mirrored=False)
         return c.finished()
 
+    def line(self, end: str, count: str, sines: str) -> None:
+        """All pairs of one line."""
+        c = self.code
+        for kind, at in c.ranges(self.item, c.times(count, self.item), self.whole):
+            before = c.let(f"add i64 {at}, {self.item}")
+            behind = c.let(f"sub i64 {end}, {c.let(f'add i64 {at}, {kind.bytes}')}")
+            wide = Kind(8, kind.lanes)
+            at_root = c.let(f"add i64 {c.times(at, 8 // self.item)}, 8")
+            factors = [Real(c, wide, c.load(wide, c.at(p, at_root))) for p in ("%roots", sines)]
+            self.pair(kind, before, behind, factors)
+
     def ends(self, row: str, end: str) -> None:
         """The first element, and the last one; they count as real."""
         c = self.code
         last = c.at("%re", end), c.at("%to_re", end), c.at("%to_im", end)
-        for kind, at in c.ranges(self.item, row):
+        for kind, at in [(Kind(self.item, 1), "0")] if self.whole else c.ranges(self.item, row):
             x = self.read(kind, c.at("%re", at))
             y = self.read(kind, c.at("%im" if self.joins else last[0], at))
             total, difference = (x + y).text, (x - y).text
@@ -122,20 +130,22 @@ class HalvesWriter:
         return self.code.reversed(kind, text) if turn else text
 
 
-def write_halves(item: int, joins: bool) -> str:
-    """The body of a function that joins halves or parts them, over numbers of `item` bytes."""
-    return HalvesWriter(item, joins).text()
+def write_halves(item: int, joins: bool, whole: bool) -> str:
+    """The body of a function that joins halves or parts them, over numbers of `item` bytes; for
+    whole lines only or for any."""
+    return HalvesWriter(item, joins, whole).text()
 
 
 def both(suffix: str, item: int) -> dict[str, Function]:
-    """What joins halves and what parts them, by the names of the double ones."""
+    """What joins halves and what parts them, any lines and whole ones, by name."""
     made = {}
-    for name, joins in (("join_halves", True), ("part_halves", False)):
-        unit = Unit(f"fft_{name}{suffix}", item)
-        writer = partial(write_halves, item, joins)
-        made[name] = unit.written(f"fft_{name}{suffix}", halves, writer, {})
+    for kind in ("", "whole_"):
+        for change in ("join", "part"):
+            name = f"fft_{kind}{change}_halves{suffix}"
+            writer = partial(write_halves, item, change == "join", bool(kind))
+            made[name] = Unit(name, item).written(name, halves, writer, {})
     return made
 
 
-join_halves, part_halves = both("", 8).values()
+HALVES: Final = both("", 8)
 SINGLE_HALVES: Final = both(SINGLE, SINGLE_ITEM)

@@ -3,12 +3,12 @@ imaginary parts apart."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, Final
 
 from calque.machine.lang.types import Function
-from calque.machine.lang.unit import Unit, apart, i64, ptr
+from calque.machine.lang.unit import Unit, apart, f32, f64, i64, ptr, signature
 from calque.machine.routines.fft.numbers import (
     ITEM,
     SINGLE,
@@ -19,6 +19,10 @@ from calque.machine.routines.fft.numbers import (
     store_number,
 )
 from calque.machine.routines.fft.vectors import Code, Kind
+
+load_type = signature(None, ptr, i64, i64, ptr, ptr, i64, i64)
+store_type = signature(None, ptr, ptr, ptr, i64, i64, i64, i64, f64)
+single_store_type = signature(None, ptr, ptr, ptr, i64, i64, i64, i64, f32)
 
 real_unit = Unit("fft_real_lines")  # which few lines need
 
@@ -37,10 +41,11 @@ def store_rows(
     """Write rows of complex elements, scaled."""
 
 
-def write_load(item: int) -> str:
-    """The body of `load_rows` over numbers of `item` bytes."""
+def write_load(item: int, whole: bool) -> str:
+    """The body of `load_rows` over numbers of `item` bytes; for rows of elements that follow each
+    other, enough for a vector, or for any rows."""
     c = Code()
-    for kind, places, at in rows(c, item):
+    for kind, places, at in rows(c, item, whole):
         pairs = Kind(item, 2 * kind.lanes)
         both = c.load(pairs, places[0]) if len(places) == 1 else c.gathered(item, places)
         for k, part in enumerate(("%re", "%im")):
@@ -52,10 +57,10 @@ def write_load(item: int) -> str:
     return c.finished()
 
 
-def write_store(item: int) -> str:
-    """The body of `store_rows` over numbers of `item` bytes."""
+def write_store(item: int, whole: bool) -> str:
+    """The body of `store_rows`, as that of `load_rows`."""
     c = Code()
-    for kind, places, at in rows(c, item):
+    for kind, places, at in rows(c, item, whole):
         scale = c.everywhere(kind, "%scale")
         parts = [
             c.let(f"fmul {kind.text} {scale}, {c.load(kind, c.at(part, at))}")
@@ -68,10 +73,16 @@ def write_store(item: int) -> str:
     return c.finished()
 
 
-def rows(c: Code, item: int) -> Iterator[tuple[Kind, list[str], str]]:
+def rows(c: Code, item: int, whole: bool) -> Iterator[tuple[Kind, list[str], str]]:
     """What is done for the elements of all rows: their kind, where they stand, one place where they
     follow each other, and how many bytes there are before their parts."""
     row = c.times("%lanes", item)
+    if whole:
+        with c.rounds(1, "%n") as j:
+            x, before = c.at("%x", c.let(f"mul i64 {j}, %step")), c.let(f"mul i64 {j}, {row}")
+            for kind, at in c.ranges(item, row, whole):
+                yield kind, [c.at(x, at, 2)], c.let(f"add i64 {before}, {at}")
+        return
     follow, others, done = c.label(), c.label(), c.label()
     c.branch(c.let(f"icmp eq i64 %between, {2 * item}"), follow, others)
     for label in (follow, others):
@@ -132,19 +143,21 @@ def fft_store_real(re: ptr, im: ptr, x: ptr, step: i64, n: i64, scale: number) -
 
 
 def complex_lines(suffix: str, item: int) -> dict[str, Function]:
-    """What reads and writes complex elements, by the names of the double ones."""
-    unit = Unit(f"fft_lines{suffix}", item)
+    """What reads and writes complex elements, in any rows and in whole ones, by name."""
     types = SINGLE_NAMES if item == SINGLE_ITEM else {}
+    made = {}
+    for kind in ("", "whole_"):
+        unit = Unit(f"fft_{kind}lines{suffix}", item)
+        for name, python, writer in (
+            (f"fft_{kind}load{suffix}", load_rows, write_load),
+            (f"fft_{kind}store{suffix}", store_rows, write_store),
+        ):
+            made[name] = unit.written(name, python, partial(writer, item, bool(kind)), types)
+    return made
 
-    def made(name: str, python: Callable[..., Any], writer: Callable[[int], str]) -> Function:
-        return unit.written(name + suffix, python, partial(writer, item), types)
 
-    return {
-        "fft_load": made("fft_load", load_rows, write_load),
-        "fft_store": made("fft_store", store_rows, write_store),
-    }
-
-
-fft_load, fft_store = complex_lines("", 8).values()
+LINES: Final = complex_lines("", 8)
+SINGLE_LINES: Final = complex_lines(SINGLE, SINGLE_ITEM)
 real_unit_single, _REAL = real_unit.over(SINGLE, SINGLE_ITEM, SINGLE_NAMES)
-SINGLE_LINES: Final = {**_REAL, **complex_lines(SINGLE, SINGLE_ITEM)}
+# What the functions over double precision mean, by name, in single precision.
+SINGLE_MEANINGS: Final[dict[str, Any]] = {**_REAL, "store_type": single_store_type}

@@ -8,7 +8,6 @@ from typing import Final
 
 from calque.machine.lang.types import Function
 from calque.machine.lang.unit import Unit, apart, i64, memset, ptr
-from calque.machine.routines.fft.halves import SINGLE_HALVES, join_halves, part_halves
 from calque.machine.routines.fft.numbers import (
     ITEM,
     SINGLE,
@@ -19,11 +18,13 @@ from calque.machine.routines.fft.numbers import (
 )
 from calque.machine.routines.fft.work import (
     SINGLE_WORK,
+    Functions,
     Job,
     Table,
     Work,
     change_places,
     fft_transform,
+    halves_type,
     load_lines,
     load_real_lines,
     store_lines,
@@ -40,7 +41,9 @@ to_whole = Unit("fft_whole_to_real")
 def fft_join(work: ptr, h: i64, roots: ptr) -> None:
     """The first `h + 1` elements of real transforms of length `2 * h`."""
     re, im, lanes = Work(work).re, Work(work).im, Work(work).lanes
-    join_halves(re, im, Work(work).other_re, Work(work).other_im, roots, h, lanes)
+    to_re, to_im = Work(work).other_re, Work(work).other_im
+    join_halves = Functions(Work(work).functions).turn_halves
+    halves_type(join_halves, re, im, to_re, to_im, roots, h, lanes)
     change_places(work)
 
 
@@ -76,7 +79,9 @@ def fft_real_whole(job: ptr, work: ptr, first: i64) -> None:
 def fft_part(work: ptr, h: i64, roots: ptr) -> None:
     """The opposite of `fft_join`, twice as large. The first and the last element count as real."""
     re, im, lanes = Work(work).re, Work(work).im, Work(work).lanes
-    part_halves(re, im, Work(work).other_re, Work(work).other_im, roots, h, lanes)
+    to_re, to_im = Work(work).other_re, Work(work).other_im
+    part_halves = Functions(Work(work).functions).turn_halves
+    halves_type(part_halves, re, im, to_re, to_im, roots, h, lanes)
     change_places(work)
 
 
@@ -125,11 +130,10 @@ def fft_whole_to_real(job: ptr, work: ptr, first: i64) -> None:
     store_real_lines(work, target, item // 2, out, n, number(Job(job).scale))
 
 
-_NAMES: Final = {**SINGLE_WORK, **SINGLE_HALVES}
-from_halves_single, _FROM_HALVES = from_halves.over(SINGLE, SINGLE_ITEM, _NAMES)
-from_whole_single, _FROM_WHOLE = from_whole.over(SINGLE, SINGLE_ITEM, _NAMES)
-to_halves_single, _TO_HALVES = to_halves.over(SINGLE, SINGLE_ITEM, _NAMES)
-to_whole_single, _TO_WHOLE = to_whole.over(SINGLE, SINGLE_ITEM, _NAMES)
+from_halves_single, _FROM_HALVES = from_halves.over(SINGLE, SINGLE_ITEM, SINGLE_WORK)
+from_whole_single, _FROM_WHOLE = from_whole.over(SINGLE, SINGLE_ITEM, SINGLE_WORK)
+to_halves_single, _TO_HALVES = to_halves.over(SINGLE, SINGLE_ITEM, SINGLE_WORK)
+to_whole_single, _TO_WHOLE = to_whole.over(SINGLE, SINGLE_ITEM, SINGLE_WORK)
 REAL: Final[tuple[Function, ...]] = (
     fft_real_halves,
     fft_real_whole,

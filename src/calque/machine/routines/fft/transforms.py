@@ -28,6 +28,8 @@ from calque.machine.lang.unit import (
 from calque.machine.memory import calque_alloc, calque_free
 from calque.machine.routines.ending import stop
 from calque.machine.routines.fft.convolution import fft_convolve, fft_convolve_single
+from calque.machine.routines.fft.halves import HALVES, SINGLE_HALVES
+from calque.machine.routines.fft.lines import LINES, SINGLE_LINES
 from calque.machine.routines.fft.numbers import ITEM, SINGLE, SINGLE_ITEM, number
 from calque.machine.routines.fft.passes import PASSES, SINGLE_PASSES
 from calque.machine.routines.fft.real import REAL
@@ -256,4 +258,12 @@ unit_single, _SINGLE = unit.over(SINGLE, SINGLE_ITEM, SINGLE_WORK)
 calque_fft_single = _SINGLE["calque_fft"]
 _NAMED: Final = (calque_fft, calque_fft_single, fft_convolve, fft_convolve_single, *REAL)
 # What a program may name: the transforms, and the functions that they are given.
-ROUTINES: Final[dict[str, Function]] = {**{f.name: f for f in _NAMED}, **PASSES, **SINGLE_PASSES}
+ROUTINES: Final[dict[str, Function]] = {
+    **{f.name: f for f in _NAMED},
+    **PASSES,
+    **SINGLE_PASSES,
+    **LINES,
+    **SINGLE_LINES,
+    **HALVES,
+    **SINGLE_HALVES,
+}

@@ -12,13 +12,13 @@ from typing import Final
 
 from calque.machine.lang.unit import NULL, Unit, f64, i64, layout, load_i64, ptr, signature
 from calque.machine.routines.fft.lines import (
-    SINGLE_LINES,
-    fft_load,
+    SINGLE_MEANINGS,
     fft_load_real,
-    fft_store,
     fft_store_real,
+    load_type,
+    store_type,
 )
-from calque.machine.routines.fft.numbers import ITEM, SINGLE, SINGLE_ITEM, number
+from calque.machine.routines.fft.numbers import ITEM, SINGLE, SINGLE_ITEM, SINGLE_NAMES, number
 
 # The length of complex transforms and the number of their passes, or the length of those in a
 # convolution, and where its table is; where the chirp is, with the transform of its inverse behind
@@ -28,7 +28,8 @@ Table = layout("Table", n=i64, passes=i64, longer=i64, other=i64, chirp=i64, roo
 TABLE_WORDS: Final = 6
 
 # The passes of each radix; a transform of any length; real lines, or lines to real ones, that are
-# made of halves, and whole ones. NULL: no length of this call needs it.
+# made of halves, and whole ones; what reads and writes rows of complex elements, and what joins
+# halves or parts them. NULL: no length of this call needs it.
 Functions = layout(
     "Functions",
     pass_2=ptr,
@@ -41,10 +42,14 @@ Functions = layout(
     convolve=ptr,
     halves=ptr,
     whole=ptr,
+    load=ptr,
+    store=ptr,
+    turn_halves=ptr,
 )
 one_pass_type = signature(None, ptr, ptr, ptr, ptr, ptr, i64, i64)
 any_pass_type = signature(None, i64, ptr, ptr, ptr, ptr, ptr, i64, i64)
 convolve_type = signature(None, ptr, ptr)
+halves_type = signature(None, ptr, ptr, ptr, ptr, ptr, i64, i64)
 
 # One axis: what is read and written, the sizes before, along and behind the axis; how many lines
 # are done side by side, and in how many such parts the lines behind the axis fall.
@@ -151,10 +156,11 @@ def fft_transform(work: ptr, table: ptr, inverse: i64) -> None:
 def load_lines(work: ptr, x: ptr, step: i64, between: i64, n: i64) -> None:
     """Read complex lines side by side: elements are `step` bytes apart, lines `between` bytes."""
     lanes = Work(work).lanes
+    load = Functions(Work(work).functions).load
     if lanes == 1:  # one row of all elements
-        fft_load(x, 0, step, Work(work).re, Work(work).im, 1, n)
+        load_type(load, x, 0, step, Work(work).re, Work(work).im, 1, n)
     else:
-        fft_load(x, step, between, Work(work).re, Work(work).im, n, lanes)
+        load_type(load, x, step, between, Work(work).re, Work(work).im, n, lanes)
 
 
 @lines.helper
@@ -162,10 +168,11 @@ def store_lines(work: ptr, x: ptr, step: i64, between: i64, n: i64, scale: numbe
     """Write complex lines."""
     lanes = Work(work).lanes
     re, im = Work(work).re, Work(work).im
+    store = Functions(Work(work).functions).store
     if lanes == 1:
-        fft_store(re, im, x, 0, step, 1, n, scale)
+        store_type(store, re, im, x, 0, step, 1, n, scale)
     else:
-        fft_store(re, im, x, step, between, n, lanes, scale)
+        store_type(store, re, im, x, step, between, n, lanes, scale)
 
 
 @lines.helper
@@ -194,5 +201,5 @@ def store_real_lines(work: ptr, x: ptr, step: i64, between: i64, n: i64, scale: 
             fft_store_real(re + at, im + at, x + j * step, between, lanes, scale)
 
 
-lines_single, _LINES = lines.over(SINGLE, SINGLE_ITEM, SINGLE_LINES)
+lines_single, _LINES = lines.over(SINGLE, SINGLE_ITEM, {**SINGLE_NAMES, **SINGLE_MEANINGS})
 unit_single, SINGLE_WORK = unit.over(SINGLE, SINGLE_ITEM, _LINES)

@@ -19,7 +19,7 @@ _BLOCK = 16
 _NAN_32 = 0x7FC00000
 _NAN_64 = 0x7FF8000000000000
 
-unit = Unit("linalg_elements", leads=True)
+unit = Unit("linalg_elements", plain=True)
 
 
 @unit.helper

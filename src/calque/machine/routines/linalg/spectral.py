@@ -66,7 +66,7 @@ gesdd_complex_type = signature(
 )
 
 # One unit for each routine: who calls one compiles no other.
-parts = Unit("linalg_parts", leads=True)
+parts = Unit("linalg_parts", plain=True)
 triangle = Unit("linalg_triangle")
 qr = Unit("linalg_qr", leads=True)
 eigh = Unit("linalg_eigh", leads=True)
