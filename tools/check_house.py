@@ -59,8 +59,11 @@ FLOORS = {
         "routines",
     ],
     "calque.core": [
-        "absl_flags config containers dict_order errors foreign_flags foreign_values"
-        " key_paths lazy notebooks pause polynomials pytrees source vocabulary",
+        "absl_flags config errors foreign_flags foreign_values"
+        " key_paths lazy notebooks pause polynomials source vocabulary",
+        "treedefs",
+        "pytrees",
+        "containers",
         "advice devices dims dtypes guards key_use symbols tracebacks",
         "adopting avals extents",
         "trace_state",

@@ -101,22 +101,3 @@ def test_the_interpreter_is_found() -> None:
 def test_newer_interpreters_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "version_info", (3, 14, 0))
     assert not park_daemon_threads(threads.threads_park.address)
-
-
-def test_a_library_that_is_taken_down_serves_the_leaving_thread_only() -> None:
-    code = (
-        "import atexit, math, sys, threading\n"
-        "from calque.machine.daemons import guard_at_exit\n"
-        "def ask():\n"
-        "    print(math.sqrt(4.0))\n"
-        "    thread = threading.Thread(target=lambda: print(math.sqrt(9.0)))\n"
-        "    thread.start(); thread.join()\n"
-        "atexit.register(ask)\n"
-        "guard_at_exit(globals(), 'math')\n"
-        "print(math.sqrt(1.0))\n"
-    )
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "1.0\n2.0\n", "")

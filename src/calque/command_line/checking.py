@@ -29,7 +29,6 @@ NEEDED: Final = {  # as pyproject.toml says
     "scipy": (1, 11),
     "llvmlite": (0, 45),
     "ml_dtypes": (0, 5),
-    "optree": (0, 13),
 }
 
 XLA_SECONDS: Final = 120  # more than a program of three lines takes on the slowest machine

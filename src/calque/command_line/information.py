@@ -19,7 +19,7 @@ from calque.machine.objects.pyapi import IS_KNOWN
 from calque.machine.processors import available_cpus
 from calque.machine.threads import get_num_threads
 
-PACKAGES: Final = ("numpy", "scipy", "llvmlite", "ml_dtypes", "optree", "jaxlib", "jax")
+PACKAGES: Final = ("numpy", "scipy", "llvmlite", "ml_dtypes", "jaxlib", "jax")
 
 
 def main(found: Any) -> int:

@@ -17,7 +17,7 @@ T = TypeVar("T")
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # By file: the hash of a string is kept in it, that of code is worked out again each time.
 _ours: Final[Table[str, bool]] = Table("whose files they are", 16_384)
-_LIBRARY = ("functools.py", "contextlib.py", "optree/ops.py")
+_LIBRARY = ("functools.py", "contextlib.py")
 
 
 class Files(list[str]):

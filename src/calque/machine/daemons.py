@@ -2,27 +2,21 @@
 
 Before version 3.14, Python ends a daemon thread that asks for the GIL after the interpreter has
 gone by ``pthread_exit``. glibc then unwinds the stack of the thread, and C++ code that must not
-throw (pybind11 takes the GIL back in a destructor: optree, SciPy) makes that an abort of the whole
+throw (pybind11 takes the GIL back in a destructor, in SciPy) makes that an abort of the whole
 process. From 3.14 on Python lets such threads wait for ever instead, and so do we: the word
 through which the interpreter's own library calls ``pthread_exit`` is led to a function that never
 returns. Only that library is changed, in memory, and only when the process ends. Systems other than
 Linux with glibc do not unwind C++ frames there.
-
-A library may be taken down before the interpreter is: a daemon thread that asks it then ends in
-silence, before it reads what is left.
 """
 
 from __future__ import annotations
 
-import atexit
 import ctypes
 import mmap
 import struct
 import sys
-import threading
 from collections.abc import Iterator
-from types import ModuleType
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 _PARKS_THREADS_ITSELF: Final = (3, 14)
 _NAME: Final = b"pthread_exit"
@@ -141,27 +135,3 @@ def _write(word: int, value: int, protected: bool) -> None:
     ctypes.c_uint64.from_address(word).value = value
     if protected:
         protect(page, mmap.PAGESIZE, mmap.PROT_READ)
-
-
-class _Leaving:
-    """A library that is being taken down: only the thread that ends the process may ask for more
-    of it. Another one ends, and gives back its locks."""
-
-    def __init__(self, library: ModuleType) -> None:
-        self._library, self._thread = library, threading.get_ident()
-
-    def __getattr__(self, name: str) -> Any:
-        if threading.get_ident() != self._thread:
-            raise SystemExit
-        return getattr(self._library, name)
-
-
-def guard_at_exit(names: dict[str, Any], name: str) -> None:
-    """Let only the thread that ends the process use a library, known by a name in the module
-    `names`, once exit has begun. Ask after it was imported: what was registered last to be done at
-    exit is done first."""
-
-    def guard() -> None:
-        names[name] = _Leaving(names[name])
-
-    atexit.register(guard)

@@ -142,6 +142,13 @@ def code_of(
     return _cached_object(_key("key", key, opt, passes), make_ir, opt, passes, cache)
 
 
+def is_made(key: str, opt: int, passes: str | None) -> bool:
+    """Whether ``code_of`` finds the code of this key."""
+    if not target.is_foreign() and shipped.find(key, opt, passes) is not None:
+        return True
+    return diskcache.get(_key("key", key, opt, passes), "object") is not None
+
+
 class Wanted(NamedTuple):
     """A module, by what ``code_of`` takes."""
 

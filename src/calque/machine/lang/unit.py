@@ -282,6 +282,15 @@ class Unit:
             compile_together([self])
         return self
 
+    def at_hand(self) -> bool:
+        """Whether it can be used without LLVM: its code, if not that of units which it calls, is
+        linked, on disk, or came with the package."""
+        if self._addresses is not None:
+            return True
+        with making.taken(), target.making_for(None):
+            key = self._known_key(reachable(self.functions))
+            return llvm.is_made(key, self.level, self.passes)
+
     def _pending(self, known: dict[Unit, list[Any]]) -> dict[Unit, list[Any]]:
         """The units without addresses that this one needs, and itself behind them, with all that
         their functions need; those that are known already are left as they are."""

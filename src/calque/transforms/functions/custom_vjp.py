@@ -403,7 +403,7 @@ def _cotangents(ct: Any, tree: Any) -> list[Any]:
 def _same(ct: Any, tree: Any) -> bool:
     filled = pytrees.tree_map(lambda x: 0, ct, is_leaf=lambda x: x is None)
     try:
-        pytrees.structure(filled)._spec.flatten_up_to(tree)
+        pytrees.structure(filled).flatten_up_to(tree)
     except (ValueError, TypeError):
         return False
     return pytrees.structure(filled) == pytrees.structure(tree) or None in pytrees.leaves(

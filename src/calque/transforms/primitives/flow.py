@@ -224,7 +224,7 @@ def paths(treedef: pytrees.PyTreeDef) -> list[str]:
     try:
         tree = pytrees.unflatten(treedef, range(treedef.num_leaves))
     except Exception:  # a container of the user's that takes arrays alone
-        return ["".join(f"[{entry!r}]" for entry in path) for path in treedef._spec.paths()]
+        return [keystr(path) for path in pytrees.paths_of(treedef._code)]
     return [keystr(p) for p, _ in pytrees.flatten_with_path(tree)[0]]
 
 

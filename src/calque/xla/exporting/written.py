@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-import optree
 
 from calque.core import pytrees
 from calque.core.avals import ShapedArray
@@ -194,13 +193,13 @@ def register_node(node: Node) -> None:
 
 def maker(kind: type) -> Callable[[Any, Any], Any]:
     """What makes a node of a registered class out of its auxiliary data and its children."""
-    entry = optree.register_pytree_node.get(kind, namespace=pytrees.NAMESPACE)
-    if entry is None or not pytrees.is_registered(kind):
+    made = pytrees.maker(kind)
+    if made is None:
         raise ValueError(
             "If `from_children` is not present, you must call first"
             f" `jax.tree_util.register_pytree_node` for `{kind}`"
         )
-    return entry.unflatten_func
+    return made
 
 
 def _written_keys(keys: Any) -> bytes:

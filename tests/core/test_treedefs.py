@@ -1,13 +1,10 @@
-"""Dicts that are made have sorted keys, whatever order was given."""
+"""Structures: the order of dicts that are made, what a structure tells of itself, pickles."""
 
 from collections import OrderedDict, defaultdict
 
 import pytest
 
 import calque
-import calque.numpy as jnp
-from calque.core import pytrees
-from calque.core.dict_order import _in_order, in_order
 
 GIVEN = {"b": 1.0, "a": {"z": 2.0, "y": 3.0}}
 
@@ -48,17 +45,6 @@ def test_other_dicts():
     assert calque.tree.map(lambda x: x, {True: 1, False: 2}) == {False: 2, True: 1}
     assert [type(k) for k in calque.tree.map(lambda x: x, {2: 1, 1: 2})] == [int, int]
     assert [type(k) for k in calque.tree.map(lambda x: x, {2.0: 1, 1.0: 2})] == [float, float]
-
-
-def test_structures_are_the_same_and_kept_only_where_equal_ones_are():
-    spec = pytrees.structure(GIVEN)._spec
-    made = in_order(spec)
-    assert made == spec and hash(made) == hash(spec) and in_order(spec) is made
-    assert in_order(made) is made
-    before = len(_in_order)
-    for tree in ({2: 1, 1: 2}, defaultdict(list, {"b": 1, "a": 2}), (1, 2), [jnp.ones(2)], 3):
-        in_order(pytrees.structure(tree)._spec)
-    assert len(_in_order) == before
 
 
 def test_what_cannot_be_hashed():
