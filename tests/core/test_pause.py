@@ -138,3 +138,20 @@ def test_where_a_program_has_frozen_objects_the_collector_decides() -> None:
     print("as it should be")
     """
     assert run(code) == "as it should be\n"
+
+
+@pytest.mark.parametrize("act", ["gc.freeze()", "gc.unfreeze()"])
+def test_what_a_program_does_after_the_import_is_noticed_when_much_has_been_made(act: str) -> None:
+    """What it froze is not thawed, and what it thawed is not frozen again."""
+    code = SETTLING.format(before="", after=act).replace(
+        "    gc.collect()\n    frozen", "    frozen"
+    )
+    code += """
+    gone, kept = make(40_000)
+    held = gc.get_freeze_count()
+    gc.collect()
+    assert abs(gc.get_freeze_count() - held) < 1000 and gone() is None
+    assert (held > 1000) == (%r == "gc.freeze()") and gc.isenabled()
+    print("as it should be")
+    """
+    assert run(code % act) == "as it should be\n"
