@@ -62,12 +62,20 @@ def test_gathers_are_written_in_portions_where_the_processor_has_none():
 def test_what_may_not_be_gathered_is_read_from_zeros():
     """A masked gather would be a jump for each lane."""
     x = array("x", "f32", n, const(7))
+    _, body = total(load(x, (i, const(5)), ex("lt", i, const(100))))
+    text = text_of(body, NARROW)
+    gathers = [line for line in text.splitlines() if "call" in line and "gather" in line]
+    assert gathers and all("splat (i1 true)" in line for line in gathers)
+    assert "x ptr> %" in text.partition("select <16 x i1>")[2]
+
+
+def test_a_rest_that_gathers_is_read_one_by_one_where_the_processor_has_no_masks():
+    """LLVM would write as much for each of its vectors as for a whole one."""
+    x = array("x", "f32", n, const(7))
     _, body = total(column(x, 5))
-    gathers = [
-        line for line in text_of(body, NARROW).splitlines() if "call" in line and "gather" in line
-    ]
-    assert len(gathers) == 2  # whole vectors and the rest
-    assert all("splat (i1 true)" in line for line in gathers)
+    whole, rest = text_of(body, NARROW).split("gather.v16f32.v16p0(<16 x ptr> ")
+    assert "= load float" in rest and "= load float" not in whole
+    assert "gather.v64f32" in text_of(body, BROAD).rpartition("icmp slt")[2]
 
 
 @pytest.mark.parametrize("size", LENGTHS)

@@ -13,7 +13,7 @@ from typing import Final
 
 from calque.native.emit.addresses import Index, before, is_pair, moving_place
 from calque.native.emit.flow import Values, counted
-from calque.native.emit.lanes import Lanes
+from calque.native.emit.lanes import SCALAR, Lanes
 from calque.native.emit.math_functions import NAMES
 from calque.native.emit.statements import writes
 from calque.native.emit.types import VALUE
@@ -31,14 +31,18 @@ _SIGNED: Final = ("mul", "neg")  # what an addition outside may become one instr
 
 
 def lanes_at_once(w: Writer, f: For, lanes: Lanes) -> int:
-    """How many lanes the body of a loop with folds is written for: all of them, or a portion."""
+    """How many lanes the body of a loop with folds is written for: all of them, or a portion. In
+    the rest of a loop it is one where LLVM would write one lane after the other."""
     values = [e for a in f.accs for e in a.values]
     if w.options.avx512 or lanes.tile is not None or any(a.running for a in f.accs):
         return f.width
     if not values or any(e.dtype == "i1" for e in values) or not kept(values, lanes):
         return f.width
-    if _weight(f) <= LIGHT and not _is_apart(w, f, lanes):
+    is_apart = _is_apart(w, f, lanes)
+    if _weight(f) <= LIGHT and not is_apart:
         return f.width
+    if is_apart and lanes.rest:
+        return 1
     register = w.options.register_bytes // max([4, *[item_size(e.dtype) for e in values]])
     return min(f.width, AT_ONCE * register)
 
@@ -111,13 +115,17 @@ def in_portions(
         start = w.bound[at]
         w.bind(f.name, w.new(f"add i64 {first}, {start}"))
         w.where[LANE] = w.where[f.name]
-        exist = None if left is None else before(w, start, left, part)
-        some = lanes._replace(width=part, exist=exist)
+        if part > 1:
+            exist = None if left is None else before(w, start, left, part)
+            some = lanes._replace(width=part, exist=exist)
+        else:
+            some = SCALAR
         body(some)
         for place, e in places:
             v, t = operand(w, e, some), VALUE[e.dtype]
             p = w.new(f"getelementptr {t}, ptr {place}, i64 {start}")
-            w.put(f" store <{part} x {t}> {v}, ptr {p}, align {item_size(e.dtype)}")
+            kind = f"<{part} x {t}>" if part > 1 else t
+            w.put(f" store {kind} {v}, ptr {p}, align {item_size(e.dtype)}")
         return []
 
     counted(w, at, ("0", left or str(all_lanes)), part, writes(w, f), [], portion)
