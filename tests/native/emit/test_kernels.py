@@ -185,10 +185,12 @@ def test_new_kernels_are_compiled_in_modules_of_like_size(monkeypatch, tmp_path)
             out.append(y.tobytes())
         return out
 
+    monkeypatch.setattr(kernels, "get_num_threads", lambda: 1)
     counts = llvm.stats.compiled
     whole = compile_kernels(bodies(77.0))
     assert llvm.stats.compiled == counts + 2  # the kernels, and math functions
-    monkeypatch.setattr(kernels, "_PART", 1)
+    monkeypatch.setattr(kernels, "get_num_threads", lambda: 2)
+    monkeypatch.setattr(kernels, "_LEAST", 1)
     counts = llvm.stats.compiled
     apart = compile_kernels(bodies(78.0))
     assert llvm.stats.compiled == counts + 3
@@ -199,6 +201,13 @@ def test_new_kernels_are_compiled_in_modules_of_like_size(monkeypatch, tmp_path)
     assert kernels.stats.disk == before + 3
     assert results(apart) == results(again) != results(whole)
     diskcache.reload()
+
+
+def test_the_last_modules_are_short():
+    """Each thread then ends soon after the others; one thread alone gains nothing by that."""
+    lengths = [kernels._enough(left, 2) for left in (1e6, 64_000, 40_000, 0)]
+    assert lengths == [kernels._PART, 16_000, 10_000, kernels._LEAST]
+    assert kernels._enough(0, 1) == kernels._PART
 
 
 def test_a_kernel_that_fails_to_compile_is_not_kept(monkeypatch):

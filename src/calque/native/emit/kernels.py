@@ -37,6 +37,7 @@ checks = LazyModule("calque.native.loops.verify")
 
 OUTLINE: Final = 1  # kernels with more math functions than this call shared ones
 _PART: Final = 32_000  # letters of LLVM's text that are worth a module of their own
+_LEAST: Final = 8_000  # ... if another thread else had nothing to do; a module takes 1.5 ms as such
 _LONG: Final = 1000  # letters of a key from which on it is asked whether others are alike
 _MUCH: Final = 3000  # letters of keys of kernels that LLVM takes long for, some 40 ms
 
@@ -326,13 +327,17 @@ def processor() -> dict[str, Any]:
 
 def _compile(codes: Sequence[Code], opt: int) -> None:
     """Compile, keep and link new kernels, and the math functions that they need."""
-    work = llvm.Compiling(get_num_threads())
+    threads = get_num_threads()
+    work = llvm.Compiling(threads)
     parts = [_Module()]
+    written, left = 0, sum(map(_length, codes))
     for c in sorted(codes, key=_length, reverse=True):  # those that take long must not come last
-        if parts[-1].length() >= _PART:
+        letters = sum([p.length() for p in parts])
+        if parts[-1].length() >= _enough(letters * left / max(written, 1), threads):
             work.add(_module_text(parts[-1]), opt)
             parts.append(_Module())
         _write(c, parts[-1])
+        written, left = written + _length(c), left - _length(c)
     work.add(_module_text(parts[-1]), opt)
     shared = _Module()
     _emit_math(shared, {s: f for p in parts for s, f in p.math.items()}, processor(), opt, False)
@@ -349,6 +354,12 @@ def _compile(codes: Sequence[Code], opt: int) -> None:
         linked |= dict.fromkeys(part.functions, _link(part, obj, opt))
     for c in codes:
         c.use(linked[c.symbol])
+
+
+def _enough(left: float, threads: int) -> float:
+    """How many letters are a module while so many are left: the last ones are short, so that all
+    threads end at about the same time."""
+    return _PART if threads == 1 else min(max(left / (2 * threads), _LEAST), _PART)
 
 
 def _length(c: Code) -> int:
