@@ -52,6 +52,18 @@ def test_places_are_integers_of_the_default_width(wide):
                 assert x.dtype == np.dtype("int64" if wide else "int32")
 
 
+@pytest.mark.parametrize("replace", [True, False])
+def test_nothing_is_chosen_of_nothing(replace):
+    """The other axes stay, and weights of nothing are none."""
+    x = jnp.zeros((2, 0))
+    for p in (None, jnp.zeros(0)):
+        got = random.choice(KEY, x, (0, 3), replace, p, axis=1)
+        assert got.shape == np.random.default_rng(0).choice(x, (0, 3), axis=1).shape == (2, 0, 3)
+        assert random.choice(KEY, 0, (0,), replace, p).dtype == jnp.int32
+    with pytest.raises(ValueError, match="greater than 0"):
+        random.choice(KEY, x, (1,), replace, jnp.zeros(0), axis=1)
+
+
 def test_rows_are_chosen_along_an_axis():
     x = jnp.arange(12).reshape(3, 4)
     assert random.choice(KEY, x, (2, 5), axis=1).shape == (3, 2, 5)

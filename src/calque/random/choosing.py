@@ -150,6 +150,8 @@ def _weighted(key: Any, p: Any, n: int, shape: tuple[int, ...], replace: bool, m
             "p must be None or a 1D vector with the same size as a.shape[axis]. p has shape"
             f" {p.shape} and a.shape[axis] is {n}."
         )
+    if not n:  # then nothing is drawn
+        return jnp.zeros(shape, canonicalize(int))
     if replace:
         total = jnp.cumsum(p)
         r = total[-1] * (1 - uniform_between(key, shape, p.dtype, 0.0, 1.0))

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import calque
 import calque.numpy as jnp
 from calque.transforms.devices import collective_functions as c
 from calque.transforms.functions.autodiff import grad
@@ -33,6 +34,21 @@ def test_reductions():
     )
     close(over(lambda x: c.psum(jnp.float32(2.0), "i") + x), X + 8)
     close(over(lambda x: c.psum(x > 1, "i")), np.full(4, 2, np.int32))
+
+
+def test_truth_is_counted():
+    """Python's and NumPy's bools are counted as int32, and their mean is a float32, whatever the
+    widest types are."""
+    for wide in (False, True):
+        with calque.enable_x64(wide):
+            for true in (True, np.True_):
+                close(over(lambda x: c.psum(true, "i")), np.full(4, 4, np.int32))
+                close(over(lambda x: c.pmean(true, "i")), np.ones(4, np.float32))
+                parts = [[0, 1, 2], [3]]
+                close(
+                    over(lambda x: c.psum(true, "i", axis_index_groups=parts)),
+                    np.array([3, 3, 3, 1], np.int32),
+                )
 
 
 def test_positions():

@@ -61,7 +61,8 @@ def psum(x: X, axis_name: Any, *, axis_index_groups: Any = None) -> X:
     """Adds up the values of all members of a mapped axis.
 
     Args:
-        x: A tree of arrays and numbers; a number is multiplied by the count of members.
+        x: A tree of arrays and numbers; a number is multiplied by the count of members;
+            those that are true are counted, as int32.
         axis_name: The name of a mapped axis, or a tuple of names: of `vmap`, `shard_map` or `pmap`.
         axis_index_groups: Lists of positions along the axis that are taken apart from each other;
             None takes all together.
@@ -75,7 +76,8 @@ def psum(x: X, axis_name: Any, *, axis_index_groups: Any = None) -> X:
     groups = checked_groups(axis_index_groups, axis_name, "psum", equal=False)
 
     def one(v: Any) -> Any:
-        if isinstance(v, PYTHON_SCALARS) and not any(isinstance(n, int) for n in names):
+        is_number = isinstance(v, PYTHON_SCALARS) and type(v) is not bool
+        if is_number and not any(isinstance(n, int) for n in names):
             if groups is None or len({len(g) for g in groups}) == 1:
                 return v * group_size(names, groups)
             return do.mul(members(names, groups, typeof(v).dtype), v)
