@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from calque.native.emit.kernels import processor
 from calque.native.loops.tree import (
     For,
     Store,
@@ -30,6 +31,7 @@ from tests.native.run_kernel import (
     array,
     random,
     run,
+    run_plain,
 )
 
 
@@ -102,6 +104,38 @@ def test_integer_division(dtype):
         return np.array([v & ((1 << width) - 1) for v in raw], np.uint64).astype(a.dtype)
 
     check(arithmetic("mulhi"), (dtype, dtype), dtype, high, make, (65,))
+
+
+def pairs_of(a, b):
+    """The products of the lower and of the upper halves, added, modulo what the type holds."""
+    half, signed = 4 * a.dtype.itemsize, np.dtype(f"i{a.dtype.itemsize}")
+    x, y = a.view(signed), b.view(signed)
+    parts = [((x << half) >> half, (y << half) >> half), (x >> half, y >> half)]
+    sums = sum(u.astype(object) * v.astype(object) for u, v in parts)
+    return np.array([int(v) % (1 << 2 * half) for v in sums], np.uint64).astype(a.dtype)
+
+
+@pytest.mark.parametrize("dtype", ["i8", "i32", "u32", "i64"])
+def test_products_of_pairs(dtype):
+    check(arithmetic("dot2"), (dtype, dtype), dtype, pairs_of)
+
+
+@pytest.mark.parametrize("pairs", [0, 16, 32])
+@pytest.mark.parametrize("width", [4, 8, 32])
+def test_products_of_pairs_are_an_instruction(pairs, width):
+    """Where the processor has it, for as many lanes as it takes; the least 16 bits overflow."""
+    if pairs > processor()["pairs"]:
+        pytest.skip("another processor")
+    x, y, z = array("x", "i32", n), array("y", "i32", n), array("z", "i32", n)
+    body = (
+        For(i, (Store(z, (i,), ex("dot2", load(x, (i,)), load(y, (i,)))),), (), "vector", width),
+    )
+    a, b = random("i32", (67,), rng), random("i32", (67,), rng)
+    a[7] = b[7] = -0x7FFF8000
+    out = np.zeros_like(a)
+    text = run_plain(body, {x: a, y: b, z: out, "n": 67}, pairs=pairs)
+    np.testing.assert_array_equal(out, pairs_of(a, b))
+    assert (".pmadd" in text) == (4 * width >= pairs > 0)
 
 
 def test_division_of_indices():

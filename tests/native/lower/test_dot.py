@@ -43,6 +43,59 @@ def test_all_dimension_numbers(a, b, numbers) -> None:  # type: ignore[no-untype
         check(lambda x, y: lax.dot_general(x, y, numbers), x, y)
 
 
+SHORT = ("int8", "uint8", "int16")
+
+
+@pytest.mark.parametrize("left", SHORT)
+@pytest.mark.parametrize("right", SHORT)
+def test_short_integers_are_multiplied_in_pairs(left: str, right: str) -> None:
+    """Their extremes, depths of both kinds, either side turned, batches; sums modulo 2**32."""
+    r = np.random.default_rng(0)
+
+    def draw(dtype: str, *shape: int) -> np.ndarray:
+        ends = np.iinfo(dtype)
+        x = r.integers(ends.min, ends.max + 1, shape).astype(dtype)
+        x[..., :3, :3] = ends.min
+        return x
+
+    for wide in ("int32", "uint32"):
+        for m, k, n in ((70, 64, 130), (33, 37, 65), (9, 1025, 40), (300, 3, 20), (64, 2, 64)):
+            x, y = draw(left, m, k), draw(right, k, n)
+            want = (x.astype(np.int64) @ y.astype(np.int64)).astype(wide)
+            for a, b, dims in ((x, y, ((1,), (0,))), (x.T.copy(), y.T.copy(), ((0,), (1,)))):
+
+                def f(a, b, dims=dims):  # type: ignore[no-untyped-def]
+                    numbers = (dims, ((), ()))
+                    return lax.dot_general(a, b, numbers, preferred_element_type=wide)
+
+                e = compiled(f, a, b)
+                assert "dot2" in e.as_text()
+                np.testing.assert_array_equal(run(e, a, b)[0], want)
+    x, y = draw(left, 3, 40, 51), draw(right, 3, 51, 60)
+    many = compiled(
+        lambda x, y: lax.dot_general(
+            x, y, (((2,), (1,)), ((0,), (0,))), preferred_element_type="int32"
+        ),
+        x,
+        y,
+    )
+    want = (x.astype(np.int64) @ y.astype(np.int64)).astype(np.int32)
+    np.testing.assert_array_equal(run(many, x, y)[0], want)
+
+
+@pytest.mark.parametrize("dtype", ["uint16", "int32"])
+def test_longer_integers_are_not(dtype: str) -> None:
+    x = np.full((40, 50), np.iinfo(dtype).max, dtype)
+
+    def f(x):  # type: ignore[no-untyped-def]
+        return lax.dot(x, x.T, preferred_element_type="int32")
+
+    e = compiled(f, x)
+    assert "dot2" not in e.as_text()
+    want = (x.astype(np.int64) @ x.T.astype(np.int64)).astype(np.int32)
+    np.testing.assert_array_equal(run(e, x)[0], want)
+
+
 def test_which_form_a_product_takes() -> None:
     def product(x, y):  # type: ignore[no-untyped-def]
         return x @ y

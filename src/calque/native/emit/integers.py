@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from calque.native.emit.instructions import intrinsic, of_one_type
+from calque.native.emit.instructions import intrinsic, of_one_type, shuffle
 from calque.native.emit.lanes import Lanes
 from calque.native.emit.types import INT_BINARY, INT_COMPARE, VALUE, mangled, splat_text, vector
 from calque.native.emit.values import INTEGER_OPERATIONS, operand, operation
@@ -96,6 +96,45 @@ def high_product(w: Writer, e: Expr, lanes: Lanes) -> str:
     product = w.new(f"mul {wide} {x}, {y}")
     high = w.new(f"lshr {wide} {product}, {splat_text(f'i{2 * bits}', str(bits), width)}")
     return w.new(f"trunc {wide} {high} to {full}")
+
+
+@of_integers("dot2")
+def product_of_pairs(w: Writer, e: Expr, lanes: Lanes) -> str:
+    """Two numbers of 16 bits stand in each element: the products of the lower ones and of the upper
+    ones, added."""
+    full, (a, b) = _operands(w, e, lanes)
+    t, width = VALUE[e.dtype], lanes.width
+    size = w.options.pairs // 4
+    if t == "i32" and size and width % size == 0 and width:
+        parts = [_pairs_of_register(w, a, b, width, k, size) for k in range(0, width, size)]
+        return _joined(w, parts, size)
+    half = splat_text(t, str(int(t[1:]) // 2), width)
+    upper = [w.new(f"ashr {full} {v}, {half}") for v in (a, b)]
+    lower = [w.new(f"ashr {full} {w.new(f'shl {full} {v}, {half}')}, {half}") for v in (a, b)]
+    products = [w.new(f"mul {full} {x}, {y}") for x, y in (lower, upper)]
+    return w.new(f"add {full} {products[0]}, {products[1]}")
+
+
+_PAIRS: Final = {4: "sse2.pmadd.wd", 8: "avx2.pmadd.wd", 16: "avx512.pmaddw.d.512"}
+
+
+def _pairs_of_register(w: Writer, a: str, b: str, width: int, first: int, size: int) -> str:
+    """One instruction, for so many lanes from the first on."""
+    t, part = f"<{2 * size} x i16>", list(range(first, first + size))
+    own = [v if width == size else shuffle(w, "i32", width, v, part) for v in (a, b)]
+    x, y = [w.new(f"bitcast <{size} x i32> {v} to {t}") for v in own]
+    name = f"llvm.x86.{_PAIRS[size]}"
+    w.declared.add(f"declare <{size} x i32> @{name}({t}, {t})")
+    return w.new(f"call <{size} x i32> @{name}({t} {x}, {t} {y})")
+
+
+def _joined(w: Writer, parts: list[str], size: int) -> str:
+    """Vectors of one size behind each other; there are a power of two of them."""
+    while len(parts) > 1:
+        order = list(range(2 * size))
+        parts = [shuffle(w, "i32", size, a, order, b) for a, b in zip(parts[::2], parts[1::2])]
+        size *= 2
+    return parts[0]
 
 
 # --- indices --------------------------------------------------------------------------------------

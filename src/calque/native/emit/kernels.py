@@ -314,6 +314,15 @@ def _not_found(codes: Iterable[Code], opt: int) -> list[tuple[Code, list[_Form]]
     return missing
 
 
+def _pair_bytes(t: target.Target) -> int:
+    """The width of the instruction that multiplies and adds pairs of 16 bits; the first processors
+    with 64 bytes have it for half of them."""
+    if not t.is_x86:
+        return 0
+    halved = "-avx512bw" in t.features or t.cpu in ("knl", "knm")
+    return min(t.vector_bytes, 32) if halved else t.vector_bytes
+
+
 def processor() -> dict[str, Any]:
     """What the emitter must know of the processor."""
     t = target.describe()
@@ -322,6 +331,7 @@ def processor() -> dict[str, Any]:
         "register_bytes": t.vector_bytes,
         "half": not (t.is_x86 and t.vector_bytes < 32),
         "indexed": t.is_x86,
+        "pairs": _pair_bytes(t),
     }
 
 

@@ -25,7 +25,8 @@ class CodeOptions:
     calls, to functions whose names end in ``tag``. ``avx512``: the processor has masked vectors
     (else tails go one by one). ``register_bytes``: of one of its registers. ``half``: it has
     conversions from and to half. ``indexed``: its instructions add an index to an address.
-    ``multiples``: what is known of sizes (`whole`)."""
+    ``pairs``: the bytes of a register in which it multiplies and adds pairs of 16 bits,
+    0 if it does not. ``multiples``: what is known of sizes (`whole`)."""
 
     exact: bool = False
     outline: bool = False
@@ -33,6 +34,7 @@ class CodeOptions:
     register_bytes: int = 64
     half: bool = True
     indexed: bool = False
+    pairs: int = 0
     tag: str = ""
     multiples: Mapping[str, int] = field(default_factory=dict)
 

@@ -298,7 +298,7 @@ class Product:
         )
 
     def summand(self, left: Expr, right: Expr) -> Expr:
-        return ex("mul", left, right)
+        return ex("dot2" if self.node.params.get("pairs") else "mul", left, right)
 
     def inside(self, column: Expr) -> Expr:
         """Whether there is such a column."""

@@ -20,6 +20,7 @@ from calque.native.scalars.expr import const
 from calque.ops.products.dot import compute_dtype
 
 TILED: Final = 20**3  # products of at least so many multiplications are computed in register tiles
+SHORT: Final = ("int8", "uint8", "int16")  # what fits into 16 bits with a sign
 UNROLLED: Final = 256  # a product of at most so many multiplications is an expression
 
 
@@ -36,6 +37,7 @@ def expand_dot(
     wide = compute_dtype(x.aval.dtype, y.aval.dtype, out.dtype)  # a narrower result is cut last
     fx = [d for d in range(len(x.shape)) if d not in cx and d not in bx]
     fy = [d for d in range(len(y.shape)) if d not in cy and d not in by]
+    pairs = wide.itemsize == 4 and all(str(v.aval.dtype) in SHORT for v in args)
     x, y = convert(g, x, wide), convert(g, y, wide)
     if count(sizes_of(x, cx)) == 1:
         r = outer(g, x, y, (tuple(bx), tuple(fx), tuple(cx)), (tuple(by), tuple(fy), tuple(cy)))
@@ -44,7 +46,8 @@ def expand_dot(
             g, x, y, (tuple(bx), tuple(fx), tuple(cx)), (tuple(by), tuple(fy), tuple(cy))
         )
     else:
-        r = product(g, x, y, (tuple(bx), tuple(fx), tuple(cx)), (tuple(by), tuple(fy), tuple(cy)))
+        left, right = (tuple(bx), tuple(fx), tuple(cx)), (tuple(by), tuple(fy), tuple(cy))
+        r = product(g, x, y, left, right, pairs)
     return [convert(g, reshape(g, r, out.shape), out.dtype)]
 
 
@@ -119,8 +122,8 @@ def flat(g: GraphBuilder, x: Node, perm: Sequence[int], merged: int) -> Node:
     return reshape(g, x, (*x.shape[:keep], count(x.shape[keep:])))
 
 
-def product(g: GraphBuilder, x: Node, y: Node, dx: Dims, dy: Dims) -> Node:
-    """[b, m, k] by [b, k, n], or without b."""
+def product(g: GraphBuilder, x: Node, y: Node, dx: Dims, dy: Dims, pairs: bool = False) -> Node:
+    """[b, m, k] by [b, k, n], or without b; in pairs, if all fit into 16 bits."""
     batch, m, k, n = (
         sizes_of(x, dx[0]),
         count(sizes_of(x, dx[1])),
@@ -128,7 +131,7 @@ def product(g: GraphBuilder, x: Node, y: Node, dx: Dims, dy: Dims) -> Node:
         count(sizes_of(y, dy[1])),
     )
     if dims.surely_at_most(n, 1) and not dims.surely_at_most(m, 1):  # a vector stands on the left
-        turned = product(g, y, x, dy, dx)
+        turned = product(g, y, x, dy, dx, pairs)
         return reshape(g, turned, (*turned.shape[:-2], m, n))
     b = (count(batch),) if batch else ()
     x = reshape(g, transposed(g, x, (*dx[0], *dx[1], *dx[2])), (*b, m, k))
@@ -138,9 +141,44 @@ def product(g: GraphBuilder, x: Node, y: Node, dx: Dims, dy: Dims) -> Node:
         and not dims.surely_at_most(m, 1)
         and x.dtype in ("f32", "f64", "i32", "u32", "i64", "u64")
     )
+    in_pairs = pairs and tiled and type(k) is int
+    if in_pairs:
+        x, y = paired(g, x, len(b) + 1), paired(g, y, len(b))
     return g.add(
-        "matmul_tiled" if tiled else "matmul", (x, y), {}, ShapedArray((*b, m, n), x.aval.dtype)
+        "matmul_tiled" if tiled else "matmul",
+        (x, y),
+        {"pairs": True} if in_pairs else {},
+        ShapedArray((*b, m, n), x.aval.dtype),
     )
+
+
+def paired(g: GraphBuilder, x: Node, axis: int) -> Node:
+    """Integers of 32 bits that need 16, two neighbours along an axis in one: the first below.
+
+    before: [1, 2, 3]        after: [1 | 2 << 16, 3]"""
+    n, dtype = x.shape[axis], x.aval.dtype
+
+    def number(v: int, shape: Sequence[int]) -> Node:
+        one = g.add("literal", (), {"value": np.asarray(v, dtype)[()]}, ShapedArray((), dtype))
+        return spread(g, one, shape, ())
+
+    if n % 2:
+        behind = tuple([(0, int(d == axis), 0) for d in range(len(x.shape))])
+        more = [s + int(d == axis) for d, s in enumerate(x.shape)]
+        pad = {"padding_config": behind}
+        x = g.add("pad", (x, number(0, ())), pad, with_shape(x.aval, more))
+    shape = [-(-n // 2) if d == axis else s for d, s in enumerate(x.shape)]
+    halves = []
+    for first in (0, 1):
+        start = tuple([first if d == axis else 0 for d in range(len(shape))])
+        step = tuple([2 if d == axis else 1 for d in range(len(shape))])
+        params = {"start_indices": start, "limit_indices": x.shape, "strides": step}
+        halves.append(g.add("slice", (x,), params, with_shape(x.aval, shape)))
+    low, high = halves
+    aval = low.aval
+    low = g.add("and", (low, number(0xFFFF, shape)), {}, aval)
+    high = g.add("shift_left", (high, number(16, shape)), {}, aval)
+    return g.add("or", (low, high), {}, aval)
 
 
 def small(n: Node) -> bool:

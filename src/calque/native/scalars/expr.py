@@ -60,7 +60,7 @@ FLOAT_ONLY: Final = frozenset(
     {"div", "fma", "floor", "ceil", "trunc", "round", "sqrt", "copysign", "ldexp"}
 )
 INT_ONLY: Final = frozenset(
-    {"sdiv", "srem", "udiv", "urem", "shl", "lshr", "ashr", "mulhi", "ctpop", "clz", "ctz"}
+    {"sdiv", "srem", "udiv", "urem", "shl", "lshr", "ashr", "mulhi", "dot2", "ctpop", "clz", "ctz"}
 )
 BITWISE: Final = frozenset({"and", "or", "xor", "not"})
 INDEX: Final = frozenset({"floordiv", "mod"})
@@ -71,8 +71,8 @@ ARITY: Final = {
     **dict.fromkeys(("select", "fma"), 3),
     **dict.fromkeys(COMPARE | {"add", "sub", "mul", "min", "max", "div", "copysign",
     "ldexp"} | INDEX, 2),
-    **dict.fromkeys(("sdiv", "srem", "udiv", "urem", "shl", "lshr", "ashr", "mulhi", "and", "or",
-    "xor"), 2),
+    **dict.fromkeys(("sdiv", "srem", "udiv", "urem", "shl", "lshr", "ashr", "mulhi", "dot2", "and",
+    "or", "xor"), 2),
 }  # fmt: skip
 
 
