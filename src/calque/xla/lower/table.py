@@ -22,6 +22,7 @@ from calque.xla.lower import (
     reduced_forms,
     reductions,
     sorting,
+    special,
     windows,
 )
 from calque.xla.lower.rules import EQUATION_RULES, Builder, Rule
@@ -42,6 +43,7 @@ MODULES: Final = (
     reduced_forms,
     reductions,
     sorting,
+    special,
     windows,
 )
 _ALONE: Final = "it has a meaning inside shard_map alone, where the program is one of the whole"
@@ -54,18 +56,6 @@ REFUSED: Final = {
     "let_size": _FIXED,
     **dict.fromkeys(("psum_like", "pvary_like", "ragged_all_to_all", "variance_of"), _ALONE),
 }
-# Primitives that neither XLA nor jaxlib has an operation for: their meaning runs on the host, as a
-# callback of the program.
-ON_HOST: Final = frozenset(
-    (
-        "bessel_i0e",
-        "igamma",
-        "igamma_grad_a",
-        "igammac",
-        "random_gamma_grad",
-        "regularized_incomplete_beta",
-    )
-)
 
 
 def _refusing(name: str, why: str) -> Rule:

@@ -1,0 +1,48 @@
+"""Where special functions are programs, and where the host is called."""
+
+import numpy as np
+import pytest
+
+import calque as jax
+import calque.numpy as jnp
+from calque import lax
+from calque.core.trace import trace_to_jaxpr, typeof
+from calque.xla.lower.module import Request, lower_module
+from calque.xla.lower.special import ON_HOST_OF_CPU, PROGRAMS
+from tests.xla.mlir import needs_jaxlib, printed
+
+pytestmark = needs_jaxlib
+FUNCTIONS = {"regularized_incomplete_beta": lax.betainc}
+OPERANDS = {"bessel_i0e": 1, "regularized_incomplete_beta": 3}
+
+
+def text(name: str, platform: str) -> str:
+    function = FUNCTIONS.get(name) or getattr(lax, name)
+    args = [typeof(jnp.full(3, 0.5))] * OPERANDS.get(name, 2)
+    return lower_module(trace_to_jaxpr(function, args), Request(platform=platform)).text()
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("platform", ["cpu", "cuda", "tpu"])
+def test_accelerators_never_ask_the_host(name: str, platform: str) -> None:
+    found = text(name, platform)
+    printed(found)
+    assert ("custom_call" in found) == (platform == "cpu" and name in ON_HOST_OF_CPU)
+
+
+def test_gradients_and_batches() -> None:
+    """Those that meet these functions on the way, as on calque's own engine."""
+    a, x = jnp.asarray([0.5, 2.0, 30.0]), jnp.asarray([0.7, 1.0, 33.0])
+
+    def f(a: jax.Array, x: jax.Array) -> jax.Array:
+        drawn = lax.random_gamma_grad(a, x) * lax.igamma(a, x)
+        return (drawn + lax.bessel_i0e(x) + lax.igammac(a, x)).sum()
+
+    def gradients(backend: str) -> jax.Array:
+        g = jax.vmap(jax.grad(f, 1), (None, 0))
+        by_shape = jax.grad(lambda a: lax.igamma(a, x).sum())
+        both = jax.jit(lambda a, x: (g(a, jnp.stack([x, x + 1])), by_shape(a)), backend=backend)
+        return both(a, x)
+
+    for got, wanted in zip(gradients("xla_cpu"), gradients("cpu"), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=2e-5, atol=1e-7)
