@@ -801,5 +801,6 @@ def test_helpers_take_the_place_of_their_calls_where_few_passes_run(kind: str) -
         assert two_more(40) == 42
     assert compiled == [(0 if kind == "leads" else llvm.OPT, made.passes)]
     assert (made.passes == "O2") == (not kind)
+    assert ("instcombine" in made.passes) == (kind == "plain")
     other, _ = made.over("_other", 4, {})
     assert (other.level, other.passes) == (made.level, made.passes)

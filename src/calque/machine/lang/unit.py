@@ -176,6 +176,7 @@ _LANGUAGE = os.path.dirname(os.path.abspath(__file__))
 _FOLDER = os.path.dirname(_LANGUAGE)
 _LEVEL, _PASSES = 2, "O2"  # of LLVM's code generation, and before it
 _FEW_PASSES = "inline,sroa,instcombine,simplifycfg"
+_LEADING_PASSES = "inline,sroa"
 
 
 class Unit:
@@ -188,7 +189,7 @@ class Unit:
         self.name = name
         self.item = item
         self.leads, self.plain = leads, plain or leads
-        self.passes = _FEW_PASSES if self.plain else _PASSES
+        self.passes = _LEADING_PASSES if leads else _FEW_PASSES if plain else _PASSES
         self.level = 0 if leads else _LEVEL
         self.functions: list[Function] = []
         self.globals: list[Var | Cell] = []

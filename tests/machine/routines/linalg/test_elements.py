@@ -11,7 +11,9 @@ from tests.machine.routines.linalg.test_factors import numbers
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "c16"])
-@pytest.mark.parametrize("m, n", [(1, 1), (16, 16), (17, 40), (35, 22), (3, 100), (100, 3)])
+@pytest.mark.parametrize(
+    "m, n", [(1, 1), (16, 16), (17, 40), (35, 22), (3, 100), (100, 3), (5, 7), (4, 33)]
+)
 def test_turning_round(dtype: str, m: int, n: int) -> None:
     x = numbers(dtype, m, n)
     out = np.zeros((n, m), dtype)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from calque.machine.lang.unit import (
     Unit,
     i64,
-    load_i32,
-    load_i64,
+    memcpy,
     ptr,
     store_f32,
     store_f64,
@@ -16,6 +15,7 @@ from calque.machine.lang.unit import (
 from calque.machine.routines.linalg.small import ElementType
 
 _BLOCK = 16
+_ROWS = 4  # of a block that are turned at once
 _NAN_32 = 0x7FC00000
 _NAN_64 = 0x7FF8000000000000
 
@@ -62,43 +62,37 @@ def write_one(kind: i64, to: ptr) -> None:
 @unit.helper
 def move(item: i64, to: ptr, source: ptr) -> None:
     """Copy one element."""
-    if item == 4:
-        store_i32(to, 0, load_i32(source, 0))
-    else:
-        store_i64(to, 0, load_i64(source, 0))
-        if item == 16:
-            store_i64(to, 8, load_i64(source, 8))
+    memcpy(to, source, item)
 
 
 @unit.helper
 def turn_block(item: i64, to: ptr, source: ptr, m: i64, n: i64, top: i64, left: i64) -> None:
-    """Transpose one block of a matrix of `m` rows, four of its rows at a time: addresses stand here
-    as they are to be, so that no pass of LLVM has to look for them."""
+    """Transpose one block of a matrix of `m` rows, four of its rows at a time, of which the last
+    ones may have been turned already: addresses stand here as they are to be, so that no pass of
+    LLVM has to look for them."""
     bottom = min(top + _BLOCK, m)
     row, column = n * item, m * item
-    here, there = source + (top * n + left) * item, to + (left * m + top) * item
     width = min(_BLOCK, n - left)
     i = top
-    while i + 4 <= bottom:
-        a, b = here, there
+    while i < bottom:
+        first = min(i, m - _ROWS)
+        a, b = source + (first * n + left) * item, to + (left * m + first) * item
         for _ in range(width):
             move(item, b, a)
             move(item, b + item, a + row)
             move(item, b + 2 * item, a + 2 * row)
             move(item, b + 3 * item, a + 3 * row)
             a, b = a + item, b + column
-        i, here, there = i + 4, here + 4 * row, there + 4 * item
-    while i < bottom:
-        a, b = here, there
-        for _ in range(width):
-            move(item, b, a)
-            a, b = a + item, b + column
-        i, here, there = i + 1, here + row, there + item
+        i += _ROWS
 
 
 @unit.function
 def turn(item: i64, to: ptr, source: ptr, m: i64, n: i64) -> None:
-    """Transpose a matrix of `m` rows, block by block."""
+    """Transpose a matrix of `m` rows, block by block, to another place."""
+    if m < _ROWS:
+        for k in range(m * n):
+            move(item, to + (k % n * m + k // n) * item, source + k * item)
+        return
     for i in range(0, m, _BLOCK):
         for j in range(0, n, _BLOCK):
             match item:
