@@ -88,6 +88,87 @@ def test_reads_outside_clamp_and_writes_drop(i):
     np.testing.assert_array_equal(x[jnp.array([0, i])], [0, last])
 
 
+K, M, FAR = jnp.int32(7), jnp.int32(-9), np.array([1, 7, -9])
+HERE, COLUMN = np.array([True, False, False]), np.array([[0], [9]])
+# each with whether its places lie inside, or None: one block, which is moved inside
+BEYOND = {
+    "row": (lambda x: x[K], None),
+    "row before": (lambda x: x[M], None),
+    "number": (lambda x: x[7], None),
+    "element": (lambda x: x[K, 1], None),
+    "two traced": (lambda x: x[K, M], None),
+    "column": (lambda x: x[1:, K], None),
+    "last axis": (lambda x: x[..., K], None),
+    "new axis": (lambda x: x[None, K], None),
+    "new axis behind": (lambda x: x[K, None], None),
+    "turned": (lambda x: x[K, ::-1], None),
+    "get": (lambda x: x.at[K].get(), None),
+    "get with a promise": (lambda x: x.at[K].get(mode="promise_in_bounds"), None),
+    "get nearest": (lambda x: x.at[FAR].get(mode="clip"), None),
+    "below": (lambda x: x.at[-1].get(wrap_negative_indices=False), None),
+    "step": (lambda x: x[K, ::2], False),
+    "step of one place": (lambda x: x[K, 0:1:2], False),
+    "step before": (lambda x: x[::2, K], False),
+    "rows": (lambda x: x[FAR], HERE[:, None]),
+    "rows of a list": (lambda x: x[jnp.array([1, 7])], HERE[:2, None]),
+    "one row in a list": (lambda x: x[K[None]], False),
+    "columns": (lambda x: x[:, FAR], HERE),
+    "both": (lambda x: x[FAR, K], False),
+    "number and array": (lambda x: x[7, FAR], False),
+    "broadcast": (lambda x: x[COLUMN, FAR], HERE & (COLUMN == 0)),
+    "rows turned": (lambda x: x[FAR, ::-1], HERE[:, None]),
+    "rows with a promise": (lambda x: x.at[FAR].get(mode="promise_in_bounds"), HERE[:, None]),
+    "rows below": (
+        lambda x: x.at[np.array([1, 7, -1])].get(wrap_negative_indices=False),
+        HERE[:, None],
+    ),
+}
+
+
+@pytest.mark.parametrize("f, inside", BEYOND.values(), ids=BEYOND)
+def test_slopes_of_places_outside(f, inside):
+    """The nearest element is read. A block that is moved inside has its slope there; what arrays
+    and steps name outside has none."""
+    x = jnp.arange(12.0).reshape(4, 3)
+    read = np.asarray(f(x)).astype(int)
+    weights = np.arange(1.0, 1 + read.size).reshape(read.shape)
+    kept = weights if inside is None else weights * inside
+    want = np.bincount(read.ravel(), kept.ravel(), 12).reshape(4, 3)
+
+    def summed(x):
+        return (f(x) * jnp.asarray(weights)).sum()
+
+    np.testing.assert_array_equal(calque.grad(summed)(x), want)
+    np.testing.assert_array_equal(calque.jit(calque.grad(summed))(x), want)
+    np.testing.assert_array_equal(calque.jit(f)(x), f(x))
+    lanes = calque.vmap(calque.grad(summed))(jnp.stack([x, x + 1]))
+    np.testing.assert_array_equal(lanes, np.stack([want, want]))
+    _, along = calque.jvp(f, (x,), (x + 1,))
+    np.testing.assert_array_equal(along, f(x) + 1)
+
+
+def test_slopes_of_lanes_outside():
+    """The index of a lane is one place of its own row."""
+    x = jnp.arange(12.0).reshape(4, 3)
+    i = jnp.array([0, 5, -7, 1])
+    got = calque.grad(lambda x: calque.vmap(lambda r, j: r[j])(x, i).sum())(x)
+    np.testing.assert_array_equal(got, [[1, 0, 0], [0, 0, 1], [1, 0, 0], [0, 1, 0]])
+
+
+@pytest.mark.parametrize(
+    "index, places",
+    [((K - 5, np.s_[::2]), np.s_[2, ::2]), (np.s_[::3], np.s_[::3]), (np.s_[1, ::-2],) * 2],
+    ids=str,
+)
+def test_slices_name_no_place_twice(index, places):
+    """Products under them have slopes."""
+    x, want = jnp.ones((4, 3)), np.ones((4, 3))
+    want[places] = 5
+    for run in (lambda f: f, calque.jit):
+        slope = run(calque.grad(lambda x: x.at[index].multiply(5.0).sum()))
+        np.testing.assert_array_equal(slope(x), want)
+
+
 def test_modes():
     x = jnp.arange(3.0)
     i = jnp.array([1, 7])

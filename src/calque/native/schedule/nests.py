@@ -10,6 +10,7 @@ from calque.native.loops.tree import Body, For
 from calque.native.lower.cost import nanoseconds
 from calque.native.lower.sizes import Sizes
 from calque.native.scalars.expr import Expr
+from calque.native.schedule.guards import with_conditions_outside
 from calque.native.schedule.rounds import in_rounds
 from calque.native.schedule.threads import PARALLEL_NS, shared_out
 from calque.native.schedule.unroll import unrolled
@@ -49,5 +50,6 @@ def distributed(
         shared = shared_out(body[0], ns, sizes, worth)
         if shared is not None:
             why = (*reasons, shared.reason)
-            return Schedule((shared.loop,), ns, why, shared.loop.extent, shared.grain)
-    return Schedule(body, ns, tuple(reasons))
+            body = with_conditions_outside((shared.loop,), sizes)
+            return Schedule(body, ns, why, shared.loop.extent, shared.grain)
+    return Schedule(with_conditions_outside(body, sizes), ns, tuple(reasons))

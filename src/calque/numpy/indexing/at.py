@@ -23,6 +23,7 @@ from calque.numpy.promotion import check_arraylike, convert
 from calque.numpy.shaping import where
 from calque.ops import scatter_functions as lax_scatter
 from calque.ops.dimension_numbers import GatherScatterMode
+from calque.ops.sizes import index_dtype
 
 
 @guard
@@ -98,9 +99,9 @@ class Updates:
         Args:
             indices_are_sorted: A promise that the places come in order; it changes nothing here.
             unique_indices: A promise that no place comes twice.
-            mode: None and "clip" take the nearest place, "fill" and "drop" give `fill_value`,
-                "wrap" counts on from the other end, and "promise_in_bounds" says that there are
-                none outside.
+            mode: "clip" takes the nearest place, None and "promise_in_bounds" as well, but there
+                arrays of positions have no slope where they lie outside; "fill" and "drop" give
+                `fill_value`, "wrap" counts on from the other end.
             fill_value: What places outside give with "fill"; None means NaN for floats, the least
                 signed and the largest unsigned integer, and True.
             out_sharding: How the result is laid out over devices; None leaves it as it is.
@@ -113,9 +114,8 @@ class Updates:
         Array([ 1., -1.], dtype=float32)"""
         index = self.index
         if not wrap_negative_indices:
-            index = _negatives_outside(
-                index, mode, below=mode not in ("fill", "drop", GatherScatterMode.FILL_OR_DROP)
-            )
+            below = mode not in ("fill", "drop", GatherScatterMode.FILL_OR_DROP)
+            index = _negatives_outside(index, mode, below, self.array.shape)
         return indexing.getitem(
             self.array, index, mode, fill_value, unique_indices, indices_are_sorted
         )
@@ -150,13 +150,10 @@ class Updates:
         mask = masked.traced_mask(self.array, self.index)
         if mask is not None:
             return masked.update(self.array, mask, values, scatter)
-        index = (
-            self.index
-            if wrap
-            else _negatives_outside(
-                self.index, mode, below=mode in ("clip", GatherScatterMode.CLIP)
-            )
-        )
+        index = self.index
+        if not wrap:
+            below = mode in ("clip", GatherScatterMode.CLIP)
+            index = _negatives_outside(index, mode, below, self.array.shape)
         return indexing.update(self.array, index, values, scatter, mode, unique, ordered)
 
     @placed
@@ -253,24 +250,26 @@ def _as_weak_as(x: Any, out: Any) -> Any:
     return do.convert_element_type(out, new_dtype=aval.dtype, weak_type=True)
 
 
-_BEYOND = np.iinfo(np.int64).max  # no array is so long
+_FAR = np.iinfo(np.int64).max  # no array is so long
 
 
-def _negatives_outside(index: Any, mode: Any, below: bool) -> Any:
-    """An index whose negative positions lie outside of the array: at its beginning if those `below`
-    are taken there, else beyond every end. Positions modulo the size stay."""
+def _negatives_outside(index: Any, mode: Any, below: bool, shape: tuple[Any, ...]) -> Any:
+    """An index whose negative positions lie outside of the array: before its beginning if those
+    `below` are wanted, else beyond every end. Positions modulo the size stay."""
     if mode == "wrap":
         return index
+    least = index_dtype(*shape)
 
     def part(p: Any) -> Any:
         if type(p) is int:
-            return p if p >= 0 else 0 if below else _BEYOND
+            return p if p >= 0 else np.asarray(-_FAR if below else _FAR, np.int64)
         if not isinstance(p, (ArrayImpl, Tracer, np.ndarray, np.generic)) or not is_signed(
             typeof(p).dtype
         ):
             return p
-        wide: Any = convert(p, np.dtype(np.int32)) if typeof(p).dtype.itemsize < 4 else p
-        return where(wide < 0, 0 if below else iinfo(typeof(wide).dtype).max, wide)
+        wide: Any = convert(p, least) if typeof(p).dtype.itemsize < least.itemsize else p
+        far = iinfo(typeof(wide).dtype)
+        return where(wide < 0, far.min if below else far.max, wide)
 
     return tuple(map(part, parts_of(index)))
 

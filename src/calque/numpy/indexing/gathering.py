@@ -283,10 +283,20 @@ def gather(x: Any, plan: Plan, mode: Any, fill_value: Any, unique: bool, ordered
         tuple(1 if a in axes else x.shape[a] for a in range(len(plan.shape))),
         unique_indices=unique,
         indices_are_sorted=ordered,
-        mode=GatherScatterMode.CLIP if mode in (None, "wrap") else mode,
+        mode=reading_mode(plan, mode),
         fill_value=fill_value,
     )
     return with_new_axes(out, plan, rank)
+
+
+def reading_mode(plan: Plan, mode: Any) -> Any:
+    """What a gather makes of places outside, if nothing is asked for: the nearest element is read,
+    and has no slope from there. One block of neighbours is moved inside instead, slope and all, as
+    `dynamic_slice` does."""
+    if mode not in (None, "wrap", GatherScatterMode.PROMISE_IN_BOUNDS):
+        return mode
+    one_block = not plan.advanced_shape and all(abs(s) == 1 for _, _, s in plan.slices.values())
+    return GatherScatterMode.CLIP if one_block else GatherScatterMode.PROMISE_IN_BOUNDS
 
 
 def nothing_of(x: Any, plan: Plan) -> Any:
@@ -483,14 +493,13 @@ def scatter_plan(
         None: GatherScatterMode.FILL_OR_DROP,
         "wrap": GatherScatterMode.PROMISE_IN_BOUNDS,
     }.get(mode, mode)
-    single = not batch_shape
     return scatter(
         x,
         indices,
         values,
         dnums,
-        indices_are_sorted=ordered or single,
-        unique_indices=unique or single,
+        indices_are_sorted=ordered or not batch_shape,
+        unique_indices=unique or not plan.advanced_shape,  # slices name no place twice
         mode=scatter_mode,
     )
 
