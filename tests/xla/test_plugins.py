@@ -86,7 +86,7 @@ def in_a_process(script: str, **environment: str) -> subprocess.CompletedProcess
     accelerator is looked for once."""
     done = subprocess.run(
         [sys.executable, "-c", script],
-        env={**os.environ, "CALQUE_PLATFORMS": "", **environment},
+        env={**os.environ, "CALQUE_PLATFORMS": "", "CALQUE_NUM_CPU_DEVICES": "1", **environment},
         capture_output=True,
         text=True,
         timeout=200,
