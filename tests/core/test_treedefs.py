@@ -5,6 +5,7 @@ from collections import OrderedDict, defaultdict
 import pytest
 
 import calque
+from calque.core import pytrees
 
 GIVEN = {"b": 1.0, "a": {"z": 2.0, "y": 3.0}}
 
@@ -71,3 +72,23 @@ def test_jax_makes_the_same():
     ]
     for tree in trees:
         assert repr(calque.tree.map(lambda x: x, tree)) == repr(jax.tree.map(lambda x: x, tree))
+
+
+def test_auxiliary_data_that_has_no_hash_is_compared_only():
+    class Noted:
+        def __init__(self, x, notes):
+            self.x, self.notes = x, notes
+
+    calque.tree_util.register_pytree_node(
+        Noted, lambda n: ((n.x,), n.notes), lambda notes, x: Noted(*x, notes)
+    )
+    same = [pytrees.structure([Noted(1.0, {"a": [1]}), 2]) for _ in range(2)]
+    other, longer = pytrees.structure([Noted(1.0, {"a": [2]}), 2]), pytrees.structure([1, 2])
+    assert same[0] == same[1] and hash(same[0]) == hash(same[1]) and same[0] != other
+    assert len({*same, other, longer}) == 3
+    traced = []
+    f = calque.jit(lambda t: traced.append(t.notes) or t.x * len(t.notes))
+    assert f(Noted(2.0, {"a": [1]})) == f(Noted(2.0, {"a": [1]})) == 2.0
+    assert f(Noted(2.0, {"a": [1], "b": 0})) == 4.0 and len(traced) == 2
+    g = calque.jit(lambda x, s: x + s.num_leaves, static_argnums=1)
+    assert g(1.0, same[0]) == g(1.0, other) == 3.0

@@ -194,7 +194,11 @@ class PyTreeDef:
 
     def __hash__(self) -> int:
         if self._hash is None:
-            self._hash = hash(self._code)
+            try:
+                self._hash = hash(self._code)
+            except TypeError:  # auxiliary data that is compared only
+                shapes = tuple([n if n is None else (n[0], n[2]) for n in nodes_of(self._code)])
+                self._hash = hash(shapes)
         return self._hash
 
     def __reduce__(self) -> Any:
