@@ -6,6 +6,7 @@ from collections import OrderedDict, defaultdict, namedtuple
 import numpy as np
 import pytest
 
+import calque
 from calque.core import pytrees
 from calque.core.key_paths import GetAttrKey, keystr
 
@@ -164,3 +165,19 @@ def test_kinds_of_dicts_are_different_structures(one, other, message):
     assert pytrees.structure(one).flatten_up_to(one) == pytrees.leaves(one)
     with pytest.raises(ValueError, match=message):
         pytrees.structure(one).flatten_up_to(other)
+
+
+def test_a_named_tuple_that_somebody_registered_has_the_children_it_says():
+    class Kept(namedtuple("Kept", "x note")):
+        pass
+
+    pytrees.register(Kept, lambda k: ((k.x,), k.note), lambda note, x: Kept(*x, note))
+    tree = [Kept(1, "a"), Point(2, 3)]
+    found, treedef = pytrees.flatten_with_path(tree)
+    assert [(keystr(p), x) for p, x in found] == [
+        ("[0][<flat index 0>]", 1),
+        ("[1].x", 2),
+        ("[1].y", 3),
+    ]
+    assert pytrees.unflatten(treedef, [4, 5, 6]) == [Kept(4, "a"), Point(5, 6)]
+    assert calque.jit(lambda t: t)(tree) == tree

@@ -417,7 +417,7 @@ def tree_map_with_the_arguments_turned_around(jax: Any, jnp: Any) -> None:
     jax.tree.map({"w": 1.0}, lambda x: x + 1)
 
 
-@mistake("equal", "expected: 2, got: 1")
+@mistake("equal", "expected 2, got 1")
 def unflatten_with_too_few_leaves(jax: Any, jnp: Any) -> None:
     structure = jax.tree.structure({"w": 1.0, "b": 2.0})
     jax.tree.unflatten(structure, [1.0])

@@ -346,7 +346,7 @@ def _child_keys(kind: type, aux: Any, count: int) -> list[Any]:
         return [DictKey(k) for k in aux]
     if kind in (tuple, list, deque):
         return [SequenceKey(i) for i in range(count)]
-    if is_named(kind):
+    if kind not in _registered_classes and is_named(kind):
         return [GetAttrKey(name) for name in kind._fields]  # type: ignore[attr-defined]
     return [FlattenedIndexKey(i) for i in range(count)]
 
