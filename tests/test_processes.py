@@ -68,7 +68,7 @@ def test_damaged_entries_are_replaced(tmp_path):
 def test_a_full_disk(tmp_path):
     """No file may grow beyond a few bytes, as where nothing is left: all works without the cache,
     and no part of an entry stays."""
-    full = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))\n"
+    full = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (8, 8))\n"
     first = run(full + textwrap.dedent(PROGRAM), CALQUE_CACHE_DIR=str(tmp_path)).split()
     assert int(first[0]) > 0 and not [
         p for p in tmp_path.rglob("*") if p.is_file() and p.stat().st_size

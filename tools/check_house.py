@@ -104,7 +104,7 @@ FLOORS = {
     ],
     "calque.xla": [
         "jaxlib plugin_libraries text",
-        "processes lower stored vendors",
+        "failures processes lower stored vendors",
         "devices",
         "buffers",
         "engine shared_memory stages",

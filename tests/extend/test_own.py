@@ -155,7 +155,11 @@ def test_missing_rules_are_named() -> None:
     p.def_abstract_eval(lambda x: 3)
     with pytest.raises(ValueError, match="ShapedArray"):
         calque.make_jaxpr(p.bind)(1.0)
-    mlir.register_lowering(p, lambda ctx, x: [x])  # a rule for MLIR is kept
+
+
+def test_rules_for_mlir_are_kept_for_xla() -> None:
+    p = Primitive(_name("of_mlir"))
+    mlir.register_lowering(p, lambda ctx, x: [x])
     p.def_abstract_eval(lambda x: x)
     p.def_impl(lambda x: x + 1)
     assert float(calque.jit(p.bind)(1.0)) == 2

@@ -27,6 +27,7 @@ from calque.transforms.devices.sharding import (
 )
 from calque.transforms.devices.specs import names_in
 from calque.xla import jaxlib
+from calque.xla.failures import advised
 from calque.xla.lower.programs import host_data
 from calque.xla.text.types import type_of
 
@@ -54,7 +55,7 @@ def arrive(x: Any) -> np.ndarray:
         try:
             host = buffer._npy_value = gathered(buffer)
         except jaxlib.runtime_errors() as e:
-            raise jaxlib.advised(e) from None
+            raise advised(e) from None
     return host  # type: ignore[no-any-return]
 
 

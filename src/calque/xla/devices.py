@@ -8,6 +8,7 @@ from calque.core.devices import Device, all_devices, known_to_engine
 from calque.machine.caches import memo
 from calque.machine.once import once
 from calque.xla import jaxlib
+from calque.xla.failures import warn_of_forks
 from calque.xla.processes import joined
 from calque.xla.stored import proven
 
@@ -63,6 +64,7 @@ def _kinds_of(device: Any) -> tuple[str, ...]:
 def cpu_client() -> Any:
     """The CPU under XLA, with as many devices as this process has virtual ones."""
     proven()
+    warn_of_forks()
     return jaxlib.cpu_client(len(all_devices()), joined.value)
 
 

@@ -31,6 +31,7 @@ from calque.transforms.devices.type_constraints import stated
 from calque.xla import jaxlib
 from calque.xla.buffers import STAGED, Place, sharding_for, where_of
 from calque.xla.devices import XlaDevice, cpu_devices
+from calque.xla.failures import advised
 from calque.xla.lower.module import Request, lower_module
 from calque.xla.lower.programs import host_data
 from calque.xla.stored import loaded_program
@@ -205,7 +206,7 @@ class Executable:
                     to_numpy(x)
                 except RuntimeError as deleted:
                     return deleted
-        return jaxlib.advised(error)
+        return advised(error)
 
     @property
     def host_calls(self) -> list[str]:

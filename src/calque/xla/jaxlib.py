@@ -502,18 +502,6 @@ def runtime_errors() -> tuple[type[Exception], ...]:
     return tuple(getattr(extension, n) for n in names if hasattr(extension, n))
 
 
-def advised(error: Exception) -> Exception:
-    """What XLA has raised, with what can be done about it where memory is out."""
-    if "RESOURCE_EXHAUSTED" not in str(error):
-        return error
-    return type(error)(
-        f"{error} The device has no room for what the program computes:"
-        " jit(f).lower(...).compile().memory_analysis() says how much that is. Give a call less"
-        " at a time, give arguments away (donate_argnums), compute again what derivatives keep"
-        " (jax.checkpoint), or share arrays among devices (in_shardings)."
-    )
-
-
 def register_lapack() -> None:
     """The routines of linear algebra that come with jaxlib, as targets of custom calls."""
     client = jaxlib().client

@@ -12,6 +12,7 @@ from calque.machine.once import once
 from calque.xla import jaxlib, shared_memory, vendors
 from calque.xla.devices import XlaDevice
 from calque.xla.engine import compile_on_xla
+from calque.xla.failures import warn_of_forks
 from calque.xla.plugin_libraries import incomplete, libraries
 from calque.xla.processes import joined
 from calque.xla.unknown_sizes import compile as compile_of_any_size
@@ -93,6 +94,7 @@ def client(platform: str) -> Any:
             f" {PLUGIN_PATHS} to its library"
         )
     vendors.load_libraries(platform)
+    warn_of_forks()
     return jaxlib.plugin_client(
         platform,
         path,

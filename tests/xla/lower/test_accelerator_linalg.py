@@ -123,17 +123,63 @@ def test_triangular_systems_are_solved_by_xla() -> None:
 
 @needs_jaxlib
 def test_what_no_routine_takes_is_computed_on_the_host() -> None:
-    empty = np.ones((0, 3, 3), np.float32)
-    pair = np.ones((2, 2), np.float32)
-    for f, x in (
-        (linalg.cholesky, empty),
-        (linalg.schur, square),
-        (lambda x: linalg.tridiagonal_solve(x[0], x[1], x[0], x), pair),
-    ):
+    for f in (linalg.schur, linalg.hessenberg, partial(linalg.qr, pivoting=True)):
         with pytest.raises(ValueError, match="it calls Python on the host"):
-            text(f, x, "cuda")
+            text(f, square, "cuda")
         with pytest.raises(NotImplementedError, match="programs on tpu cannot call Python"):
-            text(f, x, "tpu")
+            text(f, square, "tpu")
+
+
+@needs_jaxlib
+@pytest.mark.parametrize("platform", ["cuda", "tpu"])
+def test_systems_that_no_routine_takes_are_solved_by_a_program(platform: str) -> None:
+    def solve(x: Any) -> Any:
+        return linalg.tridiagonal_solve(x[..., 0], x[..., 1], x[..., 0], x)
+
+    for x in (np.ones((2, 2), np.float32), square.astype(np.complex64)):
+        written = text(solve, x, platform)
+        printed(written)
+        assert targets(written) == []
+
+
+@needs_jaxlib
+def test_singular_values_on_tpus_are_a_program_that_calls_qr() -> None:
+    written = text(linalg.svd, tall, "tpu")
+    printed(written)
+    assert targets(written) == ["ProductOfElementaryHouseholderReflectors", "Qr"]
+
+
+def run_for_tpu(f: Any, *args: np.ndarray) -> list[np.ndarray]:
+    anywhere = [export.DisabledSafetyCheck.platform()]
+    made = export.export(jax.jit(f), platforms=["tpu"], disabled_checks=anywhere)(*args)
+    return [np.asarray(x) for x in jax.tree.leaves(jax.jit(made.call, backend="xla_cpu")(*args))]
+
+
+@needs_jaxlib
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_factors_on_tpus_are_right(dtype: str) -> None:
+    """XLA expands its calls on CPUs, too, but for LU."""
+    r = np.random.default_rng(0)
+    a, imaginary = r.standard_normal((2, 2, 7, 7))
+    a = (a + 1j * imaginary if dtype == "complex64" else a).astype(dtype)
+    adjoint = np.conj(np.swapaxes(a, -1, -2))
+    whole = a @ adjoint + np.eye(7, dtype=dtype)
+    close = {"atol": 2e-4, "rtol": 2e-5}
+    v, w = run_for_tpu(linalg.eigh, whole)
+    np.testing.assert_allclose(w, np.linalg.eigvalsh(whole), **close)
+    np.testing.assert_allclose(whole @ v, v * w[..., None, :], **close)
+    for full in (True, False):
+        q, upper = run_for_tpu(lambda x: linalg.qr(x, full_matrices=full), a[..., :4])
+        np.testing.assert_allclose(q @ upper, a[..., :4], **close)
+    (lower,) = run_for_tpu(linalg.cholesky, whole)
+    np.testing.assert_allclose(lower, np.linalg.cholesky(whole), **close)
+    for options in ({}, {"transpose_a": True}, {"conjugate_a": True}, {"left_side": True}):
+
+        def solve(x: Any, y: Any) -> Any:
+            return linalg.triangular_solve(x, y, lower=True, **options)
+
+        found, wanted = run_for_tpu(solve, lower, a)[0], solve(lower, a)
+        np.testing.assert_allclose(found, wanted, **close)
 
 
 @needs_jaxlib

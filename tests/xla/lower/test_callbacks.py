@@ -7,7 +7,7 @@ import pytest
 
 import calque as jax
 from calque.core.trace import trace_to_jaxpr, typeof
-from calque.xla.lower.callbacks import HostFunction, call_host, custom_call, layouts
+from calque.xla.lower.callbacks import HostFunction, call_host, custom_call, host_call, layouts
 from calque.xla.text.types import TOKEN, Tensor, type_of
 from tests.xla.lower.shared import blank, f32, i32, on_both, operations, text_of, written
 from tests.xla.mlir import needs_jaxlib, printed
@@ -103,6 +103,19 @@ def test_platforms_that_cannot_call_the_host() -> None:
     b, args = blank(f32(2), platform="cuda")
     call_host(b, function, [f32(2)], args)
     assert "xla_ffi_python_gpu_callback" in written(b)
+
+
+def test_what_empty_arrays_give_is_known_beforehand() -> None:
+    """Nothing is called then, also where nothing can be."""
+    empty = np.ones((3, 0), np.float32)
+    (e,) = trace_to_jaxpr(lambda x: list(jax.lax.linalg.qr(x)), [typeof(empty)]).eqns
+    outs = [type_of(v.aval) for v in e.outvars]
+    b, args = blank(f32(3, 0), platform="tpu")
+    host_call(b, e, outs, args)
+    assert "custom_call" not in written(b)
+    q, r = on_both(jax.lax.linalg.qr, empty)
+    np.testing.assert_array_equal(q, np.eye(3))
+    assert r.shape == (3, 0)
 
 
 def test_effects_and_their_order_are_said() -> None:

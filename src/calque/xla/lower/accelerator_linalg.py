@@ -1,7 +1,8 @@
 """Factors of matrices elsewhere than on the CPU: on GPUs by routines of their maker, which come
 with the plugins of jaxlib, on TPUs by those of XLA.
 
-A rule gives None where the platform has no routine for the operands."""
+What neither has a routine for is a program of other primitives, if there is one. A rule gives None
+where there is nothing for the operands."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from typing import Any, Final
 
 from calque.core.dtypes import is_complex
 from calque.core.jaxprs import Eqn
+from calque.xla.lower import linalg_programs
 from calque.xla.lower.callbacks import custom_call
 from calque.xla.lower.factor_parts import (
     INT,
@@ -21,6 +23,7 @@ from calque.xla.lower.factor_parts import (
     triangle,
     where_done,
 )
+from calque.xla.lower.programs import lower_function
 from calque.xla.lower.rules import Builder, boolean
 from calque.xla.lower.sizes import is_free
 from calque.xla.text.tree import Value
@@ -146,14 +149,17 @@ def qr(b: Builder, e: Eqn, outs: Sequence[Tensor], args: list[Value]) -> Found:
 
 
 def svd(b: Builder, e: Eqn, outs: Sequence[Tensor], args: list[Value]) -> Found:
-    """On GPUs by Jacobi's rotations, large ones by QR steps. XLA has no call for it on TPUs."""
+    """On GPUs by Jacobi's rotations, large ones by QR steps; on TPUs, for which XLA has no call, as
+    a program."""
     (x,) = args
     p: dict[str, Any] = e.params
-    if not is_gpu(b) or not is_matrix(x) or is_free(x.shape):
+    if not is_matrix(x) or is_free(x.shape):
         return None
     m, n = x.shape[-2:]
     if p["subset_by_index"] not in (None, (0, min(m, n))):
         return None
+    if not is_gpu(b):
+        return lower_function(b, e, linalg_programs.svd, args)
     by = _by_rotations if max(m, n) <= JACOBI_LIMIT else _by_steps
     s, u, vt, info = by(b, x, outs[0], full=p["full_matrices"], vectors=p["compute_uv"])
     return [where_done(b, info, v) for v in ([s, u, vt] if p["compute_uv"] else [s])]
@@ -207,15 +213,16 @@ def tridiagonal(b: Builder, e: Eqn, outs: Sequence[Tensor], args: list[Value]) -
 
 
 def tridiagonal_solve(b: Builder, e: Eqn, outs: Sequence[Tensor], args: list[Value]) -> Found:
-    """The routine takes three rows and more, and says nothing of singular systems."""
+    """The routine takes three rows and more, real ones, and says nothing of singular systems: a
+    program takes the others."""
     right = args[3]
-    takes = is_gpu(b) and is_matrix(right) and not is_free(right.shape) and right.shape[-2] >= 3
-    if not takes or e.params["perturb_singular"] or is_complex(right.dtype):
+    if not is_matrix(right) or is_free(right.shape):
         return None
-    batch = right.ndim - 2
-    return call(
-        b, f"{MAKERS[b.state.platform][2]}_gtsv2_ffi", args, outs, {}, aliased=3, batch=batch
-    )
+    real_rows = right.shape[-2] >= 3 and not is_complex(right.dtype)
+    if not is_gpu(b) or not real_rows or e.params["perturb_singular"]:
+        return lower_function(b, e, linalg_programs.tridiagonal_solve, args)
+    target = f"{MAKERS[b.state.platform][2]}_gtsv2_ffi"
+    return call(b, target, args, outs, {}, aliased=3, batch=right.ndim - 2)
 
 
 ON_ACCELERATORS: Final[dict[str, AcceleratorRule]] = {
