@@ -317,3 +317,11 @@ def test_arrays_of_a_platform_are_found() -> None:
     found = [jax.live_arrays(p) for p in ("xla_cpu", "cpu", None)]
     assert [any(y is there for y in some) for some in found] == [True, False, True]
     assert [any(y is here for y in some) for some in found] == [False, True, True]
+
+
+def test_what_is_explained_is_the_program_of_the_engine_that_runs_it() -> None:
+    device, f = jax.devices("xla_cpu")[0], jnp.sin
+    on_xla, there = jax.jit(f, backend="xla_cpu"), jax.device_put(x, device)
+    for program, v in ((on_xla, x), (jax.jit(f, device=device), x), (jax.jit(f), there)):
+        assert jax.explain(program, v).code_title.startswith("Compiled by XLA")
+    assert jax.explain(jax.jit(f), x).code_title.startswith("Machine code")

@@ -18,11 +18,13 @@ from calque.native.backend import Found
 from calque.native.executable import Planned
 from calque.native.passes.pipeline import PASSES
 from calque.native.views import kernels_text
+from calque.transforms.devices.sharding_propagation import where_placed
 from calque.transforms.jit import dynamic
 from calque.transforms.jit.arguments import CallArguments
 from calque.transforms.jit.captures import Read, short
 from calque.transforms.jit.decorator import jit
 from calque.transforms.jit.function import function_of
+from calque.transforms.jit.stages import placements
 
 UNROLLED: Final = 16  # equations that one line makes before it is taken for a loop of Python
 LONGEST: Final = 12_000  # characters of a listing in the text
@@ -229,7 +231,9 @@ def program_of(function: Any, arguments: CallArguments) -> Serving:
     )
     if found is None or not dynamic.allowed(function, arguments):
         traced = function.trace_given(arguments)
-        executable = traced.compiled()
+        own = placements(function, arguments.args, arguments.kwargs, arguments.leaves)
+        where = [*map(where_placed, traced.hoisted), *own]
+        executable = traced.compiled(traced.own_place(where))
         return Serving(
             traced,
             executable,

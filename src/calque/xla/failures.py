@@ -4,9 +4,21 @@ from __future__ import annotations
 
 import os
 import warnings
+from typing import Final
 
 from calque.machine.once import once
 from calque.xla import jaxlib
+
+_NO_ROOM: Final = (
+    "The device has no room for what the program computes:"
+    " jit(f).lower(...).compile().memory_analysis() says how much that is. Give a call less"
+    " at a time, give arguments away (donate_argnums), compute again what derivatives keep"
+    " (jax.checkpoint), or share arrays among devices (in_shardings)."
+)
+_NO_PEER: Final = (
+    "Another process of this program has ended or cannot be reached: what it wrote itself says why."
+    " This one cannot go on without it: start all of them again, from the last checkpoint."
+)
 
 
 @once
@@ -17,15 +29,14 @@ def _out_of_memory() -> type[Exception]:
 
 
 def advised(error: Exception) -> Exception:
-    """What XLA has raised, with what can be done about it where memory is out."""
-    if "RESOURCE_EXHAUSTED" not in str(error):
-        return error
-    return _out_of_memory()(
-        f"{error} The device has no room for what the program computes:"
-        " jit(f).lower(...).compile().memory_analysis() says how much that is. Give a call less"
-        " at a time, give arguments away (donate_argnums), compute again what derivatives keep"
-        " (jax.checkpoint), or share arrays among devices (in_shardings)."
-    )
+    """What XLA has raised, with what can be done about it: where memory is out, and where another
+    process is gone."""
+    text = str(error)
+    if "RESOURCE_EXHAUSTED" in text:
+        return _out_of_memory()(f"{text} {_NO_ROOM}")
+    if "Gloo" in text:
+        return type(error)(f"{text}. {_NO_PEER}")
+    return error
 
 
 @once

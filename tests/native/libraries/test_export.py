@@ -3,6 +3,7 @@ calque."""
 
 import json
 import os
+import pathlib
 import subprocess
 import sys
 
@@ -213,6 +214,22 @@ def test_a_size_that_is_needed_as_a_number_is_named(tmp_path):
 def test_a_size_is_called_as_c_can(tmp_path, name):
     with pytest.raises(ValueError, match=f"C has no variable that is called {name}"):
         jax.export_library(jnp.sin, (S((name,), "float32"),), tmp_path / "f")
+
+
+def test_sizes_of_symbolic_shapes_are_free(tmp_path):
+    n, m = jax.export.symbolic_shape("n, m", constraints=["n >= 1"])
+    made = jax.export_library(lambda x: x * 2, (S((n, 3), "float32"),), tmp_path / "f")
+    assert "f(int64_t n, const float *x, float *out)" in pathlib.Path(made.header).read_text()
+    with pytest.raises(ValueError, match=r"the size n \+ m is computed of others"):
+        jax.export_library(jnp.sin, (S((n + m,), "float32"),), tmp_path / "f")
+
+
+@pytest.mark.parametrize("name", ["free", "exp", "main"])
+def test_functions_of_c_keep_their_names(tmp_path, name):
+    with pytest.raises(ValueError, match=f"C has a '{name}' of its own"):
+        jax.export_library(jnp.sin, (some(3),), tmp_path / name)
+    made = jax.export_library(jnp.sin, (some(3),), tmp_path / name, name="sine")
+    assert made.library.endswith(f"lib{name}.so")
 
 
 def test_a_struct_with_names_is_for_libraries_alone():

@@ -3,6 +3,7 @@ loads it without calque."""
 
 from __future__ import annotations
 
+import ctypes
 import os
 import tempfile
 from collections import deque
@@ -12,6 +13,7 @@ from typing import Any, Final, NamedTuple
 from calque.core import pytrees, trace_state
 from calque.core.backends import Options
 from calque.core.config import config
+from calque.core.dims import Dim
 from calque.core.jaxprs import ClosedJaxpr, without_places
 from calque.core.key_paths import keystr
 from calque.core.pause import no_collection
@@ -99,7 +101,7 @@ def export_library(
         fun: The function, jitted or not. Arrays that it captures become part of the library.
         args: Its arguments: arrays, or ShapeDtypeStructs in place of them. A name in place of a
             size, as in ShapeDtypeStruct(("n", 3), "float32"), leaves it free: the library takes it
-            as an argument.
+            as an argument. So does a size of `export.symbolic_shape` that is one name.
         path: Where, without a suffix: "build/model" makes build/libmodel.so, build/model.h and
             build/model.py.
         name: The name of the function in the library; None takes the last part of the path.
@@ -157,7 +159,18 @@ def _name(name: str, stem: str) -> str:
             f"export_library: {name!r} is no name of a function in C and Python; give another one"
             " as name="
         )
+    if _is_of_c(name):
+        raise ValueError(
+            f"export_library: C has a {name!r} of its own, which programs that use this"
+            " library would lose; give another name as name="
+        )
     return name
+
+
+def _is_of_c(name: str) -> bool:
+    """Whether C's library, or that of its mathematics, has something of this name."""
+    libraries = map(ctypes.CDLL, ("libc.so.6", "libm.so.6"))
+    return name == "main" or any(hasattr(library, name) for library in libraries)
 
 
 # ---------------------------------------------------------------- tracing
@@ -165,14 +178,30 @@ def _name(name: str, stem: str) -> str:
 
 def _request(fun: Callable[..., Any], args: Sequence[Any]) -> _Request:
     jitted = fun if hasattr(fun, "_function") else jit(fun)
-    named = [x for x in pytrees.leaves(tuple(args)) if isinstance(x, NamedSizes)]
+    given = pytrees.tree_map(_with_names, tuple(args))
+    named = [x for x in pytrees.leaves(given) if isinstance(x, NamedSizes)]
     names = dict.fromkeys([d for x in named for d in x.shape if isinstance(d, str)])
     for name in names:
         if not is_name(name):
             raise ValueError(
                 f"export_library: C has no variable that is called {name}, a free size"
             )
-    return _Request(function_of(jitted), tuple(args), tuple(names))
+    return _Request(function_of(jitted), given, tuple(names))
+
+
+def _with_names(x: Any) -> Any:
+    """A ShapeDtypeStruct with sizes of `export.symbolic_shape` as one with their names."""
+    free = [d for d in x.shape if type(d) is Dim] if isinstance(x, ShapeDtypeStruct) else []
+    for d in free:
+        if not str(d).isidentifier():
+            raise ValueError(
+                f"export_library: the size {d} is computed of others, which C cannot give: give it"
+                " a name of its own"
+            )
+    if not free:
+        return x
+    shape = [str(d) if type(d) is Dim else d for d in x.shape]
+    return ShapeDtypeStruct(shape, x.dtype, weak_type=x.weak_type)
 
 
 def _traced(request: _Request, hints: Sequence[int]) -> _Traced:
