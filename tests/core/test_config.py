@@ -10,6 +10,7 @@ import pytest
 
 import calque
 from calque.core.config import _CHOICES, Config, config
+from calque.machine.code import diskcache
 
 
 def test_both_spellings():
@@ -65,6 +66,28 @@ def test_options_that_an_engine_heeds_are_not_called_without_effect(caplog):
     finally:
         calque.config.update("jax_enable_compilation_cache", before)
     assert "no effect" not in caplog.text
+
+
+def test_the_folder_of_compiled_programs(monkeypatch, caplog, tmp_path):
+    monkeypatch.setenv("CALQUE_CACHE_DIR", os.environ.get("CALQUE_CACHE_DIR", ""))
+    before = diskcache.directory()
+    try:
+        calque.config.update("jax_compilation_cache_dir", tmp_path / "here")
+        assert diskcache.directory().startswith(str(tmp_path / "here"))
+        assert os.environ["CALQUE_CACHE_DIR"] == str(
+            tmp_path / "here"
+        )  # of processes started later
+    finally:
+        calque.config.update("jax_compilation_cache_dir", None)
+    assert diskcache.directory() == before and "no effect" not in caplog.text
+    monkeypatch.delenv("CALQUE_CACHE_DIR")
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path / "there"))
+    try:
+        calque.config.update_from_environment()
+        assert diskcache.directory().startswith(str(tmp_path / "there"))
+    finally:
+        monkeypatch.undo()
+        calque.config.update("jax_compilation_cache_dir", None)
 
 
 def in_thread(function):

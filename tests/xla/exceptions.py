@@ -22,7 +22,6 @@ _BITS: Final = "compares floats with eager results bit by bit: XLA's functions a
 EXCEPTIONS: Final = {
     "tests/extend/test_backend.py::test_the_processor_is_a_backend": _NAMES,
     "tests/extend/test_own.py::test_rules_for_mlir_are_kept_for_xla": _RULES,
-    "tests/test_accuracy.py::test_complex_numbers": _ACCURACY,
     "tests/test_accuracy.py::test_real_numbers": _ACCURACY,
     "tests/test_bad_input.py::test_odd_arrays[special]": _DENORMAL,
     "tests/test_bad_input.py::test_the_process_survives[bad calls after a fork]": _FORKS,

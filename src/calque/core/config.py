@@ -18,10 +18,12 @@ from typing import Any, Final
 
 from calque.core import absl_flags
 from calque.core.foreign_flags import FOREIGN, HEEDED, NOT_OFFERED, TRUE_ANYWAY
+from calque.machine.code import diskcache
 from calque.machine.once import Turns
 from calque.machine.state import PerThread
 
 _LOG: Final = logging.getLogger("calque")
+_CACHE: Final = "compilation_cache_dir"  # JAX's name of the folder of compiled programs
 
 TRANSFERS = (
     "transfer_guard",
@@ -261,7 +263,10 @@ class Config:
         inside a `with` block that sets it go on with the value of the block."""
         name = _bare(name)
         if name in FOREIGN:
-            self._accept(name, value)
+            if name == _CACHE:
+                diskcache.keep_at(value)
+            else:
+                self._accept(name, value)
             with self._turns.taken():
                 self._foreign[name] = value
             return
@@ -290,6 +295,8 @@ class Config:
 
     def update_from_environment(self) -> None:
         """Take what JAX's own variables say, such as JAX_ENABLE_X64, where calque's say nothing."""
+        if f"JAX_{_CACHE.upper()}" in os.environ and "CALQUE_CACHE_DIR" not in os.environ:
+            self.update(_CACHE, os.environ[f"JAX_{_CACHE.upper()}"])
         for name, default in _defaults().items():
             if f"JAX_{name.upper()}" in os.environ and f"CALQUE_{name.upper()}" not in os.environ:
                 self.update(name, _from_environment(name, default, "JAX"))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from calque.core.config import config
 from calque.machine.code import diskcache
 
 __all__ = ["is_initialized", "reset_cache", "set_cache_dir"]
@@ -15,8 +16,7 @@ __all__ = ["is_initialized", "reset_cache", "set_cache_dir"]
 
 def set_cache_dir(path: str | os.PathLike[str]) -> None:
     """Keep compiled programs in this directory from here on, also in processes started later."""
-    os.environ["CALQUE_CACHE_DIR"] = os.fspath(path)
-    diskcache.reload()
+    config.update("calque_compilation_cache_dir", os.fspath(path))
 
 
 def reset_cache() -> None:

@@ -55,6 +55,9 @@ class _Folder:
 
 _folder: Final[ProcessValue[_Folder | None]] = process.value("folder of the disk cache", None)
 
+_VARIABLE: Final = "CALQUE_CACHE_DIR"
+_before: Final[ProcessValue[str | None]] = process.value("folder of the disk cache at first", None)
+
 
 def get(key: str, kind: str) -> bytes | None:
     """The entry of this key, if a whole and unaltered one is there."""
@@ -118,6 +121,16 @@ def reload() -> None:
     _folder.value = None
 
 
+def keep_at(path: str | os.PathLike[str] | None) -> None:
+    """Keep entries in this directory from here on, also in processes started later; None is where
+    they were kept before anybody asked."""
+    before = _before.value
+    if before is None:
+        before = _before.value = os.environ.get(_VARIABLE, "")
+    os.environ[_VARIABLE] = before if path is None else os.fspath(path)
+    reload()
+
+
 def is_new() -> bool:
     """Whether this process is the first one here: it has made the directory, or has none."""
     folder = _current()
@@ -159,7 +172,7 @@ def _open_folder() -> _Folder:
     limit = variables.size("CALQUE_CACHE_SIZE", _DEFAULT_SIZE)
     if limit <= 0:
         return _Folder(None, _NO_ROOM)
-    explicit = os.environ.get("CALQUE_CACHE_DIR", "")
+    explicit = os.environ.get(_VARIABLE, "")
     base = explicit or _platform_folder()
     if not base:
         return _Folder(None, "no home directory of this user")

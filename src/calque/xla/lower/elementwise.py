@@ -112,6 +112,39 @@ RULES.update({name: _comparison(d) for name, d in COMPARISONS.items()})
 RULES.update({f"{name}_to": _total(COMPARISONS[name]) for name in ("eq", "le", "lt")})
 
 
+def _wave(name: str) -> Rule:
+    """Sines and cosines, circular and hyperbolic: of complex numbers by those of their parts, since
+    XLA's own lose small parts of their results."""
+    of_real, hyperbolic = RULES[name], name.endswith("h")
+
+    def lower(b: Builder, out: Tensor, x: Value, **options: Any) -> Value:
+        x = b.spread(x, out.shape)
+        if not is_complex(x.dtype):
+            return of_real(b, out, x, **options)  # type: ignore[no-any-return]
+        growth, turn = parts(b, x) if hyperbolic else parts(b, x)[::-1]
+        s, c = (b.same(f"stablehlo.{op}", turn.tensor, turn) for op in ("sine", "cosine"))
+        sh, ch = (b.chlo(op, turn.tensor, growth) for op in ("sinh", "cosh"))
+        if name in ("cos", "cosh"):
+            first = b.binary("multiply", c, ch)
+            second = _vanishing(b, turn, s, sh)
+            if name == "cos":
+                second = b.same("stablehlo.negate", second.tensor, second)
+            return complex_(b, out, first, second)
+        first, second = b.binary("multiply", c, sh), _vanishing(b, turn, s, ch)
+        return complex_(b, out, *((first, second) if hyperbolic else (second, first)))
+
+    return lower
+
+
+def _vanishing(b: Builder, turn: Value, sine: Value, growth: Value) -> Value:
+    """The product of a sine and what may be infinite: 0 where the sine is that of 0."""
+    none = b.compare("EQ", turn, b.filled(0, turn.tensor))
+    return b.select(none, sine, b.binary("multiply", sine, growth))
+
+
+RULES.update({name: _wave(name) for name in ("sin", "cos", "sinh", "cosh")})
+
+
 def _extremal(op: str, direction: str) -> Rule:
     def lower(b: Builder, out: Tensor, x: Value, y: Value) -> Value:
         x, y = b.spread(x, out.shape), b.spread(y, out.shape)
@@ -125,12 +158,15 @@ def _extremal(op: str, direction: str) -> Rule:
 RULES.update(max=_extremal("maximum", "GT"), min=_extremal("minimum", "LT"))
 
 
+def parts(b: Builder, x: Value) -> tuple[Value, Value]:
+    """The real and the imaginary parts of complex numbers."""
+    part = x.tensor.with_dtype(np.zeros((), x.dtype).real.dtype)
+    return b.same("stablehlo.real", part, x), b.same("stablehlo.imag", part, x)
+
+
 def lexicographic(b: Builder, direction: str, x: Value, y: Value) -> Value:
     """Comparison of complex numbers: by real parts, by imaginary ones where these are equal."""
-    part = x.tensor.with_dtype(np.zeros((), x.dtype).real.dtype)
-    (xr, xi), (yr, yi) = [
-        (b.same("stablehlo.real", part, v), b.same("stablehlo.imag", part, v)) for v in (x, y)
-    ]
+    (xr, xi), (yr, yi) = parts(b, x), parts(b, y)
     same = b.compare("EQ", xr, yr)
     return b.select(same, b.compare(direction, xi, yi), b.compare(direction, xr, yr))
 
