@@ -18,7 +18,7 @@ _REQUIRED = object()
 class Context:
     """The context manager of a flag, and its value for the whole process."""
 
-    def __init__(self, flag: str, doc: str, default: Any):
+    def __init__(self, flag: str, doc: str, default: Any = _REQUIRED):
         self.__name__ = self.__qualname__ = flag
         self.__doc__ = doc
         self._flag, self._default = f"calque_{flag}", default

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import calque
 from calque.ops import complexes as C
 from tests.ops.helpers import (
     call,
@@ -70,3 +71,10 @@ def test_peer():
         check_peer(name, z)
     check_peer("conj", z.real)
     check_peer("complex", z.real, z.imag)
+
+
+def test_gradients_by_parts_are_not_weak():
+    """A part alone is completed by zeros of its type, also where the number came from Python."""
+    for f in (calque.numpy.real, calque.numpy.imag, abs, lambda z: calque.numpy.real(z * z)):
+        assert not calque.grad(f)(3.0 + 4j).weak_type
+    assert calque.grad(calque.numpy.real)(3.0 + 4j) == 1.0

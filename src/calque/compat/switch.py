@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from calque.compat import moved, versions
 from calque.machine import foreign_parts
+from calque.machine.lazy import LazyModule
 
 # Modules of JAX whose names are all in one module here.
 _LAX: Final = (
@@ -27,6 +28,7 @@ _NUMPY: Final = (
     "array_creation", "einsum", "indexing", "lax_numpy", "reductions", "setops", "sorting",
     "tensor_contractions", "ufunc_api", "ufuncs", "vectorize", "window_functions",
 )  # fmt: skip
+_MLIR: Final = ("dialects", "ir", "passmanager")  # of the real jaxlib
 # Modules that are not at the same place in both packages.
 _ELSEWHERE: Final = {
     "jax": "calque",
@@ -48,12 +50,15 @@ _ELSEWHERE: Final = {
             ("util", "base"),
         )
     },
+    **{f"jax.extend.mlir.{part}": f"jaxlib.mlir.{part}" for part in _MLIR},
+    **{f"jax._src.lib.mlir.{part}": f"jaxlib.mlir.{part}" for part in _MLIR if part != "dialects"},
     "jax.version": "calque.compat.version",
     "jax.lib": "calque.compat.lib",
     "jaxlib": "calque.compat.jaxlib",
 }
 # What the engine of XLA imports of jaxlib, and calque answers for where it does not.
 _REAL_FIRST: Final = ("jaxlib._jax", "jaxlib.xla_client")
+_jaxlib = LazyModule("calque.xla.jaxlib")
 VARIABLE: Final = "CALQUE_AS_JAX"  # set in the environment of a process that serves jax
 
 
@@ -116,8 +121,11 @@ class ModuleFinder:
 
 
 def _real_part(name: str) -> importlib.machinery.ModuleSpec | None:
-    """A part of the real jaxlib, where the engine of XLA has asked for those."""
+    """A part of the real jaxlib, where the engine of XLA has asked for those; MLIR is asked for by
+    importing it."""
     package, _, rest = name.partition(".")
+    if f"{name}.".startswith("jaxlib.mlir."):
+        _jaxlib.open_folder()
     folder = foreign_parts.folder_of(package)
     if folder is None or not rest:
         return None

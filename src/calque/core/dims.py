@@ -48,10 +48,21 @@ class Dim:
         self.symbols, self.poly, self.hint = symbols, poly, hint
         self._hash = hash(("dim", id(symbols), poly))
 
+    @property
+    def scope(self) -> Any:
+        """The scope of a size that has a name: what `export.symbolic_shape(..., scope=)` takes."""
+        return self.symbols.public()
+
+    def _poly(self, other: Any) -> Poly | None:
+        """The expression of an operand; None of what is no size."""
+        if type(other) is Dim and other.symbols is not self.symbols:
+            self.symbols.meet(self, other)
+        return poly_of(other)
+
     # --- arithmetic -------------------------------------------------------------------------------
 
     def __add__(self, other: Any) -> Any:
-        p = poly_of(other)
+        p = self._poly(other)
         return (
             self.symbols.dim(summed(self.poly, p))
             if p is not None
@@ -59,10 +70,11 @@ class Dim:
         )
 
     def __radd__(self, other: Any) -> Any:
-        return self.__add__(other) if poly_of(other) is not None else self._value("__radd__", other)
+        known = self._poly(other) is not None
+        return self.__add__(other) if known else self._value("__radd__", other)
 
     def __sub__(self, other: Any) -> Any:
-        p = poly_of(other)
+        p = self._poly(other)
         return (
             self.symbols.dim(summed(self.poly, p, -1))
             if p is not None
@@ -70,7 +82,7 @@ class Dim:
         )
 
     def __rsub__(self, other: Any) -> Any:
-        p = poly_of(other)
+        p = self._poly(other)
         return (
             self.symbols.dim(summed(p, self.poly, -1))
             if p is not None
@@ -80,7 +92,7 @@ class Dim:
     def __mul__(self, other: Any) -> Any:
         if isinstance(other, (tuple, list, str, bytes)):
             return other * int(self)
-        p = poly_of(other)
+        p = self._poly(other)
         return (
             self.symbols.dim(multiplied(self.poly, p))
             if p is not None
@@ -88,7 +100,7 @@ class Dim:
         )
 
     def __rmul__(self, other: Any) -> Any:
-        known = isinstance(other, (tuple, list, str, bytes)) or poly_of(other) is not None
+        known = isinstance(other, (tuple, list, str, bytes)) or self._poly(other) is not None
         return self.__mul__(other) if known else self._value("__rmul__", other)
 
     def __neg__(self) -> Any:
@@ -109,13 +121,13 @@ class Dim:
         return self._value("__pow__", other)
 
     def __floordiv__(self, other: Any) -> Any:
-        p = poly_of(other)
+        p = self._poly(other)
         return (
             self._quotient(self.poly, p)[0] if p is not None else self._value("__floordiv__", other)
         )
 
     def __rfloordiv__(self, other: Any) -> Any:
-        p = poly_of(other)
+        p = self._poly(other)
         return (
             self._quotient(p, self.poly)[0]
             if p is not None
@@ -123,11 +135,11 @@ class Dim:
         )
 
     def __mod__(self, other: Any) -> Any:
-        p = poly_of(other)
+        p = self._poly(other)
         return self._quotient(self.poly, p)[1] if p is not None else self._value("__mod__", other)
 
     def __rmod__(self, other: Any) -> Any:
-        p = poly_of(other)
+        p = self._poly(other)
         return self._quotient(p, self.poly)[1] if p is not None else self._value("__rmod__", other)
 
     def __divmod__(self, other: Any) -> Any:
@@ -181,6 +193,8 @@ class Dim:
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
+        if type(other) is Dim and other.symbols is not self.symbols and other.symbols.named:
+            return False  # of another scope
         p = poly_of(other)
         if p is None:
             return NotImplemented
@@ -195,19 +209,19 @@ class Dim:
         return self.symbols.ask("negative", summed(a, b, -1))
 
     def __lt__(self, other: Any) -> Any:
-        p = poly_of(other)
+        p = self._poly(other)
         return NotImplemented if p is None else self._less(self.poly, p)
 
     def __gt__(self, other: Any) -> Any:
-        p = poly_of(other)
+        p = self._poly(other)
         return NotImplemented if p is None else self._less(p, self.poly)
 
     def __le__(self, other: Any) -> Any:
-        p = poly_of(other)
+        p = self._poly(other)
         return NotImplemented if p is None else not self._less(p, self.poly)
 
     def __ge__(self, other: Any) -> Any:
-        p = poly_of(other)
+        p = self._poly(other)
         return NotImplemented if p is None else not self._less(self.poly, p)
 
     def __hash__(self) -> int:

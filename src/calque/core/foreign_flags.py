@@ -108,6 +108,7 @@ FOREIGN: Final[dict[str, Any]] = {
 
 # What would change results must not be taken in silence: any other value is refused, with the way.
 NOT_OFFERED: Final[dict[str, str]] = {
+    "export_calling_convention_version": "programs are exported in version 10",
     "error_checking_behavior_divide": "use calque.experimental.checkify",
     "error_checking_behavior_nan": "use calque_debug_nans, or calque.experimental.checkify",
     "error_checking_behavior_oob": "use calque.experimental.checkify",

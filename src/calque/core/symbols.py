@@ -48,6 +48,13 @@ class Symbols:
         self.unknown: set[int] = set()  # atoms that are found sizes, or depend on some
         self.makers: dict[int, str] = {}  # found size -> what made it
 
+    def public(self) -> Any:
+        """The scope as users know it; sizes that no user has named have none."""
+        raise AttributeError("a size without a name has no scope", name="scope")
+
+    def meet(self, size: Dim, other: Dim) -> None:
+        """An error where a size of other symbols than these may take no part in arithmetic."""
+
     def sizes(self) -> list[Dim]:
         """The symbols themselves."""
         return [self.dim((((i,), 1),)) for i in range(len(self.hints))]

@@ -5,10 +5,18 @@ from typing import TYPE_CHECKING
 from calque.core import lazy as _lazy
 
 if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
-    from calque.extend import backend, core, ifrt_programs, linear_util, random, source_info_util
+    from calque.extend import (
+        backend,
+        core,
+        ifrt_programs,
+        linear_util,
+        mlir,
+        random,
+        source_info_util,
+    )
 
 __all__ = [
-    "backend", "core", "ifrt_programs", "linear_util", "random", "source_info_util",
+    "backend", "core", "ifrt_programs", "linear_util", "mlir", "random", "source_info_util",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # to checkers, a name that is not imported is none

@@ -12,7 +12,7 @@ from calque.core.dtypes import complex_of, is_complex, real_part
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike
-from calque.ops.common import COMPLEXES, Accepts, filled_like, operand
+from calque.ops.common import COMPLEXES, Accepts, operand, zeros
 from calque.ops.kinds import (
     apply_nary,
     apply_unary,
@@ -33,11 +33,16 @@ def _complex_meaning(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _zero_imaginary(t: Any) -> Any:
-    return do.complex(t, filled_like(t, 0))
+    return do.complex(t, _strong_zero(t))
 
 
 def _zero_real(t: Any) -> Any:
-    return do.complex(filled_like(t, 0), t)
+    return do.complex(_strong_zero(t), t)
+
+
+def _strong_zero(t: Any) -> Any:
+    """Zeros of a type that is not weak: what parts that are taken alone give back is not either."""
+    return zeros(typeof(t).strip_weak_type())
 
 
 real_p = unary(

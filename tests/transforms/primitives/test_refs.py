@@ -188,3 +188,10 @@ def test_lanes_read_what_they_may_not_write():
             assert r[...].tolist() == [0, 1, 2], name
     own = calque.vmap(lambda s: s.__setitem__(0, 5.0) or s[0])(new_ref(jnp.zeros((2, 3))))
     assert own.tolist() == [5, 5]
+
+
+def test_the_address_of_what_a_ref_holds():
+    r = new_ref(jnp.arange(4.0))
+    assert r.unsafe_buffer_pointer() == r[...].unsafe_buffer_pointer()
+    with pytest.raises(ValueError, match="no address"):
+        calque.jit(lambda y: y.unsafe_buffer_pointer())(r)

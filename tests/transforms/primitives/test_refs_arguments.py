@@ -155,3 +155,33 @@ def test_programs_of_functions_of_refs():
         a.shape for a in closed.out_avals
     ] == [(), (2,)]
     assert r[...].tolist() == [1, 1]
+
+
+def test_a_ref_is_not_reached_by_two_ways():
+    """As an argument it is another Ref, so one that is closed over, too, would be told what it held
+    before."""
+    r, other = new_ref(jnp.float32(1.0)), new_ref(jnp.float32(7.0))
+
+    @calque.jit
+    def both(y):
+        y[...] = 2.0
+        return r[...]
+
+    @calque.jit
+    def inside_a_loop(y):
+        return lax.fori_loop(0, 2, lambda i, s: s + r[...], y[...])
+
+    for f in (both, inside_a_loop, calque.jit(lambda y: both(y))):
+        for _ in range(2):
+            with pytest.raises(ValueError, match="both closed over and passed as the argument y"):
+                f(r)
+    assert r[...] == 1.0
+    assert both(other) == 1.0 and other[...] == 2.0  # another one is welcome
+    rows = new_ref(jnp.zeros(3))
+    with pytest.raises(ValueError, match="both closed over and passed as an argument"):
+        calque.vmap(lambda y: y[...] + rows[0])(rows)
+    with pytest.raises(ValueError, match="both closed over and passed as an argument"):
+        lax.scan(lambda c, y: (c + rows[0], y[...]), 0.0, rows)
+    with pytest.raises(ValueError, match="twice, as both y and z"):
+        calque.jit(lambda y, z: put(y, z[...]))(r, r)
+    assert calque.jit(lambda y: y[...] + 1)(r) == 2.0

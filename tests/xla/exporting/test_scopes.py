@@ -9,6 +9,7 @@ import pytest
 
 import calque as jax
 from calque.core.errors import InconclusiveDimensionOperation
+from calque.core.symbols import Symbols
 from calque.xla.exporting.scopes import Scope, least, most, scope_of, shape_of
 
 
@@ -78,3 +79,25 @@ def test_types_with_such_sizes() -> None:
     spec = jax.ShapeDtypeStruct(shape_of("a, 2*a", scope), np.float32)
     out = jax.eval_shape(lambda x: x.reshape(-1), spec)
     assert str(out.shape) == "(2*a^2,)"
+
+
+def test_sizes_know_their_scope() -> None:
+    (a,) = jax.export.symbolic_shape("a", constraints=("a >= 8",))
+    (b,) = jax.export.symbolic_shape("b", scope=a.scope)
+    assert b.scope is a.scope and (a + 1).scope is a.scope and "a >= 8" in str(a.scope)
+    assert str(a + b) == "b + a" and a + b >= 9
+    given = jax.export.SymbolicScope(["c >= 2"])
+    assert jax.export.symbolic_shape("c", scope=given)[0].scope is given
+    with pytest.raises(AttributeError, match="no scope"):
+        Symbols((3,)).sizes()[0].scope
+
+
+def test_scopes_are_not_mixed() -> None:
+    (a,), (c,) = sizes("a", "a >= 8"), sizes("a")
+    assert (a == c) is False and (a != c) is True
+    for mixed in (
+        lambda: a + c, lambda: c - a, lambda: a * c, lambda: a // c, lambda: a % c,
+        lambda: a < c, lambda: a >= c, lambda: max(a, c),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match="Invalid mixing of symbolic scopes"):
+            mixed()

@@ -9,6 +9,7 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     from calque.compat.private import (
         ad_checkpoint,
         ad_util,
+        api,
         api_util,
         array,
         basearray,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
         source_info_util,
         stages,
         state,
+        test_util,
         traceback_util,
         tree_util,
         typing,

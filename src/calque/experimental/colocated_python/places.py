@@ -18,11 +18,11 @@ def colocated_cpu_devices(devices_or_mesh: Sequence[Device] | Mesh) -> Any:
         devices_or_mesh: Devices, or a mesh of them. CPU devices stand beside themselves.
 
     Returns:
-        As many devices in the same order, or a mesh of the same shape.
+        A list of as many devices in the same order, or a mesh of the same shape.
 
     >>> from calque.experimental import colocated_python
     >>> colocated_python.colocated_cpu_devices(jax.devices()[:1])
-    (CpuDevice(id=0),)"""
+    [CpuDevice(id=0)]"""
     if isinstance(devices_or_mesh, Mesh):
         mesh = devices_or_mesh
         found = np.empty(mesh.devices.size, object)
@@ -38,4 +38,4 @@ def colocated_cpu_devices(devices_or_mesh: Sequence[Device] | Mesh) -> Any:
                 f" for {list(devices_or_mesh)}; set CALQUE_NUM_CPU_DEVICES for more"
             )
         out.append(beside)
-    return tuple(out)
+    return out

@@ -6,9 +6,11 @@ from __future__ import annotations
 from typing import Any
 
 from calque.core import pytrees
+from calque.transforms.engines.signatures import ArgumentNames
 from calque.transforms.primitives.high_values import Opening
 from calque.transforms.primitives.refs import (
     RefTouched,
+    given_to,
     refs_among,
     store_all,
     threaded,
@@ -21,7 +23,8 @@ from calque.transforms.primitives.refs import (
 def call_with_arguments(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The result of a call with Refs among its arguments; NotImplemented if there are none."""
     leaves, tree = pytrees.flatten((args, kwargs))
-    places = tuple(refs_among(leaves, function.name))
+    names = ArgumentNames(function.fun, args, kwargs)
+    places = tuple(refs_among(leaves, function.name, names))
     if not places:
         return NotImplemented
     key = (tree, places)
@@ -34,7 +37,8 @@ def call_with_arguments(function: Any, args: tuple[Any, ...], kwargs: dict[str, 
     for i, value in zip(places, values_of(refs), strict=True):
         leaves[i] = value
     args, kwargs = pytrees.unflatten(tree, leaves)
-    values, out = inner(*args, **kwargs)
+    with given_to(function.name, refs, places, names):
+        values, out = inner(*args, **kwargs)
     store_all(refs, values, inner.__wrapped__)
     return out
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from calque.core import pytrees, trace_state
@@ -20,7 +21,7 @@ from calque.core.avals import ShapedArray
 from calque.core.dtypes import is_extended
 from calque.core.trace import trace_to_jaxpr, typeof
 from calque.core.trace_state import Tracer
-from calque.machine.state import PerThread, process
+from calque.machine.state import Inside, PerThread, process
 from calque.ops.common import zeros
 from calque.transforms.engines.trees import FlatFunction, name_of
 from calque.transforms.primitives.ref_views import Mutable, Step
@@ -86,7 +87,15 @@ class _Trials(PerThread, name="trials of functions with Refs"):
         self.stack: list[dict[Ref, tuple[Any, Level]]] = []
 
 
+class _Given(PerThread, name="Refs that are given to functions that run with values for them"):
+    """The Refs whose values a function has been given, each with the name of that function and the
+    names of the arguments, where they are known, and its place among them."""
+
+    to: Mapping[Ref, tuple[str, Sequence[str], int]] = MappingProxyType({})
+
+
 _trials = _Trials()
+_given = _Given()
 _alive: Final[weakref.WeakSet[Ref]] = process.container("Refs that live", weakref.WeakSet())
 
 
@@ -116,6 +125,25 @@ class Ref(Mutable):
     dtype = property(lambda self: self._aval.dtype)
     ndim = property(lambda self: self._aval.ndim)
     size = property(lambda self: self._aval.size)
+
+    def unsafe_buffer_pointer(self) -> int:
+        """Gives the address of the first element of what it holds now.
+
+        Returns:
+            An int. Writing the Ref may put its value elsewhere.
+
+        Raises:
+            ValueError: A function that is traced holds it, or it was freed.
+
+        >>> jax.new_ref(jnp.arange(3)).unsafe_buffer_pointer() % 4
+        0"""
+        value = value_of(self)
+        if isinstance(value, Tracer):
+            raise ValueError(
+                f"unsafe_buffer_pointer: a Ref of type {self._aval} that a traced function holds"
+                " has no address; ask outside of the function"
+            )
+        return int(value.unsafe_buffer_pointer())
 
     def __typeof__(self) -> AbstractRef:
         """What `jax.typeof` says of it."""
@@ -154,6 +182,8 @@ def value_of(ref: Ref) -> Any:
 def _touch(ref: Ref) -> None:
     if ref._freed:
         raise ValueError("this Ref was freed by free_ref and holds nothing")
+    if _given.to and ref in _given.to:
+        raise _reached_twice(ref, *_given.to[ref])
     now = here()
     if ref._place.trace is now.trace:
         return
@@ -191,6 +221,24 @@ def store(ref: Ref, value: Any, what: str = "swap") -> None:
             " transformed function."
         )
     ref._value = value
+
+
+def given_to(
+    name: str, refs: Sequence[Ref], places: Sequence[int] = (), names: Sequence[str] = ()
+) -> Inside[Any]:
+    """A `with` block in which a function runs with values for these Refs: if it reached one of them
+    otherwise, too, it would be told what that held before. `places` are theirs among the arguments,
+    which have these names."""
+    found = {r: (name, names, places[k] if names else 0) for k, r in enumerate(refs)}
+    return _given.inside(to={**_given.to, **found})
+
+
+def _reached_twice(ref: Ref, name: str, names: Sequence[str], place: int) -> ValueError:
+    argument = f"the argument {names[place]}" if names else "an argument"
+    return ValueError(
+        f"when tracing {name}, a mutable array reference of type {ref._aval} was both closed over"
+        f" and passed as {argument}: use the argument only"
+    )
 
 
 def _same_type(ref: Ref, value: Any) -> Any:
@@ -382,14 +430,19 @@ def discharged_branches(choose: Callable[..., Any]) -> Callable[..., Any]:
     return _retried(choose, discharge)
 
 
-def refs_among(leaves: Sequence[Any], name: str) -> list[int]:
-    """The places of the Refs among arguments; the same one twice is refused."""
+def refs_among(leaves: Sequence[Any], name: str, names: Sequence[str] = ()) -> list[int]:
+    """The places of the Refs among arguments, which have these names; the same one twice is
+    refused."""
     places = [i for i, x in enumerate(leaves) if isinstance(x, Ref)]
-    if len({id(leaves[i]) for i in places}) < len(places):
-        raise ValueError(
-            "only one reference to a mutable array may be passed as an argument to a function, but"
-            f" {name} was given the same Ref twice"
-        )
+    first: dict[Ref, int] = {}
+    for i in places:
+        k = first.setdefault(leaves[i], i)
+        if k != i:
+            where = f", as both {names[k]} and {names[i]}" if names else ""
+            raise ValueError(
+                "only one reference to a mutable array may be passed as an argument to a function,"
+                f" but {name} was given the same Ref twice{where}"
+            )
     return places
 
 

@@ -23,6 +23,7 @@ from calque.transforms.primitives.refs import (
     Ref,
     RefTouched,
     any_alive,
+    given_to,
     refs_among,
     store_all,
     threaded,
@@ -148,7 +149,8 @@ def discharged_rows(scan: Callable[..., Any]) -> Callable[..., Any]:
             carry, y = f(carry, x)
             return carry, (y, values_of(made))
 
-        carry, (ys, values) = scan(step, init, xs, *args, **kwargs)
+        with given_to(name_of(f), refs):
+            carry, (ys, values) = scan(step, init, xs, *args, **kwargs)
         store_all(refs, values)
         return carry, ys
 
@@ -161,6 +163,7 @@ class LaneRefs:
 
     def __init__(self, leaves: Sequence[Any], axes: Sequence[int | None], name: str):
         places = refs_among(leaves, name)
+        self.name = name
         self.mapped = [i for i in places if axes[i] is not None]
         self.refs = [leaves[i] for i in self.mapped]
         self.shared = {i: leaves[i] for i in places if axes[i] is None}
@@ -178,7 +181,8 @@ class LaneRefs:
             leaves, made = fresh(list(values), self.mapped)
             for i, r in self.shared.items():
                 leaves[i] = r
-            outs = fun(*leaves)
+            with given_to(self.name, self.refs):
+                outs = fun(*leaves)
             return [*values_of(made), *outs]
 
         return lane

@@ -40,8 +40,31 @@ class Scope(Symbols):
         self.known: list[Poly] = []  # expressions that are not negative
         self.same: list[tuple[Poly, Poly]] = []  # sizes that are the same
         self.texts = tuple(constraints_str)
+        self._public: SymbolicScope | None = None  # as users know it
         for text in self.texts:
             self._learn(text)
+
+    def public(self) -> SymbolicScope:
+        if self._public is None:
+            self._public = SymbolicScope.__new__(SymbolicScope)
+            self._public._scope = self
+        return self._public
+
+    def meet(self, size: Dim, other: Dim) -> None:
+        if other.symbols.named:
+            theirs = other.symbols.public()._scope
+            raise ValueError(
+                f"Invalid mixing of symbolic scopes: {size} stands in {self.described()} and"
+                f" {other} in {theirs.described()}. Make all sizes in one call of symbolic_shape,"
+                " or give it `scope=` with the scope of the others."
+            )
+
+    def described(self) -> str:
+        return (
+            f"a scope with the constraints {list(self.texts)}"
+            if self.texts
+            else "a scope of its own"
+        )
 
     # --- names ------------------------------------------------------------------------------------
 
@@ -299,6 +322,7 @@ class SymbolicScope:
 
     def __init__(self, constraints_str: Sequence[str] = ()) -> None:
         self._scope = Scope(constraints_str)
+        self._scope._public = self
 
     def __str__(self) -> str:
         return str(self._scope)

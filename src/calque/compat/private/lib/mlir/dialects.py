@@ -1,0 +1,14 @@
+"""`jax._src.lib.mlir.dialects`: the dialects of jaxlib's MLIR, StableHLO under its old name."""
+
+from typing import Any
+
+from calque.core.lazy import LazyModule
+
+_jaxlib = LazyModule("calque.xla.jaxlib")
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("_"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+    _jaxlib.open_folder()  # says what is missing
+    return _jaxlib.mlir_part({"hlo": "stablehlo"}.get(name, name))
