@@ -4,14 +4,13 @@ import importlib
 import pkgutil
 import subprocess
 import sys
-import unittest
 
 import pytest
 
 import calque
 import calque.numpy as jnp
 from calque.compat import private
-from calque.compat.private import ad_util, api, config, core, dispatch, test_util, util
+from calque.compat.private import ad_util, api, core, dispatch, util
 
 MODULES = [m.name for m in pkgutil.walk_packages(private.__path__, "calque.compat.private.")]
 
@@ -67,33 +66,5 @@ def test_core_has_what_is_public():
     assert set(public.__all__) <= set(dir(core))
 
 
-def test_flags_are_values_and_blocks():
-    before = config.enable_x64.value
-    with config.jax_enable_x64(True):
-        assert config.jax_enable_x64.value and config.enable_x64.value
-    assert config.enable_x64.value == before
-    with config.jax_export_calling_convention_version(10):
-        assert config.jax_export_calling_convention_version.value == 10
-    with pytest.raises(NotImplementedError, match="version 10"):
-        config.jax_export_calling_convention_version(9).__enter__()
-    with pytest.raises(AttributeError, match="no_such_flag"):
-        config.no_such_flag
-
-
 def test_transformations_are_those_of_the_package():
     assert api.grad is calque.grad and api.jit is calque.jit and api.vmap is calque.vmap
-
-
-def test_what_tests_ask_of_devices():
-    mesh = test_util.create_mesh((1,), ("x",))
-    assert mesh.shape == {"x": 1} and mesh.axis_types == (calque.sharding.AxisType.Auto,)
-    assert test_util.create_mesh((1,), ("x",), iota_order=True) == mesh
-    with pytest.raises(unittest.SkipTest, match="1000 devices"):
-        test_util.create_mesh((1000,), ("x",))
-    own = calque.default_backend()
-    assert test_util.device_under_test() == own and test_util.test_device_matches([own, "tpu"])
-    assert not test_util.test_device_matches(["no platform"])
-    if own == "cpu":
-        asked = (test_util.is_device_tpu, test_util.is_device_cuda, test_util.is_device_rocm)
-        assert not any(ask() for ask in asked)
-        assert not test_util.is_cuda_compute_capability_at_least("9.0")

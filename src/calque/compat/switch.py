@@ -34,6 +34,8 @@ _ELSEWHERE: Final = {
     "jax": "calque",
     "jax._src": "calque.compat.private",
     "jax._src.interpreters": "calque.interpreters",
+    "jax._src.public_test_util": "calque.compat.private.testing.public_test_util",
+    "jax._src.test_util": "calque.compat.private.testing.test_util",
     **{f"jax._src.lax.{part}": "calque.lax" for part in _LAX},
     **{f"jax._src.numpy.{part}": "calque.numpy" for part in _NUMPY},
     "jax._src.numpy.fft": "calque.numpy.fft",
@@ -58,7 +60,7 @@ _ELSEWHERE: Final = {
 }
 # What the engine of XLA imports of jaxlib, and calque answers for where it does not.
 _REAL_FIRST: Final = ("jaxlib._jax", "jaxlib.xla_client")
-_jaxlib = LazyModule("calque.xla.jaxlib")
+_mlir = LazyModule("calque.extend.mlir")
 VARIABLE: Final = "CALQUE_AS_JAX"  # set in the environment of a process that serves jax
 
 
@@ -125,7 +127,7 @@ def _real_part(name: str) -> importlib.machinery.ModuleSpec | None:
     importing it."""
     package, _, rest = name.partition(".")
     if f"{name}.".startswith("jaxlib.mlir."):
-        _jaxlib.open_folder()
+        _mlir.open_jaxlib()
     folder = foreign_parts.folder_of(package)
     if folder is None or not rest:
         return None

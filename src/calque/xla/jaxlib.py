@@ -560,21 +560,6 @@ def mlir_part(name: str) -> Any:
     return imported("jaxlib.mlir.ir" if name == "ir" else f"jaxlib.mlir.dialects.{name}")
 
 
-def mlir_package(name: str) -> ModuleType:
-    """A package of jaxlib's MLIR, for programs that build modules themselves."""
-    open_folder()
-    return imported(f"jaxlib.mlir.{name}")
-
-
-def open_folder() -> None:
-    """From now on parts of the real jaxlib can be imported; an ImportError where there is none."""
-    if foreign_parts.folder_of("jaxlib") is None:
-        try:
-            foreign_parts.open_package("jaxlib", folder())
-        except XlaUnavailable as e:
-            raise ImportError(f"MLIR is jaxlib's: {e}", name="jaxlib.mlir") from None
-
-
 def mlir_context() -> Any:
     """A context of MLIR that knows the dialects."""
     ir = mlir_part("ir")

@@ -38,19 +38,18 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
         partition_spec,
         pjit,
         prng,
-        public_test_util,
         random,
         sharding,
         sharding_impls,
         source_info_util,
         stages,
         state,
-        test_util,
         traceback_util,
         tree_util,
         typing,
         util,
         xla_bridge,
     )
+    from calque.compat.private.testing import public_test_util, test_util
 
 __getattr__, __dir__ = _lazy.facade(__name__, __file__)

@@ -3,6 +3,7 @@
 from typing import Any
 
 from calque.core.lazy import LazyModule
+from calque.extend import mlir
 
 _jaxlib = LazyModule("calque.xla.jaxlib")
 
@@ -10,5 +11,5 @@ _jaxlib = LazyModule("calque.xla.jaxlib")
 def __getattr__(name: str) -> Any:
     if name.startswith("_"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
-    _jaxlib.open_folder()  # says what is missing
+    mlir.open_jaxlib()  # says what is missing
     return _jaxlib.mlir_part({"hlo": "stablehlo"}.get(name, name))

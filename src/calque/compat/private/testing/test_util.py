@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from calque.compat.private.public_test_util import (
+from calque.compat.private.testing.public_test_util import (
     EPS,
     check_close,
     check_grads,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import calque.numpy as jnp
-from calque.compat.private.public_test_util import check_close, default_tolerance
+from calque.compat.private.testing.public_test_util import check_close, default_tolerance
 
 
 def test_values_may_differ_by_the_rounding_of_their_dtype() -> None:

@@ -1,0 +1,1 @@
+"""What `jax._src` has for tests."""
