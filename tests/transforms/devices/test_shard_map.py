@@ -371,14 +371,22 @@ def test_a_map_shows_what_its_members_hold():
 
     def f(v):
         seen.append(str(v))
+        seen.append(str(calque.lax.psum(v, "x")))
         return v
 
-    calque.shard_map(f, mesh=m, in_specs=P("x", "y"), out_specs=P("x", "y"))(
-        jnp.arange(4.0).reshape(2, 2)
-    )
-    lines = seen[0].split("\n")
-    assert len(lines) == 8 and all("at mesh coordinates ('" in t for t in lines[::2])
-    assert sorted(lines[1::2]) == ["[[0.]]", "[[1.]]", "[[2.]]", "[[3.]]"]
+    mapped = calque.shard_map(f, mesh=m, in_specs=P("x", "y"), out_specs=P("x", "y"))
+    x = jnp.arange(4.0).reshape(2, 2)
+    with calque.set_mesh(m):
+        mapped(x)
+    mapped(x)  # the map alone names the mesh
+    places = [(0, 0), (0, 1), (1, 0), (1, 1)]  # in the order of the mesh
+    held = ["[[0.]]", "[[1.]]", "[[2.]]", "[[3.]]"], ["[[2.]]", "[[4.]]", "[[2.]]", "[[4.]]"]
+    known = [f"On {d} at" for d in m.devices.flat]
+    for text, values, where in zip(seen, 2 * held, 2 * [known] + 2 * [["At"] * 4], strict=True):
+        assert text.split("\n")[1::3] == values
+        assert text.split("\n")[::3] == [
+            f"{w} mesh coordinates (x, y,) = {p}:" for w, p in zip(where, places, strict=True)
+        ]
 
 
 def test_axes_that_lanes_and_a_map_name():

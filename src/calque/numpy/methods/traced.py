@@ -14,6 +14,7 @@ from calque.core.dtypes import is_integer
 from calque.core.origins import origin
 from calque.core.trace import JaxprTracer, value_if_known
 from calque.core.trace_state import Tracer
+from calque.transforms.devices.mesh import current_mesh, over_devices
 from calque.transforms.engines.batching import BatchTracer
 from calque.transforms.engines.jvp import JVPTracer
 
@@ -98,24 +99,35 @@ def _no_array(self: Any, *args: Any, **kwargs: Any) -> np.ndarray:
 
 
 def _members(self: Any) -> str | None:
-    """The values that the members of a `shard_map` have, each with its place in the mesh."""
+    """The values that the members of a `shard_map` have, each with its device and its place in the
+    mesh, in the order of the mesh."""
     names: list[Any] = []
-    at: list[tuple[str, Any]] = [("", self)]
-    while isinstance(at[0][1], BatchTracer):
-        trace: Any = at[0][1]._trace
-        axis = trace.axis
+    held: dict[tuple[int, ...], Any] = {(): self}
+    mesh: Any = None
+    while isinstance(x := next(iter(held.values())), BatchTracer):
+        axis = x._trace.axis
         if axis.mesh is None:
             break
+        mesh = axis.mesh
         names.append(axis.name)
-        at = [
-            (f"{before}{', ' if before else ''}{k}", x.val if x.dim is None else x.val[_row(x, k)])
-            for before, x in at
+        held = {
+            (*place, k): x.val if x.dim is None else x.val[_row(x, k)]
+            for place, x in held.items()
             for k in range(axis.size)
-        ]
-    if not names or any(isinstance(x, Tracer) for _, x in at):
+        }
+    if not names or any(isinstance(x, Tracer) for x in held.values()):
         return None
-    said = ", ".join(map(repr, names))
-    return "\n".join(f"at mesh coordinates ({said}) = ({where}):\n{x}" for where, x in at)
+    manual = [n for n in mesh.axis_names if n in names or n in mesh.manual_axes]
+    concrete = over_devices(mesh, current_mesh())  # None where the map alone names its mesh
+    said = []
+    for where in np.ndindex(*(mesh.shape[n] for n in manual)):
+        at = dict(zip(manual, where, strict=True))
+        device = "At"
+        if concrete is not None and len(manual) == len(mesh.axis_names):
+            device = f"On {concrete.devices[where]} at"
+        place = f"{device} mesh coordinates ({', '.join(map(str, manual))},) = {where}"
+        said.append(f"{place}:\n{held[tuple(at[n] for n in names)]}\n")
+    return "\n".join(said)
 
 
 def _row(x: Any, k: int) -> tuple[Any, ...]:
