@@ -105,7 +105,8 @@ def _members(self: Any) -> str | None:
     held: dict[tuple[int, ...], Any] = {(): self}
     mesh: Any = None
     while isinstance(x := next(iter(held.values())), BatchTracer):
-        axis = x._trace.axis
+        trace: Any = x._trace
+        axis = trace.axis
         if axis.mesh is None:
             break
         mesh = axis.mesh
