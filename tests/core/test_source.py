@@ -27,6 +27,16 @@ def test_each_line_of_a_function_is_told_apart():
     assert places[1].line == places[0].line + 1
 
 
+def test_the_column_and_the_functions_around():
+    def inner():
+        return [source.here()]
+
+    (place,) = inner()
+    assert place.column == 16
+    where = "test_the_column_and_the_functions_around.<locals>.inner"
+    assert place.exact == f"{__file__}:{place.line}:16 ({where})"
+
+
 def test_another_place_can_be_named():
     outer = source.here()
     with source.at(outer) as place:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 from collections.abc import Callable, Collection, Iterable
@@ -84,6 +85,18 @@ class Source(NamedTuple):
             if start <= self.lasti < end and line is not None:
                 best = line
         return best
+
+    @property
+    def column(self) -> int | None:
+        """Where in its line the expression begins, from 0; None where Python was told to forget."""
+        places = itertools.islice(self.code.co_positions(), self.lasti // 2, None)
+        return next(places, (None,) * 4)[2]
+
+    @property
+    def exact(self) -> str:
+        """The place with its column, and the function with those around it."""
+        column = "" if self.column is None else f":{self.column}"
+        return f"{self.file}:{self.line}{column} ({self.code.co_qualname})"
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line} ({self.function})"

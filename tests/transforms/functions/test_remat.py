@@ -52,6 +52,23 @@ def test_print_saved_residuals(capsys):
     assert capsys.readouterr().out == "f32[] from the argument theta\n"
 
 
+def test_what_is_kept_is_listed_in_the_order_of_the_program(capsys):
+    def outer(w, b, x):
+        def layer(v):
+            return jnp.sin(w @ v)
+
+        return layer(layer(x)) * b
+
+    print_saved_residuals(outer, jnp.ones((2, 2)), jnp.float32(3.0), jnp.ones(2))
+    lines = capsys.readouterr().out.splitlines()
+    kinds = [line.split(" from ")[0] for line in lines]
+    assert kinds[:3] == ["f32[2,2]", "f32[]", "f32[2]"]
+    assert [line.rsplit(" ", 1)[1] for line in lines[:3]] == ["w", "b", "x"]
+    assert kinds[3:] == [f"f32[2] output of {p}" for p in ("sin", "cos", "sin", "cos")]
+    column, function = lines[3].rsplit(":", 1)[1].split(" ")
+    assert column == "19" and function.endswith("<locals>.outer.<locals>.layer)")
+
+
 def test_static_arguments():
     f = checkpoint(lambda x, n: x**n if n > 2 else -x, static_argnums=(1,))
     close(grad(f)(2.0, 3), 12.0)

@@ -11,7 +11,6 @@ from calque.core import pytrees
 from calque.core.avals import ShapedArray
 from calque.core.config import config
 from calque.core.jaxprs import ClosedJaxpr, Eqn
-from calque.core.source import Source
 from calque.core.trace import JaxprTrace, JaxprTracer, trace_to_jaxpr, typeof, typing
 from calque.core.trace_state import is_evaluating, recording
 from calque.core.tracebacks import boundary
@@ -244,7 +243,8 @@ def checkpoint_name(x: X, name: str) -> X:
 
 
 def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> list[tuple[Any, str]]:
-    """The type of each value that the backward pass of `f` keeps, and where it comes from."""
+    """The type of each value that the backward pass of `f` keeps, and where it comes from: constants
+    first, then arguments, then what equations made, in their order."""
     leaves, in_tree = pytrees.flatten((args, kwargs))
     leaves = arrays(leaves, "saved_residuals", f, args, kwargs)
     names = ArgumentNames(f, args, kwargs)
@@ -256,7 +256,21 @@ def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> list[tu
             inputs,
             [has_tangent(typeof(x)) for x in leaves],
         )
-        return [(typeof(c), _whence(c, record, names)) for c in tape.consts]
+        consts = sorted(tape.consts, key=_order(record))
+        return [(typeof(c), _whence(c, record, names)) for c in consts]
+
+
+def _order(record: JaxprTrace) -> Callable[[Any], tuple[int, int]]:
+    """Where values stand among those that are recorded: constants before all."""
+    places = {v: (1, i) for i, v in enumerate(record.invars)}
+    made = (v for e in record.eqns for v in e.outvars)
+    places |= {v: (2, i) for i, v in enumerate(made)}
+
+    def order(c: Any) -> tuple[int, int]:
+        mine = isinstance(c, JaxprTracer) and c._trace is record
+        return places.get(c._var, (0, 0)) if mine else (0, 0)
+
+    return order
 
 
 def _whence(c: Any, record: JaxprTrace, names: Sequence[str]) -> str:
@@ -267,7 +281,7 @@ def _whence(c: Any, record: JaxprTrace, names: Sequence[str]) -> str:
         return f"from the argument {names[record.invars.index(v)]}"
     if e is None:
         return "from a constant"
-    where: Source | None = e.source
+    where = None if e.source is None else e.source.exact
     if e.primitive is name_p:
         return f"named '{e.params['name']}' from {where}"
     return f"output of {e.primitive.name} from {where}"
