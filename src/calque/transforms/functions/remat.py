@@ -243,8 +243,8 @@ def checkpoint_name(x: X, name: str) -> X:
 
 
 def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> list[tuple[Any, str]]:
-    """The type of each value that the backward pass of `f` keeps, and where it comes from: constants
-    first, then arguments, then what equations made, in their order."""
+    """The type of each value that the backward pass of `f` keeps, and where it comes from:
+    constants first, then arguments, then what equations made, in their order."""
     leaves, in_tree = pytrees.flatten((args, kwargs))
     leaves = arrays(leaves, "saved_residuals", f, args, kwargs)
     names = ArgumentNames(f, args, kwargs)
