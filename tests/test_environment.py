@@ -57,11 +57,6 @@ def test_memory_spaces():
     "call, remedy",
     [
         (lambda: calque.profiler.start_trace("/tmp/x", create_perfetto_link=True), "ui.perfetto"),
-        (lambda: calque.ffi.ffi_call("f", calque.ShapeDtypeStruct((), "float32")), "pure_callback"),
-        (lambda: calque.ffi.register_ffi_target("f", None), "pure_callback"),
-        (lambda: calque.ffi.register_ffi_type_id("f", None), "pure_callback"),
-        (lambda: calque.ffi.ffi_lowering("f"), "pure_callback"),
-        (lambda: calque.ffi.build_ffi_lowering_function("f"), "pure_callback"),
         (lambda: calque.profiler.ProfileData.from_file("x"), "json.load"),
         (lambda: calque.profiler.register_subprocess(1, 2), "start_trace"),
     ],

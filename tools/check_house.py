@@ -47,7 +47,7 @@ FLOORS = {
         "caches",
         "once",
         "state",
-        "daemons exits foreign_parts frozen lazy processors spans syntax variables",
+        "daemons exits foreign foreign_parts frozen lazy processors spans syntax variables",
         "code",
         "lang",
         "integers",
@@ -105,7 +105,7 @@ FLOORS = {
     "calque.xla": [
         "jaxlib plugin_libraries text",
         "failures processes lower stored vendors",
-        "devices",
+        "devices foreign_functions",
         "buffers",
         "engine shared_memory stages",
         "unknown_sizes",

@@ -234,14 +234,14 @@ def an_exported_program_that_is_broken(jax: Any, jnp: Any) -> None:
     export.deserialize(bytearray(b"no program"))
 
 
-@mistake("equal", "ffi", "ctypes", "pure_callback")
+@mistake("better", "nobody_registered_this", "register_ffi_target", "pycapsule")
 def an_unknown_foreign_function(jax: Any, jnp: Any) -> None:
     ffi = __import__(f"{jax.__name__}.ffi", fromlist=["ffi_call"])
     call = ffi.ffi_call("nobody_registered_this", jax.ShapeDtypeStruct((3,), "float32"))
     jax.block_until_ready(call(jnp.ones(3)))
 
 
-@mistake("equal", "ffi", "ctypes", "pure_callback")
+@mistake("better", "'mistaken'", "capsule", "jax.ffi.pycapsule")
 def a_foreign_function_that_is_no_capsule(jax: Any, jnp: Any) -> None:
     ffi = __import__(f"{jax.__name__}.ffi", fromlist=["ffi_call"])
     ffi.register_ffi_target("mistaken", "not a capsule", platform="cpu")

@@ -196,6 +196,32 @@ class Vocabulary:
     def exp(self, x: Any, /) -> Array: ...
     def exp2(self, x: Any, /) -> Array: ...
     def expm1(self, x: Any, /) -> Array: ...
+    def ffi_call(
+        self,
+        *avals: Any,
+        attributes: Any,
+        custom_call_api_version: int,
+        input_layouts: Any,
+        input_output_aliases: Any,
+        output_layouts: Any,
+        result_avals: Any,
+        site: Any,
+        target_name: str,
+        **params: Any,
+    ) -> list[Array]: ...
+    def ffi_call_with_effect(
+        self,
+        *avals: Any,
+        attributes: Any,
+        custom_call_api_version: int,
+        input_layouts: Any,
+        input_output_aliases: Any,
+        output_layouts: Any,
+        result_avals: Any,
+        site: Any,
+        target_name: str,
+        **params: Any,
+    ) -> list[Array]: ...
     def fft(self, x: Any, /, *, fft_lengths: tuple[Any, ...], fft_type: Any) -> Array: ...
     def floor(self, x: Any, /) -> Array: ...
     def gather(

@@ -22,7 +22,7 @@ _FUNCTIONS = (
     "aval_to_ir_type", "aval_to_ir_types", "core_call_lowering", "dense_int_array",
     "dense_int_elements", "dtype_to_ir_type",
     "emit_python_callback", "flatten_ir_types", "flatten_ir_values", "i32_attr", "i64_attr",
-    "ir_attribute", "ir_constant", "ir_constants",
+    "ir_constant", "ir_constants",
     "jaxpr_subcomp", "lower_jaxpr_to_fun", "lower_jaxpr_to_module", "make_ir_context",
     "merge_mlir_modules", "module_to_bytecode",
     "module_to_string", "shape_tensor", "token_type", "unflatten_ir_values_like_types",
@@ -131,10 +131,13 @@ def _no_instances(name: str) -> type:
 
 
 _jaxlib = LazyModule("calque.xla.jaxlib")
+_foreign = LazyModule("calque.xla.foreign_functions")
 _PARTS: Final = {"hlo": "stablehlo", "chlo": "chlo", "func_dialect": "func", "ir": "ir"}
 
 
 def __getattr__(name: str) -> Any:
+    if name in ("custom_call", "ir_attribute"):
+        return getattr(_foreign, name)
     if name not in _PARTS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return _jaxlib.mlir_part(_PARTS[name])

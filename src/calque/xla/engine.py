@@ -22,7 +22,6 @@ from calque.core.lazy import LazyModule
 from calque.core.source import user_frame
 from calque.machine.call.arrays import pending_arrays
 from calque.machine.call.functions import LEARNS, PythonProgram
-from calque.machine.once import once
 from calque.machine.spans import recorder_of_spans, span
 from calque.native.passes.inline import inline_calls
 from calque.transforms.devices.mesh import Mesh, over_devices
@@ -32,6 +31,7 @@ from calque.xla import jaxlib
 from calque.xla.buffers import STAGED, Place, sharding_for, where_of
 from calque.xla.devices import XlaDevice, cpu_devices
 from calque.xla.failures import advised
+from calque.xla.foreign_functions import hand_over, register_lapack
 from calque.xla.lower.module import Request, lower_module
 from calque.xla.lower.programs import host_data
 from calque.xla.stored import loaded_program
@@ -40,12 +40,6 @@ from calque.xla.text.types import type_of
 __all__ = ["Executable", "compile_on_xla", "cpu_devices"]
 
 relay: Any = LazyModule("calque.machine.call.relay")  # where the interpreter is known
-
-
-@once
-def prepared() -> None:
-    """What programs need of this process."""
-    jaxlib.register_lapack()
 
 
 class Executable:
@@ -63,7 +57,8 @@ class Executable:
         self.in_avals: Sequence[ShapedArray] = [a.without_place() for a in closed.in_avals]
         self.out_avals: Sequence[ShapedArray] = [a.without_place() for a in closed.out_avals]
         refuse_too_large(closed.jaxpr)
-        prepared()
+        register_lapack()
+        hand_over()
         candidates = itertools.chain([known.home()], known.default_devices(), cpu_devices())
         devices = (
             next((d,) for d in candidates if isinstance(d, XlaDevice) and is_mine(d))
@@ -262,7 +257,7 @@ def refusing_options(options: Options) -> Iterator[None]:
     except Exception as e:
         unfit = isinstance(e, TypeError) or (isinstance(e, known) and "option" in str(e))
         if not options.compiler or not unfit:
-            raise
+            raise advised(e) if isinstance(e, known) else e from None
         asked = ", ".join(f"{name}={value!r}" for name, value in options.compiler)
         raise CalqueRuntimeError(f"{options.name} was compiled with {asked}: {e}") from None
 

@@ -6,8 +6,8 @@ import os
 import warnings
 from typing import Final
 
+from calque.core.errors import CalqueRuntimeError
 from calque.machine.once import once
-from calque.xla import jaxlib
 
 _NO_ROOM: Final = (
     "The device has no room for what the program computes:"
@@ -22,21 +22,27 @@ _NO_PEER: Final = (
 
 
 @once
-def _out_of_memory() -> type[Exception]:
-    """The error where a device has no memory left: XLA's own, as in JAX, and Python's."""
+def _known_to_users(kind: type[Exception]) -> type[Exception]:
+    """An error of XLA's as one of calque's, too, which is `jax.errors.JaxRuntimeError`."""
+    if issubclass(kind, CalqueRuntimeError):
+        return kind
+    return type(kind.__name__, (kind, CalqueRuntimeError), {"__module__": kind.__module__})
+
+
+@once
+def _out_of_memory(kind: type[Exception]) -> type[Exception]:
+    """The error where a device has no memory left: Python's, too."""
     names = {"__module__": __name__, "__doc__": "A device has no room for what is computed."}
-    return type("DeviceMemoryError", (*jaxlib.runtime_errors()[:1], MemoryError), names)
+    return type("DeviceMemoryError", (kind, MemoryError), names)
 
 
 def advised(error: Exception) -> Exception:
-    """What XLA has raised, with what can be done about it: where memory is out, and where another
-    process is gone."""
-    text = str(error)
+    """What XLA has raised, as users know it, with what can be done about it: where memory is out,
+    and where another process is gone."""
+    text, kind = str(error), _known_to_users(type(error))
     if "RESOURCE_EXHAUSTED" in text:
-        return _out_of_memory()(f"{text} {_NO_ROOM}")
-    if "Gloo" in text:
-        return type(error)(f"{text}. {_NO_PEER}")
-    return error
+        return _out_of_memory(kind)(f"{text} {_NO_ROOM}")
+    return kind(f"{text}. {_NO_PEER}" if "Gloo" in text else text)
 
 
 @once

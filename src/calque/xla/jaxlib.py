@@ -502,16 +502,6 @@ def runtime_errors() -> tuple[type[Exception], ...]:
     return tuple(getattr(extension, n) for n in names if hasattr(extension, n))
 
 
-def register_lapack() -> None:
-    """The routines of linear algebra that come with jaxlib, as targets of custom calls."""
-    client = jaxlib().client
-    lapack = imported("jaxlib.lapack")
-    lapack.prepare_lapack_call("potrf_ffi", np.dtype("float32"))  # finds them in SciPy
-    for platform, targets in lapack.registrations().items():
-        for name, value, version in targets:
-            client.register_custom_call_target(name, value, platform=platform, api_version=version)
-
-
 # ---------------------------------------------------------------- modules of MLIR
 
 

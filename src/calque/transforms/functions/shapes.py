@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from calque.core import pytrees
 from calque.core.avals import ShapedArray
-from calque.core.dtypes import canonicalize
+from calque.core.dtypes import ExtendedDType, as_dtype, canonicalize
 from calque.core.jaxprs import ClosedJaxpr, drop_unused
 from calque.core.trace import HIGH_TYPES, trace_to_jaxpr, typeof, typing
 from calque.core.tracebacks import boundary
@@ -33,13 +33,19 @@ def _check_given(dtype: Any, is_ref: bool) -> None:
         )
 
 
+def _as_said(dtype: Any) -> Any:
+    """A dtype of the width that its name says."""
+    return dtype if isinstance(dtype, ExtendedDType) else as_dtype(dtype)
+
+
 class ShapeDtypeStruct:
     """The type of an array without its data: shape, dtype and where it lives.
 
     Args:
         shape: The size of each dimension; for `calque.export_library` also the name of one that
             is free, such as "n".
-        dtype: The dtype; 64-bit ones become 32-bit ones unless they are enabled.
+        dtype: The dtype. What is traced for it has the 32-bit one where 64-bit ones are not
+            enabled.
         sharding: How the array is laid out over devices, or None.
         weak_type: Whether the dtype gives way to that of another operand, as a Python number's
             does.
@@ -74,7 +80,7 @@ class ShapeDtypeStruct:
                 f"ShapeDtypeStruct: sharding {sharding} is only valid for values of rank at least"
                 f" {len(entries)}, but was applied to a value of rank {len(shape)}"
             )
-        self._aval = ShapedArray(shape, canonicalize(dtype), weak_type)
+        self._aval = ShapedArray(shape, _as_said(dtype), weak_type)
         self._sharding = sharding
 
     @property
@@ -84,8 +90,10 @@ class ShapeDtypeStruct:
 
     @property
     def aval(self) -> ShapedArray:
-        where = self.sharding
-        return self._aval if where is None else typing.value.placed(self._aval, where)
+        where, said = self.sharding, self._aval
+        dtype = canonicalize(said.dtype)
+        aval = said if dtype == said.dtype else ShapedArray(said.shape, dtype, said.weak_type)
+        return aval if where is None else typing.value.placed(aval, where)
 
     shape = property(lambda self: self._aval.shape)
     dtype = property(lambda self: self._aval.dtype)
@@ -159,7 +167,7 @@ class ShapeDtypeStruct:
     def _said(self) -> tuple[Any, ...]:
         """What it says by itself: a PartitionSpec says more where a mesh is set."""
         is_spec = hasattr(self._sharding, "partitions")
-        return (self._aval if is_spec else self.aval, self._sharding)
+        return (self._aval if is_spec else self.aval, self.dtype, self._sharding)
 
 
 class NamedSizes(ShapeDtypeStruct):
@@ -186,7 +194,7 @@ class NamedSizes(ShapeDtypeStruct):
                     ' letters, digits and _, such as "n"'
                 )
         self._shape = tuple([d if isinstance(d, str) else operator.index(d) for d in shape])
-        self._dtype, self._weak_type = canonicalize(dtype), weak_type
+        self._dtype, self._weak_type = _as_said(dtype), weak_type
         self._sharding = sharding
 
     shape = property(lambda self: self._shape)

@@ -191,7 +191,7 @@ def _pure_batch(
         )
     params["vmap_method"] = vmap_method
     if vmap_method in ("sequential", "sequential_unrolled"):
-        of_lanes = one_by_one if vmap_method == "sequential" else _written_out
+        of_lanes = one_by_one if vmap_method == "sequential" else written_out
         return of_lanes(pure_callback_p, axis, args, dims, {**params, "result_avals": result_avals})
     whole = tuple(ShapedArray((axis.size, *a.shape), a.dtype) for a in result_avals)
     fill = {
@@ -206,7 +206,7 @@ def _pure_batch(
     return outs, [0] * len(outs)
 
 
-def _written_out(
+def written_out(
     primitive: AxisPrimitive,
     axis: Axis,
     args: Sequence[Any],

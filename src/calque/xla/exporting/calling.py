@@ -27,10 +27,11 @@ from calque.transforms.primitives.lanes import one_by_one
 from calque.xla import jaxlib
 from calque.xla.buffers import Place
 from calque.xla.devices import cpu_client, cpu_devices
-from calque.xla.engine import Executable, on_devices, prepared, result_of
+from calque.xla.engine import Executable, on_devices, result_of
 from calque.xla.exporting.checks import DisabledSafetyCheck
 from calque.xla.exporting.scopes import is_named
 from calque.xla.exporting.solving import OfShapes, argument_names, plain, plan_of, solved
+from calque.xla.foreign_functions import register_lapack
 from calque.xla.lower.adopting import adopted
 from calque.xla.lower.adopting import called as called_function
 from calque.xla.lower.control import index_among
@@ -148,7 +149,7 @@ def _over_several(
 def _loaded(exported: Exported, avals: tuple[ShapedArray, ...]) -> Callable[..., list[np.ndarray]]:
     """The program on XLA's CPU for such arguments, as a function of arrays of NumPy: the engine's
     own calls have its text inside."""
-    prepared()
+    register_lapack()
     if exported.nr_devices > 1:
         return _over_several(exported, avals)
     devices = cpu_devices()[:1]
