@@ -16,7 +16,6 @@ from calque.native.calls import call_program, compiled, memory_of
 from calque.native.control.emitters import EMITTERS, takes
 from calque.native.emit import kernels
 from calque.native.emit.kernels import Kernel
-from calque.native.loops.tree import Body
 from calque.native.lower.graph import graph_of
 from calque.native.lower.rules import View
 from calque.native.lower.sizes import Sizes
@@ -28,8 +27,10 @@ from calque.native.plan.ordering import ordered
 from calque.native.plan.program import Assembler
 from calque.native.plan.reuse import reuse
 from calque.native.plan.scheduling import scheduled
+from calque.native.plan.shares import brief
 from calque.native.plan.steps import Call, Routine, Step, Switch, walk
 from calque.native.scalars.expr import Buffer, Expr
+from calque.native.schedule.nests import Schedule
 
 if TYPE_CHECKING:
     from calque.native.plan.verify import StepForm
@@ -64,15 +65,21 @@ class Planned:
             self.plan(sizes)
         schedules = list(dict.fromkeys(c.schedule for c in self.calls))
         with span("kernels", options.name):
-            self.kernels = self.kernels_of([s.body for s in schedules])
+            self.kernels = self.kernels_of(schedules)
         self.code = dict(zip(schedules, self.kernels))
         self.host_calls = list(self.planner.host_calls)
         compiled.tell(self)
 
-    def kernels_of(self, bodies: Sequence[Body]) -> list[Kernel]:
+    def kernels_of(self, schedules: Sequence[Schedule]) -> list[Kernel]:
         """Machine code for each body of loops."""
-        fixed = self.planner.sizes.fixed()
-        return kernels.compile_kernels(bodies, exact=self.options.exact, values=fixed)
+        sizes = self.planner.sizes
+        few = brief(self.steps, sizes) if sizes.known else ()
+        return kernels.compile_kernels(
+            [s.body for s in schedules],
+            exact=self.options.exact,
+            values=sizes.fixed(),
+            brief=[k for k, s in enumerate(schedules) if s in few],
+        )
 
     def plan(self, sizes: Sizes) -> None:
         """The steps, and where everything is."""

@@ -203,6 +203,75 @@ def test_new_kernels_are_compiled_in_modules_of_like_size(monkeypatch, tmp_path)
     diskcache.reload()
 
 
+@pytest.fixture
+def quick_code(private_cache, monkeypatch):
+    """Code is made quickly however little there is to compile."""
+    if not kernels.has_quick_code():
+        pytest.skip("LLVM's lowest level gives other bits on this processor")
+    monkeypatch.setattr(kernels, "_MUCH", 0)
+
+
+def products(factor):
+    """Elements and sums in which a product and a sum may become one instruction, or two."""
+    n = var("n")
+    i, j = var("i", n), var("j", n)
+    x, y, z = (Buffer(name, (n,), "f32") for name in "xyz")
+    a = load(x, (i,))
+    e = ex("sub", ex("add", ex("mul", a, f32(factor)), ex("mul", a, a)), ex("mul", a, f32(0.3)))
+    square = ex("mul", load(x, (j,)), load(x, (j,)))
+    total = For(j, (), (Acc("s", "sum", square),), "vector", 64)
+    last = ex("add", ex("mul", ref("s", "f32"), ref("s", "f32")), load(x, (c(0),)))
+    return [
+        (For(i, (Store(y, (i,), e),), (), kind, width),)
+        for kind, width in (("vector", 32), ("serial", 1))
+    ] + [(total, Store(z, (c(0),), last))]
+
+
+def test_code_that_is_made_quickly_gives_the_same_bits(quick_code):
+    x = np.random.default_rng(5).normal(size=77).astype("f")
+
+    def results(made):
+        out = []
+        for k in made:
+            y = np.zeros(77, "f")
+            values = {b: x if b.name == "x" else y for b in k.buffers} | dict.fromkeys(k.sizes, 77)
+            call(k.address, words(k, values))
+            out.append(y.tobytes())
+        return out
+
+    quick = compile_kernels(products(1.7), brief=(0, 1, 2))
+    slow = compile_kernels(products(1.7))
+    assert [k.code.level for k in (*quick, *slow)] == [0, 0, 0, 2, 2, 2]
+    assert results(quick) == results(slow)
+
+
+def test_code_that_was_made_quickly_serves_what_is_brief_alone(quick_code):
+    (a,) = compile_kernels([products(2.5)[0]], brief=[0])
+    assert a.code.quick and compile_kernels([products(2.5)[0]], brief=[0])[0].code is a.code
+    (b,) = compile_kernels([products(2.5)[0]])
+    assert not b.code.quick and a.symbol != b.symbol
+    assert compile_kernels([products(2.5)[0]], brief=[0])[0].code is b.code
+    both = [products(3.5)[0]] * 2
+    assert not compile_kernels(both, brief=[0])[0].code.quick  # one of them is not
+
+
+def test_code_that_was_made_quickly_is_found_on_disk(quick_code):
+    (a,) = compile_kernels([products(4.5)[0]], brief=[0])
+    for _ in range(2):
+        kernels._codes.clear()
+        objects.linked.clear()  # as in another process
+        before = kernels.stats.disk
+        (b,) = compile_kernels([products(4.5)[0]], brief=[0])
+        assert b.symbol == a.symbol and kernels.stats.disk == before + 1
+        kernels._codes.clear()
+        (a,) = compile_kernels([products(4.5)[0]])  # from now on the better code is found
+        assert not a.code.quick
+
+
+def test_little_is_compiled_with_care(private_cache):
+    assert not compile_kernels([products(5.5)[0]], brief=[0])[0].code.quick
+
+
 def test_the_last_modules_are_short():
     """Each thread then ends soon after the others; one thread alone gains nothing by that."""
     lengths = [kernels._enough(left, 2) for left in (1e6, 64_000, 40_000, 0)]

@@ -65,6 +65,15 @@ def initialize() -> None:
 
 
 @once
+def select_whole_blocks() -> None:
+    """Let LLVM choose instructions for whole blocks at its lowest level, too. It would do so one by
+    one for what it can, and then a product and a sum become one instruction in other places than at
+    the higher levels: other bits."""
+    initialize()
+    llvm.set_option("calque", "-fast-isel=false")
+
+
+@once
 def read_assembly() -> None:
     """Let LLVM's text have instructions in the language of the processor."""
     initialize()

@@ -8,11 +8,11 @@ kernels. Modules are compiled by several threads, the first ones while the other
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import prod
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from calque.core.config import config
 from calque.core.lazy import LazyModule
@@ -40,6 +40,7 @@ _PART: Final = 32_000  # letters of LLVM's text that are worth a module of their
 _LEAST: Final = 8_000  # ... if another thread else had nothing to do; a module takes 1.5 ms as such
 _LONG: Final = 1000  # letters of a key from which on it is asked whether others are alike
 _MUCH: Final = 3000  # letters of keys of kernels that LLVM takes long for, some 40 ms
+_QUICK: Final = 0  # the level of LLVM at which it takes half the time, and code three times as long
 
 
 @dataclass
@@ -67,7 +68,13 @@ class Code:
     address: int = 0
     order: Canonical | None = None
     multiples: tuple[int, ...] = ()  # of each of its sizes, if it takes that for granted
+    quick: bool = False  # LLVM took little time for it, and it takes more; it gives the same bits
     linked: Linked | None = None
+
+    @property
+    def level(self) -> int:
+        """Of LLVM's generation of code."""
+        return _QUICK if self.quick else self.opt
 
     def use(self, linked: Linked) -> None:
         self.linked, self.address = linked, linked.addresses[self.symbol]
@@ -110,11 +117,10 @@ class Kernel:
         if stage == "llvm":
             return ir
         if stage == "asm":
-            return llvm.assembly(ir, self.code.opt)
+            return llvm.assembly(ir, self.code.level)
         raise ValueError(f"no text {stage!r}: loops, llvm or asm")
 
 
-_Form = tuple[str, tuple[int, ...]]  # a symbol, and what it takes for granted
 _Shared = dict[Code, tuple[Code, tuple[Argument, ...]]]
 
 
@@ -139,14 +145,20 @@ def compile_kernels(
     exact: bool = False,
     opt: int = 2,
     values: Mapping[str, int] = MappingProxyType({}),
+    brief: Collection[int] = (),
 ) -> list[Kernel]:
     """Machine code for each body, in order; what is new is compiled in a few modules. ``values``:
     sizes that the program fixes. Where there is much to compile, new kernels take for granted what
-    these are multiples of; other sizes then have kernels of their own."""
+    these are multiples of; other sizes then have kernels of their own. ``brief``: which bodies take
+    next to none of the program's time. Where they are much to compile, LLVM makes code for them
+    quickly: slower code with the same bits, which serves no body that is not brief."""
     orders = [canonical(b) for b in bodies]
     with objects.turns.taken():
         new: dict[str, Code] = {}
-        codes = [_code(b, o, (exact, opt), values, new) for b, o in zip(bodies, orders)]
+        codes = [
+            _code(b, o, (exact, opt), values, new, k in brief)
+            for k, (b, o) in enumerate(zip(bodies, orders))
+        ]
         shared = _make([*new.values()], opt, values) if new else {}
     out = []
     for body, order, code in zip(bodies, orders, codes, strict=True):
@@ -161,24 +173,41 @@ def _code(
     how: tuple[bool, int],
     values: Mapping[str, int],
     new: dict[str, Code],
+    brief: bool,
 ) -> Code:
     """The code of a body: known, or one of the new ones. What one program has for sizes of unlike
     multiples takes nothing for granted."""
     needed = multiples(body, values) if values else {}
     powers = tuple([needed.get(name, 1) for name in order.sizes]) if needed else ()
-    code = _codes.find((order.key, *how))
-    if code is not None and not _serves(code, order.sizes, values):
-        code = _codes.find((_relying(order.key, powers), *how)) if powers else None
+    code = _find(order, powers, how, values, brief)
     if code is None:
         code = new.get(order.key)
         if code is None:
             code = new[order.key] = _new_code(body, order, *how)
-            code.multiples = powers
+            code.multiples, code.quick = powers, brief
             return code
+        code.quick &= brief
         if code.multiples != powers:
             code.multiples = ()
     stats.memory += 1
     return code
+
+
+def _find(
+    order: Canonical,
+    powers: tuple[int, ...],
+    how: tuple[bool, int],
+    values: Mapping[str, int],
+    quick: bool,
+) -> Code | None:
+    """The code in memory that serves sizes; also code that was made quickly, if that will do."""
+    for slow in (False, True) if quick else (False,):
+        code = _codes.find((_whole_key(order.key, (), slow), *how))
+        if code is not None and not _serves(code, order.sizes, values):
+            code = _codes.find((_whole_key(order.key, powers, slow), *how)) if powers else None
+        if code is not None:
+            return code
+    return None
 
 
 def _serves(c: Code, sizes: Sequence[str], values: Mapping[str, int]) -> bool:
@@ -195,14 +224,17 @@ def _remember(c: Code) -> None:
     _living.add(c)
 
 
-def _relying(key: str, powers: tuple[int, ...]) -> str:
-    """The key of a kernel that takes for granted that its sizes are multiples."""
-    return f"{key}\nmultiples {powers}" if powers else key
+def _whole_key(key: str, powers: tuple[int, ...], quick: bool) -> str:
+    """The key of a kernel that may take for granted that its sizes are multiples, or be made
+    quickly."""
+    if powers:
+        key = f"{key}\nmultiples {powers}"
+    return f"{key}\nquick" if quick else key
 
 
 def _key(c: Code, powers: tuple[int, ...]) -> tuple[str, bool, int]:
     assert c.order is not None
-    return _relying(c.order.key, powers), c.exact, c.opt
+    return _whole_key(c.order.key, powers, c.quick), c.exact, c.opt
 
 
 def apart(bodies: Iterable[Body], exact: bool = False, opt: int = 2) -> list[Kernel]:
@@ -250,16 +282,19 @@ def _make(codes: list[Code], opt: int, values: Mapping[str, int]) -> _Shared:
     """Give each code its address: from disk, in either form, else compiled. What was not there may
     share the code of others that are the same loops over other numbers."""
     missing = _not_found(codes, opt)
-    shared = _share([c for c, _ in missing], values)
+    shared = _share(missing, values)
     if shared:
-        missing = [(c, form) for c, form in missing if c not in shared]
         general = list(dict.fromkeys(code for code, _ in shared.values()))
+        missing = [c for c in missing if c not in shared]
         missing += _not_found([c for c in general if not c.address], opt)
     if missing:
-        much = sum([_length(c) for c, _ in missing]) >= _MUCH
-        for c, form in missing:
-            c.symbol, c.multiples = form[0 if much else -1]
-        _compile([c for c, _ in missing], opt)
+        much = sum(map(_length, missing)) >= _MUCH
+        quickly = much and has_quick_code()
+        for c in missing:
+            c.multiples = c.multiples if much else ()
+            c.quick &= quickly
+            c.symbol = _symbol(c, c.multiples)
+        _compile(missing, opt)
         stats.compiled += len(missing)
     for c in codes:
         if c not in shared:
@@ -278,40 +313,68 @@ def _share(codes: Sequence[Code], values: Mapping[str, int]) -> _Shared:
         members, orders = [long[k][0] for k in group], [long[k][1] for k in group]
         common = alike.common([c.body for c in members], orders)
         if common is not None:
-            code = _common_code(common, members[0], values)
+            code = _common_code(common, members, values)
             shared |= {c: (code, given) for c, given in zip(members, common.arguments)}
     return shared
 
 
-def _common_code(common: alike.Common, like: Code, values: Mapping[str, int]) -> Code:
+def _common_code(common: alike.Common, members: Sequence[Code], values: Mapping[str, int]) -> Code:
     """The code of a body that serves several, which may be known."""
+    like = members[0]
     known = common.values(values)
     needed = multiples(common.body, known) if values else {}
     powers = tuple([needed.get(name, 1) for name in common.order.sizes]) if needed else ()
-    code = _codes.find((common.order.key, like.exact, like.opt))
-    if code is None or not _serves(code, common.order.sizes, known):
+    quick = all([c.quick for c in members])
+    code = _find(common.order, powers, (like.exact, like.opt), known, quick)
+    if code is None:
         code = _new_code(common.body, common.order, like.exact, like.opt)
-        code.multiples = powers
+        code.multiples, code.quick = powers, quick
     return code
 
 
-def _not_found(codes: Iterable[Code], opt: int) -> list[tuple[Code, list[_Form]]]:
-    """The codes that are not on disk, and the forms that they may take."""
-    missing = []
+def _not_found(codes: Iterable[Code], opt: int) -> list[Code]:
+    """The codes that are not on disk in any of the forms that they may take."""
     codes = [*codes]
-    forms = [[(_symbol(c, p), p) for p in dict.fromkeys((c.multiples, ()))] for c in codes]
-    in_memory = {s for form in forms for s, _ in form if s in objects.linked}
-    for c, form in zip(codes, forms, strict=True):
-        for c.symbol, c.multiples in form:
-            linked = objects.from_disk(c.symbol, opt)
-            if linked is not None:
-                c.use(linked)
-                stats.memory += c.symbol in in_memory
-                stats.disk += c.symbol not in in_memory
-                break
-        else:
-            missing.append((c, form))
-    return missing
+    forms = [_forms(c) for c in codes]
+    in_memory = {f.symbol for form in forms for f in form if f.symbol in objects.linked}
+    return [
+        c for c, form in zip(codes, forms, strict=True) if not _is_found(c, form, in_memory, opt)
+    ]
+
+
+class _Form(NamedTuple):
+    """How a kernel may have been compiled."""
+
+    symbol: str
+    multiples: tuple[int, ...]
+    quick: bool
+
+
+def _forms(c: Code) -> list[_Form]:
+    """Those that would do, the best first."""
+    return [
+        _Form(_symbol(replace(c, quick=quick), powers), powers, quick)
+        for quick in ((False, True) if c.quick else (False,))
+        for powers in dict.fromkeys((c.multiples, ()))
+    ]
+
+
+def _is_found(c: Code, forms: Sequence[_Form], in_memory: Collection[str], opt: int) -> bool:
+    """Whether there is code of one of these forms, which `c` then is."""
+    for form in forms:
+        linked = objects.from_disk(form.symbol, opt)
+        if linked is not None:
+            c.symbol, c.multiples, c.quick = form
+            c.use(linked)
+            stats.memory += form.symbol in in_memory
+            stats.disk += form.symbol not in in_memory
+            return True
+    return False
+
+
+def has_quick_code() -> bool:
+    """Whether LLVM has a lowest level that gives the same bits as the others."""
+    return target.describe().is_x86
 
 
 def _pair_bytes(t: target.Target) -> int:
@@ -339,16 +402,24 @@ def _compile(codes: Sequence[Code], opt: int) -> None:
     """Compile, keep and link new kernels, and the math functions that they need."""
     threads = get_num_threads()
     work = llvm.Compiling(threads)
-    parts = [_Module()]
-    written, left = 0, sum(map(_length, codes))
+    if any([c.quick for c in codes]):
+        target.select_whole_blocks()
+    parts: list[_Module] = []
+    open_parts: dict[int, _Module] = {}  # by the level of their code
+    written, left, letters = 0, sum(map(_length, codes)), 0
     for c in sorted(codes, key=_length, reverse=True):  # those that take long must not come last
-        letters = sum([p.length() for p in parts])
-        if parts[-1].length() >= _enough(letters * left / max(written, 1), threads):
-            work.add(_module_text(parts[-1]), opt)
-            parts.append(_Module())
-        _write(c, parts[-1])
+        part = open_parts.setdefault(c.level, _Module())
+        if part.length() >= _enough(letters * left / max(written, 1), threads):
+            work.add(_module_text(part), c.level)
+            parts.append(part)
+            part = open_parts[c.level] = _Module()
+        before = part.length()
+        _write(c, part)
+        letters += part.length() - before
         written, left = written + _length(c), left - _length(c)
-    work.add(_module_text(parts[-1]), opt)
+    for level, part in open_parts.items():
+        work.add(_module_text(part), level)
+        parts.append(part)
     shared = _Module()
     _emit_math(shared, {s: f for p in parts for s, f in p.math.items()}, processor(), opt, False)
     if shared.functions:

@@ -21,7 +21,6 @@ from calque.native import routines as outside
 from calque.native.emit import kernels
 from calque.native.emit.kernels import Kernel
 from calque.native.executable import Planned
-from calque.native.loops.tree import Body
 from calque.native.lower.sizes import Sizes
 from calque.native.plan.program import Assembler
 from calque.native.plan.steps import Made
@@ -64,8 +63,8 @@ class LibraryProgram(Planned):
         )
         self.refuse_tables()
 
-    def kernels_of(self, bodies: Sequence[Body]) -> list[Kernel]:
-        return kernels.apart(bodies, exact=self.options.exact)
+    def kernels_of(self, schedules: Sequence[Schedule]) -> list[Kernel]:
+        return kernels.apart([s.body for s in schedules], exact=self.options.exact)
 
     # ---------------------------------------------------------------- what becomes no library
 
