@@ -203,6 +203,33 @@ def test_new_kernels_are_compiled_in_modules_of_like_size(monkeypatch, tmp_path)
     diskcache.reload()
 
 
+def test_equal_kernels_over_other_sizes_give_those_to_code_that_others_share(monkeypatch):
+    """One of them is compared with what is alike; what that gives for its sizes is not what all
+    give, and what divides its sizes need not divide theirs."""
+    monkeypatch.setattr(kernels, "_LONG", 0)
+    monkeypatch.setattr(kernels, "_MUCH", 0)
+
+    def moved(size, by):
+        n = var(size)
+        i = var("i", n)
+        x, y = Buffer("x", (n,), "f32"), Buffer("y", (c(300),), "f32")
+        e = ex("add", load(x, (i,)), f32(1.375))
+        return (For(i, (Store(y, (ex("add", i, c(by)),), e),), (), "vector", 32),)
+
+    values = {"n": 64, "m": 77}
+    made = compile_kernels([moved("n", 16), moved("m", 16), moved("n", 32)], values=values)
+    assert len({k.code for k in made}) == 1
+    assert [k.sizes for k in made] == [("n", 16), ("m", 16), ("n", 32)]
+    x = np.arange(77, dtype="f")
+    for k, n, by in zip(made, (64, 77, 64), (16, 16, 32), strict=True):
+        y = np.zeros(300, "f")
+        arrays = {b: x if b.name == "x" else y for b in k.buffers}
+        call(k.address, words(k, arrays | values | {by: by}))
+        want = np.zeros(300, "f")
+        want[by : by + n] = x[:n] + np.float32(1.375)
+        np.testing.assert_array_equal(y, want)
+
+
 @pytest.fixture
 def quick_code(private_cache, monkeypatch):
     """Code is made quickly however little there is to compile."""

@@ -159,10 +159,14 @@ def compile_kernels(
             _code(b, o, (exact, opt), values, new, k in brief)
             for k, (b, o) in enumerate(zip(bodies, orders))
         ]
-        shared = _make([*new.values()], opt, values) if new else {}
+        users: dict[Code, list[Canonical]] = {}
+        for order, code in zip(orders, codes, strict=True):
+            users.setdefault(code, []).append(order)
+        shared = _make([*new.values()], opt, values, users) if new else {}
     out = []
     for body, order, code in zip(bodies, orders, codes, strict=True):
-        made, sizes = shared.get(code) or (code, tuple(order.sizes))
+        made, given = shared.get(code) or (code, tuple(order.sizes))
+        sizes = _as_user(given, code, order) if made is not code else given
         out.append(Kernel(made, tuple(order.buffers), sizes, tuple(order.params), body))
     return out
 
@@ -278,11 +282,21 @@ def _symbol(c: Code, powers: tuple[int, ...]) -> str:
     return "k_" + hexdigest(f"{objects.version()}\0{exact}\0{opt}\0{key}")[:24]
 
 
-def _make(codes: list[Code], opt: int, values: Mapping[str, int]) -> _Shared:
+def _as_user(given: Sequence[Argument], c: Code, user: Canonical) -> tuple[Argument, ...]:
+    """What a body gives for the sizes of shared code, from what the body gives that `c` was made
+    of: an equal one, over sizes of other names."""
+    assert c.order is not None
+    own = dict(zip(c.order.sizes, user.sizes, strict=True))
+    return tuple([own[x] if isinstance(x, str) else x for x in given])
+
+
+def _make(
+    codes: list[Code], opt: int, values: Mapping[str, int], users: Mapping[Code, list[Canonical]]
+) -> _Shared:
     """Give each code its address: from disk, in either form, else compiled. What was not there may
     share the code of others that are the same loops over other numbers."""
     missing = _not_found(codes, opt)
-    shared = _share(missing, values)
+    shared = _share(missing, values, users)
     if shared:
         general = list(dict.fromkeys(code for code, _ in shared.values()))
         missing = [c for c in missing if c not in shared]
@@ -304,7 +318,9 @@ def _make(codes: list[Code], opt: int, values: Mapping[str, int]) -> _Shared:
     return shared
 
 
-def _share(codes: Sequence[Code], values: Mapping[str, int]) -> _Shared:
+def _share(
+    codes: Sequence[Code], values: Mapping[str, int], users: Mapping[Code, list[Canonical]]
+) -> _Shared:
     """For long codes that differ in numbers only: the one that serves them, and what each gives for
     its sizes."""
     long = [(c, c.order) for c in codes if c.order is not None and _length(c) >= _LONG]
@@ -313,7 +329,12 @@ def _share(codes: Sequence[Code], values: Mapping[str, int]) -> _Shared:
         members, orders = [long[k][0] for k in group], [long[k][1] for k in group]
         common = alike.common([c.body for c in members], orders)
         if common is not None:
-            code = _common_code(common, members, values)
+            every = [
+                _as_user(given, c, user)
+                for c, given in zip(members, common.arguments, strict=True)
+                for user in users[c]
+            ]
+            code = _common_code(common._replace(arguments=every), members, values)
             shared |= {c: (code, given) for c, given in zip(members, common.arguments)}
     return shared
 
