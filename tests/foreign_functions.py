@@ -13,7 +13,9 @@ CALLS = []
 def _scaled(frame):
     """y = factor * x (+ z): `z` has the shape of x, or one that broadcasts to it."""
     CALLS.append(frame.args[0].shape)
-    frame.outs[0][...] = frame.attributes["factor"] * frame.args[0] + sum(frame.args[1:])
+    out = frame.outs[0]
+    product = np.multiply(frame.attributes["factor"], frame.args[0], dtype=out.dtype)
+    out[...] = product + sum(frame.args[1:])
 
 
 def _sequence(frame):
