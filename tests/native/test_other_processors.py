@@ -6,6 +6,7 @@ import pkgutil
 import platform
 from collections.abc import Callable, Iterator
 from typing import Any
+from unittest.mock import create_autospec
 from weakref import WeakValueDictionary
 
 import llvmlite.binding as llvm
@@ -54,7 +55,7 @@ def arm(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(platform, "machine", lambda: "aarch64")
     monkeypatch.setattr(kernels, "_codes", Entries(1000))
     monkeypatch.setattr(objects, "linked", WeakValueDictionary())
-    monkeypatch.setattr(kernels, "_make", lambda codes, opt, values: {})
+    monkeypatch.setattr(kernels, "_make", create_autospec(kernels._make, return_value={}))
     yield
 
 

@@ -44,6 +44,8 @@ WITHOUT_CASES: dict[str, str] = {
     **dict.fromkeys(("let_size", "places"),
     "sizes that are found: tests/transforms/test_found_sizes.py"),
     "device_put": "where values are: tests/transforms/devices/test_memory_spaces.py",
+    **dict.fromkeys(("ffi_call", "ffi_call_with_effect"),
+    "what a library's function computes: tests/test_ffi.py"),
     "composite": "the same lowering as jit: tests/transforms/primitives/test_composites.py",
 }  # fmt: skip
 
@@ -99,6 +101,8 @@ def test_the_table_is_complete() -> None:
         "call_exported",
         "platform_index",
         "todense",
+        "ffi_call",
+        "ffi_call_with_effect",
     }  # defined where their modules are imported
     ours = {
         n for n, p in REGISTRY.items() if type(p) is not OwnPrimitive
