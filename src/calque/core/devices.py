@@ -329,7 +329,7 @@ def is_mine(device: Any) -> bool:
 
 DEVICE_FILES: Final = "/dev"  # where systems list what has a driver
 _NVIDIA: Final = frozenset(("nvidiactl", "nvidia0", "nvhost-gpu", "dxg"))
-_HIDING: Final = {  # with nothing or -1 in these variables, programs see no GPU
+HIDING: Final = {  # with nothing or -1 in these variables, programs see no GPU
     "cuda": ("CUDA_VISIBLE_DEVICES",),
     "rocm": ("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"),
 }
@@ -357,5 +357,5 @@ def _listed(folder: str) -> list[str]:
 
 
 def _hides(platform: str) -> bool:
-    said = [os.environ.get(name) for name in _HIDING.get(platform, ())]
+    said = [os.environ.get(name) for name in HIDING.get(platform, ())]
     return any(text is not None and text.strip() in ("", "-1", "NoDevFiles") for text in said)

@@ -246,8 +246,7 @@ def plugin_client(
         return client.make_c_api_client(platform, {**options, **number}, distributed.client)
     except runtime_errors() as e:
         raise XlaUnavailable(
-            f"the plugin of {platform!r} at {path} cannot be used: {e}. It must be a library of"
-            " PJRT for this jaxlib, and its driver must be there"
+            f"the plugin of {platform!r} at {path} cannot be used: {str(e).rstrip('.')}"
         ) from None
 
 

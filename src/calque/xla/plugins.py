@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from calque.core.backends import PLUGIN_PATHS, known
 from calque.machine.once import once
-from calque.xla import jaxlib, shared_memory, vendors
+from calque.xla import drivers, jaxlib, shared_memory, vendors
 from calque.xla.devices import XlaDevice
 from calque.xla.engine import compile_on_xla
 from calque.xla.failures import warn_of_forks
@@ -95,13 +95,11 @@ def client(platform: str) -> Any:
         )
     vendors.load_libraries(platform)
     warn_of_forks()
-    return jaxlib.plugin_client(
-        platform,
-        path,
-        vendors.options(platform),
-        partial(vendors.register, platform),
-        joined.value,
-    )
+    options, register = vendors.options(platform), partial(vendors.register, platform)
+    try:
+        return jaxlib.plugin_client(platform, path, options, register, joined.value)
+    except jaxlib.XlaUnavailable as e:
+        raise jaxlib.XlaUnavailable(f"{e}: {drivers.fault(platform, path)}") from None
 
 
 @once

@@ -462,8 +462,14 @@ def _check_targets(tree: Any) -> None:
             raise ValueError(
                 "`calque.device_put` only accepts `None`, `calque.sharding.Sharding`,"
                 f" `calque.Device`, or a pytree of these values. Received invalid value: {x}"
-                + (f". A device is calque.devices({x!r})[0]" if isinstance(x, str) else "")
+                + (f". A device is {_device_named(x)}" if isinstance(x, str) else "")
             )
+
+
+def _device_named(name: str) -> str:
+    """How to write the device that is called `name`, as a device prints itself: cpu:1."""
+    platform, _, number = name.partition(":")
+    return f"calque.devices({platform!r})[{int(number) if number.isdecimal() else 0}]"
 
 
 def _not_constrained(value: Any, place: Any) -> Any:
