@@ -325,6 +325,12 @@ def is_mine(device: Any) -> bool:
     return bool(device.process_index == _this_process.value[0])
 
 
+def how_to_ask(name: str) -> str:
+    """How to write the device that is called `name`, as a device prints itself: cpu:1."""
+    platform, _, number = name.partition(":")
+    return f"calque.devices({platform!r})[{int(number) if number.isdecimal() else 0}]"
+
+
 # ---------------------------------------------------------------- accelerators
 
 DEVICE_FILES: Final = "/dev"  # where systems list what has a driver

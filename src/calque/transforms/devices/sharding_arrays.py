@@ -19,7 +19,7 @@ from calque.core.arrays import (
     to_array,
     to_numpy,
 )
-from calque.core.devices import DEFAULT_DEVICE, Device, Space, all_devices, is_mine
+from calque.core.devices import DEFAULT_DEVICE, Device, Space, all_devices, how_to_ask, is_mine
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
@@ -462,14 +462,8 @@ def _check_targets(tree: Any) -> None:
             raise ValueError(
                 "`calque.device_put` only accepts `None`, `calque.sharding.Sharding`,"
                 f" `calque.Device`, or a pytree of these values. Received invalid value: {x}"
-                + (f". A device is {_device_named(x)}" if isinstance(x, str) else "")
+                + (f". A device is {how_to_ask(x)}" if isinstance(x, str) else "")
             )
-
-
-def _device_named(name: str) -> str:
-    """How to write the device that is called `name`, as a device prints itself: cpu:1."""
-    platform, _, number = name.partition(":")
-    return f"calque.devices({platform!r})[{int(number) if number.isdecimal() else 0}]"
 
 
 def _not_constrained(value: Any, place: Any) -> Any:
