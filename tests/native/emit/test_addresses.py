@@ -6,7 +6,7 @@ import pytest
 from calque.native.emit import addresses
 from calque.native.emit.lanes import SCALAR, Lanes
 from calque.native.emit.writer import CodeOptions, Writer
-from calque.native.scalars.expr import Buffer, const, ex, ref
+from calque.native.scalars.expr import Buffer, ex, ref
 from tests.native.emit.shared import c, i, j, m, n
 
 X = Buffer("x", (n, m), "f32")
@@ -99,11 +99,3 @@ def test_which_lanes_may() -> None:
     alone = addresses.lanes_mask(w, guard, LANES)
     both = addresses.lanes_mask(w, guard, here)
     assert w.out.lines[-1] == f" {both} = and <8 x i1> {alone}, %here"
-
-
-def test_parts_of_complex_numbers() -> None:
-    pair = Buffer("z", (n, 2), "f32")
-    assert addresses.is_pair(pair, (i, c(0))) and addresses.is_pair(pair, (i, c(1)))
-    assert not addresses.is_pair(pair, (i, j)) and not addresses.is_pair(X, (i, c(1)))
-    assert not addresses.is_pair(pair, (i, const(2)))
-    assert not addresses.is_pair(Buffer("z", (2,), "f32"), (c(0),))

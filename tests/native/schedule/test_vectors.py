@@ -101,7 +101,45 @@ def test_read_along_one_loop_written_along_the_other() -> None:
     assert loops[0][1] == "tile" and loops[1][1] == "vector" and "tiles of" in why
     bytes_ = Buffer("q", (N, N), "u8")
     other = For(I, (For(k, (Store(Buffer("p", (N, N), "u8"), (I, k), load(bytes_, (k, I))),)),))
-    assert chosen(other)[0][0][1] != "tile"
+    assert chosen(other)[0][0] == ("i", "tile", vectors.MOST_TILE)
+
+
+def test_loops_change_places_for_tiles() -> None:
+    """The loop that something is read along comes next to the one that it is written along."""
+    few, k = S.dim(12), var("k", S.dim(12))
+    source, target = Buffer("q", (M, few, N), "f32"), Buffer("p", (N, few, M), "f32")
+    moved = Store(target, (I, k, J), load(source, (J, k, I)))
+    loops, why = chosen(For(I, (For(k, (For(J, (moved,)),)),)))
+    assert [x[:2] for x in loops] == [("k", "serial"), ("i", "tile"), ("j", "vector")]
+    assert "read along it, written along j" in why
+
+
+def test_loops_that_go_on_are_one_for_tiles() -> None:
+    """Where the innermost loop is short, and the one around it goes on with it."""
+    a, b = var("a", const(6)), var("b", const(5))
+    source, target = Buffer("q", (6, 5, N), "f32"), Buffer("p", (N, 6, 5), "f32")
+    moved = Store(target, (I, a, b), load(source, (a, b, I)))
+    loops, _ = chosen(For(I, (For(a, (For(b, (moved,)),)),)))
+    assert [x[:2] for x in loops] == [("i", "tile"), ("a", "vector")]
+
+
+def test_short_rows_are_written_side_by_side() -> None:
+    """before: for i: for c < 3: y[i, c] = x[c, i]      after: for i @vector: three stores"""
+    k = var("k", const(3))
+    moved = Store(Buffer("p", (N, 3), "f32"), (I, k), load(Buffer("q", (3, N), "f32"), (k, I)))
+    loops, why = chosen(For(I, (For(k, (moved,)),)))
+    assert [x[:2] for x in loops] == [("i", "vector")] and "rows of 3 elements" in why
+    wide = Store(Buffer("p", (N, 5), "f32"), (I, k), load(Buffer("q", (3, N), "f32"), (k, I)))
+    assert "rows of" not in chosen(For(I, (For(k, (wide,)),)))[1]
+
+
+def test_rows_in_tiles() -> None:
+    """Rows of three elements that are read neither along themselves nor along each other."""
+    k = var("k", const(3))
+    source, target = Buffer("q", (3, M, N), "f32"), Buffer("p", (N, M, 3), "f32")
+    moved = Store(target, (I, J, k), load(source, (k, J, I)))
+    loops, why = chosen(For(I, (For(J, (For(k, (moved,)),)),)))
+    assert [x[:2] for x in loops] == [("i", "tile"), ("j", "vector")] and "tiles" in why
 
 
 def test_running_folds_step_from_row_to_row() -> None:
@@ -187,5 +225,10 @@ def test_places_that_differ_from_lane_to_lane_count_as_elements() -> None:
 
 @pytest.mark.parametrize("extent, fits", [(1, 2), (3, 4), (16, 16), (20, 32), (40, 64), (1000, 64)])
 def test_no_wider_than_the_loop(extent: int, fits: int) -> None:
-    """Of what is baked just so wide; of what is a size, no less than short vectors are."""
-    assert vectors._Vectorizer(S).fit(64, S.dim(extent)) == fits
+    """Of what is baked just so wide; of what is a size, no less than short vectors are; and no more
+    than the loop has turns, where all of it would be left over."""
+    v = vectors._Vectorizer(S)
+    v.vector_bytes = vectors.GATHERS
+    assert v.fit(64, S.dim(extent)) == fits
+    v.vector_bytes = 32
+    assert v.fit(64, S.dim(extent)) == (32 if extent == 40 else fits)

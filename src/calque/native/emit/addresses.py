@@ -126,13 +126,3 @@ def before(w: Writer, first: str, limit: str, width: int) -> str:
     left = w.new(f"trunc i64 {w.new(f'sub i64 {limit}, {first}')} to i32")
     lanes = ", ".join([f"i32 {i}" for i in range(width)])
     return w.new(f"icmp slt <{width} x i32> <{lanes}>, {splat(w, left, 'i32', width)}")
-
-
-def is_pair(buf: Buffer, idx: Index) -> bool:
-    """A part of a complex number: the last dimension is 2 and its index 0 or 1."""
-    return (
-        len(buf.shape) > 1
-        and is_const(buf.shape[-1], 2)
-        and idx[-1].op == "const"
-        and idx[-1].attr in (0, 1)
-    )

@@ -10,7 +10,6 @@ from calque.native.emit.addresses import (
     addresses,
     align,
     element_type,
-    is_pair,
     lanes_mask,
     memory_type,
     moving_place,
@@ -23,6 +22,7 @@ from calque.native.emit.tiles import from_tile
 from calque.native.emit.types import mangled
 from calque.native.emit.values import operand, operation, value
 from calque.native.emit.writer import Writer
+from calque.native.loops.moves import is_pair
 from calque.native.scalars.expr import (
     Buffer,
     Expr,
@@ -98,7 +98,7 @@ def load_vector(w: Writer, buf: Buffer, idx: Index, guard: Expr | None, lanes: L
     """A value for each lane, in its form in memory."""
     at, step = moving_place(w, buf, idx, lanes)
     if lanes.tile is not None and guard is None and step not in (0, 1):
-        turned = from_tile(w, lanes.tile, buf, at, lanes)
+        turned = from_tile(w, lanes.tile, buf, at, lanes, memory_type(buf), 1)
         if turned is not None:
             return turned
     if step == 0:
@@ -108,7 +108,8 @@ def load_vector(w: Writer, buf: Buffer, idx: Index, guard: Expr | None, lanes: L
     if step == 2 and is_pair(buf, idx):
         return _pair(w, buf, at, idx, guard, lanes)
     near = step is not None and 2 <= step <= 4
-    if near and guard is None and lanes.active is None and w.options.avx512:
+    wide = w.options.avx512 or (w.options.register_bytes >= 32 and align(buf) >= 4)
+    if near and guard is None and lanes.active is None and wide:
         assert step is not None
         return _spread(w, buf, at, step, lanes)
     return _gathered(w, buf, at, step, guard, lanes)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from calque.native.emit.addresses import Index, before, is_pair, moving_place
+from calque.native.emit.addresses import Index, before, moving_place
 from calque.native.emit.flow import Values, counted
 from calque.native.emit.lanes import SCALAR, Lanes
 from calque.native.emit.math_functions import NAMES
@@ -19,6 +19,7 @@ from calque.native.emit.statements import writes
 from calque.native.emit.types import VALUE
 from calque.native.emit.values import operand
 from calque.native.emit.writer import Writer
+from calque.native.loops.moves import is_pair
 from calque.native.loops.tree import For, Recurrence, Store, nodes, statements
 from calque.native.scalars.expr import LANE, Buffer, Expr, index_and_guard, item_size, stride
 

@@ -7,8 +7,10 @@ from typing import Any, Final
 
 from calque.machine.state import process
 from calque.native.emit.lanes import Lanes
-from calque.native.emit.stores import are_pair, store, store_pair
+from calque.native.emit.pairs import are_pair, move_of, store_pair, write_move
+from calque.native.emit.stores import store
 from calque.native.emit.values import operand
+from calque.native.emit.weaving import woven
 from calque.native.emit.writer import NOTHING, Writer
 from calque.native.loops.tree import Body, Let, Statement, Store, stored
 from calque.native.scalars.expr import Buffer
@@ -32,16 +34,31 @@ def statements(w: Writer, body: Body, lanes: Lanes) -> None:
     i = 0
     while i < len(body):
         s = body[i]
+        together = woven(w, body[i:], lanes)
+        if together:
+            i += together
+            continue
         i += 1
         if isinstance(s, Store):
             after = body[i] if i < len(body) else None
-            if isinstance(after, Store) and are_pair(w, s, after, lanes):
-                store_pair(w, s, after, lanes)
+            if isinstance(after, Store) and stored_together(w, s, after, lanes):
                 i += 1
             else:
                 store(w, s, lanes)
         else:
             STATEMENTS[type(s)](w, s, lanes)
+
+
+def stored_together(w: Writer, a: Store, b: Store, lanes: Lanes) -> bool:
+    """Write two stores that fill complex numbers as one; False if they do not."""
+    move = move_of(w, a, b, lanes)
+    if move is not None:
+        write_move(w, move, lanes)
+    elif are_pair(w, a, b, lanes):
+        store_pair(w, a, b, lanes)
+    else:
+        return False
+    return True
 
 
 @statement(Let)

@@ -7,7 +7,6 @@ from calque.native.emit.addresses import (
     addresses,
     align,
     element_type,
-    is_pair,
     lanes_mask,
     memory_type,
     moving_place,
@@ -24,7 +23,7 @@ from calque.native.scalars.expr import Buffer, Expr, is_const
 
 
 def store(w: Writer, s: Store, lanes: Lanes) -> None:
-    buf, d, guard = s.buf, s.value.dtype, _guard(s)
+    buf, d, guard = s.buf, s.value.dtype, guard_of(s)
     if buf.place == "lane":
         v = to_memory(w, operand(w, s.value, lanes), d, lanes.width)
         p = address(w, buf, place(w, buf, s.idx), lanes)
@@ -41,7 +40,7 @@ def store(w: Writer, s: Store, lanes: Lanes) -> None:
     w.forget(frozenset((buf,)))
 
 
-def _guard(s: Store) -> Expr | None:
+def guard_of(s: Store) -> Expr | None:
     return None if s.guard is None or is_const(s.guard, True) else s.guard
 
 
@@ -103,10 +102,10 @@ def _store_vector(
     if step == -1:
         v = reverse(w, v, t, W)
         mask = None if mask is None else reverse(w, mask, "i1", W)
-        _store_contiguous(w, buf, address(w, buf, at, lanes, 1 - W), v, mask, W)
+        store_contiguous(w, buf, address(w, buf, at, lanes, 1 - W), v, mask, W)
         return
     if step == 1:
-        _store_contiguous(w, buf, address(w, buf, at, lanes), v, mask, W)
+        store_contiguous(w, buf, address(w, buf, at, lanes), v, mask, W)
         return
     full, p = f"<{W} x {t}>", addresses(w, buf, at, step, lanes)
     where = mask or "splat (i1 true)"
@@ -115,7 +114,7 @@ def _store_vector(
     w.put(" " + masked(w, "scatter", f"{mangled(t, W)}.v{W}p0", "void", args, types))
 
 
-def _store_contiguous(w: Writer, buf: Buffer, p: str, v: str, mask: str | None, n: int) -> None:
+def store_contiguous(w: Writer, buf: Buffer, p: str, v: str, mask: str | None, n: int) -> None:
     t = memory_type(buf)
     full = f"<{n} x {t}>"
     if mask is None:
@@ -124,35 +123,3 @@ def _store_contiguous(w: Writer, buf: Buffer, p: str, v: str, mask: str | None, 
     args = f"{full} {v}, ptr {p}, i32 {align(buf)}, <{n} x i1> {mask}"
     types = f"{full}, ptr, i32, <{n} x i1>"
     w.put(" " + masked(w, "store", f"{mangled(t, n)}.p0", "void", args, types))
-
-
-# --- complex numbers ------------------------------------------------------------------------------
-
-
-def are_pair(w: Writer, a: Store, b: Store, lanes: Lanes) -> bool:
-    """Do two stores fill both parts of the same complex numbers, lane after lane?"""
-    if not lanes.width or a.buf is not b.buf or a.guard is not b.guard or not a.idx:
-        return False
-    if a.idx[:-1] != b.idx[:-1] or a.idx[-1] is b.idx[-1]:
-        return False
-    if not (is_pair(a.buf, a.idx) and is_pair(a.buf, b.idx)):
-        return False
-    if a.buf.place == "lane" or a.buf in b.value.bufs:
-        return False
-    return moving_place(w, a.buf, a.idx, lanes)[1] == 2
-
-
-def store_pair(w: Writer, a: Store, b: Store, lanes: Lanes) -> None:
-    """One wide store of two interleaved vectors."""
-    if a.idx[-1].attr:
-        a, b = b, a
-    W, buf = lanes.width, a.buf
-    re, im = [to_memory(w, operand(w, x.value, lanes), x.value.dtype, W) for x in (a, b)]
-    order = [i // 2 + (i & 1) * W for i in range(2 * W)]
-    v = shuffle(w, memory_type(buf), W, re, order, im)
-    mask = lanes_mask(w, _guard(a), lanes)
-    if mask is not None:
-        mask = shuffle(w, "i1", W, mask, [i // 2 for i in range(2 * W)])
-    p = address(w, buf, place(w, buf, a.idx), lanes)
-    _store_contiguous(w, buf, p, v, mask, 2 * W)
-    w.forget(frozenset((buf,)))

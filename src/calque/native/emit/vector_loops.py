@@ -30,6 +30,7 @@ from calque.native.emit.types import VALUE
 from calque.native.emit.values import operand, value
 from calque.native.emit.whole import whole_vectors
 from calque.native.emit.writer import Writer
+from calque.native.loops.moves import is_move
 from calque.native.loops.tree import (
     LANES,
     Acc,
@@ -41,7 +42,7 @@ from calque.native.loops.tree import (
     stored,
     vector_names,
 )
-from calque.native.scalars.expr import LANE, Buffer, ex, is_const, var
+from calque.native.scalars.expr import LANE, Buffer, Expr, ex, is_const, var
 
 REST_LANES: Final = 16  # at most so many lanes in the masked rest of a map
 
@@ -51,7 +52,7 @@ def for_(w: Writer, f: For, lanes: Lanes) -> None:
     w.forget(writes(w, f))
     if f.kind == "vector":
         body = partial(statements, w, f.body)
-        vector_loop(w, _VectorLoop(f, writes(w, f), _varying(f), lanes.tile, body))
+        vector_loop(w, _VectorLoop(f, writes(w, f), _varying(f), lanes.tile, body, is_move(f.body)))
     elif f.kind == "tile":
         tile_loop(w, f, lanes)
     else:
@@ -73,6 +74,7 @@ class _VectorLoop:
     varying: frozenset[str]
     tile: TiledLoop | None
     body: Callable[[Lanes], None]
+    moves: bool = False  # nothing but elements from one place to another
 
     @property
     def folds(self) -> list[Fold]:
@@ -141,6 +143,8 @@ def _parts(w: Writer, v: _VectorLoop, folds: list[Fold], initial: Typed) -> Valu
 
     if main is n:
         return loop()
+    if v.moves and not folds:
+        return _moved(w, v, main, limit)
     if main.op != "const":
         enough = w.new(f"icmp sge i64 {limit}, {W}")
         values = guarded(w, enough, v.writes, initial, loop, barrier=False)
@@ -164,6 +168,48 @@ def _parts(w: Writer, v: _VectorLoop, folds: list[Fold], initial: Typed) -> Valu
         return tail()
     more = w.new(f"icmp slt i64 {end}, {limit}")
     return guarded(w, more, v.writes, carried, tail, barrier=False)
+
+
+def _moved(w: Writer, v: _VectorLoop, main: Expr, limit: str) -> Values:
+    """A loop that moves elements, and may move some twice: its last vector ends with the last one.
+    What is less than a vector goes element by element."""
+    name, width = v.loop.name, v.loop.width
+
+    def one() -> Values:
+        return _turn(w, v, [], [], v.lanes(width))
+
+    def whole() -> Values:
+        return overlapping(w, name, limit, width, v.writes, one)
+
+    def few() -> Values:
+        return _rest_of_map(w, v, ("0", limit), min(REST_LANES, width))
+
+    if main.op == "const":
+        return whole() if main.attr else few()
+    guarded(w, w.new(f"icmp sge i64 {limit}, {width}"), v.writes, [], whole, barrier=False)
+    return guarded(w, w.new(f"icmp slt i64 {limit}, {width}"), v.writes, [], few, barrier=False)
+
+
+def overlapping(
+    w: Writer,
+    name: str,
+    limit: str,
+    step: int,
+    writes: frozenset[Buffer],
+    body: Callable[[], Values],
+) -> Values:
+    """``for name = 0, step, ...``, in which the last round ends at the limit, which is no less than
+    a step."""
+    last = w.new(f"sub i64 {limit}, {step}")
+
+    def one(phis: Values) -> Values:
+        at = w.bound[counter]
+        is_before = w.new(f"icmp slt i64 {at}, {last}")
+        w.bind(name, w.new(f"select i1 {is_before}, i64 {at}, i64 {last}"))
+        return body()
+
+    counter = f"{name}.from"
+    return counted(w, counter, ("0", limit), step, writes, [], one)
 
 
 def _turn(
@@ -254,15 +300,18 @@ def tile_loop(w: Writer, f: For, around: Lanes) -> None:
     whole = whole_vectors(w, n, size)
     end = value(w, whole, SCALAR)
     tile = TiledLoop(f.var, var(f"{f.name}.first"), var(f"{f.name}.row", size), size, inner.var)
+    moves = is_move(columns.body)
 
-    def step(phis: Values) -> Values:
+    def step() -> Values:
         loop = For(columns.var, (), (), "vector", size)
         rows = partial(_tile_rows, w, f.name, columns)
-        vector_loop(w, _VectorLoop(loop, written, _varying(columns), tile, rows))
+        vector_loop(w, _VectorLoop(loop, written, _varying(columns), tile, rows, moves))
         return []
 
     def tiles() -> Values:
-        return counted(w, tile.first.attr[0], ("0", end), size, written, [], step)
+        if moves and whole is not n:
+            return overlapping(w, tile.first.attr[0], limit, size, written, step)
+        return counted(w, tile.first.attr[0], ("0", end), size, written, [], lambda _: step())
 
     def one(phis: Values) -> Values:
         for_(w, plain, around)
@@ -273,7 +322,10 @@ def tile_loop(w: Writer, f: For, around: Lanes) -> None:
 
     guarded(w, w.new(f"icmp sgt i64 {end}, 0"), written, [], tiles)
     if whole is not n:
-        guarded(w, w.new(f"icmp slt i64 {end}, {limit}"), written, [], rest)
+        left = w.new(f"icmp slt i64 {end}, {limit}")
+        if moves:
+            left = w.new(f"and i1 {left}, {w.new(f'icmp eq i64 {end}, 0')}")
+        guarded(w, left, written, [], rest)
 
 
 def _tile_rows(w: Writer, name: str, columns: For, lanes: Lanes) -> None:

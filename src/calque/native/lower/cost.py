@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from calque.core.dims import hint_of, surely_at_most
+from calque.native.loops.moves import is_pair
 from calque.native.loops.tree import (
     Acc,
     Body,
@@ -170,6 +171,7 @@ def element_weight(n: Node, operands: int) -> int:
 _GATHER: Final = 0.7  # a strided lane, in instructions for vectors of many lanes
 _MANY: Final = 16  # lanes; vectors of fewer are done sooner, while a strided lane takes as long
 _SCATTER: Final = 1.5
+_PAIR: Final = 1.5  # a part of complex numbers beside each other
 _FOLD: Final = 14.0  # a vector of partial sums made one number
 _BESIDE: Final = 1.6  # a sum kept in memory, lane by lane, against one in a register
 _LETTING: Final = 24.0  # what folding such sums costs per vector
@@ -300,8 +302,11 @@ class _NestCost:
         self, buf: Buffer, idx: tuple[Expr, ...], loops: _Around, vector: str | None, apart: float
     ) -> float:
         n = self.times(loops, vector)
-        if vector is None or self.strides(buf, idx, vector) in (0, 1):
+        step = self.strides(buf, idx, vector) if vector is not None else 0
+        if step in (0, 1):
             return n
+        if step == 2 and is_pair(buf, idx):  # both parts are in one wide read
+            return n * _PAIR
         count = next((t for name, t in loops if name == vector), 1.0)
         short = max(_MANY / self.lanes, 1.0) if self.lanes > 1 else 1.0
         return n * max(short * apart * min(self.lanes, count), 1.0)

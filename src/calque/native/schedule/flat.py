@@ -7,6 +7,7 @@ after:  for v < 128 * 65: y[v // 65, v % 65] = x[v // 65, v % 65] + 1     (both 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from calque.native.loops.tree import Body, For, Let, Store, map_exprs, own_exprs
@@ -19,8 +20,8 @@ from calque.native.scalars.expr import (
     index_and_guard,
     linear,
     rewrite,
-    stride,
     var,
+    walk,
 )
 from calque.native.schedule.threads import PARALLEL_NS, SPLIT
 
@@ -31,9 +32,7 @@ Access = tuple[Buffer, tuple[Expr, ...]]
 def flattened(f: For, sizes: Sizes, width: int) -> For:
     """A nest of loops around one body as fewer loops, if its rows waste vectors of this width;
     else as it is."""
-    chain = [f]
-    while len(chain[-1].body) == 1 and isinstance(inner := chain[-1].body[0], For):
-        chain.append(inner)
+    chain = nest_of(f)
     if len(chain) < 2 or not sizes.known or not all(map(is_plain, chain)):
         return f
     leaf = chain[-1]
@@ -49,9 +48,38 @@ def flattened(f: For, sizes: Sizes, width: int) -> For:
         depth -= 1
     if made is None or (not depth and takes_from_threads(f, made, sizes)):
         return f
-    for x in reversed(chain[:depth]):
-        made = For(x.var, (made,))
+    return nested([*chain[:depth], made])
+
+
+def nest_of(f: For) -> list[For]:
+    """A loop, the only one in its body, the only one in the body of that, and so on."""
+    chain = [f]
+    while len(chain[-1].body) == 1 and isinstance(inner := chain[-1].body[0], For):
+        chain.append(inner)
+    return chain
+
+
+def nested(loops: Sequence[For]) -> For:
+    """Each loop around the next one; the last one as it is."""
+    *around, made = loops
+    for x in reversed(around):
+        made = replace(x, body=(made,))
     return made
+
+
+def joined(loops: Sequence[For]) -> list[For]:
+    """A nest of plain loops in which each that goes on where the one inside ends is one with it."""
+    out = [loops[-1]]
+    for f in reversed(loops[:-1]):
+        inner, leaf = out[0], out[-1]
+        made = as_one([f, replace(inner, body=leaf.body)])
+        if made is None:
+            out.insert(0, f)
+        elif len(out) == 1:
+            out = [made]
+        else:
+            out = [replace(made, body=()), *out[1:-1], replace(leaf, body=made.body)]
+    return out
 
 
 def takes_from_threads(f: For, made: For, sizes: Sizes) -> bool:
@@ -90,9 +118,14 @@ def as_one(loops: Sequence[For]) -> For | None:
         return rewrite(e, new.get, memo)
 
     for b, idx in found:
-        if stride(linear(b.shape, [fix(i) for i in idx]), v.attr[0]) is None:
+        if divides(linear(b.shape, [fix(i) for i in idx]), v.attr[0]):
             return None
     return For(v, map_exprs(loops[-1].body, fix))
+
+
+def divides(at: Expr, name: str) -> bool:
+    """Are quotients or remainders of a loop variable left in an address?"""
+    return any(e.op in ("floordiv", "mod") and name in e.names for e in walk(at, set()))
 
 
 def accesses(body: Body, names: set[str]) -> list[Access] | None:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from calque.machine.code.target import describe
+from calque.native.loops.moves import moved_pairs
 from calque.native.loops.tree import (
     BLOCK,
     SCAN_BLOCK,
@@ -30,17 +31,21 @@ from calque.native.loops.tree import (
 from calque.native.lower.cost import Strides, body_weight, nest_cost, turns, weight
 from calque.native.lower.sizes import Sizes
 from calque.native.scalars.expr import Expr, index_and_guard, is_const, item_size, walk
-from calque.native.schedule.flat import flattened
+from calque.native.schedule.flat import flattened, is_plain, joined, nest_of, nested
 from calque.native.schedule.lanes import in_lanes, keeps_blocks
 from calque.native.schedule.running import RowBlocks
 from calque.native.schedule.stripes import in_stripes, suits_stripes
-from calque.native.schedule.unroll import written_out
+from calque.native.schedule.unroll import FEW, turn, written_out
 
 PLACE_BYTES: Final = 8  # of an index that is an element of a vector
 SHORT: Final = 32  # loops up to here get vectors of just this length
 BULK: Final = 40  # weight of a summand
 LIGHT: Final = 24  # weight of what joins two parts of a running fold
-GATHERS: Final = 64  # bytes of the vectors of processors that gather as quickly as they read
+GATHERS: Final = (
+    64  # bytes of the vectors of processors that gather as quickly as they read, and mask
+)
+SMALL_TILE: Final = 8  # elements of the sides of a tile at least, ...
+MOST_TILE: Final = 16  # ... and at most
 LONG: Final = 50  # weight of a body that keeps the units busy with few registers at a time
 
 
@@ -71,8 +76,9 @@ class _Vectorizer:
         inner = [s for s in f.body if isinstance(s, For)]
         if not inner:
             return (self.leaf(f),)
-        if len(f.body) == 1 and self.suits_tile(f, inner[0]):
-            return (self.tile(f, inner[0]),)
+        turned = self.turned_round(f)
+        if turned is not None:
+            return (turned,)
         if len(f.body) == 1 and self.suits_rows(f, inner[0]):
             return (self.rows(f, inner[0]),)
         if self.suits_outer(f, inner) and self.sums_rows(f, inner):
@@ -115,35 +121,93 @@ class _Vectorizer:
             f"vector: cost {wide:.3g}, serial {narrow:.3g}",
         )
 
+    def turned_round(self, f: For) -> For | None:
+        """A nest whose loops only move or map elements, in an order in which the loop along which
+        something is read stands around the one along which it is written, next to it: in tiles;
+        where the latter is very short, its turns are written out in the former. None for others."""
+        chain = nest_of(f)
+        names = {x.name for x in chain}
+        if len(chain) < 2 or not all(map(is_plain, chain)):
+            return None
+        if any(not names.isdisjoint(x.extent.names) for x in chain):
+            return None
+        for loops in (chain, joined(chain), self.written_rows(chain)):
+            *around, leaf = loops
+            for k in reversed(range(len(around))):
+                if self.suits_tile(around[k], leaf):
+                    made = self.tile(around[k], leaf)
+                    return nested([*around[:k], *around[k + 1 :], made])
+        *around, row = self.written_rows(chain)
+        return nested([*around, self.woven(row)]) if self.suits_weaving(row) else None
+
+    def written_rows(self, chain: Sequence[For]) -> Sequence[For]:
+        """A nest whose innermost loop has very few turns, which fill a row each time: with these
+        written out in the loop around it."""
+        *around, row, leaf = chain
+        few = is_const(leaf.extent) and 2 <= leaf.extent.attr <= FEW
+        if not few or any(not isinstance(s, Store) for s in leaf.body):
+            return chain
+        body = tuple(x for i in range(leaf.extent.attr) for x in turn(leaf, i))
+        found = all(
+            isinstance(s, Store) and self.strides(s.buf, s.idx, row.name) == len(body) for s in body
+        )
+        return [*around, replace(row, body=body)] if found else chain
+
+    def suits_weaving(self, f: For) -> bool:
+        """Are rows that each turn writes read from places that follow each other?"""
+        size = self.vector_bytes // self.memory_bytes(f)
+        unit = moved_pairs(f.body)
+        if len(f.body) in (1, unit) or turns(f.extent, self.sizes) < size:
+            return False
+        return all(
+            isinstance(s, Store)
+            and s.value.op == "load"
+            and self.strides(s.value.attr, index_and_guard(s.value)[0], f.name) == unit
+            for s in f.body
+        )
+
+    def woven(self, f: For) -> For:
+        """A vector loop over the rows."""
+        size = self.vector_bytes // self.memory_bytes(f)
+        why = f"vector: read along it, rows of {len(f.body)} elements are written"
+        return self.note(replace(f, kind="vector", width=size), why)
+
     def suits_tile(self, f: For, inner: For) -> bool:
-        """Is something read along `f` but written along the loop inside: a transposition?"""
+        """Do elements that are written one after the other along a loop come from places that
+        follow each other along another one: a transposition?"""
         if f.accs or inner.accs or any(not isinstance(s, Store) for s in inner.body):
             return False
         if f.colliding or inner.colliding or f.name in inner.extent.names:
             return False
-        if any(is_const(x.extent) for x in (f, inner)) or self.element_bytes(f) not in (4, 8):
+        if self.fewest_turns(f, inner) < self.tile_size(f, inner):
             return False
+        unit = moved_pairs(inner.body)
         turned = False
         seen: set[Expr] = set()
         for s in inner.body:
             assert isinstance(s, Store)
-            if self.strides(s.buf, s.idx, inner.name) != 1:
+            if self.strides(s.buf, s.idx, inner.name) not in (unit, len(inner.body)):
                 return False
             for e in own_exprs(s):
                 for x in walk(e, seen):
                     if x.op == "load":
                         idx = index_and_guard(x)[0]
-                        turned |= self.strides(x.attr, idx, f.name) == 1 and self.strides(
-                            x.attr, idx, inner.name
-                        ) not in (
-                            0,
-                            1,
-                        )
+                        along, across = (self.strides(x.attr, idx, g.name) for g in (f, inner))
+                        turned |= along == unit and across not in (0, unit)
         return turned
+
+    def fewest_turns(self, f: For, inner: For) -> float:
+        return min(turns(x.extent, self.sizes) for x in (f, inner))
+
+    def tile_size(self, f: For, inner: For) -> int:
+        """How many elements of two loops a tile has: less where one of them is short."""
+        word = self.memory_bytes(inner) * moved_pairs(inner.body)
+        size = min(max(self.vector_bytes // word, SMALL_TILE), MOST_TILE)
+        return size if self.fewest_turns(f, inner) >= size else SMALL_TILE
 
     def tile(self, f: For, inner: For) -> For:
         """Square tiles, transposed in registers."""
-        width = self.vector_bytes // self.element_bytes(f)
+        width = self.tile_size(f, inner)
         body = replace(inner, kind="vector", width=width)
         return self.note(
             replace(f, kind="tile", width=width, body=(body,)),
@@ -282,6 +346,11 @@ class _Vectorizer:
     def element_bytes(self, f: For) -> int:
         """The widest element that the vector handles; where places differ from lane to lane, or
         decide, they count, too."""
+        size = self.memory_bytes(f)
+        return PLACE_BYTES if size < 4 and self.handles_places(f) else size
+
+    def memory_bytes(self, f: For) -> int:
+        """The widest element that is read, computed or written."""
         size = 1
         for s in statements((f,)):
             if isinstance(s, Store):
@@ -291,7 +360,7 @@ class _Vectorizer:
                     size = max(size, item_size(e.dtype))
                 for b in e.bufs:
                     size = max(size, item_size(b.dtype))
-        return PLACE_BYTES if size < 4 and self.handles_places(f) else size
+        return size
 
     def handles_places(self, f: For) -> bool:
         """Are indices themselves vectors: gathered at, or compared?"""
@@ -332,10 +401,12 @@ class _Vectorizer:
         return self.fit(lanes * min(most, 4 if w <= 120 else 2 if w <= 300 else 1), f.extent)
 
     def fit(self, width: int, extent: Expr) -> int:
-        """No wider than a loop of constant extent needs, or a short one of any extent."""
+        """No wider than a loop of constant extent needs, or a short one of any extent. Where what
+        is left over is not masked, one that is longer has a whole vector at least."""
         most = extent.attr if is_const(extent) else self.sizes.interval(extent)[1]
-        least = 2 if is_const(extent) else SHORT if most <= SHORT else width
-        while width > least and width // 2 >= most:
+        masks = self.vector_bytes >= GATHERS
+        least = 2 if is_const(extent) else width if masks and most > SHORT else SHORT
+        while width > least and (width // 2 >= most or width > most > SHORT):
             width //= 2
         return max(width, 2)
 

@@ -1,3 +1,4 @@
+declare <24 x double> @llvm.masked.load.v24f64.p0(ptr, i32, <24 x i1>, <24 x double>)
 declare <8 x double> @llvm.masked.gather.v8f64.v8p0(<8 x ptr>, i32, <8 x i1>, <8 x double>)
 declare <8 x double> @llvm.masked.load.v8f64.p0(ptr, i32, <8 x i1>, <8 x double>)
 declare void @llvm.masked.store.v8f64.p0(<8 x double>, ptr, i32, <8 x i1>)
@@ -50,8 +51,8 @@ t20:
  %t38 = fadd contract <8 x double> %t31, %t37
  %t39 = mul i64 %i16, 3
  %t40 = getelementptr double, ptr %t3, i64 %t39
- %t41 = getelementptr double, ptr %t40, <8 x i32> <i32 0, i32 3, i32 6, i32 9, i32 12, i32 15, i32 18, i32 21>
- %t42 = call <8 x double> @llvm.masked.gather.v8f64.v8p0(<8 x ptr> %t41, i32 8, <8 x i1> splat (i1 true), <8 x double> zeroinitializer)
+ %t41 = call <24 x double> @llvm.masked.load.v24f64.p0(ptr %t40, i32 8, <24 x i1> <i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 false, i1 false>, <24 x double> zeroinitializer)
+ %t42 = shufflevector <24 x double> %t41, <24 x double> poison, <8 x i32> <i32 0, i32 3, i32 6, i32 9, i32 12, i32 15, i32 18, i32 21>
  %t43 = fadd contract <8 x double> %t38, %t42
  %t44 = icmp ne <8 x i32> %t22, splat (i32 7)
  %t45 = getelementptr double, ptr %t5, i64 %i16
@@ -83,8 +84,8 @@ e20:
  %t68 = fadd contract <8 x double> %t56, %t67
  %t69 = mul i64 %i16, 3
  %t70 = getelementptr double, ptr %t3, i64 %t69
- %t71 = getelementptr double, ptr %t70, <8 x i32> <i32 0, i32 3, i32 6, i32 9, i32 12, i32 15, i32 18, i32 21>
- %t72 = call <8 x double> @llvm.masked.gather.v8f64.v8p0(<8 x ptr> %t71, i32 8, <8 x i1> splat (i1 true), <8 x double> zeroinitializer)
+ %t71 = call <24 x double> @llvm.masked.load.v24f64.p0(ptr %t70, i32 8, <24 x i1> <i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 false, i1 false>, <24 x double> zeroinitializer)
+ %t72 = shufflevector <24 x double> %t71, <24 x double> poison, <8 x i32> <i32 0, i32 3, i32 6, i32 9, i32 12, i32 15, i32 18, i32 21>
  %t73 = fadd contract <8 x double> %t68, %t72
  %t74 = icmp ne <8 x i32> %t47, splat (i32 7)
  %t75 = getelementptr double, ptr %t5, i64 %i16

@@ -1,0 +1,79 @@
+"""Stores that fill rows of three or four elements, lane after lane: one wide store of what is woven
+together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from calque.native.emit.addresses import address, memory_type, moving_place
+from calque.native.emit.instructions import shuffle
+from calque.native.emit.lanes import Lanes
+from calque.native.emit.narrow import to_memory
+from calque.native.emit.pairs import WORDS, move_of, read_words
+from calque.native.emit.stores import guard_of, store_contiguous
+from calque.native.emit.values import operand
+from calque.native.emit.writer import Writer
+from calque.native.loops.tree import Body, Statement, Store
+from calque.native.scalars.expr import Buffer, Expr, terms
+
+MOST: Final = 4  # elements of a row
+
+
+def woven(w: Writer, body: Body, lanes: Lanes) -> int:
+    """Write the stores with which a body begins as one, if they fill rows: how many there are."""
+    s = body[0]
+    if not isinstance(s, Store) or not lanes.width or lanes.active is not None:
+        return 0
+    step = moving_place(w, s.buf, s.idx, lanes)[1]
+    if step is None or not 2 < step <= 2 * MOST or s.buf.place != "arg":
+        return 0  # pairs are written as such
+    run = body[:step]
+    if len(run) < step or not in_row(w, run, s.buf, lanes):
+        return 0
+    stores = [x for x in run if isinstance(x, Store)]
+    moves = [move_of(w, a, b, lanes) for a, b in zip(stores[::2], stores[1::2])]
+    if step % 2 == 0 and all(m is not None for m in moves):
+        t = WORDS[s.buf.dtype]
+        values = [read_words(w, m, t, lanes) for m in moves if m is not None]
+    elif step <= MOST:
+        t = memory_type(s.buf)
+        values = [
+            to_memory(w, operand(w, x.value, lanes), x.value.dtype, lanes.width) for x in stores
+        ]
+    else:
+        return 0
+    row = interleaved(w, t, lanes.width, values)
+    n = len(values) * lanes.width
+    if t != memory_type(s.buf):
+        row = w.new(f"bitcast <{n} x {t}> {row} to <{step * lanes.width} x {memory_type(s.buf)}>")
+    p = address(w, s.buf, moving_place(w, s.buf, s.idx, lanes)[0], lanes)
+    store_contiguous(w, s.buf, p, row, None, step * lanes.width)
+    w.forget(frozenset((s.buf,)))
+    return step
+
+
+def in_row(w: Writer, run: Sequence[Statement], buf: Buffer, lanes: Lanes) -> bool:
+    """Do stores fill places one after the other, as many as there are from lane to lane?"""
+    first: tuple[dict[Expr, int], int] | None = None
+    for k, s in enumerate(run):
+        if not isinstance(s, Store) or s.buf is not buf or guard_of(s) is not None:
+            return False
+        at, step = moving_place(w, buf, s.idx, lanes)
+        parts, c = terms(at)
+        first = first or (parts, c)
+        if step != len(run) or parts != first[0] or c != first[1] + k or buf in s.value.bufs:
+            return False
+    return first is not None
+
+
+def interleaved(w: Writer, t: str, width: int, values: Sequence[str]) -> str:
+    """The first element of each, then the second of each, and so on."""
+    parts = list(values)
+    order = [j * width + p for p in range(width) for j in range(len(parts))]
+    if len(parts) == 2:
+        return shuffle(w, t, width, parts[0], order, parts[1])
+    parts += ["poison"] * (MOST - len(parts))
+    both = list(range(2 * width))
+    low, high = (shuffle(w, t, width, parts[k], both, parts[k + 1]) for k in (0, 2))
+    return shuffle(w, t, 2 * width, low, order, high)
