@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from calque.native.loops.tree import Body, For, Let, Store, map_exprs, own_exprs
+from calque.native.loops.tree import Body, For, Let, Store, map_exprs, nodes, own_exprs
 from calque.native.lower.cost import nanoseconds
 from calque.native.lower.sizes import Sizes
 from calque.native.scalars.expr import (
@@ -80,6 +80,38 @@ def joined(loops: Sequence[For]) -> list[For]:
         else:
             out = [replace(made, body=()), *out[1:-1], replace(leaf, body=made.body)]
     return out
+
+
+def divided(loops: Sequence[For], sizes: Sizes) -> list[For]:
+    """A nest of plain loops in which one that is used in parts, quotients and remainders by one
+    number that divides it, is two: the opposite of `as_one`. Else as it is.
+
+    before: for v < 6: y[v] = x[v % 2, v // 2]
+    after:  for q < 3: for r < 2: y[2 q + r] = x[r, q]"""
+    leaf = loops[-1]
+    found = {e for e in nodes(leaf.body) if e.op in ("floordiv", "mod") and e.args[0].op == "var"}
+    for k, f in enumerate(loops):
+        by = {e.args[1] for e in found if e.args[0] is f.var}
+        if len(by) != 1 or not goes_into(divisor := by.pop(), f.extent, sizes):
+            continue
+        q = var(f"{f.name}.q", ex("floordiv", f.extent, divisor))
+        r = var(f"{f.name}.r", divisor)
+        parts = {
+            f.var: ex("add", ex("mul", q, divisor), r),
+            ex("floordiv", f.var, divisor): q,
+            ex("mod", f.var, divisor): r,
+        }
+        memo: dict[Expr, Expr] = {}
+        body = map_exprs(leaf.body, lambda e: rewrite(e, parts.get, memo))
+        made = [*loops[:k], For(q, ()), For(r, ()), *loops[k + 1 :]]
+        return [*made[:-1], replace(made[-1], body=body)]
+    return list(loops)
+
+
+def goes_into(divisor: Expr, extent: Expr, sizes: Sizes) -> bool:
+    """Are both sizes known, and is one a multiple of the other?"""
+    (low, high), (least, most) = sizes.interval(divisor), sizes.interval(extent)
+    return sizes.known and low == high > 1 and least == most > 0 and most % low == 0
 
 
 def takes_from_threads(f: For, made: For, sizes: Sizes) -> bool:

@@ -31,7 +31,7 @@ from calque.native.loops.tree import (
 from calque.native.lower.cost import Strides, body_weight, nest_cost, turns, weight
 from calque.native.lower.sizes import Sizes
 from calque.native.scalars.expr import Expr, index_and_guard, is_const, item_size, walk
-from calque.native.schedule.flat import flattened, is_plain, joined, nest_of, nested
+from calque.native.schedule.flat import divided, flattened, is_plain, joined, nest_of, nested
 from calque.native.schedule.lanes import in_lanes, keeps_blocks
 from calque.native.schedule.running import RowBlocks
 from calque.native.schedule.stripes import in_stripes, suits_stripes
@@ -73,12 +73,12 @@ class _Vectorizer:
         if f.kind != "serial":
             return (f,)
         f = flattened(f, self.sizes, 4 * (self.vector_bytes // self.element_bytes(f)))
-        inner = [s for s in f.body if isinstance(s, For)]
-        if not inner:
-            return (self.leaf(f),)
         turned = self.turned_round(f)
         if turned is not None:
             return (turned,)
+        inner = [s for s in f.body if isinstance(s, For)]
+        if not inner:
+            return (self.leaf(f),)
         if len(f.body) == 1 and self.suits_rows(f, inner[0]):
             return (self.rows(f, inner[0]),)
         if self.suits_outer(f, inner) and self.sums_rows(f, inner):
@@ -127,25 +127,38 @@ class _Vectorizer:
         where the latter is very short, its turns are written out in the former. None for others."""
         chain = nest_of(f)
         names = {x.name for x in chain}
-        if len(chain) < 2 or not all(map(is_plain, chain)):
+        if not all(map(is_plain, chain)):
             return None
         if any(not names.isdisjoint(x.extent.names) for x in chain):
             return None
-        for loops in (chain, joined(chain), self.written_rows(chain)):
+        if not all(isinstance(s, Store) for s in chain[-1].body) or not self.jumps(chain[-1]):
+            return None
+        parts = divided(chain, self.sizes)
+        for loops in (chain, joined(chain), self.written_rows(chain), parts, joined(parts)):
             *around, leaf = loops
             for k in reversed(range(len(around))):
                 if self.suits_tile(around[k], leaf):
                     made = self.tile(around[k], leaf)
                     return nested([*around[:k], *around[k + 1 :], made])
-        *around, row = self.written_rows(chain)
+        *around, row = self.written_rows(parts)
         return nested([*around, self.woven(row)]) if self.suits_weaving(row) else None
+
+    def jumps(self, leaf: For) -> bool:
+        """Is anything read at places that do not follow each other along a loop?"""
+        return any(
+            e.op == "load"
+            and leaf.name in e.names
+            and self.strides(e.attr, index_and_guard(e)[0], leaf.name) not in (0, 1)
+            for e in nodes(leaf.body)
+        )
 
     def written_rows(self, chain: Sequence[For]) -> Sequence[For]:
         """A nest whose innermost loop has very few turns, which fill a row each time: with these
         written out in the loop around it."""
+        if len(chain) < 2:
+            return chain
         *around, row, leaf = chain
-        few = is_const(leaf.extent) and 2 <= leaf.extent.attr <= FEW
-        if not few or any(not isinstance(s, Store) for s in leaf.body):
+        if not is_const(leaf.extent) or not 2 <= leaf.extent.attr <= FEW:
             return chain
         body = tuple(x for i in range(leaf.extent.attr) for x in turn(leaf, i))
         found = all(
