@@ -9,6 +9,7 @@ import calque.numpy as jnp
 from calque.native.loops.tree import Acc, For, If, Let, Store, statements
 from calque.native.lower.sizes import Sizes
 from calque.native.scalars.expr import Buffer, Expr, cast, const, ex, linear, load, stride, var
+from calque.native.schedule import flat
 from calque.native.schedule.flat import as_one, flattened, wastes
 from calque.native.schedule.threads import PARALLEL_NS
 from tests.native.programs import check, compiled, normal
@@ -143,3 +144,25 @@ def test_programs_with_odd_rows() -> None:
     check(lambda x: jnp.choose((x > 0).astype(int), [x[0, 0], x * 2], mode="wrap"), x)
     (call,) = compiled(lambda x: jnp.tanh(x) * x, x).calls
     assert len(loops_of(call.body[0])) == 1  # type: ignore[arg-type]
+
+
+def test_a_loop_used_in_parts_is_two() -> None:
+    """before: for v < 60: y[v] = x[v % 6, v // 6]      after: for q < 10: for r < 6: ..."""
+    x, y = Buffer("x", (6, 10), "f32"), Buffer("y", (60,), "f32")
+    v = var("v", const(60))
+    read = load(x, (ex("mod", v, const(6)), ex("floordiv", v, const(6))))
+    q, r = flat.divided([For(v, (Store(y, (v,), read),))], Sizes())
+    assert (q.extent, r.extent) == (const(10), const(6))
+    (s,) = r.body
+    assert isinstance(s, Store) and s.value is load(x, (r.var, q.var))
+    whole = For(v, (Store(y, (v,), load(y, (v,))),))
+    assert flat.divided([whole], Sizes()) == [whole]
+
+
+def test_loops_that_go_on() -> None:
+    """Of three loops those that nothing parts are one."""
+    i, j, k = (var(n, const(e)) for n, e in (("i", 4), ("j", 5), ("k", 6)))
+    x, y = Buffer("x", (5, 6, 4), "f32"), Buffer("y", (4, 5, 6), "f32")
+    leaf = For(k, (Store(y, (i, j, k), load(x, (j, k, i))),))
+    loops = flat.joined(flat.nest_of(flat.nested([For(i, ()), For(j, ()), leaf])))
+    assert [f.extent for f in loops] == [const(4), const(30)]

@@ -171,7 +171,7 @@ def element_weight(n: Node, operands: int) -> int:
 _GATHER: Final = 0.7  # a strided lane, in instructions for vectors of many lanes
 _MANY: Final = 16  # lanes; vectors of fewer are done sooner, while a strided lane takes as long
 _SCATTER: Final = 1.5
-_PAIR: Final = 1.5  # a part of complex numbers beside each other
+_SHUFFLED: Final = 1.5  # what is read in one piece, but for the order
 _FOLD: Final = 14.0  # a vector of partial sums made one number
 _BESIDE: Final = 1.6  # a sum kept in memory, lane by lane, against one in a register
 _LETTING: Final = 24.0  # what folding such sums costs per vector
@@ -305,8 +305,8 @@ class _NestCost:
         step = self.strides(buf, idx, vector) if vector is not None else 0
         if step in (0, 1):
             return n
-        if step == 2 and is_pair(buf, idx):  # both parts are in one wide read
-            return n * _PAIR
+        if step == -1 or (step == 2 and is_pair(buf, idx)):  # one wide read, and shuffles
+            return n * _SHUFFLED
         count = next((t for name, t in loops if name == vector), 1.0)
         short = max(_MANY / self.lanes, 1.0) if self.lanes > 1 else 1.0
         return n * max(short * apart * min(self.lanes, count), 1.0)

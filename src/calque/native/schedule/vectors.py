@@ -28,13 +28,22 @@ from calque.native.loops.tree import (
     statements,
     vector_names,
 )
-from calque.native.lower.cost import Strides, body_weight, nest_cost, turns, weight
+from calque.native.lower.cost import (
+    Strides,
+    body_weight,
+    nanoseconds,
+    nest_cost,
+    turns,
+    weight,
+)
 from calque.native.lower.sizes import Sizes
 from calque.native.scalars.expr import Expr, index_and_guard, is_const, item_size, walk
+from calque.native.schedule.cuts import cut
 from calque.native.schedule.flat import divided, flattened, is_plain, joined, nest_of, nested
 from calque.native.schedule.lanes import in_lanes, keeps_blocks
 from calque.native.schedule.running import RowBlocks
 from calque.native.schedule.stripes import in_stripes, suits_stripes
+from calque.native.schedule.threads import PARALLEL_NS
 from calque.native.schedule.unroll import FEW, turn, written_out
 
 PLACE_BYTES: Final = 8  # of an index that is an element of a vector
@@ -65,10 +74,12 @@ class _Vectorizer:
         self.strides = Strides()
         self.vector_bytes = describe().vector_bytes
 
-    def body(self, body: Body) -> Body:
-        return tuple(x for s in body for x in (self.loop(s) if isinstance(s, For) else (s,)))
+    def body(self, body: Body, inside: bool = False) -> Body:
+        return tuple(
+            x for s in body for x in (self.loop(s, inside) if isinstance(s, For) else (s,))
+        )
 
-    def loop(self, f: For) -> Body:
+    def loop(self, f: For, inside: bool) -> Body:
         """A nest with its best loop made a vector: this one, or those inside."""
         if f.kind != "serial":
             return (f,)
@@ -76,6 +87,8 @@ class _Vectorizer:
         turned = self.turned_round(f)
         if turned is not None:
             return (turned,)
+        if len(parts := self.parts(f, inside)) > 1:
+            return tuple(y for x in parts for y in self.loop(x, inside))
         inner = [s for s in f.body if isinstance(s, For)]
         if not inner:
             return (self.leaf(f),)
@@ -88,12 +101,12 @@ class _Vectorizer:
         if self.suits_outer(flat, inner):
             lanes = self.vector_bytes // self.element_bytes(f)
             around = nest_cost(flat, self.sizes, lanes, f.name, self.strides)
-            inside = nest_cost(f, self.sizes, lanes, None, self.strides)
-            if around < (inside / 2 if self.bulky(inner) else inside):
+            within = nest_cost(f, self.sizes, lanes, None, self.strides)
+            if around < (within / 2 if self.bulky(inner) else within):
                 if suits_stripes(flat, self.sizes, self.strides):
                     return (self.stripes(flat, lanes),)
-                return self.outer(flat, f"cost {around:.3g} against {inside:.3g}")
-        return (replace(f, body=self.body(f.body)),)
+                return self.outer(flat, f"cost {around:.3g} against {within:.3g}")
+        return (replace(f, body=self.body(f.body, inside=True)),)
 
     def leaf(self, f: For) -> For:
         """An innermost loop."""
@@ -120,6 +133,13 @@ class _Vectorizer:
             replace(f, kind="vector", width=self.width(f, lanes)),
             f"vector: cost {wide:.3g}, serial {narrow:.3g}",
         )
+
+    def parts(self, f: For, inside: bool) -> Sequence[For]:
+        """A loop over what was joined from parts as several, unless threads would share it."""
+        if not inside and nanoseconds((f,), self.sizes) > PARALLEL_NS:
+            return (f,)
+        leaf = not any(isinstance(s, For) for s in f.body)
+        return cut(f, self.sizes, self.vector_bytes // self.memory_bytes(f) if leaf else 1)
 
     def turned_round(self, f: For) -> For | None:
         """A nest whose loops only move or map elements, in an order in which the loop along which

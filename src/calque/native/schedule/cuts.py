@@ -1,0 +1,92 @@
+"""Loops over what was joined from parts are cut where one part ends: what is read there is plain
+then, and as quick as if the parts were copied one after the other.
+
+before: for j < 7: y[j] = a[j] if j < 3 else b[j - 3]
+after:  for j < 3: y[j] = a[j]; for k < 4: y[k + 3] = b[k]"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from calque.native.loops.tree import Body, For, Store, map_exprs, map_stores, nodes, statements
+from calque.native.lower.cost import body_weight
+from calque.native.lower.sizes import Sizes
+from calque.native.scalars.expr import FALSE, TRUE, Expr, ex, rewrite, var
+from calque.native.schedule.flat import is_plain
+
+MOST: Final = 4  # parts
+LIGHT: Final = 40  # weight of a body that may be written for each of them
+
+
+def cut(f: For, sizes: Sizes, least: int) -> Sequence[For]:
+    """A loop as one for each part, where these have so many turns at least; else as it is."""
+    parts = [f]
+    if not sizes.known or not all(map(is_plain, [f, *loops_of(f.body)])):
+        return (f,)
+    if not all(isinstance(s, Store | For) for s in statements(f.body)):
+        return (f,)
+    if body_weight((f,)) > LIGHT:
+        return (f,)
+    while len(parts) < MOST:
+        found = [(k, at) for k, g in enumerate(parts) if (at := end_of_part(g, sizes, least))]
+        if not found:
+            break
+        k, test = found[0]
+        parts[k : k + 1] = halves(parts[k], test)
+    return parts
+
+
+def loops_of(body: Body) -> list[For]:
+    """The loops inside."""
+    return [s for s in statements(body) if isinstance(s, For)]
+
+
+def end_of_part(f: For, sizes: Sizes, least: int) -> Expr | None:
+    """A question that the first turns of a loop answer with yes, all others with no."""
+    extent = sizes.interval(f.extent)[1]
+    for e in nodes(f.body):
+        if e.op != "lt" or e.args[0] is not f.var or f.name in e.args[1].names or e.args[1].bufs:
+            continue
+        low, high = sizes.interval(e.args[1])
+        if low == high and least <= low <= extent - least:
+            return e
+    return None
+
+
+def halves(f: For, test: Expr) -> list[For]:
+    """The turns before and behind the end of a part."""
+    end = test.args[1]
+    front, behind = var(f.name, end), var(f"{f.name}.x", ex("sub", f.extent, end))
+    parts = []
+    for v, at, answer in ((front, front, TRUE), (behind, ex("add", behind, end), FALSE)):
+        known = {test: answer, f.var: at}
+        memo: dict[Expr, Expr] = {}
+        body = plain(rewritten(f.body, known, memo))
+        parts.append(replace(f, var=v, body=body if v is front else renamed(body)))
+    return parts
+
+
+def rewritten(body: Body, new: Mapping[Expr, Expr], memo: dict[Expr, Expr]) -> Body:
+    """With other expressions in place of some."""
+    return map_exprs(body, lambda e: rewrite(e, new.get, memo))
+
+
+def renamed(body: Body) -> Body:
+    """With loops of other names: those before have these."""
+    new: dict[Expr, Expr] = {s.var: var(f"{s.name}.x", s.extent) for s in loops_of(body)}
+    return with_variables(rewritten(body, new, {}), new)
+
+
+def with_variables(body: Body, new: Mapping[Expr, Expr]) -> Body:
+    """The loops have these variables."""
+    return tuple(
+        replace(s, var=new[s.var], body=with_variables(s.body, new)) if isinstance(s, For) else s
+        for s in body
+    )
+
+
+def plain(body: Body) -> Body:
+    """Without guards that hold."""
+    return map_stores(body, lambda s: replace(s, guard=None) if s.guard is TRUE else s)
