@@ -1,11 +1,9 @@
 """Layouts of arrays over devices, in JAX's names: meshes, partition specs, shardings."""
 
 from calque.core import guards as _guards
+from calque.transforms.devices.abstract_mesh import AbstractDevice, AbstractMesh, AxisType
 from calque.transforms.devices.axes_of_kinds import auto_axes, explicit_axes
 from calque.transforms.devices.mesh import (
-    AbstractDevice,
-    AbstractMesh,
-    AxisType,
     Mesh,
     get_abstract_mesh,
     get_mesh,

@@ -9,7 +9,7 @@ import pytest
 
 import calque
 import calque.numpy as jnp
-from calque.compat import private
+from calque.compat import private, switch
 from calque.compat.private import ad_util, api, core, dispatch, util
 
 MODULES = [m.name for m in pkgutil.walk_packages(private.__path__, "calque.compat.private.")]
@@ -68,3 +68,16 @@ def test_core_has_what_is_public():
 
 def test_transformations_are_those_of_the_package():
     assert api.grad is calque.grad and api.jit is calque.jit and api.vmap is calque.vmap
+
+
+def test_packages_have_the_modules_that_are_served_in_them():
+    places = {"lax": switch._LAX, "numpy": switch._NUMPY}
+    for package, modules in places.items():
+        served = importlib.import_module(f"calque.compat.private.{package}")
+        assert all(getattr(served, m) is getattr(calque, package) for m in modules)
+
+
+def test_slices_of_a_fixed_size():
+    from calque.compat.private.state import indexing
+
+    assert indexing.dslice is calque.ds and indexing.dslice(1, 2) == indexing.Slice(1, 2)

@@ -6,7 +6,7 @@ import pytest
 import calque
 import calque.numpy as jnp
 from calque import lax
-from calque.core.printing import Names, as_lists, indent, letters, literal
+from calque.core.printing import Names, as_lists, indent, letters, literal, param
 
 
 @pytest.mark.parametrize("n, text", [(0, "a"), (25, "z"), (26, "ba"), (27, "bb"), (26 * 26, "baa")])
@@ -51,6 +51,14 @@ def test_inner_programs_are_indented():
 )
 def test_literals(value, text):
     assert literal(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(frozenset(), "frozenset({})"), (frozenset((2, 1)), "frozenset({1, 2})")],
+)
+def test_sets_are_printed_in_order(value, text):
+    assert param(value, Names()) == text
 
 
 def test_layout():

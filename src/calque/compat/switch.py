@@ -33,6 +33,8 @@ _MLIR: Final = ("dialects", "ir", "passmanager")  # of the real jaxlib
 _ELSEWHERE: Final = {
     "jax": "calque",
     "jax._src": "calque.compat.private",
+    "jax._src.clusters": "calque.compat.private.helpers.clusters",
+    "jax._src.frozen_dict": "calque.compat.private.helpers.frozen_dict",
     "jax._src.interpreters": "calque.interpreters",
     "jax._src.public_test_util": "calque.compat.private.testing.public_test_util",
     "jax._src.test_util": "calque.compat.private.testing.test_util",

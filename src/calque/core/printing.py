@@ -152,6 +152,8 @@ def param(value: Any, names: Names, name: str = "") -> str:
         return value.name
     if isinstance(value, ExtendedDType):
         return value.short_name()
+    if isinstance(value, frozenset):
+        return f"frozenset({{{', '.join(sorted(map(repr, value)))}}})"
     if isinstance(value, tuple) and any(isinstance(v, (Jaxpr, ClosedJaxpr)) for v in value):
         return "(\n" + "\n".join(indent(param(v, names), 2) for v in value) + "\n)"
     if name == "dimension_numbers" and type(value) is tuple:

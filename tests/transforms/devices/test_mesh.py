@@ -10,7 +10,6 @@ import pytest
 import calque
 from calque.sharding import (
     AbstractMesh,
-    AxisType,
     Mesh,
     get_abstract_mesh,
     get_mesh,
@@ -30,17 +29,6 @@ def test_equal_meshes_are_one_object():
     assert a.update(axis_names=("p", "q")).axis_names == ("p", "q")
 
 
-def test_without_devices():
-    mesh = AbstractMesh((2, 4), ("x", "y"))
-    assert (
-        mesh.size == 8 and mesh.abstract_mesh is mesh and mesh == AbstractMesh((2, 4), ("x", "y"))
-    )
-    assert mesh.update(axis_sizes=(3, 4)).axis_sizes == (3, 4)
-    typed = mesh.update_axis_types({"x": AxisType.Explicit})
-    assert typed != mesh and typed.axis_types[0] == AxisType.Explicit
-    assert Mesh(GRID, ("x", "y")).abstract_mesh == AbstractMesh((1, 1), ("x", "y"))
-
-
 @pytest.mark.parametrize(
     "make",
     [
@@ -53,13 +41,6 @@ def test_without_devices():
 def test_what_is_no_mesh(make):
     with pytest.raises((ValueError, TypeError)):
         make()
-
-
-def test_of_the_devices_of_an_abstract_mesh_nothing_is_known():
-    mesh = AbstractMesh((2, 4), ("x", "y"), abstract_device=None)
-    assert mesh.abstract_device is None and mesh == AbstractMesh((2, 4), ("x", "y"))
-    with pytest.raises(NotImplementedError, match="abstract_device='v5' must be None"):
-        AbstractMesh((2,), ("x",), abstract_device="v5")
 
 
 def test_the_current_mesh_is_the_innermost():

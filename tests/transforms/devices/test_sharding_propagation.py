@@ -154,3 +154,56 @@ def test_what_is_drawn_from_keys_is_where_the_keys_are():
     assert calque.jit(calque.vmap(calque.random.normal))(keys).sharding == s
     seeds = calque.device_put(jnp.arange(4, dtype="uint32"), s)
     assert calque.jit(calque.vmap(calque.random.key))(seeds).sharding == s
+
+
+def _said(spec):
+    return lambda v: lax.with_sharding_constraint(v, NamedSharding(square(), spec))
+
+
+@four_devices
+@pytest.mark.parametrize(
+    ("asked", "short"),
+    [
+        (P("x", None), P("x")), (P(None), P()), (P(None, None), P()), (P(None, "y"), P(None, "y")),
+        (P(("x",), None), P("x")), (P(("y", "x"), None), P(("y", "x"))),
+    ],
+)  # fmt: skip
+def test_results_are_described_in_the_fewest_words(asked, short):
+    x = jnp.ones((4, 4))
+    assert calque.jit(_said(asked))(x).sharding.spec == short
+    assert calque.jit(_said(asked)).lower(x).compile().output_shardings.spec == short
+    added = calque.jit(lambda v: v + 1, in_shardings=NamedSharding(square(), asked))(x)
+    assert added.sharding.spec == short
+    assert _said(asked)(x).sharding.spec == asked
+
+
+@four_devices
+def test_axes_of_one_device_split_nothing():
+    mesh = Mesh(np.array(calque.devices()[:2]).reshape(1, 2), ("one", "two"))
+    split = NamedSharding(mesh, P("one", "two"))
+    f = calque.jit(lambda v: lax.with_sharding_constraint(v, split))
+    assert f(jnp.ones((2, 2))).sharding.spec == P(None, "two")
+
+
+@four_devices
+def test_results_that_lie_as_an_argument_are_described_as_it_is():
+    x = jnp.ones((4, 4))
+    long, short = (calque.device_put(x, NamedSharding(square(), s)) for s in (P("x", None), P("x")))
+    other = calque.device_put(x, NamedSharding(square(), P(None, "y")))
+    assert calque.jit(_said(P("x")))(long).sharding.spec == P("x", None)
+    assert calque.jit(_said(P("x", None)))(short).sharding.spec == P("x")
+    assert calque.jit(_said(P("x", None)))(other).sharding.spec == P("x")
+    unread = calque.jit(lambda a, b: _said(P("x", None))(a))
+    assert unread(other, long).sharding.spec == P("x")
+    assert [calque.jit(jnp.add)(*xs).sharding.spec for xs in ((long, short), (short, long))] == [
+        P("x", None), P("x"),
+    ]  # fmt: skip
+
+
+@four_devices
+def test_results_whose_shardings_were_chosen_are_described_in_the_words_of_the_choice():
+    long = NamedSharding(square(), P("x", None))
+    f = calque.jit(lambda v: (_said(P("x", None))(v), v * 2), out_shardings=(None, long))
+    assert [y.sharding.spec for y in f(jnp.ones((4, 4)))] == [P("x"), P("x", None)]
+    inner = calque.jit(lambda v: v * 2, out_shardings=long)
+    assert calque.jit(lambda v: inner(v))(jnp.ones((4, 4))).sharding.spec == P("x")

@@ -50,6 +50,7 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
         util,
         xla_bridge,
     )
+    from calque.compat.private.helpers import clusters, frozen_dict
     from calque.compat.private.testing import public_test_util, test_util
 
 __getattr__, __dir__ = _lazy.facade(__name__, __file__)

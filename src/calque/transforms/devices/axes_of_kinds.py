@@ -8,12 +8,8 @@ from typing import Any
 from calque.core import pytrees
 from calque.core.arrays import ArrayImpl
 from calque.core.trace import placed_typeof
-from calque.transforms.devices.mesh import (
-    AbstractMesh,
-    AxisType,
-    get_abstract_mesh,
-    use_abstract_mesh,
-)
+from calque.transforms.devices.abstract_mesh import AbstractMesh, AxisType
+from calque.transforms.devices.mesh import get_abstract_mesh, use_abstract_mesh
 from calque.transforms.devices.sharding import NamedSharding
 from calque.transforms.devices.sharding_arrays import constraint, mesh_of_specs, placed, sharding_of
 from calque.transforms.devices.sharding_constraint import reshard, with_sharding_constraint

@@ -4,12 +4,9 @@ block."""
 from __future__ import annotations
 
 import contextlib
-import enum
 import math
 import operator
-from collections import OrderedDict
-from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -18,186 +15,21 @@ from calque.core.backends import known
 from calque.core.devices import Device
 from calque.machine.caches import Table
 from calque.machine.state import PerThread, ProcessValue, process
+from calque.transforms.devices.abstract_mesh import (
+    AbstractDevice,
+    AbstractMesh,
+    AnyMesh,
+    AxisType,
+    key_of_axes,
+    types_of_axes,
+)
 
 
-class AxisType(enum.Enum):
-    """Who places values along a mesh axis.
-
-    Along `Auto` axes the compiler does, along `Explicit` ones the types of values say it, and along
-    `Manual` ones each device computes with its part, as inside `shard_map`."""
-
-    Auto = "auto"
-    Explicit = "explicit"
-    Manual = "manual"
-
-    def __repr__(self) -> str:
-        return self.name
-
-    __str__ = __repr__
+def _known_of(device: Device) -> AbstractDevice:
+    return AbstractDevice(device.device_kind, None, device.platform)
 
 
-def _types(axis_types: Any, n: int, default: AxisType) -> tuple[AxisType, ...]:
-    if axis_types is None:
-        return (default,) * n
-    types = tuple(axis_types) if isinstance(axis_types, (tuple, list)) else (axis_types,)
-    if not all(isinstance(t, AxisType) for t in types):
-        raise TypeError(
-            "axis_types passed to a mesh must be of type `calque.sharding.AxisType` or a tuple of"
-            f" these; got {axis_types!r}"
-        )
-    if len(types) != n:
-        raise ValueError(
-            f"Number of axis names should match the number of axis_types. Got {n} axis names and"
-            f" {len(types)} axis_types."
-        )
-    return types
-
-
-@dataclass(frozen=True)
-class AbstractDevice:
-    """What is known of a device that need not exist.
-
-    Args:
-        device_kind: What devices of this kind are called.
-        num_cores: How many cores it has, or None.
-        platform: The platform, such as "cpu".
-
-    >>> jax.sharding.AbstractDevice("cpu", None, "cpu").platform
-    'cpu'"""
-
-    device_kind: str
-    num_cores: int | None
-    platform: str
-
-
-class _AnyMesh:
-    """What meshes with and without devices know: names, sizes and types of their axes."""
-
-    __slots__ = ("__weakref__", "axis_names", "axis_sizes", "axis_types")
-
-    axis_names: tuple[Hashable, ...]
-    axis_sizes: tuple[int, ...]
-    axis_types: tuple[AxisType, ...]
-
-    @property
-    def shape(self) -> OrderedDict[Any, int]:
-        """The size of each axis, by name."""
-        return OrderedDict(zip(self.axis_names, self.axis_sizes))
-
-    @property
-    def shape_tuple(self) -> tuple[tuple[Any, int], ...]:
-        return tuple(zip(self.axis_names, self.axis_sizes))
-
-    @property
-    def size(self) -> int:
-        """The number of positions: the product of the sizes."""
-        return math.prod(self.axis_sizes) if self.axis_names else 0
-
-    @property
-    def empty(self) -> bool:
-        return not self.axis_names
-
-    def _named(self, kind: AxisType) -> tuple[Any, ...]:
-        return tuple(n for n, t in zip(self.axis_names, self.axis_types) if t is kind)
-
-    @property
-    def _name_to_type(self) -> dict[Any, AxisType]:
-        """The name under which libraries ask for the type of each axis."""
-        return dict(zip(self.axis_names, self.axis_types))
-
-    auto_axes = property(lambda self: self._named(AxisType.Auto))
-    explicit_axes = property(lambda self: self._named(AxisType.Explicit))
-    manual_axes = property(lambda self: self._named(AxisType.Manual))
-    are_all_axes_auto = property(lambda self: all(t is AxisType.Auto for t in self.axis_types))
-    are_all_axes_explicit = property(
-        lambda self: all(t is AxisType.Explicit for t in self.axis_types)
-    )
-    are_all_axes_manual = property(lambda self: all(t is AxisType.Manual for t in self.axis_types))
-
-    def _axes_text(self) -> str:
-        return ", ".join(f"{n!r}: {s}" for n, s in self.shape_tuple)
-
-
-class AbstractMesh(_AnyMesh):
-    """A mesh of names and sizes, without devices.
-
-    Args:
-        axis_sizes: The size of each axis.
-        axis_names: The name of each axis: a tuple, or one name.
-        axis_types: The AxisType of each axis; None makes all Auto.
-        abstract_device: What is known of the devices: None, nothing.
-
-    >>> print(jax.sharding.AbstractMesh((2, 2), ("x", "y")))
-    AbstractMesh('x': 2, 'y': 2, axis_types=(Auto, Auto))"""
-
-    __slots__ = ("_hash", "concrete")
-    abstract_device = None  # what is known of the devices: nothing
-
-    def __init__(
-        self, axis_sizes: Sequence[int], axis_names: Any, axis_types: Any = None, *,
-        abstract_device: None = None,
-    ):  # fmt: skip
-        if abstract_device is not None:
-            raise NotImplementedError(f"AbstractMesh: {abstract_device=} must be None")
-        names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
-        if len(names) != len(axis_sizes):
-            raise ValueError(f"AbstractMesh: {len(axis_sizes)} sizes but {len(names)} axis names")
-        self.axis_names, self.axis_sizes = names, tuple(map(int, axis_sizes))
-        self.axis_types = _types(axis_types, len(names), AxisType.Auto)
-        self._hash: int | None = None
-        self.concrete: Mesh | None = None  # the mesh with devices that it was made from
-
-    @property
-    def abstract_mesh(self) -> AbstractMesh:
-        return self
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, AbstractMesh) and _key(self) == _key(other)
-
-    def __hash__(self) -> int:
-        if self._hash is None:
-            self._hash = hash(_key(self))
-        return self._hash
-
-    def update(
-        self, axis_sizes: Any = None, axis_names: Any = None, axis_types: Any = None
-    ) -> AbstractMesh:
-        """Gives the mesh with some of its attributes replaced.
-
-        Args:
-            axis_sizes: New sizes; None keeps the old ones.
-            axis_names: New names; None keeps the old ones.
-            axis_types: New types; None keeps the old ones.
-
-        Returns:
-            An AbstractMesh."""
-        return AbstractMesh(
-            self.axis_sizes if axis_sizes is None else axis_sizes,
-            self.axis_names if axis_names is None else axis_names,
-            self.axis_types if axis_types is None else axis_types,
-        )
-
-    def update_axis_types(self, types: dict[Any, AxisType]) -> AbstractMesh:
-        """Gives the mesh with other types of some of its axes.
-
-        Args:
-            types: The AxisType by the name of the axis.
-
-        Returns:
-            An AbstractMesh."""
-        return self.update(axis_types=tuple(map(types.get, self.axis_names, self.axis_types)))
-
-    def __repr__(self) -> str:
-        if self.empty:
-            return "AbstractMesh((), axis_types=())"
-        return f"AbstractMesh({self._axes_text()}, axis_types={self.axis_types})"
-
-
-def _key(mesh: _AnyMesh) -> tuple[Any, ...]:
-    return mesh.axis_names, mesh.axis_sizes, mesh.axis_types
-
-
-class Mesh(_AnyMesh, contextlib.ContextDecorator):
+class Mesh(AnyMesh, contextlib.ContextDecorator):
     """Devices in a grid whose axes have names.
 
     As a context manager, it is the mesh that bare PartitionSpecs refer to.
@@ -232,7 +64,7 @@ class Mesh(_AnyMesh, contextlib.ContextDecorator):
             raise ValueError(f"Mesh: the axis names must differ from each other, got {names}")
         _check_devices(grid if names else grid[None][:0])
         grid.flags.writeable = False
-        types = _types(axis_types, len(names), AxisType.Auto)
+        types = types_of_axes(axis_types, len(names), AxisType.Auto)
         key = (tuple(grid.flat) if names else (), grid.shape, names, types)
         known = _meshes.find(key)
         if known is not None:
@@ -245,7 +77,8 @@ class Mesh(_AnyMesh, contextlib.ContextDecorator):
             types,
         )
         self._hash = None
-        self._abstract = AbstractMesh(self.axis_sizes, names, types)
+        device = _known_of(grid.flat[0]) if names else None
+        self._abstract = AbstractMesh(self.axis_sizes, names, types, abstract_device=device)
         self._abstract.concrete = self
         return _meshes.setdefault(key, self)
 
@@ -311,13 +144,13 @@ class Mesh(_AnyMesh, contextlib.ContextDecorator):
             return True
         return (
             isinstance(other, Mesh)
-            and _key(self) == _key(other)
+            and key_of_axes(self) == key_of_axes(other)
             and bool((self.device_ids == other.device_ids).all())
         )
 
     def __hash__(self) -> int:
         if self._hash is None:
-            self._hash = hash((_key(self), self.device_ids.tobytes()))
+            self._hash = hash((key_of_axes(self), self.device_ids.tobytes()))
         return self._hash
 
     def __str__(self) -> str:
@@ -395,7 +228,7 @@ def make_mesh(
             f"Number of devices {len(chosen)} must equal the product of mesh_shape {shape}"
         )
     return Mesh(
-        grid_of(chosen[:n], shape), names, _types(axis_types, len(names), AxisType.Explicit)
+        grid_of(chosen[:n], shape), names, types_of_axes(axis_types, len(names), AxisType.Explicit)
     )
 
 
@@ -560,7 +393,8 @@ def meshes_here() -> Any:
 
 def devices_of(mesh: AbstractMesh) -> Mesh | None:
     """The mesh of devices that an abstract one stands for here."""
-    return here if (here := current_mesh()).abstract_mesh == mesh else mesh.concrete
+    here = current_mesh()
+    return here if key_of_axes(here) == key_of_axes(mesh) else mesh.concrete
 
 
 def over_devices(mesh: AbstractMesh, devices: Any) -> Mesh | None:
@@ -568,7 +402,7 @@ def over_devices(mesh: AbstractMesh, devices: Any) -> Mesh | None:
     known. Manual axes, which devices have inside `shard_map`, are Auto outside."""
     if not isinstance(devices, Mesh) or math.prod(mesh.axis_sizes) != devices.size:
         return None
-    if devices.abstract_mesh == mesh:
+    if key_of_axes(devices) == key_of_axes(mesh):
         return devices
     types = [AxisType.Auto if t is AxisType.Manual else t for t in mesh.axis_types]
     return Mesh(devices.devices.reshape(mesh.axis_sizes), mesh.axis_names, tuple(types))

@@ -26,14 +26,8 @@ from calque.core.primitives import do
 from calque.core.trace import JaxprTrace, placed_typeof, trace_to_jaxpr, typeof
 from calque.core.trace_state import Tracer
 from calque.core.tracebacks import boundary
-from calque.transforms.devices.mesh import (
-    AbstractMesh,
-    AxisType,
-    Mesh,
-    consult_mesh,
-    get_abstract_mesh,
-    manual_region,
-)
+from calque.transforms.devices.abstract_mesh import AbstractMesh, AxisType
+from calque.transforms.devices.mesh import Mesh, consult_mesh, get_abstract_mesh, manual_region
 from calque.transforms.devices.shard_map_checks import (
     check_inferred,
     check_input,

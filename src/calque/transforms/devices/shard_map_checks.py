@@ -113,10 +113,11 @@ def check_types(
     if asked.partitions != own.partitions:
         raise ValueError(
             f"in_specs passed to shard_map: {spec.update(partitions=spec.padded(aval.ndim))} does"
-            f" not match the specs of the input: {own} for arg: {aval.str_short()}. `in_specs` is"
-            " an optional argument so you can omit specifying it and shard_map will infer the"
-            " in_specs from the arguments. If you want to reshard your inputs, you can use"
-            " `jax.reshard` on the arguments and then pass those args to shard_map."
+            f" not match the specs of the input: {own} for arg:"
+            f" {aval.str_short(short_dtypes=False)}. `in_specs` is an optional argument so you can"
+            " omit specifying it and shard_map will infer the in_specs from the arguments. If you"
+            " want to reshard your inputs, you can use `jax.reshard` on the arguments and then pass"
+            " those args to shard_map."
         )
 
 

@@ -17,8 +17,9 @@ from calque.core.jaxprs import ClosedJaxpr, Eqn, expansions, without_places
 from calque.core.primitives import UndefinedPrimal, Zero, do
 from calque.core.trace import jaxpr_as_fun, trace_to_jaxpr, typeof
 from calque.ops.common import scalar_of
+from calque.transforms.devices.abstract_mesh import AxisType
 from calque.transforms.devices.casts import cast_from_invariant
-from calque.transforms.devices.mesh import AxisType, manual_region
+from calque.transforms.devices.mesh import manual_region
 from calque.transforms.devices.shard_map_parts import of_parts, whole
 from calque.transforms.devices.specs import PartitionSpec, names_in, names_of_spec
 from calque.transforms.devices.types import (

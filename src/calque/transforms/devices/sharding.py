@@ -19,7 +19,8 @@ from calque.core.backends import known
 from calque.core.config import config
 from calque.core.devices import DEFAULT_DEVICE, KINDS, Device, Space, is_mine, of_engine
 from calque.machine.caches import memo
-from calque.transforms.devices.mesh import EMPTY, AbstractMesh, Mesh
+from calque.transforms.devices.abstract_mesh import AbstractMesh
+from calque.transforms.devices.mesh import EMPTY, Mesh
 from calque.transforms.devices.specs import (
     UNCONSTRAINED,
     DuplicateSpecError,

@@ -26,10 +26,9 @@ from calque.core.trace_state import Tracer
 from calque.machine.caches import Table
 from calque.machine.objects.plain import WHY_DELETED
 from calque.machine.state import Hook, process
+from calque.transforms.devices.abstract_mesh import AbstractMesh, AxisType
 from calque.transforms.devices.layouts import Format, row_major, without_layout
 from calque.transforms.devices.mesh import (
-    AbstractMesh,
-    AxisType,
     Mesh,
     ambient_mesh,
     checks_variance,

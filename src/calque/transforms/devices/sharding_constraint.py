@@ -15,9 +15,10 @@ from calque.core.primitives import Zero
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.ops.common import zero_like
+from calque.transforms.devices.abstract_mesh import AbstractMesh
 from calque.transforms.devices.layouts import Format, check_jit_format, without_layout
 from calque.transforms.devices.memory_spaces import device_put_p
-from calque.transforms.devices.mesh import EMPTY, AbstractMesh, ambient_mesh
+from calque.transforms.devices.mesh import EMPTY, ambient_mesh
 from calque.transforms.devices.program_devices import check_stays
 from calque.transforms.devices.sharding import (
     NamedSharding,

@@ -458,10 +458,49 @@ def shardings_of_results(
     """The shardings of the results of a program whose arguments have these."""
     found = _all_somewhere(propagate(closed, given, name), of_read(closed, given))
     if all(getattr(a, "place", None) is None for a in closed.out_avals):
-        return found
+        return _said_shortly(closed, of_read(closed, given), found)
     known = [s.mesh for s in (*given, *found) if isinstance(s, NamedSharding)]
     meshes = {m.abstract_mesh: m for m in reversed([*known, current_mesh()]) if isinstance(m, Mesh)}
     return [_as_typed(s, a, meshes) for s, a in zip(found, closed.out_avals, strict=True)]
+
+
+CHOSEN: Final = "results whose shardings the caller chose"  # of a program: a bool for each
+
+
+def _said_shortly(
+    closed: ClosedJaxpr, given: Sequence[Sharding | None], found: list[Sharding | None]
+) -> list[Sharding | None]:
+    """The same shardings in the fewest words, but where the caller chose them. Results that lie as
+    an argument does have that one's, in its words."""
+    chosen = closed.cache.get(CHOSEN) or (False,) * len(found)
+    out: list[Sharding | None] = []
+    for s, aval, kept in zip(found, closed.out_avals, chosen, strict=True):
+        if kept or not isinstance(s, NamedSharding) or s.mesh.explicit_axes:
+            out.append(s)
+            continue
+        like = (g for g in given if g == s or (g is not None and _is_same(g, s, aval.ndim)))
+        out.append(next(like, None) or s.update(spec=_short(s, aval.ndim)))
+    return out
+
+
+def _is_same(a: Sharding, b: NamedSharding, ndim: int) -> bool:
+    return (
+        isinstance(a, NamedSharding)
+        and a.mesh == b.mesh
+        and a.memory_kind == b.memory_kind
+        and len(a.spec) <= ndim
+        and a.is_equivalent_to(b, ndim)
+    )
+
+
+def _short(s: NamedSharding, ndim: int) -> PartitionSpec:
+    entries: Entries = []
+    for entry in s.spec.padded(ndim):
+        names = tuple(n for n in names_in(entry) if s.mesh.shape[n] > 1)
+        entries.append(names[0] if len(names) == 1 else names or None)
+    while entries and entries[-1] is None:
+        entries.pop()
+    return s.spec.update(partitions=entries)
 
 
 def _all_somewhere(

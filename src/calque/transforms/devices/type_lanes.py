@@ -9,7 +9,7 @@ from typing import Any
 from calque.core.arrays import ArrayImpl
 from calque.core.trace import placed_typeof
 from calque.core.trace_state import Tracer
-from calque.transforms.devices.mesh import AbstractMesh
+from calque.transforms.devices.abstract_mesh import AbstractMesh
 from calque.transforms.devices.sharding import NamedSharding
 from calque.transforms.devices.sharding_arrays import constraint
 from calque.transforms.devices.sharding_arrays import placed as put_on

@@ -21,7 +21,8 @@ from calque.core.jaxprs import subjaxprs
 from calque.core.primitives import Primitive, do
 from calque.core.trace import Typing, placed_typeof, typing
 from calque.core.trace_state import Tracer
-from calque.transforms.devices.mesh import AbstractMesh, ambient_mesh, checks_variance, devices_of
+from calque.transforms.devices.abstract_mesh import AbstractMesh
+from calque.transforms.devices.mesh import ambient_mesh, checks_variance, devices_of
 from calque.transforms.devices.sharding import NamedSharding
 from calque.transforms.devices.sharding_arrays import constraint, mesh_of_specs
 from calque.transforms.devices.sharding_arrays import placed as put_on

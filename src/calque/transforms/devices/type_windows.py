@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from calque.core.avals import ShapedArray
-from calque.transforms.devices.mesh import AbstractMesh
+from calque.transforms.devices.abstract_mesh import AbstractMesh
 from calque.transforms.devices.types import ShardingTypeError, entries_of, is_lenient, parts_of
 
 Entries = list[Any]  # what a spec says of each dimension

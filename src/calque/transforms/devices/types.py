@@ -19,7 +19,8 @@ from calque.core.config import config
 from calque.core.trace_state import Tracer
 from calque.machine.caches import Interned
 from calque.machine.state import PerThread
-from calque.transforms.devices.mesh import AbstractMesh, AxisType, Mesh, ambient_mesh
+from calque.transforms.devices.abstract_mesh import AbstractMesh, AxisType
+from calque.transforms.devices.mesh import Mesh, ambient_mesh
 from calque.transforms.devices.sharding import NamedSharding
 from calque.transforms.devices.specs import PartitionSpec, names_in
 

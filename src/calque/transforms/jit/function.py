@@ -24,6 +24,7 @@ from calque.machine.spans import span
 from calque.transforms.devices.mesh import consult_mesh, consultations
 from calque.transforms.devices.program_devices import IncompatibleDevicesError
 from calque.transforms.devices.sharding_constraint import JitShardings
+from calque.transforms.devices.sharding_propagation import CHOSEN
 from calque.transforms.engines import axes
 from calque.transforms.engines.signatures import (
     ArgumentNames,
@@ -147,10 +148,11 @@ class JittedFunction:
         kwargs: dict[str, Any],
         in_tree: pytrees.PyTreeDef,
         names: Sequence[str],
-    ) -> tuple[Callable[..., list[Any]], list[pytrees.PyTreeDef]]:
-        """`fun` as a function of flat leaves, and a cell that receives the structure of its
-        result."""
+    ) -> tuple[Callable[..., list[Any]], list[pytrees.PyTreeDef], list[bool]]:
+        """`fun` as a function of flat leaves, a cell that receives the structure of its result, and
+        a list that receives which results have a sharding that the caller chose."""
         out_tree: list[pytrees.PyTreeDef] = []
+        chosen: list[bool] = []
         o = self.options
 
         def flat(*leaves: Any) -> list[Any]:
@@ -169,9 +171,12 @@ class JittedFunction:
             out_tree[:] = [tree]
             for x in flat_out:
                 check_result(x, self.fun, self.name, out)
-            return flat_out if o.shardings is None else o.shardings.leave(out, flat_out)
+            if o.shardings is None:
+                return flat_out
+            chosen[:] = [s is not None for s in o.shardings.of_results(out)]
+            return o.shardings.leave(out, flat_out)
 
-        return flat, out_tree
+        return flat, out_tree, chosen
 
     def placeable(
         self, dynamic: Sequence[Any], named: dict[str, Any]
@@ -234,7 +239,7 @@ class JittedFunction:
 
     def trace_new(self, arguments: CallArguments, avals: Sequence[ShapedArray]) -> TracedFunction:
         names = self.argument_names(arguments)
-        flat, out_tree = self.flat_function(
+        flat, out_tree, chosen = self.flat_function(
             arguments.args, arguments.kwargs, arguments.in_tree, names
         )
         stats.traces += 1
@@ -258,6 +263,8 @@ class JittedFunction:
         closed, hoisted = close_over_tracers(closed)
         keys = key_reuse.of_closed(closed) if config.debug_key_reuse else NOTHING
         closed = ClosedJaxpr(drop_unused(closed.jaxpr), closed.consts)
+        if any(chosen):
+            closed.cache[CHOSEN] = tuple(chosen)
         traced = TracedFunction(closed, hoisted, arguments.in_tree, out_tree[0], self.name)
         traced.statics = tuple([at for at, _ in arguments.statics if type(at) is int])
         traced.ambient = consultations() != consulted

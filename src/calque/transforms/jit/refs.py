@@ -50,7 +50,7 @@ def call_closing_over(function: Any, arguments: Any, error: RefTouched | None = 
     table = function.values_table()
     made = table.find(arguments.key)
     if made is None:
-        flat, _ = function.flat_function(arguments.args, arguments.kwargs, arguments.in_tree, ())
+        flat, *_ = function.flat_function(arguments.args, arguments.kwargs, arguments.in_tree, ())
         refs = touched([(flat, arguments.avals)]) if o.shardings is None else []
         known = getattr(function.fun, "refs", ())
         if error is not None and all(any(r is k for k in known) for r in refs):

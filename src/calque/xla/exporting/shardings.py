@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from calque.core.avals import ShapedArray
 from calque.core.jaxprs import ClosedJaxpr, Jaxpr, Var, subjaxprs
-from calque.transforms.devices.mesh import AbstractMesh, AxisType, Mesh
+from calque.transforms.devices.abstract_mesh import AbstractDevice, AbstractMesh, AxisType
+from calque.transforms.devices.mesh import Mesh
 from calque.transforms.devices.sharding import NamedSharding
 from calque.transforms.devices.sharding_propagation import shardings_of_results
 from calque.transforms.devices.specs import PartitionSpec, names_in
@@ -88,7 +89,7 @@ def types_on_meshes(avals: Sequence[ShapedArray], shardings: Where) -> tuple[Sha
 
 def _abstract(mesh: Any) -> AbstractMesh:
     whole: AbstractMesh = mesh.abstract_mesh
-    return AbstractMesh(whole.axis_sizes, whole.axis_names, whole.axis_types)
+    return whole.update()
 
 
 def on_mesh(shardings: Where, mesh: Any) -> tuple[NamedSharding | None, ...]:
@@ -136,10 +137,12 @@ def written(ins: Where, outs: Where) -> dict[str, Any]:
 
 
 def _written_mesh(mesh: AbstractMesh) -> dict[str, Any]:
+    device = mesh.abstract_device
     return {
         "axis_sizes": list(mesh.axis_sizes),
         "axis_names": list(map(str, mesh.axis_names)),
         "axis_types": [1 + _TYPES.index(t) for t in mesh.axis_types],
+        "abstract_device": None if device is None else vars(device),
     }
 
 
@@ -176,7 +179,11 @@ def read(w: Mapping[str, Any], which: str, count: int) -> Where:
 
 def _read_mesh(w: Mapping[str, Any]) -> AbstractMesh:
     types = tuple(_TYPES[max(n, 1) - 1] for n in w["axis_types"] or ())
-    return AbstractMesh(tuple(w["axis_sizes"] or ()), tuple(w["axis_names"] or ()), types)
+    device = w["abstract_device"]
+    return AbstractMesh(
+        tuple(w["axis_sizes"] or ()), tuple(w["axis_names"] or ()), types,
+        abstract_device=None if device is None else AbstractDevice(**device),
+    )  # fmt: skip
 
 
 def _read_sharding(w: Mapping[str, Any], meshes: Sequence[AbstractMesh]) -> NamedSharding | None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from calque.core import lazy as _lazy
 
 if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
-    from calque.compat.private.state import types
+    from calque.compat.private.state import indexing, types
     from calque.ref import (
         AbstractRef,
     )

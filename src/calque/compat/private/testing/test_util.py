@@ -18,7 +18,8 @@ from calque.compat.private.testing.public_test_util import (
     default_tolerance,
 )
 from calque.device_functions import default_backend, devices
-from calque.transforms.devices.mesh import AxisType, Mesh, make_mesh
+from calque.transforms.devices.abstract_mesh import AxisType
+from calque.transforms.devices.mesh import Mesh, make_mesh
 
 __all__ = [
     "EPS", "check_close", "check_grads", "check_jvp", "check_vjp", "create_mesh",
