@@ -125,3 +125,51 @@ def test_what_works_on_containers_of_jax_is_refused() -> None:
     ):
         with pytest.raises(NotImplementedError, match=words):
             call()
+
+
+# Names that engines and wrappers of rules have for what they are given by position.
+ODD = ("prim", "primitive", "args", "dims", "primals", "tangents", "cts", "ctx", "f", "avals")
+
+
+def _odd() -> Any:
+    """A sine whose parameters are called like arguments of the engines."""
+    sine, slope = Primitive("odd_sine"), Primitive("odd_slope")
+    sine.def_impl(lambda x, /, **params: jnp.sin(x) * params["primals"])
+    slope.def_impl(lambda t, x, /, **params: t * jnp.cos(x) * params["cts"])
+    sine.def_abstract_eval(lambda x, /, **_: x)
+    slope.def_abstract_eval(lambda t, x, /, **_: x)
+    batching.primitive_batchers[sine] = lambda xs, ds, /, **params: (
+        sine.bind(*xs, **params), ds[0],
+    )  # fmt: skip
+    ad.primitive_jvps[sine] = lambda xs, ts, /, **params: (
+        sine.bind(*xs, **params), slope.bind(ts[0], xs[0], **params),
+    )  # fmt: skip
+    ad.primitive_transposes[slope] = lambda ct, _, x, /, **params: [
+        slope.bind(ct, x, **params), None,
+    ]  # fmt: skip
+    return lambda x: sine.bind(x, **dict.fromkeys(ODD, 1))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda f: f, calque.jit, calque.vmap,
+        lambda f: lambda x: calque.jvp(f, (x,), (x,))[0],
+        lambda f: lambda x: calque.lax.scan(lambda c, _: (f(x), None), x, None, length=2)[0],
+        lambda f: calque.checkpoint(f, policy=calque.checkpoint_policies.nothing_saveable),
+    ],
+)  # fmt: skip
+def test_parameters_may_be_called_as_anything(change: Any) -> None:
+    x = jnp.arange(3.0)
+    np.testing.assert_allclose(change(_odd())(x), np.sin(x), rtol=1e-6)
+
+
+@pytest.mark.parametrize("jit", [False, True])
+@pytest.mark.parametrize("policy", ["nothing_saveable", "everything_saveable", "dots_saveable"])
+def test_parameters_of_checkpointed_primitives_may_be_called_as_anything(
+    policy: str, jit: bool
+) -> None:
+    kept = calque.checkpoint(_odd(), policy=getattr(calque.checkpoint_policies, policy))
+    slope = calque.grad(lambda x: kept(x).sum())
+    x = jnp.arange(3.0)
+    np.testing.assert_allclose((calque.jit(slope) if jit else slope)(x), np.cos(x), rtol=1e-6)

@@ -26,7 +26,7 @@ class NotApplicable:
     def __init__(self, reason: str):
         self.reason = reason
 
-    def __call__(self, *args: Any, **params: Any) -> Any:
+    def __call__(self, /, *args: Any, **params: Any) -> Any:
         raise NotImplementedError(self.reason)
 
 
@@ -150,7 +150,7 @@ class Primitive:
             raise ValueError(f"there is a primitive named {name} already")
         vocabulary.offer(name, self.bind, self.defaults)
 
-    def bind(self, *args: Any, **params: Any) -> Any:
+    def bind(self, /, *args: Any, **params: Any) -> Any:
         """Apply to values: evaluated, or recorded by the trace that the arguments belong to."""
         return trace_state.top_trace(args).process(self, args, params)
 
@@ -203,7 +203,7 @@ class Evaluation:
     def __init__(self, primitive: Primitive):
         self.primitive = primitive
 
-    def __call__(self, *args: Any, **params: Any) -> Any:
+    def __call__(self, /, *args: Any, **params: Any) -> Any:
         return evaluation.call(self.primitive, args, params)
 
 

@@ -170,7 +170,7 @@ def here() -> Source | None:
     return _made(Source, (frame.f_code, frame.f_lasti, scopes))
 
 
-def at_one_place(f: Callable[..., T], *args: Any, **params: Any) -> T:
+def at_one_place(f: Callable[..., T], /, *args: Any, **params: Any) -> T:
     """What `f` gives; all that it records is said to be made where the user's code is now. It is
     looked for once."""
     own = _place.__dict__

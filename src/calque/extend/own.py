@@ -113,7 +113,7 @@ class Primitive(primitives.Primitive, metaclass=_AnyPrimitive):
 
     # ---------------------------------------------------------------- use
 
-    def bind(self, *args: Any, **params: Any) -> Any:
+    def bind(self, /, *args: Any, **params: Any) -> Any:
         """Applies the operation: it runs at once, or the trace that operands belong to records it.
 
         Args:
@@ -160,7 +160,7 @@ class Primitive(primitives.Primitive, metaclass=_AnyPrimitive):
         found = [from_numpy(to_numpy(x)) for x in (out if self.multiple_results else [out])]
         return found if self.multiple_results else found[0]
 
-    def _meaning(self, *arrays: Any, **params: Any) -> Any:
+    def _meaning(self, /, *arrays: Any, **params: Any) -> Any:
         """The call that compiled code makes: arrays are copied, since their memory is used
         again."""
         if self.program is None and self.impl is None and not self.is_compiled():
@@ -172,7 +172,7 @@ class Primitive(primitives.Primitive, metaclass=_AnyPrimitive):
             out = self._run([from_numpy(x) for x in arrays], params)
             return [to_numpy(x) for x in out] if self.multiple_results else to_numpy(out)
 
-    def _shape(self, *avals: ShapedArray, **params: Any) -> Any:
+    def _shape(self, /, *avals: ShapedArray, **params: Any) -> Any:
         if self.abstract_eval is None:
             raise NotImplementedError(
                 f"Abstract evaluation for '{self.name}' not implemented: add it with"

@@ -274,7 +274,7 @@ def primal_tangent_dtype(primal_dtype: Any, tangent_dtype: Any, name: str | None
     )
 
 
-def call_impl(f: Callable[..., Any], *args: Any, **params: Any) -> Any:
+def call_impl(f: Callable[..., Any], /, *args: Any, **params: Any) -> Any:
     """Calls a function, whatever the parameters of the call are.
 
     Args:

@@ -28,14 +28,14 @@ __all__ = [
 def _jvp_as_given(_: Any, rule: Callable[..., Any]) -> Callable[..., Any]:
     """A rule of a library, with arrays as users know them."""
 
-    def jvp_rule(primals: Any, tangents: Any, **params: Any) -> Any:
+    def jvp_rule(primals: Any, tangents: Any, /, **params: Any) -> Any:
         return rule(tuple(map(handed, primals)), tuple(map(handed, tangents)), **params)
 
     return jvp_rule
 
 
 def _transpose_as_given(primitive: Any, rule: Callable[..., Any]) -> Callable[..., Any]:
-    def transpose_rule(cts: Any, *args: Any, **params: Any) -> Any:
+    def transpose_rule(cts: Any, /, *args: Any, **params: Any) -> Any:
         cts = list(map(handed, cts)) if primitive.multiple_results else handed(cts)
         return rule(cts, *map(handed, args), **params)
 
@@ -97,7 +97,7 @@ def defjvp2(primitive: Any, *jvprules: Callable[..., Any] | None) -> None:
 
 
 def _with_rules(primitive: Any, rules: tuple[Any, ...], call: Callable[..., Any]) -> None:
-    def jvp_rule(primals: Any, tangents: Any, **params: Any) -> Any:
+    def jvp_rule(primals: Any, tangents: Any, /, **params: Any) -> Any:
         out = primitive.bind(*primals, **params)
         parts = [
             call(rule, t, out, primals, params)
@@ -122,7 +122,7 @@ def deflinear(primitive: Any, transpose_rule: Callable[..., Any]) -> None:
     >>> calque.interpreters.ad.deflinear(twice_p, lambda ct: [2 * ct])
     >>> calque.grad(twice_p.bind)(1.0)
     Array(2., dtype=float32, weak_type=True)"""
-    deflinear2(primitive, lambda ct, *args, **params: transpose_rule(ct, **params))
+    deflinear2(primitive, lambda ct, /, *args, **params: transpose_rule(ct, **params))
 
 
 def deflinear2(primitive: Any, transpose_rule: Callable[..., Any]) -> None:
@@ -139,7 +139,7 @@ def deflinear2(primitive: Any, transpose_rule: Callable[..., Any]) -> None:
     >>> calque.grad(thrice_p.bind)(1.0)
     Array(3., dtype=float32, weak_type=True)"""
 
-    def jvp_rule(primals: Any, tangents: Any, **params: Any) -> Any:
+    def jvp_rule(primals: Any, tangents: Any, /, **params: Any) -> Any:
         out = primitive.bind(*primals, **params)
         if all(type(t) is Zero for t in tangents):
             return out, _sum(primitive, out, [])
@@ -164,14 +164,14 @@ def defbilinear(prim: Any, lhs_rule: Callable[..., Any], rhs_rule: Callable[...,
     >>> calque.grad(times_p.bind)(2.0, 3.0)
     Array(3., dtype=float32, weak_type=True)"""
 
-    def jvp_rule(primals: Any, tangents: Any, **params: Any) -> Any:
+    def jvp_rule(primals: Any, tangents: Any, /, **params: Any) -> Any:
         (x, y), (tx, ty) = primals, tangents
         out = prim.bind(x, y, **params)
         parts = [prim.bind(tx, y, **params)] if type(tx) is not Zero else []
         parts += [prim.bind(x, ty, **params)] if type(ty) is not Zero else []
         return out, _sum(prim, out, parts)
 
-    def transpose_rule(ct: Any, x: Any, y: Any, **params: Any) -> list[Any]:
+    def transpose_rule(ct: Any, x: Any, y: Any, /, **params: Any) -> list[Any]:
         if is_undefined_primal(x):
             return [lhs_rule(ct, x, y, **params), None]
         return [None, rhs_rule(ct, x, y, **params)]

@@ -29,7 +29,7 @@ class AxisData(NamedTuple):
 
 
 def _with_axis(primitive: Any, rule: Callable[..., Any]) -> Callable[..., Any]:
-    def batch(args: Any, dims: Any, **params: Any) -> Any:
+    def batch(args: Any, dims: Any, /, **params: Any) -> Any:
         axis = AxisData(None, batch_size(args, dims))
         return rule(axis, tuple(map(handed, args)), tuple(dims), **params)
 
@@ -39,7 +39,7 @@ def _with_axis(primitive: Any, rule: Callable[..., Any]) -> Callable[..., Any]:
 def _with_axis_size(primitive: Any, rule: Callable[..., Any]) -> Callable[..., Any]:
     """The older form of such rules: (size, name, None, args, dims, **params)."""
 
-    def batch(args: Any, dims: Any, **params: Any) -> Any:
+    def batch(args: Any, dims: Any, /, **params: Any) -> Any:
         size = batch_size(args, dims)
         return rule(size, None, None, tuple(map(handed, args)), tuple(dims), **params)
 
@@ -49,7 +49,7 @@ def _with_axis_size(primitive: Any, rule: Callable[..., Any]) -> Callable[..., A
 def _as_given(primitive: Any, rule: Callable[..., Any]) -> Callable[..., Any]:
     """A rule of a library, with arrays as users know them."""
 
-    def batch(args: Any, dims: Any, **params: Any) -> Any:
+    def batch(args: Any, dims: Any, /, **params: Any) -> Any:
         return rule(tuple(map(handed, args)), tuple(dims), **params)
 
     return batch
@@ -73,7 +73,7 @@ def defvectorized(prim: Any) -> None:
     >>> calque.vmap(negated_p.bind)(jnp.arange(3))
     Array([ 0, -1, -2], dtype=int32)"""
 
-    def batch(args: Any, dims: Any, **params: Any) -> Any:
+    def batch(args: Any, dims: Any, /, **params: Any) -> Any:
         values, dim = aligned(args, dims)
         out = prim.bind(*values, **params)
         return out, [dim] * len(out) if prim.multiple_results else dim
@@ -95,7 +95,7 @@ def defbroadcasting(prim: Any) -> None:
     >>> calque.vmap(sum_p.bind, (0, None))(jnp.arange(3), 1)
     Array([1, 2, 3], dtype=int32)"""
 
-    def batch(args: Any, dims: Any, **params: Any) -> Any:
+    def batch(args: Any, dims: Any, /, **params: Any) -> Any:
         size = batch_size(args, dims)
         values = [front(x, d, size) for x, d in zip(args, dims)]
         out = prim.bind(*values, **params)
@@ -117,7 +117,7 @@ def defreducer(prim: Any, ident: Any = None) -> None:
     >>> calque.vmap(lambda x: total_p.bind(x, axes=(0,)))(jnp.ones((2, 3)))
     Array([3., 3.], dtype=float32)"""
 
-    def batch(args: Any, dims: Any, *, axes: Any, **params: Any) -> Any:
+    def batch(args: Any, dims: Any, /, *, axes: Any, **params: Any) -> Any:
         (x,), (dim,) = args, dims
         shifted = tuple(a + (a >= dim) for a in axes)
         out = prim.bind(x, axes=shifted, **params)

@@ -11,7 +11,7 @@ __all__ = ["apply_primitive", "canonicalize_dtype_handlers"]
 canonicalize_dtype_handlers = foreign_values.conversions
 
 
-def apply_primitive(prim: Any, *args: Any, **params: Any) -> Any:
+def apply_primitive(prim: Any, /, *args: Any, **params: Any) -> Any:
     """Run a primitive on these operands.
 
     >>> from calque import lax

@@ -151,7 +151,7 @@ class AxisPrimitive(Primitive):
 
     __slots__ = ()
 
-    def bind(self, *args: Any, **params: Any) -> Any:
+    def bind(self, /, *args: Any, **params: Any) -> Any:
         trace = trace_state.top_trace(args)
         if _scope.frames:
             names = frozenset[Hashable]().union(*map(spoken_of, subjaxprs(params)))
@@ -205,7 +205,7 @@ class Collective(AxisPrimitive):
             kinds[after] = kinds[after] | names
         return mat.update(**kinds)
 
-    def bind(self, *args: Any, **params: Any) -> Any:
+    def bind(self, /, *args: Any, **params: Any) -> Any:
         trace = trace_state.top_trace(args)
         for name in self.axes_of(params):
             own = (

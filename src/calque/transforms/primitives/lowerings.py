@@ -21,7 +21,7 @@ class ArrayRule:
     def __init__(self, fun: Callable[..., Any], multiple_results: bool):
         self.fun, self.multiple_results = fun, multiple_results
 
-    def __call__(self, ctx: Any, *args: Any, **params: Any) -> Any:
+    def __call__(self, ctx: Any, /, *args: Any, **params: Any) -> Any:
         raise NotImplementedError(
             "this lowering rule is a function of arrays: register it with register_lowering"
         )

@@ -38,12 +38,12 @@ class Offloadable(NamedTuple):
     dst: str
 
 
-def everything_saveable(prim: Any, *avals: Any, **params: Any) -> bool:
+def everything_saveable(prim: Any, /, *avals: Any, **params: Any) -> bool:
     """Keep every value: as if there were no checkpoint."""
     return True
 
 
-def nothing_saveable(prim: Any, *avals: Any, **params: Any) -> bool:
+def nothing_saveable(prim: Any, /, *avals: Any, **params: Any) -> bool:
     """Keep nothing but the arguments. The default."""
     return False
 
@@ -54,7 +54,7 @@ class DotsSaveable:
 
     only_if_no_batch_dims: bool
 
-    def __call__(self, prim: Any, *avals: Any, **params: Any) -> bool:
+    def __call__(self, prim: Any, /, *avals: Any, **params: Any) -> bool:
         if prim.name != "dot_general":
             return prim.name == "conv_general_dilated" and not self.only_if_no_batch_dims
         _, (lhs_batch, rhs_batch) = params["dimension_numbers"]
@@ -67,7 +67,7 @@ class SaveOnlyTheseNames:
 
     saveable_names: frozenset[str]
 
-    def __call__(self, prim: Any, *avals: Any, **params: Any) -> bool:
+    def __call__(self, prim: Any, /, *avals: Any, **params: Any) -> bool:
         return prim.name == "name" and params["name"] in self.saveable_names
 
 
@@ -77,7 +77,7 @@ class SaveAnyNamesButThese:
 
     names_not_to_save: frozenset[str]
 
-    def __call__(self, prim: Any, *avals: Any, **params: Any) -> bool:
+    def __call__(self, prim: Any, /, *avals: Any, **params: Any) -> bool:
         return prim.name == "name" and params["name"] not in self.names_not_to_save
 
 
@@ -87,7 +87,7 @@ class SaveAnythingExceptTheseNames:
 
     names_not_to_save: frozenset[str]
 
-    def __call__(self, prim: Any, *avals: Any, **params: Any) -> bool:
+    def __call__(self, prim: Any, /, *avals: Any, **params: Any) -> bool:
         return not (prim.name == "name" and params["name"] in self.names_not_to_save)
 
 
@@ -98,7 +98,7 @@ class SaveFromBothPolicies:
     policy1: Policy
     policy2: Policy
 
-    def __call__(self, prim: Any, *avals: Any, **params: Any) -> Any:
+    def __call__(self, prim: Any, /, *avals: Any, **params: Any) -> Any:
         return self.policy1(prim, *avals, **params) or self.policy2(prim, *avals, **params)
 
 
@@ -110,7 +110,7 @@ class SaveAndOffloadOnlyTheseNames:
     offloadable_names: frozenset[str]
     move: Offloadable
 
-    def __call__(self, prim: Any, *avals: Any, **params: Any) -> Any:
+    def __call__(self, prim: Any, /, *avals: Any, **params: Any) -> Any:
         name = params["name"] if prim.name == "name" else None
         return self.move if name in self.offloadable_names else name in self.saveable_names
 
@@ -122,7 +122,7 @@ class OffloadDots:
     dots: DotsSaveable
     move: Offloadable
 
-    def __call__(self, prim: Any, *avals: Any, **params: Any) -> Any:
+    def __call__(self, prim: Any, /, *avals: Any, **params: Any) -> Any:
         return self.dots(prim, *avals, **params) and self.move
 
 
