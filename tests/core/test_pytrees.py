@@ -181,3 +181,10 @@ def test_a_named_tuple_that_somebody_registered_has_the_children_it_says():
     ]
     assert pytrees.unflatten(treedef, [4, 5, 6]) == [Kept(4, "a"), Point(5, 6)]
     assert calque.jit(lambda t: t)(tree) == tree
+
+
+def test_what_nodes_hold_that_differs_is_shown():
+    with pytest.raises(ValueError, match="different pytree metadata at key path") as caught:
+        calque.tree.map(lambda *xs: xs, {"t": {"ab": 1}}, {"t": {"ac": 1}})
+    shown = str(caught.value).partition("so the diff in the metadata at these pytree nodes is\n")[2]
+    assert [line.strip() for line in shown.splitlines()][::3] == ["- ('ab',)", "+ ('ac',)"]

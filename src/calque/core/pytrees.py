@@ -17,9 +17,12 @@ from calque.core.treedefs import (
     register,
 )
 from calque.machine.call.trees import trees
+from calque.machine.lazy import LazyModule
 
 if TYPE_CHECKING:
     from calque.core.generics import Asked
+
+difflib, textwrap = LazyModule("difflib"), LazyModule("textwrap")  # used in messages alone
 
 
 def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], PyTreeDef]:
@@ -185,9 +188,16 @@ def _difference_here(prefix: Any, full: Any) -> tuple[str, str] | None:
     if (left_aux,) != (right_aux,):
         return "pytree metadata", (
             f"\n    {type(prefix)}\nwith metadata\n    {left_aux}\nbut at the same key path the"
-            f" full pytree has a subtree of the same type but with metadata\n    {right_aux}"
+            f" full pytree has a subtree of the same type but with metadata\n    {right_aux}\nso"
+            f" the diff in the metadata at these pytree nodes is\n{_changes(left_aux, right_aux)}"
         )
     return None
+
+
+def _changes(left: Any, right: Any) -> str:
+    """What differs, line by line, in the printed forms of two values."""
+    lines = difflib.ndiff(str(left).splitlines(), str(right).splitlines())
+    return str(textwrap.indent("\n".join(lines), "    "))
 
 
 def _listed(keys: Iterable[Any]) -> str:
