@@ -178,14 +178,6 @@ def test_results_are_described_in_the_fewest_words(asked, short):
 
 
 @four_devices
-def test_axes_of_one_device_split_nothing():
-    mesh = Mesh(np.array(calque.devices()[:2]).reshape(1, 2), ("one", "two"))
-    split = NamedSharding(mesh, P("one", "two"))
-    f = calque.jit(lambda v: lax.with_sharding_constraint(v, split))
-    assert f(jnp.ones((2, 2))).sharding.spec == P(None, "two")
-
-
-@four_devices
 def test_results_that_lie_as_an_argument_are_described_as_it_is():
     x = jnp.ones((4, 4))
     long, short = (calque.device_put(x, NamedSharding(square(), s)) for s in (P("x", None), P("x")))

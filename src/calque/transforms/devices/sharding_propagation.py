@@ -496,7 +496,7 @@ def _is_same(a: Sharding, b: NamedSharding, ndim: int) -> bool:
 def _short(s: NamedSharding, ndim: int) -> PartitionSpec:
     entries: Entries = []
     for entry in s.spec.padded(ndim):
-        names = tuple(n for n in names_in(entry) if s.mesh.shape[n] > 1)
+        names = tuple(names_in(entry))
         entries.append(names[0] if len(names) == 1 else names or None)
     while entries and entries[-1] is None:
         entries.pop()
