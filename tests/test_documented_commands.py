@@ -93,6 +93,7 @@ NOT_RUN = {
     "python benchmarks/report.py --quick": FIGURES,
     "python benchmarks/eager.py": FIGURES,
     "python benchmarks/kernels.py": FIGURES,
+    "python benchmarks/library.py": FIGURES,
     "python benchmarks/latency.py": FIGURES,
     "python benchmarks/control.py": FIGURES,
     "python benchmarks/tracing.py": FIGURES,
