@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import calque.numpy as jnp
 from calque.machine.code.target import describe
 from calque.native.loops.tree import Acc, Fold, For, If, LoopValue, Recurrence, Statement, Store
 from calque.native.lower.sizes import Sizes
@@ -232,3 +233,27 @@ def test_no_wider_than_the_loop(extent: int, fits: int) -> None:
     assert v.fit(64, S.dim(extent)) == fits
     v.vector_bytes = 32
     assert v.fit(64, S.dim(extent)) == (32 if extent == 40 else fits)
+
+
+def test_little_is_left_over_where_nothing_is_masked() -> None:
+    """Rows of 96 bytes are three vectors of 32, not one of 64 and 32 bytes one after the other."""
+    v = vectors._Vectorizer(S)
+    v.vector_bytes = 32
+    for dtype, fits in (("u8", 32), ("f32", 64)):
+        row = var("r", S.dim(96))
+        read = load(Buffer("x", (N, S.dim(96)), dtype), (I, row))
+        f = For(row, (Store(Buffer("y", (S.dim(96),), dtype), (row,), read),))
+        assert v.evenly(64, f, 32) == fits
+    v.vector_bytes = vectors.GATHERS
+    assert v.evenly(64, f, 32) == 64
+
+
+def test_columns_stacked() -> None:
+    """What is computed for each place of a short row is written as rows."""
+    for f, x in (
+        (lambda x: jnp.cross(x, x * x), normal(500, 3)),
+        (lambda x: jnp.stack([x[:, 0], x[:, 1] * 2, x[:, 2]], -1), normal(500, 3)),
+        (lambda x: jnp.stack([x * 2, x + 1], -1).reshape(20, 128), normal(20, 64)),
+    ):
+        e = check(f, x, tol=1e-5)
+        assert "elements are written" in " ".join(e.calls[0].schedule.reasons)

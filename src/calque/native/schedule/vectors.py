@@ -23,9 +23,11 @@ from calque.native.loops.tree import (
     Recurrence,
     Statement,
     Store,
+    loaded,
     nodes,
     own_exprs,
     statements,
+    stored,
     vector_names,
 )
 from calque.native.lower.cost import (
@@ -53,6 +55,8 @@ LIGHT: Final = 24  # weight of what joins two parts of a running fold
 GATHERS: Final = (
     64  # bytes of the vectors of processors that gather as quickly as they read, and mask
 )
+NEAR: Final = 4  # elements so far apart are read in one piece
+ROWS: Final = 120  # weight of the elements of a row that are written together
 SMALL_TILE: Final = 8  # elements of the sides of a tile at least, ...
 MOST_TILE: Final = 16  # ... and at most
 LONG: Final = 50  # weight of a body that keeps the units busy with few registers at a time
@@ -151,7 +155,10 @@ class _Vectorizer:
             return None
         if any(not names.isdisjoint(x.extent.names) for x in chain):
             return None
-        if not all(isinstance(s, Store) for s in chain[-1].body) or not self.jumps(chain[-1]):
+        leaf = chain[-1]
+        if not all(isinstance(s, Store) for s in leaf.body):
+            return None
+        if not (has_few_turns(leaf) or self.jumps(leaf)):
             return None
         parts = divided(chain, self.sizes)
         for loops in (chain, joined(chain), self.written_rows(chain), parts, joined(parts)):
@@ -178,7 +185,7 @@ class _Vectorizer:
         if len(chain) < 2:
             return chain
         *around, row, leaf = chain
-        if not is_const(leaf.extent) or not 2 <= leaf.extent.attr <= FEW:
+        if not has_few_turns(leaf):
             return chain
         body = tuple(x for i in range(leaf.extent.attr) for x in turn(leaf, i))
         found = all(
@@ -187,17 +194,20 @@ class _Vectorizer:
         return [*around, replace(row, body=body)] if found else chain
 
     def suits_weaving(self, f: For) -> bool:
-        """Are rows that each turn writes read from places that follow each other?"""
+        """Can each turn write a row, from what vectors along the loop read well?"""
         size = self.vector_bytes // self.memory_bytes(f)
         unit = moved_pairs(f.body)
         if len(f.body) in (1, unit) or turns(f.extent, self.sizes) < size:
             return False
-        return all(
-            isinstance(s, Store)
-            and s.value.op == "load"
-            and self.strides(s.value.attr, index_and_guard(s.value)[0], f.name) == unit
-            for s in f.body
-        )
+        if body_weight((f,)) > ROWS or any(isinstance(s, Store) and s.guard for s in f.body):
+            return False
+        for e in nodes(f.body):
+            if e.op == "load":
+                idx, guard = index_and_guard(e)
+                step = self.strides(e.attr, idx, f.name)
+                if guard is not None or step is None or not 0 <= step <= max(unit, NEAR):
+                    return False
+        return True
 
     def woven(self, f: For) -> For:
         """A vector loop over the rows."""
@@ -224,9 +234,9 @@ class _Vectorizer:
             for e in own_exprs(s):
                 for x in walk(e, seen):
                     if x.op == "load":
-                        idx = index_and_guard(x)[0]
+                        idx, guard = index_and_guard(x)
                         along, across = (self.strides(x.attr, idx, g.name) for g in (f, inner))
-                        turned |= along == unit and across not in (0, unit)
+                        turned |= guard is None and along == unit and across not in (0, unit)
         return turned
 
     def fewest_turns(self, f: For, inner: For) -> float:
@@ -348,7 +358,7 @@ class _Vectorizer:
             registers //= 2
         if self.goes_one_by_one(f):
             registers = 1
-        width = self.fit(registers * lanes, f.extent)
+        width = self.evenly(self.fit(registers * lanes, f.extent), f, lanes)
         if (
             self.sizes.may_grow(f.extent) and not sums
         ):  # rows may stay as short as they were while tracing: not much wider
@@ -431,7 +441,8 @@ class _Vectorizer:
         )  # lanes that part wait for each other
         if self.goes_one_by_one(f):
             most = 1
-        return self.fit(lanes * min(most, 4 if w <= 120 else 2 if w <= 300 else 1), f.extent)
+        width = self.fit(lanes * min(most, 4 if w <= 120 else 2 if w <= 300 else 1), f.extent)
+        return self.evenly(width, f, lanes) if f.accs else width
 
     def fit(self, width: int, extent: Expr) -> int:
         """No wider than a loop of constant extent needs, or a short one of any extent. Where what
@@ -443,6 +454,19 @@ class _Vectorizer:
             width //= 2
         return max(width, 2)
 
+    def evenly(self, width: int, f: For, lanes: int) -> int:
+        """So wide that little is left over, where that is done element by element, all of each:
+        nothing of less than four bytes is masked but by AVX-512."""
+        low, high = self.sizes.interval(f.extent)
+        touched = stored((f,)) | loaded((f,))
+        if low != high or self.vector_bytes >= GATHERS:
+            return width
+        if all(item_size(b.dtype) >= 4 for b in touched if b.place == "arg"):
+            return width
+        while width > lanes and high % width >= lanes:
+            width //= 2
+        return width
+
     def sum_width(self, f: For) -> int:
         if not is_const(f.extent):
             return BLOCK
@@ -450,6 +474,11 @@ class _Vectorizer:
         while width < BLOCK and width < f.extent.attr:
             width *= 2
         return width
+
+
+def has_few_turns(f: For) -> bool:
+    """Is it short enough to be written out?"""
+    return is_const(f.extent) and 2 <= f.extent.attr <= FEW
 
 
 def is_light(a: Accumulator) -> bool:
