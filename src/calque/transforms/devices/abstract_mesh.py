@@ -65,12 +65,12 @@ class AbstractDevice:
     platform: str
 
     def __repr__(self) -> str:
-        return f"AbstractDevice({self.text()})"
+        return f"AbstractDevice({known_by_name(self)})"
 
-    def text(self) -> str:
-        """What is known, by name."""
-        known = (f"{f.name}={getattr(self, f.name)}" for f in fields(self))
-        return ", ".join(known)
+
+def known_by_name(device: AbstractDevice) -> str:
+    """What is known of a device."""
+    return ", ".join(f"{f.name}={getattr(device, f.name)}" for f in fields(device))
 
 
 class AnyMesh:
@@ -202,7 +202,7 @@ class AbstractMesh(AnyMesh):
     def __repr__(self) -> str:
         if self.empty:
             return "AbstractMesh((), axis_types=())"
-        device = "" if self.abstract_device is None else f", {self.abstract_device.text()}"
+        device = "" if self.abstract_device is None else f", {known_by_name(self.abstract_device)}"
         return f"AbstractMesh({self._axes_text()}, axis_types={self.axis_types}{device})"
 
 
