@@ -150,3 +150,19 @@ def test_column_sums_in_lane_buffers():
         out[:] = 0
         run_plain(body, {x: a, y: out, "n": shape[0], "m": shape[1]}, avx512=False)
         np.testing.assert_array_equal(out, np.array([ordered_sum(col) for col in a.T], "f4"))
+
+
+def test_what_is_overwritten_is_not_moved_again() -> None:
+    """c = b and d = e in one loop, where d stands in the memory of b: no vector may end with the
+    last element by reading some of b twice."""
+    b, made, d, e = (array(name, "f32", n) for name in ("b", "made", "d", "e"))
+    k = var("k", n)
+    moves = Store(made, (k,), load(b, (k,))), Store(d, (k,), load(e, (k,)))
+    for size in (3, 13, 16, 41):
+        shared, new = np.arange(size, dtype="f4"), np.full(size, -1, "f4")
+        copy = np.zeros(size, "f4")
+        run(
+            (For(k, moves, (), "vector", 8),), {b: shared, d: shared, made: copy, e: new, "n": size}
+        )
+        np.testing.assert_array_equal(copy, np.arange(size))
+        np.testing.assert_array_equal(shared, new)

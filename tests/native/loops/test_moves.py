@@ -30,6 +30,8 @@ def test_what_only_moves() -> None:
         For(J, (moved,), (Acc("s", "sum", x),)),
     ]
     assert not any(is_move((s,)) for s in others)
+    # where the second may stand in the memory that the first is read from
+    assert not is_move((moved, Store(Buffer("d", (N, N), "f32"), (I, J), load(W, (I, J, ZERO)))))
 
 
 def test_parts_of_complex_numbers() -> None:

@@ -9,8 +9,9 @@ PARTS = ("f32", "f64")  # of complex numbers
 
 
 def is_move(body: Body) -> bool:
-    """Does the body write elements as they are read, and read nothing that it writes? What it did
-    may then be done once more."""
+    """Does the body write elements of one array as they are read, and read nothing that it writes?
+    What it did may then be done once more. Of two arrays one may have taken the memory of what the
+    other is read from: read once more, that would be overwritten."""
     for s in statements(body):
         if isinstance(s, For) and not s.accs:
             continue
@@ -20,7 +21,7 @@ def is_move(body: Body) -> bool:
             return False
         if index_and_guard(s.value)[1] is not None:
             return False
-    return stored(body).isdisjoint(loaded(body))
+    return len(stored(body)) == 1 and stored(body).isdisjoint(loaded(body))
 
 
 def moved_pair(a: Store, b: Store) -> tuple[Buffer, tuple[Expr, ...]] | None:
