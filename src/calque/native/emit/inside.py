@@ -16,12 +16,11 @@ from typing import Final, NamedTuple
 from calque.native.emit.lanes import SCALAR
 from calque.native.emit.values import value
 from calque.native.emit.writer import Writer
+from calque.native.loops.decided import decided
 from calque.native.loops.tree import (
     For,
     If,
     Recurrence,
-    Statement,
-    Store,
     map_acc,
     map_exprs,
     nodes,
@@ -72,21 +71,11 @@ def inside_of(f: For, varying: Collection[str]) -> Inside | None:
     def known(e: Expr) -> Expr:
         return rewrite(e, answers.get, memo)
 
-    body = tuple([_plain(s) for s in map_exprs(f.body, known) if not _never(s)])
+    body = decided(map_exprs(f.body, known))
     plain = replace(f, body=body, accs=tuple([map_acc(a, known) for a in f.accs]))
     if any(e.op == "load" and f.name not in e.names for e in _changed(asked, memo)):
         return None  # what was read under a mask alone might be read where nothing is
     return Inside(plain, questions)
-
-
-def _never(s: Statement) -> bool:
-    """Is it a store that no lane makes?"""
-    return isinstance(s, Store) and s.guard is FALSE
-
-
-def _plain(s: Statement) -> Statement:
-    """A statement, without a guard that every lane passes."""
-    return replace(s, guard=None) if isinstance(s, Store) and s.guard is TRUE else s
 
 
 def _changed(asked: Collection[Expr], memo: dict[Expr, Expr]) -> list[Expr]:

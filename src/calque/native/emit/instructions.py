@@ -3,8 +3,13 @@ a scalar."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Final
+
 from calque.native.emit.types import index_list, mangled, vector
 from calque.native.emit.writer import Writer
+
+MOST_WOVEN: Final = 4  # vectors
 
 
 def intrinsic(w: Writer, name: str, suffix: str, result: str, *args: tuple[str, str]) -> str:
@@ -46,6 +51,18 @@ def shuffle(w: Writer, t: str, width: int, a: str, order: list[int], b: str = "p
 
 def reverse(w: Writer, v: str, t: str, width: int) -> str:
     return shuffle(w, t, width, v, list(range(width))[::-1])
+
+
+def interleaved(w: Writer, t: str, width: int, values: Sequence[str]) -> str:
+    """The first element of each, then the second of each, and so on: of up to four vectors."""
+    parts = list(values)
+    order = [j * width + p for p in range(width) for j in range(len(parts))]
+    if len(parts) == 2:
+        return shuffle(w, t, width, parts[0], order, parts[1])
+    parts += ["poison"] * (MOST_WOVEN - len(parts))
+    both = list(range(2 * width))
+    low, high = (shuffle(w, t, width, parts[k], both, parts[k + 1]) for k in (0, 2))
+    return shuffle(w, t, 2 * width, low, order, high)
 
 
 def any_lane(w: Writer, mask: str, width: int) -> str:

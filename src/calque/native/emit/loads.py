@@ -112,7 +112,9 @@ def load_vector(w: Writer, buf: Buffer, idx: Index, guard: Expr | None, lanes: L
     if near and guard is None and lanes.active is None and wide:
         assert step is not None
         return _spread(w, buf, at, step, lanes)
-    return _gathered(w, buf, at, step, guard, lanes)
+    p = addresses(w, buf, at, step, lanes)
+    mask = lanes_mask(w, guard, lanes)
+    return gathered(w, memory_type(buf), buf, p, mask, lanes.width)
 
 
 def _same(w: Writer, buf: Buffer, at: Expr, guard: Expr | None, lanes: Lanes) -> str:
@@ -183,20 +185,17 @@ def _spread(w: Writer, buf: Buffer, at: Expr, step: int, lanes: Lanes) -> str:
     return shuffle(w, memory_type(buf), n, wide, list(range(0, n, step)))
 
 
-def _gathered(
-    w: Writer, buf: Buffer, at: Expr, step: int | None, guard: Expr | None, lanes: Lanes
+def gathered(
+    w: Writer, t: str, buf: Buffer, p: str, mask: str | None, n: int, word: int = 1
 ) -> str:
-    """Where the processor has no masked vectors, LLVM would write a jump for each lane: what may
-    not be read is read from zeros."""
-    W, t = lanes.width, memory_type(buf)
-    p = addresses(w, buf, at, step, lanes)
-    mask = lanes_mask(w, guard, lanes)
+    """``n`` elements of an array, or words of so many, from a place each. Where the processor has
+    no masked vectors, LLVM would write a jump for each lane: what may not be read is read from
+    zeros."""
     if mask is not None and not w.options.avx512:
-        zeros = splat(w, w.zeros(align(buf)), "ptr", W)
-        p = w.new(f"select <{W} x i1> {mask}, <{W} x ptr> {p}, <{W} x ptr> {zeros}")
+        zeros = splat(w, w.zeros(word * align(buf)), "ptr", n)
+        p = w.new(f"select <{n} x i1> {mask}, <{n} x ptr> {p}, <{n} x ptr> {zeros}")
         mask = None
-    mask = mask or "splat (i1 true)"
-    full = f"<{W} x {t}>"
-    args = f"<{W} x ptr> {p}, i32 {align(buf)}, <{W} x i1> {mask}, {full} zeroinitializer"
-    types = f"<{W} x ptr>, i32, <{W} x i1>, {full}"
-    return w.new(masked(w, "gather", f"{mangled(t, W)}.v{W}p0", full, args, types))
+    full, where = f"<{n} x {t}>", mask or "splat (i1 true)"
+    args = f"<{n} x ptr> {p}, i32 {align(buf)}, <{n} x i1> {where}, {full} zeroinitializer"
+    types = f"<{n} x ptr>, i32, <{n} x i1>, {full}"
+    return w.new(masked(w, "gather", f"{mangled(t, n)}.v{n}p0", full, args, types))

@@ -15,13 +15,12 @@ from calque.native.emit.addresses import (
     moving_place,
     place,
 )
-from calque.native.emit.instructions import masked, shuffle, splat
+from calque.native.emit.instructions import interleaved, shuffle, splat
 from calque.native.emit.lanes import SCALAR, Lanes
-from calque.native.emit.loads import contiguous
+from calque.native.emit.loads import contiguous, gathered
 from calque.native.emit.narrow import to_memory
-from calque.native.emit.stores import guard_of, store_contiguous
+from calque.native.emit.stores import guard_of, scattered, store_contiguous
 from calque.native.emit.tiles import from_tile
-from calque.native.emit.types import mangled
 from calque.native.emit.values import operand
 from calque.native.emit.writer import Writer
 from calque.native.loops.moves import is_pair, moved_pair
@@ -59,8 +58,7 @@ def store_pair(w: Writer, a: Store, b: Store, lanes: Lanes) -> None:
         a, b = b, a
     W, buf = lanes.width, a.buf
     re, im = [to_memory(w, operand(w, x.value, lanes), x.value.dtype, W) for x in (a, b)]
-    order = [i // 2 + (i & 1) * W for i in range(2 * W)]
-    v = shuffle(w, memory_type(buf), W, re, order, im)
+    v = interleaved(w, memory_type(buf), W, (re, im))
     mask = lanes_mask(w, guard_of(a), lanes)
     if mask is not None:
         mask = shuffle(w, "i1", W, mask, [i // 2 for i in range(2 * W)])
@@ -116,16 +114,7 @@ def read_words(w: Writer, m: Move, t: str, lanes: Lanes) -> str:
         both = mask and shuffle(w, "i1", W, mask, [i // 2 for i in range(2 * W)])
         wide = contiguous(w, buf, address(w, buf, at, lanes), both, 2 * W)
         return w.new(f"bitcast <{2 * W} x {memory_type(buf)}> {wide} to <{W} x {t}>")
-    p = addresses(w, buf, at, step, lanes)
-    if mask is not None and not w.options.avx512:
-        zeros = splat(w, w.zeros(8), "ptr", W)
-        p = w.new(f"select <{W} x i1> {mask}, <{W} x ptr> {p}, <{W} x ptr> {zeros}")
-        mask = None
-    full = f"<{W} x {t}>"
-    args = f"<{W} x ptr> {p}, i32 {align(buf)}, <{W} x i1> {mask or 'splat (i1 true)'}, {full} "
-    types = f"<{W} x ptr>, i32, <{W} x i1>, {full}"
-    name = f"{mangled(t, W)}.v{W}p0"
-    return w.new(masked(w, "gather", name, full, args + "zeroinitializer", types))
+    return gathered(w, t, buf, addresses(w, buf, at, step, lanes), mask, W, word=2)
 
 
 def write_words(w: Writer, m: Move, v: str, t: str, lanes: Lanes) -> None:
@@ -138,8 +127,4 @@ def write_words(w: Writer, m: Move, v: str, t: str, lanes: Lanes) -> None:
         both = mask and shuffle(w, "i1", W, mask, [i // 2 for i in range(2 * W)])
         store_contiguous(w, buf, address(w, buf, at, lanes), parts, both, 2 * W)
         return
-    full, p = f"<{W} x {t}>", addresses(w, buf, at, step, lanes)
-    where = mask or "splat (i1 true)"
-    args = f"{full} {v}, <{W} x ptr> {p}, i32 {align(buf)}, <{W} x i1> {where}"
-    types = f"{full}, <{W} x ptr>, i32, <{W} x i1>"
-    w.put(" " + masked(w, "scatter", f"{mangled(t, W)}.v{W}p0", "void", args, types))
+    scattered(w, t, buf, addresses(w, buf, at, step, lanes), v, mask, W)

@@ -107,11 +107,15 @@ def _store_vector(
     if step == 1:
         store_contiguous(w, buf, address(w, buf, at, lanes), v, mask, W)
         return
-    full, p = f"<{W} x {t}>", addresses(w, buf, at, step, lanes)
-    where = mask or "splat (i1 true)"
-    args = f"{full} {v}, <{W} x ptr> {p}, i32 {align(buf)}, <{W} x i1> {where}"
-    types = f"{full}, <{W} x ptr>, i32, <{W} x i1>"
-    w.put(" " + masked(w, "scatter", f"{mangled(t, W)}.v{W}p0", "void", args, types))
+    scattered(w, t, buf, addresses(w, buf, at, step, lanes), v, mask, W)
+
+
+def scattered(w: Writer, t: str, buf: Buffer, p: str, v: str, mask: str | None, n: int) -> None:
+    """``n`` elements of an array, or words of several, to a place each."""
+    full, where = f"<{n} x {t}>", mask or "splat (i1 true)"
+    args = f"{full} {v}, <{n} x ptr> {p}, i32 {align(buf)}, <{n} x i1> {where}"
+    types = f"{full}, <{n} x ptr>, i32, <{n} x i1>"
+    w.put(" " + masked(w, "scatter", f"{mangled(t, n)}.v{n}p0", "void", args, types))
 
 
 def store_contiguous(w: Writer, buf: Buffer, p: str, v: str, mask: str | None, n: int) -> None:

@@ -4,10 +4,9 @@ together."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from calque.native.emit.addresses import address, memory_type, moving_place
-from calque.native.emit.instructions import shuffle
+from calque.native.emit.instructions import MOST_WOVEN, interleaved
 from calque.native.emit.lanes import Lanes
 from calque.native.emit.narrow import to_memory
 from calque.native.emit.pairs import WORDS, move_of, read_words
@@ -17,8 +16,6 @@ from calque.native.emit.writer import Writer
 from calque.native.loops.tree import Body, Statement, Store
 from calque.native.scalars.expr import Buffer, Expr, terms
 
-MOST: Final = 4  # elements of a row
-
 
 def woven(w: Writer, body: Body, lanes: Lanes) -> int:
     """Write the stores with which a body begins as one, if they fill rows: how many there are."""
@@ -26,7 +23,7 @@ def woven(w: Writer, body: Body, lanes: Lanes) -> int:
     if not isinstance(s, Store) or not lanes.width or lanes.active is not None:
         return 0
     step = moving_place(w, s.buf, s.idx, lanes)[1]
-    if step is None or not 2 < step <= 2 * MOST or s.buf.place != "arg":
+    if step is None or not 2 < step <= 2 * MOST_WOVEN or s.buf.place != "arg":
         return 0  # pairs are written as such
     run = body[:step]
     if len(run) < step or not in_row(w, run, s.buf, lanes):
@@ -36,7 +33,7 @@ def woven(w: Writer, body: Body, lanes: Lanes) -> int:
     if step % 2 == 0 and all(m is not None for m in moves):
         t = WORDS[s.buf.dtype]
         values = [read_words(w, m, t, lanes) for m in moves if m is not None]
-    elif step <= MOST:
+    elif step <= MOST_WOVEN:
         t = memory_type(s.buf)
         values = [
             to_memory(w, operand(w, x.value, lanes), x.value.dtype, lanes.width) for x in stores
@@ -65,15 +62,3 @@ def in_row(w: Writer, run: Sequence[Statement], buf: Buffer, lanes: Lanes) -> bo
         if step != len(run) or parts != first[0] or c != first[1] + k or buf in s.value.bufs:
             return False
     return first is not None
-
-
-def interleaved(w: Writer, t: str, width: int, values: Sequence[str]) -> str:
-    """The first element of each, then the second of each, and so on."""
-    parts = list(values)
-    order = [j * width + p for p in range(width) for j in range(len(parts))]
-    if len(parts) == 2:
-        return shuffle(w, t, width, parts[0], order, parts[1])
-    parts += ["poison"] * (MOST - len(parts))
-    both = list(range(2 * width))
-    low, high = (shuffle(w, t, width, parts[k], both, parts[k + 1]) for k in (0, 2))
-    return shuffle(w, t, 2 * width, low, order, high)

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from calque.native.loops.tree import Body, For, Store, map_exprs, map_stores, nodes, statements
+from calque.native.loops.decided import decided
+from calque.native.loops.tree import Body, For, Store, map_exprs, nodes, statements
 from calque.native.lower.cost import body_weight
 from calque.native.lower.sizes import Sizes
 from calque.native.scalars.expr import FALSE, TRUE, Expr, ex, rewrite, var
@@ -63,7 +64,7 @@ def halves(f: For, test: Expr) -> list[For]:
     for v, at, answer in ((front, front, TRUE), (behind, ex("add", behind, end), FALSE)):
         known = {test: answer, f.var: at}
         memo: dict[Expr, Expr] = {}
-        body = plain(rewritten(f.body, known, memo))
+        body = decided(rewritten(f.body, known, memo))
         parts.append(replace(f, var=v, body=body if v is front else renamed(body)))
     return parts
 
@@ -85,8 +86,3 @@ def with_variables(body: Body, new: Mapping[Expr, Expr]) -> Body:
         replace(s, var=new[s.var], body=with_variables(s.body, new)) if isinstance(s, For) else s
         for s in body
     )
-
-
-def plain(body: Body) -> Body:
-    """Without guards that hold."""
-    return map_stores(body, lambda s: replace(s, guard=None) if s.guard is TRUE else s)

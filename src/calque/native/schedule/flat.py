@@ -82,7 +82,7 @@ def joined(loops: Sequence[For]) -> list[For]:
     return out
 
 
-def divided(loops: Sequence[For], sizes: Sizes) -> list[For]:
+def divided(loops: Sequence[For], sizes: Sizes) -> Sequence[For]:
     """A nest of plain loops in which one that is used in parts, quotients and remainders by one
     number that divides it, is two: the opposite of `as_one`. Else as it is.
 
@@ -105,7 +105,7 @@ def divided(loops: Sequence[For], sizes: Sizes) -> list[For]:
         body = map_exprs(leaf.body, lambda e: rewrite(e, parts.get, memo))
         made = [*loops[:k], For(q, ()), For(r, ()), *loops[k + 1 :]]
         return [*made[:-1], replace(made[-1], body=body)]
-    return list(loops)
+    return loops
 
 
 def goes_into(divisor: Expr, extent: Expr, sizes: Sizes) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from calque.native.loops.decided import decided
 from calque.native.loops.tree import (
     Body,
     For,
@@ -18,7 +19,6 @@ from calque.native.loops.tree import (
     Statement,
     Store,
     map_exprs,
-    map_stores,
     statements,
     stored,
 )
@@ -72,7 +72,7 @@ def together(conditions: Conditions, group: Sequence[Statement], sizes: Sizes) -
     turns = all_of([ex("gt", e, ZERO) for e in maybe_empty(group[0], sizes)])
     asked = guarded(all_of(conditions), turns)
     assert isinstance(asked, Expr)
-    return [If(both(turns, asked), level(without_guards(free), sizes))]
+    return [If(both(turns, asked), level(decided(free), sizes))]
 
 
 def all_of(conditions: Iterable[Expr]) -> Expr:
@@ -80,11 +80,6 @@ def all_of(conditions: Iterable[Expr]) -> Expr:
     for c in conditions:
         whole = both(whole, c)
     return whole
-
-
-def without_guards(body: Body) -> Body:
-    """Stores that always store have no guard."""
-    return map_stores(body, lambda s: replace(s, guard=None) if s.guard is TRUE else s)
 
 
 def awaited(body: Sequence[Statement], sizes: Sizes) -> Conditions:

@@ -6,7 +6,7 @@ keeps its 16 partial sums beside each other (`lanes`). Every decision is noted i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -160,15 +160,27 @@ class _Vectorizer:
             return None
         if not (has_few_turns(leaf) or self.jumps(leaf)):
             return None
-        parts = divided(chain, self.sizes)
-        for loops in (chain, joined(chain), self.written_rows(chain), parts, joined(parts)):
+        loops: Sequence[For] = chain
+        for loops in self.forms(chain):
             *around, leaf = loops
             for k in reversed(range(len(around))):
                 if self.suits_tile(around[k], leaf):
                     made = self.tile(around[k], leaf)
                     return nested([*around[:k], *around[k + 1 :], made])
-        *around, row = self.written_rows(parts)
+        *around, row = loops
         return nested([*around, self.woven(row)]) if self.suits_weaving(row) else None
+
+    def forms(self, chain: Sequence[For]) -> Iterator[Sequence[For]]:
+        """A nest in the forms that may have a place for tiles, each made when it is asked for; in
+        the last one rows are written out."""
+        yield chain
+        yield joined(chain)
+        yield self.written_rows(chain)
+        parts = divided(chain, self.sizes)
+        if parts is not chain:
+            yield parts
+            yield joined(parts)
+            yield self.written_rows(parts)
 
     def jumps(self, leaf: For) -> bool:
         """Is anything read at places that do not follow each other along a loop?"""
