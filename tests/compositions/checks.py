@@ -17,6 +17,8 @@ import calque
 from calque.core import backends, reference, trace
 from calque.core.config import config
 from calque.core.jaxprs import check_jaxpr
+from calque.machine.call import functions as callpath
+from calque.transforms.jit import epochs
 from tests.compositions.layers import DERIVATIVES
 from tests.compositions.operations import FLOAT0, is_inexact
 from tests.compositions.peers import (
@@ -176,13 +178,23 @@ def run(f: Callable[..., Sequence[Any]], xs: Sequence[Any]) -> Outs:
 
 @contextlib.contextmanager
 def on_reference() -> Iterator[None]:
-    """Programs and single operations run their NumPy meanings."""
-    before = trace.evaluator.call, backends.known.default
-    trace.evaluator.call, backends.known.default = reference.evaluate, "reference"
-    try:
-        yield
-    finally:
-        trace.evaluator.call, backends.known.default = before
+    """Programs and single operations run their NumPy meanings. Machine code, which has learned to
+    serve calls natively, serves none of them, and what is compiled here is kept for a configuration
+    of its own."""
+    before = trace.evaluator.installed, backends.known.default, callpath.LEARNS
+    with config.override("calque_platforms", "cpu"):
+        _install(reference.evaluate, "reference", False)
+        try:
+            yield
+        finally:
+            _install(*before)
+
+
+def _install(evaluate: Callable[..., Any], backend: str, learns: bool) -> None:
+    trace.evaluator.install(evaluate)
+    backends.known.default = backend
+    callpath.LEARNS = learns
+    epochs.refresh()
 
 
 # ---------------------------------------------------------------- checks

@@ -4,9 +4,12 @@
                          [--every-check] [--functions NAME …] [--jobs J] [--ledger FILE]
 
 A program is one to four calls of public functions, operators or control flow, on arrays of drawn
-dtypes, shapes and elements. Each of its calls is compared with its NumPy meaning, one with JAX (or
-with `--every-call` each), and the whole program is asked one thing, drawn evenly: whether exact
-mode gives the bits of eager execution, or one of the laws (`--every-check`: several of them).
+dtypes, shapes and elements. Most programs run on the NumPy meanings and are asked for one law of
+transformations, which costs little; others are compiled once and compared with the meanings; some
+run natively throughout, where each call is compared with its meaning and the whole is asked one
+thing: whether exact mode gives the bits of eager execution, or one of the laws. One call of each
+is compared with JAX (`--every-call`: each of them). `--every-check` runs all programs natively,
+and asks several things of each.
 
 A process runs the programs of a thousand seeds, which draw from an eighth of the functions and five
 dtypes, so that what one program compiled serves others; every second process verifies each kernel.
@@ -125,7 +128,7 @@ def counted(run: Run, seeds: range, until: float, ledger: Ledger) -> int:
     print(f"{done} programs from seed {seeds.start}, {run.failures} failures")
     print("compared:", dict(run.checker.done.most_common()))
     print("said nothing:", dict(run.checker.skipped.most_common(30)))
-    print(COUNTS + json.dumps(drawn(run.generator)), file=sys.stderr, flush=True)
+    print(COUNTS + json.dumps(drawn(run)), file=sys.stderr, flush=True)
     return run.failures != 0
 
 
@@ -136,16 +139,19 @@ def note(run: Run, seeds: range, noted: int, done: int, ledger: Ledger) -> int:
     return done
 
 
-def drawn(generator: Generator) -> dict[str, dict[str, int]]:
-    """How often programs held each function, form and feature."""
-    return {"calls": dict(generator.called), "features": dict(generator.features)}
+def drawn(run: Run) -> dict[str, dict[str, int]]:
+    """How often programs held each function, form and feature, and what they were asked."""
+    g = run.generator
+    return {"calls": dict(g.called), "features": dict(g.features), "asked": dict(run.checker.asked)}
 
 
 def coverage(found: Sequence[dict[str, dict[str, int]]], names: Sequence[str]) -> str:
     """What the programs of all processes held, and what they did not."""
     calls: Counter[str] = Counter()
     features: Counter[str] = Counter()
+    asked: Counter[str] = Counter()
     for each in found:
+        asked.update(each["asked"])
         calls.update(each["calls"])
         features.update(each["features"])
     never = [name for name in names if not calls[name]]
@@ -153,7 +159,8 @@ def coverage(found: Sequence[dict[str, dict[str, int]]], names: Sequence[str]) -
     return (
         f"drawn: {len(names) - len(never)} of {len(names)} functions in {calls.total()} calls;"
         f" not: {' '.join(never[:60])}{' …' * (len(never) > 60)}\n"
-        f"forms: {forms}\nfeatures: {dict(features.most_common())}"
+        f"forms: {forms}\nfeatures: {dict(features.most_common())}\n"
+        f"asked: {dict(asked.most_common())}"
     )
 
 

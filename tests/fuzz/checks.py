@@ -1,6 +1,7 @@
 """What must hold of every program: each call means what NumPy and JAX say, and the whole gives the
 same results however it is run."""
 
+import contextlib
 import functools
 import warnings
 from collections import Counter
@@ -14,8 +15,9 @@ from calque.core.config import config
 from tests.compositions.checks import on_reference, same_bits
 from tests.compositions.peers import Mismatch, brief, numpy_of
 from tests.fuzz import laws
-from tests.fuzz.generate import configured, exact_first
+from tests.fuzz.generate import configured
 from tests.fuzz.programs import Call, Program, Ref, call, function, references
+from tests.fuzz.tiers import COMPILED, MACHINE, RULES, Evaluated, Where, place, tier
 from tests.fuzz.values import TINY_INTEGERS, numpy_dtype, value
 
 # Results that are defined up to a sign, a phase, an order or a basis.
@@ -98,6 +100,11 @@ OF_COMPILED = ("donated", "threads_small", "again")
 # What one program is asked, drawn evenly from here; most of its cost is what it compiles for that.
 WHOLE = (*STRUCTURAL, *OF_COMPILED, "jit", *["exact"] * 6)
 WHOLE_OF_LARGE = ("exact", "jit", "threads", "threads")
+OF_MEANINGS = ("sizes", "found")  # that ask nothing new of what runs equation by equation
+OF_RULES = (*(x for x in STRUCTURAL if x not in OF_MEANINGS), *["differences"] * 2, "jit")
+OF_TIER = {MACHINE: WHOLE, COMPILED: (*STRUCTURAL, *["jit"] * 12), RULES: OF_RULES}
+LOOPS = ("forms.scanned", "forms.derived_scan", "forms.swept")
+LONG = 2000  # rows of a loop that the reference runs one by one
 
 
 class Checker:
@@ -109,23 +116,30 @@ class Checker:
         self.peer, self.every_call, self.every_check = peer, every_call, every_check
         self.done: Counter[str] = Counter()
         self.skipped: Counter[str] = Counter()
+        self.asked: Counter[str] = Counter()  # by tier
 
     def problem(self, p: Program, only: str | None = None) -> str | None:
         """What is wrong, beginning with the name of the check that failed; or None."""
-        with configured(p.x64, self.peer, exact_first(p.seed)), np.errstate(all="ignore"):
+        run = MACHINE if self.every_check else tier(p.seed)
+        everywhere = on_reference() if run == RULES else contextlib.nullcontext()
+        with configured(p.x64, self.peer), np.errstate(all="ignore"), everywhere:
             xs = [value(x) for x in p.inputs]
+            where = place(run, p.seed)
             try:
-                results = by_call(p, xs)
+                results = run_there(where, p, xs)
+                if run == COMPILED and not decided(p, xs, results):
+                    where = contextlib.nullcontext
+                    results = run_there(where, p, xs)
             except Exception as e:
                 self.skipped[f"eager: {type(e).__name__}"] += 1
                 return None
-            for name, check in self._checks(p, xs, results):
+            for name, check in self._checks(p, xs, results, run, where):
                 if only is not None and name != only:
                     continue
                 try:
-                    with config.override("calque_exact", False):
-                        check()
+                    check()
                     self.done[name.partition(" ")[0]] += 1
+                    self.asked[f"{run} {name.partition(' ')[0]}"] += 1
                 except laws.Skip as e:
                     self.skipped[f"{name.partition(' ')[0]}: {e}"] += 1
                 except Mismatch as e:
@@ -138,19 +152,20 @@ class Checker:
         return None
 
     def _checks(
-        self, p: Program, xs: list[np.ndarray], results: list[list[Any]]
+        self, p: Program, xs: list[np.ndarray], results: list[list[Any]], run: str, where: Where
     ) -> Iterator[tuple[str, Callable[[], None]]]:
         rng = np.random.default_rng([p.seed, 99])
         asked = np.random.default_rng([p.seed, 98]).integers(max(len(p.calls), 1))
         for i, c in enumerate(p.calls):
             inputs = functools.partial(_input_of, xs, results)
-            yield f"meaning {c.function}", lambda c=c, i=i: meaning(c, inputs, results[i])
+            if run == MACHINE:
+                yield f"meaning {c.function}", lambda c=c, i=i: meaning(c, inputs, results[i])
             if self.peer is not None and (self.every_call or i == asked):
                 yield f"jax {c.function}", lambda c=c, i=i: self._as_jax(c, inputs, results[i])
         flat = [leaf for r in results for leaf in r]
-        f = eager_as_configured(function(calque, p), exact_first(p.seed))
+        f = Evaluated(function(calque, p), where)
         compiled = calque.jit(f)  # what several laws ask about is compiled once
-        for name in self._asked(p, xs, rng):
+        for name in self._asked(p, xs, rng, run):
             if name == "exact":
                 yield name, lambda: exact(f, xs)
             elif name == "jit":
@@ -161,11 +176,13 @@ class Checker:
                 g = compiled if name in OF_COMPILED else f
                 yield name, lambda n=name, g=g: getattr(laws, n)(g, p, xs, flat, rng)
 
-    def _asked(self, p: Program, xs: Sequence[np.ndarray], rng: np.random.Generator) -> list[str]:
+    def _asked(
+        self, p: Program, xs: Sequence[np.ndarray], rng: np.random.Generator, run: str = MACHINE
+    ) -> list[str]:
         """What is asked of the whole program."""
         large = sum(x.size for x in xs) > LARGE
         if not self.every_check:
-            some = WHOLE_OF_LARGE if large else WHOLE
+            some = WHOLE_OF_LARGE if large else OF_TIER[run]
             return [some[int(rng.integers(len(some)))]]
         if large:
             return ["exact", "jit", "threads"]
@@ -203,19 +220,15 @@ class Checker:
         return False
 
 
-def eager_as_configured(f: Callable[..., list[Any]], exact: bool) -> Callable[..., list[Any]]:
-    """The function, in exact mode where it runs eagerly, so that its operations are those that
-    exact programs are compared with: each is prepared once."""
-    if not exact:
-        return f
+def run_there(where: Where, p: Program, xs: Sequence[np.ndarray]) -> list[list[Any]]:
+    """The results of every call, eagerly, there."""
+    with where():
+        return by_call(p, xs)
 
-    def run(*xs: Any) -> list[Any]:
-        if not xs or any(isinstance(x, calque.core.Tracer) for x in xs):
-            return f(*xs)
-        with config.override("calque_exact", True):
-            return f(*xs)
 
-    return run
+def decided(p: Program, xs: list[np.ndarray], results: list[list[Any]]) -> bool:
+    """Whether every call's results are decided by its function alone."""
+    return all(comparable(c, functools.partial(_input_of, xs, results)) for c in p.calls)
 
 
 def by_call(p: Program, xs: Sequence[np.ndarray]) -> list[list[Any]]:
@@ -257,6 +270,8 @@ def meaning(c: Call, inputs: Callable[[Ref], Any], got: Sequence[Any]) -> None:
         raise laws.Skip("random words have one meaning")
     if ".linalg." in c.function and sum(numpy_of(x).size for x in got) > SLOW_MEANING:
         raise laws.Skip("thousands of matrices, one by one")
+    if c.function in LOOPS and any(len(numpy_of(inputs(r))) > LONG for r in references(c)):
+        raise laws.Skip("a long loop, row by row")
     with on_reference():
         want = call(calque, c, inputs)
     room, narrow = summed(c, inputs), of_narrow(c, inputs)

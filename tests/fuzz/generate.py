@@ -29,12 +29,14 @@ from tests.fuzz.recipes import (  # noqa: F401  (their recipes join the table)
 )
 from tests.fuzz.recipes.table import RECIPES
 from tests.fuzz.roles import NoRole, arguments
+from tests.fuzz.tiers import MACHINE, place, tier
 from tests.fuzz.values import KINDS, value
 
 LARGEST = 400_000  # elements of a result
 NEIGHBOURS = 1000  # programs that draw from one part of the catalogue, and share what they prepare
 PARTS = 8  # of the catalogue
 COMMON = ("float32", "int32", "bool")
+LARGE_SHARE = 0.25  # of the programs that run natively
 SHARE_OF_FORMS = 0.2  # of the calls: operators, indices, control flow around functions
 
 
@@ -61,12 +63,13 @@ class Generator:
     def program(self, seed: int) -> Program:
         """The program of a seed; raises Refusal."""
         rng = np.random.default_rng([seed, 17])
-        x64, large = bool(rng.random() < 0.25), bool(rng.random() < 0.06)
+        name = tier(seed)
+        x64, large = bool(rng.random() < 0.25), name == MACHINE and bool(rng.random() < LARGE_SHARE)
         some, dtypes = self._part(seed // NEIGHBOURS)
         d = Draw(rng, x64, large, dtypes)
         calls: list[Call] = []
         wanted = 1 if large else int(rng.integers(1, 5))
-        with configured(x64, self.peer, exact_first(seed)):
+        with configured(x64, self.peer), place(name, seed)():
             for _ in range(3 * wanted):
                 if len(calls) == wanted:
                     break
@@ -104,6 +107,8 @@ class Generator:
             self.refused[name] += 1
             program = Program(seed, d.x64, tuple(d.inputs), (*calls, c))
             forget(d, before)
+            if isinstance(e, AssertionError):  # a meaning is not what its types say
+                raise Refusal(program, e) from e
             if self.peer is not None and takes(self.peer, c, d, program):
                 raise Refusal(program, e) from e
             return
@@ -159,24 +164,16 @@ def takes(peer: Any, c: Call, d: Draw, program: Program) -> bool:
         return False
 
 
-def exact_first(seed: int) -> bool:
-    """Whether a program's eager operations are those of exact mode, which are prepared once for
-    all that is compared with them."""
-    return seed % 4 != 0
-
-
 class configured:
-    """64-bit types on or off in calque and its peer, exact mode, and warnings off."""
+    """64-bit types on or off in calque and its peer, and warnings off."""
 
-    def __init__(self, x64: bool, peer: Any = None, exact: bool = False):
+    def __init__(self, x64: bool, peer: Any = None):
         self._peer, self._wide = peer, x64
-        self._exact = config.override("calque_exact", exact)
         self._x64 = config.override("calque_enable_x64", x64)
         self._quiet = warnings.catch_warnings()
 
     def __enter__(self) -> None:
         self._x64.__enter__()
-        self._exact.__enter__()
         if self._peer is not None:
             self._before = self._peer.config.jax_enable_x64
             self._peer.config.update("jax_enable_x64", self._wide)
@@ -187,5 +184,4 @@ class configured:
         self._quiet.__exit__(*error)
         if self._peer is not None:
             self._peer.config.update("jax_enable_x64", self._before)
-        self._exact.__exit__(*error)
         self._x64.__exit__(*error)

@@ -9,9 +9,11 @@ import numpy as np
 import calque
 import calque.numpy as jnp
 from calque import lax
+from calque.core.config import config
 from tests.compositions.checks import same_bits
 from tests.compositions.peers import Mismatch, brief, numpy_of
 from tests.fuzz.programs import Program, Ref, call, function
+from tests.fuzz.tiers import eagerly
 from tests.fuzz.values import TINY_INTEGERS, value
 
 # Whose documented formula is a difference of numbers that may be nearly equal.
@@ -63,7 +65,7 @@ def close(f: Function, g: Function, p: Program, xs: Arrays, want: Sequence[Any],
     wrong = matches(got, want)
     if wrong is not None:
         settled(f, xs, want)
-        apart(p, xs, got)
+        eagerly(f, apart, p, xs, got)
         raise Mismatch(f"{what}: {wrong}")
 
 
@@ -148,7 +150,7 @@ def _mapped(p: Program, mapped: Callable[..., Any], f: Function) -> None:
         wrong = matches([numpy_of(g)[k] for g in got], want[k])
         if wrong is not None:
             settled(f, lane, want[k])
-            apart(p, lane, [numpy_of(g)[k] for g in got])
+            eagerly(f, apart, p, lane, [numpy_of(g)[k] for g in got])
             raise Mismatch(f"lane {k}: {wrong}")
 
 
@@ -261,15 +263,15 @@ def jvp(f: Function, p: Program, xs: Arrays, want: Any, rng: Any) -> None:
     ys = [jnp.asarray(xs[i]) for i in moving]
     ts = [_direction(y, k) for k, y in enumerate(ys)]
     try:
-        outs, tangents = calque.jvp(g, tuple(ys), tuple(ts))
+        outs, tangents = eagerly(f, calque.jvp, g, tuple(ys), tuple(ts))
     except NotImplementedError as e:
         raise Skip(f"no derivative: {str(e)[:60]}") from None
     if not outs:
         raise Skip("no inexact results")
     bounded(tangents)
-    _, back = calque.vjp(g, *ys)
+    _, back = eagerly(f, calque.vjp, g, *ys)
     cts = [_direction(w, 50 + k) for k, w in enumerate(outs)]
-    grads = back(cts)
+    grads = eagerly(f, back, cts)
     bounded(grads)
     a, b = _inner(cts, tangents), _inner(grads, ts)
     size = sum(float(np.sum(np.abs(numpy_of(t).astype(complex)))) for t in tangents)
@@ -281,9 +283,8 @@ def jvp(f: Function, p: Program, xs: Arrays, want: Any, rng: Any) -> None:
     jitted = calque.jit(lambda u, v: calque.jvp(g, tuple(u), tuple(v))[1])(ys, ts)
     wrong = matches(jitted, tangents)
     if wrong is not None and not coarse:
-        settled(
-            lambda *u: calque.jvp(g, tuple(u), tuple(ts))[1], [numpy_of(y) for y in ys], tangents
-        )
+        moved = lambda *u: eagerly(f, calque.jvp, g, tuple(u), tuple(ts))[1]  # noqa: E731
+        settled(moved, [numpy_of(y) for y in ys], tangents)
         raise Mismatch(f"tangents under jit: {wrong}")
 
 
@@ -309,6 +310,48 @@ def bounded(values: Sequence[Any]) -> None:
         w = numpy_of(v)
         if w.dtype.kind in "fcV" and not np.all(np.abs(w.astype(_wide(w))) < 1e5):
             raise Skip("large or not finite derivatives")
+
+
+def differences(f: Function, p: Program, xs: Arrays, want: Any, rng: Any) -> None:
+    """Derivatives are quotients of differences, in 64 bits."""
+    moving = [i for i, x in enumerate(xs) if x.dtype.kind == "f" and x.dtype.itemsize >= 4]
+    if not moving:
+        raise Skip("no real inputs")
+    with config.override("calque_enable_x64", True):
+        every = [x.astype(np.float64) if i in moving else x for i, x in enumerate(xs)]
+        ts = [_direction(jnp.asarray(every[i]), k) for k, i in enumerate(moving)]
+
+        def g(*ys: Any) -> list[Any]:
+            given = list(every)
+            for i, y in zip(moving, ys):
+                given[i] = y
+            return [w for w in f(*given) if _inexact(w) and w.dtype.itemsize in (8, 16)]
+
+        def quotients(h: float) -> list[np.ndarray]:
+            ends = [
+                g(*[every[i] + s * h * numpy_of(t) for i, t in zip(moving, ts)]) for s in (1, -1)
+            ]
+            return [(numpy_of(a) - numpy_of(b)) / (2 * h) for a, b in zip(*ends, strict=True)]
+
+        ys = [jnp.asarray(every[i]) for i in moving]
+        try:
+            _, tangents = eagerly(f, calque.jvp, g, tuple(ys), tuple(ts))
+        except NotImplementedError as e:
+            raise Skip(f"no derivative: {str(e)[:60]}") from None
+        wide = [numpy_of(t) for t in tangents if t.dtype in (np.float64, np.complex128)]
+        if not wide:
+            raise Skip("no results of 64 bits")
+        bounded(wide)
+        one, other = (
+            [q for q, t in zip(quotients(h), tangents) if t.dtype in (np.float64, np.complex128)]
+            for h in (1e-5, 7e-6)
+        )
+    for i, (t, a, b) in enumerate(zip(wide, one, other)):
+        scale = 1 + np.max(np.abs(a), initial=0)
+        if not np.all(np.abs(a - b) < 1e-6 * scale):
+            raise Skip("no derivative to be seen")  # a kink, a jump, a function of whole numbers
+        if not np.all(np.abs(a - t) < 1e-4 * scale):
+            raise Mismatch(f"tangent {i} is {brief([t])}, the quotient of differences {brief([a])}")
 
 
 def unrolled(f: Function, p: Program, xs: Arrays, want: Any, rng: Any) -> None:
@@ -346,13 +389,13 @@ def unrolled(f: Function, p: Program, xs: Arrays, want: Any, rng: Any) -> None:
     if any(numpy_of(w).dtype.itemsize < 4 for w in want if _inexact(w)):
         raise Skip("half precision")
     try:
-        expected = calque.grad(by_row, which)(*ys)
+        expected = eagerly(f, calque.grad(by_row, which), *ys)
     except NotImplementedError as e:
         raise Skip(f"no derivative: {str(e)[:60]}") from None
     bounded(expected)
     wrong = matches(calque.jit(calque.grad(by_scan, which))(*ys), expected)
     if wrong is not None:
-        settled(calque.grad(by_row, which), ys, expected)
+        settled(lambda *u: eagerly(f, calque.grad(by_row, which), *u), ys, expected)
         raise Mismatch(f"gradient of a scan: {wrong}")
 
 
@@ -394,7 +437,7 @@ def found(f: Function, p: Program, xs: Arrays, want: Any, rng: Any) -> None:
         return f(*[jnp.asarray(y)[m] if c else y for y, c in zip(ys, chosen)])
 
     try:
-        expected = g(mask, *xs)
+        expected = eagerly(f, g, mask, *xs)
     except Exception:
         raise Skip("refused at the size found") from None
     try:
@@ -403,8 +446,8 @@ def found(f: Function, p: Program, xs: Arrays, want: Any, rng: Any) -> None:
         raise Skip(f"refused for a found size: {type(e).__name__}") from None
     wrong = matches(got, expected)
     if wrong is not None:
-        settled(lambda *ys: g(mask, *ys), xs, expected)
-        apart(p, [x[mask] if c else x for x, c in zip(xs, chosen)], got)
+        settled(lambda *ys: eagerly(f, g, mask, *ys), xs, expected)
+        eagerly(f, apart, p, [x[mask] if c else x for x, c in zip(xs, chosen)], got)
         raise Mismatch(f"found size {int(mask.sum())} of {n}: {wrong}")
 
 
@@ -495,4 +538,5 @@ IN_JAX: dict[str, Callable[[Any, Function, Sequence[Any]], Any]] = {
     "unrolled": _jax_jvp,
     "map": lambda jax, f, xs: jax.lax.map(lambda row: f(*row), _stacked(jax, xs)),
     "jvp": _jax_jvp,
+    "differences": _jax_jvp,
 }

@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 
 import calque
+from calque.core import reference, trace
 from calque.core.config import config
+from tests.compositions.checks import on_reference
 from tests.compositions.peers import Mismatch, numpy_of
 from tests.fuzz import catalogue, forms, laws
 from tests.fuzz.__main__ import COUNTS, Blocks, Run, blocks, counted, peer_module
-from tests.fuzz.checks import WHOLE, Checker, near, tolerance
+from tests.fuzz.checks import OF_RULES, WHOLE, Checker, decided, near, tolerance
 from tests.fuzz.draw import Draw
 from tests.fuzz.generate import (
     NEIGHBOURS,
@@ -40,6 +42,7 @@ from tests.fuzz.programs import (
     source,
     without_unused,
 )
+from tests.fuzz.tiers import COMPILED, MACHINE, RULES, SHARES, Evaluated, eagerly, place, tier
 from tests.fuzz.values import FILLS, KINDS, TINY, Input, numpy_dtype, value
 
 
@@ -333,6 +336,94 @@ def test_one_thing_is_asked_of_a_program_each_as_often() -> None:
     assert every._asked(small_program(), [np.zeros(3)], rng)[:2] == ["exact", "jit"]
 
 
+def seed_of(name: str) -> int:
+    return next(seed for seed in range(100) if tier(seed) == name)
+
+
+def test_each_tier_has_its_share() -> None:
+    drawn = Counter(tier(seed) for seed in range(2000))
+    assert all(abs(drawn[name] - 2000 * share) < 120 for name, share in SHARES.items())
+    assert tier(7) == tier(7)
+
+
+@pytest.mark.parametrize("name", SHARES)
+def test_programs_of_each_tier_are_asked_what_is_theirs(name: str) -> None:
+    checker = Checker()
+    for x in (small_program(), program_of_forms()):
+        assert checker.problem(x._replace(seed=seed_of(name))) is None
+    asked = {k.removeprefix(f"{name} ") for k in checker.asked}
+    assert asked and all(k.startswith(name) for k in checker.asked)
+    assert ("meaning" in asked) == (name == MACHINE)
+    assert name != RULES or asked <= set(OF_RULES)
+
+
+def test_a_wrong_derivative_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forward and reverse mode share a wrong rule; differences do not."""
+
+    @calque.custom_jvp
+    def sin(x: Any) -> Any:
+        return calque.lax.sin(x)
+
+    sin.defjvp(lambda xs, ts: (sin(*xs), ts[0] * calque.lax.sin(xs[0])))
+    p = small_program()._replace(inputs=small_program().inputs[:1], calls=small_program().calls[:1])
+    xs = [value(x) for x in p.inputs]
+    rng = np.random.default_rng(3)
+    with on_reference():
+        f = function(calque, p)
+        laws.differences(f, p, xs, f(*xs), rng)
+        monkeypatch.setattr(calque.numpy, "sin", sin)
+        laws.jvp(f, p, xs, f(*xs), rng)
+        with pytest.raises(Mismatch, match="quotient"):
+            laws.differences(f, p, xs, f(*xs), rng)
+
+
+def test_nothing_is_served_natively_on_the_reference(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Machine code that learned a call, and a program that is compiled, do not answer there."""
+    asked: list[str] = []
+    evaluate, run = reference.evaluate, reference.run
+
+    def counted_evaluate(primitive: Any, *rest: Any) -> Any:
+        asked.append(primitive.name)
+        return evaluate(primitive, *rest)
+
+    def counted_run(closed: Any, *xs: Any) -> Any:
+        asked.append("program")
+        return run(closed, *xs)
+
+    monkeypatch.setattr(reference, "evaluate", counted_evaluate)
+    monkeypatch.setattr(reference, "run", counted_run)
+    x, sinc = calque.numpy.ones(3), calque.numpy.sinc
+    program = calque.jit(lambda y: sinc(y) + y)
+    for _ in range(3):
+        sinc(x), x + x, program(x)
+    assert not asked
+    for _ in range(3):
+        with on_reference():
+            asked.clear()
+            sinc(x), x + x, program(x)
+            assert asked.count("program") == 1 and "add" in asked and "sin" in asked
+        asked.clear()
+        sinc(x), x + x, program(x)
+        assert not asked
+
+
+def test_a_program_runs_eagerly_where_it_is_told_to() -> None:
+    native = trace.evaluator.installed
+    f = Evaluated(lambda *_: [trace.evaluator.installed], on_reference)
+    assert f(np.ones(3)) == [reference.evaluate] == eagerly(f, f.f)
+    assert eagerly(f.f, f.f) == [native] == [trace.evaluator.installed]
+
+
+def test_results_without_one_answer_are_not_compared_beyond_their_machine() -> None:
+    p = small_program()
+    with place(COMPILED, 3)():
+        f = function(calque, p)
+        results = [[x] for x in f(*map(value, p.inputs))]
+    assert decided(p, [*map(value, p.inputs)], results)
+    bases = p._replace(calls=(Call("numpy.linalg.svd", (Ref(None, 0),), ()),))
+    assert not decided(bases, [*map(value, p.inputs)], results)
+
+
 def program_of_a_sign() -> Program:
     """What is 0 where each product is rounded, and a rounding where one is not."""
     return Program(
@@ -402,7 +493,7 @@ def test_a_process_that_dies_costs_one_program(
     def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
         seed = int(command[command.index("--seed") + 1])
         started.append(seed)
-        told = COUNTS + '{"calls": {"numpy.sin": 2}, "features": {"x64": 1}}\n'
+        told = COUNTS + '{"calls": {"numpy.sin": 2}, "features": {"x64": 1}, "asked": {}}\n'
         code, text = (-9, "@3\n@4\n") if seed == 3 else (0, told)
         return subprocess.CompletedProcess(command, code, None, text)
 
