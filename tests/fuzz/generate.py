@@ -33,6 +33,7 @@ from tests.fuzz.tiers import MACHINE, place, tier
 from tests.fuzz.values import KINDS, value
 
 LARGEST = 400_000  # elements of a result
+MOST_BYTES = 1 << 30  # of what one call gives
 NEIGHBOURS = 1000  # programs that draw from one part of the catalogue, and share what they prepare
 PARTS = 8  # of the catalogue
 COMMON = ("float32", "int32", "bool")
@@ -101,6 +102,10 @@ class Generator:
             forget(d, before)
             return
         c = Call(name, tuple(args), tuple(keywords.items()))
+        if d.large and bytes_of(c, given(d, name)) > MOST_BYTES:
+            self.refused[name] += 1
+            forget(d, before)
+            return
         try:
             results = [np.asarray(numpy_of(x)) for x in call(calque, c, given(d, name))]
         except Exception as e:
@@ -117,6 +122,16 @@ class Generator:
             if x.size <= LARGEST and x.dtype.kind in "biufcV":
                 d.arrays[Ref(len(calls), leaf)] = x
         calls.append(c)
+
+
+def bytes_of(c: Call, inputs: Callable[[Ref], Any]) -> int:
+    """What a call's results take, by their types: products of large arrays, `meshgrid` and `outer`
+    among others, could take all memory. 0 where only values tell."""
+    try:
+        avals = calque.eval_shape(lambda: call(calque, c, inputs))
+        return sum(x.size * x.dtype.itemsize for x in calque.tree.leaves(avals))
+    except Exception:
+        return 0
 
 
 @functools.cache

@@ -20,9 +20,11 @@ from tests.fuzz.__main__ import COUNTS, Blocks, Run, blocks, counted, peer_modul
 from tests.fuzz.checks import OF_RULES, WHOLE, Checker, decided, near, tolerance
 from tests.fuzz.draw import Draw
 from tests.fuzz.generate import (
+    MOST_BYTES,
     NEIGHBOURS,
     PARTS,
     Generator,
+    bytes_of,
     configured,
     draw,
     features,
@@ -476,6 +478,16 @@ def test_a_run_goes_on_where_it_was(tmp_path: Path) -> None:
     assert counted(run, range(1, 4), float("inf"), ledger) == 0
     assert ledger.entries() == [(range(1, 4), [{"seed": 2, "problem": "", "test": ""}])]
     assert [*ledger.left(range(6))] == [range(1), range(4, 6)]
+
+
+def test_what_takes_all_memory_is_known_before_it_is_called() -> None:
+    row = np.zeros(70_001, "float32")
+    many = Call("numpy.meshgrid", (Ref(None, 0), Ref(None, 0)), ())
+    few = Call("numpy.sin", (Ref(None, 0),), ())
+    by_value = Call("numpy.nonzero", (Ref(None, 0),), ())
+    assert bytes_of(many, lambda ref: row) == 2 * 4 * 70_001**2 > MOST_BYTES
+    assert bytes_of(few, lambda ref: row) == 4 * 70_001
+    assert bytes_of(by_value, lambda ref: row) <= MOST_BYTES
 
 
 def test_blocks_of_seeds() -> None:
