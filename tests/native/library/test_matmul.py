@@ -238,3 +238,13 @@ def test_merged_columns_whose_rows_end_inside_of_panels():
     want = np.einsum("ij,bjn->bin", a.astype("f8"), b.astype("f8"))
     got = calque.jit(lambda a, b: jnp.einsum("ij,bjn->bin", a, b))(a, b)
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-3)
+
+
+def test_tiles_of_a_turned_panel_are_one_loop():
+    """However many stand beside each other, the code of one is compiled."""
+    w = np.random.default_rng(0).normal(size=(640, 320)).astype(np.float32)
+    f = calque.jit(lambda x, w: x @ w.T, dynamic="never")
+    x = w[:130]
+    loops = f.lower(x, w).compile().as_text("loops")
+    assert loops.count("@tile") == 1
+    np.testing.assert_allclose(f(x, w), x.astype("f8") @ w.T, rtol=1e-3, atol=1e-3)

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
+import calque
 import calque.numpy as jnp
 from calque.native.loops.tree import Acc, For, Store
 from calque.native.lower.sizes import Sizes
-from calque.native.scalars.expr import Buffer, const, ex, load, select, var
+from calque.native.scalars.expr import Buffer, const, ex, load, select, var, walk
 from calque.native.schedule.cuts import cut
 from tests.native.programs import check
 
@@ -58,3 +59,42 @@ def test_rows_of_different_arrays_in_one_kernel():
     x = np.ones((200, 300), np.float32)
     text = check(lambda a, b: jnp.concatenate([a, b], 1), x, x).as_text("loops")
     assert "select" not in text and text.count("@vector") == 2
+
+
+def test_fewer_turns_decide_what_all_of_them_do_not():
+    """A part that is nothing but zeros there, and reads nothing."""
+    C, nothing = Buffer("c", (60,), "f32"), const(0.0, "f32")
+    padded = select(
+        ex("ge", BEHIND, const(0)), load(C, (BEHIND,), ex("ge", BEHIND, const(0))), nothing
+    )
+    first, second = cut(joined(lambda x: ex("add", x, padded)), S, 8)
+    (a,), (b,) = first.body, second.body
+    assert C not in a.value.bufs and C in b.value.bufs
+    assert not any(e.op in ("select", "ge", "lt") for s in (a, b) for e in walk(s.value, set()))
+
+
+def test_heavy_parts_that_share_nothing_are_cut():
+    """As the gradients of what was split: each part is computed where it is."""
+
+    def heavy(x):
+        for _ in range(4):
+            x = ex("sin", x)
+        return x
+
+    parts = heavy(load(A, (J,), IN_A)), heavy(load(B, (BEHIND,), ex("ge", BEHIND, const(0))))
+    both = For(J, (Store(Y, (J,), select(IN_A, *parts)),))
+    assert len(cut(both, S, 8)) == 2
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_gradients_of_what_was_split(axis, count):
+    x = np.random.default_rng(0).normal(size=(24, 48)).astype(np.float32)
+    functions = jnp.sin, jnp.tanh, jnp.square, jnp.cos
+
+    def f(x):
+        parts = jnp.split(x, count, axis)
+        return sum((g(p) * parts[0]).sum() for g, p in zip(functions, parts))
+
+    check(calque.grad(f), x, tol=1e-5)
+    check(lambda x: jnp.pad(x, ((0, 0), (20, 9))) + jnp.pad(x * x, ((0, 0), (9, 20))), x, tol=1e-6)

@@ -266,22 +266,18 @@ class Product:
         return any(stride(a, k.attr[0]) == 1 and stride(a, j.attr[0]) not in (0, 1) for a in at)
 
     def pack_turned(self, q: Expr, k: Expr) -> Body:
-        """Panels of a right side that is a transposed matrix, in square tiles."""
+        """Panels of a right side that is a transposed matrix, in square tiles, beside each other in
+        a loop: written out, each would be compiled anew."""
         assert self.right_side.packed is not None
         side = describe().vector_bytes // item_size(self.node.dtype)
-        out = []
-        for first in range(0, self.tile.columns, side):
-            j = var(f"j{first}", side)
-            at = ex("add", j, const(first))
-            value = self.right_at(k, q, at)
-            inner = For(
-                j,
-                (Store(self.right_side.packed, (*self.pre(), q, k, at), value),),
-                kind="vector",
-                width=side,
-            )
-            out.append(For(k, (inner,), kind="tile", width=side))
-        return tuple(out)
+        tiles, j = self.tile.columns // side, var("j", side)
+        tile = var("tile", tiles)
+        at = j if tiles == 1 else ex("add", ex("mul", tile, const(side)), j)
+        place = (*self.pre(), q, k, at)
+        store = Store(self.right_side.packed, place, self.right_at(k, q, at))
+        inner = For(j, (store,), kind="vector", width=side)
+        turned = For(k, (inner,), kind="tile", width=side)
+        return (turned,) if tiles == 1 else (For(tile, (turned,)),)
 
     def around(self, f: For) -> Body:
         return (For(self.b, (f,)),) if self.batched else (f,)

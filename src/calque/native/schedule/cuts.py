@@ -18,7 +18,8 @@ from calque.native.scalars.expr import FALSE, TRUE, Expr, ex, rewrite, var
 from calque.native.schedule.flat import is_plain
 
 MOST: Final = 4  # parts
-LIGHT: Final = 40  # weight of a body that may be written for each of them
+LIGHT: Final = 80  # weight of two parts that may be written one after the other
+GROWTH: Final = 1.1  # more than the whole that other two may weigh, which share little then
 
 
 def cut(f: For, sizes: Sizes, least: int) -> Sequence[For]:
@@ -28,14 +29,15 @@ def cut(f: For, sizes: Sizes, least: int) -> Sequence[For]:
         return (f,)
     if not all(isinstance(s, Store | For) for s in statements(f.body)):
         return (f,)
-    if body_weight((f,)) > LIGHT:
-        return (f,)
     while len(parts) < MOST:
         found = [(k, at) for k, g in enumerate(parts) if (at := end_of_part(g, sizes, least))]
         if not found:
             break
         k, test = found[0]
-        parts[k : k + 1] = halves(parts[k], test)
+        made = halves(parts[k], test, sizes)
+        if body_weight(made) > max(LIGHT, GROWTH * body_weight((parts[k],))):
+            break
+        parts[k : k + 1] = made
     return parts
 
 
@@ -56,17 +58,29 @@ def end_of_part(f: For, sizes: Sizes, least: int) -> Expr | None:
     return None
 
 
-def halves(f: For, test: Expr) -> list[For]:
-    """The turns before and behind the end of a part."""
+def halves(f: For, test: Expr, sizes: Sizes) -> list[For]:
+    """The turns before and behind the end of a part; what fewer turns decide is decided."""
     end = test.args[1]
     front, behind = var(f.name, end), var(f"{f.name}.x", ex("sub", f.extent, end))
     parts = []
     for v, at, answer in ((front, front, TRUE), (behind, ex("add", behind, end), FALSE)):
         known = {test: answer, f.var: at}
         memo: dict[Expr, Expr] = {}
-        body = decided(rewritten(f.body, known, memo))
+        body = rewritten(f.body, known, memo)
+        body = decided(rewritten(body, answers(body, sizes), {}))
         parts.append(replace(f, var=v, body=body if v is front else renamed(body)))
     return parts
+
+
+def answers(body: Body, sizes: Sizes) -> dict[Expr, Expr]:
+    """The questions about indices whose answer is the same for all turns."""
+    found: dict[Expr, Expr] = {}
+    for e in nodes(body):
+        if e.op in ("lt", "ge") and e.args[0].index and e.args[1].index:
+            known = sizes.decide(e.op, *e.args)
+            if known is not None:
+                found[e] = TRUE if known else FALSE
+    return found
 
 
 def rewritten(body: Body, new: Mapping[Expr, Expr], memo: dict[Expr, Expr]) -> Body:
