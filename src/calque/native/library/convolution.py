@@ -21,13 +21,13 @@ import numpy as np
 from calque.core.dims import Dim, hint_of, product
 from calque.native.library.matmul import (
     Extents,
-    NearRows,
     Product,
     Tile,
     emit_with,
     right_side,
     tile_for,
 )
+from calque.native.library.near_rows import NearRows
 from calque.native.loops.tree import Body, For, Store
 from calque.native.lower.convolution import Geometry, Strides, weight_met
 from calque.native.lower.graph import Node

@@ -20,6 +20,7 @@ from typing import Any, Final, NamedTuple
 
 from calque.core.dims import hint_of, is_found, is_symbolic, surely_at_most, surely_divides
 from calque.machine.code.target import describe
+from calque.native.library.near_rows import Block, NearRows, copied, turned
 from calque.native.loops.tree import ROUND, Acc, Body, For, If, Let, Store, round_of
 from calque.native.lower.graph import Node
 from calque.native.lower.layout import guarded, reindex
@@ -48,9 +49,6 @@ from calque.native.scalars.expr import (
 
 TILES: Final = 4  # tiles of rows of a block in a long product
 MANY_ROWS: Final = 128  # of so many tiles, twice as many: the right side is read half as often
-PADDING: Final = (
-    16  # keeps rows that are a power of two long from falling on each other in the cache
-)
 PACKING: Final = (
     4.0  # how much slower than arithmetic a copy is that reads memory for the first time
 )
@@ -127,13 +125,6 @@ class RightSide(NamedTuple):
     source: Buffer | None
     packed: Buffer | None
     near: bool = False
-
-
-class NearRows(NamedTuple):
-    """Rows of the left side that were copied near: where to, and the tile."""
-
-    buffer: Buffer
-    tile: Expr
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,7 +239,7 @@ class Product:
         value = self.right_at(k, q, j)
         if not surely_divides(width, self.n):
             value = guarded(value, ex("lt", column, self.N))
-        elif self.turned(value, k, j):
+        elif turned(value, k, j):
             return self.around(For(q, self.pack_turned(q, k)))
         inner = For(
             j,
@@ -257,13 +248,6 @@ class Product:
             width=width,
         )
         return self.around(For(q, (For(k, (inner,)),)))
-
-    @staticmethod
-    def turned(value: Expr, k: Expr, j: Expr) -> bool:
-        """Whether the right side lies in memory along k."""
-        loads = [x for x in walk(value, set()) if x.op == "load"]
-        at = [linear(x.attr.shape, index_and_guard(x)[0]) for x in loads]
-        return any(stride(a, k.attr[0]) == 1 and stride(a, j.attr[0]) not in (0, 1) for a in at)
 
     def pack_turned(self, q: Expr, k: Expr) -> Body:
         """Panels of a right side that is a transposed matrix, in square tiles, beside each other in
@@ -342,9 +326,10 @@ class Product:
         self, high: int, first: Expr, t: Expr, r: Expr
     ) -> tuple[NearRows | None, Body]:
         """Where a block of tiles reads the rows of one round, and how they come there."""
-        shape = (high, self.tile.rows, self.depth + PADDING)
-        rows = NearRows(Buffer("rows", shape, self.node.dtype, "stack"), t)
-        return rows, (self.copy_rows(rows, first, r),)
+        start, depth = self.round_at(r)
+        even = surely_divides(self.tile.rows, self.m)
+        rows = Block(self.left, self.M, self.tile.rows, even, first, t, high, start, depth)
+        return copied(rows, self.depth, self.node.dtype)
 
     def rounds(self) -> Expr:
         """How many rounds a long sum has."""
@@ -376,15 +361,6 @@ class Product:
         i = var("i", ceil_div(self.M, self.tile.rows))
         return self.around(For(g, (For(r, (For(t, (For(i, self.micro(q, i, r)),)),)),)))
 
-    def copy_rows(self, to: NearRows, first: Expr, r: Expr) -> For:
-        """The rows of a block, for one round."""
-        start, depth = self.round_at(r)
-        m, k = var("m", self.tile.rows), var("kc", depth)
-        value = self.left(self.row_of_a_round(ex("add", first, to.tile), m), ex("add", start, k))
-        width = 2 * describe().vector_bytes // item_size(self.node.dtype)
-        store = Store(to.buffer, (to.tile, m, k), value)
-        return For(to.tile, (For(m, (For(k, (store,), kind="vector", width=width),)),))
-
     def row_of_a_round(self, i: Expr, m: Expr | int) -> Expr:
         """Row m of tile i in a long sum, of which no row may be in two tiles: each round adds to
         it."""
@@ -413,9 +389,7 @@ class Product:
         ):
             row = self.row(i, m) if r is None else self.row_of_a_round(i, m)
             name = f"r.{m}"
-            left = (
-                self.left(row, at) if rows is None else load(rows.buffer, (rows.tile, const(m), k))
-            )
+            left = self.left(row, at) if rows is None else rows.element(m, k)
             accs.append(
                 Acc(
                     name,

@@ -35,7 +35,7 @@ def cut(f: For, sizes: Sizes, least: int) -> Sequence[For]:
             break
         k, test = found[0]
         made = halves(parts[k], test, sizes)
-        if body_weight(made) > max(LIGHT, GROWTH * body_weight((parts[k],))):
+        if body_weight(tuple(made)) > max(LIGHT, GROWTH * body_weight((parts[k],))):
             break
         parts[k : k + 1] = made
     return parts

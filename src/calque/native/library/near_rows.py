@@ -1,0 +1,118 @@
+"""Rows of the left side of a long product are copied near for each round: what is summed lies apart
+from all else, and in the order in which it is read.
+
+    rows side by side in memory (x in x.T @ y):  for k: for tiles: rows[tile, k, m] = x[k, row]
+    otherwise:                                   for tiles: for m: rows[tile, m, k] = x[row, k]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from calque.machine.code.target import describe
+from calque.native.loops.tree import Body, For, If, Store
+from calque.native.lower.rules import Index
+from calque.native.scalars.expr import (
+    Buffer,
+    Expr,
+    const,
+    ex,
+    index_and_guard,
+    item_size,
+    linear,
+    load,
+    stride,
+    var,
+    walk,
+)
+
+PADDING: Final = (
+    16  # keeps rows that are a power of two long from falling on each other in the cache
+)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Tiles of rows that are copied for one round: the left side by row and place in the sum, how
+    many rows there are in all and in a tile, the first tile, how many tiles (and at most), where
+    the round begins and how deep it is."""
+
+    left: Callable[[Expr, Expr], Expr]
+    extent: Expr
+    rows: int
+    even: bool
+    first: Expr
+    tile: Expr
+    most: int
+    start: Expr
+    depth: Expr
+
+
+@dataclass(frozen=True)
+class NearRows:
+    """The copy: where it is, the tile, and whether rows of a tile lie side by side in it."""
+
+    buffer: Buffer
+    tile: Expr
+    beside: bool
+
+    def place(self, m: Expr, k: Expr) -> Index:
+        """Where element `k` of row `m` is."""
+        return (self.tile, k, m) if self.beside else (self.tile, m, k)
+
+    def element(self, m: int, k: Expr) -> Expr:
+        return load(self.buffer, self.place(const(m), k))
+
+
+def turned(value: Expr, along: Expr, across: Expr) -> bool:
+    """Whether something is read that lies in memory along one loop, and not along the other."""
+    loads = [x for x in walk(value, set()) if x.op == "load"]
+    at = [linear(x.attr.shape, index_and_guard(x)[0]) for x in loads]
+    return any(
+        stride(a, along.attr[0]) == 1 and stride(a, across.attr[0]) not in (0, 1) for a in at
+    )
+
+
+def copied(b: Block, deepest: int, dtype: str) -> tuple[NearRows, Body]:
+    """A place for the rows, and how they come there."""
+    i, k = var("i", b.extent), var("k", b.depth)
+    beside = b.rows > 1 and turned(b.left(i, k), i, k)
+    shape = (b.most, deepest, lanes(b)) if beside else (b.most, b.rows, deepest + PADDING)
+    to = NearRows(Buffer("rows", shape, dtype, "stack"), b.tile, beside)
+    return to, (side_by_side(b, to) if beside else one_by_one(b, to),)
+
+
+def one_by_one(b: Block, to: NearRows) -> For:
+    """Each row by itself."""
+    m, k = var("m", b.rows), var("kc", b.depth)
+    width = 2 * describe().vector_bytes // item_size(to.buffer.dtype)
+    inner = For(k, (stored(b, to, m, k),), kind="vector", width=width)
+    return For(to.tile, (For(m, (inner,)),))
+
+
+def lanes(b: Block) -> int:
+    """A vector that holds a row of memory as far as a tile goes, or a little farther."""
+    return int(1 << (b.rows - 1).bit_length())
+
+
+def side_by_side(b: Block, to: NearRows) -> For:
+    """A row of memory holds elements of all rows of the tiles."""
+    m, k, wide = var("m", b.rows), var("kc", b.depth), var("mv", lanes(b))
+    whole = For(wide, (stored(b, to, wide, k, full=True),), kind="vector", width=lanes(b))
+    if b.even and lanes(b) == b.rows:
+        return For(k, (For(to.tile, (whole,)),))
+    first = ex("mul", ex("add", b.first, b.tile), const(b.rows))
+    fits = ex("ge", b.extent, ex("add", first, const(lanes(b))))
+    rest = For(m, (stored(b, to, m, k),))
+    return For(k, (For(to.tile, (If(fits, (whole,), (rest,)),)),))
+
+
+def stored(b: Block, to: NearRows, m: Expr, k: Expr, full: bool = False) -> Store:
+    """An element of the copy. Rows that are not there, in tiles that are not full, are the last one
+    again."""
+    row = ex("add", ex("mul", ex("add", b.first, b.tile), const(b.rows)), m)
+    if not (full or b.even):
+        row = ex("min", row, ex("sub", b.extent, const(1)))
+    return Store(to.buffer, to.place(m, k), b.left(row, ex("add", b.start, k)))
