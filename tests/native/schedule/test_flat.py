@@ -166,3 +166,18 @@ def test_loops_that_go_on() -> None:
     leaf = For(k, (Store(y, (i, j, k), load(x, (j, k, i))),))
     loops = flat.joined(flat.nest_of(flat.nested([For(i, ()), For(j, ()), leaf])))
     assert [f.extent for f in loops] == [const(4), const(30)]
+
+
+def test_what_only_counts_elements_is_not_divided():
+    """Rows that waste vectors were made one loop just before."""
+    rows = nest(128, 65)
+    one = flattened(rows, SIZES, WIDTH)
+    assert len(loops_of(one)) == 1
+    assert flat.divided([one], SIZES) == [one]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64])
+def test_rows_that_waste_vectors_are_one_loop_of_the_kernel(dtype):
+    x = normal(128, 65).astype(dtype)
+    text = check(lambda x: x * x + 1, x, tol=1e-6).as_text("loops")
+    assert text.count("for ") == 1, text

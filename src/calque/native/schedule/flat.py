@@ -94,6 +94,8 @@ def divided(loops: Sequence[For], sizes: Sizes) -> Sequence[For]:
         by = {e.args[1] for e in found if e.args[0] is f.var}
         if len(by) != 1 or not goes_into(divisor := by.pop(), f.extent, sizes):
             continue
+        if lies_in_order(leaf.body, f.name):
+            continue
         q = var(f"{f.name}.q", ex("floordiv", f.extent, divisor))
         r = var(f"{f.name}.r", divisor)
         parts = {
@@ -106,6 +108,13 @@ def divided(loops: Sequence[For], sizes: Sizes) -> Sequence[For]:
         made = [*loops[:k], For(q, ()), For(r, ()), *loops[k + 1 :]]
         return [*made[:-1], replace(made[-1], body=body)]
     return loops
+
+
+def lies_in_order(body: Body, name: str) -> bool:
+    """Does a loop variable only count elements that lie one after the other, whatever indices are
+    made of it?"""
+    found = accesses(body, {name})
+    return found is not None and not any(divides(linear(b.shape, idx), name) for b, idx in found)
 
 
 def goes_into(divisor: Expr, extent: Expr, sizes: Sizes) -> bool:
@@ -149,10 +158,8 @@ def as_one(loops: Sequence[For]) -> For | None:
     def fix(e: Expr) -> Expr:
         return rewrite(e, new.get, memo)
 
-    for b, idx in found:
-        if divides(linear(b.shape, [fix(i) for i in idx]), v.attr[0]):
-            return None
-    return For(v, map_exprs(loops[-1].body, fix))
+    body = map_exprs(loops[-1].body, fix)
+    return For(v, body) if lies_in_order(body, v.attr[0]) else None
 
 
 def divides(at: Expr, name: str) -> bool:
