@@ -379,6 +379,19 @@ def test_a_wrong_derivative_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
             laws.differences(f, p, xs, f(*xs), rng)
 
 
+def test_a_kink_has_no_derivative_to_compare() -> None:
+    """Differences across it, of whatever step, agree on half of what is to its right."""
+    p = small_program()._replace(inputs=small_program().inputs[:1], calls=small_program().calls[:1])
+    zero = [np.zeros(3, np.float32)]
+    rng = np.random.default_rng(3)
+
+    def f(x: Any) -> list[Any]:
+        return [calque.nn.relu(x)]
+
+    with on_reference(), pytest.raises(laws.Skip, match="derivative to be seen"):
+        laws.differences(f, p, zero, f(*zero), rng)
+
+
 def test_nothing_is_served_natively_on_the_reference(monkeypatch: pytest.MonkeyPatch) -> None:
     """Machine code that learned a call, and a program that is compiled, do not answer there."""
     asked: list[str] = []
