@@ -9,6 +9,7 @@ $(VENV)/ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(RUN) -m pip install --quiet --upgrade pip
 	$(RUN) -m pip install --quiet -e '.[dev]'
+	$(RUN) -m compileall -q -j 2 src tests
 	$(RUN) tools/make_images.py --best || echo "no images for this machine: its first process compiles the runtime"
 	touch $@
 
@@ -42,9 +43,9 @@ SEED ?= $(shell date +%s)
 fuzz: $(VENV)/ready
 	$(RUN) -m tests.fuzz --programs 1000000 --minutes $(MINUTES) --seed $(SEED)
 
-# Memory stays flat and processes end well, by the thousand.
+# Memory stays flat and processes end well, by the thousand; then a small model is trained for an hour.
 soak: $(VENV)/ready
-	$(RUN) -m tests.soak
+	$(RUN) -m tests.soak --minutes $(MINUTES)
 
 # Tests of JAX and of the libraries built on it, by a kit that is no part of calque: CONFORMANCE_KIT=dir
 conformance:

@@ -46,7 +46,7 @@ def test_real_numbers(name: str) -> None:
 def test_complex_numbers(name: str) -> None:
     for dtype in (np.complex64, np.complex128):
         error, at = accuracy.worst_complex(name, dtype, 30)
-        assert error <= (16.0 if name in ("exp2", "logistic") else 4.0), (error, at)
+        assert error <= (16.0 if name == "logistic" else 4.0), (error, at)
 
 
 def test_new_rows_leave_the_heading_of_a_table() -> None:
@@ -55,6 +55,7 @@ def test_new_rows_leave_the_heading_of_a_table() -> None:
 
 
 def test_every_function_of_one_float_is_in_the_table() -> None:
-    table = (ROOT / "docs" / "accuracy.md").read_text().partition(accuracy.BEGIN)[2]
+    page = (ROOT / "docs" / "accuracy.md").read_text()
+    table = page.partition(accuracy.BEGIN)[2].partition(accuracy.END)[0]
     assert re.findall(r"^\| `(\w+)` \|", table, re.M) == [*accuracy.FUNCTIONS]
     assert all(hasattr(lax, name) for name in accuracy.FUNCTIONS)

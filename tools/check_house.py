@@ -44,7 +44,7 @@ FLOORS = {
         "__main__",
     ],
     "calque.machine": [
-        "caches",
+        "caches records",
         "once",
         "state",
         "daemons exits foreign foreign_parts frozen lazy processors spans syntax variables",

@@ -107,7 +107,32 @@ def test_little_memory(megabytes: int) -> None:
     )
 
 
-@pytest.mark.parametrize("kilobytes", [256, 1024])
+@linux
+def test_no_memory_for_lapack() -> None:
+    """OpenBLAS tries for ever to get memory, or interrupts the process, when there is none."""
+    check(
+        """
+        import resource
+        import calque, calque.numpy as jnp
+        x = jnp.ones((100, 100)) + 0
+        used = int(open("/proc/self/statm").read().split()[0]) * 4096
+        hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+        resource.setrlimit(resource.RLIMIT_AS, (used + (60 << 20), hard))
+        try:
+            jnp.linalg.svd(x)
+        except MemoryError as e:
+            assert "LAPACK" in str(e), e
+        else:
+            raise AssertionError("no MemoryError")
+        resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+        assert abs(float(jnp.linalg.svd(x)[1][0]) - 100) < 1e-3
+        """,
+        environment={"CALQUE_NUM_THREADS": "1"},
+        timeout=100,
+    )
+
+
+@pytest.mark.parametrize("kilobytes", [64, 256])
 def test_threads_with_small_stacks(kilobytes: int) -> None:
     check(
         f"""

@@ -44,6 +44,7 @@ from tests.fuzz.programs import (
     source,
     without_unused,
 )
+from tests.fuzz.recipes.table import RECIPES
 from tests.fuzz.tiers import COMPILED, MACHINE, RULES, SHARES, Evaluated, eagerly, place, tier
 from tests.fuzz.values import FILLS, KINDS, TINY, Input, numpy_dtype, value
 
@@ -392,6 +393,60 @@ def test_a_kink_has_no_derivative_to_compare() -> None:
         laws.differences(f, p, zero, f(*zero), rng)
 
 
+@pytest.mark.parametrize(
+    "name, more", [("lax.stop_gradient", ()), ("lax.reduce_precision", (4, 3))]
+)
+def test_what_holds_its_derivative_back_is_no_slope(name: str, more: tuple[int, ...]) -> None:
+    x = Input("float32", (2,), "plain", 2857)
+    p = Program(8003247, False, (x,), (Call(name, (Ref(None, 0), *more), ()),))
+    f, xs = function(calque, p), [value(x)]
+    with on_reference(), pytest.raises(laws.Skip, match="no slope"):
+        laws.differences(f, p, xs, f(*xs), np.random.default_rng(0))
+
+
+def test_what_is_rounded_on_the_way_pairs_no_tangents() -> None:
+    x = Input("float64", (2,), "plain", 1187)
+    p = Program(10024977, True, (x,), (Call("lax.reduce_precision", (Ref(None, 0), 4, 15), ()),))
+    with calque.enable_x64():
+        f, xs = function(calque, p), [value(x)]
+        with pytest.raises(laws.Skip, match="each on its own"):
+            laws.jvp(f, p, xs, f(*xs), np.random.default_rng(0))
+
+
+def test_equal_operands_of_clamp_have_no_slope() -> None:
+    x = Input("float32", (2,), "plain", 1)
+    low, same = Ref(None, 0), Ref(None, 1)
+    inputs = (x._replace(fill="unit"), x)
+    p = Program(0, False, inputs, (Call("lax.clamp", (low, same, same), ()),))
+    assert laws.tied(p.calls[0]) and not laws.tied(Call("numpy.add", (same, same), ()))
+    assert not laws.tied(Call("lax.clamp", (0.0, same, 1.0), ()))
+    f, xs = function(calque, p), [value(x) for x in inputs]
+    with on_reference(), pytest.raises(laws.Skip, match="no slope"):
+        laws.differences(f, p, xs, f(*xs), np.random.default_rng(0))
+
+
+def test_places_beyond_the_end_have_no_cotangent() -> None:
+    inputs = (Input("float32", (1, 3), "plain", 286), Input("int32", (2, 1), "indices", 225))
+    numbers = Made(
+        "lax.GatherDimensionNumbers",
+        (),
+        (("offset_dims", (1,)), ("collapsed_slice_dims", (0,)), ("start_index_map", (0,))),
+    )
+    gather = Call("lax.gather", (Ref(None, 0), Ref(None, 1), numbers, (1, 3)), ())
+    p = Program(10004897, False, inputs, (gather,))
+    f, xs = function(calque, p), [value(x) for x in inputs]
+    with pytest.raises(laws.Skip, match="beyond the end"):
+        laws.jvp(f, p, xs, f(*xs), np.random.default_rng(0))
+
+
+def test_complex_numbers_of_single_precision_have_its_room() -> None:
+    """Eight bytes hold two floats, whose roundings forward and reverse mode do not share."""
+    inputs = tuple(Input("complex64", (1,), "plain", seed) for seed in (9335, 9852))
+    p = Program(0, False, inputs, (Call("numpy.inner", (Ref(None, 0), Ref(None, 1)), ()),))
+    f, xs = function(calque, p), [value(x) for x in inputs]
+    laws.jvp(f, p, xs, f(*xs), np.random.default_rng(0))
+
+
 def test_nothing_is_served_natively_on_the_reference(monkeypatch: pytest.MonkeyPatch) -> None:
     """Machine code that learned a call, and a program that is compiled, do not answer there."""
     asked: list[str] = []
@@ -501,6 +556,13 @@ def test_what_takes_all_memory_is_known_before_it_is_called() -> None:
     assert bytes_of(many, lambda ref: row) == 2 * 4 * 70_001**2 > MOST_BYTES
     assert bytes_of(few, lambda ref: row) == 4 * 70_001
     assert bytes_of(by_value, lambda ref: row) <= MOST_BYTES
+
+
+def test_batches_of_matrices_are_short() -> None:
+    for seed in range(40):
+        d = Draw(np.random.default_rng(seed), False, True, frozenset(KINDS["any"]))
+        RECIPES["numpy.linalg.cholesky"](d)
+        assert all(np.prod(x.shape) < 1_000_000 for x in d.inputs)
 
 
 def test_blocks_of_seeds() -> None:

@@ -198,6 +198,16 @@ def top_k_of_more_than_there_are(jax: Any, jnp: Any) -> None:
     jax.lax.top_k(jnp.ones(3), 5)
 
 
+@mistake("better", "top_k", "`k`", "1.5")
+def top_k_of_a_float(jax: Any, jnp: Any) -> None:
+    jax.lax.top_k(jnp.ones(3), 1.5)
+
+
+@mistake("better", "jnp.hamming", "`M`", "given None")
+def a_window_of_no_length(jax: Any, jnp: Any) -> None:
+    jnp.hamming(None)
+
+
 @mistake("better", "argument k of the function top_k", "static_argnums")
 def top_k_of_a_traced_number(jax: Any, jnp: Any) -> None:
     jax.jit(jax.lax.top_k)(jnp.ones(3), 2)

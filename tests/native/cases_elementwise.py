@@ -42,7 +42,8 @@ NEAR = {
     "cosh": 3, "asinh": 3, "acosh": 3,
     "atanh": 4, "sin": 2, "cos": 2, "tan": 4, "asin": 3, "acos": 3, "atan": 3, "atan2": 4,
     "cbrt": 2, "rsqrt": 2, "erf": 3, "erfc": 4,
-    "erf_inv": 4, "normal_erf_inv": 80,
+    "erf_inv": 4, "normal_erf_inv": 80, "multiply_add": 1,
+    "drawn_erf": 8, "drawn_exp": 8, "drawn_log": 8, "drawn_log1p": 8,
     "lgamma": 4, "digamma": 8, "pow": 4, "bessel_i0e": 1, "bessel_i1e": 1,
     "igamma": 1, "igammac": 1,
     "igamma_grad_a": 1, "polygamma": 1, "random_gamma_grad": 1, "regularized_incomplete_beta": 1,
@@ -69,7 +70,7 @@ COMPLEX_ULPS = {
     "tanh": 32,
 }
 OPERANDS = {
-    "clamp": 3, "regularized_incomplete_beta": 3, "threefry2x32": 4,
+    "clamp": 3, "multiply_add": 3, "regularized_incomplete_beta": 3, "threefry2x32": 4,
     **dict.fromkeys(
         ("add", "sub", "mul", "div", "rem", "max", "min", "and", "or", "xor", "eq", "ne", "lt",
         "le", "gt", "ge", "eq_to", "lt_to", "le_to",

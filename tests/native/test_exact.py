@@ -43,6 +43,7 @@ CHAINS: dict[str, Callable[..., Any]] = {
         (x.astype(jnp.float16) * 3 + 1).astype(jnp.float32) + x.astype(jnp.bfloat16)
     ),
     "complex": lambda x: jnp.abs((x + 1j * x) * (x * x - 1j) / (2 + 1j * x)),
+    "complex products": lambda x: jnp.prod(x[:3] + 1j * x[::-1][:3], 0) * (2.5 + 1j),
     "integers": lambda x: (x * 10).astype(jnp.int32) // 3 % 5 << 2,
     "softmax": lambda x: nn.softmax(x),
     "layer_norm": layer_norm,

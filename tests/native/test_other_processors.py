@@ -53,6 +53,7 @@ def arm(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for module in (vectors, matmul):
         monkeypatch.setattr(module, "describe", lambda: described)
     monkeypatch.setattr(platform, "machine", lambda: "aarch64")
+    monkeypatch.setattr(modules, "get_ready", lambda: None)  # would keep LLVM's machine for it
     monkeypatch.setattr(kernels, "_codes", Entries(1000))
     monkeypatch.setattr(objects, "linked", WeakValueDictionary())
     monkeypatch.setattr(kernels, "_make", create_autospec(kernels._make, return_value={}))

@@ -67,6 +67,16 @@ def test_one_hot(kw: dict[str, Any]) -> None:
     compare(nn.one_hot(x, 3, **kw), jax().nn.one_hot(x, 3, **kw))
 
 
+def test_one_hot_of_what_is_true_or_false_counts_it_as_1_or_0() -> None:
+    assert nn.one_hot(jnp.array([True, False]), 3).tolist() == [[0, 1, 0], [1, 0, 0]]
+
+
+@pytest.mark.parametrize("classes", [None, 1.5, float("nan"), -1])
+def test_one_hot_takes_a_number_of_classes(classes: Any) -> None:
+    with pytest.raises(TypeError, match=r"integer|must not be negative, got -1"):
+        nn.one_hot(jnp.arange(2), classes)
+
+
 def test_glu() -> None:
     assert nn.glu(jnp.array([3.0, 0.0])).tolist() == [1.5]
     with pytest.raises(AssertionError, match="divisible by 2"):

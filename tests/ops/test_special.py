@@ -125,6 +125,8 @@ def test_more_arguments_rules():
 
 
 def test_bessel_i1e_at_zero():
+    out = np.asarray(S.bessel_i1e(np.array([-0.0, 0.0], np.float32)))
+    assert np.signbit(out).tolist() == [True, False]
     assert derivative(S.bessel_i1e_p, np.zeros(1, np.float32)) == [0.5]
 
 

@@ -153,6 +153,25 @@ def test_donated_arguments_give_their_memory() -> None:
     assert y.is_deleted()
 
 
+def on_a_mesh(x: Any) -> Any:
+    mesh = jax.make_mesh((1,), ("i",), devices=jax.devices("xla_cpu")[:1])
+    return jax.device_put(x, jax.NamedSharding(mesh, jax.P("i")))
+
+
+@pytest.mark.parametrize("place", [there, on_a_mesh])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "bool"])
+def test_what_was_looked_at_goes_with_its_array(place: Any, dtype: str) -> None:
+    """The memory is kept for who looks at it, and does not keep its buffer for ever."""
+    f = jax.jit(lambda v: (~v, v) if v.dtype == bool else (v + 1, v * 2))
+    results = [*f(place(np.ones(4, dtype))), jax.jit(jnp.copy)(place(np.ones(4, dtype)))]
+    while results:
+        x = results.pop()
+        seen, buffer = np.asarray(x), weakref.ref(x._owner)
+        assert buffer() is not None
+        del x, seen
+        assert buffer() is None
+
+
 def test_deleting() -> None:
     x = jax.jit(lambda v: v + 1)(there(np.arange(4096.0)))
     x.delete()

@@ -68,3 +68,20 @@ def test_forks_of_a_process_that_runs_xla_are_warned_of(engine: str) -> None:
     )
     told = ["this process runs XLA,"] if engine == "xla_cpu" else []
     assert done.stdout.strip() == str(told), done.stderr[-2000:]
+
+
+def test_an_array_given_away_twice_is_to_be_copied(on_xla: None) -> None:
+    x = jnp.ones(9)
+    with pytest.raises(RuntimeError, match=r"donate the same buffer twice.*pass a copy of it"):
+        jax.jit(lambda x, y: (x + 1, y + 2), donate_argnums=(0, 1))(x, x)
+
+
+def test_steps_of_programs_of_xla_are_not_drawn() -> None:
+    with pytest.raises(
+        NotImplementedError, match=r"XLA compiled _double: jax\.explain.*backend='cpu'"
+    ):
+        jax.show(jax.jit(_double, backend="xla_cpu"), jnp.ones(3))
+
+
+def _double(x: Any) -> Any:
+    return x * 2

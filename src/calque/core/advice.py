@@ -25,6 +25,7 @@ _BINDING: Final = re.compile(
 )
 _AXIS: Final = re.compile(r"^\w[\w ]* -?\d+ is out of bounds for array of dimension (\d+)$")
 _CALLBACK: Final = re.compile(r"^INTERNAL: CpuCallback .*: TypeError: \S+\(\) (?:takes|missing) ")
+_NO_INTEGER: Final = re.compile(r"^'(\w+)' object cannot be interpreted as an integer$")
 _LONGEST: Final = 160  # letters of a list of parameters
 _OF_CALLBACKS: Final = (
     "The type of the result stands before the arguments of a callback:"
@@ -60,6 +61,9 @@ def _note(error: TypeError | ValueError) -> str | None:
         return None if found is None else _axes(error.__traceback__, int(found.group(1)))
     if _CALLBACK.match(text):
         return _OF_CALLBACKS
+    no_integer = _NO_INTEGER.match(text)
+    if no_integer is not None:
+        return _integers(error.__traceback__, no_integer.group(1))
     keyword = _KEYWORD.match(text)
     binding = keyword or _BINDING.match(text)
     if binding is None:
@@ -115,6 +119,23 @@ def _listed(function: Callable[..., Any]) -> str:
     bare = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
     text = str(signature.replace(parameters=bare, return_annotation=signature.empty))
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} ...)"
+
+
+def _integers(tb: TracebackType | None, kind: str) -> str | None:
+    """Which argument of a function of calque is not the integer that it has to be: of the first one
+    that the user's innermost line leads to, and that has one of this type."""
+    frames = [tb.tb_frame for tb in _frames(tb)]
+    ours = [k for k, frame in enumerate(frames) if not is_internal(frame.f_code)]
+    for frame in frames[ours[-1] + 1 if ours else 0 :]:
+        code = frame.f_code
+        for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
+            value = frame.f_locals.get(name)
+            several = value if isinstance(value, (tuple, list)) else [value]
+            # "args" are what calque's own machinery hands on
+            if name != "args" and any(type(v).__name__ == kind for v in several):
+                called = _called([*_frames(tb)]) or code.co_name
+                return f"{called} takes integers as its `{name}`, and was given {value!r}"
+    return None
 
 
 # ---------------------------------------------------------------- functions of the user

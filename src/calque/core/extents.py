@@ -66,7 +66,7 @@ def slice_bounds(s: slice, size: Any) -> tuple[Any, Any, int]:
     step = 1 if s.step is None else operator.index(s.step)
     if not any(type(v) is Dim for v in (start, stop, size)):
         first, end, step = slice(start, stop, step).indices(size)
-        return first, len(range(first, end, step)), step
+        return first, max(-((first - end) // step), 0), step  # `len(range)` ends at 2**63
     if step == 0:
         raise ValueError("slice step cannot be zero")
     if step == 1 and any(map(is_found, (start, stop, size))):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, ParamSpec
 
 from calque import numpy as jnp
+from calque.core import guards as _guards
 from calque.core import pytrees
 from calque.core.arrays import Array
 from calque.core.types import ArrayLike
@@ -489,3 +490,6 @@ def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
             "pack_optimizer_state takes a tree of JoinPoints, as unpack_optimizer_state makes it"
         )
     return _packed([p.subtree for p in points], tree)
+
+
+_guards.guard_public(globals())

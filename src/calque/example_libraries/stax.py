@@ -8,6 +8,7 @@ from typing import Any
 
 from calque import lax, random
 from calque import numpy as jnp
+from calque.core import guards as _guards
 from calque.core.avals import ShapedArray
 from calque.nn.functions import elu, gelu, leaky_relu, relu, selu, sigmoid, softplus
 from calque.nn.initializers import glorot_normal, normal, ones, zeros
@@ -502,3 +503,6 @@ def shape_dependent(make_layer: Callable[[Shape], Layer]) -> Layer:
     return init_fun, lambda params, inputs, **kwargs: make_layer(inputs.shape)[1](
         params, inputs, **kwargs
     )
+
+
+_guards.guard_public(globals())

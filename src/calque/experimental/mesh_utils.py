@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from calque.core import guards as _guards
 from calque.core.backends import known
 from calque.machine.state import process
 from calque.transforms.devices.mesh import grid_of
@@ -80,3 +81,6 @@ def create_hybrid_device_mesh(
             f"Number of slices 1 must equal the product of dcn_mesh_shape {tuple(dcn_mesh_shape)}"
         )
     return create_device_mesh(mesh_shape, devices)
+
+
+_guards.guard_public(globals())

@@ -10,6 +10,7 @@ from typing import Any
 
 from calque import lax, nn, random
 from calque import numpy as jnp
+from calque.core import guards as _guards
 from calque.core.arrays import Array
 from calque.transforms.functions.vmap import vmap
 
@@ -296,3 +297,6 @@ def _reversed(sequence: Array, lengths: Array) -> Array:
     """Each sequence backwards, what is behind its end staying behind."""
     behind = sequence.shape[0] - lengths
     return vmap(lambda xs, n: jnp.roll(xs, n, axis=0), (1, 0), 1)(sequence, behind)[::-1]
+
+
+_guards.guard_public(globals())

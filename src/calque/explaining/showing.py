@@ -57,6 +57,12 @@ class Drawn:
     def __init__(self, report: Report, timed: Timed) -> None:
         self.report, self.name = report, report.name
         e = report.executable
+        if report.elsewhere:
+            raise NotImplementedError(
+                f"show draws the steps of calque's own programs, and XLA compiled {report.name}:"
+                " jax.explain(f, ...) tells of that one, and show(jit(f, backend='cpu'), ...) draws"
+                " what calque's own engine makes of it"
+            )
         self.planned = e.planned if isinstance(e, Found) else e
         self.facts = described(e).steps
         programs = {id(getattr(e, "program", None)), id(self.planned.driver)}

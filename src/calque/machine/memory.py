@@ -77,6 +77,8 @@ _slab: Any = unit.var("memory_slab", i64, 3)
 # Bytes above the small classes: idle, and obtained from the system in all.
 _idle: Any = unit.var("memory_idle", i64)
 _obtained: Any = unit.var("memory_obtained", i64)
+# The bytes of the last request that could not be served, for messages: of any thread.
+_refused: Any = unit.var("memory_refused", i64)
 
 
 def physical_memory() -> int:
@@ -233,6 +235,7 @@ def memory_fresh(index: i64) -> ptr:
             calque_trim(0)
             if atomic_load(_obtained, 0) > _limit:
                 atomic_add(_obtained, 0, -nbytes)
+                store_i64(_refused, 0, nbytes)
                 return NULL
         block = from_system(index, nbytes)
         if block == NULL:  # perhaps what lies idle is what is missing
@@ -240,6 +243,7 @@ def memory_fresh(index: i64) -> ptr:
             block = from_system(index, nbytes)
         if block == NULL:
             atomic_add(_obtained, 0, -nbytes)
+            store_i64(_refused, 0, nbytes)
     if block != NULL:
         store_i64(block, -8, _MAGIC + index)
         entry = _table + index * _ENTRY
@@ -255,6 +259,7 @@ def calque_alloc(nbytes: i64) -> ptr:
     """A block of at least this many bytes, aligned to 64, its content undefined; NULL when there is
     no such memory."""
     if unlikely(ult(_limit, nbytes)):  # unsigned: negative sizes are too large as well
+        store_i64(_refused, 0, nbytes)
         return NULL
     # The header of a small block lies in the block, that of a larger one before it.
     index = class_of(nbytes + _HEADER if nbytes <= _SMALL_LIMIT - _HEADER else nbytes)
@@ -272,6 +277,12 @@ def calque_alloc(nbytes: i64) -> ptr:
     if index >= _SMALL_CLASSES:
         atomic_add(_idle, 0, -class_bytes(index))
     return block
+
+
+@unit.helper
+def bytes_refused() -> i64:
+    """What the last request asked for that could not be served."""
+    return load_i64(_refused, 0)
 
 
 @unit.function

@@ -10,8 +10,10 @@ from calque.core.backends import MemoryStats, Options, flops, traffic
 from calque.core.config import config
 from calque.core.jaxprs import ClosedJaxpr
 from calque.core.lazy import LazyModule
+from calque.machine.code import llvm
 from calque.machine.driver.program import Program
 from calque.machine.spans import span
+from calque.machine.threads import get_num_threads
 from calque.native.calls import call_program, compiled, memory_of
 from calque.native.control.emitters import EMITTERS, takes
 from calque.native.emit import kernels
@@ -60,6 +62,8 @@ class Planned:
         self.closed, self.options = closed, options
         self.in_avals: Sequence[ShapedArray] = closed.in_avals
         self.out_avals: Sequence[ShapedArray] = closed.out_avals
+        if get_num_threads() > 1:
+            llvm.get_ready()
         self.simplified = run_passes(closed)
         with span("plan", options.name):
             self.plan(sizes)
@@ -87,6 +91,9 @@ class Planned:
         self.planner = lowered.planner
         self.inputs, self.outputs = lowered.inputs, lowered.outputs
         self.steps = self.checked("steps", scheduled(self.nests(lowered), sizes), lowered)
+        for b in [b for s in walk(self.steps) if isinstance(s, Call) for b in s.schedule.left]:
+            self.planner.mutable.add(b)
+            self.planner.measure(b)
         self.homes: dict[Buffer, Buffer] = {}
         if sizes.known:
             self.share_memory()

@@ -8,8 +8,10 @@ import numpy as np
 
 from calque import numpy as jnp
 from calque.core.arrays import Array, to_array
+from calque.core.dims import as_size, surely_less
 from calque.core.dtypes import asked, canonicalize, is_inexact, is_integer
 from calque.core.trace import typeof
+from calque.core.trace_state import Tracer
 from calque.core.types import ArrayLike, DTypeLike
 from calque.numpy.promotion import (
     as_operand,
@@ -439,7 +441,7 @@ def one_hot(
 
     Args:
         x: Integers. One that is not below `num_classes`, or negative, gives zeros.
-        num_classes: The size of the new axis.
+        num_classes: The size of the new axis, not negative.
         dtype: The dtype of the result; None means float32 (float64 where 64-bit types are enabled).
         axis: Where the new axis stands in the result.
 
@@ -450,7 +452,13 @@ def one_hot(
     Array([[1., 0., 0.],
            [0., 0., 1.]], dtype=float32)"""
     x = jnp.asarray(x)
-    if not is_integer(typeof(x).dtype) and typeof(x).dtype != np.dtype(bool):
+    if not isinstance(num_classes, Tracer):
+        num_classes = as_size(num_classes)
+        if surely_less(num_classes, 0):
+            raise TypeError(f"one_hot: num_classes must not be negative, got {num_classes}")
+    if typeof(x).dtype == np.dtype(bool):
+        x = x.astype(np.int32)
+    elif not is_integer(typeof(x).dtype):
         warnings.warn(
             "calque.nn.one_hot input should be integer-typed, got dtype"
             f" {typeof(x).dtype.name}: convert it",

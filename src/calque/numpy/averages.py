@@ -270,7 +270,7 @@ def _quantile(
     a, q = arrays(name, a, q)
     own = typeof(a).dtype
     if own.kind in "fV" and own.itemsize == 1:  # of few bits, which nothing joins
-        a = convert(a, np.float32)
+        a = convert(a, np.dtype(np.float32))
     a, q = promote_inexact(a, q)
     a, q = asarray(a), asarray(q)
     if is_complex(a.dtype):

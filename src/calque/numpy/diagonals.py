@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from calque.core.arrays import Array
+from calque.core.avals import ShapedArray, nbytes
 from calque.core.dtypes import canonicalize, is_integer
 from calque.core.primitives import do
 from calque.core.trace import typeof
@@ -52,6 +53,7 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
         raise ValueError(f"diag input must be 1d or 2d, got shape {v.shape}")
     n = v.shape[0]
     size = n + abs(k)
+    nbytes(ShapedArray((size, size), v.dtype))
     if n == 0:
         return zeros((size, size), v.dtype)
     # every row is a shifted copy of the padded values: no scatter, and linear in v

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from calque.core.arrays import Array, is_concrete, to_numpy
+from calque.core.avals import ShapedArray, nbytes
 from calque.core.dims import is_found, is_symbolic
 from calque.core.dtypes import canonicalize, is_integer
 from calque.core.types import ArrayLike, Axes, ShapeLike
@@ -269,7 +271,8 @@ def resize(a: ArrayLike, new_shape: ShapeLike) -> Array:
     shape = canonical_shape(new_shape)
     if any(d < 0 for d in shape):
         raise ValueError(f"all elements of `new_shape` must be non-negative, got {shape}")
-    size = int(np.prod(shape, dtype=np.int64))
+    size = math.prod(shape)
+    nbytes(ShapedArray(shape, a.dtype))  # copies are made one by one
     if a.shape[0] == 0 or size == 0:
         return zeros(shape, a.dtype)
     copies = -(-size // a.shape[0])

@@ -195,6 +195,8 @@ def repeat(
     k = canonical_axis(axis, typeof(a).ndim)
     if isinstance(repeats, int) and repeats < 0:
         raise TypeError(f"repeat: repeats must not be negative, got {repeats}")
+    if total_repeat_length is not None:
+        total_repeat_length = as_size(total_repeat_length)
     if total_repeat_length is None and isinstance(repeats, int):
         shape = typeof(a).shape
         wide = expand_dims(a, k + 1)

@@ -8,6 +8,7 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from calque.core.arrays import Array
+from calque.core.avals import ShapedArray, nbytes
 from calque.core.dims import surely_at_most
 from calque.core.primitives import do
 from calque.core.types import ArrayLike
@@ -324,6 +325,7 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
     n = x.shape[0] if N is None else operator.index(N)
     if n < 0:
         raise ValueError(f"N must be nonnegative, got {n}")
+    nbytes(ShapedArray((x.shape[0], n), x.dtype))  # columns are made one by one
     powers = [
         (
             do.integer_pow(x, y=i)

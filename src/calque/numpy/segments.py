@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from calque.core import guards as _guards
 from calque.core.arrays import is_concrete, to_numpy
 from calque.core.dims import Dim
 from calque.core.dtypes import canonicalize, is_integer
@@ -154,3 +155,6 @@ segment_min = _fold(
     reductions.min,
     "The smallest of each segment; the highest number of an empty one.",
 )
+
+
+_guards.guard_public(globals())

@@ -39,7 +39,7 @@ from calque.numpy.promotion import (
     result_dtype,
 )
 from calque.numpy.shaping import ravel, reshape, where
-from calque.ops.common import index_operand
+from calque.ops.common import check_places, index_operand
 from calque.ops.convert import bit_width_of, bitcast_convert_type
 from calque.ops.sizes import as_number, index_dtype, places
 
@@ -123,6 +123,8 @@ def argsort(
     of_places = result_dtype(dtype, canonicalize(int))
     if not is_integer(of_places):
         raise TypeError(f"argsort: dtype must be an integer type, got {of_places.name}")
+    if dtype is None:
+        check_places("argsort", shape[k], of_places)
     if descending:  # ties keep their order: sort the reversed array, then count from the other end
         _, places = do.sort(
             flip(a, k),
@@ -246,6 +248,7 @@ def nonzero(
     if size is None:
         if not is_concrete(a):
             return places_found(a, "jnp.nonzero")
+        check_places("nonzero", max(typeof(a).shape), dtype)
         return tuple(adopted(i.astype(dtype)) for i in np.nonzero(to_numpy(a)))
     return _nonzero_of_size(a, as_size(size), fill_value, dtype)
 
@@ -270,6 +273,7 @@ def _nonzero_of_size(a: Any, size: int, fill_value: Any, dtype: Any) -> Any:
         a if typeof(a).dtype == np.dtype(bool) else do.ne(a, np.zeros((), typeof(a).dtype))
     )
     n = typeof(mask).shape[0]
+    check_places("nonzero", n, dtype)
     fills = fill_value if isinstance(fill_value, tuple) else (fill_value,) * len(shape)
     if n == 0:
         return tuple(

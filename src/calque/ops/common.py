@@ -482,3 +482,13 @@ def axis_in(name: str, axis: Any, ndim: int) -> int:
 def is_inexact(x: Any) -> bool:
     dtype = typeof(x).dtype
     return is_float(dtype) or is_complex(dtype)
+
+
+def check_places(what: str, n: Any, dtype: Any) -> None:
+    """Positions along so many elements must fit in the dtype that counts them: beyond it they would
+    wrap around, silently."""
+    if type(n) is int and n - 1 > iinfo(dtype).max:
+        raise OverflowError(
+            f"{what}: positions along an axis of size {n} are beyond {dtype.name}; those of int64"
+            " need calque.config.update('calque_enable_x64', True)"
+        )

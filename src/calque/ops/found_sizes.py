@@ -22,7 +22,7 @@ from calque.core.primitives import NotApplicable, Primitive, do
 from calque.core.symbols import LARGEST
 from calque.core.trace import typeof
 from calque.core.trace_state import symbols_of_recording
-from calque.ops.common import zero_like
+from calque.ops.common import check_places, zero_like
 
 
 def _let_size(n: Any, *, size: Any) -> list[Any]:
@@ -108,6 +108,7 @@ places_p = Primitive(
 def places(mask: Any, maker: str) -> Any:
     """Where a traced vector of booleans is true, in order; as many as there are."""
     n, dtype = typeof(mask).shape[0], canonicalize(int)
+    check_places(maker, n, dtype)
     numbers = do.convert_element_type(mask, new_dtype=dtype)
     size = found_size(do.reduce_sum(numbers, axes=(0,)), maker, n)
     return do.places(mask, size=size, dtype=dtype)

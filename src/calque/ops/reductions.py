@@ -27,6 +27,7 @@ from calque.ops.common import (
     ORDERED,
     PLAIN,
     Accepts,
+    check_places,
     operand,
     refuse_dtype,
     scalar_of,
@@ -292,12 +293,7 @@ def _arg_shape(name: str) -> Callable[..., ShapedArray]:
             raise ValueError(f"Invalid axis {axis} for operand shape {x.shape} of {name}")
         if not is_integer(index_dtype):
             raise TypeError(f"index_dtype must be an integer type, but got {index_dtype.name}")
-        if type(x.shape[axis]) is int and x.shape[axis] - 1 > iinfo(index_dtype).max:
-            raise OverflowError(
-                f"{name}: positions along an axis of size {x.shape[axis]} are beyond"
-                f" {index_dtype.name}; give index_dtype=int64, which needs"
-                " calque.config.update('calque_enable_x64', True)"
-            )
+        check_places(name, x.shape[axis], index_dtype)
         if surely_less(x.shape[axis], 1):
             raise ValueError(
                 f"argmin and argmax require non-empty reduced dimension. operand.shape={x.shape}"

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from calque.core import dims
-from calque.core.avals import ShapedArray
+from calque.core.avals import ShapedArray, nbytes
 from calque.core.dims import may_exceed
 from calque.core.dtypes import canonicalize
 from calque.core.primitives import Primitive, do
@@ -47,6 +47,7 @@ def places(n: Any, dtype: Any = np.int32) -> Any:
     """0, 1, ... n - 1: known while tracing, unless the size is free."""
     if type(n) is dims.Dim:
         return do.iota(dtype=np.dtype(dtype), shape=(n,), dimension=0)
+    nbytes(ShapedArray((max(n, 0),), np.dtype(dtype)))  # refuses what nobody can address
     return exactly(np.arange(n, dtype=dtype))
 
 
@@ -55,4 +56,6 @@ def as_number(n: Any, dtype: Any) -> Any:
     free."""
     if type(n) is dims.Dim:
         return do.convert_element_type(value_of(n), new_dtype=np.dtype(dtype))
+    if abs(n) >= 1 << 63:
+        raise MemoryError(f"an axis of {n} elements: more than a process can address")
     return exactly(np.asarray(n).astype(dtype))

@@ -10,6 +10,7 @@ import numpy as np
 
 from calque.core.arrays import Array
 from calque.core.avals import ShapedArray
+from calque.core.dims import as_size
 from calque.core.dtypes import is_complex, is_extended, is_float
 from calque.core.primitives import Primitive, Zero, do
 from calque.core.trace import typeof
@@ -315,7 +316,7 @@ def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> list[Array]:
     (x,) = _as_operands([operand])
     if not typeof(x).ndim:
         raise TypeError(f"top_k operand must have >= 1 dimension, got {typeof(x).str_short()}")
-    return top_k_p.bind(x, k=int(k), axis=axis_in("top_k", axis, typeof(x).ndim))
+    return top_k_p.bind(x, k=as_size(k), axis=axis_in("top_k", axis, typeof(x).ndim))
 
 
 def approx_max_k(

@@ -118,6 +118,23 @@ normal_erf_inv_p = unary(
     widened(lambda *x: sp.erfinv(*x)),
     lambda t, x, out: do.mul(t, do.mul(const(x, 1 / _TWO_OVER_ROOT_PI), do.exp(do.square(out)))),
 )
+drawn_erf_p = unary("drawn_erf", FLOAT, widened(lambda *x: sp.erf(*x)), _erf_tangent)
+drawn_exp_p = unary("drawn_exp", FLOAT, widened(np.exp), lambda t, x, out: do.mul(t, out))
+drawn_log_p = unary("drawn_log", FLOAT, widened(np.log), lambda t, x, out: do.div(t, x))
+drawn_log1p_p = unary(
+    "drawn_log1p",
+    FLOAT,
+    widened(np.log1p),
+    lambda t, x, out: do.div(t, do.add(x, const(x, 1))),
+)
+multiply_add_p = nary(
+    "multiply_add",
+    FLOAT,
+    widened(lambda x, y, z: (x.astype(np.longdouble) * y + z).astype(x.dtype)),
+    lambda t, out, x, y, z: do.mul(t, y),
+    lambda t, out, x, y, z: do.mul(x, t),
+    lambda t, out, x, y, z: t,
+)
 lgamma_p = unary("lgamma", FLOAT, widened(_lgamma), lambda t, x, out: do.mul(t, do.digamma(x)))
 digamma_p = unary(
     "digamma", FLOAT, widened(_digamma), lambda t, x, out: do.mul(t, do.polygamma(const(x, 1), x))
@@ -173,7 +190,12 @@ regularized_incomplete_beta_p = nary(
     lambda t, out, a, b, x: do.mul(t, _beta_density(a, b, x)),
 )
 bessel_i0e_p = unary("bessel_i0e", FLOAT, widened(lambda *x: sp.i0e(*x)), _bessel_i0e_tangent)
-bessel_i1e_p = unary("bessel_i1e", FLOAT, widened(lambda *x: sp.i1e(*x)), _bessel_i1e_tangent)
+bessel_i1e_p = unary(
+    "bessel_i1e",
+    FLOAT,
+    widened(lambda x: np.copysign(sp.i1e(x), x)),  # of -0.0, too
+    _bessel_i1e_tangent,
+)
 
 # ---------------------------------------------------------------- public functions
 
@@ -224,6 +246,31 @@ def normal_erf_inv(x: Any) -> Any:
     """The inverse of `erf` as normal numbers are drawn with: in float32 the operations of XLA, so
     that the numbers are JAX's: `normal_erf_inv(0.) == 0.`"""
     return apply_unary(normal_erf_inv_p, x)
+
+
+def drawn_erf(x: Any) -> Any:
+    """`erf` as random numbers are drawn with, likewise: `drawn_erf(0.) == 0.`"""
+    return apply_unary(drawn_erf_p, x)
+
+
+def drawn_exp(x: Any) -> Any:
+    """`exp`, likewise: `drawn_exp(0.) == 1.`"""
+    return apply_unary(drawn_exp_p, x)
+
+
+def drawn_log(x: Any) -> Any:
+    """`log`, likewise: `drawn_log(1.) == 0.`"""
+    return apply_unary(drawn_log_p, x)
+
+
+def drawn_log1p(x: Any) -> Any:
+    """`log1p`, likewise: `drawn_log1p(0.) == 0.`"""
+    return apply_unary(drawn_log1p_p, x)
+
+
+def multiply_add(x: Any, y: Any, z: Any) -> Any:
+    """x y + z, rounded once wherever it is compiled: `multiply_add(2., 3., 1.) == 7.`"""
+    return apply_nary(multiply_add_p, x, y, z)
 
 
 def lgamma(x: ArrayLike) -> Array:

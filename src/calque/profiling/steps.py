@@ -13,6 +13,7 @@ from calque.machine.frozen import all_objects
 from calque.native.backend import Found
 from calque.native.emit import kernels
 from calque.native.executable import Planned
+from calque.native.library.shared_rounds import ROUNDS
 from calque.native.loops.tree import own_exprs, statements
 from calque.native.lower.cost import WEIGHTLESS, operations
 from calque.native.lower.graph import Node
@@ -98,12 +99,17 @@ def _name_preparations(
     order: Sequence[tuple[Any, tuple[str, int]]], steps: dict[tuple[str, int], Facts]
 ) -> None:
     """What computes no node of the graph (such as panels of a matrix laid out for a product)
-    prepares for the step that reads it next."""
+    prepares for the step that reads it next; what sums the rounds of a long product does its work,
+    and the next step adds them up."""
     for k, (s, key) in enumerate(order):
         if steps[key].name:
             continue
         reader = next((at for x, at in order[k + 1 :] if x.reads() & s.writes()), None)
         facts = steps[reader] if reader is not None else steps[key]
+        if reader is not None and any(b.name.startswith(ROUNDS) for b in s.writes()):
+            steps[key] = facts._replace(nbytes=steps[key].nbytes)
+            steps[reader] = facts._replace(name=f"add up {facts.name}", flops=None, additions=None)
+            continue
         name = f"prepare for {facts.name}" if facts.name else "copy"
         steps[key] = steps[key]._replace(name=name, sources=facts.sources)
 

@@ -25,7 +25,7 @@ from calque.numpy.promotion import (
     promote_inexact,
 )
 from calque.numpy.signatures import OutSharding
-from calque.ops.special import lgamma
+from calque.ops.special import drawn_log, drawn_log1p, lgamma
 from calque.random.keys import wrapped
 from calque.random.uniform import (
     float_dtype,
@@ -71,7 +71,7 @@ def geometric(
     p = to_array(promote_inexact(p)[0])
     shape = parameter_shape("geometric", shape, p)
     u = uniform_between(typed, shape, typeof(p).dtype, 0.0, 1.0)
-    tries = jnp.log(jnp.where(u == 0, 1.0, u)) / jnp.log1p(-p)
+    tries = drawn_log(jnp.where(u == 0, 1.0, u)) / drawn_log1p(-p)
     return convert(jnp.floor(tries) + 1, d)
 
 
@@ -125,7 +125,7 @@ def _poisson_inversion(key: Any, rate: Any, shape: tuple[int, ...]) -> Any:
         i, k, key, log_product = state
         key, sub = pair(key)
         k = jnp.where(log_product > -rate, k + 1, k)
-        return i + 1, k, key, log_product + jnp.log(uniform_between(sub, shape, f32, 0.0, 1.0))
+        return i + 1, k, key, log_product + drawn_log(uniform_between(sub, shape, f32, 0.0, 1.0))
 
     start = (np.int32(0), _filled(shape, 0, np.int32), key, _filled(shape, 0, f32))
     return while_loop(go_on, draw, start)[1] - 1
@@ -162,7 +162,7 @@ def _accept(
 
 def _poisson_rejection(key: Any, rate: Any, shape: tuple[int, ...]) -> Any:
     f32 = np.dtype("float32")
-    log_rate = jnp.log(rate)
+    log_rate = drawn_log(rate)
     b = 0.931 + 2.53 * jnp.sqrt(rate)
     a = -0.059 + 0.02483 * b
     inverse_alpha = 1.1239 + 1.1328 / (b - 3.4)
@@ -171,7 +171,7 @@ def _poisson_rejection(key: Any, rate: Any, shape: tuple[int, ...]) -> Any:
     def propose(u: Any, v: Any) -> tuple[Any, Any]:
         room = 0.5 - jnp.abs(u)
         k = jnp.floor((2 * a / room + b) * u + rate + 0.43)
-        s = jnp.log(v * inverse_alpha / (a / (room * room) + b))
+        s = drawn_log(v * inverse_alpha / (a / (room * room) + b))
         bound = -rate + k * log_rate - lgamma(k + 1)
         inside = (room >= 0.07) & (v <= v_r)
         refused = (k < 0) | ((room < 0.013) & (v > room))
@@ -255,7 +255,7 @@ def _binomial(key: Any, n: Any, p: Any, shape: tuple[int, ...], d: Any) -> Any:
 
 def _binomial_inversion(key: Any, n: Any, p: Any, shape: tuple[int, ...], d: Any) -> Any:
     """How many geometric steps fit into n."""
-    log_failure = jnp.log1p(-p)
+    log_failure = drawn_log1p(-p)
     limit = scalar(finfo(d).max, d)
 
     def go_on(state: Any) -> Any:
@@ -266,7 +266,7 @@ def _binomial_inversion(key: Any, n: Any, p: Any, shape: tuple[int, ...], d: Any
         i, count, total, key = state
         sub, key = pair(key)
         count = jnp.where(total <= n, count + 1, count)
-        step = jnp.ceil(jnp.log(uniform_between(sub, shape, d, 0.0, 1.0)) / log_failure)
+        step = jnp.ceil(drawn_log(uniform_between(sub, shape, d, 0.0, 1.0)) / log_failure)
         return i + 1, count, total + step, key
 
     start = (np.int32(0), _filled(shape, 0, d), _filled(shape, 0, d), key)
@@ -287,11 +287,11 @@ def _binomial_rejection(key: Any, n: Any, p: Any, shape: tuple[int, ...], d: Any
         room = 0.5 - jnp.abs(u)
         inside = (room >= 0.07) & (v <= v_r)
         k = jnp.floor((2 * a / room + b) * u + c)
-        s = jnp.log(v * alpha / (a / (room * room) + b))
+        s = drawn_log(v * alpha / (a / (room * room) + b))
         bound = (
-            (m + 0.5) * jnp.log((m + 1) / (r * (n - m + 1)))
-            + (n + 1) * jnp.log((n - m + 1) / (n - k + 1))
-            + (k + 0.5) * jnp.log(r * (n - k + 1) / (k + 1))
+            (m + 0.5) * drawn_log((m + 1) / (r * (n - m + 1)))
+            + (n + 1) * drawn_log((n - m + 1) / (n - k + 1))
+            + (k + 0.5) * drawn_log(r * (n - k + 1) / (k + 1))
             + _stirling_tail(m)
             + _stirling_tail(n - m)
             - _stirling_tail(k)

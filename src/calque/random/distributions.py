@@ -20,7 +20,14 @@ from calque.numpy.promotion import (
 from calque.numpy.signatures import OutSharding
 from calque.ops.convert import stop_gradient
 from calque.ops.sorting import top_k
-from calque.ops.special import erf, normal_erf_inv
+from calque.ops.special import (
+    drawn_erf,
+    drawn_exp,
+    drawn_log,
+    drawn_log1p,
+    multiply_add,
+    normal_erf_inv,
+)
 from calque.random.keys import wrapped
 from calque.random.uniform import (
     broadcast_one,
@@ -30,6 +37,7 @@ from calque.random.uniform import (
     parameter,
     parameter_shape,
     rademacher,
+    scalar,
     two_uniforms,
     uniform_between,
 )
@@ -68,14 +76,27 @@ def normal(
     if not is_complex(d):
         return real_normal(typed, shape, d)
     first, second = pair(typed)
-    real = real_part(d)
-    value = do.complex(real_normal(first, shape, real), real_normal(second, shape, real))
-    return value / math.sqrt(2)
+    parts = (real_normal(k, shape, real_part(d)) for k in (first, second))
+    # not before: XLA would take both factors of a part together
+    return do.complex(*parts) * scalar(math.sqrt(0.5), d)
 
 
-def real_normal(key: Array, shape: tuple[int, ...], dtype: DType) -> Array:
+def real_normal(
+    key: Array, shape: tuple[int, ...], dtype: DType, deviation: Array | None = None
+) -> Array:
+    """Normal numbers; a deviation that is one number is multiplied with first, as XLA does."""
     low = np.nextafter(np.asarray(-1, dtype), np.asarray(0, dtype), dtype=dtype)
-    return math.sqrt(2) * normal_erf_inv(uniform_between(key, shape, dtype, low, 1.0))
+    drawn = normal_erf_inv(uniform_between(key, shape, dtype, low, 1.0))
+    if deviation is None:
+        return math.sqrt(2) * drawn
+    if deviation.ndim:
+        return math.sqrt(2) * drawn * deviation
+    return math.sqrt(2) * deviation * drawn
+
+
+def over(x: Array, parameter: Array) -> Array:
+    """x / parameter; by one number it is a product with its reciprocal, as XLA has it."""
+    return x / parameter if parameter.ndim else x * (1 / parameter)
 
 
 @placed
@@ -106,11 +127,10 @@ def truncated_normal(
     typed, _ = wrapped(key, "truncated_normal")
     d = float_dtype("truncated_normal", dtype)
     shape = parameter_shape("truncated_normal", shape, lower, upper)
-    root = math.sqrt(2)
+    half = scalar(math.sqrt(0.5), d)
     lower, upper = parameter(lower, d), parameter(upper, d)
-    out = root * normal_erf_inv(
-        uniform_between(typed, shape, d, erf(lower / root), erf(upper / root))
-    )
+    low, high = drawn_erf(lower * half), drawn_erf(upper * half)
+    out = math.sqrt(2) * normal_erf_inv(uniform_between(typed, shape, d, low, high))
     low = jnp.nextafter(stop_gradient(lower), math.inf)
     high = jnp.nextafter(stop_gradient(upper), -math.inf)
     return jnp.minimum(broadcast_one(high, shape), jnp.maximum(broadcast_one(low, shape), out))
@@ -139,7 +159,7 @@ def exponential(
     Array([2.9501... , 3.84342...], dtype=float32)"""
     typed, _ = wrapped(key, "exponential")
     d = float_dtype("exponential", dtype)
-    return -jnp.log1p(-uniform_between(typed, canonical_shape(shape), d, 0.0, 1.0))
+    return -drawn_log1p(-uniform_between(typed, canonical_shape(shape), d, 0.0, 1.0))
 
 
 @placed
@@ -173,14 +193,14 @@ def gumbel(
     shape = canonical_shape(shape)
     if mode == "highest" and d == np.dtype("float32"):
         v, beyond = fine_uniforms(typed, shape)
-        return -jnp.log(-jnp.where(beyond, jnp.log(v), jnp.log1p(-v)))
+        return -drawn_log(-jnp.where(beyond, drawn_log(v), drawn_log1p(-v)))
     if mode in ("high", "highest"):  # numbers near 0 get further bits
         coarse, fine = two_uniforms(typed, shape, d)
         finer = coarse + fine * finfo(d).eps + finfo(d).tiny
         u = jnp.where(coarse >= 0.5, coarse, finer)
-        return -jnp.log(-jnp.log1p(-u))
+        return -drawn_log(-drawn_log1p(-u))
     u = uniform_between(typed, shape, d, finfo(d).tiny, 1.0)
-    return -jnp.log(-jnp.log(u))
+    return -drawn_log(-drawn_log(u))
 
 
 @placed
@@ -207,7 +227,7 @@ def laplace(
     typed, _ = wrapped(key, "laplace")
     d = float_dtype("laplace", dtype)
     u = uniform_between(typed, canonical_shape(shape), d, -1 + finfo(d).epsneg, 1.0)
-    return jnp.sign(u) * jnp.log1p(-jnp.abs(u))
+    return jnp.sign(u) * drawn_log1p(-jnp.abs(u))
 
 
 @placed
@@ -234,7 +254,7 @@ def logistic(
     typed, _ = wrapped(key, "logistic")
     d = float_dtype("logistic", dtype)
     u = uniform_between(typed, canonical_shape(shape), d, finfo(d).tiny, 1.0)
-    return jnp.log(u) - jnp.log1p(-u)
+    return drawn_log(u) - drawn_log1p(-u)
 
 
 @placed
@@ -289,7 +309,7 @@ def pareto(
     Array([2.67346..., 3.60074...], dtype=float32)"""
     d = float_dtype("pareto", dtype)
     shape = parameter_shape("pareto", shape, b)
-    return jnp.exp(exponential(key, shape, d) / parameter(b, d, shape))
+    return drawn_exp(over(exponential(key, shape, d), parameter(b, d)))
 
 
 @placed
@@ -318,7 +338,7 @@ def rayleigh(
     typed, _ = wrapped(key, "rayleigh")
     d = float_dtype("rayleigh", dtype)
     shape = parameter_shape("rayleigh", shape, scale)
-    log_u = jnp.log(uniform_between(typed, shape, d, 0.0, 1.0))
+    log_u = drawn_log(uniform_between(typed, shape, d, 0.0, 1.0))
     return parameter(scale, d, shape) * jnp.sqrt(log_u * -2)
 
 
@@ -349,7 +369,7 @@ def weibull_min(
     Array([1.71759..., 1.96046...], dtype=float32)"""
     typed, _ = wrapped(key, "weibull_min")
     d = float_dtype("weibull_min", dtype)
-    e = -jnp.log1p(-uniform_between(typed, canonical_shape(shape), d, 0.0, 1.0))
+    e = -drawn_log1p(-uniform_between(typed, canonical_shape(shape), d, 0.0, 1.0))
     return e ** (1 / parameter(concentration, d)) * parameter(scale, d)
 
 
@@ -441,8 +461,8 @@ def wald(
     m = parameter(mean, d, shape)
     z, u = real_normal(first, shape, d), uniform_between(second, shape, d, 0.0, 1.0)
     y = z**2
-    root = jnp.sqrt(4 * m * y + m**2 * y**2)
-    x = m + m**2 * y / 2 - m / 2 * root
+    root = jnp.sqrt(multiply_add(4 * m, y, m**2 * y**2))
+    x = multiply_add(-m / 2, root, m + m**2 * y / 2)
     return jnp.where(u <= m / (m + x), x, m**2 / x)
 
 
@@ -510,7 +530,7 @@ def lognormal(
     typed, _ = wrapped(key, "lognormal")
     d = float_dtype("lognormal", dtype)
     shape = parameter_shape("lognormal", shape, sigma)
-    return jnp.exp(real_normal(typed, shape, d) * parameter(sigma, d))
+    return drawn_exp(real_normal(typed, shape, d, parameter(sigma, d)))
 
 
 @placed

@@ -28,7 +28,7 @@ from calque.ops.common import move
 from calque.ops.convert import stop_gradient
 from calque.ops.kinds import not_linear
 from calque.ops.random.keys import impl_of, need_key
-from calque.ops.special import random_gamma_grad
+from calque.ops.special import drawn_exp, drawn_log, random_gamma_grad
 from calque.random.distributions import exponential, real_normal
 from calque.random.keys import wrapped
 from calque.random.uniform import (
@@ -71,8 +71,8 @@ def _one(key: Any, alpha: Any, log_space: bool) -> Any:
     def rejected(state: Any) -> Any:
         _, x2, v, u = state
         outside = u >= 1 - 0.0331 * (x2 * x2)
-        bound = x2 * 0.5 + d * ((1 - v) + jnp.log(v))
-        return outside & (jnp.log(u) >= bound)
+        bound = x2 * 0.5 + d * ((1 - v) + drawn_log(v))
+        return outside & (drawn_log(u) >= bound)
 
     def draw(state: Any) -> Any:
         key, for_x, for_u = keys_of(state[0], 3)
@@ -87,7 +87,7 @@ def _one(key: Any, alpha: Any, log_space: bool) -> Any:
     if log_space:
         log_u = -exponential(for_boost, (), dtype)
         boost = jnp.where(large | (log_u == 0), 0, log_u * exponent)
-        return jnp.log(d) + jnp.log(v) + boost
+        return drawn_log(d) + drawn_log(v) + boost
     u = 1 - uniform_between(for_boost, (), dtype, 0.0, 1.0)
     return d * v * jnp.where(large, 1, u**exponent)
 
@@ -243,7 +243,7 @@ def beta(
     keys = pair(typed)
     x, y = (loggamma(k, parameter(v, d), shape, d) for k, v in zip(keys, (a, b)))
     top = jnp.maximum(x, y)
-    x, y = jnp.exp(x - top), jnp.exp(y - top)
+    x, y = drawn_exp(x - top), drawn_exp(y - top)
     return x / (x + y)
 
 
@@ -279,7 +279,7 @@ def dirichlet(
     lead = own[:-1] if shape is None else canonical_shape(shape)
     logs = loggamma(typed, parameter(alpha, d), (*lead, own[-1]), d)
     top = stop_gradient(jnp.max(logs, axis=-1, keepdims=True, initial=-math.inf))
-    e = jnp.exp(logs - top)
+    e = drawn_exp(logs - top)
     return e / jnp.sum(e, axis=-1, keepdims=True)
 
 
@@ -309,7 +309,7 @@ def chisquare(
     typed, _ = wrapped(key, "chisquare")
     d = float_dtype("chisquare", dtype)
     shape = parameter_shape("chisquare", shape, df)
-    return jnp.exp(loggamma(typed, parameter(df, d) / 2, shape, d)) * 2
+    return drawn_exp(loggamma(typed, parameter(df, d) / 2, shape, d)) * 2
 
 
 @placed
@@ -342,8 +342,8 @@ def f(
     shape = parameter_shape("f", shape, dfnum, dfden)
     dfnum, dfden = parameter(dfnum, d), parameter(dfden, d)
     below, above = pair(typed)
-    numerator = chisquare(above, dfnum, shape, d) / dfnum
-    return numerator / (chisquare(below, dfden, shape, d) / dfden)
+    numerator, denominator = chisquare(above, dfnum, shape, d), chisquare(below, dfden, shape, d)
+    return (numerator * dfden) / (dfnum * denominator)
 
 
 @placed

@@ -202,7 +202,7 @@ def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
             f"fold_in accepts a scalar, but was given an array of shape {typeof(data).shape}. Use"
             " calque.vmap for batching."
         )
-    if isinstance(data, int) and data < 0:
+    if isinstance(data, int) and not 0 <= data < 1 << 32:
         raise OverflowError(f"fold_in: Python integer {data} out of bounds for uint32")
     word = (
         np.asarray(data, np.uint32) if isinstance(data, int) else convert(data, np.dtype("uint32"))

@@ -22,7 +22,8 @@ from calque.core.types import ArrayLike, DType, DTypeLike, ShapeLike
 from calque.numpy.creation import canonical_shape, placed
 from calque.numpy.promotion import broadcast_shapes, broadcast_to, check_arraylike, convert
 from calque.numpy.signatures import OutSharding
-from calque.ops.convert import bitcast_convert_type
+from calque.ops.convert import bitcast_convert_type, optimization_barrier
+from calque.ops.special import multiply_add
 from calque.random.keys import wrapped
 
 
@@ -69,7 +70,14 @@ def parameter_shape(name: str, shape: ShapeLike | None, *parameters: ArrayLike) 
 def parameter(x: ArrayLike, dtype: DType, shape: tuple[int, ...] | None = None) -> Array:
     """A parameter as an array of this dtype, and of this shape if one is given."""
     array = to_array(convert(x, dtype))
-    return array if shape is None else broadcast_to(array, shape)
+    return array if shape is None else broadcast_to(apart(array), shape)
+
+
+def apart(x: Any) -> Array:
+    """A number that XLA does not multiply with the constants around it: products by it are rounded
+    one by one, as where it is an argument. Arrays are left alone; calque's own compiler knows the
+    number all the same."""
+    return optimization_barrier(x) if typeof(x).shape == () else x
 
 
 def random_bits(key: Array, width: int, shape: tuple[int, ...]) -> Array:
@@ -151,7 +159,9 @@ def uniform_between(
     one = np.ones((), dtype).view(unsigned)
     unit = bitcast_convert_type((word >> (drawn - nmant)) | one, dtype) - 1
     low, high = broadcast_one(low, shape), broadcast_one(high, shape)
-    return jnp.maximum(low, unit * (high - low) + low)
+    width = high - low
+    drawn = multiply_add(unit, width, low) if nbits >= 32 else unit * width + low
+    return jnp.maximum(low, drawn)
 
 
 def broadcast_one(x: Array, shape: tuple[int, ...]) -> Array:

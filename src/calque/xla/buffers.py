@@ -52,8 +52,10 @@ def arrive(x: Any) -> np.ndarray:
         return NOTHING
     host = buffer._npy_value
     if type(host) is not np.ndarray:
+        one = buffer._sharding.indices is None
         try:
-            host = buffer._npy_value = gathered(buffer)
+            host = np.ascontiguousarray(jaxlib.on_host(buffer)) if one else gathered(buffer)
+            buffer._npy_value = host
         except jaxlib.runtime_errors() as e:
             raise advised(e) from None
     return host  # type: ignore[no-any-return]
@@ -63,11 +65,11 @@ arrivals.install(arrive)
 
 
 def gathered(buffer: Any) -> np.ndarray:
-    """The elements of an array of jaxlib on the host."""
+    """The elements of an array of jaxlib over a mesh on the host."""
     parts = jaxlib.parts_on_host(buffer)
     indices = buffer._sharding.indices
     shape = buffer.aval.shape
-    if indices is None or parts[0].shape == shape:
+    if parts[0].shape == shape:
         return np.ascontiguousarray(parts[0])
     if len(indices) < buffer._sharding.spanned:
         raise RuntimeError(

@@ -56,7 +56,9 @@ class Executable:
         self.closed, self.options = closed, options
         self.in_avals: Sequence[ShapedArray] = [a.without_place() for a in closed.in_avals]
         self.out_avals: Sequence[ShapedArray] = [a.without_place() for a in closed.out_avals]
-        refuse_too_large(closed.jaxpr)
+        for a in self.in_avals:
+            refuse_six_bits(a, options.name)
+        refuse_impossible(closed.jaxpr, options.name)
         register_lapack()
         hand_over()
         candidates = itertools.chain([known.home()], known.default_devices(), cpu_devices())
@@ -262,14 +264,25 @@ def refusing_options(options: Options) -> Iterator[None]:
         raise CalqueRuntimeError(f"{options.name} was compiled with {asked}: {e}") from None
 
 
-def refuse_too_large(jaxpr: Jaxpr) -> None:
-    """MemoryError where an array is larger than any process can hold: XLA would end the process."""
+def refuse_impossible(jaxpr: Jaxpr, name: str) -> None:
+    """An error where XLA would end the process: MemoryError where an array is larger than any
+    process can hold."""
     for e in jaxpr.eqns:
         for v in e.outvars:
             if isinstance(v.aval, ShapedArray):
                 nbytes(v.aval)
+                refuse_six_bits(v.aval, name)
         for body in subjaxprs(e.params):
-            refuse_too_large(body)
+            refuse_impossible(body, name)
+
+
+def refuse_six_bits(aval: ShapedArray, name: str) -> None:
+    """NotImplementedError for floats of six bits."""
+    if aval.dtype.name.startswith("float6_"):
+        raise NotImplementedError(
+            f"{name} has arrays of {aval.dtype.name}, which XLA cannot compute with: convert them"
+            " to bfloat16 outside of it, or let calque's own engine run it: jit(f, backend='cpu')"
+        )
 
 
 def asked_for(closed: ClosedJaxpr, devices: Sequence[Any]) -> list[Any]:

@@ -15,6 +15,10 @@ _NO_ROOM: Final = (
     " at a time, give arguments away (donate_argnums), compute again what derivatives keep"
     " (jax.checkpoint), or share arrays among devices (in_shardings)."
 )
+_TWICE: Final = (
+    "One array was given to two arguments that are donated (donate_argnums): pass a copy of it to"
+    " one of them (jnp.copy(x)), or donate only one."
+)
 _NO_PEER: Final = (
     "Another process of this program has ended or cannot be reached: what it wrote itself says why."
     " This one cannot go on without it: start all of them again, from the last checkpoint."
@@ -38,10 +42,12 @@ def _out_of_memory(kind: type[Exception]) -> type[Exception]:
 
 def advised(error: Exception) -> Exception:
     """What XLA has raised, as users know it, with what can be done about it: where memory is out,
-    and where another process is gone."""
+    where an array is given away twice, and where another process is gone."""
     text, kind = str(error), _known_to_users(type(error))
     if "RESOURCE_EXHAUSTED" in text:
         return _out_of_memory(kind)(f"{text} {_NO_ROOM}")
+    if "donate the same buffer twice" in text:
+        return kind(f"{text} {_TWICE}")
     return kind(f"{text}. {_NO_PEER}" if "Gloo" in text else text)
 
 

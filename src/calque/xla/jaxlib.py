@@ -28,7 +28,7 @@ OLDEST: Final = (0, 8, 2)
 KNOWN: Final = "0.8.2 to 0.12.0"  # what the tests have run with
 # what the engine takes from the two modules; newer versions may have it no more
 FROM_EXTENSION: Final = (
-    "ArrayImpl", "ArrayImpl.is_ready", "ArrayImpl.unsafe_buffer_pointer",
+    "ArrayImpl", "ArrayImpl.clone", "ArrayImpl.is_ready", "ArrayImpl.unsafe_buffer_pointer",
     "CompileOptions.device_assignment", "CompileOptions.executable_build_options",
     "CompileOptions.num_partitions", "DeviceList", "array_result_handler",
     "mlir.deserialize_portable_artifact", "mlir.mlir_module_to_xla_computation",
@@ -354,20 +354,22 @@ def _putting() -> tuple[Any, Any]:
 def parts_on_host(buffer: Any) -> list[np.ndarray]:
     """What each device of this process holds, for NumPy, once it is computed; not copied where the
     host can read it."""
-    buffer.block_until_ready()  # raises what went wrong; who looks at such memory ends the process
+    buffer.block_until_ready()
     if buffer._sharding.indices is None:
-        return [_on_host(buffer)]
+        return [on_host(buffer)]
     with foreign_parts.withheld("jax"):  # whose shardings the parts would have
         parts = buffer._arrays
-    return [_on_host(part) for part in (parts if len(parts) > 1 else [buffer])]
+    return [*map(on_host, parts)]
 
 
-def _on_host(part: Any) -> np.ndarray:
-    """The elements of an array on one device, which are there."""
+def on_host(buffer: Any) -> np.ndarray:
+    """The elements of an array on one device. They keep the memory and not the buffer, which may
+    keep them, then."""
+    buffer.block_until_ready()  # raises what went wrong; who looks at such memory ends the process
     try:
-        return np.asarray(memoryview(part))
+        return np.asarray(memoryview(buffer.clone()))
     except (BufferError, ValueError, TypeError):  # of a dtype that Python's buffers have not
-        elements = part._single_device_array_to_np_array_did_copy()
+        elements = buffer._single_device_array_to_np_array_did_copy()
         return np.asarray(elements[0] if isinstance(elements, tuple) else elements)
 
 

@@ -8,7 +8,8 @@ from tests.fuzz.recipes.table import Drawn, recipe
 def _square(d: Draw, fill: str = "square", kind: str = "inexact") -> Ref:
     n = d.choose((40, 65, 130)) if d.large and d.chance(0.5) else d.whole(1, 6)
     name = "complex64" if kind == "inexact" and d.chance(0.25) else "float32"
-    return d.new(shape=(*d.shape(0, 1)[:1], n, n), dtype=name, fill=fill)
+    batch = (d.size(),) if d.chance(0.5) else ()  # small: of the long ones each would be a matrix
+    return d.new(shape=(*batch, n, n), dtype=name, fill=fill)
 
 
 @recipe("numpy.linalg.cholesky", "lax.linalg.cholesky", "scipy.linalg.cholesky")

@@ -147,6 +147,20 @@ def test_a_place_where_no_directory_can_be_made_turns_the_cache_off(
     assert diskcache.directory() is None and diskcache.reason()
 
 
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="a folder that takes no others")
+def test_a_folder_that_takes_no_others_turns_the_cache_off(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("CALQUE_CACHE_DIR", "/proc/calque/cache")
+    diskcache.reload()
+    with caplog.at_level(logging.WARNING, logger="calque"):
+        assert not diskcache.directory()
+        diskcache.put("a", "object", b"data")
+    assert diskcache.get("a", "object") is None
+    monkeypatch.undo()
+    diskcache.reload()
+
+
 def test_a_disk_that_refuses_to_be_written_does_no_harm(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -186,6 +200,24 @@ def test_its_size_is_bounded_and_the_least_recently_used_go_first(
     assert diskcache.get("too large", "object") is None
 
 
+def test_a_folder_of_many_entries_is_looked_through_less_often(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[str] = []
+    monkeypatch.setattr(
+        diskcache, "_entries", lambda path: looked.append(path) or [(1e9, 1, "x")] * 16000
+    )
+    for number in range(16 + 1000):
+        diskcache.put(str(number), "object", b"data")
+    assert 1 <= len(looked) <= 2
+    diskcache.reload()
+    monkeypatch.setattr(diskcache, "_entries", lambda path: looked.append(path) or [])
+    looked.clear()
+    for number in range(16 * 10):
+        diskcache.put(str(number), "object", b"data")
+    assert len(looked) == 10
+
+
 def test_reading_an_old_entry_notes_its_use(cache: Path) -> None:
     diskcache.put("a", "object", b"data")
     (path,) = files(cache)
@@ -208,6 +240,42 @@ for turn in range(60):
         found = diskcache.get(str(key), "pages")
         assert found == (str(key) * 5000).encode(), (key, found)
 """
+
+
+@posix
+def test_processes_of_one_number_do_not_share_temporary_files(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As two containers have them that share a directory: one writes while the other is at it."""
+    opened: list[str] = []
+    real = os.open
+
+    def noted(path: str, flags: int, *mode: int) -> int:
+        opened.append(path)
+        return real(path, flags, *mode)
+
+    monkeypatch.setattr(os, "open", noted)
+    write = (
+        "import os, sys; os.getpid = lambda: 7\n"
+        "from calque.machine.code import diskcache\n"
+        "real = os.open\n"
+        "os.open = lambda path, *more: (print(path), real(path, *more))[1]\n"
+        "diskcache.put('a', 'object', b'data')"
+    )
+    monkeypatch.setattr(os, "getpid", lambda: 7)
+    diskcache.put("a", "object", b"data")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", write], env=environment, capture_output=True, text=True, check=True
+    )
+    assert opened and not set(opened) & set(done.stdout.split()) and not told(caplog)
+
+
+@posix
+def test_an_entry_of_another_user_is_not_read(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    diskcache.put("a", "object", b"data")
+    monkeypatch.setattr(os, "getuid", lambda: 12345)  # the directory was looked at before
+    assert diskcache.get("a", "object") is None
 
 
 def test_two_processes_writing_at_once_do_no_harm(cache: Path) -> None:

@@ -1,5 +1,6 @@
 """Modules compiled by several threads: order, errors, forks, libraries that are not known."""
 
+import _thread
 import os
 import threading
 import time
@@ -37,6 +38,24 @@ def test_helpers_begin_before_anybody_asks():
     work, begun = generation.Work(1), threading.Event()
     work.add(lambda: begun.set() or b"a")
     assert begun.wait(60) and work.results() == [b"a"]
+
+
+def test_what_a_handler_raises_while_a_helper_starts_is_what_the_caller_gets(monkeypatch):
+    class Now(Exception):
+        pass
+
+    def stopped_on_the_way(*args, start=_thread.start_new_thread):
+        start(*args)
+        raise Now
+
+    work = generation.Work(1)
+    monkeypatch.setattr(generation._thread, "start_new_thread", stopped_on_the_way)
+    with pytest.raises(Now):
+        work.add(lambda: b"a")
+    monkeypatch.undo()
+    begun = threading.Event()
+    work.add(lambda: begun.set() or b"b")
+    assert begun.wait(60) and work.results() == [b"a", b"b"]
 
 
 def test_an_error_is_told_to_whoever_asks():

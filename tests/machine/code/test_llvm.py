@@ -189,3 +189,24 @@ def test_a_forked_child_may_compile() -> None:
         ok = call(llvm.link_module(add(2), ["f"], cache=False)["f"], 1) == 3
         os._exit(0 if ok else 1)
     assert os.waitpid(child, 0)[1] == 0
+
+
+def test_llvm_gets_ready_once() -> None:
+    """Where it was not imported yet there is nothing to be had: who finds all code on disk never
+    imports it."""
+    code = (
+        "import sys, threading, time\n"
+        "from calque.machine.code import llvm\n"
+        "llvm.get_ready()\n"
+        "assert 'llvmlite' not in sys.modules and threading.active_count() == 1\n"
+        "import llvmlite.binding\n"
+        "made = []\n"
+        "real = llvm.generation.make_object\n"
+        "llvm.generation.make_object = lambda *given: made.append(real(*given)) or made[-1]\n"
+        "llvm.get_ready(), llvm.get_ready()\n"
+        "for _ in range(1000):\n"
+        "    if made: break\n"
+        "    time.sleep(0.01)\n"
+        "assert len(made) == 1 and made[0] and llvm.stats.compiled == 0\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)

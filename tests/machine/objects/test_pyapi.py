@@ -292,6 +292,12 @@ def test_each_offset_is_compared(
         pyapi.check_interpreter()
 
 
+def test_a_python_without_its_gil_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
+    with pytest.raises(ImportError, match="PYTHON_GIL=1"):
+        pyapi._is_known()
+
+
 def test_an_interpreter_that_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CALQUE_CALLPATH", raising=False)
     assert pyapi._is_known()

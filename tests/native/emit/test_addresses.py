@@ -41,23 +41,22 @@ def lines(w: Writer) -> list[int]:
     ],
 )
 def test_how_far_lanes_are_apart(idx, step) -> None:  # type: ignore[no-untyped-def]
-    w = writer()
     lanes = LANES._replace(varying=frozenset({"j", "s"}))
-    at, moved = addresses.moving_place(w, X, idx, lanes)
-    assert moved == step and at is addresses.place(w, X, idx)
-    assert addresses.moving_place(w, X, idx, SCALAR)[1] == 0
+    at, moved = addresses.moving_place(X, idx, lanes)
+    assert moved == step and at is addresses.place(X, idx)
+    assert addresses.moving_place(X, idx, SCALAR)[1] == 0
 
 
 def test_the_row_of_an_address_stands_outside() -> None:
     """i m once a row, in the loop over i; what is constant beside it too; one step inside."""
     w = writer()
-    addresses.address(w, X, addresses.place(w, X, (i, j)), LANES)
+    addresses.address(w, X, addresses.place(X, (i, j)), LANES)
     assert lines(w) == [0, 2, 1]  # i m, its address; x[row + j]
-    addresses.address(w, X, addresses.place(w, X, (i, ex("add", j, c(3)))), LANES)
+    addresses.address(w, X, addresses.place(X, (i, ex("add", j, c(3)))), LANES)
     assert lines(w)[0] == 0 and lines(w)[2] == 2
-    first = addresses.address(w, X, addresses.place(w, X, (c(0), c(0))), LANES)
+    first = addresses.address(w, X, addresses.place(X, (c(0), c(0))), LANES)
     assert first == "%x" and lines(w)[2] == 2
-    addresses.address(w, X, addresses.place(w, X, (c(0), c(0))), LANES, -7)
+    addresses.address(w, X, addresses.place(X, (c(0), c(0))), LANES, -7)
     assert w.out.lines[-1].endswith("getelementptr float, ptr %x, i64 -7")
 
 

@@ -65,8 +65,42 @@ def test_the_bits_of_one_after_the_other(name):
         text = run_plain(body, {x: a, y: got, "n": size}, **PLAIN)
         run((For(i, body[0].body),), {x: a, y: want, "n": size})
         np.testing.assert_array_equal(got, want)
-    whole = text.split("phi i64")[1]
-    assert "load <16 x float>, ptr" in whole and "masked.load" in whole
+    loop = text.split("phi i64")[1]
+    assert "load <16 x float>, ptr" in loop and "load <8 x float>, ptr" in loop
+    assert "masked.load.v8f32" in loop and "masked.load.v16f32" not in text
+
+
+def test_what_is_near_the_beginning():
+    """A size that is known to be small stands near the beginning: most vectors lie behind it."""
+    by = ex("mod", const(1), n)  # as of a roll by one whose axis is free
+    low = ex("lt", i, by)
+    y, body = mapped(select(low, f32(7.0), load(x, (i,))))
+    (question,) = inside_of(body[0], {i.attr[0]}).questions
+    assert question.asked is low and not question.answer and question.high is None
+    for size in LENGTHS:
+        a = rng.standard_normal(size).astype("f4")
+        got, want = np.zeros(size, "f4"), a.copy()
+        want[: 1 % size] = 7
+        run_plain(body, {x: a, y: got, "n": size}, **PLAIN)
+        np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_short_rows(name):
+    """Row after row: rests go register by register, and the last few elements by themselves."""
+    rows, z = var("rows"), array("z", "f32", var("rows"), n)
+    r = var("r", rows)
+    y = array("y", "f32", rows, n)
+    store = Store(y, (r, i), ex("add", VALUES[name], load(z, (r, i))))
+    inner = For(i, (store,), (), "vector", 32)
+    for size in LENGTHS:
+        a = rng.standard_normal(size).astype("f4")
+        b = rng.standard_normal((3, size)).astype("f4")
+        values = {x: a, z: b, "n": size, "rows": 3}
+        got, want = np.full((3, size), 9, "f4"), np.empty((3, size), "f4")
+        run_plain((For(r, (inner,)),), {**values, y: got}, **PLAIN)
+        run((For(r, (For(i, (store,)),)),), {**values, y: want})
+        np.testing.assert_array_equal(got, want)
 
 
 def test_folds_inside():

@@ -124,6 +124,33 @@ def test_a_product_is_contracted_with_the_sum_as_ever(size, sign):
     assert len(set(found)) == 1
 
 
+def test_the_last_lanes_of_a_light_sum_are_read_one_by_one_where_masks_are_slow():
+    """Whole registers first; what comes of them is put together as all lanes at once."""
+    x, z = array("x", "f32", n), array("z", "f32", n)
+    _, body = total(ex("mul", load(x, (i,)), load(z, (i,))))
+    assert "masked.load" not in text_of(body, NARROW)
+    rest = text_of(body, NARROW).rpartition("align 64")[0].rpartition("load <64")[0]
+    assert "= load <8 x float>, ptr" in rest and "= load float, ptr" in rest
+    assert "masked.load.v64f32" in text_of(body, BROAD)
+    _, long = total(heavy(load(x, (i,))))
+    assert "masked.load.v16f32" in text_of(long, NARROW)
+
+
+@pytest.mark.parametrize("size", LENGTHS)
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_a_light_sum_is_the_same_on_every_processor(size, dtype):
+    kind = {"f4": "f32", "f8": "f64"}[dtype]
+    x, z = array("x", kind, n), array("z", kind, n)
+    y, body = total(ex("mul", load(x, (i,)), load(z, (i,))), d=kind)
+    a, b = rng.standard_normal((2, size)).astype(dtype)
+    found = []
+    for has in (BROAD, NARROW, {**NARROW, "register_bytes": 16}):
+        out = np.zeros(1, dtype)
+        run_plain(body, {x: a, z: b, y: out, "n": size, "one": 1}, **has)
+        found.append(out.tobytes())
+    assert len(set(found)) == 1
+
+
 @pytest.mark.parametrize("size", LENGTHS)
 def test_the_body_may_store_and_bind(size):
     x, z = array("x", "f32", n, const(5)), array("z", "f32", n)

@@ -1,6 +1,7 @@
 """Counted loops and loops with states, in one lane and in many."""
 
 import numpy as np
+import pytest
 
 from calque.native.loops.tree import (
     Acc,
@@ -10,6 +11,7 @@ from calque.native.loops.tree import (
     Store,
 )
 from calque.native.scalars.expr import (
+    const,
     ex,
     load,
     param,
@@ -30,6 +32,7 @@ from tests.native.emit.shared import (
 from tests.native.run_kernel import (
     array,
     run,
+    run_plain,
 )
 
 
@@ -165,3 +168,21 @@ def test_a_count_and_a_condition_together():
     for rounds, limit, want in ((3, 1000, 8), (100, 1000, 1024), (0, 5, 1), (5, 0, 1)):
         run(body, {y: out, "n": rounds, p: limit})
         assert out[0] == want
+
+
+@pytest.mark.parametrize("size", [0, 1, 3, 4, 5, 8, 11, 100])
+def test_turns_that_write_one_place_keep_their_order(size):
+    """A few turns are written one after the other: what each reads is what those before wrote."""
+    places, x, y = array("places", "i64", n), array("x", "f32", n), array("y", "f32", const(3))
+    at = load(places, (i,))
+    inside = ex("lt", at, const(3))
+    total = ex("add", ex("mul", load(y, (at,), inside), f32(0.5)), load(x, (i,)))
+    body = (For(i, (Store(y, (at,), total, inside),), colliding=True),)
+    p, a = rng.integers(0, 5, size), rng.standard_normal(size).astype("f4")
+    got, want = np.ones(3, "f4"), np.ones(3, "f4")
+    text = run_plain(body, {places: p, x: a, y: got, "n": size})
+    for k, v in zip(p, a, strict=True):
+        if k < 3:
+            want[k] = np.float32(want[k] * np.float32(0.5)) + v
+    np.testing.assert_array_equal(got, want)
+    assert text.count("load float, ptr") >= 2 * 5  # four turns, and one of the rest

@@ -195,6 +195,25 @@ def test_few_rows_have_the_bits_of_many(m, k, n, dtype):
     assert got.tobytes() == np.asarray(free(x, y)).tobytes()
 
 
+@pytest.mark.parametrize("n", [24, 40, 72])
+def test_small_right_sides_of_half_a_panel_more(n):
+    """They are read where they stand, in narrower tiles; transposed ones are turned in squares, of
+    which the last panel has fewer."""
+    rng = np.random.default_rng(n)
+    x, y = (rng.normal(size=s).astype(np.float32) for s in ((7, 10, 40), (7, 40, n)))
+    standing = calque.jit(lambda x, y: x @ y, dynamic="never")
+    loops = standing.lower(x, y).compile().as_text("loops")
+    assert "panels" not in loops
+    turned = calque.jit(lambda x, y: x @ jnp.swapaxes(y, 1, 2), dynamic="never")
+    z = np.ascontiguousarray(np.swapaxes(y, 1, 2))
+    assert turned.lower(x, z).compile().as_text("loops").count("@tile") == 1
+    got = np.asarray(standing(x, y))
+    np.testing.assert_allclose(got, x.astype("f8") @ y, rtol=1e-4, atol=1e-4)
+    assert got.tobytes() == np.asarray(turned(x, z)).tobytes()
+    many = calque.jit(lambda x, y: x @ y, dynamic="never")(np.concatenate([x] * 9, 1), y)
+    assert got.tobytes() == np.asarray(many)[:, :10].tobytes()
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.int32], ids=str)
 @pytest.mark.parametrize(
     "m, k", [(1024, 1024), (100, 700), (33, 1100), (17, 40), (5, 3000), (1000, 31)], ids=str

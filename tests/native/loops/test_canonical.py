@@ -1,9 +1,8 @@
 """Keys of kernels: what stands in them, and what does not."""
 
-from dataclasses import replace
-
 import numpy as np
 
+from calque.machine.records import replace
 from calque.native.loops.canonical import canonical
 from calque.native.loops.tree import (
     Acc,

@@ -9,7 +9,6 @@ from calque import lax
 from calque.native.loops.tree import Acc, For, If, LoopValue, Recurrence, Store
 from calque.native.lower.cost import (
     UNKNOWN_TURNS,
-    Strides,
     body_size,
     body_weight,
     code_size,
@@ -18,13 +17,14 @@ from calque.native.lower.cost import (
     nest_cost,
     operation_weight,
     primitive_weight,
+    step_along,
     turns,
     weight,
 )
 from calque.native.lower.graph import graph_of
 from calque.native.lower.sizes import Sizes
 from calque.native.passes.pipeline import run as run_passes
-from calque.native.scalars.expr import Buffer, cast, const, ex, load, ref, var
+from calque.native.scalars.expr import Buffer, cast, const, ex, linear, load, ref, stride, var
 
 SIZES = Sizes()
 n, m = SIZES.dim(1000), SIZES.dim(100)
@@ -58,17 +58,16 @@ def test_strides_are_those_of_whole_addresses() -> None:
     z, k = Buffer("z", (8, 6, 4), "f32"), var("k", 192)
     split = (ex("floordiv", k, const(24)), const(0), ex("mod", k, const(4)))
     again = (const(1), ex("floordiv", k, const(4)), ex("mod", k, const(4)))
-    strides = Strides()
-    assert strides(X, (i, j), "j") == 1
-    assert strides(X, (i, j), "i") is None  # rows of any length
-    assert strides(X, (i, j), "k") == 0
-    assert strides(z, (i, ex("sub", const(5), j), ex("mul", i, const(2))), "i") == 24 + 2
-    assert strides(z, (i, ex("sub", const(5), j), j), "j") == 1 - 4
-    assert strides(z, split, "k") is None
-    assert strides(z, again, "k") == 1
+    assert step_along(X.shape, (i, j), "j") == 1
+    assert step_along(X.shape, (i, j), "i") is None  # rows of any length
+    assert step_along(X.shape, (i, j), "k") == 0
+    assert step_along(z.shape, (i, ex("sub", const(5), j), ex("mul", i, const(2))), "i") == 24 + 2
+    assert step_along(z.shape, (i, ex("sub", const(5), j), j), "j") == 1 - 4
+    assert step_along(z.shape, split, "k") is None
+    assert step_along(z.shape, again, "k") == 1
     for idx in [(i, j, i), (j, j, const(3)), split, again]:
         for name in "ijk":
-            assert strides(z, idx, name) == strides.of_address(z, idx, name)
+            assert step_along(z.shape, idx, name) == stride(linear(z.shape, idx), name)
 
 
 def test_weight_and_size_of_bodies() -> None:
@@ -79,10 +78,10 @@ def test_weight_and_size_of_bodies() -> None:
 
 def test_vectors_along_memory_are_cheap() -> None:
     nest = For(i, (For(j, (Store(Y, (i, j), ex("exp", AT)),)),))
-    costs = {v: nest_cost(nest, SIZES, 8, v, Strides()) for v in ("i", "j")}
+    costs = {v: nest_cost(nest, SIZES, 8, v) for v in ("i", "j")}
     assert costs["j"] < costs["i"]
-    assert nest_cost(nest, SIZES, 8, None, Strides()) == costs["j"]  # the innermost loop
-    assert nest_cost(nest, SIZES, 8, "j", Strides()) < nest_cost(nest, SIZES, 1, "j", Strides())
+    assert nest_cost(nest, SIZES, 8, None) == costs["j"]  # the innermost loop
+    assert nest_cost(nest, SIZES, 8, "j") < nest_cost(nest, SIZES, 1, "j")
 
 
 @pytest.mark.parametrize("lanes", [2, 4, 8, 16])
@@ -94,15 +93,15 @@ def test_columns_of_a_matrix_are_added_side_by_side(lanes: int, steps: int) -> N
         e = ex("mul", e, e)
     sums = For(i, (), (Acc("s", "sum", e),))
     nest = For(j, (sums, Store(Buffer("z", (m,), "f32"), (j,), ref("s", "f32"))))
-    around = nest_cost(nest, SIZES, lanes, "j", Strides())
-    assert around < nest_cost(nest, SIZES, lanes, None, Strides())
+    around = nest_cost(nest, SIZES, lanes, "j")
+    assert around < nest_cost(nest, SIZES, lanes, None)
 
 
 def test_what_does_not_depend_on_a_loop_is_counted_outside() -> None:
     row = load(Buffer("r", (n,), "f32"), (i,))
 
     def cost(e):
-        return nest_cost(For(i, (For(j, (Store(Y, (i, j), e),)),)), SIZES, 8, "j", Strides())
+        return nest_cost(For(i, (For(j, (Store(Y, (i, j), e),)),)), SIZES, 8, "j")
 
     inside = cost(ex("add", AT, ex("exp", AT)))
     outside = cost(ex("add", AT, ex("exp", row)))
@@ -117,8 +116,8 @@ def test_sums_in_a_vector_cost_a_fold() -> None:
     k = var("k", SIZES.dim(64))
     x = load(Buffer("x", (SIZES.dim(64),), "f32"), (k,))
     loop = For(k, (), (Acc("s", "sum", x),))
-    assert nest_cost(loop, SIZES, 8, "k", Strides()) > nest_cost(
-        For(k, (), (Acc("s", "sum", x),)), SIZES, 64, "k", Strides()
+    assert nest_cost(loop, SIZES, 8, "k") > nest_cost(
+        For(k, (), (Acc("s", "sum", x),)), SIZES, 64, "k"
     )
 
 

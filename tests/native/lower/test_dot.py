@@ -182,3 +182,41 @@ def test_a_narrower_result_is_cut_after_the_sum(compile, x, dtype, want) -> None
     assert f(x) == want and f(x).dtype == dtype
     rows = compile(lambda x: lax.dot(x, x.T, preferred_element_type=dtype))
     np.testing.assert_array_equal(rows(np.stack([x] * 30)), np.full((30, 30), want))
+
+
+# subscripts, and the other dimensions of both sides
+LONG = {
+    "vector": ("k,k->", (), ()),
+    "rows": ("mk,k->m", (3,), ()),
+    "columns": ("k,kn->n", (), (3,)),
+    "batch": ("bk,bk->b", (2,), (2,)),
+}
+
+
+@pytest.mark.parametrize("form", LONG)
+def test_long_products_with_a_vector_add_as_long_sums_do(form: str) -> None:
+    """Sums of chunks are summed: positive numbers lose no digits."""
+    k, (subscripts, left, right) = 200_003, LONG[form]
+    r = np.random.default_rng(0)
+    x = (r.random((*left, k)) + 0.1).astype(np.float32)
+    y = (r.random((*right, k)) + 0.1).astype(np.float32)
+    if form == "columns":
+        y = y.T
+    got = np.asarray(calque.jit(lambda x, y: jnp.einsum(subscripts, x, y))(x, y))
+    want = np.einsum(subscripts, x.astype(np.float64), y.astype(np.float64))
+    assert np.allclose(got, want, rtol=1e-6, atol=0)
+
+
+def test_rows_that_are_added_lie_one_behind_the_other() -> None:
+    """Chunks of the contracted dimension stand where it stands in memory, or every sum would go
+    down a column."""
+    v, m = normal(40_000), normal(40_000, 3)
+    for f, args in (
+        (lambda v, m: v @ m, (v, m)),
+        (lambda m, v: m.T @ v, (m, v)),
+        (lambda m, v: v @ m, (m, v)),
+    ):
+        chunks = [n for n in Elements(f, *args).graph.nodes if n.op == "reduce_chunks"]
+        assert [n.shape for n in chunks] == [(3, 3)] and chunks[0].params["axes"] == (0,)
+    rows = Elements(lambda m, v: m @ v, m.T.copy(), v).graph.nodes
+    assert [n.params["axes"] for n in rows if n.op == "reduce_chunks"] == [(1,)]

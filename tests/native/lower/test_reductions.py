@@ -7,12 +7,14 @@ import numpy as np
 import pytest
 
 import calque.numpy as jnp
+from calque import jit, lax
 from calque.core.avals import ShapedArray
 from calque.core.primitives import REGISTRY, do
 from calque.native.lower import reductions
 from calque.native.lower.graph import Node
 from calque.native.scalars.elements import Cx
 from calque.native.scalars.expr import const, param, ref, show
+from calque.ops.reductions import largest, smallest
 from tests.native.lower.shared import Elements, check
 from tests.native.programs import normal
 
@@ -118,6 +120,20 @@ def test_sums_start_from_zero() -> None:
 
 def node_of(dtype: str) -> Node:
     return Node("input", (), {}, ShapedArray((), np.dtype(dtype)), 0)
+
+
+@pytest.mark.parametrize("dtype", ["int2", "int4", "uint4", "float8_e4m3fn", "float8_e5m2"])
+def test_maxima_of_nothing_are_those_of_the_narrow_type(dtype: str) -> None:
+    """Narrow numbers are reduced in a wider type, which has smaller and larger ones."""
+    least, most = smallest(jnp.dtype(dtype)), largest(jnp.dtype(dtype))
+    for x in (jnp.zeros((0, 3), dtype), jnp.zeros((3, 0), dtype).T):
+        for f, want in ((lax.reduce_max, least), (lax.reduce_min, most)):
+            for got in (f(x, (0,)), jit(lambda x, f=f: f(x, (0,)))(x)):
+                assert got.shape == (3,)
+                np.testing.assert_array_equal(np.asarray(got, np.float32), np.float32(want))
+    free = jit(lambda x: lax.reduce_max(x, (0,)), dynamic={0: 0})
+    for n, want in ((3, 1), (5, 1), (0, least)):
+        np.testing.assert_array_equal(np.float32(free(jnp.ones((n, 2), dtype))), np.float32(want))
 
 
 def test_halves_are_summed_in_float32() -> None:

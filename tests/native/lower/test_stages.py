@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import calque
 import calque.numpy as jnp
 from calque import lax
 from calque.core.avals import ShapedArray
@@ -80,6 +81,29 @@ def test_running_folds(kind: str, axis: int, reverse: bool) -> None:
     (s,) = e.stages()[0]
     assert s.running and s.rank == len(s.dims) == 2
     assert s.local == (axis == 1 and not reverse)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize(
+    "dtype, of_last, of_all",
+    [("float16", 1e-3, 2e-3), ("bfloat16", 8e-3, 2e-2), ("float32", 1e-7, 4e-7)],
+)
+def test_long_running_sums_lose_no_digits(
+    axis: int, dtype: str, of_last: float, of_all: float
+) -> None:
+    """Equal numbers, whose roundings all point the same way; what is carried is a wider float."""
+    n = 100_003
+    x = jnp.full((n, 3) if axis == 0 else (3, n), 0.1 if dtype == "float32" else 0.003, dtype)
+    got = np.moveaxis(np.asarray(calque.jit(lambda x: x.cumsum(axis))(x)), axis, 0).astype("f8")
+    want = np.arange(1, n + 1)[:, None] * float(x[0, 0])
+    assert np.allclose(got[-1], want[-1], rtol=of_last, atol=0)
+    assert np.allclose(got, want, rtol=of_all, atol=0)
+
+
+def test_long_running_logsumexps_lose_no_digits() -> None:
+    n = 200_003
+    got = np.asarray(lax.cumlogsumexp(jnp.zeros(n)))
+    assert np.abs(got - np.log(np.arange(1, n + 1))).max() < 2e-6
 
 
 def test_where_a_mask_is_true() -> None:

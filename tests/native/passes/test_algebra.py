@@ -139,6 +139,15 @@ def test_what_is_undone() -> None:
     assert names(lambda x: do.rev(x, dimensions=()), X) == []
 
 
+def test_numbers_that_are_kept_apart_are_known() -> None:
+    """XLA is to take them as they come; here they are constants. Arrays stay apart."""
+    two = np.float32(2)
+    assert names(lambda x: x * lax.optimization_barrier(two), X) == ["mul"]
+    assert names(lambda x: lax.optimization_barrier(x), X) == ["optimization_barrier"]
+    both = names(lambda x: [*lax.optimization_barrier((x, two))], X)
+    assert both == ["optimization_barrier"]
+
+
 def test_choices_that_are_known() -> None:
     a, b = X, X + 1
     yes, flags = np.bool_(True), np.array([True, False, True, False, True])

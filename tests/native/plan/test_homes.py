@@ -2,7 +2,6 @@
 alone."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ import calque
 import calque.numpy as jnp
 from calque import lax
 from calque.core.backends import Options
+from calque.machine.records import replace
 from calque.native import backend
 from calque.native.control.emitters import EMITTERS
 from calque.native.lower.graph import Node, graph_of

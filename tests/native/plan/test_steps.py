@@ -1,9 +1,8 @@
 """Steps: what each reads and writes, walked and changed at any depth."""
 
-from dataclasses import replace
-
 import numpy as np
 
+from calque.machine.records import replace
 from calque.native.loops.tree import For, Store
 from calque.native.lower.stages import Stage
 from calque.native.plan.steps import (

@@ -100,7 +100,7 @@ def test_reshapes_of_many_dimensions_undone():
 
     k = var("k", 100_000)
     for sizes in ((c(3), c(3), c(16), m), (c(2), c(3), c(4), c(5)), (n, c(3), m, c(7), c(2))):
-        assert linear(sizes, apart(k, sizes)) is k
+        assert linear(sizes, tuple(apart(k, sizes))) is k
 
 
 def test_reshapes_of_the_last_dimensions_undone():

@@ -40,13 +40,13 @@ def test_equal_nodes_are_one() -> None:
 def test_nodes_that_nobody_holds_are_forgotten() -> None:
     gc.collect()
     before, made = node.pool_size(), node._pool.made
-    held = [make("probe_of_memory", (const(k),), "i64") for k in range(500)]
+    held = [make("probe_of_memory", (ref(f"x{k}", "i64"),), "i64") for k in range(500)]
     assert node.pool_size() >= before + 500 and node._pool.made >= made + 500
     kept = held[7]
     del held
     gc.collect()
     assert node.pool_size() <= before + 2
-    assert make("probe_of_memory", (const(7),), "i64") is kept
+    assert make("probe_of_memory", (ref("x7", "i64"),), "i64") is kept
 
 
 @pytest.mark.parametrize("dtype", [d for d in node.INT_BITS if d != "i1"])

@@ -1,7 +1,6 @@
 """Rows of which several go to one place: threads share the columns, and every sum keeps its
 order."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +8,7 @@ import pytest
 
 import calque
 import calque.numpy as jnp
+from calque.machine.records import replace
 from calque.native.loops.tree import For, Store
 from calque.native.lower.sizes import Sizes
 from calque.native.scalars.expr import Buffer, Expr, const, ex, load, var

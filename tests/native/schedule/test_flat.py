@@ -181,3 +181,15 @@ def test_rows_that_waste_vectors_are_one_loop_of_the_kernel(dtype):
     x = normal(128, 65).astype(dtype)
     text = check(lambda x: x * x + 1, x, tol=1e-6).as_text("loops")
     assert text.count("for ") == 1, text
+
+
+def test_slices_of_pictures_with_three_colours() -> None:
+    """A row of a slice lies in one piece, though it does not begin where rows do."""
+
+    def edges(x: Any) -> Any:
+        return (x[2:, 1:-1] - x[:-2, 1:-1]) * (x[1:-1, 2:] + x[1:-1, :-2])
+
+    x = normal(40, 50, 3)
+    loops = compiled(edges, x).as_text("loops")
+    assert "< (s48 * 3) @vector" in loops
+    check(edges, x)

@@ -1,12 +1,13 @@
 """Sums in lanes: each column has the bits that it would have alone, whatever is known of the
 extent."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+import calque
+from calque.machine.records import replace
 from calque.native.loops.tree import Acc, For, Let, Store, statements
 from calque.native.lower.sizes import Sizes
 from calque.native.scalars.expr import Buffer, const, ex, load, ref, var
@@ -96,3 +97,25 @@ def test_what_the_body_stores_is_read_again() -> None:
     made = lanes.in_lanes(For(k, (s,), (Acc("a", "sum", ex("mul", e, e)),)), Sizes(), 1)
     roots = [x for t in statements(tuple(made)) if isinstance(t, Store) for x in (t.value,)]
     assert sum(x is e for x in roots) == 1 and any(isinstance(t, Let) for t in made)
+
+
+@pytest.mark.parametrize(
+    "k, is_short", [(16, False), (32, True), (48, True), (40, False), (64, False)]
+)
+def test_sums_of_parts_of_a_block_fill_vectors(k: int, is_short: bool) -> None:
+    """As many elements as a block adds to each partial sum, and the bits of the same sums taken
+    along columns."""
+    r = np.random.default_rng(k)
+    w, x = r.normal(size=(90, k)).astype("f"), r.normal(size=k).astype("f")
+
+    def rows(w, x):
+        return k, w @ x
+
+    def columns(w, x):
+        return k, x @ w
+
+    compiled = calque.jit(rows).lower(w, x).compile()
+    assert ("< 16 @vector(16)" in compiled.as_text("loops")) == (is_short or k == 16)
+    if is_short or k % 64 == 0:
+        turned = calque.jit(columns)(np.ascontiguousarray(w.T), x)[1]
+        assert np.asarray(compiled(w, x)[1]).tobytes() == np.asarray(turned).tobytes()

@@ -6,7 +6,7 @@ import pytest
 
 import calque
 import calque.numpy as jnp
-from calque.native.schedule.stripes import COLUMNS, MANY, width_of_stripes
+from calque.native.schedule.stripes import STRIPE, WHOLE, width_of_stripes
 
 
 def text_of(f, *args) -> str:
@@ -33,11 +33,14 @@ def test_columns_have_the_bits_of_a_narrow_matrix(k: int, n: int, dtype: str) ->
         x, w = r.normal(size=k).astype(dtype), r.normal(size=(k, n)).astype(dtype)
         f = lambda x, w: jnp.tanh(x) @ w + 1  # noqa: E731
         text = text_of(f, x, w)
-        assert ("stripes" in text) == (k * n * w.itemsize >= 1 << 18)
+        large = k * n * w.itemsize >= 1 << 18
+        whole = n * w.itemsize <= WHOLE
+        assert ("whole rows" in text) == (large and whole)
+        assert ("stripes of" in text) == (large and not whole)
         got = np.asarray(calque.jit(f)(x, w))
         for start in (0, 100, n - 101):
             part = np.ascontiguousarray(w[:, start : start + 101])
-            assert "stripes" not in text_of(f, x, part)
+            assert "stream" not in text_of(f, x, part)
             alone = np.asarray(calque.jit(f)(x, part))
             assert alone.tobytes() == got[start : start + 101].tobytes()
         np.testing.assert_allclose(got, np.tanh(x) @ w + 1, rtol=2e-4, atol=2e-4)
@@ -78,17 +81,14 @@ def test_several_sums_over_the_same_rows() -> None:
 
 def test_small_matrices_keep_their_sums_in_registers() -> None:
     x, w = np.ones(64, "f"), np.ones((64, 300), "f")
-    assert "stripes" not in text_of(lambda x, w: x @ w, x, w)
+    assert "stream" not in text_of(lambda x, w: x @ w, x, w)
 
 
 @pytest.mark.parametrize("columns", [256, 300, 512, 768, 1000, 1024, 1536, 2048, 3000, 4000])
-def test_two_threads_have_equal_parts_of_a_matrix(columns: int) -> None:
-    width = width_of_stripes(columns, 64)
+@pytest.mark.parametrize("item", [4, 8])
+def test_two_threads_have_equal_parts_of_a_matrix(columns: int, item: int) -> None:
+    width = width_of_stripes(columns, 64, item, False)
     stripes = -(-columns // width)
-    assert width % 64 == 0 and width <= COLUMNS
+    assert width % 64 == 0 and (width - 64) * item < STRIPE
     assert stripes % 2 == 0 and (stripes // 2 * width - columns / 2) <= 64 * stripes / 2
-    assert columns < 3 * COLUMNS or stripes % 4 == 0
-
-
-def test_stripes_of_very_long_rows_are_wide() -> None:
-    assert width_of_stripes(MANY * COLUMNS, 64) == 2 * COLUMNS
+    assert width_of_stripes(columns, 64, item, True) == -(-columns // 64) * 64

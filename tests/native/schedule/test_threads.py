@@ -1,11 +1,10 @@
 """Loops that threads share: when, in which pieces, and that the pieces cover all turns once."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 import calque.numpy as jnp
+from calque.machine.records import replace
 from calque.native.loops.tree import Acc, For, If, Store
 from calque.native.lower.sizes import Sizes
 from calque.native.scalars.expr import Buffer, const, ex, load, ref, var
@@ -44,9 +43,17 @@ def test_what_one_thread_runs() -> None:
     assert threads.shared_out(replace(f, accs=(total,)), LONG_NS, sizes) is None
     assert threads.shared_out(mapped(sizes, 1), LONG_NS, sizes) is None
     assert threads.shared_out(f, LONG_NS, Sizes(known=False)) is None
-    assert (
-        threads.shared_out(mapped(sizes, 3 * threads.SPLIT, "vector", 16), LONG_NS, sizes) is None
-    )
+    assert threads.shared_out(mapped(sizes, 16, "vector", 16), LONG_NS, sizes) is None
+
+
+def test_few_elements_with_much_to_do_are_shared() -> None:
+    """A block is as much work as is worth a thread, however few elements that is."""
+    sizes = Sizes()
+    f = mapped(sizes, 2 * threads.SPLIT + 100, "vector", 16)
+    made = threads.shared_out(f, LONG_NS, sizes)
+    assert made is not None and sizes.value(made.loop.extent) >= 4
+    light = mapped(sizes, 3 * threads.SPLIT, "vector", 16)
+    assert threads.shared_out(light, 2 * threads.GRAIN_NS, sizes, threads.GRAIN_NS) is None
 
 
 @pytest.mark.parametrize("turns", [2, 10, 999, 100_000])

@@ -1,11 +1,11 @@
 """Short loops around reductions, unrolled inside them."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from calque.machine.records import replace
 from calque.native.loops.tree import Acc, For, Let, Store, statements
 from calque.native.lower.sizes import Sizes
 from calque.native.scalars.expr import Buffer, cast, const, ex, load, make, ref, var

@@ -1,6 +1,5 @@
 """Which loop becomes a vector, and why."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,6 +7,7 @@ import pytest
 
 import calque.numpy as jnp
 from calque.machine.code.target import describe
+from calque.machine.records import replace
 from calque.native.loops.tree import Acc, Fold, For, If, LoopValue, Recurrence, Statement, Store
 from calque.native.lower.sizes import Sizes
 from calque.native.scalars.expr import Buffer, cast, const, ex, load, make, ref, var
@@ -59,7 +59,8 @@ def test_sums_keep_their_order() -> None:
     total = Acc("s", "sum", V)
     row = (For(J, (), (total,)), Store(Z, (I,), ref("s", "f32")))
     loops, why = chosen(For(I, row))
-    assert loops == [("i", "serial", 1), ("j", "vector", 64)] and "the order of its sum" in why
+    assert loops == [("i.far", "serial", 1), ("j", "vector", 64)]
+    assert "the order of its sum" in why and "far apart" in why
     in_order = (For(J, (), (replace(total, order="sequential"),)), row[1])
     loops, why = chosen(For(I, in_order))
     lanes = describe().vector_bytes // 4

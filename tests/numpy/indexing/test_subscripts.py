@@ -2,6 +2,7 @@
 left to Python."""
 
 import gc
+import itertools
 from typing import Any
 
 import numpy as np
@@ -93,6 +94,29 @@ def test_nothing_is_compiled_and_no_python_runs(monkeypatch: pytest.MonkeyPatch)
     ):
         np.testing.assert_array_equal(np.asarray(part), np.asarray(x)[index])
     assert others[6].tolist() == x[2].tolist() and float(others[7]) == 19.0  # reads are clamped
+
+
+def test_no_two_shapes_drive_each_other_out() -> None:
+    x = jnp.arange(200.0)
+    lengths = range(1, 120)  # so many pairs that some share a place in the table
+    missed = 0
+
+    def told(x: Any, index: Any) -> Any:
+        nonlocal missed
+        missed += 1
+        return subscripts.subscripted(x, index)
+
+    subscript.set_fallback(told)
+    try:
+        for a, b in itertools.combinations(lengths, 2):
+            for _ in range(2):  # the first may have lost its place to the second
+                x[:a], x[:b]
+            before = missed
+            assert x[:a].shape == (a,) and x[:b].shape == (b,)
+            assert missed == before
+        assert missed
+    finally:
+        subscript.set_fallback(subscripts.subscripted)
 
 
 def test_what_is_refused_or_left_to_python() -> None:

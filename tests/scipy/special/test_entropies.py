@@ -1,5 +1,6 @@
 """Special functions: values and derivatives as in JAX, at ordinary points and at the edges."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -129,10 +130,9 @@ def test_functions_of_two_numbers(name: str) -> None:
     ours, peer = getattr(special, name), getattr(jax().scipy.special, name)
     compare(ours(LEFT, RIGHT), peer(LEFT, RIGHT), 1e-4)
     compare(ours(RIGHT[:8], 2), peer(RIGHT[:8], 2), 1e-4)
-    if name not in ("gammaincc", "comb"):
-        some = slice(0, 24)
-        got = calque.vmap(calque.grad(ours, 1))(LEFT[some], RIGHT[some])
-        compare(got, jax().vmap(jax().grad(peer, 1))(LEFT[some], RIGHT[some]), 1e-3)
+    some = slice(0, 24)
+    got = calque.vmap(calque.grad(ours, 1))(LEFT[some], RIGHT[some])
+    compare(got, jax().vmap(jax().grad(peer, 1))(LEFT[some], RIGHT[some]), 1e-3)
 
 
 @pytest.mark.peer
@@ -230,3 +230,26 @@ def test_logarithms_of_complex_numbers():
     np.testing.assert_allclose(special.boxcox(z, 0.5), (np.sqrt(z) - 1) / 0.5, rtol=2e-6)
     slope = calque.grad(special.loggamma, holomorphic=True)(3 + 1j)
     np.testing.assert_allclose(slope, reference.digamma(3 + 1j), rtol=2e-6)
+
+
+@pytest.mark.parametrize("x", [0.2, 1.5, 7.0])
+@pytest.mark.parametrize("power", [0.0, 1e-20, 1e-9, -1e-4, 0.3, -2.0])
+def test_slopes_of_box_and_cox_by_the_power(x: float, power: float) -> None:
+    """Near 0, where differences of the formula's terms have no digits left, as well."""
+    log = np.log(np.float64(x))
+    t = power * log
+    terms = [t**k / math.factorial(k) / (k + 2) for k in range(60)]  # of g'(t), g = expm1(t) / t
+    want = log**2 * sum(terms)
+    bent = log**3 * sum([t**k / math.factorial(k) / (k + 3) for k in range(60)])
+    with calque.enable_x64(True):
+        slope = calque.grad(special.boxcox, 1)
+        np.testing.assert_allclose(slope(x, power), want, rtol=1e-12)
+        np.testing.assert_allclose(calque.grad(slope, 1)(x, power), bent, rtol=1e-11)
+        np.testing.assert_allclose(calque.grad(special.boxcox1p, 1)(x - 1, power), want, rtol=1e-9)
+        np.testing.assert_allclose(calque.grad(special.boxcox)(x, power), x ** (power - 1))
+    np.testing.assert_allclose(slope(x, power), want, rtol=2e-5)
+
+
+def test_slopes_of_box_and_cox_at_zero() -> None:
+    assert float(calque.grad(special.boxcox, 1)(0.0, 0.5)) == 4.0
+    assert float(calque.grad(special.boxcox)(2.0, 0.0)) == 0.5

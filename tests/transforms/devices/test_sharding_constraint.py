@@ -6,6 +6,7 @@ import pytest
 import calque
 import calque.numpy as jnp
 from calque import lax
+from calque.core import backends
 from calque.sharding import AxisType, Mesh, NamedSharding, SingleDeviceSharding
 from calque.sharding import PartitionSpec as P
 from calque.transforms.devices.sharding_constraint import (
@@ -15,6 +16,7 @@ from calque.transforms.devices.sharding_constraint import (
     jit_shardings,
 )
 from tests.transforms.devices.four_devices import four_devices
+from tests.xla.mlir import needs_jaxlib
 
 
 def square(kind=AxisType.Auto):
@@ -129,13 +131,26 @@ def test_options_of_jit():
     asked = jit_shardings(None, None, d, None)
     assert asked == JitShardings(None, SingleDeviceSharding(d)) != JitShardings(one(), None)
     assert hash(asked) == hash(JitShardings(None, SingleDeviceSharding(d)))
-    assert jit_shardings((one(),), None, None, "cpu") == JitShardings((one(),), None)
+    if d.platform == "cpu":
+        assert jit_shardings((one(),), None, None, "cpu") == JitShardings((one(),), None)
     with pytest.raises(ValueError, match="both a device and a backend"):
         jit_shardings(None, None, d, "cpu")
     with pytest.raises(ValueError, match="cannot be given together"):
         jit_shardings(one(), None, d, None)
     with pytest.raises(TypeError, match=r"must be one of calque.devices"):
         jit_shardings(None, None, "cpu:0", None)
+
+
+@needs_jaxlib
+def test_a_backend_elsewhere_does_not_go_with_shardings(monkeypatch):
+    """The devices of the shardings say where. Where programs run elsewhere than on the CPU, a
+    backend "cpu" is a place, too."""
+    asked = (one(),)
+    with pytest.raises(ValueError, match=r"^jit: backend='xla_cpu' cannot be given together"):
+        jit_shardings(asked, None, None, "xla_cpu")
+    monkeypatch.setattr(type(backends.known), "may_leave_home", lambda self: True)
+    with pytest.raises(ValueError, match=r"^jit: backend='cpu' cannot be given together"):
+        jit_shardings(None, asked, None, "cpu")
 
 
 def test_programs_that_say_where_values_are():

@@ -99,3 +99,41 @@ def test_gradients_of_loops():
 def test_sizes_of_a_round_do_not_escape(f):
     with pytest.raises(jax.errors.DataDependentSizeError, match="same size in every round"):
         jax.jit(f)(X)
+
+
+BODIES = {
+    "slice": lambda c, row: row[: (row != 0).sum()].sum() * c,
+    "slice alone": lambda c, row: row[: (row != 0).sum()].sum(),
+    "ends": lambda c, row: jnp.trim_zeros(row).sum(),
+    "ones": lambda c, row: (c * jnp.ones((row != 0).sum())).sum(),
+    "repeat": lambda c, row: (jnp.repeat(row, (row != 0).astype(int)) * c).sum(),
+    "joined": lambda c, row: jnp.concatenate([jnp.full((row != 0).sum(), c), row]).sum(),
+    "update": lambda c, row: row.at[: (row != 0).sum()].set(c).sum(),
+}
+ROWS = np.array([[0, 2, 1], [1, 0, 3], [0, 0, 0], [3, 4, 5]], np.float32)
+
+
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES.keys())
+def test_slopes_whose_types_alone_speak_of_a_size(body):
+    """The linear program may need a size of which no value is kept."""
+
+    def scanned(rows):
+        return lax.scan(lambda c, row: (c + 0.1 * body(c, row), None), jnp.float32(1), rows)[0]
+
+    def by_row(rows):
+        c = jnp.float32(1)
+        for row in rows:
+            c = c + 0.1 * body(c, row)
+        return c
+
+    def branched(rows):
+        return lax.cond(rows[0, 1] > 0, lambda: body(rows[0, 1], rows[0]), lambda: rows[0, 0])
+
+    checkpointed = jax.checkpoint(lambda rows: body(rows[0, 1], rows[0]))
+    plain = jax.grad(lambda rows: body(rows[0, 1], rows[0]))(ROWS)
+    cases = [(scanned, jax.grad(by_row)(ROWS)), (branched, plain), (checkpointed, plain)]
+    for f, want in cases:
+        for g in (jax.grad(f), jax.jit(jax.grad(f)), jax.grad(jax.jit(f))):
+            np.testing.assert_allclose(g(ROWS), want, rtol=1e-5)
+        along = jax.jvp(f, (ROWS,), (np.ones_like(ROWS),))[1]
+        np.testing.assert_allclose(along, np.sum(want), rtol=1e-5)

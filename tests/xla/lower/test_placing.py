@@ -48,9 +48,9 @@ print("gives", np.asarray(jax.jit(f, in_shardings=where, out_shardings=where)(x)
 def text(script: str = SCRIPT) -> str:
     command = [sys.executable, "-c", script]
     flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
-    environment = {**os.environ, **flags}
+    others = {k: v for k, v in os.environ.items() if k != "CALQUE_NUM_CPU_DEVICES"}
     return subprocess.run(
-        command, env=environment, check=True, capture_output=True, text=True
+        command, env=others | flags, check=True, capture_output=True, text=True
     ).stdout
 
 

@@ -6,7 +6,6 @@ import ctypes
 import struct
 from array import array
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -25,6 +24,7 @@ from calque.machine.call.layout import (
 from calque.machine.driver.interpreter import DONATES
 from calque.machine.objects.array_type import ArrayImpl
 from calque.machine.objects.pyapi import slot_offset
+from calque.machine.records import record
 
 DEEPEST = 500  # nesting of containers: the machine code recurses
 SCALARS: Final = {
@@ -360,7 +360,7 @@ def encode(
     return data, (data, program, *encoder.keeps)
 
 
-@dataclass(frozen=True)
+@record
 class PythonProgram:
     """A program that a Python function runs: it takes the arguments, in the order of their inputs,
     and gives a list of the outputs, or None where it cannot."""

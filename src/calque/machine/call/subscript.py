@@ -3,8 +3,8 @@ compiled for an index.
 
 What machine code cannot find out by itself it is told: the shape and the element size of an aval
 (`learn_source`), and the aval of a result of some shape (`learn_result`). Both stand in tables with
-a line for each hash, where a newer entry takes the place of an older one. Whatever is not there,
-and every other kind of index, is left to the function given to `set_fallback`.
+a pair of lines for each hash, where a newer entry takes the place of the older one. Whatever is not
+there, and every other kind of index, is left to the function given to `set_fallback`.
 
 A large result that lies in one piece shares the memory of its array, a small one is copied."""
 
@@ -66,6 +66,7 @@ unit = Unit("calque_subscript")
 
 MAX_RANK = 8  # of arrays and results that machine code indexes
 LINES = 1024
+PAIR_SHIFT = 55  # of 64 bits of a hash: what is left tells the pairs of lines
 LINE = 128  # bytes: aval, then element size or aval of the result, rank, dimensions
 SHARED_BYTES = 4096  # results from this size on share memory
 COPIED_BYTES = (
@@ -90,20 +91,6 @@ NEW_AXIS, WHOLE, AT, SLICE, OTHER = 0, 1, 2, 3, 4
 
 
 @unit.helper
-def source_line(aval: ptr) -> ptr:
-    return sources + (lshr(i64(aval) * HASH_FACTOR, 54)) * LINE
-
-
-@unit.helper
-def result_line(aval: ptr, dims: ptr, rank: i64) -> ptr:
-    h = i64(aval) + rank
-    for k in range(rank):
-        h = (h ^ load_i64(dims, 8 * k)) * HASH_FACTOR
-        h = h ^ lshr(h, 29)
-    return results + lshr(h * HASH_FACTOR, 54) * LINE
-
-
-@unit.helper
 def same_dims(line: ptr, dims: ptr, rank: i64) -> i1:
     if load_i64(line, 16) != rank:
         return i1(0)
@@ -111,6 +98,52 @@ def same_dims(line: ptr, dims: ptr, rank: i64) -> i1:
         if load_i64(line, _DIMS + 8 * k) != load_i64(dims, 8 * k):
             return i1(0)
     return i1(1)
+
+
+@unit.helper
+def source_pair(aval: ptr) -> ptr:
+    return sources + lshr(i64(aval) * HASH_FACTOR, PAIR_SHIFT) * (2 * LINE)
+
+
+@unit.helper
+def source_line(aval: ptr) -> ptr:
+    """The line of an aval; NULL where nothing is known of it."""
+    line = source_pair(aval)
+    if likely(load_ptr(line, 0) == aval):
+        return line
+    line += LINE
+    return line if load_ptr(line, 0) == aval else NULL
+
+
+@unit.helper
+def result_pair(aval: ptr, dims: ptr, rank: i64) -> ptr:
+    h = i64(aval) + rank
+    for k in range(rank):
+        h = (h ^ load_i64(dims, 8 * k)) * HASH_FACTOR
+        h = h ^ lshr(h, 29)
+    return results + lshr(h * HASH_FACTOR, PAIR_SHIFT) * (2 * LINE)
+
+
+@unit.helper
+def result_line(aval: ptr, dims: ptr, rank: i64) -> ptr:
+    """The line of a part of this shape; NULL where nothing is known of it."""
+    line = result_pair(aval, dims, rank)
+    if likely(load_ptr(line, 0) == aval and same_dims(line, dims, rank)):
+        return line
+    line += LINE
+    return line if load_ptr(line, 0) == aval and same_dims(line, dims, rank) else NULL
+
+
+@unit.helper
+def line_to_write(known: ptr, pair: ptr) -> ptr:
+    """The line that a new entry overwrites; the newer entry of a pair moves to its second line."""
+    if known != NULL:
+        return known
+    held = alloca(LINE)
+    memcpy(held, pair + LINE, LINE)
+    memcpy(pair + LINE, pair, LINE)
+    memcpy(pair, held, LINE)
+    return pair
 
 
 @unit.helper
@@ -149,7 +182,8 @@ def _learn_source(self: ptr, args: ptr, count: i64) -> ptr:
         return NULL
     if rank >= 0:
         aval = load_ptr(args, 0)
-        write_line(source_line(aval), aval, size, dims, rank)
+        line = line_to_write(source_line(aval), source_pair(aval))
+        write_line(line, aval, size, dims, rank)
     return new_reference(none)
 
 
@@ -164,7 +198,7 @@ def _learn_result(self: ptr, args: ptr, count: i64) -> ptr:
         return NULL
     if rank >= 0:
         aval, result = load_ptr(args, 0), load_ptr(args, 16)
-        line = result_line(aval, dims, rank)
+        line = line_to_write(result_line(aval, dims, rank), result_pair(aval, dims, rank))
         old = load_ptr(line, 8)
         incref(result)
         write_line(line, aval, i64(result), dims, rank)
@@ -328,14 +362,14 @@ def gather(to: ptr, source: ptr, itemsize: i64, out: ptr, rank: i64) -> None:
 def basic(self: ptr, index: ptr) -> ptr:
     """The part of an array that a basic index names; NOT_BASIC when machine code cannot say."""
     line = source_line(Array(self).aval)
-    if load_ptr(line, 0) != Array(self).aval:
+    if line == NULL:
         return ptr(NOT_BASIC)
     out = alloca(8 + 16 * MAX_RANK)
     rank = parse_index(line, index, out)
     if rank < 0:
         return ptr(NOT_BASIC)
     found = result_line(Array(self).aval, out + 8, rank)
-    if load_ptr(found, 0) != Array(self).aval or not same_dims(found, out + 8, rank):
+    if found == NULL:
         return ptr(NOT_BASIC)
     itemsize = load_i64(line, 8)
     nbytes, together = itemsize, i1(1)
@@ -399,7 +433,7 @@ def _basic_shape(self: ptr, args: ptr, count: i64) -> ptr:
         return refuse(type_error, "basic_shape takes an Array and an index")
     x, index = load_ptr(args, 0), load_ptr(args, 8)
     line = source_line(Array(x).aval)
-    if load_ptr(line, 0) != Array(x).aval:
+    if line == NULL:
         return new_reference(none)
     out = alloca(8 + 16 * MAX_RANK)
     rank = parse_index(line, index, out)

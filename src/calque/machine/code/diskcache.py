@@ -14,7 +14,7 @@ the size, so that looking for the least recently used reads one folder only.
 
 from __future__ import annotations
 
-import itertools
+import contextlib
 import os
 import stat
 import sys
@@ -39,7 +39,6 @@ _STALE_SECONDS = 3600.0
 _DEFAULT_SIZE = 512 << 20
 _TURNED_OFF, _NO_ROOM = "CALQUE_CACHE turns it off", "CALQUE_CACHE_SIZE leaves no room"
 _WANTED = (_TURNED_OFF, _NO_ROOM)  # reasons that the user has chosen
-_temporary_numbers: Final = process.container("numbers of temporary files", itertools.count())
 
 
 class _Folder:
@@ -49,7 +48,9 @@ class _Folder:
         self.path, self.reason, self.limit = path, reason, limit
         self.told = False  # that nothing can be kept
         self.is_new = False  # made by this process
-        self.writes = 0
+        # until a shard is looked through; the number of the process staggers it, so that many short
+        # processes together look as often as one long one
+        self.writes_left = 1 + os.getpid() % _WRITES_PER_CHECK
         self.bytes_written = [0] * _SHARDS
 
 
@@ -203,13 +204,10 @@ def _made(path: str) -> str:
 def _make_folders(path: str) -> None:
     """Make a folder and those around it; nobody else can write to any that is made here, whatever
     the umask."""
-    try:
-        os.mkdir(path, 0o700)
-    except FileExistsError:
-        return
-    except FileNotFoundError:
+    if not os.path.isdir(os.path.dirname(path)):
         _make_folders(os.path.dirname(path))
-        _make_folders(path)
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(path, 0o700)
 
 
 def _platform_folder() -> str:
@@ -320,7 +318,8 @@ def _touch(path: str) -> None:
 
 def _write(path: str, blob: bytes) -> None:
     """Write whole or not at all: readers and other writers see the old file or the new one."""
-    temporary = f"{path}.{os.getpid()}-{next(_temporary_numbers)}.tmp"
+    # by chance: processes of two containers may have one number, and so may one that was killed
+    temporary = f"{path}.{os.urandom(8).hex()}.tmp"
     flags = (
         os.O_WRONLY
         | os.O_CREAT
@@ -343,19 +342,17 @@ def _bound(folder: _Folder, shard: int, path: str, written: int) -> None:
     """Now and then, and after much was written to one folder, delete what was used least recently
     there."""
     limit = folder.limit // _SHARDS
-    folder.writes += 1
+    folder.writes_left -= 1
     folder.bytes_written[shard] += written
-    # The process number staggers the checks, so that many short processes together check as often
-    # as one long one.
-    if (folder.writes + os.getpid()) % _WRITES_PER_CHECK and folder.bytes_written[
-        shard
-    ] <= limit // 8:
+    if folder.writes_left > 0 and folder.bytes_written[shard] <= limit // 8:
         return
     folder.bytes_written[shard] = 0
-    _evict(path, limit)
+    # To look through many entries takes longer, and is done less often.
+    folder.writes_left = max(_WRITES_PER_CHECK, _evict(path, limit) // _WRITES_PER_CHECK)
 
 
-def _evict(path: str, limit: int) -> None:
+def _evict(path: str, limit: int) -> int:
+    """Delete the entries used least recently that are too many; how many there were."""
     entries = sorted(_entries(path))
     total = sum(entry[1] for entry in entries)
     now = time.time()
@@ -366,6 +363,7 @@ def _evict(path: str, limit: int) -> None:
         elif total > limit:
             _remove(name)
             total -= taken
+    return len(entries)
 
 
 def _entries(path: str) -> list[tuple[float, int, str]]:

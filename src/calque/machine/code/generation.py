@@ -10,6 +10,7 @@ is not the one that we know, llvmlite's own functions take its place.
 
 from __future__ import annotations
 
+import _thread
 import ctypes
 import threading
 from collections import deque
@@ -111,14 +112,19 @@ class Work:
             self._count += 1
             if self._running >= min(self._helpers, len(self._waiting)):
                 return
-            self._running += 1
         try:
-            threading.Thread(target=self._help, name="calque compiler", daemon=True).start()
+            # Not `threading.Thread`, whose `start` turns what a signal's handler raises in it into
+            # a KeyError of its own.
+            _thread.start_new_thread(self._help, ())
         except RuntimeError:  # no more threads, or the process ends
-            with self._changed:
-                self._running, self._helpers = self._running - 1, 0
+            self._helpers = 0
 
     def _help(self) -> None:
+        # The thread counts itself: whoever started it may have been stopped on the way.
+        with self._changed:
+            if self._running >= self._helpers:
+                return
+            self._running += 1
         while self._next():
             pass
         with self._changed:

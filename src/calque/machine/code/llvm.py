@@ -12,6 +12,7 @@ from __future__ import annotations
 import atexit
 import itertools
 import os
+import sys
 import threading
 import time
 from collections import deque
@@ -25,6 +26,7 @@ from calque.machine.code import diskcache, generation, image, shipped, target
 from calque.machine.code.digest import hexdigest
 from calque.machine.code.linked import Linked
 from calque.machine.lazy import LazyModule
+from calque.machine.once import once
 from calque.machine.state import ProcessValue, process
 
 llvm: Any = LazyModule("llvmlite.binding")
@@ -43,6 +45,37 @@ _NAMED_PASSES: Final = {
     "globaldce": "global_dead_code_eliminate",
     "sccp": "sccp",
 }
+
+
+# What kernels are made of: a loop, vectors read and written, a choice, arithmetic of both kinds.
+_SAMPLE: Final = """
+declare <8 x float> @llvm.fma.v8f32(<8 x float>, <8 x float>, <8 x float>)
+declare i64 @llvm.smin.i64(i64, i64)
+define void @calque_sample(ptr %a, i64 %n) {
+entry:
+ %few = icmp sgt i64 %n, 0
+ br i1 %few, label %loop, label %end
+loop:
+ %i = phi i64 [0, %entry], [%next, %loop]
+ %sum = phi <8 x float> [zeroinitializer, %entry], [%more, %loop]
+ %k = call i64 @llvm.smin.i64(i64 %i, i64 64)
+ %row = mul i64 %k, 24
+ %p = getelementptr float, ptr %a, i64 %row
+ %x = load <8 x float>, ptr %p, align 4
+ %one = load float, ptr %a, align 4
+ %first = insertelement <8 x float> poison, float %one, i64 0
+ %y = shufflevector <8 x float> %first, <8 x float> poison, <8 x i32> zeroinitializer
+ %more = call <8 x float> @llvm.fma.v8f32(<8 x float> %x, <8 x float> %y, <8 x float> %sum)
+ %large = fcmp ogt <8 x float> %more, %y
+ %z = select <8 x i1> %large, <8 x float> %more, <8 x float> %y
+ store <8 x float> %z, ptr %p, align 4
+ %next = add nuw nsw i64 %i, 8
+ %on = icmp slt i64 %next, %n
+ br i1 %on, label %loop, label %end
+end:
+ ret void
+}
+"""
 
 
 class LLVMError(RuntimeError):
@@ -271,6 +304,26 @@ def _key(form: str, content: str, opt: int, passes: str | None) -> str:
         raise ValueError(f"opt must be 0 to 3, got {opt}")
     head = f"{_FORMAT}\0{target.describe().key}\0{opt}\0{passes or ''}\0{form}\0"
     return hexdigest(head + content)
+
+
+def get_ready() -> None:
+    """Let another thread compile a sample, if LLVM is there, while this one finds out what it needs
+    compiled: the first module of a process takes LLVM 10 ms longer than others like it."""
+    if "llvmlite.binding" in sys.modules and not generation.gate.is_closed:
+        _begin_sample()
+
+
+@once
+def _begin_sample() -> None:
+    target.initialize()
+    generation.prepare()
+    generation.Work(1).add(_sample)
+
+
+def _sample() -> bytes:
+    with generation.gate.entered(), _machine(OPT) as machine:
+        made = generation.make_object(_SAMPLE, target.describe().triple, machine, None)
+    return made or b""
 
 
 class Compiling:

@@ -43,7 +43,7 @@ from calque.machine.lang.unit import (
     store_ptr,
     unlikely,
 )
-from calque.machine.memory import calque_alloc, calque_free
+from calque.machine.memory import bytes_refused, calque_alloc, calque_free
 from calque.machine.threads import calque_parallel_for
 
 
@@ -507,16 +507,15 @@ def clear_given(program: ptr, outputs: ptr, release: i1) -> None:
 
 
 @unit.helper
-def report(program: ptr, status: i64) -> i32:
+def report(status: i64) -> i32:
     """Set the Python exception of a status, unless it is set already."""
     if likely(status == OK):
         return 0
     if status == NO_MEMORY:
         _format_error(
             _memory_error,
-            "no memory for what a program computes in between: %zd bytes, and arrays of sizes that"
-            " it finds",
-            Header(program).arena_bytes,
+            "no memory for what a program computes in between: %zd bytes were asked for",
+            bytes_refused(),
         )
     elif status == TOO_LARGE:
         _set_error(_overflow_error, "a size computed while the program ran does not fit in 64 bits")
@@ -576,4 +575,4 @@ def calque_run(program: ptr, inputs: ptr, outputs: ptr) -> i32:
         calque_free(frame)
     if far_arena:
         calque_free(arena)
-    return report(program, status)
+    return report(status)

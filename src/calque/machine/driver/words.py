@@ -3,13 +3,13 @@ registers, immediates, labels."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from calque.machine.driver.verify import Frame
+from calque.machine.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Slot:
     """A pointer in the frame: an input, an output, a constant, a place in the arena, an owned
     block, or a plain slot."""
@@ -21,7 +21,7 @@ class Slot:
         return f"{self.region}{self.index}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Reg:
     """A 64-bit integer in the frame."""
 
@@ -31,7 +31,7 @@ class Reg:
         return f"r{self.index}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Immediate:
     """A constant integer in the template."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import types
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from calque.machine.lang.intrinsics import INTRINSICS
@@ -24,6 +23,7 @@ from calque.machine.lang.types import (
     Type,
     Var,
 )
+from calque.machine.records import record
 
 if TYPE_CHECKING:
     from calque.machine.lang.emit import ModuleParts
@@ -49,7 +49,7 @@ INTEGER: Final = {
 FLOAT: Final = {ast.Add: "fadd", ast.Sub: "fsub", ast.Mult: "fmul", ast.Div: "fdiv"}
 
 
-@dataclass(frozen=True)
+@record
 class TypedOperand:
     """A typed operand; `const` is its Python value when it is a literal that takes the type of its
     surroundings."""

@@ -12,10 +12,10 @@ import inspect
 import linecache
 import textwrap
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from calque.machine.code import image
+from calque.machine.records import record
 from calque.machine.syntax import syntax_tree
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class LangError(Exception):
     """A function says something the machine language does not have."""
 
 
-@dataclass(frozen=True)
+@record
 class Type:
     """A machine type; calling one inside a function is a cast."""
 
@@ -72,7 +72,7 @@ def as_type(value: object) -> Type | None:
     raise LangError(f"{value!r} is no machine type; there are {', '.join(TYPES)} and None")
 
 
-@dataclass(frozen=True)
+@record
 class Signature:
     """What a function takes and gives; `signature(ret, *args)`. Called in a function: `sig(pointer,
     *args)`."""
@@ -107,7 +107,7 @@ def signature(ret: Any, *args: Any, vararg: bool = False) -> Signature:
     return Signature(as_type(ret), types, vararg)  # type: ignore[arg-type]
 
 
-@dataclass(frozen=True)
+@record
 class Extern:
     """A C function of the process, or at a given address."""
 
@@ -244,7 +244,7 @@ def layout(name: str, *, at: dict[str, int] | None = None, **fields: Any) -> Lay
     return Layout(name, placed, (offset + 7) // 8 * 8)
 
 
-@dataclass(frozen=True)
+@record
 class Intrinsic:
     """A word of the language that looks like a function."""
 

@@ -417,9 +417,20 @@ def _byte(address: int) -> bytes:
     return ctypes.string_at(address, 1)
 
 
+def refuse_without_gil() -> None:
+    """ImportError where threads run Python at the same time. A free-threaded build that has its GIL
+    on is an unknown interpreter, no more."""
+    if not getattr(sys, "_is_gil_enabled", lambda: True)():
+        raise ImportError(
+            "calque needs the GIL, without which this Python runs: start it as `python -X gil=1` or"
+            " with PYTHON_GIL=1, or take a build that is not free-threaded"
+        )
+
+
 def _is_known() -> bool:
     """Whether machine code may be used on objects; ``CALQUE_CALLPATH=off`` says no. Else plain
     Python takes over."""
+    refuse_without_gil()
     if variables.choice("CALQUE_CALLPATH", (*variables.ON, *variables.OFF)) in variables.OFF:
         return False
     try:

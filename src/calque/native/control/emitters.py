@@ -17,7 +17,7 @@ EMITTERS: Final[dict[str, Emitter]] = {
     "while": _loop,
     "cond": lazy.function("calque.native.control.forms", "emit_cond"),
     "let_size": lazy.function("calque.native.control.forms", "emit_let_size"),
-    "matmul_tiled": lazy.function("calque.native.library.matmul", "emit_product"),
+    "matmul_tiled": lazy.function("calque.native.library.products", "emit_product"),
     "conv_tiled": lazy.function("calque.native.library.convolution", "emit_conv"),
     **dict.fromkeys(SORTS, lazy.function("calque.native.library.sorting", "emit_sort")),
     **dict.fromkeys(TRANSFORMS, lazy.function("calque.native.library.fourier", "emit_fft")),

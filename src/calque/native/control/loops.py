@@ -4,10 +4,10 @@ it."""
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from calque.core.jaxprs import ClosedJaxpr, Jaxpr
+from calque.machine.records import record
 from calque.native.lower.dot import transposed
 from calque.native.lower.graph import Graph, GraphBuilder, Node, graph_of
 from calque.native.lower.rules import RULES, Index, Lower, Request, Value, View
@@ -20,7 +20,7 @@ from calque.transforms.primitives.while_loop import scalar_condition
 WORTH = 8  # rows of a matrix that are worth transposing it for
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class LoopParts:
     """A loop: what comes in from outside, what is carried round, what is read and written slice by
     slice.

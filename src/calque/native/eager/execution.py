@@ -66,6 +66,7 @@ CACHE_LIMIT: Final = 20_000
 SMALL: Final = 1 << 16
 SMALL_PRODUCT: Final = 64**3
 MANY_BITS: Final = 1 << 14  # random words: NumPy needs longer for them than a kernel takes to make
+MANY_TURNED: Final = 1 << 20  # elements of a transposition, likewise
 
 
 class Operand(NamedTuple):
@@ -353,17 +354,25 @@ def prepare(
         if out.size == 0:
             return lambda arrays: repeated(arrays[0], out)
         return results(eager_layout.view_program(p.name, params, avals[0], out), False)
-    if frozen is not None and (p.name in COMPILED or p.name in SORTS):
+    turned = p.name == "transpose" and is_long_turn(out, params["permutation"])
+    if frozen is not None and (p.name in COMPILED or p.name in SORTS or turned):
         sized = program_of_any_size(p.name, (p, frozen), one_equation(p, params), avals)
         if sized is not None:
             return results(sized, p.multiple_results)
-    if p.name in COMPILED or (p.name == "random_bits" and outs[0].size >= MANY_BITS):
+    if p.name in COMPILED or turned or (p.name == "random_bits" and out.size >= MANY_BITS):
         return of_program(p, avals, params)
     if p.name in ROUTINES:
         program = routine_program(p.name, params, avals, outs)
         if program is not None:
             return results(program, p.multiple_results)
     return lambda arrays: by_meaning(p, arrays, params)
+
+
+def is_long_turn(out: ShapedArray, permutation: Sequence[int]) -> bool:
+    """Whether a transposition moves the last axis of many elements: NumPy reads them one by one
+    from places far apart (a minute for 500 MB), where a kernel turns tiles."""
+    moved = out.ndim > 1 and permutation[-1] != out.ndim - 1
+    return moved and out.size >= MANY_TURNED and not is_extended(out.dtype)
 
 
 def by_meaning(p: Primitive, arrays: Sequence[Any], params: dict[str, Any]) -> Any:

@@ -19,30 +19,26 @@ from calque.native.scalars.expr import (
     linear,
     scalar_dtype,
     stride,
-    terms,
 )
-from calque.native.scalars.sums import total
+from calque.native.scalars.sums import summands, total
 
 MOST_ZEROS: Final = 1024  # at most so many bytes of zeros for reads that a uniform guard forbids
 _FAR: Final = 1 << 28  # elements from the first lane to the last
 Index = tuple[Expr, ...]
 
 
-def place(w: Writer, buf: Buffer, idx: Index) -> Expr:
+def place(buf: Buffer, idx: Index) -> Expr:
     """The address in elements."""
-    key = (buf, idx)
-    at = w.places.get(key)
-    if at is None:
-        at = w.places[key] = linear(buf.shape, idx)
-    return at
+    return linear(buf.shape, idx)
 
 
-def moving_place(w: Writer, buf: Buffer, idx: Index, lanes: Lanes) -> tuple[Expr, int | None]:
+def moving_place(buf: Buffer, idx: Index, lanes: Lanes) -> tuple[Expr, int | None]:
     """The address in elements, and how far it moves from lane to lane, if that is a constant."""
-    at = place(w, buf, idx)
+    at = place(buf, idx)
     if lanes.variable is None:
         return at, 0
-    others = any(n != lanes.variable and n in at.names for n in lanes.varying)
+    moving = lanes.varying & at.names
+    others = len(moving) > 1 or (moving and lanes.variable not in moving)
     return at, None if others else stride(at, lanes.variable)
 
 
@@ -71,12 +67,10 @@ def address(w: Writer, buf: Buffer, at: Expr, lanes: Lanes, offset: int = 0) -> 
     """A pointer to the element; what the innermost scope does not change is added outside of
     it."""
     t, base = element_type(buf, lanes), pointer(w, buf, lanes)
-    parts, c = terms(at)
+    parts, c = summands(at)
     c += offset
-    depth = max([w.where[n] for n in at.names], default=0)
-    outer = {
-        e: k for e, k in parts.items() if max([w.where[n] for n in e.names], default=0) < depth
-    }
+    depth = w.depth(at)
+    outer = {e: k for e, k in parts.items() if w.depth(e) < depth}
     if outer or (c and len(parts) > len(outer)):
         base = _row(w, total(outer, c), base, t)
         at = total({e: k for e, k in parts.items() if e not in outer}, 0)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from math import gcd
 from typing import Final, NamedTuple
 
+from calque.machine.records import replace
 from calque.native.loops.canonical import Canonical, Numbering, canonical
 from calque.native.loops.tree import Acc, Body, For, If, Let, Out, Recurrence, Statement, Store
 from calque.native.loops.tree import statements as all_statements

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from calque.machine.records import record
 from calque.native.emit import (  # their imports fill the tables of operations and statements
     casts,
     choices,
@@ -42,7 +41,7 @@ SUBJECTS = (
 )
 
 
-@dataclass(frozen=True)
+@record
 class FunctionText:
     """LLVM text, with what it needs beside it: declarations, and math functions by symbol."""
 

@@ -97,6 +97,32 @@ def counted(
     return new
 
 
+def stepping(
+    w: Writer,
+    name: str,
+    bounds: tuple[str, str],
+    writes: frozenset[Buffer],
+    body: Callable[[], str],
+) -> None:
+    """``for (name = start; name < limit; name += step)``, at least once, where each round tells how
+    far it has come."""
+    start, limit = bounds
+    k = w.number()
+    inner = w.open(f"b{k}", writes)
+    i = f"%i{k}"
+    w.bind(name, i)
+    step = body()
+    outer = w.close()
+    before, last = outer.block, inner.block
+    outer.lines.append(f" br label %b{k}\nb{k}:")
+    outer.lines.append(f" {i} = phi i64 [{start}, %{before}], [%n{k}, %{last}]")
+    outer.lines += inner.lines
+    outer.lines.append(f" %n{k} = add nuw nsw i64 {i}, {step}")
+    outer.lines.append(f" %l{k} = icmp slt i64 %n{k}, {limit}")
+    outer.lines.append(f" br i1 %l{k}, label %b{k}, label %x{k}\nx{k}:")
+    outer.block = f"x{k}"
+
+
 def _next_count(w: Writer, k: int, step: int, body: list[str]) -> list[str]:
     """The counter of loop ``k`` in its next round.
 

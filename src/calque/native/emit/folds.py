@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from calque.machine.records import replace
 from calque.native.emit.instructions import shuffle
-from calque.native.emit.lanes import Lanes
+from calque.native.emit.lanes import SCALAR, Lanes
 from calque.native.emit.types import VALUE, const_text, splat_text, vector
 from calque.native.emit.values import operand
 from calque.native.emit.writer import Writer
 from calque.native.loops.tree import Fold
-from calque.native.scalars.expr import Expr
+from calque.native.scalars.expr import Expr, cast
 
 Parts = list[str]  # the SSA values of a fold: one for each of its names
 
@@ -25,6 +26,12 @@ def combine(w: Writer, f: Fold, lanes: Lanes, left: Parts, right: Parts) -> Part
     out = [operand(w, e, inside) for e in f.combine]
     w.close_inline()
     return out
+
+
+def narrowed(w: Writer, f: Fold, carried: Fold, parts: Parts) -> Parts:
+    """What was carried, as values of the fold."""
+    wide = replace(carried, combine=tuple(map(cast, carried.left, [v.dtype for v in f.values])))
+    return combine(w, wide, SCALAR, parts, parts)
 
 
 def fold_types(f: Fold, width: int) -> list[str]:

@@ -10,9 +10,9 @@ vectors; two numbers tell which these are."""
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 from typing import Final, NamedTuple
 
+from calque.machine.records import replace
 from calque.native.emit.lanes import SCALAR
 from calque.native.emit.values import value
 from calque.native.emit.writer import Writer
@@ -27,9 +27,11 @@ from calque.native.loops.tree import (
 )
 from calque.native.loops.tree import statements as statements_of
 from calque.native.scalars.expr import FALSE, TRUE, Expr, const, ex, rewrite, terms
+from calque.native.scalars.ranges import interval
 from calque.native.scalars.sums import sub, total
 
 _MOST: Final = 200  # nodes of a body that is worth writing twice
+_NEAR: Final = 64  # indices near the beginning
 _QUESTIONS: Final = 12  # questions that are worth asking for each vector
 _COMPARISONS: Final = frozenset(("lt", "le", "gt", "ge"))
 
@@ -100,7 +102,8 @@ def _test(e: Expr, name: str, varying: Collection[str]) -> Question | None:
     below = (e.op in ("lt", "le")) == (sign > 0)  # does it hold below the bound?
     rest = total({x: -sign * k for x, k in others.items()}, -sign * c)  # d against this
     # with d below: it holds for d <= rest - strict; with d above: for d >= rest + strict
-    near = not others  # a number stands near the beginning, a size at the end
+    # a small number stands near the beginning, a size at the end
+    near = not others or interval(rest)[1] <= _NEAR
     if below:
         last = sub(rest, const(int(strict)))
         if near:
@@ -112,13 +115,13 @@ def _test(e: Expr, name: str, varying: Collection[str]) -> Question | None:
     return Question(e, False, None, sub(first, const(1)))
 
 
-def lies_inside(w: Writer, inside: Inside, first: str) -> str:
+def lies_inside(w: Writer, inside: Inside, first: str, width: int) -> str:
     """Whether all lanes of the vector that begins at ``first`` lie inside."""
     lows = {t.low for t in inside.questions if t.low is not None}
     highs = {t.high for t in inside.questions if t.high is not None}
     conds = [f"icmp sge i64 {first}, {_bound(w, x)}" for x in sorted(lows, key=str)]
     if highs:
-        last = w.new(f"add i64 {first}, {inside.loop.width - 1}")
+        last = w.new(f"add i64 {first}, {width - 1}")
         conds += [f"icmp sle i64 {last}, {_bound(w, x)}" for x in sorted(highs, key=str)]
     all_of = w.new(conds[0])
     for c in conds[1:]:

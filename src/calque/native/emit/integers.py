@@ -5,16 +5,18 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from calque.native.emit.instructions import intrinsic, of_one_type, shuffle
-from calque.native.emit.lanes import Lanes
+from calque.native.emit.instructions import intrinsic, of_one_type, shuffle, splat
+from calque.native.emit.lanes import SCALAR, Lanes
 from calque.native.emit.types import INT_BINARY, INT_COMPARE, VALUE, mangled, splat_text, vector
-from calque.native.emit.values import INTEGER_OPERATIONS, operand, operation
+from calque.native.emit.values import INTEGER_OPERATIONS, operand, operation, value
 from calque.native.emit.writer import Writer
-from calque.native.scalars.expr import SIGNED, Expr
+from calque.native.scalars.expr import SIGNED, Expr, stride
 from calque.native.scalars.ranges import interval
+from calque.native.scalars.sums import sub
 
 of_integers: Final = partial(operation, table=INTEGER_OPERATIONS)
 DIVISIONS: Final = frozenset({"sdiv", "srem", "udiv", "urem"})
+_TURNED: Final = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}
 _COUNTS: Final = {"clz": "ctlz", "ctz": "cttz"}
 
 
@@ -34,6 +36,9 @@ def binary(w: Writer, e: Expr, lanes: Lanes) -> str:
 
 @of_integers(*INT_COMPARE)
 def compare(w: Writer, e: Expr, lanes: Lanes) -> str:
+    among = among_lanes(w, e, lanes)
+    if among is not None:
+        return among
     t, (a, b) = _operands(w, e, lanes)
     sign = "s" if e.args[0].dtype in SIGNED else "u"
     return w.new(f"icmp {sign}{e.op} {t} {a}, {b}")
@@ -41,8 +46,36 @@ def compare(w: Writer, e: Expr, lanes: Lanes) -> str:
 
 @of_integers("eq", "ne")
 def equal(w: Writer, e: Expr, lanes: Lanes) -> str:
+    among = among_lanes(w, e, lanes)
+    if among is not None:
+        return among
     t, (a, b) = _operands(w, e, lanes)
     return w.new(f"icmp {e.op} {t} {a}, {b}")
+
+
+def among_lanes(w: Writer, e: Expr, lanes: Lanes) -> str | None:
+    """A comparison of indices that part by one from lane to lane, by the numbers of lanes, which
+    have 32 bits: a vector of 64 bits takes twice as many instructions, and more to be compiled.
+
+    before: d + lane < bound        after: lane < bound - d, of which what is beyond all lanes is
+                                    cut off"""
+    a, b = e.args
+    if not (lanes.width and lanes.variable and a.index and b.index):
+        return None
+    if lanes.varying & (a.names | b.names) != {lanes.variable}:
+        return None
+    step = stride(sub(a, b), lanes.variable)
+    if step not in (1, -1):
+        return None
+    if step < 0:
+        a, b = b, a
+    name = e.op if step > 0 else _TURNED[e.op]
+    apart = of_one_type(w, "smax", "i64", 0, value(w, sub(b, a), SCALAR), "-1")
+    apart = of_one_type(w, "smin", "i64", 0, apart, str(lanes.width))
+    apart = splat(w, w.new(f"trunc i64 {apart} to i32"), "i32", lanes.width)
+    numbers = ", ".join([f"i32 {k}" for k in range(lanes.width)])
+    sign = "" if name in ("eq", "ne") else "s"
+    return w.new(f"icmp {sign}{name} <{lanes.width} x i32> <{numbers}>, {apart}")
 
 
 @of_integers("min", "max")

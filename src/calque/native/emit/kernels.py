@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import prod
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -20,6 +20,7 @@ from calque.machine.caches import Table
 from calque.machine.code import llvm, target
 from calque.machine.code.digest import hexdigest
 from calque.machine.code.linked import Linked
+from calque.machine.records import record
 from calque.machine.spans import span
 from calque.machine.state import process
 from calque.machine.threads import get_num_threads
@@ -80,7 +81,7 @@ class Code:
         self.linked, self.address = linked, linked.addresses[self.symbol]
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Kernel:
     """A kernel as one program uses it: the code, and what goes into each word of its arguments
     (buffers, sizes, params)."""
@@ -221,10 +222,10 @@ def _serves(c: Code, sizes: Sequence[str], values: Mapping[str, int]) -> bool:
 
 def _remember(c: Code) -> None:
     """Under its own key; and that which takes least for granted under that of all its kind."""
-    _codes[_key(c, c.multiples)] = c
-    other = _codes.get(_key(c, ()))
+    _codes[_key(c, c.multiples, c.quick)] = c
+    other = _codes.get(_key(c, (), c.quick))
     if other is None or prod(c.multiples) < prod(other.multiples):
-        _codes[_key(c, ())] = c
+        _codes[_key(c, (), c.quick)] = c
     _living.add(c)
 
 
@@ -236,9 +237,9 @@ def _whole_key(key: str, powers: tuple[int, ...], quick: bool) -> str:
     return f"{key}\nquick" if quick else key
 
 
-def _key(c: Code, powers: tuple[int, ...]) -> tuple[str, bool, int]:
+def _key(c: Code, powers: tuple[int, ...], quick: bool) -> tuple[str, bool, int]:
     assert c.order is not None
-    return _whole_key(c.order.key, powers, c.quick), c.exact, c.opt
+    return _whole_key(c.order.key, powers, quick), c.exact, c.opt
 
 
 def apart(bodies: Iterable[Body], exact: bool = False, opt: int = 2) -> list[Kernel]:
@@ -273,12 +274,12 @@ def _new_code(body: Body, order: Canonical, exact: bool, opt: int) -> Code:
         checks.verify(body)
     parallel = isinstance(body[0], For) and body[0].kind == "parallel" if body else False
     code = Code("", body, exact, opt, parallel, order=order)
-    code.symbol = _symbol(code, ())
+    code.symbol = _symbol(code, (), code.quick)
     return code
 
 
-def _symbol(c: Code, powers: tuple[int, ...]) -> str:
-    key, exact, opt = _key(c, powers)
+def _symbol(c: Code, powers: tuple[int, ...], quick: bool) -> str:
+    key, exact, opt = _key(c, powers, quick)
     return "k_" + hexdigest(f"{objects.version()}\0{exact}\0{opt}\0{key}")[:24]
 
 
@@ -307,7 +308,7 @@ def _make(
         for c in missing:
             c.multiples = c.multiples if much else ()
             c.quick &= quickly
-            c.symbol = _symbol(c, c.multiples)
+            c.symbol = _symbol(c, c.multiples, c.quick)
         _compile(missing, opt)
         stats.compiled += len(missing)
     for c in codes:
@@ -374,7 +375,7 @@ class _Form(NamedTuple):
 def _forms(c: Code) -> list[_Form]:
     """Those that would do, the best first."""
     return [
-        _Form(_symbol(replace(c, quick=quick), powers), powers, quick)
+        _Form(_symbol(c, powers, quick), powers, quick)
         for quick in ((False, True) if c.quick else (False,))
         for powers in dict.fromkeys((c.multiples, ()))
     ]
@@ -483,7 +484,8 @@ def _write(c: Code, module: _Module) -> None:
     """Put the text of a kernel into a module."""
     order = c.order
     assert order is not None
-    uses = sum(1 for e in nodes(c.body) if e.op in math_functions.NAMES)
+    names = math_functions.NAMES
+    uses = sum([e.op in names for e in nodes(c.body)])
     options = emitter.CodeOptions(
         exact=c.exact,
         outline=uses > OUTLINE,

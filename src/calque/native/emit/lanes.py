@@ -8,15 +8,16 @@ where lanes part (a condition that differs among them) some are elsewhere."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, NamedTuple
 
+from calque.machine.records import record
 from calque.native.scalars.expr import Buffer, Expr
 
 NO_NAMES: Final[frozenset[str]] = frozenset()
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@record(eq=False)
 class TiledLoop:
     """A loop over ``outer`` taken in steps of ``size``: ``row`` counts inside the step that begins
     at ``first``; ``columns`` is the variable of the vector loop inside."""

@@ -39,7 +39,7 @@ def load(w: Writer, e: Expr, lanes: Lanes) -> str:
     buf: Buffer = e.attr
     idx, guard = index_and_guard(e)
     if buf.place == "lane":
-        p = address(w, buf, place(w, buf, idx), lanes)
+        p = address(w, buf, place(buf, idx), lanes)
         raw = w.new(f"load {element_type(buf, lanes)}, ptr {p}, align {align(buf)}")
     elif lanes.width:
         raw = load_vector(w, buf, idx, guard, lanes)
@@ -58,7 +58,7 @@ def either_load(w: Writer, e: Expr, lanes: Lanes) -> str | None:
         if x.op != "load" or x.attr.place == "lane" or lanes.active is not None:
             return None
         idx, guard = index_and_guard(x)
-        at, step = moving_place(w, x.attr, idx, lanes)
+        at, step = moving_place(x.attr, idx, lanes)
         size = lanes.width * align(x.attr)
         if step != 1 or size > MOST_ZEROS or (guard is not None and lanes.vary(guard)):
             return None
@@ -78,7 +78,7 @@ def either_load(w: Writer, e: Expr, lanes: Lanes) -> str | None:
 
 
 def load_scalar(w: Writer, buf: Buffer, idx: Index, guard: Expr | None) -> str:
-    p = address(w, buf, place(w, buf, idx), SCALAR)
+    p = address(w, buf, place(buf, idx), SCALAR)
     if guard is not None and not _holds(w, guard):
         p = _allowed(w, value(w, guard, SCALAR), p, align(buf))
     return w.new(f"load {memory_type(buf)}, ptr {p}, align {align(buf)}")
@@ -96,7 +96,7 @@ def _allowed(w: Writer, cond: str, p: str, size: int) -> str:
 
 def load_vector(w: Writer, buf: Buffer, idx: Index, guard: Expr | None, lanes: Lanes) -> str:
     """A value for each lane, in its form in memory."""
-    at, step = moving_place(w, buf, idx, lanes)
+    at, step = moving_place(buf, idx, lanes)
     if lanes.tile is not None and guard is None and step not in (0, 1):
         turned = from_tile(w, lanes.tile, buf, at, lanes, memory_type(buf), 1)
         if turned is not None:

@@ -49,7 +49,7 @@ def are_pair(w: Writer, a: Store, b: Store, lanes: Lanes) -> bool:
         return False
     if a.buf.place == "lane" or a.buf in b.value.bufs:
         return False
-    return moving_place(w, a.buf, a.idx, lanes)[1] == 2
+    return moving_place(a.buf, a.idx, lanes)[1] == 2
 
 
 def store_pair(w: Writer, a: Store, b: Store, lanes: Lanes) -> None:
@@ -62,7 +62,7 @@ def store_pair(w: Writer, a: Store, b: Store, lanes: Lanes) -> None:
     mask = lanes_mask(w, guard_of(a), lanes)
     if mask is not None:
         mask = shuffle(w, "i1", W, mask, [i // 2 for i in range(2 * W)])
-    p = address(w, buf, place(w, buf, a.idx), lanes)
+    p = address(w, buf, place(buf, a.idx), lanes)
     store_contiguous(w, buf, p, v, mask, 2 * W)
     w.forget(frozenset((buf,)))
 
@@ -78,7 +78,7 @@ def move_of(w: Writer, a: Store, b: Store, lanes: Lanes) -> Move | None:
     if not lanes.width:
         return move
     steps = [
-        moving_place(w, buf, idx, lanes)[1]
+        moving_place(buf, idx, lanes)[1]
         for buf, idx in ((move.source, move.read), (move.target, move.write))
     ]
     # vectors of whole numbers that lie beside each other are as good as words
@@ -91,9 +91,9 @@ def write_move(w: Writer, m: Move, lanes: Lanes) -> None:
     if lanes.width:
         write_words(w, m, read_words(w, m, t, lanes), t, lanes)
     else:
-        p = address(w, m.source, place(w, m.source, m.read), SCALAR)
+        p = address(w, m.source, place(m.source, m.read), SCALAR)
         v = w.new(f"load {t}, ptr {p}, align {align(m.source)}")
-        p = address(w, m.target, place(w, m.target, m.write), SCALAR)
+        p = address(w, m.target, place(m.target, m.write), SCALAR)
         w.put(f" store {t} {v}, ptr {p}, align {align(m.target)}")
     w.forget(frozenset((m.target,)))
 
@@ -101,7 +101,7 @@ def write_move(w: Writer, m: Move, lanes: Lanes) -> None:
 def read_words(w: Writer, m: Move, t: str, lanes: Lanes) -> str:
     """A word for each lane."""
     W, buf = lanes.width, m.source
-    at, step = moving_place(w, buf, m.read, lanes)
+    at, step = moving_place(buf, m.read, lanes)
     if lanes.tile is not None and step not in (0, 2):
         turned = from_tile(w, lanes.tile, buf, at, lanes, t, 2)
         if turned is not None:
@@ -120,7 +120,7 @@ def read_words(w: Writer, m: Move, t: str, lanes: Lanes) -> str:
 def write_words(w: Writer, m: Move, v: str, t: str, lanes: Lanes) -> None:
     """Words to where they belong."""
     W, buf = lanes.width, m.target
-    at, step = moving_place(w, buf, m.write, lanes)
+    at, step = moving_place(buf, m.write, lanes)
     mask = lanes_mask(w, None, lanes)
     if step == 2:
         parts = w.new(f"bitcast <{W} x {t}> {v} to <{2 * W} x {memory_type(buf)}>")

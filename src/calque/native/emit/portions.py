@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from calque.native.emit.addresses import Index, before, moving_place
-from calque.native.emit.flow import Values, counted
+from calque.native.emit.flow import Values, counted, guarded
 from calque.native.emit.lanes import SCALAR, Lanes
 from calque.native.emit.math_functions import NAMES
 from calque.native.emit.statements import writes
@@ -39,13 +39,21 @@ def lanes_at_once(w: Writer, f: For, lanes: Lanes) -> int:
         return f.width
     if not values or any(e.dtype == "i1" for e in values) or not kept(values, lanes):
         return f.width
-    is_apart = _is_apart(w, f, lanes)
-    if _weight(f) <= LIGHT and not is_apart:
-        return f.width
-    if is_apart and lanes.rest:
-        return 1
+    apart = is_apart(w, f, lanes)
     register = w.options.register_bytes // max([4, *[item_size(e.dtype) for e in values]])
+    if lanes.rest and not apart and _ends_singly(f):
+        return min(f.width, register)
+    if _weight(f) <= LIGHT and not apart:
+        return f.width
+    if apart and lanes.rest:
+        return 1
     return min(f.width, AT_ONCE * register)
+
+
+def _ends_singly(f: For) -> bool:
+    """Are the last few lanes of a fold done one by one? Without AVX-512 each access under a mask
+    takes as long as a few of them, on AMD's processors (12 cycles)."""
+    return _weight(f) < _FUNCTION
 
 
 def takes_masks(w: Writer, f: For, lanes: Lanes) -> bool:
@@ -53,7 +61,7 @@ def takes_masks(w: Writer, f: For, lanes: Lanes) -> bool:
     AVX-512 a masked store is slow (12 cycles on AMD's processors): it takes as much to compute."""
     if w.options.avx512:
         return True
-    if _is_apart(w, f, lanes):
+    if is_apart(w, f, lanes):
         return False
     inside = list(statements(f.body))
     stores = sum([isinstance(s, Store) for s in inside])
@@ -65,7 +73,7 @@ def _weight(f: For) -> int:
     return sum([_FUNCTION if e.op in NAMES else bool(e.args) and not e.index for e in nodes((f,))])
 
 
-def _is_apart(w: Writer, f: For, lanes: Lanes) -> bool:
+def is_apart(w: Writer, f: For, lanes: Lanes) -> bool:
     """Does the loop touch memory in a way for which LLVM writes one lane after the other?"""
     reads = [(e.attr, *index_and_guard(e)) for e in nodes((f,)) if e.op == "load"]
     writes = [(s.buf, s.idx, s.guard) for s in statements(f.body) if isinstance(s, Store)]
@@ -77,7 +85,7 @@ def _one_by_one(w: Writer, b: Buffer, idx: Index, guard: Expr | None, lanes: Lan
     if b.place == "lane" or lanes.varying.isdisjoint(names):
         return False
     registers, elements = _MASKED
-    step = moving_place(w, b, idx, lanes)[1]
+    step = moving_place(b, idx, lanes)[1]
     if step not in (-1, 0, 1) and not (step == 2 and is_pair(b, idx)):
         return True
     masked = lanes.rest or (guard is not None and lanes.vary(guard))
@@ -107,29 +115,42 @@ def in_portions(
     """The body for a few lanes at a time, after which the values of the folds are known for all.
     ``left``: how many of the lanes there are, if not all."""
     first, at, all_lanes = w.bound[f.name], f"{f.name}.portion", lanes.width
-    values = kept([e for a in f.accs for e in a.values], lanes)
+    values = [e for a in f.accs for e in a.values]
+    singly = left is not None and part > 1 and _ends_singly(f)
+    # what lanes that do not exist are replaced in is no part of one instruction with its addition
+    values = [e for e in dict.fromkeys(values) if lanes.vary(e)] if singly else kept(values, lanes)
     places = [
         (w.array((e, "kept", all_lanes), f"[{all_lanes} x {VALUE[e.dtype]}]"), e) for e in values
     ]
 
-    def portion(phis: Values) -> Values:
-        start = w.bound[at]
-        w.bind(f.name, w.new(f"add i64 {first}, {start}"))
-        w.where[LANE] = w.where[f.name]
-        if part > 1:
-            exist = None if left is None else before(w, start, left, part)
-            some = lanes._replace(width=part, exist=exist)
-        else:
-            some = SCALAR
-        body(some)
-        for place, e in places:
-            v, t = operand(w, e, some), VALUE[e.dtype]
-            p = w.new(f"getelementptr {t}, ptr {place}, i64 {start}")
-            kind = f"<{part} x {t}>" if part > 1 else t
-            w.put(f" store {kind} {v}, ptr {p}, align {item_size(e.dtype)}")
-        return []
+    def loop(part: int, bounds: tuple[str, str], masked: bool = False) -> Values:
+        """Portions of one size, of which the last may be masked."""
 
-    counted(w, at, ("0", left or str(all_lanes)), part, writes(w, f), [], portion)
+        def portion(phis: Values) -> Values:
+            start = w.bound[at]
+            w.bind(f.name, w.new(f"add i64 {first}, {start}"))
+            w.where[LANE] = w.where[f.name]
+            exist = before(w, start, bounds[1], part) if masked else None
+            some = lanes._replace(width=part, exist=exist) if part > 1 else SCALAR
+            body(some)
+            for place, e in places:
+                v, t = operand(w, e, some), VALUE[e.dtype]
+                p = w.new(f"getelementptr {t}, ptr {place}, i64 {start}")
+                kind = f"<{part} x {t}>" if part > 1 else t
+                w.put(f" store {kind} {v}, ptr {p}, align {item_size(e.dtype)}")
+            return []
+
+        return counted(w, at, bounds, part, writes(w, f), [], portion)
+
+    if left is None:
+        loop(part, ("0", str(all_lanes)))
+    elif singly:
+        whole = w.new(f"and i64 {left}, {-part}")
+        some, more = [w.new(f"icmp slt i64 {x}") for x in (f"0, {whole}", f"{whole}, {left}")]
+        guarded(w, some, writes(w, f), [], lambda: loop(part, ("0", whole)))
+        guarded(w, more, writes(w, f), [], lambda: loop(1, (whole, left)))
+    else:
+        loop(part, ("0", left), masked=part > 1)
     for name in lanes.varying:  # what the body binds is known here by what was kept
         if w.where.get(name, 0) >= len(w.scopes):
             w.where[name] = len(w.scopes) - 1

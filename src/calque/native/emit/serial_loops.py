@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
 from calque.native.emit.conditions import either, those
 from calque.native.emit.flow import Values, counted, guarded
 from calque.native.emit.folds import Parts, combine, fold_types, split, start, starts
@@ -13,7 +17,11 @@ from calque.native.emit.types import VALUE, vector
 from calque.native.emit.values import operand, value
 from calque.native.emit.writer import Scope, Writer
 from calque.native.loops.polls import DECLARATION, counter, latch, may_take_long
-from calque.native.loops.tree import Fold, For, Recurrence, as_fold
+from calque.native.loops.tree import Fold, For, Recurrence, as_fold, nodes
+from calque.native.loops.tree import statements as statements_of
+
+_TURNS: Final = 4  # of a loop that may write the same place again, written one after the other
+_SHORT: Final = 60  # nodes of a body that is written several times
 
 
 def bind_fold(w: Writer, f: Fold, parts: Parts) -> None:
@@ -45,6 +53,8 @@ def serial_loop(w: Writer, f: For, lanes: Lanes) -> None:
     def run() -> Values:
         if row is not None:
             return in_squares(w, f, row, lanes, initial, in_square)
+        if f.colliding and not lanes.width and _is_short(f):
+            return _several(w, f, bounds, lanes)
         return counted(w, f.name, bounds, 1, written, initial, body)
 
     if n.op == "const" and not parallel:
@@ -54,6 +64,48 @@ def serial_loop(w: Writer, f: For, lanes: Lanes) -> None:
         out = guarded(w, more, written, initial, run)
     for a, parts in zip(folds, split(out, folds), strict=True):
         bind_fold(w, a, parts)
+
+
+def _is_short(f: For) -> bool:
+    """Is the body worth writing several times?"""
+    loops = any(isinstance(s, For | Recurrence) for s in statements_of(f.body))
+    return not (loops or f.accs) and len(list(nodes((f,)))) <= _SHORT
+
+
+def _several(w: Writer, f: For, bounds: tuple[str, str], lanes: Lanes) -> Values:
+    """Turns that may write the same place, a few in a row. A processor learns for each instruction
+    whether it reads what the turn before has written, and then waits for that in every turn: where
+    each turn has instructions of its own, it is seldom so."""
+    start, limit = bounds
+    written = writes(w, f)
+    turns = w.new(f"and i64 {w.new(f'sub i64 {limit}, {start}')}, {-_TURNS}")
+    end = w.new(f"add i64 {start}, {turns}")
+
+    def turn(at: str) -> None:
+        w.open(w.out.block, written)
+        w.bind(f.name, at)
+        statements(w, f.body, lanes)
+        w.close_inline()
+
+    def several(phis: Values) -> Values:
+        first = w.bound[f.name]
+        turn(first)
+        for k in range(1, _TURNS):
+            turn(w.new(f"add i64 {first}, {k}"))
+        return []
+
+    def one(phis: Values) -> Values:
+        statements(w, f.body, lanes)
+        return []
+
+    def loop(bounds: tuple[str, str], step: int, body: Callable[[Values], Values]) -> None:
+        more = w.new(f"icmp slt i64 {bounds[0]}, {bounds[1]}")
+        run = partial(counted, w, f.name, bounds, step, written, [], body)
+        guarded(w, more, written, [], run)
+
+    loop((start, end), _TURNS, several)
+    loop((end, limit), 1, one)
+    return []
 
 
 def _lanes_of(a: Fold, lanes: Lanes) -> Lanes:

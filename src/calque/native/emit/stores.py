@@ -26,10 +26,10 @@ def store(w: Writer, s: Store, lanes: Lanes) -> None:
     buf, d, guard = s.buf, s.value.dtype, guard_of(s)
     if buf.place == "lane":
         v = to_memory(w, operand(w, s.value, lanes), d, lanes.width)
-        p = address(w, buf, place(w, buf, s.idx), lanes)
+        p = address(w, buf, place(buf, s.idx), lanes)
         w.put(f" store {element_type(buf, lanes)} {v}, ptr {p}, align {align(buf)}")
     else:
-        at, step = moving_place(w, buf, s.idx, lanes)
+        at, step = moving_place(buf, s.idx, lanes)
         if step == 0 and (guard is None or not lanes.vary(guard)):
             _store_scalar(w, s, at, guard)
         elif step == 0 and not lanes.vary(s.value):

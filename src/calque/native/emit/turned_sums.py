@@ -34,7 +34,7 @@ def row_variable(w: Writer, f: For, lanes: Lanes) -> Expr | None:
     for a in f.accs:
         for e in walk(a.value, set()) if isinstance(a, Acc) else ():
             if e.op == "load" and e.attr.place == "arg" and e.attr not in w.mutable:
-                at, step = moving_place(w, e.attr, index_and_guard(e)[0], lanes)
+                at, step = moving_place(e.attr, index_and_guard(e)[0], lanes)
                 if at.index and step not in (0, 1) and stride(at, f.name) == 1:
                     return next(
                         x for x in walk(at, set()) if x.op == "var" and x.attr[0] == lanes.variable

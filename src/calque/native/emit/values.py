@@ -16,9 +16,9 @@ from calque.native.emit.instructions import splat
 from calque.native.emit.lanes import SCALAR, Lanes
 from calque.native.emit.types import VALUE, const_text
 from calque.native.emit.writer import Writer
-from calque.native.scalars.expr import FLOAT_BITS, Expr, stride
+from calque.native.scalars.expr import DEEP, FLOAT_BITS, Expr, stride
 
-DEEP: Final = 48  # expressions are written by recursion over this many levels at a time
+_NAMES: Final = ("var", "ref", "param")
 Operation = Callable[[Writer, Expr, Lanes], str]
 # Filled by the modules of their subjects; the latter two are for operands of these dtypes.
 OPERATIONS: Final[dict[str, Operation]] = process.container("machine code of operations", {})
@@ -45,9 +45,12 @@ def operation(
 
 def value(w: Writer, e: Expr, lanes: Lanes) -> str:
     """The SSA name of ``e``: a vector when it differs from lane to lane."""
-    if e.op == "const":
+    op = e.op
+    if op == "const":
         return const_text(e)
     if lanes.varying.isdisjoint(e.names):
+        if op in _NAMES:
+            return w.bound[e.attr[0]]
         lanes = SCALAR
     key = (e, lanes.width)
     r = w.known.get(key)
@@ -125,6 +128,6 @@ def steps(w: Writer, e: Expr, step: int, t: str, lanes: Lanes) -> str:
     return w.new(f"add <{lanes.width} x {t}> {splat(w, first, t, lanes.width)}, <{offsets}>")
 
 
-@operation("var", "ref", "param")
+@operation(*_NAMES)
 def name(w: Writer, e: Expr, lanes: Lanes) -> str:
     return w.bound[e.attr[0]]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
+from calque.machine.records import record, replace
 from calque.native.emit.addresses import before
-from calque.native.emit.flow import Typed, Values, counted, guarded, one_of
+from calque.native.emit.flow import Typed, Values, counted, guarded, one_of, stepping
 from calque.native.emit.folds import (
     Parts,
     combine,
@@ -16,20 +16,22 @@ from calque.native.emit.folds import (
     fold_types,
     halves,
     lane,
+    narrowed,
     prefix,
     split,
     starts,
 )
-from calque.native.emit.inside import inside_of, lies_inside
+from calque.native.emit.inside import Inside, inside_of, lies_inside
 from calque.native.emit.instructions import splat
 from calque.native.emit.lanes import SCALAR, Lanes, TiledLoop
-from calque.native.emit.portions import in_portions, lanes_at_once, takes_masks
+from calque.native.emit.portions import in_portions, is_apart, lanes_at_once, takes_masks
 from calque.native.emit.serial_loops import bind_fold, serial_loop
 from calque.native.emit.statements import statement, statements, writes
 from calque.native.emit.types import VALUE
 from calque.native.emit.values import operand, value
 from calque.native.emit.whole import whole_vectors
 from calque.native.emit.writer import Writer
+from calque.native.loops.carries import carry_of
 from calque.native.loops.moves import is_move
 from calque.native.loops.tree import (
     LANES,
@@ -38,11 +40,13 @@ from calque.native.loops.tree import (
     Fold,
     For,
     Recurrence,
+    Store,
     as_fold,
     stored,
     vector_names,
 )
-from calque.native.scalars.expr import LANE, Buffer, Expr, ex, is_const, var
+from calque.native.loops.tree import statements as statements_of
+from calque.native.scalars.expr import LANE, Buffer, Expr, ex, is_const, item_size, var
 
 REST_LANES: Final = 16  # at most so many lanes in the masked rest of a map
 
@@ -65,7 +69,7 @@ def _varying(f: For) -> frozenset[str]:
     return frozenset(known | vector_names(f, known))
 
 
-@dataclass(frozen=True)
+@record
 class _VectorLoop:
     """``body`` writes the statements for given lanes."""
 
@@ -103,15 +107,17 @@ def vector_loop(w: Writer, v: _VectorLoop) -> None:
     for acc, a in zip(f.accs, folds, strict=True):
         given.append(starts(w, as_fold(acc), SCALAR))
         kept = SCALAR if a.running else Lanes(_kept(f))
-        first = given[-1] if a.running else starts(w, a, kept)
-        initial += list(zip(fold_types(a, kept.width), first, strict=True))
+        of = carry_of(as_fold(acc)) if a.running else a
+        initial += list(zip(fold_types(of, kept.width), starts(w, of, kept), strict=True))
     if n.op == "const":
         values = _parts(w, v, folds, initial) if n.attr > 0 else [x for _, x in initial]
     else:
         more = w.new(f"icmp sgt i64 {value(w, n, SCALAR)}, 0")
         values = guarded(w, more, v.writes, initial, partial(_parts, w, v, folds, initial))
     for acc, a, part, first in zip(f.accs, folds, split(values, folds), given, strict=True):
-        if not a.running:
+        if a.running:
+            part = narrowed(w, a, carry_of(a), part)
+        else:
             part = lane(w, a, halves(w, a, part, Lanes(_kept(f)), 1), 1, 0)
             if isinstance(acc, Acc) and acc.init is not None:
                 part = combine(w, a, SCALAR, first, part)
@@ -128,14 +134,17 @@ def _parts(w: Writer, v: _VectorLoop, folds: list[Fold], initial: Typed) -> Valu
     calls = w.math_calls
 
     edges = None if w.options.avx512 or v.tile is not None else inside_of(f, v.varying)
+    part = _register(w, f)
+    if edges is not None and not folds and part < W and not is_apart(w, f, v.lanes(part)):
+        return _map_with_edges(w, v, edges, limit, part)
 
     def whole(phis: Values) -> Values:
         general = partial(_turn, w, v, folds, phis, v.lanes(W))
         if edges is None:
             return general()
-        plain = replace(v, loop=edges.loop, body=partial(statements, w, edges.loop.body))
+        plain = _inner(w, v, edges)
         inside = partial(_turn, w, plain, plain.folds, phis, v.lanes(W))
-        where = lies_inside(w, edges, w.bound[f.name])
+        where = lies_inside(w, edges, w.bound[f.name], W)
         return one_of(w, where, v.writes, [t for t, _ in initial], inside, general)
 
     def loop() -> Values:
@@ -161,6 +170,9 @@ def _parts(w: Writer, v: _VectorLoop, folds: list[Fold], initial: Typed) -> Valu
     def tail() -> Values:
         if folds:
             return _rest_of_folds(w, v, folds, carried, bounds)
+        narrower = v.tile is None and edges is None and part < W and _is_repeated(w)
+        if narrower and not is_apart(w, f, v.lanes(part)):
+            return _rest_by_registers(w, v, bounds, part)
         wide = heavy and w.options.avx512
         return _rest_of_map(w, v, bounds, f.width if wide else min(REST_LANES, f.width))
 
@@ -168,6 +180,52 @@ def _parts(w: Writer, v: _VectorLoop, folds: list[Fold], initial: Typed) -> Valu
         return tail()
     more = w.new(f"icmp slt i64 {end}, {limit}")
     return guarded(w, more, v.writes, carried, tail, barrier=False)
+
+
+def _register(w: Writer, f: For) -> int:
+    """How many elements of what a map stores are a register."""
+    sizes = [item_size(s.buf.dtype) for s in statements_of(f.body) if isinstance(s, Store)]
+    return w.options.register_bytes // max([4, *sizes])
+
+
+def _inner(w: Writer, v: _VectorLoop, edges: Inside) -> _VectorLoop:
+    """The loop for vectors that lie inside."""
+    return replace(v, loop=edges.loop, body=partial(statements, w, edges.loop.body))
+
+
+def _map_with_edges(w: Writer, v: _VectorLoop, edges: Inside, limit: str, part: int) -> Values:
+    """A map whose vectors lie inside, but for those at edges, which go register by register, as the
+    rest does: a row of an array may be two vectors long, each at one edge."""
+    name, width = v.loop.name, v.loop.width
+    plain = _inner(w, v, edges)
+    end = w.new(f"and i64 {limit}, {-part}")
+    last = w.new(f"sub i64 {limit}, {width}")
+
+    def turn(x: _VectorLoop, lanes: int) -> Values:
+        _turn(w, x, [], [], x.lanes(lanes))
+        return [str(lanes)]
+
+    def register() -> Values:
+        where = lies_inside(w, edges, w.bound[name], part)
+        sides = [partial(turn, x, part) for x in (plain, v)]
+        return one_of(w, where, v.writes, ["i64"], *sides)
+
+    def step() -> str:
+        at = w.bound[name]
+        there = w.new(f"icmp sle i64 {at}, {last}")
+        inside = w.new(f"and i1 {there}, {lies_inside(w, edges, at, width)}")
+        whole = partial(turn, plain, width)
+        return one_of(w, inside, v.writes, ["i64"], whole, register)[0]
+
+    def loop() -> Values:
+        stepping(w, name, ("0", end), v.writes, step)
+        return []
+
+    def few() -> Values:
+        return _rest_of_map(w, v, (end, limit), part)
+
+    guarded(w, w.new(f"icmp slt i64 0, {end}"), v.writes, [], loop, barrier=False)
+    return guarded(w, w.new(f"icmp slt i64 {end}, {limit}"), v.writes, [], few, barrier=False)
 
 
 def _moved(w: Writer, v: _VectorLoop, main: Expr, limit: str) -> Values:
@@ -248,12 +306,13 @@ def _turn(
 
 def _running(w: Writer, a: Fold, carry: Parts, lanes: Lanes) -> Parts:
     """The running fold inside the vector, after all before it; gives what is carried on."""
-    width = lanes.width
+    width, carried = lanes.width, carry_of(a)
     values = filled_up(w, a, [operand(w, x, lanes) for x in a.values], lanes)
     inside = prefix(w, a, values, lanes)
-    spread = [splat(w, c, VALUE[x.dtype], width) for c, x in zip(carry, a.values, strict=True)]
+    before = narrowed(w, a, carried, carry)
+    spread = [splat(w, c, VALUE[x.dtype], width) for c, x in zip(before, a.values, strict=True)]
     bind_fold(w, a, combine(w, a, lanes.parts(width), spread, inside))
-    return combine(w, a, SCALAR, carry, lane(w, a, inside, width, width - 1))
+    return combine(w, carried, SCALAR, carry, lane(w, a, inside, width, width - 1))
 
 
 # --- the rest -------------------------------------------------------------------------------------
@@ -269,6 +328,31 @@ def _rest_of_folds(
     new = _turn(w, v, folds, [x for _, x in carried], v.lanes(v.loop.width, exist), bounds)
     w.close_inline()
     return new
+
+
+def _is_repeated(w: Writer) -> bool:
+    """Is the rest of a loop written over and over, and by a processor that is slow with masks?"""
+    return not w.options.avx512 and any([s.block.startswith("b") for s in w.scopes])
+
+
+def _rest_by_registers(w: Writer, v: _VectorLoop, bounds: tuple[str, str], part: int) -> Values:
+    """The rest of a short row, which comes again and again: register by register, then what is less
+    than one."""
+    start, limit = bounds
+    left = w.new(f"sub i64 {limit}, {start}")
+    end = w.new(f"add i64 {start}, {w.new(f'and i64 {left}, {-part}')}")
+
+    def register(phis: Values) -> Values:
+        return _turn(w, v, [], phis, v.lanes(part))
+
+    def registers() -> Values:
+        return counted(w, v.loop.name, (start, end), part, v.writes, [], register)
+
+    def few() -> Values:
+        return _rest_of_map(w, v, (end, limit), part)
+
+    guarded(w, w.new(f"icmp slt i64 {start}, {end}"), v.writes, [], registers, barrier=False)
+    return guarded(w, w.new(f"icmp slt i64 {end}, {limit}"), v.writes, [], few, barrier=False)
 
 
 def _rest_of_map(w: Writer, v: _VectorLoop, bounds: tuple[str, str], width: int) -> Values:

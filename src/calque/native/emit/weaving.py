@@ -22,7 +22,7 @@ def woven(w: Writer, body: Body, lanes: Lanes) -> int:
     s = body[0]
     if not isinstance(s, Store) or not lanes.width or lanes.active is not None:
         return 0
-    step = moving_place(w, s.buf, s.idx, lanes)[1]
+    step = moving_place(s.buf, s.idx, lanes)[1]
     if step is None or not 2 < step <= 2 * MOST_WOVEN or s.buf.place != "arg":
         return 0  # pairs are written as such
     run = body[:step]
@@ -44,7 +44,7 @@ def woven(w: Writer, body: Body, lanes: Lanes) -> int:
     n = len(values) * lanes.width
     if t != memory_type(s.buf):
         row = w.new(f"bitcast <{n} x {t}> {row} to <{step * lanes.width} x {memory_type(s.buf)}>")
-    p = address(w, s.buf, moving_place(w, s.buf, s.idx, lanes)[0], lanes)
+    p = address(w, s.buf, moving_place(s.buf, s.idx, lanes)[0], lanes)
     store_contiguous(w, s.buf, p, row, None, step * lanes.width)
     w.forget(frozenset((s.buf,)))
     return step
@@ -56,7 +56,7 @@ def in_row(w: Writer, run: Sequence[Statement], buf: Buffer, lanes: Lanes) -> bo
     for k, s in enumerate(run):
         if not isinstance(s, Store) or s.buf is not buf or guard_of(s) is not None:
             return False
-        at, step = moving_place(w, buf, s.idx, lanes)
+        at, step = moving_place(buf, s.idx, lanes)
         parts, c = terms(at)
         first = first or (parts, c)
         if step != len(run) or parts != first[0] or c != first[1] + k or buf in s.value.bufs:

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from calque.machine.records import record
 from calque.native.emit.math_functions import MathFunction
 from calque.native.loops.tree import Statement
 from calque.native.scalars.expr import Buffer, Expr
@@ -19,7 +20,7 @@ from calque.native.scalars.expr import Buffer, Expr
 NOTHING: Final[frozenset[Buffer]] = frozenset()
 
 
-@dataclass(frozen=True)
+@record
 class CodeOptions:
     """``exact``: no multiplication and addition become one FMA. ``outline``: math functions are
     calls, to functions whose names end in ``tag``. ``avx512``: the processor has masked vectors
@@ -79,7 +80,6 @@ class Writer:
         self.math: dict[str, MathFunction] = {}  # symbol -> what is called
         self.math_calls = 0  # uses of math functions so far, called or in line
         self.pointers: dict[Buffer, str] = {}  # of the buffers among the arguments
-        self.places: dict[tuple[Buffer, tuple[Expr, ...]], Expr] = {}  # addresses in elements
         self.written: dict[int, tuple[Statement, frozenset[Buffer]]] = {}  # by the statement's id
         self._arrays: dict[Any, tuple[str, str]] = {}  # key -> name, type; on the stack
         self._constants: dict[str, tuple[str, bytes]] = {}  # a buffer's name -> symbol, data
@@ -97,8 +97,9 @@ class Writer:
     def new(self, rhs: str) -> str:
         """A new value, computed by ``rhs``."""
         self.count += 1
-        self.out.lines.append(f" %t{self.count} = {rhs}")
-        return f"%t{self.count}"
+        name = f"%t{self.count}"
+        self.out.lines.append(f" {name} = {rhs}")
+        return name
 
     def bind(self, name: str, ssa: str) -> None:
         """Let ``name`` be known in the innermost scope."""
@@ -147,6 +148,15 @@ class Writer:
 
     # -- placement ---------------------------------------------------------------------------------
 
+    def depth(self, e: Expr) -> int:
+        """The depth of the innermost scope that a name in ``e`` belongs to."""
+        where, depth = self.where, 0
+        for n in e.names:
+            d = where[n]
+            if d > depth:
+                depth = d
+        return depth
+
     def home(self, e: Expr) -> int:
         """The depth of the scope that the code of ``e`` belongs to."""
         where, innermost = self.where, self.scopes[-1]
@@ -166,8 +176,10 @@ class Writer:
     def keep(self, key: Any, ssa: str) -> str:
         """Let a value be found by its key as long as the scope that lines go to now is open."""
         self.out.cache[key] = self.known[key] = ssa
-        for buf in key[0].bufs & self.mutable:
-            self.reading.setdefault(buf, []).append(key)
+        bufs = key[0].bufs
+        if bufs:
+            for buf in bufs & self.mutable:
+                self.reading.setdefault(buf, []).append(key)
         return ssa
 
     def forget(self, bufs: frozenset[Buffer]) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 from calque.core.avals import ShapedArray
 from calque.core.dims import poly_of
 from calque.machine.driver.interpreter import DIVIDED_BY_ZERO, NO_MEMORY, OK, TOO_LARGE
+from calque.machine.records import record
 from calque.native.libraries.sizes import FreeSizes
 
 FIRST_OF_PROGRAM: Final = 10  # statuses from here on depend on the function
@@ -46,7 +47,7 @@ _CPP: Final = (
 _C_WORDS: Final = frozenset(f"{_C} {_CPP}".split())
 
 
-@dataclass(frozen=True)
+@record
 class Value:
     """An argument or a result: `shape` in numbers and texts of sizes, `ctype` for `parts` numbers
     an element, `numpy` the dtype that stands for it in NumPy."""

@@ -12,13 +12,13 @@ free size, each call fills the table of depths before.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
 
 from calque.core.dims import Dim, hint_of, product
+from calque.machine.records import record, replace
 from calque.native.library.matmul import (
     Extents,
     Product,
@@ -42,7 +42,7 @@ FAR: Final = 1 << 18  # a right side of more bytes is read by rounds, a block of
 MOST_ROWS: Final = 8  # as many pointers as there are registers for
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Convolution(Product):
     """One convolution.
 

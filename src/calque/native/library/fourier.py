@@ -59,12 +59,11 @@ def roots(n: int, powers: np.ndarray) -> np.ndarray:
     """`exp(-2j * pi * powers / n)` as real parts and imaginary parts, right to the last bit or
     nearly: angles up to an eighth of a turn are worked out, the others are their mirror images."""
     eighths, rest = np.divmod(8 * (powers % n), n)
-    odd = eighths % 2 == 1
-    angle = np.where(odd, n - rest, rest) * (math.pi / 4 / n)
+    angle = np.where(eighths & 1, n - rest, rest) * (math.pi / 4 / n)
     c, s = np.cos(angle), np.sin(angle)
-    crossed = np.isin(eighths, (1, 2, 5, 6))
+    crossed = (eighths + 1) & 2  # in 1, 2, 5 and 6
     x, y = np.where(crossed, s, c), np.where(crossed, c, s)
-    return np.stack([np.where((eighths >= 2) & (eighths < 6), -x, x), np.where(eighths < 4, -y, y)])
+    return np.stack([np.where((eighths + 2) & 4, -x, x), np.where(eighths & 4, y, -y)])
 
 
 def radices(n: int, single: bool) -> list[int] | None:
@@ -111,7 +110,9 @@ class Words:
         flat = np.ascontiguousarray(array).reshape(-1)
         if flat.dtype != np.int64:
             flat = flat.astype(np.float64 if wide else self.kind)
-            flat = np.pad(flat, (0, -flat.size % (8 // flat.itemsize))).view(np.int64)
+            if extra := -flat.size % (8 // flat.itemsize):
+                flat = np.concatenate([flat, np.zeros(extra, flat.dtype)])
+            flat = flat.view(np.int64)
         self.arrays.append(flat)
         self.size += flat.size
 
@@ -179,7 +180,8 @@ def make_table(fft_type: FftType, single: bool, *lengths: int) -> np.ndarray:
     counts = [*lengths[:-1], lengths[-1] // 2 + 1 if real else lengths[-1]]  # of complex numbers
     for k, n in enumerate(lengths):
         halves = real > 0 and k == len(lengths) - 1 and n % 2 == 0
-        made, room = complex_table(n // 2 if halves else n, halves, single)
+        along = kept_lengths if n <= _SMALL else complex_table
+        made, room = along(n // 2 if halves else n, halves, single)
         at = 4 + 5 * k
         around = math.prod(counts[:k]), math.prod(counts[k + 1 :])
         out.words[at : at + 5] = n, 0, room, *around
@@ -188,6 +190,7 @@ def make_table(fft_type: FftType, single: bool, *lengths: int) -> np.ndarray:
 
 
 kept_table = memo("tables of Fourier transforms", _KEPT)(make_table)
+kept_lengths = memo("tables of lengths of Fourier transforms", _KEPT)(complex_table)
 
 
 def is_native(params: dict[str, Any]) -> bool:

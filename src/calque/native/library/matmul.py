@@ -14,12 +14,12 @@ panels stay near, and long sums lose few digits.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 from calque.core.dims import hint_of, is_found, is_symbolic, surely_at_most, surely_divides
 from calque.machine.code.target import describe
+from calque.machine.records import record, replace
 from calque.native.library.near_rows import Block, NearRows, copied, turned
 from calque.native.loops.tree import ROUND, Acc, Body, For, If, Let, Store, round_of
 from calque.native.lower.graph import Node
@@ -61,7 +61,7 @@ STRETCH: Final = 512  # columns that are read before the next round
 GROUPS: Final = 8  # of panels, at least, for threads to share
 
 
-@dataclass(frozen=True)
+@record
 class Tile:
     """How many rows and columns are summed at a time."""
 
@@ -69,7 +69,7 @@ class Tile:
     columns: int
 
 
-@dataclass(frozen=True)
+@record
 class Extents:
     """How much is multiplied; `batch` is None for a single product."""
 
@@ -99,18 +99,30 @@ def tile_for(m: Any, n: Any, dtype: str, most: int = MOST_ROWS) -> Tile:
     return Tile(min(rows, most), vectors * lanes)
 
 
-def flat_tile(m: int, n: Any, dtype: str) -> Tile:
-    """An even part of few rows, and as many columns as registers hold sums of."""
+def flat_tile(rows: int, n: Any, dtype: str, near: bool = False) -> Tile:
+    """An even part of few rows, and as many columns as registers hold sums of. Where masks are
+    slow, fewer columns that end with the last one can be read where they stand, which pays where
+    the right side is `near`."""
     t = describe()
-    most = min((t.vector_registers - 4) // 2, MOST_ROWS)  # beside two vectors of columns
-    m = -(-m // -(-m // most))
+    m = _even_part(rows, 2)
     lanes = t.vector_bytes // max(item_size(dtype), 4)
     vectors = WIDEST
     while vectors > 1 and (
         vectors * (m + 1) + 2 > t.vector_registers or surely_at_most(n, vectors * lanes // 2)
     ):
         vectors //= 2
+    if near and t.vector_bytes != MASKED and surely_divides(lanes, n):
+        while not surely_divides(vectors * lanes, n):
+            vectors //= 2
+            m = _even_part(rows, vectors)
     return Tile(m, vectors * lanes)
+
+
+def _even_part(rows: int, vectors: int) -> int:
+    """As many rows as registers hold sums of, beside vectors of columns; all parts are about as
+    high."""
+    most = min((describe().vector_registers - 2) // vectors - 1, MOST_ROWS)
+    return -(-rows // -(-rows // most))
 
 
 class RightSide(NamedTuple):
@@ -127,7 +139,14 @@ class RightSide(NamedTuple):
     near: bool = False
 
 
-@dataclass(frozen=True, eq=False)
+class Sums(NamedTuple):
+    """The loop that sums a tile, and for each of its sums the name and the row."""
+
+    loop: For
+    rows: list[tuple[str, Expr]]
+
+
+@record(eq=False)
 class Product:
     """One product: `node`, and what follows it as far as `last`, whose home this is."""
 
@@ -237,10 +256,10 @@ class Product:
         q, k, j = var("q", self.panels), var("k", self.K), var("j", width)
         column = ex("add", ex("mul", q, const(width)), j)
         value = self.right_at(k, q, j)
+        if surely_divides(self.square(), self.n) and turned(value, k, j):
+            return self.around(For(q, self.pack_turned(q, k)))
         if not surely_divides(width, self.n):
             value = guarded(value, ex("lt", column, self.N))
-        elif turned(value, k, j):
-            return self.around(For(q, self.pack_turned(q, k)))
         inner = For(
             j,
             (Store(self.right_side.packed, (*self.pre(), q, k, j), value),),
@@ -249,19 +268,37 @@ class Product:
         )
         return self.around(For(q, (For(k, (inner,)),)))
 
+    def square(self) -> int:
+        """The side of a tile of a transposed matrix."""
+        return describe().vector_bytes // item_size(self.node.dtype)
+
     def pack_turned(self, q: Expr, k: Expr) -> Body:
         """Panels of a right side that is a transposed matrix, in square tiles, beside each other in
-        a loop: written out, each would be compiled anew."""
-        assert self.right_side.packed is not None
-        side = describe().vector_bytes // item_size(self.node.dtype)
+        a loop: written out, each would be compiled anew. The last panel may have
+        fewer, and zeros behind them."""
+        side = self.square()
         tiles, j = self.tile.columns // side, var("j", side)
-        tile = var("tile", tiles)
-        at = j if tiles == 1 else ex("add", ex("mul", tile, const(side)), j)
-        place = (*self.pre(), q, k, at)
-        store = Store(self.right_side.packed, place, self.right_at(k, q, at))
-        inner = For(j, (store,), kind="vector", width=side)
-        turned = For(k, (inner,), kind="tile", width=side)
-        return (turned,) if tiles == 1 else (For(tile, (turned,)),)
+        if tiles == 1:
+            return (self.squares(q, k, j),)
+        if surely_divides(self.tile.columns, self.n):
+            tile = var("tile", tiles)
+            return (For(tile, (self.squares(q, k, column_of(tile, j, side)),)),)
+        left = ex("sub", ceil_div(self.N, side), ex("mul", q, const(tiles)))
+        there = ex("min", const(tiles), left)
+        tile, none = var("tile", there), var("none", ex("sub", const(tiles), there))
+        assert self.right_side.packed is not None
+        at = column_of(ex("add", there, none), j, side)
+        zero = Store(self.right_side.packed, (*self.pre(), q, k, at), const(0, self.node.dtype))
+        nothing = For(k, (For(j, (zero,), kind="vector", width=side),))
+        return For(tile, (self.squares(q, k, column_of(tile, j, side)),)), For(none, (nothing,))
+
+    def squares(self, q: Expr, k: Expr, at: Expr) -> For:
+        """A square tile of the right side after the other, into a panel."""
+        assert self.right_side.packed is not None
+        side = self.square()
+        store = Store(self.right_side.packed, (*self.pre(), q, k, at), self.right_at(k, q, at))
+        inner = For(var("j", side), (store,), kind="vector", width=side)
+        return For(k, (inner,), kind="tile", width=side)
 
     def around(self, f: For) -> Body:
         return (For(self.b, (f,)),) if self.batched else (f,)
@@ -382,23 +419,9 @@ class Product:
         j, k = var("j", self.tile.columns), var("k", depth)
         column = ex("add", ex("mul", q, const(self.tile.columns)), j)
         ok = self.inside(column)
-        at = ex("add", start, k)
-        accs, lets, done, kept = [], [], [], []
-        for m in range(
-            min(self.tile.rows, self.M.attr) if self.M.op == "const" else self.tile.rows
-        ):
-            row = self.row(i, m) if r is None else self.row_of_a_round(i, m)
-            name = f"r.{m}"
-            left = self.left(row, at) if rows is None else rows.element(m, k)
-            accs.append(
-                Acc(
-                    name,
-                    "sum",
-                    self.summand(left, self.element(at, q, j)),
-                    order="sequential",
-                    round=self.round if r is None else 0,
-                )
-            )
+        lets, done, kept = [], [], []
+        sums = self.sums(i, q, j, k, r, rows)
+        for name, row in sums.rows:
             total = ref(name, self.node.dtype)
             if r is not None:  # before the first is stored: the last rows may be one and the same
                 lets.append(Let(f"{name}.t", self.so_far(start, row, column, ok, total)))
@@ -410,11 +433,25 @@ class Product:
         if r is not None and self.last is not self.node:
             is_last = ex("ge", ex("add", r, const(1)), self.rounds())
             stores = (If(is_last, stores, tuple(kept)),)
-        return (
-            For(
-                j, (For(k, (), tuple(accs)), *lets, *stores), kind="vector", width=self.tile.columns
-            ),
-        )
+        return (For(j, (sums.loop, *lets, *stores), kind="vector", width=self.tile.columns),)
+
+    def sums(
+        self, i: Expr, q: Expr, j: Expr, k: Expr, r: Expr | None, rows: NearRows | None
+    ) -> Sums:
+        """The sums of one tile, over `k`."""
+        start = ZERO if r is None else self.round_at(r)[0]
+        at = ex("add", start, k)
+        accs, named = [], []
+        for m in range(
+            min(self.tile.rows, self.M.attr) if self.M.op == "const" else self.tile.rows
+        ):
+            row = self.row(i, m) if r is None else self.row_of_a_round(i, m)
+            left = self.left(row, at) if rows is None else rows.element(m, k)
+            value = self.summand(left, self.element(at, q, j))
+            length = self.round if r is None else 0
+            accs.append(Acc(f"r.{m}", "sum", value, order="sequential", round=length))
+            named.append((f"r.{m}", row))
+        return Sums(For(k, (), tuple(accs)), named)
 
     def steps(self) -> list[Step]:
         """The steps: packing and the product; where a size tells whether the right side is near,
@@ -442,7 +479,8 @@ class Product:
         in the last index."""
         if self.last.shape == self.node.shape:
             return (*self.home.prefix, *self.at(row, column))
-        far = linear([self.p.sizes.dim(d) for d in self.node.shape], self.at(row, column))
+        shape = tuple([self.p.sizes.dim(d) for d in self.node.shape])
+        far = linear(shape, self.at(row, column))
         return (*self.home.prefix, *[ZERO] * (len(self.last.shape) - 1), far)
 
     def at(self, row: Expr, column: Expr) -> Index:
@@ -460,6 +498,11 @@ class Product:
         hole = self.p.view[self.node].buf
         e: Expr = guarded(self.p.made(self.last, self.index(row, column)), guard)
         return rewrite(e, lambda x: total if x.op == "load" and x.attr is hole else None, {})
+
+
+def column_of(tile: Expr, j: Expr, side: int) -> Expr:
+    """Column `j` of a square tile, in its panel."""
+    return ex("add", ex("mul", tile, const(side)), j)
 
 
 def ceil_div(e: Expr, n: int) -> Expr:
@@ -497,32 +540,19 @@ def standing(p: Planner, n: Node, extents: Extents, tile: Tile, masks: bool) -> 
 
 
 def pack_buffer(p: Planner, n: Node, extents: Extents, tile: Tile) -> Buffer:
-    p.count += 1
     batch = () if extents.batch is None else (p.sizes.dim(extents.batch),)
     panels = ceil_div(p.sizes.dim(extents.columns), tile.columns)
     shape = (*batch, panels, p.sizes.dim(extents.depth), const(tile.columns))
-    b = Buffer(f"panels{p.count}", shape, n.dtype)
+    return temporary(p, "panels", shape, n.dtype)
+
+
+def temporary(p: Planner, name: str, shape: Index, dtype: str) -> Buffer:
+    """Memory of the program that a product fills on its way."""
+    p.count += 1
+    b = Buffer(f"{name}{p.count}", shape, dtype)
     p.measure(b)
     p.mutable.add(b)
     return b
-
-
-def product_of(p: Planner, n: Node, last: Node, home: View) -> Product:
-    batch = n.shape[0] if len(n.shape) == 3 else None
-    extents = Extents(batch, n.shape[-2], n.shape[-1], n.args[0].shape[-1])
-    if surely_at_most(extents.rows, FEW * MOST_ROWS):
-        tile = flat_tile(extents.rows, extents.columns, n.dtype)
-        right = RightSide(describe().vector_bytes == MASKED, None, None, near=True)
-        flat = Product(p, n, last, home, extents, tile, right)
-        if flat.can_stand():
-            return flat
-    tile = tile_for(extents.rows, extents.columns, n.dtype)
-    return Product(p, n, last, home, extents, tile, right_side(p, n, extents, tile))
-
-
-def emit_product(p: Planner, n: Node, block: CodeBlock) -> list[Step]:
-    """A product and what follows it, as one kernel (and one that packs)."""
-    return emit_with(product_of, p, n, block)
 
 
 def emit_with(

@@ -1,17 +1,17 @@
 """Rows of the left side of a long product are copied near for each round: what is summed lies apart
 from all else, and in the order in which it is read.
 
-    rows side by side in memory (x in x.T @ y):  for k: for tiles: rows[tile, k, m] = x[k, row]
+    rows side by side in memory (x in x.T @ y):  for tiles: for k: rows[tile, k, m] = x[k, row]
     otherwise:                                   for tiles: for m: rows[tile, m, k] = x[row, k]
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from calque.machine.code.target import describe
+from calque.machine.records import record
 from calque.native.loops.tree import Body, For, If, Store
 from calque.native.lower.rules import Index
 from calque.native.scalars.expr import (
@@ -33,7 +33,7 @@ PADDING: Final = (
 )
 
 
-@dataclass(frozen=True)
+@record
 class Block:
     """Tiles of rows that are copied for one round: the left side by row and place in the sum, how
     many rows there are in all and in a tile, the first tile, how many tiles (and at most), where
@@ -50,7 +50,7 @@ class Block:
     depth: Expr
 
 
-@dataclass(frozen=True)
+@record
 class NearRows:
     """The copy: where it is, the tile, and whether rows of a tile lie side by side in it."""
 
@@ -79,7 +79,8 @@ def copied(b: Block, deepest: int, dtype: str) -> tuple[NearRows, Body]:
     """A place for the rows, and how they come there."""
     i, k = var("i", b.extent), var("k", b.depth)
     beside = b.rows > 1 and turned(b.left(i, k), i, k)
-    shape = (b.most, deepest, lanes(b)) if beside else (b.most, b.rows, deepest + PADDING)
+    deep = deepest + PADDING
+    shape = (b.most, deep, lanes(b)) if beside else (b.most, b.rows, deep)
     to = NearRows(Buffer("rows", shape, dtype, "stack"), b.tile, beside)
     return to, (side_by_side(b, to) if beside else one_by_one(b, to),)
 
@@ -98,15 +99,16 @@ def lanes(b: Block) -> int:
 
 
 def side_by_side(b: Block, to: NearRows) -> For:
-    """A row of memory holds elements of all rows of the tiles."""
+    """A row of memory holds elements of all rows of a tile; tile by tile, so that few places are
+    written at a time."""
     m, k, wide = var("m", b.rows), var("kc", b.depth), var("mv", lanes(b))
     whole = For(wide, (stored(b, to, wide, k, full=True),), kind="vector", width=lanes(b))
     if b.even and lanes(b) == b.rows:
-        return For(k, (For(to.tile, (whole,)),))
+        return For(to.tile, (For(k, (whole,)),))
     first = ex("mul", ex("add", b.first, b.tile), const(b.rows))
     fits = ex("ge", b.extent, ex("add", first, const(lanes(b))))
     rest = For(m, (stored(b, to, m, k),))
-    return For(k, (For(to.tile, (If(fits, (whole,), (rest,)),)),))
+    return For(to.tile, (If(fits, (For(k, (whole,)),), (For(k, (rest,)),)),))
 
 
 def stored(b: Block, to: NearRows, m: Expr, k: Expr, full: bool = False) -> Store:

@@ -22,7 +22,7 @@ from calque.native.loops.tree import (
     Store,
     statements,
 )
-from calque.native.scalars.expr import Buffer, Expr
+from calque.native.scalars.expr import DEEP, Buffer, Expr
 
 
 class Canonical(NamedTuple):
@@ -59,37 +59,54 @@ class Numbering:
         return b.shape[1:] if b.place == "arg" else b.shape
 
     def node(self, e: Expr) -> int:
-        ids = self.ids
-        if e in ids:
-            return ids[e]
-        todo = [(e, False)]
+        """The number of a node, behind all that its line speaks of."""
+        n = self.ids.get(e)
+        if n is not None:
+            return n
+        todo = [e]
         while todo:
-            x, ready = todo.pop()
-            if x in ids:
-                continue
-            if ready or x.op == "const":
-                self.lines.append(self.line(x))
-                ids[x] = len(ids)
+            x = todo[-1]
+            deep = self._first_deep(x) if x.depth > DEEP else None
+            if deep is not None:
+                todo.append(deep)
             else:
-                todo.append((x, True))
-                todo += [(a, False) for a in reversed(self.below(x)) if a not in ids]
-        return ids[e]
+                self._number(todo.pop())
+        return self.ids[e]
+
+    def _first_deep(self, e: Expr) -> Expr | None:
+        """The first node below that is too deep for recursion and has no number; those before it
+        have theirs then."""
+        for a in self.below(e):
+            if a.depth > DEEP and a not in self.ids:
+                return a
+            self._number(a)
+        return None
+
+    def _number(self, e: Expr) -> None:
+        ids, op = self.ids, e.op
+        if e in ids:
+            return
+        for a in self.below(e) if op == "var" or op == "load" else e.args:
+            if a not in ids:
+                self._number(a)
+        self.lines.append(self.line(e))
+        ids[e] = len(ids)
 
     def line(self, e: Expr) -> str:
-        op = e.op
+        op, ids = e.op, self.ids
         if op == "const":
             return f"{e.dtype} {e.attr}"
-        args = " ".join([str(self.ids[a]) for a in e.args])
         if op == "var":
             name = e.attr[0]
             if name not in self.bound:
                 return f"size {self.sizes.setdefault(name, len(self.sizes))}"
-            extent = self.ids[e.attr[1]] if e.attr[1] is not None else ""
+            extent = ids[e.attr[1]] if e.attr[1] is not None else ""
             return f"var {self.name(name)} {extent}"
         if op == "ref":
             return f"ref {e.dtype} {self.name(e.attr[0])}"
         if op == "param":
             return f"param {e.dtype} {self.params.setdefault(e, len(self.params))}"
+        args = " ".join([str(ids[a]) for a in e.args])
         if op == "load":
             return f"load {self.buffer(e.attr)} {args}"
         return f"{op} {e.dtype} {args}" if e.attr is None else f"{op} {e.dtype} {e.attr} {args}"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from calque.machine.records import replace
 from calque.native.loops.tree import Body, For, If, Recurrence, Statement, Store
 from calque.native.scalars.expr import FALSE, TRUE
 

@@ -15,10 +15,11 @@ statement."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from calque.machine.records import record, replace
 from calque.native.scalars.expr import (
     Buffer,
     Expr,
@@ -28,7 +29,6 @@ from calque.native.scalars.expr import (
     item_size,
     ref,
     show,
-    walk,
 )
 
 LoopKind = Literal["serial", "vector", "parallel", "tile"]
@@ -46,7 +46,7 @@ SCAN_BLOCK: Final = (
 )
 
 
-@dataclass(frozen=True)
+@record
 class Acc:
     """A value folded over the iterations of a loop with one of ``FOLDS``; after the loop
     ``ref(name)`` is the result.
@@ -86,7 +86,7 @@ class Acc:
         return (self.value,)
 
 
-@dataclass(frozen=True)
+@record
 class Fold:
     """The general accumulator: several values folded together by a function.
 
@@ -115,7 +115,7 @@ class Fold:
 Accumulator = Acc | Fold
 
 
-@dataclass(frozen=True)
+@record
 class For:
     """``for var in range(extent)``, the extent is ``var.attr[1]``. Iterations are independent but
     for accumulators and, in serial loops, memory.
@@ -143,7 +143,7 @@ class For:
         return e
 
 
-@dataclass(frozen=True)
+@record
 class LoopValue:
     """A scalar carried by a ``Recurrence``: ``ref(name)`` is its value in this round, and after the
     loop its last one."""
@@ -153,7 +153,7 @@ class LoopValue:
     next: Expr
 
 
-@dataclass(frozen=True)
+@record
 class Recurrence:
     """A serial loop that carries states, all replaced at once at the end of each round.
 
@@ -168,7 +168,7 @@ class Recurrence:
     test: tuple[Statement, ...] = ()
 
 
-@dataclass(frozen=True)
+@record
 class Store:
     """``buf[idx] = value``, only where ``guard`` holds."""
 
@@ -178,7 +178,7 @@ class Store:
     guard: Expr | None = None
 
 
-@dataclass(frozen=True)
+@record
 class Let:
     """``ref(name)`` is the value that the expression has here."""
 
@@ -186,7 +186,7 @@ class Let:
     value: Expr
 
 
-@dataclass(frozen=True)
+@record
 class Out:
     """A result of an ``If``: one of two expressions, each evaluated at the end of its side only."""
 
@@ -195,7 +195,7 @@ class Out:
     orelse: Expr
 
 
-@dataclass(frozen=True)
+@record
 class If:
     """One of two bodies. In a vector loop each lane runs its own; one that no lane runs costs
     nothing."""
@@ -250,22 +250,33 @@ def acc_exprs(a: Accumulator) -> tuple[Expr, ...]:
     return a.init + a.values
 
 
-def statements(body: Body) -> Iterator[Statement]:
+def statements(body: Body) -> list[Statement]:
     """Every statement, outermost first, in order."""
-    todo = list(reversed(body))
+    out: list[Statement] = []
+    todo = [*body[::-1]]
     while todo:
         s = todo.pop()
-        yield s
-        for b in reversed(bodies(s)):
-            todo += reversed(b)
+        out.append(s)
+        if not isinstance(s, (Store, Let)):
+            for b in bodies(s)[::-1]:
+                todo += b[::-1]
+    return out
 
 
-def nodes(body: Body) -> Iterator[Expr]:
+def nodes(body: Body) -> list[Expr]:
     """Every distinct expression node of a body."""
+    out: list[Expr] = []
     seen: set[Expr] = set()
     for s in statements(body):
-        for e in own_exprs(s):
-            yield from walk(e, seen)
+        for root in own_exprs(s):
+            todo = [root]
+            while todo:
+                e = todo.pop()
+                if e not in seen:
+                    seen.add(e)
+                    out.append(e)
+                    todo += e.args
+    return out
 
 
 def stored(body: Body) -> frozenset[Buffer]:

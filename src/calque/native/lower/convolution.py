@@ -11,13 +11,13 @@ their bits, wherever they were copied to."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
 from calque.core.avals import ShapedArray
 from calque.core.dims import hint_of, product
+from calque.machine.records import record
 from calque.native.lower.dot import TILED, expand_dot, times, transposed
 from calque.native.lower.graph import EXPANSIONS, GraphBuilder, Node
 from calque.native.lower.layout import reindex
@@ -36,7 +36,7 @@ ORDERS: Final = frozenset(("expand_dims", "reshape", "rev", "squeeze", "transpos
 TILED_DTYPES: Final = ("f32", "f64", "i32", "u32", "i64", "u64")
 
 
-@dataclass(frozen=True)
+@record
 class Geometry:
     """Where a convolution reads. The input is padded and dilated already; it keeps its own layout,
     as the result does.

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from calque.core.dims import hint_of, surely_at_most
+from calque.machine.caches import memo
 from calque.native.loops.moves import is_pair
 from calque.native.loops.tree import (
     Acc,
@@ -42,9 +43,10 @@ _UNBOUNDED: Final = 1 << 40
 # --- operations -----------------------------------------------------------------------------------
 
 _WEIGHTS: Final = {
-    **dict.fromkeys(("exp", "exp2", "sqrt", "rsqrt", "cbrt", "div", "sdiv", "srem", "udiv",
-    "urem"), 10),
-    **dict.fromkeys(("sin", "cos", "log", "log1p", "expm1", "tanh", "logistic", "log2"), 20),
+    **dict.fromkeys(("exp", "drawn_exp", "exp2", "sqrt", "rsqrt", "cbrt", "div", "sdiv", "srem",
+    "udiv", "urem"), 10),
+    **dict.fromkeys(("sin", "cos", "log", "log1p", "expm1", "tanh", "logistic", "log2",
+    "drawn_log", "drawn_log1p", "drawn_erf"), 20),
     **dict.fromkeys(FUNCTIONS, 10),
     **dict.fromkeys(("tan", "atan2", "pow", "erf", "erf_inv", "normal_erf_inv", "lgamma",
     "digamma", "asin", "acos",
@@ -59,6 +61,7 @@ _PRIMITIVE_WEIGHTS: Final = {
     "erf_inv": 40,
     "normal_erf_inv": 40,
     "clamp": 2,
+    "multiply_add": 2,
     "select_n": 1,
     "gather": 4,
 }
@@ -176,6 +179,7 @@ _FOLD: Final = 14.0  # a vector of partial sums made one number
 _BESIDE: Final = 1.6  # a sum kept in memory, lane by lane, against one in a register
 _LETTING: Final = 24.0  # what folding such sums costs per vector
 
+Index = tuple[Expr, ...]
 _Around = tuple[tuple[str, float], ...]  # enclosing loops, outermost first: name and turns
 
 
@@ -185,40 +189,29 @@ def turns(extent: Expr, sizes: Sizes) -> float:
     return float(most) if most < _UNBOUNDED else UNKNOWN_TURNS
 
 
-class Strides:
-    """How far memory accesses move when a loop variable grows by one; addresses are worked out
-    once."""
-
-    def __init__(self) -> None:
-        self.places: dict[tuple[Buffer, tuple[Expr, ...]], Expr] = {}
-
-    def __call__(self, buf: Buffer, idx: tuple[Expr, ...], name: str) -> int | None:
-        moved = 0
-        row: int | None = 1  # how far apart the elements of this dimension are
-        for d, i in zip(reversed(buf.shape), reversed(idx)):
-            if name in i.names:
-                step = stride(i, name)
-                if step is None or row is None:
-                    return self.of_address(buf, idx, name)
-                moved += step * row
-            row = row * d.attr if row is not None and d.op == "const" else None
-        return moved
-
-    def of_address(self, buf: Buffer, idx: tuple[Expr, ...], name: str) -> int | None:
-        """The same, where only the whole address can tell: quotient and remainder of a loop
-        variable, rows of a length that is not known."""
-        at = self.places.get((buf, idx))
-        if at is None:
-            at = self.places[buf, idx] = linear(buf.shape, idx)
-        return stride(at, name)
+@memo("strides of loops", 1 << 12)
+def step_along(shape: Index, idx: Index, name: str) -> int | None:
+    """How far a memory access moves when a loop variable grows by one, if that is a constant."""
+    moved = 0
+    row: int | None = 1  # how far apart the elements of this dimension are
+    for d, i in zip(reversed(shape), reversed(idx)):
+        if name in i.names:
+            step = stride(i, name)
+            if step is None or row is None:
+                # only the whole address can tell: quotient and remainder of a loop variable, rows
+                # of a length that is not known
+                return stride(linear(shape, idx), name)
+            moved += step * row
+        row = row * d.attr if row is not None and d.op == "const" else None
+    return moved
 
 
 class _NestCost:
     """Counts for one choice: `vector` is the name of the loop that is a vector, or None: every
     innermost loop is one."""
 
-    def __init__(self, sizes: Sizes, lanes: int, vector: str | None, strides: Strides) -> None:
-        self.sizes, self.lanes, self.vector, self.strides = sizes, lanes, vector, strides
+    def __init__(self, sizes: Sizes, lanes: int, vector: str | None) -> None:
+        self.sizes, self.lanes, self.vector = sizes, lanes, vector
 
     def body(
         self, body: Sequence[Statement], loops: _Around, vector: str | None, seen: set[Expr]
@@ -302,7 +295,7 @@ class _NestCost:
         self, buf: Buffer, idx: tuple[Expr, ...], loops: _Around, vector: str | None, apart: float
     ) -> float:
         n = self.times(loops, vector)
-        step = self.strides(buf, idx, vector) if vector is not None else 0
+        step = step_along(buf.shape, idx, vector) if vector is not None else 0
         if step in (0, 1):
             return n
         if step == -1 or (step == 2 and is_pair(buf, idx)):  # one wide read, and shuffles
@@ -312,9 +305,9 @@ class _NestCost:
         return n * max(short * apart * min(self.lanes, count), 1.0)
 
 
-def nest_cost(nest: For, sizes: Sizes, lanes: int, vector: str | None, strides: Strides) -> float:
+def nest_cost(nest: For, sizes: Sizes, lanes: int, vector: str | None) -> float:
     """The cost of a nest with `vector` as its vector loop; None: each innermost loop."""
-    return _NestCost(sizes, lanes, vector, strides).statement(nest, (), None, set())
+    return _NestCost(sizes, lanes, vector).statement(nest, (), None, set())
 
 
 # --- time -----------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import numpy as np
 from calque.core import dims
 from calque.core.avals import ShapedArray
 from calque.native.lower.graph import EXPANSIONS, GraphBuilder, Node
-from calque.native.lower.reductions import combine, convert, reshape, started, with_shape
+from calque.native.lower.reductions import combine, convert, folded, reshape, started, with_shape
 from calque.native.lower.rules import RULES, ElementSteps, Index, Lower, Request, Value
 from calque.native.scalars.expr import const
 from calque.ops.products.dot import compute_dtype
@@ -82,6 +82,7 @@ def spread(g: GraphBuilder, x: Node, shape: Sequence[int], dims: Sequence[int]) 
 
 def sum_of_products(g: GraphBuilder, x: Node, y: Node, dx: Dims, dy: Dims) -> Node:
     """One side (at least) is a vector per batch."""
+    over_rows = adds_rows(x, dx) or adds_rows(y, dy)
     batch, contracted = sizes_of(x, dx[0]), sizes_of(x, dx[2])
     free = sizes_of(x, dx[1]) + sizes_of(y, dy[1])
     shape = (*batch, *free, count(contracted))
@@ -91,8 +92,21 @@ def sum_of_products(g: GraphBuilder, x: Node, y: Node, dx: Dims, dy: Dims) -> No
     x = spread(g, x, shape, (*range(nb), *(range(nb, last) if dx[1] else ()), last))
     y = spread(g, y, shape, (*range(nb), *(range(nb, last) if dy[1] else ()), last))
     product = g.add("and" if x.dtype == "i1" else "mul", (x, y), {}, x.aval)
-    op = "reduce_or" if x.dtype == "i1" else "reduce_sum"
-    return g.add(op, (product,), {"axes": (last,)}, with_shape(x.aval, shape[:-1]))
+    kind = "or" if x.dtype == "i1" else "sum"
+    if not over_rows:
+        return folded(g, product, last, kind)
+    # chunks of the rows that are added lie one behind the other; the order of the sum is the same
+    product = transposed(g, product, (*range(nb), last, *range(nb, last)))
+    return folded(g, product, nb, kind)
+
+
+def adds_rows(x: Node, d: Dims) -> bool:
+    """Do all contracted dimensions stand before the free ones, in memory?"""
+    free, contracted = d[1], d[2]
+    if x.op == "transpose":
+        order = x.params["permutation"]
+        free, contracted = tuple(order[k] for k in free), tuple(order[k] for k in contracted)
+    return bool(free) and max(contracted) < min(free)
 
 
 def outer(g: GraphBuilder, x: Node, y: Node, dx: Dims, dy: Dims) -> Node:

@@ -7,7 +7,7 @@ order of evaluation."""
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from calque.core.config import config
 from calque.core.dtypes import ExtendedDType
 from calque.core.jaxprs import Atom, ClosedJaxpr, Jaxpr, Literal, Var
+from calque.machine.records import record
 from calque.machine.state import process
 from calque.native.passes.dead_code import has_effect
 from calque.native.scalars import elements
@@ -41,7 +42,7 @@ def kind_of(dtype: Any) -> str:
     return k
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@record(eq=False)
 class Node:
     """One array of the program: the result of one equation."""
 
@@ -73,7 +74,7 @@ def memory_type(aval: Any) -> tuple[tuple[int, ...], str]:
     return aval.shape, kind_of(aval.dtype)
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Graph:
     """The nodes of one program. `inputs`, `consts` and `outputs` are nodes; an output may stand
     there more than once.

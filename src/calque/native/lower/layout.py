@@ -8,6 +8,7 @@ import numpy as np
 
 from calque.core.dims import hint_of, surely_equal
 from calque.core.dtypes import is_extended
+from calque.machine.caches import memo
 from calque.native.lower.graph import REAL_PART, Node
 from calque.native.lower.rules import RULES, ElementSteps, Index, Lower, Request, Value
 from calque.native.lower.sizes import Sizes
@@ -69,6 +70,24 @@ def reindex(sizes: Sizes, idx: Index, new: Sequence[int], old: Sequence[int]) ->
     if 0 in new:  # there are no elements
         return (ZERO,) * len(old)
     out: list[Expr] = []
+    for (gi, i), (gj, j) in groups(tuple(new), tuple(old)):
+        out += regroup(sizes, idx[gi:i], new[gi:i], old[gj:j])
+    return tuple(out[: len(old)])
+
+
+Group = tuple[tuple[int, int], tuple[int, int]]  # of the dimensions of two shapes: from, to
+
+
+def groups(new: tuple[int, ...], old: tuple[int, ...]) -> Sequence[Group]:
+    """The shortest groups of dimensions of equal size. Of shapes with free sizes they are found
+    anew, since asking whether sizes are equal may pin them."""
+    known = all([type(d) is int for d in new]) and all([type(d) is int for d in old])
+    return (known_groups if known else found_groups)(new, old)
+
+
+def found_groups(new: tuple[int, ...], old: tuple[int, ...]) -> Sequence[Group]:
+    """The groups of two shapes."""
+    out: list[Group] = []
     i = j = 0
     while i < len(new) or j < len(old):
         gi, gj = i, j
@@ -81,8 +100,11 @@ def reindex(sizes: Sizes, idx: Index, new: Sequence[int], old: Sequence[int]) ->
             else:
                 b *= old[j]
                 j += 1
-        out += regroup(sizes, idx[gi:i], new[gi:i], old[gj:j])
-    return tuple(out[: len(old)])
+        out.append(((gi, i), (gj, j)))
+    return out
+
+
+known_groups = memo("groups of reshaped dimensions", 1 << 10)(found_groups)
 
 
 def regroup(sizes: Sizes, idx: Index, new: Sequence[int], old: Sequence[int]) -> list[Expr]:

@@ -38,7 +38,7 @@ def block(k0: Expr, k1: Expr, x0: Expr, x1: Expr) -> tuple[Expr, Expr]:
 
 def counter(low: Lower, shape: tuple[int, ...], idx: Index) -> tuple[Expr, Expr]:
     """The row-major index of an element, as high and low words."""
-    at = linear([low.sizes.dim(d) for d in shape], idx)
+    at = linear(tuple([low.sizes.dim(d) for d in shape]), idx)
     size = 1
     for d in shape:
         size *= d

@@ -9,6 +9,7 @@ in a column sum, a sum of chunks run by several threads."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial, reduce
 from typing import Any, Final
 
 import numpy as np
@@ -21,6 +22,7 @@ from calque.native.lower.rules import LIMITS, RULES, ElementSteps, Index, Lower,
 from calque.native.lower.sizes import BAKED
 from calque.native.scalars.elements import Cx
 from calque.native.scalars.expr import DTYPES, Expr, const, const_bits, ex, is_float
+from calque.ops.reductions import largest, smallest
 
 FOLD_OF: Final = {f"reduce_{k}": k for k in ("sum", "prod", "max", "min", "and", "or", "xor")}
 BINARY: Final = {
@@ -85,21 +87,43 @@ def expand_reduce(kind: str) -> Callable[..., list[Node]]:
         if kind in ("max", "min") and x.dtype in REAL_PART:
             return [g.add(op, args, params, out)]
         axes = [a % x.aval.ndim for a in params["axes"]]
+        empty = not all(type(x.shape[a]) is int and x.shape[a] for a in axes)
         x = widened(g, x, kind in ("sum", "prod"))
         for run in reversed(runs(axes)):
             lo, hi = run[0], run[-1] + 1
             shape = x.shape
             extent = product(shape[lo:hi])
             x = reshape(g, x, (*shape[:lo], extent, *shape[hi:]))
-            while may_exceed(x.shape[lo], CHUNK):
-                chunks = (*shape[:lo], -(-x.shape[lo] // CHUNK), *shape[hi:])
-                x = g.add(
-                    "reduce_chunks", (x,), {"axes": (lo,), "kind": kind}, with_shape(x.aval, chunks)
-                )
-            x = g.add(op, (x,), {"axes": (lo,)}, with_shape(x.aval, (*shape[:lo], *shape[hi:])))
+            x = folded(g, x, lo, kind)
+        if empty and kind in BOUNDS and x.aval.dtype != out.dtype:
+            x = bounded(g, x, kind, out.dtype)
         return [convert(g, x, out.dtype)]
 
     return expand
+
+
+BOUNDS: Final = {"max": smallest, "min": largest}
+
+
+def bounded(g: GraphBuilder, x: Node, kind: str, dtype: Any) -> Node:
+    """A maximum or minimum of nothing in a wider type, as the narrow one has it."""
+    bound = np.asarray(BOUNDS[kind](dtype)).astype(x.aval.dtype)[()]
+    one = g.add("literal", (), {"value": bound}, ShapedArray((), x.aval.dtype))
+    params = {"shape": x.shape, "broadcast_dimensions": ()}
+    return g.add(kind, (x, g.add("broadcast_in_dim", (one,), params, x.aval)), {}, x.aval)
+
+
+def folded(g: GraphBuilder, x: Node, axis: int, kind: str) -> Node:
+    """A fold over one axis; over more than `CHUNK` elements the folds of its chunks are folded.
+
+    before: reduce_sum[axes=(0,)] x:f32[100000]
+    after:  reduce_sum[axes=(0,)] (reduce_chunks[axes=(0,) kind=sum] x):f32[7]"""
+    before, behind = x.shape[:axis], x.shape[axis + 1 :]
+    params = {"axes": (axis,), "kind": kind}
+    while may_exceed(x.shape[axis], CHUNK):
+        chunks = (*before, -(-x.shape[axis] // CHUNK), *behind)
+        x = g.add("reduce_chunks", (x,), params, with_shape(x.aval, chunks))
+    return g.add(f"reduce_{kind}", (x,), {"axes": (axis,)}, with_shape(x.aval, (*before, *behind)))
 
 
 def size_node(g: GraphBuilder, n: Any, dtype: np.dtype) -> Node:
@@ -124,13 +148,17 @@ def small(n: Node) -> bool:
 
 
 def reduce_element(low: Lower, n: Node, idx: Index) -> ElementSteps:
-    """A short reduction, unrolled: the tree of halves that the vector loop would make of it."""
+    """A short reduction, unrolled: the tree of halves that the vector loop would make of it; what a
+    loop folds turn by turn (`accumulate`) goes so here, too."""
     x, (axis,), kind = n.args[0], n.params["axes"], FOLD_OF[n.op]
     values = []
     for k in range(x.shape[axis]):
         values.append((yield x, (*idx[:axis], const(k), *idx[axis:])))
     if not values:
         return low.constant(identity_of(kind, n), n.dtype)
+    if kind == "prod" and isinstance(values[0], Cx):
+        d = values[0].re.dtype
+        return reduce(partial(combine, kind), values, Cx(const(1.0, d), const(0.0, d)))
     if kind == "sum" and any([is_product(v) for v in values]):
         # each meets zero first, as in a loop, so that no two are fused with each other
         return tree(kind, [started(kind, v, n) for v in values])

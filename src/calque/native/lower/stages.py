@@ -8,7 +8,7 @@ Extents of 1 have no loop.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -16,8 +16,9 @@ import numpy as np
 from calque.core.arrays import to_numpy
 from calque.core.dims import hint_of, surely_at_most, surely_equal
 from calque.core.jaxprs import ClosedJaxpr
+from calque.machine.records import record, replace
 from calque.native.loops.tree import Acc, Accumulator, Fold, Order, round_of
-from calque.native.lower.cost import Strides, operation_weight, operations
+from calque.native.lower.cost import operation_weight, operations, step_along
 from calque.native.lower.dot import times
 from calque.native.lower.graph import REAL_PART, Node, graph_of
 from calque.native.lower.indexing import scatter_place
@@ -58,7 +59,7 @@ ROW: Final = 8  # elements that a loop has at least whose turns are lanes of vec
 Part = tuple[Index, Expr]
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Stage:
     """One buffer, or a part of one, being written.
 
@@ -150,9 +151,8 @@ def stages_of(low: Lower, n: Node, home: View) -> list[Stage]:
 
 def reads_apart(s: Stage) -> bool:
     """Is something read at places that are no steps of equal length apart in the innermost loop?"""
-    strides = Strides()
     return bool(s.dims) and any(
-        strides(e.attr, index_and_guard(e)[0], s.dims[-1].attr[0]) is None for e in s.reads
+        step_along(e.attr.shape, index_and_guard(e)[0], s.dims[-1].attr[0]) is None for e in s.reads
     )
 
 

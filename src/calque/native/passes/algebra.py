@@ -112,6 +112,12 @@ def identity(_: Sweep, e: Eqn) -> Atom | None:
     return _same(e, e.invars[0])
 
 
+def known_number(_: Sweep, e: Eqn) -> Atom | None:
+    """A number that is kept apart is known all the same."""
+    a = e.invars[0]
+    return a if len(e.invars) == 1 and a.__class__ is Literal else None
+
+
 def no_axes(_: Sweep, e: Eqn) -> Atom | None:
     """A reduction over no axes, or a reversal of none, is its operand."""
     return None if e.params.get("axes", e.params.get("dimensions")) else _same(e, e.invars[0])
@@ -234,6 +240,7 @@ RULES: Final[dict[str, tuple[Rule, ...]]] = {
     "select_n": (known_choice,),
     "convert_element_type": (identity,),
     "stop_gradient": (identity,),
+    "optimization_barrier": (known_number,),
     "sharding_constraint": (identity,),
     "device_put": (identity,),
     "copy": (identity,),

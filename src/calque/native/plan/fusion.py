@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from itertools import chain
 from math import inf
 from typing import Final
 
+from calque.machine.records import replace
 from calque.native.loops.tree import Body, For, Statement, own_exprs, statements, stored
 from calque.native.lower.cost import nanoseconds
 from calque.native.lower.sizes import Sizes

@@ -11,10 +11,10 @@ shared.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
 from calque.core.dims import hint_of, surely_equal
+from calque.machine.records import record
 from calque.native.lower.cost import element_weight, is_expression
 from calque.native.lower.graph import REAL_PART, Node, reachable
 from calque.native.lower.layout import reindex
@@ -69,7 +69,7 @@ class Home(NamedTuple):
     other: Node | None = None
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Homes:
     """The homes of all nodes of a straight piece of program.
 

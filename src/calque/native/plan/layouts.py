@@ -9,10 +9,10 @@ Only what loops alone touch is moved: nobody outside of the program sees it, and
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from math import prod
 from typing import Final
 
+from calque.machine.records import replace
 from calque.native.loops.tree import Body, Store, map_exprs, map_stores, own_exprs, statements
 from calque.native.lower.sizes import Sizes
 from calque.native.plan.steps import Nest, Repeat, Step, Switch, changed, walk

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 
+from calque.machine.records import replace
 from calque.native.plan.fusion import read_first
 from calque.native.plan.steps import Count, Host, Repeat, Step, walk
 from calque.native.scalars.expr import Buffer

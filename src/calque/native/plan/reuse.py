@@ -11,9 +11,9 @@ inputs and results take part: so an update step works in place.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Final
 
+from calque.machine.records import replace
 from calque.native.loops.tree import (
     Body,
     For,

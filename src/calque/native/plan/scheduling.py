@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
+from calque.machine.records import replace
 from calque.native.loops.tree import Body, For, Statement, Store, own_exprs, statements
 from calque.native.lower.sizes import Sizes
 from calque.native.plan.steps import Call, Nest, Repeat, Step, Switch
@@ -29,13 +29,18 @@ def scheduled(steps: Sequence[Step], sizes: Sizes, worth: float = PARALLEL_NS) -
             out.append(s)
         elif s.vectors:
             made = distributed(s.body, sizes, s.slower, worth=worth)
-            out.append(Call(made, s.body if s.in_order else None, s.stands_in))
+            out += calls(made, s.body, s)
         else:
-            out += [
-                Call(made, body if s.in_order else None, s.stands_in)
-                for body, made in pieces(s.body, sizes, worth)
-            ]
+            for part, made in pieces(s.body, sizes, worth):
+                out += calls(made, part, s)
     return out
+
+
+def calls(made: Schedule, body: Body, n: Nest) -> list[Step]:
+    """The calls of a kernel that was made of a piece of a nest, and of the one behind it."""
+    if made.rest is None:
+        return [Call(made, body if n.in_order else None, n.stands_in)]
+    return [Call(made, None, n.stands_in), Call(made.rest, None, n.stands_in)]
 
 
 def pieces(body: Body, sizes: Sizes, worth: float = PARALLEL_NS) -> list[tuple[Body, Schedule]]:

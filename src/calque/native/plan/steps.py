@@ -7,12 +7,12 @@ order of the program), `Call` (loops as they run). Steps are values: a pass make
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from calque.machine.records import record, replace
 from calque.native.loops.tree import Body, loaded, stored
 from calque.native.lower.stages import Stage
 from calque.native.routines import Begun
@@ -20,7 +20,7 @@ from calque.native.scalars.expr import Buffer, Expr
 from calque.native.schedule.nests import Schedule
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Compute:
     """Stages, in an order of evaluation, which may share kernels."""
 
@@ -37,7 +37,7 @@ class Compute:
         return frozenset([s.buf for s in self.stages])
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Nest:
     """Loops that will be one kernel.
 
@@ -58,7 +58,7 @@ class Nest:
         return arguments(stored(self.body))
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Call:
     """Run a kernel. `nest` is what it was made of, where that is in the order of the program."""
 
@@ -86,7 +86,7 @@ def arguments(buffers: frozenset[Buffer]) -> frozenset[Buffer]:
     return frozenset([b for b in buffers if b.place == "arg"])
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Copy:
     """Copy a whole buffer."""
 
@@ -100,7 +100,7 @@ class Copy:
         return frozenset((self.dst,))
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Host:
     """Run the NumPy meaning of an equation in Python."""
 
@@ -118,7 +118,7 @@ class Host:
         return frozenset(self.outs)
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Made:
     """An array of constants that a function makes for some sizes."""
 
@@ -126,7 +126,7 @@ class Made:
     sizes: Sequence[Any]
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Routine:
     """Call machine code that is there already. `words` are its arguments: buffers, sizes, numbers,
     and arrays of constants, given or made; `ns` guesses how long it takes.
@@ -153,7 +153,7 @@ class Routine:
         return frozenset(self.outs)
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Repeat:
     """A loop of steps: `count` rounds, or while the byte `flag`, which `test` sets, is not zero.
     The round number is the size symbol `counter`. After each round the two buffers of every swap
@@ -183,7 +183,7 @@ class Repeat:
         return frozenset(out)
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Switch:
     """Run one of several lists of steps, chosen by an int32 in memory, or by a size; what is too
     small or too large chooses the first or last."""
@@ -199,7 +199,7 @@ class Switch:
         return frozenset().union(*[s.writes() for c in self.cases for s in c])
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Swap:
     """Two buffers change places."""
 
@@ -213,7 +213,7 @@ class Swap:
         return frozenset((self.a, self.b))
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Count:
     """Let the size symbol `name` be the integer in a buffer from here on: the rounds of a loop, or
     the size of arrays, that only the running program knows."""
@@ -228,7 +228,7 @@ class Count:
         return frozenset()
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class WriteSize:
     """Write a size into memory, as an integer."""
 

@@ -2,16 +2,17 @@
 math.
 
 Nodes are immutable, interned and simplified as they are built (``node``, ``sums``, ``index``). No
-function here recurses, so chains of any depth pass."""
+function here recurses far, so chains of any depth pass."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from calque.machine.caches import memo
 from calque.native.scalars import index, sums
 from calque.native.scalars.node import (
+    DEEP,
     DTYPES,
     FLOAT_BITS,
     INT_BITS,
@@ -42,7 +43,8 @@ from calque.native.scalars.ranges import at_least, compare, within
 from calque.native.scalars.sums import ONE, ZERO, terms
 
 __all__ = [
-    "DTYPES", "FALSE", "FLOAT_BITS", "INT_BITS", "LANE", "ONE", "SIGNED", "TRUE", "UNSIGNED",
+    "DEEP", "DTYPES", "FALSE", "FLOAT_BITS", "INT_BITS", "LANE", "ONE", "SIGNED", "TRUE",
+    "UNSIGNED",
     "ZERO",
     "Buffer", "Expr", "at_least", "bits_float", "both", "cast", "const", "const_bits",
     "const_value", "either", "ex", "float_bits", "index_and_guard", "invert", "is_const",
@@ -297,20 +299,42 @@ def rebuild(e: Expr, args: tuple[Expr, ...]) -> Expr:
 def rewrite(e: Expr, rule: Callable[[Expr], Expr | None], memo: dict[Expr, Expr]) -> Expr:
     """Rebuild ``e`` with ``rule(node)`` (None: keep, and go on below) applied from the root down.
     ``memo`` holds what is done."""
+    known = memo.get(e)
+    if known is not None:
+        return known
+    if e.depth <= DEEP:
+        return _rewritten(e, rule, memo)
     todo: list[tuple[Expr, bool]] = [(e, False)]
     while todo:
         x, ready = todo.pop()
         if ready:
             args = tuple([memo[a] for a in x.args])
             memo[x] = x if args == x.args else rebuild(x, args)
-        elif x not in memo:
-            new = rule(x)
-            if new is not None or not x.args:
-                memo[x] = x if new is None else new
-            else:
-                todo.append((x, True))
-                todo += [(a, False) for a in x.args if a not in memo]
+        elif x in memo:
+            continue
+        elif x.depth <= DEEP:
+            _rewritten(x, rule, memo)
+        elif (new := rule(x)) is not None:
+            memo[x] = new
+        else:
+            todo.append((x, True))
+            todo += [(a, False) for a in x.args if a not in memo]
     return memo[e]
+
+
+def _rewritten(e: Expr, rule: Callable[[Expr], Expr | None], memo: dict[Expr, Expr]) -> Expr:
+    """The same by recursion, which is quicker."""
+    new = rule(e)
+    if new is None:
+        new, args = e, e.args
+        for a in args[::-1]:
+            if a not in memo:
+                _rewritten(a, rule, memo)
+        made = tuple([memo[a] for a in args])
+        if made != args:
+            new = rebuild(e, made)
+    memo[e] = new
+    return new
 
 
 def walk(e: Expr, seen: set[Expr]) -> Iterator[Expr]:
@@ -324,7 +348,8 @@ def walk(e: Expr, seen: set[Expr]) -> Iterator[Expr]:
             yield e
 
 
-def linear(shape: Iterable[Expr], idx: Iterable[Expr]) -> Expr:
+@memo("addresses of elements", 1 << 12)
+def linear(shape: tuple[Expr, ...], idx: tuple[Expr, ...]) -> Expr:
     """The row-major address of an index, in elements."""
     at = ZERO
     for d, i in zip(shape, idx, strict=True):
@@ -353,7 +378,7 @@ def stride(e: Expr, name: str) -> int | None:
     if name not in e.names:
         return 0
     moved = 0
-    for x, k in terms(e)[0].items():
+    for x, k in sums.summands(e)[0].items():
         if name in x.names:
             if x.op != "var" or x.attr[0] != name:
                 return None

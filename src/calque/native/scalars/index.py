@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from calque.native.scalars.node import Expr, const, make
 from calque.native.scalars.ranges import at_least, interval, within
-from calque.native.scalars.sums import ONE, ZERO, Terms, add, mul, terms, total
+from calque.native.scalars.sums import ONE, ZERO, Terms, add, mul, summands, total
 
 
 def _divided(e: Expr, n: Expr) -> tuple[Expr, Expr] | None:
     """``e = q*n + r`` with everything that is visibly a multiple of n in q."""
-    t, c = terms(e)
+    t, c = summands(e)
     q: Terms = {}
     r: Terms = {}
     for x, k in t.items():

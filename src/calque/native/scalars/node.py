@@ -16,7 +16,7 @@ from weakref import ref as WeakRef
 import ml_dtypes
 import numpy as np
 
-from calque.machine.caches import Interned
+from calque.machine.caches import Interned, memo
 
 INT_BITS: Final = {
     "i1": 1,
@@ -33,6 +33,7 @@ SIGNED: Final = frozenset({"i8", "i16", "i32", "i64"})
 UNSIGNED: Final = frozenset({"i1", "u8", "u16", "u32", "u64"})
 FLOAT_BITS: Final = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64}
 DTYPES: Final = frozenset(INT_BITS) | frozenset(FLOAT_BITS)
+_BYTES: Final = {d: max(8, bits) // 8 for d, bits in (INT_BITS | FLOAT_BITS).items()}
 
 NP_FLOAT: Final[dict[str, Any]] = {
     "f16": np.float16,
@@ -69,8 +70,8 @@ def is_float(dtype: str) -> bool:
 
 def item_size(dtype: str) -> int:
     """Bytes of an element in memory (a bool is a byte)."""
-    dtype = scalar_dtype(dtype)
-    return max(8, INT_BITS.get(dtype) or FLOAT_BITS[dtype]) // 8
+    size = _BYTES.get(dtype)
+    return _BYTES[scalar_dtype(dtype)] if size is None else size
 
 
 class Buffer:
@@ -126,6 +127,7 @@ class Expr:
         "interval",
         "names",
         "op",
+        "sum",
     )
     op: str
     args: tuple[Expr, ...]
@@ -136,6 +138,7 @@ class Expr:
     depth: int  # of the tree below
     index: bool  # made of loop variables, sizes and constants alone: never wraps around
     interval: tuple[int, int] | None  # kept here by ``ranges``, once it has been asked for
+    sum: tuple[dict[Expr, int], int] | None  # by ``sums``, likewise
 
     def __repr__(self) -> str:
         return f"<{self.dtype} {self.op} {self.attr if self.attr is not None else len(self.args)}>"
@@ -169,6 +172,7 @@ def pool_size() -> int:
     return len(_pool)
 
 
+DEEP: Final = 48  # walks over expressions may recurse over so many levels, not over more
 LANE: Final = "<lane>"  # the name on which every read of a lane buffer depends
 _SMALL: Final = 1 << 62  # smaller integers need no wrapping
 _NO_INDEX: Final = frozenset({"ref", "param", "load"})
@@ -206,7 +210,7 @@ def make(op: str, args: tuple[Expr, ...], dtype: str, attr: Any = None) -> Expr:
         e.bufs |= {attr}
         if attr.place == "lane":
             e.names |= {LANE}
-    e.interval = None
+    e.interval = e.sum = None
     new = _Entry(e, _forget)
     new.key = key
     while True:  # another thread may have made the same node meanwhile
@@ -250,14 +254,20 @@ def bits_float(bits: int, dtype: str) -> float:
     return float(np.asarray(bits, _NP_BITS[dtype]).view(NP_FLOAT[dtype]))
 
 
+@memo("integers in indices", 1 << 10)
+def _integer(value: int) -> Expr:
+    return make("const", (), "i64", value)
+
+
 def const(value: Any, dtype: str = "i64") -> Expr:
     """A constant. Integers and bools keep their (wrapped) value, floats their bit pattern: -0.0 and
     every nan stay themselves."""
     if dtype == "i1":
         return make("const", (), dtype, bool(value))
     if dtype in INT_BITS:
-        small = type(value) is int and dtype == "i64" and -_SMALL < value < _SMALL
-        return make("const", (), dtype, value if small else wrap(int(value), dtype))
+        if type(value) is int and dtype == "i64" and -_SMALL < value < _SMALL:
+            return _integer(value)
+        return make("const", (), dtype, wrap(int(value), dtype))
     if dtype in FLOAT_BITS:
         return make("const", (), dtype, float_bits(value, dtype))
     raise TypeError(f"no scalar dtype {dtype!r}")

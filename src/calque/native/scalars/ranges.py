@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from calque.native.scalars.node import INT_BITS, SIGNED, Expr
-from calque.native.scalars.sums import Terms, sub, terms
+from calque.native.scalars.sums import Terms, sub, summands, terms
 
 Interval = tuple[int, int]  # the least and the most, both possible ends included
 SIZE_LIMIT: Final = 1 << 48  # no array dimension is this large: unknown sizes lie in [0, this]
@@ -104,7 +104,7 @@ class Ranges:
                 break
             for x in late:
                 k = t.pop(x)
-                u, d = terms(x.attr[1])
+                u, d = summands(x.attr[1])
                 for y, j in u.items():
                     t[y] = t.get(y, 0) + k * j
                 c += k * (d - 1)

@@ -11,10 +11,29 @@ MAX_TERMS: Final = 8  # longer sums are left as they are written: linear cost on
 ZERO: Final = const(0)
 ONE: Final = const(1)
 Terms = dict[Expr, int]
+_SUMS: Final = ("add", "mul", "sub")
 
 
 def terms(e: Expr) -> tuple[Terms, int]:
-    """``e`` as a sum of multiples of nodes, plus a constant."""
+    """``e`` as a sum of multiples of nodes, plus a constant. The terms are the caller's own."""
+    found, constant = summands(e)
+    return dict(found), constant
+
+
+def summands(e: Expr) -> tuple[Terms, int]:
+    """The same, which sums keep for the next who asks: not to be changed."""
+    op = e.op
+    if op == "const":
+        return {}, e.attr
+    if op not in _SUMS or (op == "mul" and e.args[1].op != "const"):
+        return {e: 1}, 0  # if it kept itself, only the collector of garbage could free it
+    known = e.sum
+    if known is None:
+        known = e.sum = _spread(e)
+    return known
+
+
+def _spread(e: Expr) -> tuple[Terms, int]:
     out: Terms = {}
     constant = 0
     todo = [(e, 1)]
@@ -79,7 +98,7 @@ def total(t: Terms, constant: int) -> Expr:
     out: Expr | None = None
     for e, k in t.items():
         if e.op in ("add", "sub", "const"):  # only _undo_split brings these back
-            inner, c = terms(e)
+            inner, c = summands(e)
             merged = {**{a: b for a, b in t.items() if a is not e}}
             for a, b in inner.items():
                 merged[a] = merged.get(a, 0) + b * k
@@ -98,6 +117,8 @@ def total(t: Terms, constant: int) -> Expr:
 
 def _size(e: Expr) -> int:
     """How many terms, cheaply and at most MAX_TERMS + 1."""
+    if e.op not in _SUMS:
+        return 1
     n, todo = 0, [e]
     while todo and n <= MAX_TERMS:
         e = todo.pop()
@@ -121,7 +142,7 @@ def add(a: Expr, b: Expr) -> Expr:
     if _size(a) + _size(b) > MAX_TERMS:
         return make("add", (a, b), "i64")
     t, c = terms(a)
-    u, d = terms(b)
+    u, d = summands(b)
     for e, k in u.items():
         t[e] = t.get(e, 0) + k
     return total(_flat(t) if 0 in t.values() else t, c + d)
@@ -145,7 +166,7 @@ def mul(a: Expr, b: Expr) -> Expr:
     if b.attr == 1:
         return a
     if a.op in ("const", "add", "sub", "mul") and _size(a) <= MAX_TERMS:
-        t, c = terms(a)
+        t, c = summands(a)
         return total({e: k * b.attr for e, k in t.items()}, c * b.attr)
     return make("mul", (a, b), "i64")
 

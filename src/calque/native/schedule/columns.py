@@ -7,9 +7,9 @@ after:  for b < blocks of columns @parallel: for d < n @colliding: for c in b @v
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
 
+from calque.machine.records import replace
 from calque.native.loops.tree import For, Let, Store, own_exprs
 from calque.native.lower.cost import turns
 from calque.native.lower.sizes import Sizes, is_size

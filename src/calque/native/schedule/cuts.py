@@ -7,9 +7,9 @@ after:  for j < 3: y[j] = a[j]; for k < 4: y[k + 3] = b[k]"""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 
+from calque.machine.records import replace
 from calque.native.loops.decided import decided
 from calque.native.loops.tree import Body, For, Store, map_exprs, nodes, statements
 from calque.native.lower.cost import body_weight

@@ -7,9 +7,9 @@ after:  for v < 128 * 65: y[v // 65, v % 65] = x[v // 65, v % 65] + 1     (both 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Final
 
+from calque.machine.records import replace
 from calque.native.loops.tree import Body, For, Let, Store, map_exprs, nodes, own_exprs
 from calque.native.lower.cost import nanoseconds
 from calque.native.lower.sizes import Sizes
@@ -206,13 +206,15 @@ def reads(roots: Sequence[Expr], names: set[str], seen: set[Expr]) -> Iterator[A
 
 
 def in_order(access: Access, loops: Sequence[For]) -> bool:
-    """Do the loops stand beside each other along whole axes?"""
+    """Do the loops stand beside each other along whole axes, the first one perhaps farther on (in
+    a slice)?"""
     b, idx = access
     names = {f.name for f in loops}
     where = [k for k, i in enumerate(idx) if not names.isdisjoint(i.names)]
     first = where[0]
     return (
         where == list(range(first, first + len(loops)))
-        and all(idx[k] is f.var for k, f in zip(where, loops))
+        and names.isdisjoint(ex("sub", idx[first], loops[0].var).names)
+        and all(idx[k] is f.var for k, f in zip(where[1:], loops[1:]))
         and all(b.shape[k] is f.extent for k, f in zip(where[1:], loops[1:]))
     )

@@ -8,10 +8,10 @@ folds may turn their loops for it: so softmax of columns is a loop over columns.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from math import prod
 from typing import Final
 
+from calque.machine.records import replace
 from calque.native.loops.tree import (
     Acc,
     Accumulator,
@@ -26,7 +26,7 @@ from calque.native.loops.tree import (
     statements,
     stored,
 )
-from calque.native.lower.cost import Strides, nanoseconds
+from calque.native.lower.cost import nanoseconds, step_along
 from calque.native.lower.sizes import Sizes
 from calque.native.lower.stages import Stage
 from calque.native.scalars.expr import (
@@ -170,8 +170,8 @@ def has_lanes(s: Stage, k: int) -> bool:
     around it, loop k?"""
     if len(s.dims) != k + 2 or s.rank != k + 1 or not all(map(in_order, s.accs)):
         return False
-    strides, name = Strides(), s.dims[k].attr[0]
-    steps = {strides(e.attr, index_and_guard(e)[0], name) for e in s.reads}
+    name = s.dims[k].attr[0]
+    steps = {step_along(e.attr.shape, index_and_guard(e)[0], name) for e in s.reads}
     return bool(s.accs) and steps <= {0, 1} and 1 in steps
 
 

@@ -7,8 +7,8 @@ after:  for d < n: if i[d] < k: for c < m @vector: y[i[d], c] += x[d, c]"""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
+from calque.machine.records import replace
 from calque.native.loops.decided import decided
 from calque.native.loops.tree import (
     Body,

@@ -4,9 +4,9 @@ other, in the order that a vector along the sum would take."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
+from calque.machine.records import replace
 from calque.native.loops.tree import (
     BLOCK,
     LANES,
@@ -167,6 +167,26 @@ def block_of(a: Acc, f: For, base: Expr, j: Expr, count: int = 4) -> Expr:
         other = element(16)
         total = add(a, total, add(a, other, element(48)) if count > 3 else other)
     return total
+
+
+def short_block(f: For, sizes: Sizes) -> For:
+    """A sum of less than a block, but of whole parts of it, as one of sixteen elements: those that
+    the block would add to each partial sum. A block that is not there in full is read lane by lane,
+    or under masks.
+
+    before: for k < 32: s = sum(x[k])        after: for j < 16: s = sum(x[j] + x[j + 16])"""
+    low, high = sizes.interval(f.extent)
+    if not sizes.known or low != high or f.body or not LANES < low < BLOCK or low % LANES:
+        return f
+    if not all(isinstance(a, Acc) and keeps_blocks(a) and not a.running for a in f.accs):
+        return f
+    j = var(f"{f.name}.part", LANES)
+    accs = [
+        replace(a, value=block_of(a, f, ZERO, j, low // LANES))
+        for a in f.accs
+        if isinstance(a, Acc)
+    ]
+    return replace(f, var=j, accs=tuple(accs))
 
 
 def kept_values(f: For) -> dict[Expr, Expr]:

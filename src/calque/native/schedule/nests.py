@@ -4,29 +4,34 @@ one is shared out among threads."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from calque.machine.records import record
 from calque.native.loops.tree import Body, For
 from calque.native.lower.cost import nanoseconds
 from calque.native.lower.sizes import Sizes
-from calque.native.scalars.expr import Expr
+from calque.native.scalars.expr import Buffer, Expr
 from calque.native.schedule.guards import with_conditions_outside
 from calque.native.schedule.rounds import in_rounds
+from calque.native.schedule.shared_sums import SharedSums, shared_sums
 from calque.native.schedule.threads import PARALLEL_NS, shared_out
 from calque.native.schedule.unroll import unrolled
 from calque.native.schedule.vectors import vectorized
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Schedule:
     """How a kernel is run: its body; the range of its outermost loop where threads share that, and
-    how many turns are worth a thread; a guess of the time on one core; and why it is so."""
+    how many turns are worth a thread; a guess of the time on one core; and why it is so.
+
+    `rest` is a kernel that is run behind it, which finds its partial results in `left`."""
 
     body: Body
     ns: float
     reasons: tuple[str, ...] = ()
     extent: Expr | None = None
     grain: int | Expr = 0
+    rest: Schedule | None = None
+    left: tuple[Buffer, ...] = ()
 
 
 def schedule(nest: Body, sizes: Sizes, worth: float = PARALLEL_NS) -> Schedule:
@@ -52,4 +57,16 @@ def distributed(
             why = (*reasons, shared.reason)
             body = with_conditions_outside((shared.loop,), sizes)
             return Schedule(body, ns, why, shared.loop.extent, shared.grain)
+    elif ns > worth and (parted := shared_sums(body, sizes)) is not None:
+        return in_two(parted, ns, sizes, reasons)
     return Schedule(with_conditions_outside(body, sizes), ns, tuple(reasons))
+
+
+def in_two(parted: SharedSums, ns: float, sizes: Sizes, reasons: Sequence[str]) -> Schedule:
+    """Partial sums that threads share, and a kernel that adds them up."""
+    after = nanoseconds(parted.rest, sizes)
+    rest = Schedule(with_conditions_outside(parted.rest, sizes), after, ("adds up partial sums",))
+    loop, extent = parted.loop, parted.loop.extent
+    why = f"{loop.name}: threads: about {ns / 1000:.0f} us of work, each some of the partial sums"
+    first = with_conditions_outside((loop,), sizes)
+    return Schedule(first, ns - after, (*reasons, why), extent, 1, rest, parted.sums)

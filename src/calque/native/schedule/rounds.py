@@ -7,8 +7,8 @@ after:  for r < ceil(n / 512): for k < min(512, n - 512 r): p = sum(x[512 r + k]
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
+from calque.machine.records import replace
 from calque.native.loops.tree import Acc, Body, For, If, Recurrence, Statement, map_exprs
 from calque.native.lower.sizes import Sizes
 from calque.native.scalars.expr import Expr, const, ex, ref, rewrite, var

@@ -2,7 +2,8 @@
 in memory, the fold goes from row to row.
 
 The order of a running fold is part of its meaning: blocks of `SCAN_BLOCK` elements, each folded by
-doubling steps, and what came before joined last. Lane by lane the same steps are taken between rows
+doubling steps, and what came before joined last. What came before is carried in a wider float
+(`carries.py`). Lane by lane the same steps are taken between rows
 as a vector along the axis takes between its lanes.
 """
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from calque.native.loops.carries import carry_of
 from calque.native.loops.tree import (
     SCAN_BLOCK,
     Fold,
@@ -22,7 +24,7 @@ from calque.native.loops.tree import (
     Store,
     as_fold,
 )
-from calque.native.scalars.expr import Buffer, Expr, const, ex, load, ref, rewrite, var
+from calque.native.scalars.expr import Buffer, Expr, cast, const, ex, load, ref, rewrite, var
 
 Values = list[Expr]  # one for each name of a fold
 
@@ -44,12 +46,13 @@ class RowBlocks:
         """
         self.folds = [as_fold(a) for a in self.inner.accs]
         blocks, left = divmod(self.extent, SCAN_BLOCK)
-        start = [list(f.init) for f in self.folds]
+        carried = [carry_of(f) for f in self.folds]
+        start = [list(c.init) for c in carried]
         if not blocks:
             return self.block(const(0), left, start, "")[0]
         name = self.folds[0].names[0]
         q = var(f"{name}.q", ex("floordiv", self.inner.extent, const(SCAN_BLOCK)))
-        carry = [[ref(f"{n}.c", v.dtype) for n, v in zip(f.names, f.values)] for f in self.folds]
+        carry = [[ref(f"{n}.c", v.dtype) for n, v in zip(c.names, c.values)] for c in carried]
         body, last = self.block(ex("mul", q, const(SCAN_BLOCK)), SCAN_BLOCK, carry, "")
         states = [
             LoopValue(str(c.attr[0]), first, then)
@@ -71,13 +74,12 @@ class RowBlocks:
         known: list[dict[Expr, Expr]] = [{} for _ in range(count)]
         last: list[Values] = []
         for f, values, before in zip(self.folds, rows, carry, strict=True):
-            for i, v in enumerate(prefixes(f, values)):
-                whole = combined(f, before, v)
-                names = [f"{n}{tag}.{i}" for n in f.names]
-                out += [Let(n, e) for n, e in zip(names, whole)]
-                after = [ref(n, e.dtype) for n, e in zip(names, whole)]
+            inside = prefixes(f, values)
+            narrow = [cast(c, v.dtype) for c, v in zip(before, f.values)]
+            for i, v in enumerate(inside):
+                after = named(out, f, f"{tag}.{i}", combined(f, narrow, v))
                 known[i] |= {ref(n, e.dtype): e for n, e in zip(f.names, after)}
-            last.append(after)
+            last.append(named(out, f, f"{tag}.n", combined(carry_of(f), before, inside[-1])))
         for i, values_of in enumerate(known):
             out += [self.stored(s, values_of, ex("add", base, const(i))) for s in self.inner.body]
         return out, last
@@ -120,6 +122,12 @@ class RowBlocks:
             fix(s.value),
             fix(s.guard) if s.guard is not None else None,
         )
+
+
+def named(out: list[Statement], f: Fold, tag: str, values: Values) -> Values:
+    """The values under the names of the fold and a tag."""
+    out += [Let(f"{n}{tag}", e) for n, e in zip(f.names, values)]
+    return [ref(f"{n}{tag}", e.dtype) for n, e in zip(f.names, values)]
 
 
 def combined(f: Fold, left: Values, right: Values) -> Values:

@@ -8,9 +8,9 @@ after:  for j: let t.0 = x[i, 0] - x[j, 0]; let t.1 = ...; y[i, j] = t.0 * t.0 +
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
+from calque.machine.records import replace
 from calque.native.loops.tree import (
     Body,
     For,

@@ -1,16 +1,21 @@
-"""Ordered sums over the rows of a large matrix, read in the order of memory: for stripes of columns
-the partial sums lie in a row each, and rows of the matrix stream past them.
+"""Ordered sums over the rows of a large matrix, read in the order of memory: the partial sums lie
+in a row each, and rows of the matrix stream past them.
 
 before: for d < n: for k: s = sum(x[k] * w[k, d]); y[d] = s
-after:  for b: for q: for j < 16: for d in stripe b: p[j, d] += the four rows 64 q + j + (0, 32, 16,
-        48); then p folded by halves, y[d] = ..."""
+after:  for q: for j < 16: for d < n: p[j, d] += the four rows 64 q + j + (0, 32, 16, 48); then p
+        folded by halves, y[d] = ...
+
+Memory is read at full speed only where what lies side by side is read one after the other for long:
+so rows are read whole. Those that are too long for the partial sums to stay near are cut into
+stripes, around all of this. Threads share the stripes, or of whole rows the partial sums
+(`shared_sums`)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
+from calque.machine.records import replace
 from calque.native.loops.tree import (
     LANES,
     Body,
@@ -20,9 +25,10 @@ from calque.native.loops.tree import (
     Store,
     map_exprs,
 )
-from calque.native.lower.cost import Strides, turns
+from calque.native.lower.cost import step_along, turns
 from calque.native.lower.sizes import Sizes
 from calque.native.scalars.expr import (
+    ZERO,
     Buffer,
     Expr,
     const,
@@ -37,13 +43,15 @@ from calque.native.scalars.expr import (
 )
 from calque.native.schedule.lanes import in_lanes, keeps_blocks
 
-COLUMNS: Final = 512  # of a stripe: so much of a row is read at a time
-NARROW: Final = 3 * COLUMNS // 4  # narrower stripes read memory slowly: for two threads only
-MANY: Final = 8  # stripes; of more columns they are twice as wide, which reads memory quicker
+LEAST: Final = 256  # columns; fewer stay in registers
+WHOLE: Final = (
+    8192  # bytes of a row that is read whole: sixteen partial sums of each column stay near
+)
+STRIPE: Final = 4096  # bytes of a row of a stripe
 LARGE: Final = 1 << 18  # bytes of a matrix that are worth it; a smaller one is near in any case
 
 
-def suits_stripes(f: For, sizes: Sizes, strides: Strides) -> bool:
+def suits_stripes(f: For, sizes: Sizes) -> bool:
     """Does `f` run along the rows of a large matrix of which the one loop inside adds the
     columns?"""
     sums = f.body[0]
@@ -56,12 +64,10 @@ def suits_stripes(f: For, sizes: Sizes, strides: Strides) -> bool:
     if not all(isinstance(s, (Let, Store)) and not _keeps_row(f, s) for s in f.body[1:]):
         return False
     count = turns(f.extent, sizes.hinted) * turns(sums.extent, sizes.hinted)
-    if turns(f.extent, sizes.hinted) < COLUMNS // 2:
+    if turns(f.extent, sizes.hinted) < LEAST:
         return False
     return any(
-        count * item_size(b.dtype) >= LARGE
-        for a in sums.accs
-        for b in _matrices(a.values, f, sums, strides)
+        count * item_size(b.dtype) >= LARGE for a in sums.accs for b in _matrices(a.values, f, sums)
     )
 
 
@@ -73,7 +79,7 @@ def _keeps_row(f: For, s: Statement) -> bool:
     )
 
 
-def _matrices(values: Sequence[Expr], f: For, sums: For, strides: Strides) -> list[Buffer]:
+def _matrices(values: Sequence[Expr], f: For, sums: For) -> list[Buffer]:
     """What is read with its columns along `f` and its rows along the sum."""
     found: list[Buffer] = []
     seen: set[Expr] = set()
@@ -81,36 +87,34 @@ def _matrices(values: Sequence[Expr], f: For, sums: For, strides: Strides) -> li
         for x in walk(v, seen):
             if x.op == "load" and x.attr.place == "arg":
                 idx = index_and_guard(x)[0]
-                along = strides(x.attr, idx, f.name)
-                if along == 1 and strides(x.attr, idx, sums.name) not in (0, 1):
+                along = step_along(x.attr.shape, idx, f.name)
+                if along == 1 and step_along(x.attr.shape, idx, sums.name) not in (0, 1):
                     found.append(x.attr)
     return found
 
 
-def in_stripes(f: For, sizes: Sizes, number: int, lanes: int) -> For:
-    """The loop in stripes of columns."""
+def in_stripes(f: For, sizes: Sizes, number: int, lanes: int) -> Body:
+    """The loop over whole rows, or in stripes of columns."""
     sums = f.body[0]
     assert isinstance(sums, For)
-    columns = width_of_stripes(int(turns(f.extent, sizes.hinted)), 4 * lanes)
+    item = sum(item_size(v.dtype) for a in sums.accs for v in a.values)
+    low, high = sizes.interval(f.extent)
+    whole = low == high and high * item <= WHOLE
+    columns = width_of_stripes(int(turns(f.extent, sizes.hinted)), 4 * lanes, item, whole)
+    added = (*in_lanes(sums, sizes, number, streaming=True), *f.body[1:])
+    if whole:
+        return _Stripes(f, columns, ZERO, f.extent, 4 * lanes).body(added)
     b = var(f"{f.name}.s", ex("floordiv", ex("add", f.extent, const(columns - 1)), const(columns)))
     start = ex("mul", b, const(columns))
     left = ex("min", const(columns), ex("sub", f.extent, start))
-    made = _Stripes(f, columns, start, left, 4 * lanes)
-    return For(b, made.body((*in_lanes(sums, sizes, number, streaming=True), *f.body[1:])))
+    return (For(b, _Stripes(f, columns, start, left, 4 * lanes).body(added)),)
 
 
-def width_of_stripes(columns: int, lanes: int) -> int:
-    """How many of the columns of a matrix make a stripe: in stripes of one width, as many as four
-    threads share evenly; two where four would have to read short pieces of the rows."""
-    if columns >= MANY * COLUMNS:
-        return 2 * COLUMNS
-    width = 0
-    for threads in (4, 2):
-        count = threads * -(-columns // (threads * COLUMNS))
-        width = -(-columns // (count * lanes)) * lanes
-        if width >= NARROW:
-            break
-    return width
+def width_of_stripes(columns: int, lanes: int, item: int, whole: bool) -> int:
+    """How many of the columns of a matrix make a stripe, whole vectors of `lanes`: all of them, or
+    those of an even number of stripes of one width. There are `item` bytes of each."""
+    stripes = 1 if whole else 2 * -(-columns * item // (2 * STRIPE))
+    return -(-columns // (stripes * lanes)) * lanes
 
 
 class _Stripes:

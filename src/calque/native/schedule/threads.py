@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final, NamedTuple
 
+from calque.machine.records import replace
 from calque.native.loops.tree import Body, For, If, Recurrence, map_acc, map_exprs, statements
 from calque.native.lower.cost import turns
 from calque.native.lower.sizes import Sizes, is_size
@@ -43,6 +43,8 @@ def shared_out(f: For, ns: float, sizes: Sizes, worth: float = PARALLEL_NS) -> S
     per, inner = ns / max(n, 1), growing_turns(f.body, sizes) if grows else None
     if f.kind in ("vector", "tile"):
         size = block_size(f, sizes)
+        while size > f.width and n < 4 * size and per * size > 2 * GRAIN_NS:
+            size //= 2  # few elements with much to do
         if n < (4 if size == SPLIT else 2) * size and not grows:
             return None
         f, per = split(f, size, sizes), per * size

@@ -4,9 +4,9 @@ computed once."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
+from calque.machine.records import replace
 from calque.native.loops.tree import Acc, Body, For, Statement, Store, loaded, map_exprs, stored
 from calque.native.lower.cost import operation_weight, operations
 from calque.native.scalars.expr import Expr, const, is_const, ref, rewrite

@@ -7,10 +7,10 @@ keeps its 16 partial sums beside each other (`lanes`). Every decision is noted i
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Final
 
 from calque.machine.code.target import describe
+from calque.machine.records import replace
 from calque.native.loops.moves import moved_pairs
 from calque.native.loops.tree import (
     BLOCK,
@@ -31,18 +31,19 @@ from calque.native.loops.tree import (
     vector_names,
 )
 from calque.native.lower.cost import (
-    Strides,
     body_weight,
     nanoseconds,
     nest_cost,
+    step_along,
     turns,
     weight,
 )
 from calque.native.lower.sizes import Sizes
 from calque.native.scalars.expr import Expr, index_and_guard, is_const, item_size, walk
 from calque.native.schedule.cuts import cut
+from calque.native.schedule.far_rows import in_far_rows, suits_far_rows
 from calque.native.schedule.flat import divided, flattened, is_plain, joined, nest_of, nested
-from calque.native.schedule.lanes import in_lanes, keeps_blocks
+from calque.native.schedule.lanes import in_lanes, keeps_blocks, short_block
 from calque.native.schedule.running import RowBlocks
 from calque.native.schedule.stripes import in_stripes, suits_stripes
 from calque.native.schedule.threads import PARALLEL_NS
@@ -75,7 +76,6 @@ class _Vectorizer:
         self.sizes = sizes
         self.reasons: list[str] = []
         self.made_lanes = 0
-        self.strides = Strides()
         self.vector_bytes = describe().vector_bytes
 
     def body(self, body: Body, inside: bool = False) -> Body:
@@ -104,12 +104,14 @@ class _Vectorizer:
         inner = [s for s in flat.body if isinstance(s, For)]
         if self.suits_outer(flat, inner):
             lanes = self.vector_bytes // self.element_bytes(f)
-            around = nest_cost(flat, self.sizes, lanes, f.name, self.strides)
-            within = nest_cost(f, self.sizes, lanes, None, self.strides)
+            around = nest_cost(flat, self.sizes, lanes, f.name)
+            within = nest_cost(f, self.sizes, lanes, None)
             if around < (within / 2 if self.bulky(inner) else within):
-                if suits_stripes(flat, self.sizes, self.strides):
-                    return (self.stripes(flat, lanes),)
+                if suits_stripes(flat, self.sizes):
+                    return self.stripes(flat, lanes)
                 return self.outer(flat, f"cost {around:.3g} against {within:.3g}")
+        if not inside and suits_far_rows(f, self.sizes):
+            f = self.note(in_far_rows(f), "four rows at a time, far apart")
         return (replace(f, body=self.body(f.body, inside=True)),)
 
     def leaf(self, f: For) -> For:
@@ -121,6 +123,7 @@ class _Vectorizer:
         if self.keeps_rows(f):
             return self.note(f, "serial: its iterations share a row on the stack")
         if ordered:
+            f = short_block(f, self.sizes)
             return self.note(
                 replace(f, kind="vector", width=SCAN_BLOCK if running else self.sum_width(f)),
                 "vector: the order of its sum",
@@ -130,7 +133,7 @@ class _Vectorizer:
         if running:
             return self.note(replace(f, kind="vector", width=SCAN_BLOCK), "vector: a running fold")
         lanes = self.vector_bytes // self.element_bytes(f)
-        wide, narrow = (nest_cost(f, self.sizes, n, f.name, self.strides) for n in (lanes, 1))
+        wide, narrow = (nest_cost(f, self.sizes, n, f.name) for n in (lanes, 1))
         if wide >= narrow:
             return self.note(f, f"serial: cost {narrow:.3g}, as a vector {wide:.3g}")
         return self.note(
@@ -187,7 +190,7 @@ class _Vectorizer:
         return any(
             e.op == "load"
             and leaf.name in e.names
-            and self.strides(e.attr, index_and_guard(e)[0], leaf.name) not in (0, 1)
+            and step_along(e.attr.shape, index_and_guard(e)[0], leaf.name) not in (0, 1)
             for e in nodes(leaf.body)
         )
 
@@ -201,7 +204,8 @@ class _Vectorizer:
             return chain
         body = tuple(x for i in range(leaf.extent.attr) for x in turn(leaf, i))
         found = all(
-            isinstance(s, Store) and self.strides(s.buf, s.idx, row.name) == len(body) for s in body
+            isinstance(s, Store) and step_along(s.buf.shape, s.idx, row.name) == len(body)
+            for s in body
         )
         return [*around, replace(row, body=body)] if found else chain
 
@@ -216,7 +220,7 @@ class _Vectorizer:
         for e in nodes(f.body):
             if e.op == "load":
                 idx, guard = index_and_guard(e)
-                step = self.strides(e.attr, idx, f.name)
+                step = step_along(e.attr.shape, idx, f.name)
                 if guard is not None or step is None or not 0 <= step <= max(unit, NEAR):
                     return False
         return True
@@ -241,13 +245,13 @@ class _Vectorizer:
         seen: set[Expr] = set()
         for s in inner.body:
             assert isinstance(s, Store)
-            if self.strides(s.buf, s.idx, inner.name) not in (unit, len(inner.body)):
+            if step_along(s.buf.shape, s.idx, inner.name) not in (unit, len(inner.body)):
                 return False
             for e in own_exprs(s):
                 for x in walk(e, seen):
                     if x.op == "load":
                         idx, guard = index_and_guard(x)
-                        along, across = (self.strides(x.attr, idx, g.name) for g in (f, inner))
+                        along, across = (step_along(x.attr.shape, idx, g.name) for g in (f, inner))
                         turned |= guard is None and along == unit and across not in (0, unit)
         return turned
 
@@ -287,7 +291,7 @@ class _Vectorizer:
         ):
             return False
         stores = [s for s in inner.body if isinstance(s, Store)]
-        along = all(self.strides(s.buf, s.idx, f.name) == 1 for s in stores)
+        along = all(step_along(s.buf.shape, s.idx, f.name) == 1 for s in stores)
         return along and len(stores) == len(inner.body) > 0 and not inner.colliding
 
     def rows(self, f: For, inner: For) -> For:
@@ -327,8 +331,8 @@ class _Vectorizer:
             for e in walk(a.value, seen):
                 if e.op == "load" and e.attr.place == "arg":
                     idx = index_and_guard(e)[0]
-                    along = self.strides(e.attr, idx, row.name)
-                    if along == 1 and self.strides(e.attr, idx, f.name) not in (0, 1):
+                    along = step_along(e.attr.shape, idx, row.name)
+                    if along == 1 and step_along(e.attr.shape, idx, f.name) not in (0, 1):
                         return True
         return False
 
@@ -379,11 +383,13 @@ class _Vectorizer:
         f = replace(f, kind="vector", width=width)
         return (self.note(f, f"vector around serial loops: {why}"),)
 
-    def stripes(self, f: For, lanes: int) -> For:
+    def stripes(self, f: For, lanes: int) -> Body:
         """Sums of the columns of a large matrix, whose rows stream past."""
         self.made_lanes += 1
         made = in_stripes(f, self.sizes, self.made_lanes, lanes)
-        return self.note(made, "stripes of columns: the rows of a large matrix stream")
+        how = "whole rows" if len(made) > 1 else "stripes of columns"
+        self.note(f, f"{how}: the rows of a large matrix stream")
+        return made
 
     def serial(self, s: Statement) -> Sequence[Statement]:
         """A loop inside a vector loop: sums with an order of their own keep it."""
@@ -426,7 +432,7 @@ class _Vectorizer:
                     if f.name not in e.names:
                         continue
                     if e.op == "load":
-                        step = self.strides(e.attr, index_and_guard(e)[0], f.name)
+                        step = step_along(e.attr.shape, index_and_guard(e)[0], f.name)
                         if step not in (-1, 0, 1):
                             return True
                     if e.dtype == "i1" and e.args and e.args[0].dtype == "i64":
@@ -439,7 +445,7 @@ class _Vectorizer:
         if self.vector_bytes >= GATHERS:
             return False
         return any(
-            self.strides(e.attr, index_and_guard(e)[0], f.name) not in (-1, 0, 1)
+            step_along(e.attr.shape, index_and_guard(e)[0], f.name) not in (-1, 0, 1)
             for e in nodes((f,))
             if e.op == "load" and f.name in e.names
         )

@@ -199,13 +199,15 @@ def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
     >>> special.comb(jnp.array([5]), 2).round(3)
     Array([10.], dtype=float32)"""
     n, k = inexact("comb", N, k)
-    nothing = (k == 0) & (n >= 0)  # of which there is one choice
+    one_way = (k == 0) & (n >= 0)  # to choose nothing, of nothing too
     if repetition:
         n = n + k - 1
+    some = (k >= 0) & (n >= 0) & (k <= n)
+    n, k = jnp.where(some, n, 1.0), jnp.where(some, k, 0.0)  # derivatives elsewhere are 0, not nan
     out = jnp.exp(do.lgamma(n + 1) - do.lgamma(k + 1) - do.lgamma(n - k + 1))
-    whole = (jnp.floor(n) == n) & (jnp.floor(k) == k)
-    out = jnp.where((k < 0) | (n < 0) | (k > n), 0.0, jnp.where(whole, jnp.round(out), out))
-    return jnp.where(nothing, 1.0, out)
+    whole = (jnp.floor(n) == n) & (jnp.floor(k) == k) & jnp.isfinite(out)
+    out = out + do.stop_gradient(jnp.where(whole, jnp.round(out) - out, 0.0))  # the slope stays
+    return jnp.where(some, out, jnp.where(one_way, 1.0, 0.0))
 
 
 def poch(z: ArrayLike, m: ArrayLike) -> Array:

@@ -398,6 +398,7 @@ def has_constraints(closed: ClosedJaxpr) -> bool:
 def jit_shardings(ins: Any, outs: Any, device: Any, backend: str | None) -> JitShardings | None:
     """What `in_shardings`, `out_shardings`, `device` and `backend` ask for; with a device the
     results live there."""
+    named = "device" if backend is None else f"backend={backend!r}"
     if backend == "cpu" and device is None and backends.known.may_leave_home():
         device, backend = DEFAULT_DEVICE, None
     if backend not in (None, "cpu") and device is None:
@@ -410,7 +411,9 @@ def jit_shardings(ins: Any, outs: Any, device: Any, backend: str | None) -> JitS
             f" backend={backend!r}"
         )
     if ins is not None or outs is not None:
-        raise ValueError("jit: device cannot be given together with in_shardings or out_shardings")
+        raise ValueError(
+            f"jit: {named} cannot be given together with in_shardings or out_shardings"
+        )
     if not isinstance(device, Device):
         raise TypeError(
             f"jit: device must be one of calque.devices(), got {device!r} of type"

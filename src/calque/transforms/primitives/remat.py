@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from calque.core import source, trace_state
-from calque.core.jaxprs import ClosedJaxpr, Eqn, Jaxpr, subjaxprs
+from calque.core.dims import Dim
+from calque.core.jaxprs import ClosedJaxpr, Eqn, Jaxpr, all_equations, subjaxprs
 from calque.core.primitives import Primitive, UndefinedPrimal, Zero
 from calque.core.trace import JaxprTrace, eval_jaxpr
 from calque.core.trace_state import Tracer
@@ -184,7 +185,7 @@ def _splitted(closed: ClosedJaxpr, active: tuple[bool, ...], policy: Policy) -> 
     j = primal.jaxpr
     places: dict[str, Sequence[Any]] = {"in": j.invars, "out": j.outvars, "new": j.outvars[n:]}
     residuals = [places[kind][i] for kind, i in lin.sources]
-    first, eqns, saved = parts(j.eqns, residuals, policy)
+    first, eqns, saved = parts(j.eqns, residuals, policy, _speaks_of_sizes(lin.linear.jaxpr))
     known = ClosedJaxpr(
         without_dead_code(j.replace(eqns=first, outvars=[*j.outvars[:n], *saved])), primal.consts
     )
@@ -196,6 +197,12 @@ def _splitted(closed: ClosedJaxpr, active: tuple[bool, ...], policy: Policy) -> 
     return _Split(
         known, ClosedJaxpr(body.jaxpr.replace(invars=kept), body.consts), tuple(reads), lin.nonzeros
     )
+
+
+def _speaks_of_sizes(jaxpr: Jaxpr) -> bool:
+    """Whether types within a program hold sizes that are no numbers."""
+    made = (v.aval for e in all_equations(jaxpr) for v in e.outvars)
+    return any(type(d) is Dim for aval in made for d in getattr(aval, "shape", ()))
 
 
 def _with_recomputation(again: ClosedJaxpr, lin: SplitProgram) -> ClosedJaxpr:

@@ -41,8 +41,11 @@ class _Divided(NamedTuple):
     saved: list[Var]
 
 
-def parts(eqns: Sequence[Eqn], residuals: Sequence[Any], policy: Policy) -> RematParts:
-    """What has to run again for the residuals, if the policy says what may be kept."""
+def parts(
+    eqns: Sequence[Eqn], residuals: Sequence[Any], policy: Policy, sized: bool = False
+) -> RematParts:
+    """What has to run again for the residuals, if the policy says what may be kept. `sized`: the
+    types of what follows speak of sizes, though no residual may."""
     live = {a for a in residuals if isinstance(a, Var)}
     first: list[Eqn] = []
     again: list[Eqn] = []
@@ -50,7 +53,7 @@ def parts(eqns: Sequence[Eqn], residuals: Sequence[Any], policy: Policy) -> Rema
     for e in reversed(eqns):
         used = [v in live for v in e.outvars]
         kept: Eqn | None = None
-        if e.primitive is let_size_p and again:  # sizes in the types of what follows
+        if e.primitive is let_size_p and (again or sized):  # sizes in the types of what follows
             kept = e
         elif any(used) and (answer := policy(e.primitive, *(a.aval for a in e.invars), **e.params)):
             kept_here = [v for v, u in zip(e.outvars, used) if u and v not in saved]

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from calque.core.dtypes import is_complex, is_float, is_unsigned
-from calque.xla.lower.rules import RULES, Builder, Rule, rule
+from calque.core.dtypes import finfo, iinfo, is_complex, is_float, is_integer, is_unsigned
+from calque.xla.lower.rules import BYTES, RULES, Builder, Rule, as_bytes, has_two_bits, rule
 from calque.xla.lower.sizes import size_of
 from calque.xla.text.tree import Value
 from calque.xla.text.types import Tensor
@@ -19,6 +19,9 @@ UNARY: Final = {
     "ceil": "ceil",
     "clz": "count_leading_zeros",
     "cos": "cosine",
+    "drawn_exp": "exponential",
+    "drawn_log": "log",
+    "drawn_log1p": "log_plus_one",
     "exp": "exponential",
     "expm1": "exponential_minus_one",
     "floor": "floor",
@@ -29,7 +32,6 @@ UNARY: Final = {
     "logistic": "logistic",
     "neg": "negate",
     "not": "not",
-    "population_count": "popcnt",
     "real": "real",
     "rsqrt": "rsqrt",
     "sin": "sine",
@@ -47,8 +49,6 @@ BINARY: Final = {
     "or": "or",
     "rem": "remainder",
     "shift_left": "shift_left",
-    "shift_right_arithmetic": "shift_right_arithmetic",
-    "shift_right_logical": "shift_right_logical",
     "sub": "subtract",
     "xor": "xor",
 }
@@ -62,16 +62,19 @@ CHLO: Final = {
     "bessel_i1e": "bessel_i1e",
     "cosh": "cosh",
     "digamma": "digamma",
+    "drawn_erf": "erf",
     "erf": "erf",
     "erf_inv": "erf_inv",
     "erfc": "erfc",
     "lgamma": "lgamma",
-    "nextafter": "next_after",
     "normal_erf_inv": "erf_inv",
     "polygamma": "polygamma",
     "sinh": "sinh",
     "zeta": "zeta",
 }
+_SINGLE: Final = np.dtype("float32")
+# operations of CHLO that XLA has for floats of two bytes and more alone
+_NOT_OF_BYTES: Final = frozenset(("bessel_i1e", "erfc", "polygamma", "zeta"))
 COMPARISONS: Final = {"eq": "EQ", "ne": "NE", "ge": "GE", "gt": "GT", "le": "LE", "lt": "LT"}
 
 
@@ -84,9 +87,18 @@ def _operation(name: str) -> Rule:
 
 def _chlo(name: str) -> Rule:
     def lower(b: Builder, out: Tensor, *xs: Value, **_: Any) -> Value:
-        return b.chlo(name, out, *[b.spread(x, out.shape) for x in xs])
+        xs = tuple(b.spread(x, out.shape) for x in xs)
+        if name in _NOT_OF_BYTES and out.dtype.itemsize == 1:
+            found = b.chlo(name, out.with_dtype(_SINGLE), *[in_single(b, x) for x in xs])
+            return b.convert(found, out.dtype)
+        return b.chlo(name, out, *xs)
 
     return lower
+
+
+def in_single(b: Builder, x: Value) -> Value:
+    """Floats of fewer bytes as float32, for operations whose steps these cannot hold."""
+    return b.convert(x, _SINGLE) if is_float(x.dtype) and x.dtype.itemsize < 4 else x
 
 
 def _comparison(direction: str) -> Rule:
@@ -191,6 +203,23 @@ def square(b: Builder, out: Tensor, x: Value) -> Value:
     return b.binary("multiply", x, x)
 
 
+@rule("nextafter")
+def nextafter(b: Builder, out: Tensor, x: Value, y: Value) -> Value:
+    """Of powers of two without a sign by their exponents: CHLO takes the first bit for a sign."""
+    x, y = b.spread(x, out.shape), b.spread(y, out.shape)
+    if out.dtype.name != "float8_e8m0fnu":
+        return b.chlo("next_after", out, x, y)
+    byte = out.with_dtype("uint8")
+    at, end = b.bitcast(x, byte), b.bitcast(y, byte)
+    one, nan = b.filled(1, byte), b.filled(255, byte)
+    nearer = b.select(
+        b.compare("LT", at, end), b.binary("add", at, one), b.binary("subtract", at, one)
+    )
+    found = b.select(b.compare("EQ", at, end), at, nearer)
+    strange = b.compare("EQ", b.binary("maximum", at, end), nan)
+    return b.bitcast(b.select(strange, nan, found), out)
+
+
 @rule("pow")
 def power(b: Builder, out: Tensor, x: Value, y: Value) -> Value:
     x, y = b.spread(x, out.shape), b.spread(b.convert(y, x.dtype), out.shape)
@@ -199,13 +228,17 @@ def power(b: Builder, out: Tensor, x: Value, y: Value) -> Value:
 
 @rule("exp2")
 def exp2(b: Builder, out: Tensor, x: Value) -> Value:
-    log = np.log(2).astype(np.result_type(np.float64, out.dtype) if out.dtype.kind == "c" else "f8")
-    return b.same("stablehlo.exponential", out, b.binary("multiply", b.filled(log, out), x))
+    x = in_single(b, x)  # a short logarithm of 2 would be some percent in large results
+    log = np.log(2).astype(np.result_type(np.float64, x.dtype) if x.dtype.kind == "c" else "f8")
+    product = b.binary("multiply", b.filled(log, x.tensor), x)
+    return b.convert(b.same("stablehlo.exponential", x.tensor, product), out.dtype)
 
 
 @rule("integer_pow")
 def integer_pow(b: Builder, out: Tensor, x: Value, *, y: int) -> Value:
-    """Products of squares; the reciprocal of that for a negative exponent."""
+    """Products of squares; the reciprocal of that for a negative exponent, which may be a number
+    where they are beyond a short type."""
+    x = in_single(b, x) if y < 0 else x
     left, power_of_x, found = abs(y), x, None
     while left:
         if left & 1:
@@ -213,11 +246,11 @@ def integer_pow(b: Builder, out: Tensor, x: Value, *, y: int) -> Value:
         left >>= 1
         if left:
             power_of_x = b.binary("multiply", power_of_x, power_of_x)
-    one = b.filled(1, out) if found is None or y < 0 else None
     if found is None:
-        assert one is not None
-        return one
-    return found if one is None else b.binary("divide", one, found)
+        return b.filled(1, out)
+    if y > 0:
+        return found
+    return b.convert(b.binary("divide", b.filled(1, found.tensor), found), out.dtype)
 
 
 @rule("sign")
@@ -237,9 +270,9 @@ def mulhi(b: Builder, out: Tensor, x: Value, y: Value) -> Value:
     """The high half of a product, by four products of halves (of one twice as wide up to 32
     bits)."""
     x, y = b.spread(x, out.shape), b.spread(y, out.shape)
-    bits = 8 * out.dtype.itemsize
+    bits = int(iinfo(out.dtype).bits)
     if bits < 64:
-        wide = f"{'uint' if is_unsigned(out.dtype) else 'int'}{2 * bits}"
+        wide = f"{'uint' if is_unsigned(out.dtype) else 'int'}{max(2 * bits, 8)}"
         product = b.binary("multiply", *[b.convert(v, np.dtype(wide)) for v in (x, y)])
         shifted = b.binary("shift_right_logical", product, b.filled(bits, product.tensor))
         return b.convert(shifted, out.dtype)
@@ -267,6 +300,46 @@ def _mulhi_unsigned(b: Builder, x: Value, y: Value) -> Value:
 
 def _shifted(b: Builder, x: Value, by: Value) -> Value:
     return b.binary("shift_right_logical", x, by)
+
+
+@rule("multiply_add")
+def multiply_add(b: Builder, out: Tensor, x: Value, y: Value, z: Value) -> Value:
+    """XLA makes one operation of both where the processor has it."""
+    x, y, z = (b.spread(v, out.shape) for v in (x, y, z))
+    return b.binary("add", b.binary("multiply", x, y), z)
+
+
+def _unsigned(b: Builder, x: Value) -> Value:
+    """The bits of an integer of less than a byte, as one without a sign."""
+    if is_unsigned(x.dtype) or x.dtype.name not in BYTES:
+        return x
+    return b.bitcast(x, x.tensor.with_dtype(f"u{x.dtype.name}"))
+
+
+@rule("shift_right_logical")
+def shift_right_logical(b: Builder, out: Tensor, x: Value, y: Value) -> Value:
+    """Of less than a byte as bytes: XLA fills up with signs where it knows such a number."""
+    x, y = (as_bytes(b, _unsigned(b, b.spread(v, out.shape))) for v in (x, y))
+    return b.convert(b.binary("shift_right_logical", x, y), out.dtype)
+
+
+@rule("shift_right_arithmetic")
+def shift_right_arithmetic(b: Builder, out: Tensor, x: Value, y: Value) -> Value:
+    """The first bit of a number fills it up, also of one without a sign."""
+    x, y = (b.spread(v, out.shape) for v in (x, y))
+    if not has_two_bits(out.dtype):
+        return b.binary("shift_right_arithmetic", x, y)
+    signed = out.with_dtype("int2")
+    x, y = (as_bytes(b, v if v.type == signed else b.bitcast(v, signed)) for v in (x, y))
+    found = b.convert(b.binary("shift_right_arithmetic", x, y), signed.dtype)
+    return found if out == signed else b.bitcast(found, out)
+
+
+@rule("population_count")
+def population_count(b: Builder, out: Tensor, x: Value) -> Value:
+    """XLA counts the bits of the byte that a smaller integer is kept in, where it has a sign."""
+    plain = _unsigned(b, x)
+    return b.convert(b.same("stablehlo.popcnt", plain.tensor, plain), out.dtype)
 
 
 @rule("clamp")
@@ -299,11 +372,18 @@ def select_n(b: Builder, out: Tensor, which: Value, *cases: Value) -> Value:
 
 @rule("convert_element_type")
 def convert(b: Builder, out: Tensor, x: Value, **_: Any) -> Value:
-    if is_complex(x.dtype) and not is_complex(out.dtype):
-        x = b.same("stablehlo.real", x.tensor.with_dtype(np.zeros((), x.dtype).real.dtype), x)
     if out.dtype == np.dtype(bool) and x.dtype != np.dtype(bool):
         return b.compare("NE", x, b.filled(0, x.tensor))
+    if is_complex(x.dtype) and not is_complex(out.dtype):
+        x = parts(b, x)[0]
+    if is_integer(out.dtype) and _bits(x.dtype) < 8:
+        x = b.convert(x, _SINGLE)  # XLA takes the largest of four bits for infinite
     return b.same("stablehlo.convert", out, x)
+
+
+def _bits(dtype: Any) -> int:
+    """Of a float how many bits it has."""
+    return int(finfo(dtype).bits) if is_float(dtype) else 8
 
 
 @rule("bitcast_convert_type")
@@ -368,3 +448,29 @@ def dce_sink(b: Builder, outs: list[Tensor], x: Value, **_: Any) -> list[Value]:
 @rule("size_value")
 def size_value(b: Builder, out: Tensor, *, dim: Any) -> Value:
     return b.convert(size_of(b, dim), out.dtype)
+
+
+# ---------------------------------------------------------------- integers of two bits
+
+# operations whose lowest bits are the same however many bits the operands have
+_OF_ANY_WIDTH: Final = (
+    "abs", "add", "add_any", "and", "clamp", "div", "eq", "ge", "gt", "integer_pow", "le", "lt",
+    "max", "min", "mul", "ne", "neg", "not", "or", "pow", "rem", "shift_left",
+    "sign", "square", "sub", "xor",
+)  # fmt: skip
+
+
+def _in_bytes(lower: Rule) -> Rule:
+    """The rule, in bytes for integers of two bits: XLA's CPU takes a constant -1 of these for 3."""
+
+    def wide(b: Builder, out: Tensor, *xs: Value, **options: Any) -> Value:
+        if not any(has_two_bits(x.dtype) for x in xs):
+            return lower(b, out, *xs, **options)  # type: ignore[no-any-return]
+        whole = out.with_dtype(BYTES.get(out.dtype.name, out.dtype))
+        found: Value = lower(b, whole, *[as_bytes(b, x) for x in xs], **options)
+        return b.convert(found, out.dtype)
+
+    return wide
+
+
+RULES.update({name: _in_bytes(RULES[name]) for name in _OF_ANY_WIDTH})

@@ -17,8 +17,17 @@ from calque.ops.dimension_numbers import (
 )
 from calque.ops.products.ragged import as_dot_general
 from calque.xla.lower.programs import lower_function
-from calque.xla.lower.reductions import BYTES, as_bytes, pads_operand
-from calque.xla.lower.rules import Builder, array_i64, boolean, equation_rule, rule
+from calque.xla.lower.reductions import pads_operand
+from calque.xla.lower.rules import (
+    BYTES,
+    FOUR_BITS,
+    Builder,
+    array_i64,
+    as_bytes,
+    boolean,
+    equation_rule,
+    rule,
+)
 from calque.xla.lower.sizes import is_free
 from calque.xla.text.tree import Value
 from calque.xla.text.types import Tensor, element_name, signature
@@ -95,8 +104,7 @@ def dot_general(
     (left, right), (left_batch, right_batch) = dimension_numbers
     if lhs.dtype != rhs.dtype and not _both_float8(lhs, rhs):
         lhs, rhs = b.convert(lhs, out.dtype), b.convert(rhs, out.dtype)
-    lhs, rhs = as_bytes(b, lhs), as_bytes(b, rhs)
-    found = as_bytes_type(out)
+    lhs, rhs, found = in_whole_bytes(b, lhs, rhs, out)
     dims = [
         f", {name} = [{', '.join(map(str, x))}] x [{', '.join(map(str, y))}]"
         for name, x, y in (
@@ -112,9 +120,13 @@ def dot_general(
     return b.convert(product, out.dtype)
 
 
-def as_bytes_type(out: Tensor) -> Tensor:
-    """The type of a result of `as_bytes` operands."""
-    return out.with_dtype(BYTES.get(out.dtype.name, out.dtype))
+def in_whole_bytes(b: Builder, lhs: Value, rhs: Value, out: Tensor) -> tuple[Value, Value, Tensor]:
+    """The operands and the type of a product whose elements are whole bytes."""
+    if FOUR_BITS in (lhs.dtype.name, rhs.dtype.name):
+        kind = _F32 if out.dtype.name == FOUR_BITS else out.dtype
+        return b.convert(lhs, kind), b.convert(rhs, kind), out.with_dtype(kind)
+    wide = out.with_dtype(BYTES.get(out.dtype.name, out.dtype))
+    return as_bytes(b, lhs), as_bytes(b, rhs), wide
 
 
 def _both_float8(lhs: Value, rhs: Value) -> bool:
@@ -141,6 +153,7 @@ def convolution(
 ) -> Value:
     if lhs.dtype != rhs.dtype:
         lhs, rhs = b.convert(lhs, out.dtype), b.convert(rhs, out.dtype)
+    lhs, rhs, found = in_whole_bytes(b, lhs, rhs, out)
     if is_free((feature_group_count, batch_group_count)):
         raise NotImplementedError(
             "export: a convolution whose number of groups is a free size has no form; give this"
@@ -159,7 +172,8 @@ def convolution(
             "window_strides": array_i64(window_strides),
         }
         operands = [lhs, rhs, pads_operand(b, padding)]
-        return b.generic("stablehlo.dynamic_conv", [out], operands, attributes)[0]
+        product = b.generic("stablehlo.dynamic_conv", [found], operands, attributes)[0]
+        return b.convert(product, out.dtype)
     pads = ", ".join(f"[{low}, {high}]" for low, high in padding)
     window = ", ".join(
         (
@@ -174,9 +188,9 @@ def convolution(
         f"{{batch_group_count = {batch_group_count} : i64, feature_group_count ="
         f" {feature_group_count} : i64, precision_config = [{_configs(precision)}]}}"
     )
-    types = signature([lhs.type, rhs.type], [out])
-    return b.one(  # type: ignore[no-any-return]
-        out,
+    types = signature([lhs.type, rhs.type], [found])
+    product = b.one(
+        found,
         "stablehlo.convolution(",
         lhs,
         ", ",
@@ -184,6 +198,7 @@ def convolution(
         f") dim_numbers = {specs[0]}x{specs[1]}->{specs[2]}, window = {{{window}}}"
         f" {options} : {types}",
     )
+    return b.convert(product, out.dtype)
 
 
 def _configs(precision: Any) -> str:

@@ -9,7 +9,17 @@ import numpy as np
 
 from calque.core.dtypes import finfo, iinfo, is_complex, is_float, is_integer
 from calque.xla.lower.elementwise import lexicographic
-from calque.xla.lower.rules import RULES, Builder, Rule, array_i64, listed
+from calque.xla.lower.rules import (
+    BYTES,
+    RULES,
+    Builder,
+    Rule,
+    array_i64,
+    as_bytes,
+    has_two_bits,
+    listed,
+    rule,
+)
 from calque.xla.lower.sizes import is_free, shape_operand
 from calque.xla.text.tree import Function, Part, Region, Value
 from calque.xla.text.types import Tensor, signature
@@ -91,7 +101,7 @@ def fold(b: Builder, kind: str, x: Value, axes: Sequence[int]) -> Value:
     out = x.tensor.with_shape([n for d, n in enumerate(x.shape) if d not in axes])
     combine, identity = MONOIDS[kind]
     start = b.scalar(identity(x.dtype), x.dtype)
-    if is_complex(x.dtype) and kind in ("max", "min"):
+    if (is_complex(x.dtype) and kind in ("max", "min")) or has_two_bits(x.dtype):
         return _reduce(b, [x], [start], axes, [out], lambda inner, a: [combine(inner, *a)])[0]
     return _applied(b, f"stablehlo.{_APPLIED[kind]}", x, start, axes, out)
 
@@ -104,6 +114,33 @@ def _applied(
     ending = f") applies {op} across dimensions = [{dims}]"
     types = signature([x.type, start.type], [out])
     return b.one(out, "stablehlo.reduce(", x, " init: ", start, f"{ending} : {types}")  # type: ignore[no-any-return]
+
+
+def _are_short(xs: Sequence[Value]) -> bool:
+    """Whether there are integers of two bits: what XLA's CPU folds of them starts anywhere."""
+    return any(has_two_bits(x.dtype) for x in xs)
+
+
+def _in_bytes(
+    b: Builder,
+    fold: Callable[..., list[Value]],
+    xs: Sequence[Value],
+    starts: Sequence[Value],
+    where: Any,
+    outs: Sequence[Tensor],
+    combine: Callable[[Builder, list[Value]], Sequence[Value]],
+) -> list[Value]:
+    """A fold whose integers of two bits are bytes outside of the program of two elements."""
+    kinds = [x.dtype for x in xs] * 2
+
+    def whole(inner: Builder, args: list[Value]) -> list[Value]:
+        found = combine(inner, [inner.convert(a, kind) for a, kind in zip(args, kinds)])
+        return [as_bytes(inner, v) for v in found]
+
+    wide = [out.with_dtype(BYTES.get(out.dtype.name, out.dtype)) for out in outs]
+    xs, starts = [as_bytes(b, x) for x in xs], [as_bytes(b, s) for s in starts]
+    found = fold(b, xs, starts, where, wide, whole)
+    return [b.convert(v, out.dtype) for v, out in zip(found, outs)]
 
 
 def _single_operation(region: Region) -> str | None:
@@ -130,6 +167,8 @@ def _reduce(
     combine: Callable[[Builder, list[Value]], Sequence[Value]],
 ) -> list[Value]:
     """A reduction with any program of (values so far, elements)."""
+    if _are_short(xs):
+        return _in_bytes(b, _reduce, xs, starts, axes, outs, combine)
     n = len(xs)
     types = [s.type for s in starts]
     inner, args = b.inside([*types, *types], header=False)
@@ -169,15 +208,6 @@ def _position(direction: str) -> Rule:
         return _reduce(b, [x, places], starts, axes, outs, _better(direction))[1]
 
     return lower
-
-
-BYTES: Final = {"int2": "int8", "int4": "int8", "uint2": "uint8", "uint4": "uint8"}
-
-
-def as_bytes(b: Builder, x: Value) -> Value:
-    """Integers of fewer than eight bits, which XLA keeps packed, as ones of eight."""
-    wider = BYTES.get(x.dtype.name)
-    return x if wider is None else b.convert(x, np.dtype(wider))
 
 
 def _better(direction: str) -> Callable[[Builder, list[Value]], Sequence[Value]]:
@@ -249,6 +279,9 @@ def over_windows(
 ) -> list[Value]:
     """A reduction over windows of arrays, with as many values to start from, by any program of
     (values so far, elements)."""
+    if _are_short(xs):
+        n = len(xs) // 2
+        return _in_bytes(b, _windows_of, xs[:n], xs[n:], windows, outs, combine)
     types = [x.tensor for x in xs[len(xs) // 2 :]]
     if not is_free(*windows[:2], *windows.padding, *windows[3:]):
         inner, args = b.inside([*types, *types])
@@ -266,6 +299,12 @@ def over_windows(
     signed = signature([x.type for x in operands], outs)
     ending = f") {{called_computations = [@{function.name}]}} : {signed}"
     return b.emit(outs, call, *listed(operands), ending)
+
+
+def _windows_of(
+    b: Builder, xs: Sequence[Value], starts: Sequence[Value], windows: Windows, outs: Any, how: Any
+) -> list[Value]:
+    return over_windows(b, outs, [*xs, *starts], windows, how)
 
 
 def pads_operand(b: Builder, pads: Sequence[tuple[Any, Any]]) -> Value:
@@ -299,4 +338,12 @@ def _logaddexp(b: Builder, x: Value, y: Value) -> Value:
     return b.select(b.compare("NE", gap, gap), b.binary("add", x, y), usual)
 
 
-RULES["cumlogsumexp"] = _cumulative(_logaddexp, least)
+_cumulative_logarithm: Final = _cumulative(_logaddexp, least)
+
+
+@rule("cumlogsumexp")
+def cumlogsumexp(b: Builder, out: Tensor, x: Value, **p: Any) -> Value:
+    """In a type that has the logarithm of 0."""
+    wide = x if has_infinity(x.dtype) else b.convert(x, np.dtype("float32"))
+    found: Value = _cumulative_logarithm(b, wide.tensor, wide, **p)
+    return b.convert(found, out.dtype)

@@ -67,6 +67,7 @@ class State:
     adopted: dict[Any, str] = field(default_factory=dict)  # main functions of other modules
     kept: list[ClosedJaxpr] = field(default_factory=list)  # programs whose ids are keys
     names: dict[str, int] = field(default_factory=dict)
+    scalars: dict[Any, Any] = field(default_factory=dict)  # constants as text, by their bits
     meshes: dict[Any, str] = field(default_factory=dict)  # by the names and sizes of their axes
     partitions: int = 1  # devices that the meshes of the program speak of
     partitions_asked: int = 1  # devices that it is compiled for
@@ -170,10 +171,14 @@ class Builder:
     def constant(self, x: Any) -> Value:
         """A constant array."""
         x = np.asarray(x)
-        out = Tensor(x.shape, x.dtype)
-        integral = x.dtype.kind in "biu" or x.dtype.name.startswith(("int", "uint"))
-        text = f"stablehlo.constant {dense(x)} : {out}"
-        return self.one(out, text, hint="c" if integral else "cst")  # type: ignore[no-any-return]
+        key = None if x.ndim else (x.dtype, x.tobytes())
+        known = self.state.scalars.get(key)
+        if known is None:
+            known = written_constant(x)
+            if key is not None:
+                self.state.scalars[key] = known
+        out, text, hint = known
+        return self.one(out, text, hint=hint)  # type: ignore[no-any-return]
 
     def scalar(self, value: Any, dtype: Any) -> Value:
         """A constant of rank 0."""
@@ -258,6 +263,9 @@ class Builder:
     def concatenate(self, xs: Sequence[Value], axis: int) -> Value:
         if len(xs) == 1:
             return xs[0]
+        if has_two_bits(xs[0].dtype):  # XLA's CPU would end the process
+            whole = self.concatenate([as_bytes(self, x) for x in xs], axis)
+            return self.convert(whole, xs[0].dtype)
         shape = list(xs[0].shape)
         shape[axis] = sum(x.shape[axis] for x in xs)
         out = xs[0].tensor.with_shape(shape)
@@ -327,6 +335,13 @@ class Builder:
         return self.token
 
 
+def written_constant(x: np.ndarray) -> tuple[Tensor, str, str]:
+    """The type of a constant, its operation, and the hint for its name."""
+    out = Tensor(x.shape, x.dtype)
+    integral = x.dtype.kind in "biu" or x.dtype.name.startswith(("int", "uint"))
+    return out, f"stablehlo.constant {dense(x)} : {out}", "c" if integral else "cst"
+
+
 def listed(xs: Sequence[Value]) -> list[Part]:
     """%0, %1, %2"""
     parts: list[Part] = []
@@ -351,3 +366,19 @@ def array_i64(xs: Sequence[int]) -> str:
 
 def boolean(x: Any) -> str:
     return "true" if x else "false"
+
+
+BYTES: Final = {"int2": "int8", "int4": "int8", "uint2": "uint8", "uint4": "uint8"}
+FOUR_BITS: Final = "float4_e2m1fn"  # the name of a float
+TWO_BITS: Final = frozenset(("int2", "uint2"))
+
+
+def has_two_bits(dtype: Any) -> bool:
+    """Whether these are integers of two bits. The name of a dtype takes NumPy long."""
+    return dtype.itemsize == 1 and dtype.name in TWO_BITS
+
+
+def as_bytes(b: Builder, x: Value) -> Value:
+    """Integers of fewer than eight bits, which XLA keeps packed, as ones of eight."""
+    wider = BYTES.get(x.dtype.name)
+    return x if wider is None else b.convert(x, np.dtype(wider))

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from calque.core.dtypes import is_complex, is_float
-from calque.xla.lower.reductions import BYTES, as_bytes
-from calque.xla.lower.rules import Builder, boolean, rule
+from calque.xla.lower.rules import BYTES, FOUR_BITS, Builder, as_bytes, boolean, rule
 from calque.xla.text.tree import Value
 from calque.xla.text.types import Tensor
 
@@ -90,8 +89,8 @@ def largest(
     b: Builder, outs: list[Tensor], x: Value, k: int, axis: int, *, descending: bool
 ) -> list[Value]:
     """The first k of a stable sort, values and places."""
-    if x.dtype.name in BYTES:
-        wide = as_bytes(b, x)
+    if x.dtype.name in BYTES or x.dtype.name == FOUR_BITS:
+        wide = as_bytes(b, x) if x.dtype.name in BYTES else b.convert(x, np.dtype("float32"))
         kinds = [outs[0].with_dtype(wide.dtype), outs[1]]
         found = largest(b, kinds, wide, k, axis, descending=descending)
         return [b.convert(found[0], x.dtype), found[1]]

@@ -331,6 +331,6 @@ def bessel_i0e(x: Any) -> Any:
         factor *= (2 * k - 1) ** 2 / (8 * k)
         series.append(factor)
     large = do.max(size, filled_like(x, near))
-    far = polynomial(1.0 / large, series) * do.rsqrt(large * (2 * math.pi))
+    far = polynomial(1.0 / large, series) * (do.rsqrt(large) * (1 / math.sqrt(2 * math.pi)))
     found = where(size <= near, total * (1 / steps), far)
     return where(size == math.inf, 0.0, where(x != x, x, found))

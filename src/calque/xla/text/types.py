@@ -12,6 +12,7 @@ import numpy as np
 from calque.core.avals import ShapedArray
 from calque.core.dims import Dim
 from calque.core.dtypes import ExtendedDType, float0
+from calque.machine.caches import memo
 
 _NAMES: Final = {
     "bool": "i1",
@@ -35,6 +36,7 @@ _NAMES: Final = {
 }
 
 
+@memo("names of element types", 256)
 def element_name(dtype: Any) -> str:
     """The name of an element type: f32, i1, ui8, complex<f32>.
 

@@ -1,6 +1,8 @@
 declare <24 x double> @llvm.masked.load.v24f64.p0(ptr, i32, <24 x i1>, <24 x double>)
 declare <8 x double> @llvm.masked.gather.v8f64.v8p0(<8 x ptr>, i32, <8 x i1>, <8 x double>)
 declare <8 x double> @llvm.masked.load.v8f64.p0(ptr, i32, <8 x i1>, <8 x double>)
+declare i64 @llvm.smax.i64(i64, i64)
+declare i64 @llvm.smin.i64(i64, i64)
 declare void @llvm.masked.store.v8f64.p0(<8 x double>, ptr, i32, <8 x i1>)
 define void @kernel(ptr %args, i64 %begin, i64 %end) {
 entry:
@@ -74,22 +76,25 @@ e20:
  %t58 = getelementptr double, ptr %t3, i64 %t57
  %t59 = mul i64 %i16, -1
  %t60 = getelementptr double, ptr %t58, i64 %t59
- %t61 = insertelement <8 x i64> poison, i64 %i16, i64 0
- %t62 = shufflevector <8 x i64> %t61, <8 x i64> poison, <8 x i32> zeroinitializer
- %t63 = add <8 x i64> %t62, <i64 0, i64 1, i64 2, i64 3, i64 4, i64 5, i64 6, i64 7>
- %t64 = icmp slt <8 x i64> %t63, %t51
- %t65 = shufflevector <8 x i1> %t64, <8 x i1> poison, <8 x i32> <i32 7, i32 6, i32 5, i32 4, i32 3, i32 2, i32 1, i32 0>
- %t66 = call <8 x double> @llvm.masked.load.v8f64.p0(ptr %t60, i32 8, <8 x i1> %t65, <8 x double> zeroinitializer)
- %t67 = shufflevector <8 x double> %t66, <8 x double> poison, <8 x i32> <i32 7, i32 6, i32 5, i32 4, i32 3, i32 2, i32 1, i32 0>
- %t68 = fadd contract <8 x double> %t56, %t67
- %t69 = mul i64 %i16, 3
- %t70 = getelementptr double, ptr %t3, i64 %t69
- %t71 = call <24 x double> @llvm.masked.load.v24f64.p0(ptr %t70, i32 8, <24 x i1> <i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 false, i1 false>, <24 x double> zeroinitializer)
- %t72 = shufflevector <24 x double> %t71, <24 x double> poison, <8 x i32> <i32 0, i32 3, i32 6, i32 9, i32 12, i32 15, i32 18, i32 21>
- %t73 = fadd contract <8 x double> %t68, %t72
- %t74 = icmp ne <8 x i32> %t47, splat (i32 7)
- %t75 = getelementptr double, ptr %t5, i64 %i16
- call void @llvm.masked.store.v8f64.p0(<8 x double> %t73, ptr %t75, i32 8, <8 x i1> %t74)
+ %t61 = sub i64 %t9, %i16
+ %t62 = call i64 @llvm.smax.i64(i64 %t61, i64 -1)
+ %t63 = call i64 @llvm.smin.i64(i64 %t62, i64 8)
+ %t64 = trunc i64 %t63 to i32
+ %t65 = insertelement <8 x i32> poison, i32 %t64, i64 0
+ %t66 = shufflevector <8 x i32> %t65, <8 x i32> poison, <8 x i32> zeroinitializer
+ %t67 = icmp slt <8 x i32> <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7>, %t66
+ %t68 = shufflevector <8 x i1> %t67, <8 x i1> poison, <8 x i32> <i32 7, i32 6, i32 5, i32 4, i32 3, i32 2, i32 1, i32 0>
+ %t69 = call <8 x double> @llvm.masked.load.v8f64.p0(ptr %t60, i32 8, <8 x i1> %t68, <8 x double> zeroinitializer)
+ %t70 = shufflevector <8 x double> %t69, <8 x double> poison, <8 x i32> <i32 7, i32 6, i32 5, i32 4, i32 3, i32 2, i32 1, i32 0>
+ %t71 = fadd contract <8 x double> %t56, %t70
+ %t72 = mul i64 %i16, 3
+ %t73 = getelementptr double, ptr %t3, i64 %t72
+ %t74 = call <24 x double> @llvm.masked.load.v24f64.p0(ptr %t73, i32 8, <24 x i1> <i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 false, i1 false>, <24 x double> zeroinitializer)
+ %t75 = shufflevector <24 x double> %t74, <24 x double> poison, <8 x i32> <i32 0, i32 3, i32 6, i32 9, i32 12, i32 15, i32 18, i32 21>
+ %t76 = fadd contract <8 x double> %t71, %t75
+ %t77 = icmp ne <8 x i32> %t47, splat (i32 7)
+ %t78 = getelementptr double, ptr %t5, i64 %i16
+ call void @llvm.masked.store.v8f64.p0(<8 x double> %t76, ptr %t78, i32 8, <8 x i1> %t77)
  br label %x20
 x20:
  %n16 = add nuw nsw i64 %i16, 8
@@ -98,44 +103,44 @@ x20:
 x16:
  br label %x15
 x15:
- %t76 = icmp slt i64 %t13, %t7
- br i1 %t76, label %g77, label %x77
-g77:
- br label %b78
-b78:
- %i78 = phi i64 [%t13, %g77], [%n78, %k82]
- %t79 = getelementptr i32, ptr %t1, i64 %i78
- %t80 = load i32, ptr %t79, align 4
- %t81 = icmp ne i32 %t80, 7
- br i1 %t81, label %s82, label %k82
-s82:
- %t83 = sext i32 %t80 to i64
- %t84 = getelementptr double, ptr %t3, i64 %t83
- %t85 = icmp slt i64 %t83, %t9
- %t86 = select i1 %t85, ptr %t84, ptr %dummy
- %t87 = load double, ptr %t86, align 8
- %t88 = add i64 %t7, -1
- %t89 = getelementptr double, ptr %t3, i64 %t88
- %t90 = mul i64 %i78, -1
- %t91 = getelementptr double, ptr %t89, i64 %t90
- %t92 = icmp slt i64 %i78, %t9
- %t93 = select i1 %t92, ptr %t91, ptr %dummy
- %t94 = load double, ptr %t93, align 8
- %t95 = fadd contract double %t87, %t94
- %t96 = mul i64 %i78, 3
- %t97 = getelementptr double, ptr %t3, i64 %t96
- %t98 = load double, ptr %t97, align 8
- %t99 = fadd contract double %t95, %t98
- %t100 = getelementptr double, ptr %t5, i64 %i78
- store double %t99, ptr %t100, align 8
- br label %k82
-k82:
- %n78 = add nuw nsw i64 %i78, 1
- %l78 = icmp slt i64 %n78, %t7
- br i1 %l78, label %b78, label %x78
-x78:
- br label %x77
-x77:
+ %t79 = icmp slt i64 %t13, %t7
+ br i1 %t79, label %g80, label %x80
+g80:
+ br label %b81
+b81:
+ %i81 = phi i64 [%t13, %g80], [%n81, %k85]
+ %t82 = getelementptr i32, ptr %t1, i64 %i81
+ %t83 = load i32, ptr %t82, align 4
+ %t84 = icmp ne i32 %t83, 7
+ br i1 %t84, label %s85, label %k85
+s85:
+ %t86 = sext i32 %t83 to i64
+ %t87 = getelementptr double, ptr %t3, i64 %t86
+ %t88 = icmp slt i64 %t86, %t9
+ %t89 = select i1 %t88, ptr %t87, ptr %dummy
+ %t90 = load double, ptr %t89, align 8
+ %t91 = add i64 %t7, -1
+ %t92 = getelementptr double, ptr %t3, i64 %t91
+ %t93 = mul i64 %i81, -1
+ %t94 = getelementptr double, ptr %t92, i64 %t93
+ %t95 = icmp slt i64 %i81, %t9
+ %t96 = select i1 %t95, ptr %t94, ptr %dummy
+ %t97 = load double, ptr %t96, align 8
+ %t98 = fadd contract double %t90, %t97
+ %t99 = mul i64 %i81, 3
+ %t100 = getelementptr double, ptr %t3, i64 %t99
+ %t101 = load double, ptr %t100, align 8
+ %t102 = fadd contract double %t98, %t101
+ %t103 = getelementptr double, ptr %t5, i64 %i81
+ store double %t102, ptr %t103, align 8
+ br label %k85
+k85:
+ %n81 = add nuw nsw i64 %i81, 1
+ %l81 = icmp slt i64 %n81, %t7
+ br i1 %l81, label %b81, label %x81
+x81:
+ br label %x80
+x80:
  br label %x11
 x11:
  ret void

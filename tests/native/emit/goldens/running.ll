@@ -18,7 +18,7 @@ g11:
  br label %b12
 b12:
  %i12 = phi i64 [0, %g11], [%n12, %b12]
- %c12_0 = phi float [0x0000000000000000, %g11], [%t27, %b12]
+ %c12_0 = phi double [0x0000000000000000, %g11], [%t29, %b12]
  %t13 = getelementptr float, ptr %t3, i64 %i12
  %t14 = load <16 x float>, ptr %t13, align 4
  %t15 = shufflevector <16 x float> %t14, <16 x float> splat (float 0x8000000000000000), <16 x i32> <i32 16, i32 0, i32 16, i32 2, i32 16, i32 4, i32 16, i32 6, i32 16, i32 8, i32 16, i32 10, i32 16, i32 12, i32 16, i32 14>
@@ -29,51 +29,56 @@ b12:
  %t20 = fadd contract <16 x float> %t19, %t18
  %t21 = shufflevector <16 x float> %t20, <16 x float> splat (float 0x8000000000000000), <16 x i32> <i32 16, i32 16, i32 16, i32 16, i32 16, i32 16, i32 16, i32 16, i32 7, i32 7, i32 7, i32 7, i32 7, i32 7, i32 7, i32 7>
  %t22 = fadd contract <16 x float> %t21, %t20
- %t23 = insertelement <16 x float> poison, float %c12_0, i64 0
- %t24 = shufflevector <16 x float> %t23, <16 x float> poison, <16 x i32> zeroinitializer
- %t25 = fadd contract <16 x float> %t24, %t22
- %t26 = extractelement <16 x float> %t22, i64 15
- %t27 = fadd contract float %c12_0, %t26
- %t28 = getelementptr float, ptr %t1, i64 %i12
- store <16 x float> %t25, ptr %t28, align 4
+ %t23 = fptrunc double %c12_0 to float
+ %t24 = insertelement <16 x float> poison, float %t23, i64 0
+ %t25 = shufflevector <16 x float> %t24, <16 x float> poison, <16 x i32> zeroinitializer
+ %t26 = fadd contract <16 x float> %t25, %t22
+ %t27 = extractelement <16 x float> %t22, i64 15
+ %t28 = fpext float %t27 to double
+ %t29 = fadd contract double %c12_0, %t28
+ %t30 = getelementptr float, ptr %t1, i64 %i12
+ store <16 x float> %t26, ptr %t30, align 4
  %n12 = add nuw nsw i64 %i12, 16
  %l12 = icmp slt i64 %n12, %t9
  br i1 %l12, label %b12, label %x12
 x12:
  br label %x11
 x11:
- %t29 = phi float [0x0000000000000000, %g7], [%t27, %x12]
- %t30 = icmp slt i64 %t9, %t5
- br i1 %t30, label %g31, label %x31
-g31:
- %t32 = sub i64 %t5, %t9
- %t33 = trunc i64 %t32 to i32
- %t34 = insertelement <16 x i32> poison, i32 %t33, i64 0
- %t35 = shufflevector <16 x i32> %t34, <16 x i32> poison, <16 x i32> zeroinitializer
- %t36 = icmp slt <16 x i32> <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7, i32 8, i32 9, i32 10, i32 11, i32 12, i32 13, i32 14, i32 15>, %t35
- %t37 = getelementptr float, ptr %t3, i64 %t9
- %t38 = call <16 x float> @llvm.masked.load.v16f32.p0(ptr %t37, i32 4, <16 x i1> %t36, <16 x float> zeroinitializer)
- %t39 = select <16 x i1> %t36, <16 x float> %t38, <16 x float> splat (float 0x0000000000000000)
- %t40 = shufflevector <16 x float> %t39, <16 x float> splat (float 0x8000000000000000), <16 x i32> <i32 16, i32 0, i32 16, i32 2, i32 16, i32 4, i32 16, i32 6, i32 16, i32 8, i32 16, i32 10, i32 16, i32 12, i32 16, i32 14>
- %t41 = fadd contract <16 x float> %t40, %t39
- %t42 = shufflevector <16 x float> %t41, <16 x float> splat (float 0x8000000000000000), <16 x i32> <i32 16, i32 16, i32 1, i32 1, i32 16, i32 16, i32 5, i32 5, i32 16, i32 16, i32 9, i32 9, i32 16, i32 16, i32 13, i32 13>
+ %t31 = phi double [0x0000000000000000, %g7], [%t29, %x12]
+ %t32 = icmp slt i64 %t9, %t5
+ br i1 %t32, label %g33, label %x33
+g33:
+ %t34 = sub i64 %t5, %t9
+ %t35 = trunc i64 %t34 to i32
+ %t36 = insertelement <16 x i32> poison, i32 %t35, i64 0
+ %t37 = shufflevector <16 x i32> %t36, <16 x i32> poison, <16 x i32> zeroinitializer
+ %t38 = icmp slt <16 x i32> <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7, i32 8, i32 9, i32 10, i32 11, i32 12, i32 13, i32 14, i32 15>, %t37
+ %t39 = getelementptr float, ptr %t3, i64 %t9
+ %t40 = call <16 x float> @llvm.masked.load.v16f32.p0(ptr %t39, i32 4, <16 x i1> %t38, <16 x float> zeroinitializer)
+ %t41 = select <16 x i1> %t38, <16 x float> %t40, <16 x float> splat (float 0x0000000000000000)
+ %t42 = shufflevector <16 x float> %t41, <16 x float> splat (float 0x8000000000000000), <16 x i32> <i32 16, i32 0, i32 16, i32 2, i32 16, i32 4, i32 16, i32 6, i32 16, i32 8, i32 16, i32 10, i32 16, i32 12, i32 16, i32 14>
  %t43 = fadd contract <16 x float> %t42, %t41
- %t44 = shufflevector <16 x float> %t43, <16 x float> splat (float 0x8000000000000000), <16 x i32> <i32 16, i32 16, i32 16, i32 16, i32 3, i32 3, i32 3, i32 3, i32 16, i32 16, i32 16, i32 16, i32 11, i32 11, i32 11, i32 11>
+ %t44 = shufflevector <16 x float> %t43, <16 x float> splat (float 0x8000000000000000), <16 x i32> <i32 16, i32 16, i32 1, i32 1, i32 16, i32 16, i32 5, i32 5, i32 16, i32 16, i32 9, i32 9, i32 16, i32 16, i32 13, i32 13>
  %t45 = fadd contract <16 x float> %t44, %t43
- %t46 = shufflevector <16 x float> %t45, <16 x float> splat (float 0x8000000000000000), <16 x i32> <i32 16, i32 16, i32 16, i32 16, i32 16, i32 16, i32 16, i32 16, i32 7, i32 7, i32 7, i32 7, i32 7, i32 7, i32 7, i32 7>
+ %t46 = shufflevector <16 x float> %t45, <16 x float> splat (float 0x8000000000000000), <16 x i32> <i32 16, i32 16, i32 16, i32 16, i32 3, i32 3, i32 3, i32 3, i32 16, i32 16, i32 16, i32 16, i32 11, i32 11, i32 11, i32 11>
  %t47 = fadd contract <16 x float> %t46, %t45
- %t48 = insertelement <16 x float> poison, float %t29, i64 0
- %t49 = shufflevector <16 x float> %t48, <16 x float> poison, <16 x i32> zeroinitializer
- %t50 = fadd contract <16 x float> %t49, %t47
- %t51 = extractelement <16 x float> %t47, i64 15
- %t52 = fadd contract float %t29, %t51
- %t53 = getelementptr float, ptr %t1, i64 %t9
- call void @llvm.masked.store.v16f32.p0(<16 x float> %t50, ptr %t53, i32 4, <16 x i1> %t36)
- br label %x31
-x31:
- %t54 = phi float [%t29, %x11], [%t52, %g31]
+ %t48 = shufflevector <16 x float> %t47, <16 x float> splat (float 0x8000000000000000), <16 x i32> <i32 16, i32 16, i32 16, i32 16, i32 16, i32 16, i32 16, i32 16, i32 7, i32 7, i32 7, i32 7, i32 7, i32 7, i32 7, i32 7>
+ %t49 = fadd contract <16 x float> %t48, %t47
+ %t50 = fptrunc double %t31 to float
+ %t51 = insertelement <16 x float> poison, float %t50, i64 0
+ %t52 = shufflevector <16 x float> %t51, <16 x float> poison, <16 x i32> zeroinitializer
+ %t53 = fadd contract <16 x float> %t52, %t49
+ %t54 = extractelement <16 x float> %t49, i64 15
+ %t55 = fpext float %t54 to double
+ %t56 = fadd contract double %t31, %t55
+ %t57 = getelementptr float, ptr %t1, i64 %t9
+ call void @llvm.masked.store.v16f32.p0(<16 x float> %t53, ptr %t57, i32 4, <16 x i1> %t38)
+ br label %x33
+x33:
+ %t58 = phi double [%t31, %x11], [%t56, %g33]
  br label %x7
 x7:
- %t55 = phi float [0x0000000000000000, %entry], [%t54, %x31]
+ %t59 = phi double [0x0000000000000000, %entry], [%t58, %x33]
+ %t60 = fptrunc double %t59 to float
  ret void
 }

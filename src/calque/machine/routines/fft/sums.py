@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from calque.machine.records import record
 from calque.machine.routines.fft.vectors import Code, Kind
 
 _HALF_ROOT: Final = math.sqrt(0.5)
@@ -25,7 +25,7 @@ _S2: Final = 0.9749279121818236
 _S3: Final = 0.4338837391175581
 
 
-@dataclass(frozen=True)
+@record
 class Real:
     """Numbers side by side; arithmetic with them becomes text."""
 
@@ -48,7 +48,7 @@ class Real:
         return self._made("fmul", other)
 
 
-@dataclass(frozen=True)
+@record
 class Complex:
     """Complex numbers side by side."""
 

@@ -11,15 +11,16 @@ import ctypes
 import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Final
+
+from calque.machine.records import record
 
 _BYTES: Final = 32  # of a vector; where the processor's are shorter LLVM splits it
 _HALF: Final = 16  # bytes of the parts of a vector between which nothing is cheap to move
 _WORDS: Final = {4: "float", 8: "double"}
 
 
-@dataclass(frozen=True)
+@record
 class Kind:
     """So many numbers of `item` bytes side by side; one is a plain number."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import glob
 import importlib.machinery
+import mmap
 import os
 import sys
 from typing import Any, Final
@@ -20,6 +21,9 @@ lapack: Any = LazyModule("scipy.linalg.cython_lapack")
 
 # The end of the name is a digest; libraries with integers of 64 bits are called `openblas64_`.
 _LIBRARY: Final = "libscipy_openblas-*.so"
+# What OpenBLAS takes of the address space while it is loaded: itself, and for each thread.
+_ITSELF: Final = 64 << 20
+_EACH_THREAD: Final = 72 << 20
 
 
 @once
@@ -51,10 +55,27 @@ def _library() -> ctypes.CDLL | None:
     found = glob.glob(os.path.join(glob.escape(beside), "scipy.libs", _LIBRARY))
     if len(found) != 1:
         return None
+    _check_room()
     try:
         return ctypes.CDLL(found[0])
     except OSError:
         return None
+
+
+def _check_room() -> None:
+    """MemoryError where the address space is limited and too little of it is left: OpenBLAS would
+    try for ever to get its memory, or interrupt the process."""
+    import resource  # of POSIX alone
+
+    if resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY:
+        return
+    needed = _ITSELF + _EACH_THREAD * (os.cpu_count() or 1)
+    try:
+        mmap.mmap(-1, needed).close()
+    except (OSError, MemoryError):
+        raise MemoryError(
+            f"no memory to load LAPACK: {needed} bytes of addresses are needed"
+        ) from None
 
 
 def _in_scipy(name: str) -> int:

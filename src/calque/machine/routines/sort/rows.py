@@ -99,6 +99,8 @@ def sort_bytes(work: ptr, key: ptr, move: ptr) -> None:
     step = Args(args).inner
     table = Key(key).table
     for i in range(n):
+        if i % _BETWEEN_POLLS == 0 and calque_poll(Work(work).run) != 0:
+            return
         rank = load_u8(table + load_u8(source, i * step), 0)
         store_i64(counts, 8 * rank, load_i64(counts, 8 * rank) + 1)
     total = 0
@@ -107,6 +109,8 @@ def sort_bytes(work: ptr, key: ptr, move: ptr) -> None:
         store_i64(counts, 8 * rank, total)
         total += some
     for i in range(n):
+        if i % _BETWEEN_POLLS == 0 and calque_poll(Work(work).run) != 0:
+            return
         byte = load_u8(source, i * step)
         rank = load_u8(table + byte, 0)
         at = load_i64(counts, 8 * rank)
@@ -456,6 +460,20 @@ def is_short(args: ptr) -> i1:
     )
 
 
+@unit.helper
+def room_of(args: ptr) -> i64:
+    """The bytes of each of the three parts of memory that a long row needs: bytes alone are
+    counted, which needs none."""
+    n = Args(args).n
+    records = n + (ROOM if n > _LONG_ROOM else PAD)
+    if Args(args).alone == 0:
+        return 8 * records
+    key = key_number(args, 0)
+    if Key(key).kind == KeyKind.TABLE:
+        return 0
+    return (4 << is_wide(key)) * records + 63 & ~63
+
+
 @unit.function
 def sort_rows(args: ptr, first: i64, last: i64) -> None:
     """Sort some rows, in memory of their own."""
@@ -469,17 +487,17 @@ def sort_rows(args: ptr, first: i64, last: i64) -> None:
     Work(work).survey = job
     Records(job).places = places
     short = is_short(args) and last - first > 1
-    room = 8 * (_BATCH + PAD) if short else 8 * (n + (ROOM if n > _LONG_ROOM else PAD))
+    room = 8 * (_BATCH + PAD) if short else room_of(args)
     block: ptr = NULL
     start = near
-    if n > _NEAR or short:
-        block = calque_alloc(3 * room)
+    if n <= _NEAR and not short:
+        room = _NEAR_BYTES
+    elif room != 0:
+        block = calque_alloc((3 - Args(args).alone) * room)  # keys apart are of several operands
         start = block
         if block == NULL:
             stop(Work(work).run, NO_MEMORY)
             return
-    else:
-        room = _NEAR_BYTES
     Work(work).records = start
     Work(work).other = start + room
     Work(work).keys = start + 2 * room

@@ -10,6 +10,11 @@ from calque.native.scalars.expr import Expr, both, const, either, ex, select
 
 INF: Final = float("inf")
 HALF_PI: Final = 1.5707963267948966
+# ln 2 as the nearest number and what is left of it
+LN2: Final = {
+    "f32": (0.6931471824645996, -1.904654299957768e-09),
+    "f64": (0.6931471805599453, 2.3190468138462996e-17),
+}
 SCALE: Final = {"f32": (2.0**124, 2.0**-100), "f64": (2.0**1020, 2.0**-960)}
 
 
@@ -103,17 +108,29 @@ def square(x: Cx) -> Cx:
 
 def exp(x: Cx) -> Cx:
     """exp(x) (cos y + i sin y), a zero or an infinity also where y has no angle."""
-    e, sine, cosine = ex("exp", x.re), ex("sin", x.im), ex("cos", x.im)
+    return turned(x, ex("exp", x.re), ex("sin", x.im), ex("cos", x.im))
+
+
+def exp2(x: Cx) -> Cx:
+    """2**x (cos y ln 2 + i sin y ln 2): of what y ln 2 loses when it is rounded, sine and cosine
+    take their first terms."""
+    ln2, rest = LN2[x.re.dtype]
+    angle = op2("mul", x.im, ln2)
+    lost = ex("fma", x.im, real(ln2, angle), ex("neg", angle))
+    lost = ex("add", lost, op2("mul", x.im, rest))
+    s, c = ex("sin", angle), ex("cos", angle)
+    sine, cosine = ex("fma", lost, c, s), ex("fma", ex("neg", lost), s, c)
+    return turned(x, ex("exp2", x.re), sine, cosine)
+
+
+def turned(x: Cx, e: Expr, sine: Expr, cosine: Expr) -> Cx:
+    """The power `e` of the real part, turned by the angle of the imaginary one."""
     gone = op2("eq", x.re, -INF)
     re = select(both(op2("eq", x.re, INF), undefined(sine)), e, ex("mul", e, cosine))
     im = select(op2("eq", x.im, 0.0), x.im, product(sine, e))
     return Cx(
         select(gone, ex("copysign", e, cosine), re), select(gone, ex("copysign", e, sine), im)
     )
-
-
-def exp2(x: Cx) -> Cx:
-    return exp(scaled(x, real(0.6931471805599453, x.re)))
 
 
 def expm1(x: Cx) -> Cx:

@@ -4,14 +4,14 @@ gives."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+from calque.machine.records import record
 from calque.native.scalars.elements.values import op2
 from calque.native.scalars.expr import Expr, cast, const, either, ex, select
 
 
-@dataclass(frozen=True)
+@record
 class FloatFormat:
     """A float of at most 8 bits. `largest` is the code of the largest finite number; `infinity` and
     `nan` are codes where there are such values (nan None: nans become `nothing`); a format without

@@ -326,7 +326,7 @@ MATH: Final = (
     "exp", "exp2", "expm1", "log", "log1p", "logistic", "tanh", "sinh", "cosh", "asinh", "acosh",
     "atanh", "sin", "cos", "tan", "asin",
     "acos", "atan", "atan2", "cbrt", "rsqrt", "erf", "erfc", "erf_inv", "lgamma", "digamma",
-    "normal_erf_inv",
+    "normal_erf_inv", "drawn_erf", "drawn_exp", "drawn_log", "drawn_log1p",
 )  # fmt: skip
 # What moves or reinterprets elements without computing works on narrow ones as they are stored.
 AS_STORED: Final = frozenset(
@@ -354,6 +354,7 @@ ELEMENT: Final[dict[str, Rule]] = {
     "max": extreme_rule("max"),
     "min": extreme_rule("min"),
     "clamp": clamp,
+    "multiply_add": by_kind(f=one_op("fma")),
     "mulhi": high_half,
     "and": by_kind(i=one_op("and"), b=both),
     "or": by_kind(i=one_op("or"), b=either),

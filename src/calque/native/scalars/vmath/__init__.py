@@ -57,6 +57,10 @@ TABLE: Final[dict[str, Callable[..., Expr]]] = {
     "erfc": error_function.erfc,
     "erf_inv": error_function.erf_inv,
     "normal_erf_inv": drawing.normal_erf_inv,
+    "drawn_erf": drawing.erf,
+    "drawn_exp": drawing.exp,
+    "drawn_log": drawing.log,
+    "drawn_log1p": drawing.log1p,
     "lgamma": gamma.lgamma,
     "digamma": gamma.digamma,
 }

@@ -1,25 +1,32 @@
-"""The inverse of erf as normal numbers are drawn with: in float32 the operations of XLA on
-processors with FMA, one by one, so that the numbers are JAX's to the last bit. It is up to 65 units
-in the last place off in the tails, which are as dense as the uniform numbers behind them.
+"""Functions as random numbers are drawn with: in float32 the operations of XLA on processors with
+FMA, one by one, so that the numbers are JAX's to the last bit.
 
-The polynomial is Giles' (Approximating the erfinv function, 2012), the logarithm Cephes'."""
+The inverse of erf is Giles' (Approximating the erfinv function, 2012), up to 65 units in the last
+place off in the tails, which are as dense as the uniform numbers behind them. The logarithm and the
+exponential function are Cephes', the error function is a quotient of polynomials: all of them up to
+5 units off. In f64 these are the accurate functions."""
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
-from calque.native.scalars.expr import Expr, cast
-from calque.native.scalars.vmath import error_function
+from calque.native.scalars.expr import Expr, cast, ex
+from calque.native.scalars.vmath import error_function, exponential, logarithm
 from calque.native.scalars.vmath.base import (
     INF,
     NAN,
     absolute,
     add,
+    any_of,
     bits,
+    copysign,
+    differ,
     div,
     equal,
     fma,
     from_bits,
+    greater,
     iop,
     less,
     less_equal,
@@ -51,13 +58,21 @@ _LOG: Final = (
 _SMALL: Final = 0x3ED413CD  # sqrt(2) - 1
 _ROOT_OF_HALF: Final = 0x3F3504F3
 _LOG_2: Final = (0x3F318000, 0xB95E8083)  # in two parts
+_LOG2_E: Final = 0x3FB8AA3B
+_EXP: Final = (0x39506967, 0x3AB743CE, 0x3C088908, 0x3D2AA9C1, 0x3E2AAAAA, 0x3F000000)
+_EXP_ENDS: Final = (0xC2AF999A, 0x42B1999A)  # -87.8 and 88.8: beyond them 0 and infinity
+_ERF_ABOVE: Final = (0x39702D51, 0x3B5F5DA2, 0x3D50B6EB, 0x3E3DA740, 0x3F906EBA)
+_ERF_BELOW: Final = (
+    0xB3FD3906, 0x37C588DF, 0x3A856D28, 0x3C6687D4, 0x3DE34C21, 0x3EFEB44A, 0x3F800000,
+)  # fmt: skip
+_ERF_END: Final = 0x407547CB  # 3.83: beyond it 1
 
 
 def normal_erf_inv(x: Expr) -> Expr:
     """The inverse of erf; in f64 the accurate one."""
     if x.dtype != "f32":
         return error_function.erf_inv(x)
-    log = log1p(mul(x, neg(x)))
+    log = log1p_inside(mul(x, neg(x)))
     return rare(less_equal(log, -5.0), mul(horner(sub(-2.5, log), _MIDDLE), x), tail(x, log))
 
 
@@ -79,16 +94,16 @@ def horner(x: Expr, coefficients: tuple[int, ...]) -> Expr:
     return p
 
 
-def log1p(x: Expr) -> Expr:
-    """log(1 + x) for -1 <= x <= 0: a quotient of polynomials near 0."""
+def log1p_inside(x: Expr) -> Expr:
+    """log(1 + x) for -1 <= x: a quotient of polynomials near 0."""
     square = mul(x, x)
     quotient = div(horner(x, _ABOVE), horner(x, _BELOW))
     small = add(x, fma(square, -0.5, mul(mul(x, square), quotient)))
-    return where(less(absolute(x), number(_SMALL)), small, log(add(x, 1.0)))
+    return where(less(absolute(x), number(_SMALL)), small, log_inside(add(x, 1.0)))
 
 
-def log(x: Expr) -> Expr:
-    """log(x) for 0 < x <= 1; of what is less that of the smallest normal number."""
+def log_inside(x: Expr) -> Expr:
+    """log(x) for 0 < x; of what is less that of the smallest normal number."""
     least = number(0x00800000)  # the smallest normal number
     whole = bits(where(less(x, least), least, x))
     exponent = add(cast(iop("sub", iop("lshr", whole, 23), 127), "f32"), 1.0)
@@ -103,3 +118,53 @@ def log(x: Expr) -> Expr:
     high, rest = _LOG_2
     y = fma(y, cube, mul(exponent, number(rest)))
     return fma(exponent, number(high), add(fma(square, -0.5, z), y))
+
+
+def log(x: Expr) -> Expr:
+    """The logarithm; XLA's is infinite for subnormal numbers, which are never drawn."""
+    if x.dtype != "f32":
+        return logarithm.log(x)
+    tiny = less(x, number(0x00800000))
+    y = log_inside(where(tiny, mul(x, 2.0**23), x))
+    y = where(less(x, INF), where(tiny, add(y, -23 * math.log(2)), y), x)
+    y = where(equal(x, 0.0), -INF, y)
+    return where(any_of(less(x, 0.0), not_a_number(x)), NAN, y)
+
+
+def log1p(x: Expr) -> Expr:
+    """log(1 + x)."""
+    if x.dtype != "f32":
+        return logarithm.log1p(x)
+    y = where(less(x, INF), log1p_inside(x), x)
+    y = where(equal(x, -1.0), -INF, y)
+    return where(any_of(less(x, -1.0), not_a_number(x)), NAN, y)
+
+
+def exp(x: Expr) -> Expr:
+    """e^x = 2^n e^r: r is what is left of x without n log 2."""
+    if x.dtype != "f32":
+        return exponential.exp(x)
+    first, last = map(number, _EXP_ENDS)
+    inside = where(less(x, last), x, last)
+    inside = where(less(first, inside), inside, first)
+    n = ex("floor", fma(inside, number(_LOG2_E), 0.5))
+    n = where(less(n, -127.0), -127.0, where(greater(n, 127.0), 127.0, n))
+    high, rest = map(number, _LOG_2)
+    r = fma(neg(n), rest, fma(neg(n), high, inside))
+    y = add(fma(horner(r, _EXP), mul(r, r), r), 1.0)
+    scale = from_bits(iop("add", iop("shl", cast(n, "i32"), 23), 0x3F800000), "f32")
+    return where(not_a_number(x), x, mul(y, scale))
+
+
+def erf(x: Expr) -> Expr:
+    """The error function, a quotient of polynomials of x^2."""
+    if x.dtype != "f32":
+        return error_function.erf(x)
+    square = mul(x, x)
+    y = div(mul(x, horner(square, _ERF_ABOVE)), horner(square, _ERF_BELOW))
+    y = where(less(absolute(x), number(_ERF_END)), y, copysign(1.0, x))
+    return where(not_a_number(x), x, y)
+
+
+def not_a_number(x: Expr) -> Expr:
+    return differ(x, x)

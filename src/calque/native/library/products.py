@@ -1,0 +1,58 @@
+"""Which form a product of matrices takes."""
+
+from __future__ import annotations
+
+from calque.core.dims import surely_at_most
+from calque.machine.code.target import describe
+from calque.native.library.matmul import (
+    FEW,
+    MASKED,
+    MOST_ROWS,
+    NEAR,
+    Extents,
+    Product,
+    RightSide,
+    emit_with,
+    flat_tile,
+    right_side,
+    tile_for,
+)
+from calque.native.library.near_rows import turned
+from calque.native.library.shared_rounds import SharedRounds, shares_rounds
+from calque.native.lower.graph import Node
+from calque.native.lower.rules import View
+from calque.native.plan.blocks import CodeBlock, Planner
+from calque.native.plan.steps import Step
+from calque.native.scalars.expr import var
+
+
+def product_of(p: Planner, n: Node, last: Node, home: View) -> Product:
+    """The product of a node, whose home is that of the last node fused into it."""
+    batch = n.shape[0] if len(n.shape) == 3 else None
+    extents = Extents(batch, n.shape[-2], n.shape[-1], n.args[0].shape[-1])
+    shared = shares_rounds(extents, n.dtype)
+    if surely_at_most(extents.rows, FEW * MOST_ROWS):
+        near = surely_at_most(extents.right_bytes(n.dtype), NEAR)
+        tile = flat_tile(extents.rows, extents.columns, n.dtype, near)
+        right = RightSide(describe().vector_bytes == MASKED, None, None, near=True)
+        flat = Product(p, n, last, home, extents, tile, right)
+        if flat.can_stand() and not (shared and is_turned(flat)):
+            return flat
+    tile = tile_for(extents.rows, extents.columns, n.dtype)
+    if shared:
+        right = RightSide(describe().vector_bytes == MASKED, None, None)
+        product = SharedRounds(p, n, last, home, extents, tile, right)
+        if not product.reads_columns():
+            return product
+    return Product(p, n, last, home, extents, tile, right_side(p, n, extents, tile))
+
+
+def is_turned(product: Product) -> bool:
+    """Does the left side lie in memory along its rows, and not along what is summed?"""
+    i, k = var("i", product.M), var("k", product.K)
+    return turned(product.left(i, k), i, k)
+
+
+def emit_product(p: Planner, n: Node, block: CodeBlock) -> list[Step]:
+    """A product and what follows it, as one kernel (and one that packs)."""
+    return emit_with(product_of, p, n, block)
