@@ -22,6 +22,7 @@ from calque.native.lower.graph import graph_of
 from calque.native.lower.rules import View
 from calque.native.lower.sizes import Sizes
 from calque.native.passes.pipeline import run as run_passes
+from calque.native.plan.beside import beside
 from calque.native.plan.blocks import Planner
 from calque.native.plan.fusion import fused
 from calque.native.plan.layouts import laid_out
@@ -137,7 +138,7 @@ class Planned:
         """Let results take the memory of what dies with them, that of donated inputs above all;
         in an order in which much dies early."""
         p = self.planner
-        self.steps = ordered(self.steps, p.mutable, p.bytes)
+        self.steps = beside(ordered(self.steps, p.mutable, p.bytes), get_num_threads())
         outputs, donated = (
             [b for b, _ in self.outputs],
             [self.inputs[i] for i in self.options.donated],

@@ -11,7 +11,8 @@ from calque.machine.driver.program import External
 from calque.machine.lang.types import Function
 from calque.machine.lang.unit import begin_together
 
-sort, fft, factors, spectral, lapack = (
+beside, sort, fft, factors, spectral, lapack = (
+    LazyModule("calque.machine.routines.beside"),
     LazyModule("calque.machine.routines.sort.rows"),
     LazyModule("calque.machine.routines.fft.transforms"),
     LazyModule("calque.machine.routines.linalg.factors"),
@@ -19,6 +20,7 @@ sort, fft, factors, spectral, lapack = (
     LazyModule("calque.machine.routines.linalg.lapack"),
 )
 _ROOMS: Final[dict[str, Callable[[str], Function]]] = {
+    "beside": lambda name: getattr(beside, name),
     "sort": lambda name: getattr(sort, name),
     "fft": lambda name: fft.ROUTINES[name],
     "factors": lambda name: getattr(factors, name),

@@ -308,6 +308,7 @@ def emit_fft(p: Planner, n: Node, block: CodeBlock) -> list[Step]:
             [operand],
             [home.buf],
             hint_of(x.size) * _NS,
+            beside=True,
         )
     ]
 

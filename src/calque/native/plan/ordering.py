@@ -69,6 +69,28 @@ def is_ordered(s: Step) -> bool:
     return any(isinstance(t, Host) for t in walk((s,)))
 
 
+def dependencies(steps: Sequence[Step]) -> list[set[int]]:
+    """For each of the steps of one list the numbers of those that it has to wait for itself."""
+    out: list[set[int]] = []
+    written: dict[Buffer, int] = {}
+    read: dict[Buffer, list[int]] = {}
+    last: int | None = None  # that calls Python
+    for i, s in enumerate(steps):
+        reads, writes = s.reads(), s.writes()
+        waits = {written[b] for b in reads | writes if b in written}
+        waits.update(k for b in writes for k in read.get(b, ()))
+        if is_ordered(s):
+            waits.update(() if last is None else (last,))
+            last = i
+        for b in writes:
+            written[b], read[b] = i, []
+        for b in reads - writes:
+            read.setdefault(b, []).append(i)
+        waits.discard(i)
+        out.append(waits)
+    return out
+
+
 class _Walk:
     """The steps of one list by their numbers: what each has to wait for, and who touches what."""
 
@@ -79,27 +101,12 @@ class _Walk:
         self.nbytes = nbytes
         self.touched: list[list[Buffer]] = []  # of our own temporaries
         self.readers: dict[Buffer, list[int]] = {b: [] for b in own}
-        self.before: list[set[int]] = []
+        self.before = dependencies(steps)
         self.after: list[list[int]] = [[] for _ in range(n)]
-        written: dict[Buffer, int] = {}
-        read: dict[Buffer, list[int]] = {}
-        last: int | None = None  # that calls Python
         for i, s in enumerate(steps):
-            reads, writes = s.reads(), s.writes()
-            waits = {written[b] for b in reads | writes if b in written}
-            waits.update(k for b in writes for k in read.get(b, ()))
-            if is_ordered(s):
-                waits.update(() if last is None else (last,))
-                last = i
-            for b in writes:
-                written[b], read[b] = i, []
-            for b in reads - writes:
-                read.setdefault(b, []).append(i)
-            waits.discard(i)
-            self.before.append(waits)
-            for k in waits:
+            for k in self.before[i]:
                 self.after[k].append(i)
-            mine = [b for b in reads | writes if b in self.readers]
+            mine = [b for b in s.reads() | s.writes() if b in self.readers]
             self.touched.append(mine)
             for b in mine:
                 self.readers[b].append(i)
@@ -192,4 +199,4 @@ class _Order:
         return gain > 0
 
 
-__all__ = ["ordered"]
+__all__ = ["dependencies", "is_fixed", "ordered"]

@@ -133,7 +133,7 @@ class Routine:
 
     It is called for `turns`, by `grain` of them at a time or (0) all at once. One that `asks` may
     let other Python code run. The `owner` keeps the code in memory; what is there for ever has
-    none."""
+    none. One that may run `beside` others is short, and what threads share of it is shorter."""
 
     name: str
     address: int | Begun
@@ -145,6 +145,7 @@ class Routine:
     grain: int = 1
     asks: bool = True
     owner: object = None
+    beside: bool = False
 
     def reads(self) -> frozenset[Buffer]:
         return frozenset(self.args)
