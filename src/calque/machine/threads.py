@@ -74,7 +74,9 @@ _HANDLES = _KNOWN + 16 * 64
 _REMAINING = 0xFFFFFFFF
 _NEXT_JOB = 1 << 32
 _SPINS = 2000
-_CHUNKS_PER_THREAD = 4
+_FEWEST_CHUNKS = 4  # for each thread, where there are so many grains
+_MOST_CHUNKS = 32
+_CHUNK_NS = 5_000  # of one where there are more: a thread that comes late has less to wait for
 _KNOWN_SLOTS = 64  # jobs of which the time is known, by kernel and range: a pair (key, nanoseconds)
 _WAKE_NS = 50_000  # what sleeping threads must be worth
 _PAUSE_NS = 50_000  # without jobs, after which the next one begins a new stream
@@ -218,12 +220,15 @@ def wait_until_done(count: i64) -> None:
 
 
 @unit.helper
-def run_job(kernel: ptr, args: ptr, begin: i64, end: i64, grain: i64, threads: i64) -> i64:
-    """Publish a job, work on it, and wait for the rest: about how long one thread would have
-    taken."""
+def run_job(
+    kernel: ptr, args: ptr, begin: i64, end: i64, grain: i64, threads: i64, known: i64
+) -> i64:
+    """Publish a job, work on it, and wait for the rest: about how long one thread would have taken,
+    which is what is `known` of it, if anything is."""
     total = end - begin
-    unit_of_work = grain * min(threads * _CHUNKS_PER_THREAD, total // grain)
-    chunk = (total + unit_of_work - 1) // unit_of_work * grain
+    worth = min(max(known // (threads * _CHUNK_NS), _FEWEST_CHUNKS), _MOST_CHUNKS)
+    # rounded down: chunks that are a little larger are fewer, and some thread has one more of them
+    chunk = max(total // (grain * threads * worth), 1) * grain
     count = (total + chunk - 1) // chunk
     store_ptr(_state, _KERNEL, kernel)
     store_ptr(_state, _ARGS, args)
@@ -269,14 +274,15 @@ def run_shared(kernel: ptr, args: ptr, begin: i64, end: i64, grain: i64, threads
     # the grain of a kernel says how long its turns are: the same range of others is another job
     key = (i64(kernel) + 31 * (end - begin) + grain) * 0x9E3779B97F4A7C1
     slot = slot_of(key)
+    known = load_i64(slot, 8) if load_i64(slot, 0) == key else 0
     if is_short(slot, key):
         began = nanoseconds_now()
         _kernel_type(kernel, args, begin, end)
         took = nanoseconds_now() - began
     else:
-        took = run_job(kernel, args, begin, end, grain, threads)
+        took = run_job(kernel, args, begin, end, grain, threads, known)
     # the system may have taken the processor away meanwhile: what was short is not long at once
-    most = 2 * load_i64(slot, 8) + 1_000
+    most = 2 * known + 1_000
     store_i64(slot, 8, most if load_i64(slot, 0) == key and took > most else took)
     store_i64(slot, 0, key)
     store_i64(_state, _LAST_END, nanoseconds_now())

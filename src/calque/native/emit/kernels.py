@@ -496,8 +496,7 @@ def _write(c: Code, module: _Module) -> None:
     f = emitter.write_kernel(c.symbol, order.buffers, order.sizes, order.params, c.body, options)
     module.functions[c.symbol] = f.text
     module.declared |= f.declared
-    if polls.DECLARATION in f.declared:
-        module.imports[polls.ASK] = None
+    module.imports |= dict.fromkeys(objects.of_runtime(f.declared))
     module.math |= f.math
 
 

@@ -5,20 +5,28 @@ from __future__ import annotations
 
 import marshal
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from calque.machine.caches import Alive
 from calque.machine.code import diskcache, llvm, target
 from calque.machine.code.digest import hexdigest
 from calque.machine.code.linked import Linked
-from calque.machine.driver import interpreter as interp
+from calque.machine.driver.interpreter import calque_poll
+from calque.machine.driver.scratch import calque_scratch
+from calque.machine.memory import calque_free
 from calque.machine.once import Turns, once
+from calque.native.emit import scratch
+from calque.native.loops import polls
 
 _FORMAT: Final = "kernel-4"  # of what stands on disk
 _MARSHAL: Final = 4  # a form that every Python reads
 # The folders of all that the emitter imports here: their files decide the code.
 IMPLEMENTED_BY: Final = ("scalars", "scalars/vmath", "loops", "emit")
+
+# What kernels call of the runtime, and how they declare it.
+RUNTIME: Final = {f.name: f for f in (calque_poll, calque_scratch, calque_free)}
+_DECLARED: Final = {polls.ASK: polls.DECLARATION, **scratch.DECLARATIONS}
 
 turns = Turns()
 linked: Final[Alive[str, Linked]] = Alive("linked kernels and math functions")  # by symbol
@@ -47,6 +55,11 @@ def fingerprint(root: str, folders: Sequence[str], deep: bool = False) -> str:
     return hexdigest("\n".join(sorted(marks)))[:16]
 
 
+def of_runtime(declared: Collection[str]) -> list[str]:
+    """The functions of the runtime among those that a module declares."""
+    return [name for name, declaration in _DECLARED.items() if declaration in declared]
+
+
 def note(text: str, obj: bytes, exports: Sequence[str], imports: Iterable[str], opt: int) -> None:
     """Keep an object, made of this text, on disk, and where its symbols are. Another processor has
     another object for the same text, whose symbols may pass their arguments in another way."""
@@ -65,7 +78,7 @@ def load(
 ) -> Linked:
     """Link an object; it keeps what it imports."""
     addresses = {
-        symbol: interp.calque_poll.address if code is None else code.addresses[symbol]
+        symbol: RUNTIME[symbol].address if code is None else code.addresses[symbol]
         for symbol, code in imports.items()
     }
     needs = [code for code in imports.values() if code is not None]
@@ -97,7 +110,7 @@ def from_disk(symbol: str, opt: int) -> Linked | None:
         return None
     entry = marshal.loads(raw)
     obj = diskcache.get(entry["object"], "kernels")
-    imports = {s: None if s == interp.POLL else from_disk(s, opt) for s in entry["imports"]}
-    if obj is None or any(s != interp.POLL and found is None for s, found in imports.items()):
+    imports = {s: None if s in RUNTIME else from_disk(s, opt) for s in entry["imports"]}
+    if obj is None or any(s not in RUNTIME and found is None for s, found in imports.items()):
         return None
     return load(obj, entry["exports"], imports)

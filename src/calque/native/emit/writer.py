@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from calque.machine.records import record
+from calque.native.emit import scratch
 from calque.native.emit.math_functions import MathFunction
 from calque.native.loops.tree import Statement
 from calque.native.scalars.expr import Buffer, Expr
@@ -81,7 +82,7 @@ class Writer:
         self.math_calls = 0  # uses of math functions so far, called or in line
         self.pointers: dict[Buffer, str] = {}  # of the buffers among the arguments
         self.written: dict[int, tuple[Statement, frozenset[Buffer]]] = {}  # by the statement's id
-        self._arrays: dict[Any, tuple[str, str]] = {}  # key -> name, type; on the stack
+        self._arrays: dict[Any, tuple[str, str]] = {}  # key -> name, type
         self._constants: dict[str, tuple[str, bytes]] = {}  # a buffer's name -> symbol, data
         self._zeros = 0  # words of zeros on the stack
 
@@ -193,7 +194,7 @@ class Writer:
     # -- memory of the function's own --------------------------------------------------------------
 
     def array(self, key: Any, t: str) -> str:
-        """Memory on the stack, known by a key."""
+        """Memory of the function's own, known by a key."""
         found = self._arrays.get(key)
         if found is None:
             found = self._arrays[key] = (f"%a{len(self._arrays)}", t)
@@ -223,10 +224,13 @@ class Writer:
         for symbol, data in self._constants.values():
             t, bytes_text = f"[{len(data)} x i8]", "".join([f"\\{b:02X}" for b in data])
             lines.append(f'{symbol} = private unnamed_addr constant {t} c"{bytes_text}", align 64')
-        lines.append(f"{head} {{\nentry:")
-        lines += [f" {name} = alloca {t}, align 64" for name, t in self._arrays.values()]
+        body = []
         if self._zeros:
             t = f"<{self._zeros} x i64>"
-            lines.append(f" %dummy = alloca {t}, align 64")
-            lines.append(f" store {t} zeroinitializer, ptr %dummy, align 64")
-        return "\n".join([*lines, *self.scopes[0].lines, f" {end}\n}}"])
+            body.append(f" %dummy = alloca {t}, align 64")
+            body.append(f" store {t} zeroinitializer, ptr %dummy, align 64")
+        body += [*self.scopes[0].lines, f" {end}"]
+        made = scratch.arrays(self._arrays.values())
+        if made.taken:
+            self.declared |= {*scratch.DECLARATIONS.values()}
+        return "\n".join([*lines, f"{head} {{", scratch.around("\n".join(body), made), "}"])

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from calque.machine import memory, threads
 from calque.machine.code import image
 from calque.machine.code.shared_object import Table
-from calque.machine.driver import stamps, standalone
+from calque.machine.driver import scratch, stamps, standalone
 from calque.machine.lang.reach import reachable
 from calque.machine.lang.types import Cell, Function, Var
 from calque.machine.lang.unit import Unit
@@ -64,7 +64,7 @@ def runtime(names: Iterable[str]) -> Runtime:
 def units(first: Iterable[Unit]) -> list[Unit]:
     """The units that run programs, and these, with all whose functions or data they use."""
     found: list[Unit] = []
-    todo = [*first, memory.unit, standalone.host, standalone.unit]
+    todo = [*first, memory.unit, scratch.unit, standalone.host, standalone.unit]
     while todo:
         unit = todo.pop()
         if unit in found or unit in _REPLACED:

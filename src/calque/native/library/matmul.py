@@ -54,6 +54,7 @@ PACKING: Final = (
 )
 MASKED: Final = 64  # bytes of a vector of processors that read and write under masks at no cost
 MOST_ROWS: Final = 14
+VECTORS: Final = 2  # of a tile of many rows
 NEAR: Final = 1 << 15  # a matrix of so many bytes is read where it stands
 FEW: Final = 5  # tiles of rows for which a right side is not packed
 WIDEST: Final = 8  # vectors of a tile of few rows
@@ -90,7 +91,7 @@ def tile_for(m: Any, n: Any, dtype: str, most: int = MOST_ROWS) -> Tile:
     A free size may become much larger than it was while tracing: its tiles are not made for few."""
     t = describe()
     lanes = t.vector_bytes // max(item_size(dtype), 4)
-    vectors = 1 if surely_at_most(n, lanes) else 2
+    vectors = 1 if surely_at_most(n, lanes) else VECTORS
     most = min((t.vector_registers - vectors - 2) // vectors, most)
     rows = min(
         (most, 8, *(() if is_symbolic((m,)) else (4,))),
@@ -104,7 +105,7 @@ def flat_tile(rows: int, n: Any, dtype: str, near: bool = False) -> Tile:
     slow, fewer columns that end with the last one can be read where they stand, which pays where
     the right side is `near`."""
     t = describe()
-    m = _even_part(rows, 2)
+    m = even_part(rows, VECTORS)
     lanes = t.vector_bytes // max(item_size(dtype), 4)
     vectors = WIDEST
     while vectors > 1 and (
@@ -114,11 +115,11 @@ def flat_tile(rows: int, n: Any, dtype: str, near: bool = False) -> Tile:
     if near and t.vector_bytes != MASKED and surely_divides(lanes, n):
         while not surely_divides(vectors * lanes, n):
             vectors //= 2
-            m = _even_part(rows, vectors)
+            m = even_part(rows, vectors)
     return Tile(m, vectors * lanes)
 
 
-def _even_part(rows: int, vectors: int) -> int:
+def even_part(rows: int, vectors: int) -> int:
     """As many rows as registers hold sums of, beside vectors of columns; all parts are about as
     high."""
     most = min((describe().vector_registers - 2) // vectors - 1, MOST_ROWS)

@@ -18,6 +18,7 @@ from calque.native.library.matmul import (
     tile_for,
 )
 from calque.native.library.near_rows import turned
+from calque.native.library.shared_columns import SharedColumns, shared_tile
 from calque.native.library.shared_rounds import SharedRounds, shares_rounds
 from calque.native.lower.graph import Node
 from calque.native.lower.rules import View
@@ -44,6 +45,12 @@ def product_of(p: Planner, n: Node, last: Node, home: View) -> Product:
         product = SharedRounds(p, n, last, home, extents, tile, right)
         if not product.reads_columns():
             return product
+    wide = shared_tile(extents, tile, n.dtype)
+    if wide is not None:
+        right = RightSide(describe().vector_bytes == MASKED, None, None)
+        columns = SharedColumns(p, n, last, home, extents, wide, right)
+        if columns.plain() and not columns.reads_columns():
+            return columns
     return Product(p, n, last, home, extents, tile, right_side(p, n, extents, tile))
 
 
