@@ -140,10 +140,13 @@ def test_threads_with_small_stacks(kilobytes: int) -> None:
         import calque, calque.numpy as jnp
         threading.stack_size({kilobytes} << 10)
         x, out = jnp.arange(64.0).reshape(8, 8), []
+        y, z = jnp.ones((300, 4000)), jnp.ones((4000, 500))  # a product that copies its rows
         f = calque.jit(lambda x: jnp.sort(jnp.tanh(x @ x), 0).sum() + jnp.fft.fft(x).real.sum())
-        f(x), jnp.linalg.svd(x), jnp.sort(x)  # compiled by the main thread
+        product = calque.jit(lambda y, z: (y @ z)[0, 0])
+        f(x), jnp.linalg.svd(x), jnp.sort(x), product(y, z)  # compiled by the main thread
         def work():
             out.append(float(f(x)) + float(jnp.linalg.svd(x)[1][0]) + float(jnp.sort(x)[0, 0]))
+            assert float(product(y, z)) == 4000
         threads = [threading.Thread(target=work) for _ in range(4)]
         [t.start() for t in threads], [t.join() for t in threads]
         assert len(out) == 4 and len(set(out)) == 1

@@ -102,9 +102,15 @@ def _compare(cls: Any, values: Callable[[Any], tuple[Any, ...]]) -> None:
     cls.__eq__, cls.__hash__ = __eq__, __hash__
 
 
-def replace(x: T, **changes: Any) -> T:
+def replace(x: T, /, **changes: Any) -> T:
     """Another value of the class, with other fields where they are named."""
-    kind: Any = type(x)
-    fields = dict(zip(kind.__record__, kind.__values__(x), strict=True))
+    return remade(type(x), x, **changes)
+
+
+def remade(kind: type[T], x: Any, /, **changes: Any) -> T:
+    """A value of a class from one of a class with the same fields, with other fields where they are
+    named."""
+    of: Any = type(x)
+    fields = dict(zip(of.__record__, of.__values__(x), strict=True))
     fields.update(changes)
-    return kind(**fields)  # type: ignore[no-any-return]
+    return kind(**fields)

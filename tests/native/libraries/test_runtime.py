@@ -11,7 +11,7 @@ SORT = "sort sort_rows"
 
 
 def test_units_are_those_that_are_called():
-    assert {u.name for u in units([])} == {"memory", "library", "library_host"}
+    assert {u.name for u in units([])} == {"memory", "scratch", "library", "library_host"}
     more = units([rows.unit])
     assert network.unit in more and memory.unit in more and standalone.host in more
     assert stamps.unit not in more and threads.unit not in more

@@ -13,9 +13,9 @@ from calque.machine.code import diskcache, llvm, target
 from calque.machine.code.digest import hexdigest
 from calque.machine.code.linked import Linked
 from calque.machine.driver.interpreter import calque_poll
-from calque.machine.driver.scratch import calque_scratch
 from calque.machine.memory import calque_free
 from calque.machine.once import Turns, once
+from calque.machine.routines.scratch import calque_scratch
 from calque.native.emit import scratch
 from calque.native.loops import polls
 

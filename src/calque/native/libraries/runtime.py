@@ -9,10 +9,11 @@ from typing import Any, Final, NamedTuple
 from calque.machine import memory, threads
 from calque.machine.code import image
 from calque.machine.code.shared_object import Table
-from calque.machine.driver import scratch, stamps, standalone
+from calque.machine.driver import stamps, standalone
 from calque.machine.lang.reach import reachable
 from calque.machine.lang.types import Cell, Function, Var
 from calque.machine.lang.unit import Unit
+from calque.machine.routines import scratch
 from calque.machine.routines.sort import network
 from calque.native import routines
 

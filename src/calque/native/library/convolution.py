@@ -11,6 +11,7 @@ free size, each call fills the table of depths before.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Final
@@ -18,16 +19,20 @@ from typing import Any, Final
 import numpy as np
 
 from calque.core.dims import Dim, hint_of, product
-from calque.machine.records import record, replace
+from calque.machine.code.target import describe
+from calque.machine.records import record, remade, replace
 from calque.native.library.matmul import (
+    MASKED,
     Extents,
     Product,
+    RightSide,
     Tile,
     emit_with,
     right_side,
     tile_for,
 )
-from calque.native.library.near_rows import NearRows
+from calque.native.library.near_rows import Block, NearRows, Stretches
+from calque.native.library.shared_columns import SharedColumns, shared_tile
 from calque.native.loops.tree import Body, For, Store
 from calque.native.lower.convolution import Geometry, Strides, weight_met
 from calque.native.lower.graph import Node
@@ -35,7 +40,7 @@ from calque.native.lower.layout import reindex
 from calque.native.lower.rules import Index, View
 from calque.native.plan.blocks import CodeBlock, Planner
 from calque.native.plan.steps import Nest, Step, Switch
-from calque.native.scalars.expr import ZERO, Buffer, Expr, cast, ex, load, var
+from calque.native.scalars.expr import ZERO, Buffer, Expr, cast, ex, item_size, load, var
 
 LONGEST: Final = 1 << 18  # entries of a table
 FAR: Final = 1 << 18  # a right side of more bytes is read by rounds, a block of rows at a time
@@ -137,6 +142,31 @@ class Convolution(Product):
         )
 
 
+class SharedConvolution(Convolution, SharedColumns):
+    """One of few rows, whose columns threads share: the rows are copied near, so that a tile needs
+    no pointer for each."""
+
+    def rows_near(self, i: Expr) -> Block:
+        return replace(super().rows_near(i), stretches=Stretches(self.stretch, self.behind))
+
+    def can_share(self) -> bool:
+        """Are features side by side in the input and in the kernel, a vector of them at least?"""
+        whole = describe().vector_bytes // item_size(self.dtype)
+        beside = self.depth_steps[-1][1] == 1 and self.stretch % whole == 0
+        return beside and not self.reads_columns()
+
+    @property
+    def stretch(self) -> int:
+        """How many features of the input lie side by side in a round."""
+        return math.gcd(int(self.depth_steps[-1][0]), self.depth)
+
+    def behind(self, row: Expr, k: Expr, far: Expr) -> Expr:
+        """What is read so far behind place `k` of a sum."""
+        at = ex("add", self.offset(row, self.m, self.row_steps, self.row_table), far)
+        first = self.offset(k, self.k, self.depth_steps, self.depth_table)
+        return load(self.input, (*[ZERO] * (len(self.input.shape) - 1), ex("add", at, first)))
+
+
 def is_free(steps: Strides) -> bool:
     """Whether the offsets depend on a free size."""
     return any(type(n) is Dim for pair in steps for n in pair)
@@ -178,17 +208,16 @@ def convolution_of(p: Planner, n: Node, last: Node, home: View) -> Convolution:
     groups = geo.groups if geo.groups > 1 else None
     extents = Extents(groups, geo.rows, geo.features_out, geo.depth)
     tile = tile_for(extents.rows, extents.columns, n.dtype, MOST_ROWS)
-    right = right_side(p, n, extents, tile)
     rows, depths = table(p, "rows", geo.row_steps()), table(p, "depths", geo.depth_steps())
     filled = is_free(geo.depth_steps())
-    return Convolution(
+    made = Convolution(
         p,
         n,
         last,
         home,
         extents,
         tile,
-        right,
+        RightSide(describe().vector_bytes == MASKED, None, None),
         geometry=geo,
         input=p.view[n.args[0]].buf,
         row_table=rows,
@@ -196,6 +225,12 @@ def convolution_of(p: Planner, n: Node, last: Node, home: View) -> Convolution:
         filled=filled,
         asked=p.view[n.args[2]].buf if geo.holes else None,
     )
+    wide = shared_tile(extents, tile, n.dtype)
+    if wide is not None and not geo.holes and made.plain():
+        shared = remade(SharedConvolution, made, tile=wide)
+        if shared.can_share():
+            return shared
+    return replace(made, right_side=right_side(p, n, extents, tile))
 
 
 def emit_conv(p: Planner, n: Node, block: CodeBlock) -> list[Step]:

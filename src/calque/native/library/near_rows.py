@@ -8,7 +8,7 @@ from all else, and in the order in which it is read.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 from calque.machine.code.target import describe
 from calque.machine.records import record
@@ -33,11 +33,20 @@ PADDING: Final = (
 )
 
 
+class Stretches(NamedTuple):
+    """A row of so many elements side by side, and so many again, somewhere else: what stands behind
+    the first one of a stretch, by row, the place of the first in the sum, and how far."""
+
+    length: int
+    element: Callable[[Expr, Expr, Expr], Expr]
+
+
 @record
 class Block:
     """Tiles of rows that are copied for one round: the left side by row and place in the sum, how
     many rows there are in all and in a tile, the first tile, how many tiles (and at most), where
-    the round begins and how deep it is."""
+    the round begins and how deep it is; and how stretches of a row are read, if it is known to
+    consist of some."""
 
     left: Callable[[Expr, Expr], Expr]
     extent: Expr
@@ -48,6 +57,7 @@ class Block:
     most: int
     start: Expr
     depth: Expr
+    stretches: Stretches | None = None
 
 
 @record
@@ -87,10 +97,19 @@ def copied(b: Block, deepest: int, dtype: str) -> tuple[NearRows, Body]:
 
 def one_by_one(b: Block, to: NearRows) -> For:
     """Each row by itself."""
-    m, k = var("m", b.rows), var("kc", b.depth)
     width = 2 * describe().vector_bytes // item_size(to.buffer.dtype)
-    inner = For(k, (stored(b, to, m, k),), kind="vector", width=width)
-    return For(to.tile, (For(m, (inner,)),))
+    m = var("m", b.rows)
+    if b.stretches is None:
+        k = var("kc", b.depth)
+        loop = For(k, (stored(b, to, m, k),), kind="vector", width=width)
+    else:
+        length = const(b.stretches.length)
+        piece, far = var("p", ex("floordiv", b.depth, length)), var("kc", length)
+        first = ex("mul", piece, length)
+        value = b.stretches.element(row_of(b, m), ex("add", b.start, first), far)
+        store = Store(to.buffer, to.place(m, ex("add", first, far)), value)
+        loop = For(piece, (For(far, (store,), kind="vector", width=width),))
+    return For(to.tile, (For(m, (loop,)),))
 
 
 def lanes(b: Block) -> int:
@@ -112,9 +131,12 @@ def side_by_side(b: Block, to: NearRows) -> For:
 
 
 def stored(b: Block, to: NearRows, m: Expr, k: Expr, full: bool = False) -> Store:
-    """An element of the copy. Rows that are not there, in tiles that are not full, are the last one
-    again."""
+    """An element of the copy."""
+    return Store(to.buffer, to.place(m, k), b.left(row_of(b, m, full), ex("add", b.start, k)))
+
+
+def row_of(b: Block, m: Expr, full: bool = False) -> Expr:
+    """The row that is copied to row `m` of a tile. Those that are not there, in tiles that are not
+    full, are the last one again."""
     row = ex("add", ex("mul", ex("add", b.first, b.tile), const(b.rows)), m)
-    if not (full or b.even):
-        row = ex("min", row, ex("sub", b.extent, const(1)))
-    return Store(to.buffer, to.place(m, k), b.left(row, ex("add", b.start, k)))
+    return row if full or b.even else ex("min", row, ex("sub", b.extent, const(1)))

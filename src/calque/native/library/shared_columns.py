@@ -63,7 +63,7 @@ class SharedColumns(Product):
         return load(self.panel, (ex("sub", k, self.round_at(self.r)[0]), j))
 
     def nest(self) -> Body:
-        """for groups of panels: for rounds: copy rows; for panels: copy the panel; for tiles: ..."""
+        """for groups of panels: for rounds: copy rows; for panels: copy it; for tiles: ..."""
         count = -(-hint_of(self.n) // self.tile.columns)
         many = max(1, count // (2 * get_num_threads()))
         group = var("g", ceil_div(self.panels, many))
@@ -71,13 +71,15 @@ class SharedColumns(Product):
         t = var("t", ex("min", const(many), ex("sub", self.panels, first)))
         tiles = ceil_div(self.M, self.tile.rows)
         i, q, r = var("i", tiles), ex("add", first, t), self.r
-        start, depth = self.round_at(r)
-        even = self.m % self.tile.rows == 0
-        most = -(-self.m // self.tile.rows)
-        block = Block(self.left, self.M, self.tile.rows, even, ZERO, i, most, start, depth)
-        rows, copy = copied(block, self.depth, self.dtype)
+        rows, copy = copied(self.rows_near(i), self.depth, self.dtype)
         panel = For(t, (*self.near_panel(q), For(i, self.micro(q, i, r, rows))))
         return (For(group, (For(r, (*copy, panel)),)),)
+
+    def rows_near(self, i: Expr) -> Block:
+        """All rows, by tile."""
+        start, depth = self.round_at(self.r)
+        even, most = self.m % self.tile.rows == 0, -(-self.m // self.tile.rows)
+        return Block(self.left, self.M, self.tile.rows, even, ZERO, i, most, start, depth)
 
     def near_panel(self, q: Expr) -> Body:
         """The copy of a panel."""
@@ -85,9 +87,7 @@ class SharedColumns(Product):
         j, k = var("j", self.tile.columns), var("kp", depth)
         column = ex("add", ex("mul", q, const(self.tile.columns)), j)
         value = guarded(self.right_at(ex("add", start, k), q, j), self.inside(column))
-        inner = For(
-            j, (Store(self.panel, (k, j), value),), kind="vector", width=self.tile.columns
-        )
+        inner = For(j, (Store(self.panel, (k, j), value),), kind="vector", width=self.tile.columns)
         return (For(k, (inner,)),)
 
     def reads_columns(self) -> bool:

@@ -46,7 +46,7 @@ def _beside(steps: Sequence[Step], threads: int) -> list[Step]:
     at = 0
     while at < len(order):
         group, late = _group(steps, waits, order[at : at + FAR], min(threads, MOST))
-        if len(group) < 2 or len(group) < threads and _ns(steps, group) > SHORT_NS:
+        if len(group) < 2 or (len(group) < threads and _ns(steps, group) > SHORT_NS):
             at += 1
             continue
         last = order.index(group[-1], at)
