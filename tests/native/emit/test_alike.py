@@ -99,7 +99,7 @@ def compiled(long, monkeypatch):
     """Results, and the codes of their kernels, where keys of this length are long."""
     monkeypatch.setattr(kernels, "_LONG", long)
     calque.clear_caches()
-    args = normal(96, 600), normal(600, 96), normal(600, 112)
+    args = normal(96, 600), normal(600, 96), normal(600, 64)
     made = calque.jit(lambda *args: products(*args)).lower(*args).compile()
     codes = {c.symbol for c in kernels.known()}
     return calque.tree_util.tree_leaves(made(*args)), codes

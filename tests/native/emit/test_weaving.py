@@ -27,9 +27,10 @@ def test_rows(row, length, dtype):
 @pytest.mark.parametrize("row", [3, 4])
 def test_one_store_for_all_rows(row):
     x = np.ones((row, 100), np.float32)
-    text = text_of(lambda x: x.T, x)
+    text = text_of(lambda x: x.T, x).partition("define")[2]
     lanes = describe().vector_bytes // 4
-    assert f"store <{lanes * row} x float>" in text and "scatter" not in text
+    before, store, _ = text.partition(f"store <{lanes * row} x float>")
+    assert store and "scatter" not in before  # what is less than a vector comes behind
 
 
 def test_stacked_columns():

@@ -206,7 +206,8 @@ def test_small_right_sides_of_half_a_panel_more(n):
     assert "panels" not in loops
     turned = calque.jit(lambda x, y: x @ jnp.swapaxes(y, 1, 2), dynamic="never")
     z = np.ascontiguousarray(np.swapaxes(y, 1, 2))
-    assert turned.lower(x, z).compile().as_text("loops").count("@tile") == 1
+    squares = n % (describe().vector_bytes // 4) == 0
+    assert turned.lower(x, z).compile().as_text("loops").count("@tile") == squares
     got = np.asarray(standing(x, y))
     np.testing.assert_allclose(got, x.astype("f8") @ y, rtol=1e-4, atol=1e-4)
     assert got.tobytes() == np.asarray(turned(x, z)).tobytes()
@@ -237,7 +238,7 @@ def test_a_single_column_has_the_bits_of_two(m, k, dtype):
     [
         ("qd,qxy->dxy", ((9, 20), (9, 40, 50))),
         ("ij,bjn->bin", ((8, 8), (5, 8, 96))),
-        ("ij,bjxy->bixy", ((8, 8), (3, 8, 24, 48))),
+        ("ij,bjxy->bixy", ((8, 8), (3, 8, 24, 64))),
     ],
 )
 def test_merged_columns_are_read_as_vectors(equation, shapes):
