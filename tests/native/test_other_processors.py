@@ -24,7 +24,7 @@ from calque.machine.lang.unit import Unit
 from calque.machine.routines.sort import network as sort_network
 from calque.native import executable
 from calque.native.emit import kernels, objects
-from calque.native.library import matmul
+from calque.native.library import matmul, near_rows, tiles
 from calque.native.schedule import vectors
 
 TRIPLE = "aarch64-unknown-linux-gnu"
@@ -50,7 +50,7 @@ def arm(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         triple=TRIPLE, cpu="generic", features="", vector_bytes=16, vector_registers=32, key="arm"
     )
     monkeypatch.setattr(target, "describe", lambda: described)
-    for module in (vectors, matmul):
+    for module in (vectors, matmul, near_rows, tiles):
         monkeypatch.setattr(module, "describe", lambda: described)
     monkeypatch.setattr(platform, "machine", lambda: "aarch64")
     monkeypatch.setattr(modules, "get_ready", lambda: None)  # would keep LLVM's machine for it

@@ -10,7 +10,7 @@ import calque
 import calque.numpy as jnp
 from calque import lax
 from calque.machine.code.target import describe
-from calque.native.library import matmul
+from calque.native.library import matmul, tiles
 from calque.native.plan.steps import Switch
 from calque.transforms.jit.function import function_of
 
@@ -68,7 +68,7 @@ def test_the_bits_of_fixed_sizes(dtype):
 def test_near_and_far_right_sides(masks, monkeypatch):
     """Just small enough to be read where it stands, and just too large; with processors that have
     masks or none."""
-    monkeypatch.setattr(matmul, "MASKED", matmul.describe().vector_bytes if masks else -1)
+    monkeypatch.setattr(tiles, "MASKED", describe().vector_bytes if masks else -1)
     free, fixed, traces = both(lambda x, y: jnp.tanh(x @ y * 0.1), (2, 2))
     free(normal(12, 13), normal(13, 15))
     for k, n in (
@@ -141,7 +141,7 @@ def test_the_rounds_of_a_long_sum_are_written_once(depth, follow):
     """Its tile stands once in the code, whether the last round is shorter or ends in more."""
     x, y = normal(40, depth), normal(depth, 48)
     compiled = calque.jit(lambda a, b: follow(a @ b)).lower(x, y).compile()
-    tile = matmul.tile_for(40, 48, "f32")
+    tile = tiles.tile_for(40, 48, "f32")
     assert compiled.as_text("loops").count("sequential sum") == tile.rows
     expected = follow(jnp.asarray(x.astype(np.float64) @ y, "float32"))
     np.testing.assert_allclose(compiled(x, y), expected, rtol=1e-4, atol=2e-3)
@@ -150,7 +150,7 @@ def test_the_rounds_of_a_long_sum_are_written_once(depth, follow):
 def test_small_right_sides_of_ragged_width_are_not_packed():
     """Of fixed size: where the processor has masks."""
     e = calque.jit(lambda x, y: x @ y).lower(normal(50, 60), normal(60, 70)).compile()
-    assert ("panels" in e.as_text("loops")) == (matmul.describe().vector_bytes != matmul.MASKED)
+    assert ("panels" in e.as_text("loops")) == (not tiles.has_masks())
 
 
 @pytest.mark.parametrize("rows", [1791, 1792, 1807, 3700], ids=str)
@@ -164,13 +164,13 @@ def test_high_blocks_of_many_rows_have_the_same_bits(rows, monkeypatch):
     np.testing.assert_allclose(high, x.astype(np.float64) @ y, rtol=1e-4, atol=2e-2)
 
 
-@pytest.mark.parametrize("many, tiles", [(20, 4), (120, 4), (130, 8), (300, 8)], ids=str)
-def test_many_rows_make_high_blocks(many, tiles):
+@pytest.mark.parametrize("many, high", [(20, 4), (120, 4), (130, 8), (300, 8)], ids=str)
+def test_many_rows_make_high_blocks(many, high):
     """Few rows are shared by threads in low blocks."""
-    rows = many * matmul.tile_for(1 << 12, 48, "f32").rows
+    rows = many * tiles.tile_for(1 << 12, 48, "f32").rows
     f = calque.jit(lambda a, b: a @ b)
     compiled = f.lower(jnp.ones((rows, 1100)), jnp.ones((1100, 48))).compile()
-    assert f"for t < min({tiles}," in compiled.as_text("loops")
+    assert f"for t < min({high}," in compiled.as_text("loops")
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int32], ids=str)
@@ -186,7 +186,7 @@ def test_few_rows_have_the_bits_of_many(m, k, n, dtype):
     few = calque.jit(f, dynamic="never")
     many = np.asarray(few(np.concatenate([x] * 71), y))
     got = np.asarray(few(x, y))
-    if describe().vector_bytes == matmul.MASKED:
+    if tiles.has_masks():
         assert "panels" not in few.lower(x, y).compile().as_text("loops")
     assert got.tobytes() == many[:m].tobytes()
     turned = calque.jit(lambda x, y: jnp.matmul(x, y.T) + 1, dynamic="never")
@@ -268,3 +268,26 @@ def test_tiles_of_a_turned_panel_are_one_loop():
     loops = f.lower(x, w).compile().as_text("loops")
     assert loops.count("@tile") == 1
     np.testing.assert_allclose(f(x, w), x.astype("f8") @ w.T, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("heads, width", [(8, 32), (4, 48), (3, 7)])
+def test_rows_in_stretches_are_copied_near(heads, width):
+    """What attention gives, head by head, times a matrix: a row is read by stretches where these
+    fill vectors, and not place by place with divisions."""
+    t, w = normal(3, heads, 50, width), normal(heads * width, 256)
+    f = calque.jit(lambda t, w: t.transpose(0, 2, 1, 3).reshape(150, -1) @ w, dynamic="never")
+    loops = f.lower(t, w).compile().as_text("loops")
+    assert ("rows[t, m, ((p * 32)" in loops or "rows[t, m, ((p * 16)" in loops) == (width > 7)
+    rows = np.ascontiguousarray(t.transpose(0, 2, 1, 3)).reshape(150, -1)
+    plain = calque.jit(lambda a, b: a @ b, dynamic="never")(rows, w)
+    np.testing.assert_array_equal(f(t, w), plain)
+
+
+@pytest.mark.parametrize("m", [8192, 8200])
+def test_far_rows_are_copied_near(m):
+    a, b = normal(m, 40), normal(40, 20)
+    f = calque.jit(lambda a, b: jnp.tanh(a @ b), dynamic="never")
+    assert "rows[t, m, kc]" in f.lower(a, b).compile().as_text("loops")
+    few = calque.jit(lambda a, b: jnp.tanh(a @ b), dynamic="never")
+    assert "rows[" not in few.lower(a[:500], b).compile().as_text("loops")
+    np.testing.assert_array_equal(np.asarray(f(a, b))[-500:], few(a[-500:], b))

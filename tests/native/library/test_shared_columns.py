@@ -10,8 +10,8 @@ import calque
 import calque.numpy as jnp
 from calque import lax
 from calque.native.library import convolution, products
-from calque.native.library.matmul import Extents, tile_for
 from calque.native.library.shared_columns import shared_tile
+from calque.native.library.tiles import Extents, tile_for
 
 FORMS: dict[str, Callable[[Any, Any], Any]] = {
     "plain": lambda a, b: a @ b,

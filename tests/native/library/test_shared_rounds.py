@@ -9,8 +9,8 @@ import pytest
 import calque
 import calque.numpy as jnp
 from calque.native.library import products
-from calque.native.library.matmul import Extents
 from calque.native.library.shared_rounds import ROUNDS, shares_rounds
+from calque.native.library.tiles import Extents
 from calque.profiling.steps import described
 
 FORMS: dict[str, Callable[[Any, Any], Any]] = {

@@ -22,17 +22,19 @@ from calque.core.dims import Dim, hint_of, product
 from calque.machine.code.target import describe
 from calque.machine.records import record, remade, replace
 from calque.native.library.matmul import (
-    MASKED,
-    Extents,
     Product,
     RightSide,
-    Tile,
     emit_with,
     right_side,
+)
+from calque.native.library.near_rows import NearRows, Stretches
+from calque.native.library.shared_columns import SharedColumns, shared_tile
+from calque.native.library.tiles import (
+    Extents,
+    Tile,
+    has_masks,
     tile_for,
 )
-from calque.native.library.near_rows import Block, NearRows, Stretches
-from calque.native.library.shared_columns import SharedColumns, shared_tile
 from calque.native.loops.tree import Body, For, Store
 from calque.native.lower.convolution import Geometry, Strides, weight_met
 from calque.native.lower.graph import Node
@@ -81,6 +83,10 @@ class Convolution(Product):
     ) -> tuple[NearRows | None, Body]:
         """Rows are not copied."""
         return None, ()
+
+    def copies_rows(self, by_panel: bool) -> bool:
+        """Rows are not copied."""
+        return False
 
     @cached_property
     def row_steps(self) -> Strides:
@@ -146,8 +152,9 @@ class SharedConvolution(Convolution, SharedColumns):
     """One of few rows, whose columns threads share: the rows are copied near, so that a tile needs
     no pointer for each."""
 
-    def rows_near(self, i: Expr) -> Block:
-        return replace(super().rows_near(i), stretches=Stretches(self.stretch, self.behind))
+    @cached_property
+    def stretches(self) -> Stretches | None:
+        return Stretches(self.stretch, self.behind)
 
     def can_share(self) -> bool:
         """Are features side by side in the input and in the kernel, a vector of them at least?"""
@@ -217,7 +224,7 @@ def convolution_of(p: Planner, n: Node, last: Node, home: View) -> Convolution:
         home,
         extents,
         tile,
-        RightSide(describe().vector_bytes == MASKED, None, None),
+        RightSide(has_masks(), None, None),
         geometry=geo,
         input=p.view[n.args[0]].buf,
         row_table=rows,

@@ -13,14 +13,16 @@ panels stay near, and long sums lose few digits.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from calque.core.dims import hint_of, is_found, is_symbolic, surely_at_most, surely_divides
 from calque.machine.code.target import describe
 from calque.machine.records import record, replace
-from calque.native.library.near_rows import Block, NearRows, copied, turned
+from calque.native.library.near_rows import Block, NearRows, Stretches, copied, turned
+from calque.native.library.tiles import Extents, Tile, has_masks
 from calque.native.loops.tree import ROUND, Acc, Body, For, If, Let, Store, round_of
 from calque.native.lower.graph import Node
 from calque.native.lower.layout import guarded, reindex
@@ -28,6 +30,7 @@ from calque.native.lower.rules import Index, View
 from calque.native.plan.blocks import CodeBlock, Planner
 from calque.native.plan.steps import Nest, Step, Switch
 from calque.native.scalars.expr import (
+    INDEX,
     TRUE,
     ZERO,
     Buffer,
@@ -52,78 +55,11 @@ MANY_ROWS: Final = 128  # of so many tiles, twice as many: the right side is rea
 PACKING: Final = (
     4.0  # how much slower than arithmetic a copy is that reads memory for the first time
 )
-MASKED: Final = 64  # bytes of a vector of processors that read and write under masks at no cost
-MOST_ROWS: Final = 14
-VECTORS: Final = 2  # of a tile of many rows
 NEAR: Final = 1 << 15  # a matrix of so many bytes is read where it stands
 FEW: Final = 5  # tiles of rows for which a right side is not packed
-WIDEST: Final = 8  # vectors of a tile of few rows
+FAR: Final = 1 << 20  # bytes of a left side that is read as it lies in memory
 STRETCH: Final = 512  # columns that are read before the next round
 GROUPS: Final = 8  # of panels, at least, for threads to share
-
-
-@record
-class Tile:
-    """How many rows and columns are summed at a time."""
-
-    rows: int
-    columns: int
-
-
-@record
-class Extents:
-    """How much is multiplied; `batch` is None for a single product."""
-
-    batch: int | None
-    rows: int
-    columns: int
-    depth: int
-
-    def right_bytes(self, dtype: str) -> Any:
-        """Of the right side of one product."""
-        return self.depth * self.columns * item_size(dtype)
-
-
-def tile_for(m: Any, n: Any, dtype: str, most: int = MOST_ROWS) -> Tile:
-    """As many sums as registers hold; fewer rows where that wastes much less at the edge. Few
-    shapes, so that new sizes find their kernel.
-
-    A free size may become much larger than it was while tracing: its tiles are not made for few."""
-    t = describe()
-    lanes = t.vector_bytes // max(item_size(dtype), 4)
-    vectors = 1 if surely_at_most(n, lanes) else VECTORS
-    most = min((t.vector_registers - vectors - 2) // vectors, most)
-    rows = min(
-        (most, 8, *(() if is_symbolic((m,)) else (4,))),
-        key=lambda r: (-(-hint_of(m) // r) * (r + 1.5), -r),
-    )
-    return Tile(min(rows, most), vectors * lanes)
-
-
-def flat_tile(rows: int, n: Any, dtype: str, near: bool = False) -> Tile:
-    """An even part of few rows, and as many columns as registers hold sums of. Where masks are
-    slow, fewer columns that end with the last one can be read where they stand, which pays where
-    the right side is `near`."""
-    t = describe()
-    m = even_part(rows, VECTORS)
-    lanes = t.vector_bytes // max(item_size(dtype), 4)
-    vectors = WIDEST
-    while vectors > 1 and (
-        vectors * (m + 1) + 2 > t.vector_registers or surely_at_most(n, vectors * lanes // 2)
-    ):
-        vectors //= 2
-    if near and t.vector_bytes != MASKED and surely_divides(lanes, n):
-        while not surely_divides(vectors * lanes, n):
-            vectors //= 2
-            m = even_part(rows, vectors)
-    return Tile(m, vectors * lanes)
-
-
-def even_part(rows: int, vectors: int) -> int:
-    """As many rows as registers hold sums of, beside vectors of columns; all parts are about as
-    high."""
-    most = min((describe().vector_registers - 2) // vectors - 1, MOST_ROWS)
-    return -(-rows // -(-rows // most))
 
 
 class RightSide(NamedTuple):
@@ -343,8 +279,51 @@ class Product:
         by_panel = -(-hint_of(self.n) // self.tile.columns) * 2 >= -(
             -hint_of(self.m) // self.tile.rows
         )
+        if self.copies_rows(by_panel):
+            return self.far_rows()
         inner = For(i if by_panel else q, self.micro(q, i))
         return self.around(For(q if by_panel else i, (inner,)))
+
+    def copies_rows(self, by_panel: bool) -> bool:
+        """Is the left side read in stretches, or from so far that it is better read as it lies
+        there? Whoever goes by panels reads it again for each, and has a few rows at least."""
+        if self.p.sizes.interval(self.K)[1] > self.depth:
+            return False
+        if self.stretches is not None:
+            return not by_panel or hint_of(self.m) >= 2 * TILES * self.tile.rows
+        n = hint_of(self.m) * hint_of(self.k) * item_size(self.node.dtype)
+        return not by_panel and n >= FAR
+
+    @cached_property
+    def stretches(self) -> Stretches | None:
+        """How rows of the left side that are merged of some dimensions are read: the last of these
+        lies in memory as it is, or a part of it that vectors fill."""
+        k, width = var("k", self.K), describe().vector_bytes // item_size(self.node.dtype)
+        value = self.left(var("i", self.M), k)
+        sizes = {x.args[1] for x in walk(value, set()) if x.op in INDEX and x.args[0] is k}
+        known = [high for low, high in map(self.p.sizes.interval, sizes) if low == high]
+        length = math.gcd(*known, self.depth)
+        if not sizes or len(known) < len(sizes) or length % width != 0:
+            return None
+
+        def element(row: Expr, first: Expr, far: Expr) -> Expr:
+            value = self.left(row, ex("add", first, far))
+            return aligned(value, first, far, lambda n: n in sizes)
+
+        return Stretches(length, element)
+
+    def far_rows(self) -> Body:
+        """for blocks of tiles of rows: copy rows; for panels: for tiles: ..."""
+        tiles = ceil_div(self.M, self.tile.rows)
+        block = var("i", ceil_div(tiles, TILES))
+        first = ex("mul", block, const(TILES))
+        t, q = var("t", ex("min", const(TILES), ex("sub", tiles, first))), var("q", self.panels)
+        even = surely_divides(self.tile.rows, self.m)
+        shape = self.M, self.tile.rows, even, first, t, TILES, ZERO, self.K, self.stretches
+        rows = Block(self.left, *shape)
+        near, copy = copied(rows, self.depth, self.node.dtype)
+        tile = self.micro(q, ex("add", first, t), None, near)
+        return self.around(For(block, (*copy, For(q, (For(t, tile),)))))
 
     def deep(self) -> Body:
         """A long sum is taken in rounds, kept in the result in between; the rows of a round are
@@ -366,7 +345,8 @@ class Product:
         """Where a block of tiles reads the rows of one round, and how they come there."""
         start, depth = self.round_at(r)
         even = surely_divides(self.tile.rows, self.m)
-        rows = Block(self.left, self.M, self.tile.rows, even, first, t, high, start, depth)
+        shape = self.M, self.tile.rows, even, first, t, high, start, depth, self.stretches
+        rows = Block(self.left, *shape)
         return copied(rows, self.depth, self.node.dtype)
 
     def rounds(self) -> Expr:
@@ -446,7 +426,8 @@ class Product:
         for m in range(
             min(self.tile.rows, self.M.attr) if self.M.op == "const" else self.tile.rows
         ):
-            row = self.row(i, m) if r is None else self.row_of_a_round(i, m)
+            alone = r is None and rows is None
+            row = self.row(i, m) if alone else self.row_of_a_round(i, m)
             left = self.left(row, at) if rows is None else rows.element(m, k)
             value = self.summand(left, self.element(at, q, j))
             length = self.round if r is None else 0
@@ -515,7 +496,7 @@ def ceil_div(e: Expr, n: int) -> Expr:
 
 def right_side(p: Planner, n: Node, extents: Extents, tile: Tile) -> RightSide:
     """Where the right side of a product is read."""
-    masks = describe().vector_bytes == MASKED
+    masks = has_masks()
     source = standing(p, n, extents, tile, masks)
     near = surely_at_most(extents.right_bytes(n.dtype), NEAR)
     packed = None if source is not None and near else pack_buffer(p, n, extents, tile)

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from calque.core.dims import surely_at_most
-from calque.machine.code.target import describe
 from calque.native.library.matmul import (
     FEW,
-    MASKED,
-    MOST_ROWS,
     NEAR,
-    Extents,
     Product,
     RightSide,
     emit_with,
-    flat_tile,
     right_side,
-    tile_for,
 )
 from calque.native.library.near_rows import turned
 from calque.native.library.shared_columns import SharedColumns, shared_tile
 from calque.native.library.shared_rounds import SharedRounds, shares_rounds
+from calque.native.library.tiles import (
+    MOST_ROWS,
+    Extents,
+    flat_tile,
+    has_masks,
+    tile_for,
+)
 from calque.native.lower.graph import Node
 from calque.native.lower.rules import View
 from calque.native.plan.blocks import CodeBlock, Planner
@@ -35,19 +36,19 @@ def product_of(p: Planner, n: Node, last: Node, home: View) -> Product:
     if surely_at_most(extents.rows, FEW * MOST_ROWS):
         near = surely_at_most(extents.right_bytes(n.dtype), NEAR)
         tile = flat_tile(extents.rows, extents.columns, n.dtype, near)
-        right = RightSide(describe().vector_bytes == MASKED, None, None, near=True)
+        right = RightSide(has_masks(), None, None, near=True)
         flat = Product(p, n, last, home, extents, tile, right)
         if flat.can_stand() and not (shared and is_turned(flat)):
             return flat
     tile = tile_for(extents.rows, extents.columns, n.dtype)
     if shared:
-        right = RightSide(describe().vector_bytes == MASKED, None, None)
+        right = RightSide(has_masks(), None, None)
         product = SharedRounds(p, n, last, home, extents, tile, right)
         if not product.reads_columns():
             return product
     wide = shared_tile(extents, tile, n.dtype)
     if wide is not None:
-        right = RightSide(describe().vector_bytes == MASKED, None, None)
+        right = RightSide(has_masks(), None, None)
         columns = SharedColumns(p, n, last, home, extents, wide, right)
         if columns.plain() and not columns.reads_columns():
             return columns

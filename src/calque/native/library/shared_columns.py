@@ -17,8 +17,14 @@ from typing import Final
 from calque.core.dims import hint_of, is_symbolic
 from calque.machine.records import record
 from calque.machine.threads import get_num_threads
-from calque.native.library.matmul import VECTORS, Extents, Product, Tile, ceil_div, even_part
+from calque.native.library.matmul import Product, ceil_div
 from calque.native.library.near_rows import Block, copied, turned
+from calque.native.library.tiles import (
+    VECTORS,
+    Extents,
+    Tile,
+    even_part,
+)
 from calque.native.loops.tree import ROUND, Body, For, Store
 from calque.native.lower.layout import guarded
 from calque.native.scalars.expr import ZERO, Buffer, Expr, const, ex, item_size, load, var
@@ -79,7 +85,8 @@ class SharedColumns(Product):
         """All rows, by tile."""
         start, depth = self.round_at(self.r)
         even, most = self.m % self.tile.rows == 0, -(-self.m // self.tile.rows)
-        return Block(self.left, self.M, self.tile.rows, even, ZERO, i, most, start, depth)
+        shape = self.M, self.tile.rows, even, ZERO, i, most, start, depth, self.stretches
+        return Block(self.left, *shape)
 
     def near_panel(self, q: Expr) -> Body:
         """The copy of a panel."""

@@ -17,8 +17,9 @@ from typing import Final
 
 from calque.core.dims import is_symbolic
 from calque.machine.records import record
-from calque.native.library.matmul import Extents, Product, ceil_div, temporary
+from calque.native.library.matmul import Product, ceil_div, temporary
 from calque.native.library.near_rows import turned
+from calque.native.library.tiles import Extents
 from calque.native.loops.tree import ROUND, Acc, Body, For, Store
 from calque.native.lower.layout import guarded
 from calque.native.plan.steps import Nest, Step
