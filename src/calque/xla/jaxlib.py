@@ -323,13 +323,27 @@ def put(
     return make(
         kind,
         sharding,
-        parts,
+        parts if shared else _apart(parts),
         devices,
         host_buffer_semantics=semantics.ZERO_COPY
         if shared
         else semantics.IMMUTABLE_ONLY_DURING_CALL,
         enable_x64=True,
     )
+
+
+def _apart(parts: list[Any]) -> list[Any]:
+    """Parts that lie in one place, but for the first, in memory of their own: jaxlib fails where
+    it is to copy the same memory to several devices."""
+    if len(parts) == 1:
+        return parts
+    seen: set[int] = set()
+    found = []
+    for part in parts:
+        address = part.ctypes.data
+        found.append(part.copy() if address in seen else part)
+        seen.add(address)
+    return found
 
 
 def address_of(buffer: Any) -> int:
