@@ -31,8 +31,8 @@ FROM_EXTENSION: Final = (
     "ArrayImpl", "ArrayImpl.clone", "ArrayImpl.is_ready", "ArrayImpl.unsafe_buffer_pointer",
     "CompileOptions.device_assignment", "CompileOptions.executable_build_options",
     "CompileOptions.num_partitions", "DeviceList", "array_result_handler",
-    "mlir.deserialize_portable_artifact", "mlir.mlir_module_to_xla_computation",
-    "mlir.refine_polymorphic_shapes", "mlir.serialize_portable_artifact",
+    "mlir.mlir_module_to_xla_computation", "mlir.refine_polymorphic_shapes",
+    "mlir.serialize_portable_artifact",
 )  # fmt: skip
 FROM_CLIENT: Final = (
     "DeviceAssignment.create", "GSPMDSharding", "HloSharding.replicate",
@@ -530,14 +530,15 @@ def portable(text: str) -> bytes:
     with module.context:
         write = lib.extension.mlir.serialize_portable_artifact
         takes_text = "mlir_module: str" in (write.__doc__ or "")  # before 0.10
-        return bytes(write(str(module) if takes_text else module, version, True))
+        given = module.operation.get_asm(enable_debug_info=True) if takes_text else module
+        return bytes(write(given, version, True))
 
 
 def portable_text(data: bytes, *, located: bool = False) -> str:
     """The text of a module that was written so; with `located` with the places of operations."""
     context = mlir_context()
     with context:
-        module = jaxlib().extension.mlir.deserialize_portable_artifact(data)
+        module = mlir_part("stablehlo").deserialize_portable_artifact(context, data)
         return str(module.operation.get_asm(enable_debug_info=located))
 
 
