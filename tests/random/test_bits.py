@@ -65,6 +65,8 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 # compiled, its product and its sum are rounded once
 EAGERLY = {"double_sided_maxwell"}
+# where the processor has float16 XLA rounds each step of it
+STEPWISE = {"truncated_normal float16"}
 # XLA works out what it knows with roundings of its own, in JAX too: here its programs are given
 # the numbers, as JAX gives them to those of its functions that are called outside of jit
 GIVEN = {"f", "truncated_normal"}
@@ -87,6 +89,8 @@ ON_XLA = (
 @pytest.mark.skipif("fma" not in processor_flags(), reason="XLA has other bits without FMA")
 @pytest.mark.parametrize("case", CASES)
 def test_they_are_those_of_jax(case: str) -> None:
+    if case in STEPWISE and "avx512_fp16" in processor_flags():
+        pytest.skip("JAX has other bits where the processor has float16")
     name, given = CASES[case]
     given = {"shape": (MANY,), **given}
     want = np.asarray(getattr(jax().random, name)(jax().random.key(3), **given))

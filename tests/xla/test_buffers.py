@@ -21,10 +21,18 @@ import calque as jax
 import calque.numpy as jnp
 from calque import lax
 from calque.core.arrays import is_pending
+from calque.core.dtypes import as_dtype
 from calque.machine.call import functions as callpath
+from calque.xla import jaxlib
 from tests.xla.mlir import needs_jaxlib
 
 pytestmark = needs_jaxlib
+EVERY_TYPE = (
+    "bool", "int2", "uint2", "int4", "uint4", "int8", "uint8", "int16", "uint16", "int32",
+    "uint32", "int64", "uint64", "float4_e2m1fn", "float8_e3m4", "float8_e4m3", "float8_e4m3fn",
+    "float8_e4m3b11fnuz", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu",
+    "bfloat16", "float16", "float32", "float64", "complex64", "complex128",
+)  # fmt: skip
 
 
 def there(x: Any) -> Any:
@@ -153,23 +161,38 @@ def test_donated_arguments_give_their_memory() -> None:
     assert y.is_deleted()
 
 
-def on_a_mesh(x: Any) -> Any:
-    mesh = jax.make_mesh((1,), ("i",), devices=jax.devices("xla_cpu")[:1])
-    return jax.device_put(x, jax.NamedSharding(mesh, jax.P("i")))
+def on_all(x: Any, *names: str) -> Any:
+    mesh = jax.make_mesh((len(jax.devices("xla_cpu")),), ("i",), devices=jax.devices("xla_cpu"))
+    return jax.device_put(x, jax.NamedSharding(mesh, jax.P(*names)))
 
 
-@pytest.mark.parametrize("place", [there, on_a_mesh])
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "bool"])
-def test_what_was_looked_at_goes_with_its_array(place: Any, dtype: str) -> None:
+def split(x: Any) -> Any:
+    return on_all(x, *["i"] * min(np.ndim(x), 1))
+
+
+def on_one_of_a_mesh(x: Any) -> Any:
+    mesh = jax.make_mesh((1,), ("i",), devices=jax.devices("xla_cpu")[-1:])
+    return jax.device_put(x, jax.NamedSharding(mesh, jax.P()))
+
+
+@pytest.mark.parametrize("place", [there, on_all, split, on_one_of_a_mesh])
+@pytest.mark.parametrize("shape", [(8, 2), (8, 0), (0,), ()])
+def test_every_type_is_read_and_goes_with_its_array(place: Any, shape: tuple[int, ...]) -> None:
     """The memory is kept for who looks at it, and does not keep its buffer for ever."""
-    f = jax.jit(lambda v: (~v, v) if v.dtype == bool else (v + 1, v * 2))
-    results = [*f(place(np.ones(4, dtype))), jax.jit(jnp.copy)(place(np.ones(4, dtype)))]
-    while results:
-        x = results.pop()
-        seen, buffer = np.asarray(x), weakref.ref(x._owner)
-        assert buffer() is not None
-        del x, seen
-        assert buffer() is None
+    for name in EVERY_TYPE:
+        with jax.enable_x64(True):
+            x = place(np.ones(shape, as_dtype(name)))
+            results = [*jax.jit(lambda v: (jnp.copy(v), jnp.flip(v)))(x), jax.jit(jnp.copy)(x)]
+        while results:
+            x = results.pop()
+            for _ in range(2):
+                seen = np.asarray(x)
+                assert seen.shape == shape and seen.dtype == x.dtype == as_dtype(name)
+                assert (seen.astype(complex) == 1).all()
+            buffer = weakref.ref(x._owner)
+            assert type(x._owner) is jaxlib.buffer_class()
+            del x, seen
+            assert buffer() is None, name
 
 
 def test_deleting() -> None:
@@ -183,6 +206,19 @@ def test_deleting() -> None:
     view = np.asarray(z)
     y.delete()
     np.testing.assert_array_equal(view, np.arange(4.0) + 1)
+
+
+@pytest.mark.parametrize("place", [there, on_all, split, on_one_of_a_mesh])
+def test_what_was_seen_stays_when_its_array_goes(place: Any) -> None:
+    more = jax.jit(lambda v: v + 1)
+    deleted, given = more(place(np.zeros(8))), more(place(np.zeros(8)))
+    seen = [np.asarray(deleted), np.asarray(given)]
+    deleted.delete()
+    np.testing.assert_array_equal(jax.jit(lambda v: v + 1, donate_argnums=0)(given), np.full(8, 2))
+    for x, view in zip((deleted, given), seen, strict=True):
+        assert x.is_deleted() and view.tolist() == [1] * 8
+        with pytest.raises(RuntimeError, match="deleted"):
+            np.asarray(x)
 
 
 def test_the_whole_array_interface() -> None:

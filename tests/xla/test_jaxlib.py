@@ -190,6 +190,11 @@ def test_tiles_of_arrays() -> None:
     assert not cut._hlo_sharding.is_replicated()
     array = jaxlib.put(parts, jaxlib.array_type((4,), np.dtype("float32")), cut, devices)
     assert [p.tolist() for p in jaxlib.parts_on_host(array)] == [[0, 0], [1, 1]]
+    twice = jaxlib.tiled(devices, np.array([[0], [1]]), rows)
+    for part in (np.ones(2, np.float32), np.ones(0, np.float32)):  # copied from one place
+        kind = jaxlib.array_type((2 * part.size,), part.dtype)
+        array = jaxlib.put([part, part[:]], kind, twice, devices, shared=False)
+        assert [p.tolist() for p in jaxlib.parts_on_host(array)] == [part.tolist()] * 2
     whole = jaxlib.tiled(devices, np.array([[0, 1]]), [slice(None)] * 2)
     assert whole._to_xla_hlo_sharding(1).is_replicated()
 

@@ -77,26 +77,30 @@ def free_address() -> str:
         return f"127.0.0.1:{s.getsockname()[1]}"
 
 
-def environment() -> dict[str, str]:
-    found = {**os.environ, "CALQUE_NUM_CPU_DEVICES": "2"}
+def environment(devices: int = 2) -> dict[str, str]:
+    found = {**os.environ, "CALQUE_NUM_CPU_DEVICES": str(devices)}
     for name in ("CALQUE_PLATFORMS", "XLA_FLAGS"):
         found.pop(name, None)
     return found
 
 
-@needs_jaxlib
-def test_two_processes() -> None:
+def two(script: str, devices: int = 2) -> list[subprocess.Popen[str]]:
+    """Two processes of so many devices each, which are told where to meet and which they are."""
     address = free_address()
-    running = [
+    return [
         subprocess.Popen(
-            [sys.executable, "-c", SCRIPT, address, str(i)],
-            env=environment(),
+            [sys.executable, "-c", script, address, str(i)],
+            env=environment(devices),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
         for i in range(2)
     ]
+
+
+def come_to_their_end(running: list[subprocess.Popen[str]]) -> None:
+    """Wait for both; each says at its end that it was whole."""
     try:
         done = [p.communicate(timeout=300) for p in running]
     finally:
@@ -104,6 +108,62 @@ def test_two_processes() -> None:
             p.kill()
     for i, (out, error) in enumerate(done):
         assert f"whole {i}" in out, error[-3000:]
+
+
+@needs_jaxlib
+def test_two_processes() -> None:
+    come_to_their_end(two(SCRIPT))
+
+
+READING = """
+import sys, weakref
+import ml_dtypes
+import numpy as np, calque as jax, calque.numpy as jnp
+address, index = sys.argv[1], int(sys.argv[2])
+jax.distributed.initialize(address, num_processes=2, process_id=index)
+own = jax.local_device_count()
+mesh = jax.make_mesh((2, own), ("x", "y"), (jax.sharding.AxisType.Auto,) * 2)
+each, both, rows, whole = [
+    jax.NamedSharding(mesh, p) for p in (jax.P("x"), jax.P(("x", "y")), jax.P("y"), jax.P())
+]
+
+def parts(x):
+    seen = [np.asarray(s.data) for s in x.addressable_shards]
+    assert [s.shape for s in seen] == [x.sharding.shard_shape(x.shape)] * own
+    return [s.real.astype(float).tolist() for s in seen]
+
+for dtype in ("float32", "bool", "complex64", ml_dtypes.bfloat16, ml_dtypes.int4):
+    # one part for each device, and one for all of a process
+    for where, n in ((both, own), (each, 1)):
+        x = jax.make_array_from_process_local_data(where, np.ones((n, 3), dtype))
+        y = jax.jit(jnp.copy, out_shardings=where)(x)
+        assert parts(x) == parts(y) == [[[1.0] * 3]] * own
+        none = jax.make_array_from_process_local_data(where, np.ones((n, 0), dtype))
+        assert parts(none) == [[[]]] * own and parts(jax.jit(jnp.copy)(none))
+        del x, y
+    z = jax.jit(jnp.copy, out_shardings=whole)(jax.device_put(np.ones((2, 3), dtype), rows))
+    seen, buffer = np.asarray(z), weakref.ref(z._owner)
+    assert seen.tolist() == [[1.0] * 3] * 2 and buffer() is not None
+    del z, seen
+    assert buffer() is None
+    gone = jax.jit(jnp.copy, out_shardings=whole)(jax.device_put(np.ones((2, 3), dtype), rows))
+    gone.delete()
+    try:
+        np.asarray(gone)
+    except RuntimeError as e:
+        assert "deleted" in str(e), e
+    else:
+        raise AssertionError("read")
+jax.distributed.shutdown()
+print("whole", index)
+"""
+
+
+@needs_jaxlib
+@pytest.mark.parametrize("devices", [1, 2])
+def test_what_a_process_has_is_read(devices: int) -> None:
+    """Also where it has one device of several, and where its devices hold the same."""
+    come_to_their_end(two(READING, devices))
 
 
 DYING = """
@@ -131,17 +191,7 @@ os._exit(0)
 
 @needs_jaxlib
 def test_a_process_that_dies_is_an_error_for_the_others() -> None:
-    address = free_address()
-    first, second = [
-        subprocess.Popen(
-            [sys.executable, "-c", DYING, address, str(i)],
-            env=environment(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for i in range(2)
-    ]
+    first, second = two(DYING)
     try:
         out, error = first.communicate(timeout=200)
         second.communicate(timeout=200)
@@ -158,7 +208,7 @@ def test_a_process_that_dies_is_an_error_for_the_others() -> None:
 def test_the_example() -> None:
     done = subprocess.run(
         [sys.executable, str(ROOT / "examples" / "two_processes.py")],
-        env=environment() | {"CALQUE_NUM_CPU_DEVICES": "1"},
+        env=environment(1),
         capture_output=True,
         text=True,
         timeout=300,

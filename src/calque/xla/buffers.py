@@ -66,7 +66,7 @@ arrivals.install(arrive)
 
 def gathered(buffer: Any) -> np.ndarray:
     """The elements of an array of jaxlib over a mesh on the host."""
-    parts = jaxlib.parts_on_host(buffer)
+    parts = parts_of(buffer)
     indices = buffer._sharding.indices
     shape = buffer.aval.shape
     if parts[0].shape == shape:
@@ -81,6 +81,15 @@ def gathered(buffer: Any) -> np.ndarray:
     for part, index in zip(parts, indices, strict=True):
         whole[index.of(shape)] = part
     return whole
+
+
+def parts_of(buffer: Any) -> list[np.ndarray]:
+    """What each device of this process holds of an array of jaxlib over a mesh. XLA's programs do
+    not always cut arrays without elements."""
+    parts, shape = jaxlib.parts_on_host(buffer), buffer.aval.shape
+    if 0 not in shape:
+        return parts
+    return [np.empty(shape, parts[0].dtype)[i.of(shape)] for i in buffer._sharding.indices]
 
 
 # ---------------------------------------------------------------- where arrays are, for jaxlib
@@ -281,4 +290,4 @@ def own_parts(x: Any) -> dict[Any, np.ndarray]:
     if type(x._owner) is not jaxlib.buffer_class() or x._owner._sharding.indices is None:
         whole, index = to_numpy(x), x._extra.devices_indices_map(x.aval.shape)
         return {d: whole[index[d]] for d in own}  # each process has the whole
-    return dict(zip(own, jaxlib.parts_on_host(x._owner), strict=True))
+    return dict(zip(own, parts_of(x._owner), strict=True))

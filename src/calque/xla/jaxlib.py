@@ -31,8 +31,8 @@ FROM_EXTENSION: Final = (
     "ArrayImpl", "ArrayImpl.clone", "ArrayImpl.is_ready", "ArrayImpl.unsafe_buffer_pointer",
     "CompileOptions.device_assignment", "CompileOptions.executable_build_options",
     "CompileOptions.num_partitions", "DeviceList", "array_result_handler",
-    "mlir.deserialize_portable_artifact", "mlir.mlir_module_to_xla_computation",
-    "mlir.refine_polymorphic_shapes", "mlir.serialize_portable_artifact",
+    "mlir.mlir_module_to_xla_computation", "mlir.refine_polymorphic_shapes",
+    "mlir.serialize_portable_artifact",
 )  # fmt: skip
 FROM_CLIENT: Final = (
     "DeviceAssignment.create", "GSPMDSharding", "HloSharding.replicate",
@@ -323,13 +323,27 @@ def put(
     return make(
         kind,
         sharding,
-        parts,
+        parts if shared else _apart(parts),
         devices,
         host_buffer_semantics=semantics.ZERO_COPY
         if shared
         else semantics.IMMUTABLE_ONLY_DURING_CALL,
         enable_x64=True,
     )
+
+
+def _apart(parts: list[Any]) -> list[Any]:
+    """Parts that lie in one place, but for the first, in memory of their own: jaxlib fails where
+    it is to copy the same memory to several devices."""
+    if len(parts) == 1:
+        return parts
+    seen: set[int] = set()
+    found = []
+    for part in parts:
+        address = part.ctypes.data
+        found.append(part.copy() if address in seen else part)
+        seen.add(address)
+    return found
 
 
 def address_of(buffer: Any) -> int:
@@ -516,14 +530,15 @@ def portable(text: str) -> bytes:
     with module.context:
         write = lib.extension.mlir.serialize_portable_artifact
         takes_text = "mlir_module: str" in (write.__doc__ or "")  # before 0.10
-        return bytes(write(str(module) if takes_text else module, version, True))
+        given = module.operation.get_asm(enable_debug_info=True) if takes_text else module
+        return bytes(write(given, version, True))
 
 
 def portable_text(data: bytes, *, located: bool = False) -> str:
     """The text of a module that was written so; with `located` with the places of operations."""
     context = mlir_context()
     with context:
-        module = jaxlib().extension.mlir.deserialize_portable_artifact(data)
+        module = mlir_part("stablehlo").deserialize_portable_artifact(context, data)
         return str(module.operation.get_asm(enable_debug_info=located))
 
 

@@ -135,7 +135,8 @@ def test_every_distribution_uses_its_key_up_and_none_twice(name):
 def test_gamma_is_one_operation_of_many_values():
     alphas = jnp.array([0.5, 2.0, 30.0])
     jaxpr = jax.make_jaxpr(jax.vmap(random.gamma))(KEYS, alphas)
-    assert [e.primitive.name for e in jaxpr.eqns] == ["random_gamma"]
+    names = [e.primitive.name for e in jaxpr.eqns]
+    assert [n for n in names if n != "optimization_barrier"] == ["random_gamma"]
     one_by_one = [random.gamma(k, a) for k, a in zip(KEYS, alphas)]
     np.testing.assert_array_equal(jax.vmap(random.gamma)(KEYS, alphas), np.stack(one_by_one))
     slopes = jax.grad(lambda a: jax.vmap(random.gamma)(KEYS, a).sum())(alphas)
