@@ -46,7 +46,7 @@ def test_real_numbers(name: str) -> None:
 def test_complex_numbers(name: str) -> None:
     for dtype in (np.complex64, np.complex128):
         error, at = accuracy.worst_complex(name, dtype, 30)
-        assert error <= (16.0 if name == "logistic" else 4.0), (error, at)
+        assert error <= 2.0, (error, at)
 
 
 def test_new_rows_leave_the_heading_of_a_table() -> None:

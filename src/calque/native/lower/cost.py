@@ -35,6 +35,7 @@ from calque.native.lower.reductions import FOLD_OF
 from calque.native.lower.reductions import small as is_small_reduction
 from calque.native.lower.sizes import BAKED, Sizes
 from calque.native.scalars.expr import Buffer, Expr, index_and_guard, linear, stride, walk
+from calque.native.scalars.vmath import OF_COMPLEX
 from calque.native.scalars.vmath.power_roots import FUNCTIONS
 
 UNKNOWN_TURNS: Final = 128.0  # of a loop of which nothing is known
@@ -52,6 +53,7 @@ _WEIGHTS: Final = {
     "digamma", "asin", "acos",
     "atan", "sinh", "cosh"), 40),
     **dict.fromkeys(("asinh", "acosh", "atanh", "erfc", "igamma", "igammac"), 60),
+    **dict.fromkeys(OF_COMPLEX, 40),
 }  # fmt: skip
 # Primitives that are no operations of the loop language, or more than the one of their name.
 _PRIMITIVE_WEIGHTS: Final = {

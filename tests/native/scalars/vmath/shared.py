@@ -11,6 +11,7 @@ import numpy as np
 
 from calque.native.scalars.expr import Expr
 from calque.native.scalars.node import make
+from calque.native.scalars.vmath import TABLE
 from tests.native.evaluate import Array, apply, compiled
 
 NUMPY: dict[str, Any] = {"f32": np.float32, "f64": np.float64}
@@ -148,3 +149,97 @@ def check_special(
     e = errors(got, want)
     close = (e <= most[1]) | (np.abs(got - want) <= most[1] * 2.0**-52)
     assert close.all(), (e[~close], x[~close])
+
+
+# ---------------------------------------------------------------- complex numbers
+
+COMPLEX: dict[str, Any] = {"f32": np.complex64, "f64": np.complex128}
+
+
+def whole(re: Array, im: Array) -> Array:
+    """A complex array of these parts, whatever they are."""
+    z = np.empty(np.broadcast(re, im).shape, np.result_type(re.dtype, np.complex64))
+    z.real, z.imag = re, im
+    return z
+
+
+def run_complex(name: str, z: Array) -> Array:
+    """The parts `name_re` and `name_im` of a function, in one kernel."""
+    re, im = (TABLE[f"{name}_{part}"] for part in ("re", "im"))
+    dtype = "f32" if z.dtype == np.complex64 else "f64"
+    x, y = np.ascontiguousarray(z.real), np.ascontiguousarray(z.imag)
+    got = outputs(lambda a, b: [re(a, b), im(a, b)], x, y, out=[dtype] * 2)
+    return whole(*got)
+
+
+def complex_errors(got: Array, want: Array) -> Array:
+    """In units of the last place of the larger part of what is finite; infinite where only one is
+    no number."""
+    info = np.finfo(got.real.dtype)
+    size = np.maximum(np.abs(want.real), np.abs(want.imag))
+    finite = size < np.longdouble(info.max) * (1 - np.longdouble(2) ** -info.nmant)
+    size = np.where(finite, np.maximum(size, np.longdouble(info.tiny)), 1)
+    unit = np.ldexp(np.longdouble(1), np.frexp(size)[1] - 1 - info.nmant)
+    wrong = [
+        np.abs(p.astype(np.longdouble) - q) for p, q in zip(parts(got), parts(want), strict=True)
+    ]
+    e = np.where(np.isfinite(got), np.maximum(*wrong) / unit, INF)
+    return np.where(finite, e, 0).astype(float)
+
+
+def parts(z: Array) -> tuple[Array, Array]:
+    return z.real, z.imag
+
+
+def complex_samples(dtype: str, n: int = 3000, seed: int = 0) -> dict[str, Array]:
+    """Numbers of all sizes, near the axes, the unit circle, its points on the axes, and the zeros
+    and poles of what is periodic, both ways; denormal ones."""
+    r = np.random.default_rng(seed)
+    top, least = {"f32": (37, -44.8), "f64": (300, -323.0)}[dtype]
+    digits = {"f32": -9.0, "f64": -18.0}[dtype]
+
+    def size(a: float, b: float) -> Array:
+        return 10.0 ** r.uniform(a, b, n) * r.choice([-1.0, 1.0], n)
+
+    corner, turn = r.integers(0, 4, n), r.uniform(-np.pi, np.pi, n)
+    radius = 1 + size(digits, -1)
+    zero = r.integers(-20, 20, n) * np.pi / 2 + size(-17, -1)
+    far = {"f32": 100.0, "f64": 740.0}[dtype]
+    pairs = {
+        "ordinary": (r.normal(size=n), r.normal(size=n)),
+        "small and large": (size(-10, 2), size(-10, 3)),
+        "all sizes": (size(-top, top), size(-top, top)),
+        "out of range": (r.uniform(-far, far, n), size(-3, 4)),
+        "units": (
+            np.array([1.0, -1, 0, 0])[corner] + size(digits, 0),
+            np.array([0.0, 0, 1, -1])[corner] + size(digits, 0),
+        ),
+        "circle": (radius * np.cos(turn), radius * np.sin(turn)),
+        "zeros": (size(digits, 0.5), zero),
+        "turned zeros": (zero, size(digits, 0.5)),
+        "along x": (size(-3, 2), size(-40, -3)),
+        "along y": (size(-40, -3), size(-3, 2)),
+        "denormal": (size(least, least + 8), size(least, least + 8)),
+        "largest": (size(2, top + 1.5), size(2, top + 1.5)),
+    }
+    f = NUMPY[dtype]
+    with np.errstate(all="ignore"):
+        return {name: whole(a.astype(f), b.astype(f)) for name, (a, b) in pairs.items()}
+
+
+def check_complex(name: str, dtype: str, f: Callable[[Any], Any], most: float) -> None:
+    """At most so many units in the last place from `f` of wider arithmetic, wherever it is
+    finite."""
+    for region, z in complex_samples(dtype).items():
+        e = complex_errors(run_complex(name, z), f(z.astype(np.clongdouble)))
+        assert e.max() <= most, (region, e.max(), z[e.argmax()])
+
+
+def check_parts(name: str, cases: list[tuple[complex, complex]]) -> None:
+    """Both parts as they are in the table, with the signs of zeros; nan for nan."""
+    for dtype in ("f32", "f64"):
+        z = np.array([at for at, _ in cases], COMPLEX[dtype])
+        for (at, want), got in zip(cases, run_complex(name, z), strict=True):
+            for g, w in ((got.real, want.real), (got.imag, want.imag)):
+                same = np.isnan(g) if np.isnan(w) else g == w and np.signbit(g) == np.signbit(w)
+                assert same or abs(g - w) <= 1e-6 * abs(w), (name, at, got, want)

@@ -106,52 +106,13 @@ def square(x: Cx) -> Cx:
     return Cx(ex("sub", ex("mul", x.re, x.re), ex("mul", x.im, x.im)), ex("add", p, p))
 
 
-def exp(x: Cx) -> Cx:
-    """exp(x) (cos y + i sin y), a zero or an infinity also where y has no angle."""
-    return turned(x, ex("exp", x.re), ex("sin", x.im), ex("cos", x.im))
-
-
-def exp2(x: Cx) -> Cx:
-    """2**x (cos y ln 2 + i sin y ln 2): of what y ln 2 loses when it is rounded, sine and cosine
-    take their first terms."""
-    ln2, rest = LN2[x.re.dtype]
-    angle = op2("mul", x.im, ln2)
-    lost = ex("fma", x.im, real(ln2, angle), ex("neg", angle))
-    lost = ex("add", lost, op2("mul", x.im, rest))
-    s, c = ex("sin", angle), ex("cos", angle)
-    sine, cosine = ex("fma", lost, c, s), ex("fma", ex("neg", lost), s, c)
-    return turned(x, ex("exp2", x.re), sine, cosine)
-
-
-def turned(x: Cx, e: Expr, sine: Expr, cosine: Expr) -> Cx:
-    """The power `e` of the real part, turned by the angle of the imaginary one."""
-    gone = op2("eq", x.re, -INF)
-    re = select(both(op2("eq", x.re, INF), undefined(sine)), e, ex("mul", e, cosine))
-    im = select(op2("eq", x.im, 0.0), x.im, product(sine, e))
-    return Cx(
-        select(gone, ex("copysign", e, cosine), re), select(gone, ex("copysign", e, sine), im)
-    )
-
-
-def expm1(x: Cx) -> Cx:
-    """expm1(x) cos y - 2 sin(y/2)^2, exp(x) sin y."""
-    h, sine = ex("sin", op2("mul", x.im, 0.5)), ex("sin", x.im)
-    m, e = ex("expm1", x.re), ex("exp", x.re)
-    re = ex("sub", ex("mul", m, ex("cos", x.im)), op2("mul", ex("mul", h, h), 2.0))
-    re = select(both(infinite(x.re), undefined(sine)), m, op2("add", re, 0.0))
-    return Cx(re, select(op2("eq", x.re, -INF), ex("copysign", e, sine), product(sine, e)))
+def by_parts(name: str) -> Callable[[Cx], Cx]:
+    """A function of `vmath` that has a real and an imaginary part."""
+    return lambda x: Cx(ex(f"{name}_re", *x), ex(f"{name}_im", *x))
 
 
 def log(x: Cx) -> Cx:
     return Cx(ex("log_hypot", x.re, x.im), ex("atan2", x.im, x.re))
-
-
-def log1p(x: Cx) -> Cx:
-    u = op2("add", x.re, 1.0)
-    near = both(op2("lt", ex("abs", x.re), 0.5), op2("lt", ex("abs", x.im), 0.5))
-    grown = ex("add", ex("mul", x.re, op2("add", x.re, 2.0)), ex("mul", x.im, x.im))
-    re = select(near, op2("mul", ex("log1p", grown), 0.5), ex("log_hypot", u, x.im))
-    return Cx(re, ex("atan2", x.im, u))
 
 
 def sqrt(x: Cx) -> Cx:
@@ -171,10 +132,6 @@ def sqrt(x: Cx) -> Cx:
     return Cx(select(far, real(INF, size), out.re), select(far, x.im, out.im))
 
 
-def rsqrt(x: Cx) -> Cx:
-    return div(one(x), sqrt(x))
-
-
 def power(x: Cx, y: Cx) -> Cx:
     """|x|^re(y) exp(-im(y) arg x) at the angle re(y) arg x + im(y) log|x|."""
     size, angle = absolute(x), ex("atan2", x.im, x.re)
@@ -189,119 +146,29 @@ def power(x: Cx, y: Cx) -> Cx:
     return choose(both(op2("eq", y.re, 0.0), op2("eq", y.im, 0.0)), one(x), out)
 
 
-def sinh(x: Cx) -> Cx:
-    s, sine = ex("sinh", x.re), ex("sin", x.im)
-    re = select(both(infinite(x.re), undefined(sine)), s, product(s, ex("cos", x.im)))
-    return Cx(re, product(sine, ex("cosh", x.re)))
-
-
-def cosh(x: Cx) -> Cx:
-    c, s, sine = ex("cosh", x.re), ex("sinh", x.re), ex("sin", x.im)
-    re = select(both(infinite(x.re), undefined(sine)), c, ex("mul", c, ex("cos", x.im)))
-    return Cx(re, select(op2("eq", s, 0.0), product(s, sine), product(sine, s)))
-
-
 def sin(x: Cx) -> Cx:
-    return over_i(sinh(times_i(x)))
+    return over_i(by_parts("sinh")(times_i(x)))
 
 
 def cos(x: Cx) -> Cx:
-    return cosh(times_i(x))
-
-
-def tanh(x: Cx) -> Cx:
-    """Kahan's: with t = tan y, b = 1 + t^2, s = sinh x, r = sqrt(1 + s^2): (b r s + i t) / (1 + b
-    s^2); far out, +-1."""
-    a = ex("abs", x.re)
-    far = op2("gt", a, {"f32": 12.0, "f64": 22.0}[a.dtype])
-    near_x = select(far, real(1.0, a), x.re)
-    t, s = ex("tan", x.im), ex("sinh", near_x)
-    b, s2 = op2("add", ex("mul", t, t), 1.0), ex("mul", s, s)
-    r = ex("sqrt", op2("add", s2, 1.0))
-    d = op2("add", ex("mul", b, s2), 1.0)
-    pole = op2("eq", ex("abs", t), INF)
-    re = ex("div", ex("mul", ex("mul", b, r), s), d)
-    re = select(pole, ex("div", r, s), re)
-    im = select(pole, ex("div", real(1.0, t), t), ex("div", t, d))
-    sine, e = ex("sin", op2("mul", x.im, 2.0)), ex("exp", op2("mul", a, -2.0))
-    far_im = select(op2("eq", e, 0.0), ex("copysign", e, sine), op2("mul", ex("mul", sine, e), 2.0))
-    lost = both(undefined(sine), op2("lt", a, INF))  # finite, and no angle
-    re = select(far, ex("copysign", select(lost, sine, real(1.0, a)), x.re), re)
-    im = select(far, select(lost, sine, far_im), im)
-    return Cx(select(op2("eq", x.re, 0.0), x.re, re), select(op2("eq", x.im, 0.0), x.im, im))
+    return by_parts("cosh")(times_i(x))
 
 
 def tan(x: Cx) -> Cx:
-    return over_i(tanh(times_i(x)))
-
-
-def logistic(x: Cx) -> Cx:
-    left = op2("lt", x.re, 0.0)
-    w = exp(choose(left, x, neg(x)))
-    return div(choose(left, w, one(x)), add(w, one(x)))
-
-
-def asin(x: Cx) -> Cx:
-    a, b = (
-        sqrt(Cx(op2_from(1.0, "sub", x.re), ex("neg", x.im))),
-        sqrt(Cx(op2("add", x.re, 1.0), x.im)),
-    )
-    re = ex("atan2", x.re, ex("sub", ex("mul", a.re, b.re), ex("mul", a.im, b.im)))
-    im = ex("asinh", ex("sub", ex("mul", a.re, b.im), ex("mul", a.im, b.re)))
-    angle = ex("copysign", ex("atan2", ex("abs", x.re), ex("abs", x.im)), x.re)
-    out = choose(endless(x), Cx(angle, ex("copysign", real(INF, im), x.im)), Cx(re, im))
-    return Cx(select(op2("eq", x.re, 0.0), x.re, out.re), out.im)
-
-
-def op2_from(v: float, name: str, x: Expr) -> Expr:
-    return ex(name, const(v, x.dtype), x)
-
-
-def acos(x: Cx) -> Cx:
-    a, b = (
-        sqrt(Cx(op2_from(1.0, "sub", x.re), ex("neg", x.im))),
-        sqrt(Cx(op2("add", x.re, 1.0), x.im)),
-    )
-    im = ex("asinh", ex("sub", ex("mul", b.re, a.im), ex("mul", b.im, a.re)))
-    out = Cx(op2("mul", ex("atan2", a.re, b.re), 2.0), im)
-    far = Cx(ex("atan2", ex("abs", x.im), x.re), ex("copysign", real(INF, im), ex("neg", x.im)))
-    out = choose(endless(x), far, out)
-    return Cx(
-        select(both(op2("eq", x.re, 0.0), undefined(x.im)), real(HALF_PI, im), out.re), out.im
-    )
+    return over_i(by_parts("tanh")(times_i(x)))
 
 
 def acosh(x: Cx) -> Cx:
-    a, b = sqrt(Cx(op2("sub", x.re, 1.0), x.im)), sqrt(Cx(op2("add", x.re, 1.0), x.im))
-    re = ex("asinh", ex("add", ex("mul", a.re, b.re), ex("mul", a.im, b.im)))
-    out = Cx(re, op2("mul", ex("atan2", a.im, b.re), 2.0))
-    out = choose(endless(x), Cx(real(INF, re), ex("atan2", x.im, x.re)), out)
-    return Cx(
-        out.re, select(both(op2("eq", x.re, 0.0), undefined(x.im)), real(HALF_PI, re), out.im)
-    )
+    z = by_parts("acos")(x)
+    return Cx(ex("abs", z.im), ex("copysign", z.re, x.im))
 
 
 def asinh(x: Cx) -> Cx:
-    return over_i(asin(times_i(x)))
-
-
-def atanh(x: Cx) -> Cx:
-    """log1p(4 x / ((1 - x)^2 + y^2)) / 4, and half the angle of (1 - x)(1 + x) - y^2 + 2 i y."""
-    a = ex("abs", x.re)
-    u, v = op2_from(1.0, "sub", a), op2("add", a, 1.0)
-    y2 = ex("mul", x.im, x.im)
-    re = op2(
-        "mul", ex("log1p", ex("div", op2("mul", a, 4.0), ex("add", ex("mul", u, u), y2))), 0.25
-    )
-    im = op2("mul", ex("atan2", op2("mul", x.im, 2.0), ex("sub", ex("mul", u, v), y2)), 0.5)
-    re = select(either(endless(x), op2("eq", a, 0.0)), real(0.0, a), re)
-    return Cx(
-        ex("copysign", re, x.re), select(infinite(x.im), ex("copysign", real(HALF_PI, a), x.im), im)
-    )
+    return over_i(by_parts("asin")(times_i(x)))
 
 
 def atan(x: Cx) -> Cx:
-    return over_i(atanh(times_i(x)))
+    return over_i(by_parts("atanh")(times_i(x)))
 
 
 def before(x: Cx, y: Cx, name: str) -> Expr:
@@ -310,12 +177,14 @@ def before(x: Cx, y: Cx, name: str) -> Expr:
     return either(ex(strict, x.re, y.re), both(ex("eq", x.re, y.re), ex(name, x.im, y.im)))
 
 
+BY_PARTS: Final = (
+    "exp", "exp2", "expm1", "logistic", "log1p", "rsqrt", "sinh", "cosh", "tanh", "asin", "acos",
+    "atanh",
+)  # fmt: skip
 UNARY: Final[dict[str, Callable[[Cx], Cx]]] = {
-    "neg": neg, "sign": sign, "square": square, "exp": exp, "exp2": exp2, "expm1": expm1,
-    "log": log, "log1p": log1p, "sqrt": sqrt,
-    "rsqrt": rsqrt, "sin": sin, "cos": cos, "tan": tan, "sinh": sinh, "cosh": cosh, "tanh": tanh,
-    "logistic": logistic, "asin": asin,
-    "acos": acos, "atan": atan, "asinh": asinh, "acosh": acosh, "atanh": atanh,
+    "neg": neg, "sign": sign, "square": square, "log": log, "sqrt": sqrt,
+    "sin": sin, "cos": cos, "tan": tan, "atan": atan, "asinh": asinh, "acosh": acosh,
+    **{name: by_parts(name) for name in BY_PARTS},
 }  # fmt: skip
 BINARY: Final[dict[str, Callable[[Cx, Cx], Cx]]] = {
     "add": add,

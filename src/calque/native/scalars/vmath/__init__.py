@@ -13,6 +13,11 @@ from typing import Final
 
 from calque.native.scalars.expr import Expr
 from calque.native.scalars.vmath import (
+    complex_arcs,
+    complex_exponential,
+    complex_hyperbolic,
+    complex_logarithm,
+    complex_root,
     drawing,
     error_function,
     exponential,
@@ -23,6 +28,38 @@ from calque.native.scalars.vmath import (
     power_roots,
     remainder,
     trigonometric,
+)
+
+Parts = tuple[Expr, Expr]
+
+
+def _parts(**functions: Callable[[Expr, Expr], Parts]) -> dict[str, Callable[..., Expr]]:
+    """Functions of a complex number as two functions of its parts, `name_re` and `name_im`. They
+    share what is common to both where they stand in one kernel."""
+
+    def part(f: Callable[[Expr, Expr], Parts], k: int) -> Callable[..., Expr]:
+        return lambda x, y: f(x, y)[k]
+
+    return {
+        f"{name}_{which}": part(f, k)
+        for name, f in functions.items()
+        for k, which in enumerate(("re", "im"))
+    }
+
+
+OF_COMPLEX: Final = _parts(
+    exp=complex_exponential.exp,
+    exp2=complex_exponential.exp2,
+    expm1=complex_exponential.expm1,
+    logistic=complex_exponential.logistic,
+    sinh=complex_hyperbolic.sinh,
+    cosh=complex_hyperbolic.cosh,
+    tanh=complex_hyperbolic.tanh,
+    log1p=complex_logarithm.log1p,
+    rsqrt=complex_root.rsqrt,
+    atanh=complex_logarithm.atanh,
+    asin=complex_arcs.asin,
+    acos=complex_arcs.acos,
 )
 
 TABLE: Final[dict[str, Callable[..., Expr]]] = {
@@ -39,7 +76,7 @@ TABLE: Final[dict[str, Callable[..., Expr]]] = {
     "asinh": logarithm.asinh,
     "acosh": logarithm.acosh,
     "atanh": logarithm.atanh,
-    "log_hypot": logarithm.log_hypot,
+    "log_hypot": complex_logarithm.log_hypot,
     "sin": trigonometric.sin,
     "cos": trigonometric.cos,
     "tan": trigonometric.tan,
@@ -63,4 +100,5 @@ TABLE: Final[dict[str, Callable[..., Expr]]] = {
     "drawn_log1p": drawing.log1p,
     "lgamma": gamma.lgamma,
     "digamma": gamma.digamma,
+    **OF_COMPLEX,
 }

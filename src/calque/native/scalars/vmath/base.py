@@ -192,7 +192,12 @@ def power_of_two(n: Expr, dtype: str) -> Expr:
 
 def ldexp(a: Expr, n: Expr) -> Expr:
     """a * 2^n, rounded once, for an `n` of `nearest_integer`."""
-    return make("ldexp", (a, whole(n) if a.dtype == "f32" else cast(n, "i32")), a.dtype)
+    return make_ldexp(a, whole(n) if a.dtype == "f32" else cast(n, "i32"))
+
+
+def make_ldexp(a: Expr, n: Expr) -> Expr:
+    """a * 2^n, rounded once, for an i32."""
+    return make("ldexp", (a, n), a.dtype)
 
 
 def ldexp_by_parts(a: Expr, n: Expr) -> Expr:

@@ -14,18 +14,23 @@ from calque.native.scalars.vmath.base import (
     div,
     equal,
     fast_two_sum,
+    flip_sign,
     fma,
     greater,
     iop,
     less,
     mul,
     neg,
+    not_within,
     pick,
     poly,
+    rare,
+    sign_bit,
     sqrt,
     sub,
     where,
 )
+from calque.native.scalars.vmath.pairs import Pair, is_single
 
 # (asin(r) - r) / r^3 in powers of r^2, |r| <= 1/2
 ASIN_F32: Final = (
@@ -127,3 +132,28 @@ def atan2(y: Expr, x: Expr) -> Expr:
     r = where(left, sub(high, sub(r, low)), r)
     r = copysign(r, y)
     return where(all_of(equal(x, x), equal(y, y)), r, add(x, y))
+
+
+def angle(y: Expr, x: Pair) -> Expr:
+    """atan2 of what is more than y and x.high: the quotient is a pair, too."""
+    dtype = y.dtype
+    ax, ay = absolute(x.high), absolute(y)
+    swapped = greater(ay, ax)
+    large, small = where(swapped, ay, ax), where(swapped, ax, ay)
+    inverse = div(1.0, large)
+    q = mul(small, inverse)
+    rest = fma(neg(q), large, small)
+    if not is_single(x):
+        x_low = flip_sign(x.low, sign_bit(x.high))
+        rest = add(rest, where(swapped, x_low, mul(neg(q), x_low)))
+    z = mul(q, q)
+    low = mul(mul(rest, inverse), fma(z, -0.5, 1.0))  # about 1 / (1 + z)
+    tail = fma(mul(q, z), poly(z, pick(q, ATAN_F32, ATAN_F64)), low)
+    right = less(const(-1, bits(y).dtype), bits(x.high))
+    (half, half_low), (full, full_low) = HALF_PI[dtype], PI[dtype]
+    high = where(swapped, half, where(right, 0.0, const(full, dtype)))
+    rest = where(swapped, half_low, where(right, 0.0, const(full_low, dtype)))
+    turned = iop("xor", where(swapped, sign_bit(const(-1.0, dtype)), 0), sign_bit(x.high))
+    r = add(high, add(flip_sign(q, turned), add(rest, flip_sign(tail, turned))))
+    limit = {"f32": 100, "f64": 900}[dtype]
+    return rare(not_within(large, -limit, limit), copysign(r, y), atan2(y, x.high))

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from calque.native.scalars.expr import Expr, both, cast, const
+from calque.native.scalars.expr import Expr, cast, const
 from calque.native.scalars.vmath.base import (
     EXPONENT_BIAS,
     FRACTION_BITS,
@@ -17,7 +17,6 @@ from calque.native.scalars.vmath.base import (
     any_of,
     bits,
     copysign,
-    differ,
     div,
     equal,
     fast_two_sum,
@@ -110,11 +109,16 @@ def split(x: Expr) -> tuple[Expr, Expr]:
 
 def split1p(x: Expr) -> tuple[Expr, Expr]:
     """1 + x = 2^e (1 + f) for finite x > -1: f and -e; f = 2^-e x + (2^-e - 1) is rounded once."""
+    return split1p_scaled(x)[:2]
+
+
+def split1p_scaled(x: Expr) -> tuple[Expr, Expr, Expr]:
+    """The same, and 2^-e."""
     dtype = x.dtype
     field, minus_e = exponent_field(bits(add(x, 1.0)), dtype)
     up = from_bits(iop("add", field, (EXPONENT_BIAS[dtype] + 2) << FRACTION_BITS[dtype]), dtype)
     scale = mul(up, 0.25)  # 2^-e may be denormal
-    return fma(x, scale, neg(sub(1.0, scale))), minus_e
+    return fma(x, scale, neg(sub(1.0, scale))), minus_e, scale
 
 
 def combine(f: Expr, minus_e: Expr, correction: Expr | None = None) -> Expr:
@@ -127,6 +131,11 @@ def combine(f: Expr, minus_e: Expr, correction: Expr | None = None) -> Expr:
     half = mul(z, -0.5) if correction is None else fma(z, -0.5, correction)
     tail = fma(mul(z, f), poly(f, LOG_F64), fma(minus_e, -LN2_LOW, half))
     return fma(minus_e, -LN2["f64"], add(f, tail))
+
+
+def combine_pair(f: Expr, low: Expr, minus_e: Expr) -> Expr:
+    """e ln 2 + log(1 + f + low), where low is at most a last place of 1 + f."""
+    return combine(f, minus_e, fma(neg(low), f, low))
 
 
 def log(x: Expr) -> Expr:
@@ -185,19 +194,3 @@ def atanh(x: Expr) -> Expr:
     y = where(less(a, {"f32": 2.0**-13, "f64": 2.0**-28}[x.dtype]), a, y)
     y = where(equal(a, 1.0), INF, y)
     return copysign(where(greater(a, 1.0), NAN, y), x)
-
-
-def log_hypot(x: Expr, y: Expr) -> Expr:
-    """log(sqrt(x^2 + y^2)), right near the unit circle and without overflow."""
-    a, b = absolute(x), absolute(y)
-    swap = less(a, b)
-    large, small = where(swap, b, a), where(swap, a, b)
-    near = both(greater(large, 0.5), less(large, 2.0))
-    ratio = div(small, where(equal(large, 0.0), 1.0, large))
-    inside = where(
-        near, fma(sub(large, 1.0), add(large, 1.0), mul(small, small)), mul(ratio, ratio)
-    )
-    half = mul(log1p(inside), 0.5)
-    r = where(near, half, add(log(large), half))
-    r = where(any_of(differ(x, x), differ(y, y)), NAN, r)
-    return where(any_of(equal(a, INF), equal(b, INF)), INF, r)
