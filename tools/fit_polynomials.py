@@ -313,36 +313,40 @@ def digamma_tail(z: mpf) -> mpf:
     return x * x * (mp.log(x) - 1 / (2 * x) - mp.digamma(x))
 
 
-def bessel_small(order: int) -> tuple[Function, Function]:
-    """For I0(x) = 1 + z P(z) and I1(x) = x / 2 (1 + z P(z)) with z = (x / 2)^2: P's function and
-    its weight."""
-
-    def whole(z: mpf) -> mpf:
-        r = mp.sqrt(z)
-        return mp.besseli(order, 2 * r) / r**order
-
-    return (lambda z: (whole(z) - 1) / z), (lambda z: z / whole(z))
+def scaled_bessel(order: int, x: mpf) -> mpf:
+    return mp.besseli(order, x) * mp.exp(-x)
 
 
-def bessel_large(order: int, first: mpf) -> Function:
-    """(I(x) exp(-x) sqrt(x) - first) / u where u = 16 / x - 1."""
+def around(f: Function, centre: mpf) -> tuple[Function, Function]:
+    """For f(centre + t) = f(centre) + t P(t): P's function and its weight. The constant is a sum of
+    two."""
+    middle = f(centre)
+    return (lambda t: (f(centre + t) - middle) / t), (lambda t: abs(t / f(centre + t)))
 
-    def g(u: mpf) -> mpf:
-        x = 16 / (u + 1)
-        return (mp.besseli(order, x) * mp.exp(-x) * mp.sqrt(x) - first) / u
 
-    return g
+def bessel(order: int) -> dict[str, Target]:
+    """I(x) exp(-x), or that over x^order, around 1 and 5; times sqrt(x) in powers of 16 / x - 1."""
+
+    def low(x: mpf) -> mpf:
+        return scaled_bessel(order, x) / x**order
+
+    def large(u: mpf) -> mpf:
+        return scaled_bessel(order, 16 / u) * mp.sqrt(16 / u)
+
+    parts = (
+        ("low", low, 1, 1.0, 17),
+        ("middle", lambda x: scaled_bessel(order, x), 5, 3.0, 25),
+        ("large", large, 1, 1.0 - 1e-9, 24),
+    )
+    return {
+        f"i{order}_{name}": Target(*around(f, mpf(centre)), -half, half, n, "f64")
+        for name, f, centre, half, n in parts
+    }
 
 
 TARGETS |= {
-    "i0_small": Target(*bessel_small(0), TINY, 16.0, 20, "f64"),
-    "i1_small": Target(*bessel_small(1), TINY, 16.0, 19, "f64"),
-    "i0_large": Target(
-        bessel_large(0, mp.besseli(0, 16) * mp.exp(-16) * 4), lambda u: u, -1 + 1e-9, 1.0, 24, "f64"
-    ),
-    "i1_large": Target(
-        bessel_large(1, mp.besseli(1, 16) * mp.exp(-16) * 4), lambda u: u, -1 + 1e-9, 1.0, 24, "f64"
-    ),
+    **bessel(0),
+    **bessel(1),
     **both("erf_small", *odd_full(mp.erf), TINY, 0.9**2, 6, 12),
     "erf_large_f32": Target(
         lambda a: mp.log(mp.erfc(a), 2), lambda a: LN2 * mp.erfc(a) / mp.erf(a), 0.89, 4.0, 7, "f32"

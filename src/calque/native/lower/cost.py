@@ -52,7 +52,8 @@ _WEIGHTS: Final = {
     **dict.fromkeys(("tan", "atan2", "pow", "erf", "erf_inv", "normal_erf_inv", "lgamma",
     "digamma", "asin", "acos",
     "atan", "sinh", "cosh"), 40),
-    **dict.fromkeys(("asinh", "acosh", "atanh", "erfc", "igamma", "igammac"), 60),
+    **dict.fromkeys(("asinh", "acosh", "atanh", "erfc", "igamma", "igammac",
+    "bessel_i0e", "bessel_i1e"), 60),
     **dict.fromkeys(OF_COMPLEX, 40),
 }  # fmt: skip
 # Primitives that are no operations of the loop language, or more than the one of their name.

@@ -326,6 +326,7 @@ MATH: Final = (
     "exp", "exp2", "expm1", "log", "log1p", "logistic", "tanh", "sinh", "cosh", "asinh", "acosh",
     "atanh", "sin", "cos", "tan", "asin",
     "acos", "atan", "atan2", "cbrt", "rsqrt", "erf", "erfc", "erf_inv", "lgamma", "digamma",
+    "bessel_i0e", "bessel_i1e",
     "normal_erf_inv", "drawn_erf", "drawn_exp", "drawn_log", "drawn_log1p",
 )  # fmt: skip
 # What moves or reinterprets elements without computing works on narrow ones as they are stored.

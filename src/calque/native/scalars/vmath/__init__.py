@@ -13,6 +13,7 @@ from typing import Final
 
 from calque.native.scalars.expr import Expr
 from calque.native.scalars.vmath import (
+    bessel,
     complex_arcs,
     complex_exponential,
     complex_hyperbolic,
@@ -100,5 +101,7 @@ TABLE: Final[dict[str, Callable[..., Expr]]] = {
     "drawn_log1p": drawing.log1p,
     "lgamma": gamma.lgamma,
     "digamma": gamma.digamma,
+    "bessel_i0e": bessel.i0e,
+    "bessel_i1e": bessel.i1e,
     **OF_COMPLEX,
 }

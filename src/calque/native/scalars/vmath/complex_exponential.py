@@ -46,9 +46,8 @@ from calque.native.scalars.vmath.exponential import (
     EXP2_F64,
     EXPM1_F32,
     EXPM1_F64,
-    LN2,
-    LOG2_E,
     clamp,
+    grown_parts,
     reduce,
 )
 from calque.native.scalars.vmath.pairs import Pair
@@ -64,16 +63,6 @@ RANGE_OF_2: Final = {"f32": (-151.0, 129.0), "f64": (-1076.0, 1025.0)}
 def grown(part: Pair, p: Expr) -> Expr:
     """part (1 + p), rounded."""
     return add(part.high, fma(p, pairs.rounded(part), part.low))
-
-
-def grown_parts(x: Expr) -> tuple[Pair, Expr]:
-    """p and n with exp(x) = 2^n (1 + p)."""
-    high, low = LN2[x.dtype]
-    q, n = nearest_integer(x, LOG2_E)
-    first = fma(q, -high, x)
-    r = fma(q, -low, first)
-    lost = fma(q, -low, sub(first, r))
-    return Pair(r, fma(mul(r, r), poly(r, pick(x, EXPM1_F32, EXPM1_F64)), lost)), n
 
 
 def exp(x: Expr, y: Expr) -> Parts:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from calque.native.scalars.expr import Expr, cast
-from calque.native.scalars.vmath import exponential, logarithm
+from calque.native.scalars.expr import Expr, cast, const
+from calque.native.scalars.vmath import exponential, logarithm, wide
 from calque.native.scalars.vmath.base import (
     INF,
     NAN,
@@ -17,6 +17,7 @@ from calque.native.scalars.vmath.base import (
     equal,
     fma,
     greater,
+    ldexp,
     less,
     mul,
     nearest_integer,
@@ -26,6 +27,7 @@ from calque.native.scalars.vmath.base import (
     power_of_two,
     sqrt,
     sub,
+    two_sum,
     where,
 )
 
@@ -131,22 +133,25 @@ def erf(x: Expr) -> Expr:
 
 
 def erfc(x: Expr) -> Expr:
-    """exp(-a^2) times a polynomial in (a - k) / (a + k), over 1 + 2 a; 2 minus that for negative x.
-    In f32, 1 - erf(x) near 0.
-    Within 2 units in the last place in f32, and nearly in f64."""
+    """exp(-a^2) times a polynomial in (a - k) / (a + k), over 1 + 2 a, with twice the digits; 2
+    minus that for negative x. 1 - x - (erf(x) - x) near 0."""
     k, end = {"f32": (2.0, 11.0), "f64": (4.0, 28.0)}[x.dtype]
     a = at_most(absolute(x), end)
-    t = div(sub(a, k), add(a, k))
     square = mul(a, a)
-    e = exponential.exp_corrected(neg(square), neg(fma(a, a, neg(square))))
-    p = poly(t, pick(x, ERFC_F32, ERFC_F64))
-    if x.dtype == "f32":  # what is left of the digits is for the exponential and the polynomial
-        y = mul(cast(e, "f64"), div(cast(p, "f64"), fma(cast(a, "f64"), 2.0, 1.0)))
-        far = cast(where(less(x, 0.0), sub(2.0, y), y), "f32")
-        near = sub(1.0, fma(poly(mul(x, x), ERF_SMALL_F32), x, x))
-        return where(less(a, 0.5), near, far)
-    y = mul(e, div(p, fma(a, 2.0, 1.0)))
-    return where(less(x, 0.0), sub(2.0, y), y)
+    p, n = exponential.grown_parts(neg(square))
+    power = wide.plus(wide.of_single(const(1.0, x.dtype)), wide.of(p))
+    power = wide.times(power, wide.sum_of(neg(fma(a, a, neg(square))), 1.0))
+    t = div(sub(a, k), add(a, k))
+    first, *others = pick(x, ERFC_F32, ERFC_F64)
+    shape = wide.sum_of(mul(t, poly(t, tuple(others))), first)
+    below = wide.sum_of(add(a, a), 1.0)
+    out = wide.times(power, wide.quotient(shape, below, wide.inverse(below)))
+    far = ldexp(wide.rounded(out, x.dtype), n)
+    far = where(less(x, 0.0), sub(2.0, far), far)
+    high, low = two_sum(const(1.0, x.dtype), neg(x))
+    rest = mul(x, poly(mul(x, x), pick(x, ERF_SMALL_F32, ERF_SMALL_F64)))
+    border = {"f32": 0.5, "f64": 0.65}[x.dtype]
+    return where(less(a, border), add(high, sub(low, rest)), far)
 
 
 def closing_poly(t: Expr, coefficients: tuple[float, ...]) -> Expr:

@@ -32,6 +32,7 @@ from calque.native.scalars.vmath.base import (
     where,
     whole,
 )
+from calque.native.scalars.vmath.pairs import Pair
 
 LOG2_E: Final = 1.4426950408889634
 LN2: Final = {
@@ -115,6 +116,16 @@ def reduce(x: Expr) -> tuple[Expr, Expr]:
 
 def clamp(x: Expr, limits: tuple[float, float]) -> Expr:
     return at_most(no_less(x, limits[0]), limits[1])
+
+
+def grown_parts(x: Expr) -> tuple[Pair, Expr]:
+    """p and n with exp(x) = 2^n (1 + p)."""
+    high, low = LN2[x.dtype]
+    q, n = nearest_integer(x, LOG2_E)
+    first = fma(q, -high, x)
+    r = fma(q, -low, first)
+    lost = fma(q, -low, sub(first, r))
+    return Pair(r, fma(mul(r, r), poly(r, pick(x, EXPM1_F32, EXPM1_F64)), lost)), n
 
 
 def exp(x: Expr) -> Expr:
