@@ -403,6 +403,7 @@ TARGETS |= {
     ),
     "stirling": Target(stirling, lambda z: mpf(1), 1e-16, 1 / 9, 11, "f64"),
     "stirling_short": Target(stirling, lambda z: mpf(1), 1e-16, 1 / 9, 5, "f64"),
+    "digamma_upper": Target(*around(mp.digamma, mpf(5.5)), -2.5, 2.5, 26, "f64"),
     "digamma": Target(digamma_tail, lambda z: mpf(1), 1e-16, 1 / 64, 8, "f64"),
 }
 

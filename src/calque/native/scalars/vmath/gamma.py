@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from calque.native.scalars.expr import Expr, cast, const
-from calque.native.scalars.vmath import logarithm, trigonometric
+from calque.native.scalars.expr import Expr, cast, const, make
+from calque.native.scalars.vmath import logarithm, pairs, power, trigonometric
 from calque.native.scalars.vmath.base import (
     INF,
     NAN,
@@ -14,6 +14,7 @@ from calque.native.scalars.vmath.base import (
     all_of,
     div,
     equal,
+    fast_two_sum,
     fma,
     greater,
     less,
@@ -24,6 +25,7 @@ from calque.native.scalars.vmath.base import (
     poly,
     rare,
     sub,
+    two_product,
     where,
 )
 
@@ -76,6 +78,17 @@ DIGAMMA_MIDDLE: Final = (
     -6.628736705562654e-08, 3.314365249205256e-08, 2.0501183895194647e-08, -1.0250592958849892e-08,
     -5.4669888399440215e-09, 2.7334936115473567e-09,
 )  # fmt: skip
+# (digamma(5.5 + t) - digamma(5.5)) / t, |t| <= 2.5
+DIGAMMA_UPPER: Final = (
+    0.19934238698962767, -0.01980447376065102, 0.0026150987793135145, -0.00038727525172562973,
+    6.099150616550166e-05, -9.976411124466133e-06, 1.6737079113270519e-06, -2.858554697357873e-07,
+    4.9465382356156624e-08, -8.644542308105083e-09, 1.5222144688267495e-09, -2.6964667777883626e-10,
+    4.800360154693551e-11, -8.575861475094332e-12, 1.5308354332418509e-12, -2.749867714067858e-13,
+    5.139065246106521e-14, -9.26821403698263e-15, 1.2578593151006833e-15, -2.2705024914123726e-16,
+    1.026695476829322e-16, -1.8618677790317902e-17, -2.5138039574634444e-18, 4.571787366291487e-19,
+    2.447400157761838e-19, -4.443954068979169e-20,
+)  # fmt: skip
+DIGAMMA_5_5: Final = (1.6110931485817512, -1.0946120961740176e-16)  # in two parts
 DIGAMMA_ZERO: Final = (1.4616321449683622, 9.549995429965697e-17)  # above 0, in two parts
 HALF_LOG_2_PI: Final = 0.9189385332046727
 LOG_PI: Final = 1.1447298858494002
@@ -83,8 +96,8 @@ PI: Final = 3.141592653589793
 
 
 def lgamma(x: Expr) -> Expr:
-    """log |gamma(x)|. In f64 the error near its zeros below 0, and around 3, is some 1e-15 absolute
-    rather than relative."""
+    """log |gamma(x)|. In f64 the error near its zeros below -5 is some 1e-15 absolute rather than
+    relative."""
     wide = cast(x, "f64")
     a = absolute(wide)
     y = lgamma_positive(a, x.dtype == "f32")
@@ -92,7 +105,7 @@ def lgamma(x: Expr) -> Expr:
     # two numbers of which little is left near zeros: also f32 takes all digits of them
     exact = y if x.dtype != "f32" else lgamma_positive(a, False)
     reflected = sub(sub(LOG_PI, logarithm.log(mul(a, absolute(sin_pi(a))))), exact)
-    reflected = where(less(a, 1e-20), y, reflected)  # the product may be too small for a number
+    reflected = where(less(a, 5.0), lgamma_by_steps(wide), reflected)
     y = rare(negative, y, where(negative, reflected, y))
     y = where(
         equal(a, INF), INF, where(all_of(less_equal(wide, 0.0), equal(nearest(wide), wide)), INF, y)
@@ -109,8 +122,34 @@ def lgamma_positive(x: Expr, short: bool) -> Expr:
     middle = fma(mul(where(low, x, sub(x, 1.0)), t), p, 0.0)  # the sum makes no -0
     r = div(1.0, x)
     tail = fma(r, poly(mul(r, r), STIRLING_SHORT if short else STIRLING), HALF_LOG_2_PI)
-    far = add(fma(sub(x, 0.5), sub(log_x, 1.0), -0.5), tail)
+    if short:
+        far = add(fma(sub(x, 0.5), sub(log_x, 1.0), -0.5), tail)
+    else:
+        far = stirling(x, sub(tail, 0.5))
     return where(less(x, 3.0), where(low, sub(middle, log_x), middle), far)
+
+
+def stirling(x: Expr, tail: Expr) -> Expr:
+    """(x - 1/2) (log(x) - 1) + tail, the logarithm and the product in two parts."""
+    log_x, log_rest = power.log_pair(x)
+    less_1, rest = fast_two_sum(log_x, const(-1.0, "f64"))
+    factor = sub(x, 0.5)
+    product, lost = two_product(factor, less_1)
+    out = add(product, add(tail, fma(factor, add(rest, log_rest), lost)))
+    return where(less(x, 2.0**60), out, mul(x, less_1))
+
+
+def lgamma_by_steps(x: Expr) -> Expr:
+    """For -5 < x < 0: lgamma of the number between 1 and 2 that is so many steps up, less the
+    logarithm of what lies between, which is near 0 where the result is."""
+    up = add(sub(x, make("floor", (x,), "f64")), 1.0)
+    product = pairs.single(x)
+    for k in range(1, 6):
+        factor = add(x, float(k))
+        more = pairs.times(product, pairs.single(factor))
+        product = pairs.where(less(factor, 1.0), more, product)
+    size = add(logarithm.log(absolute(product.high)), div(product.low, product.high))
+    return sub(lgamma_positive(up, False), size)
 
 
 def sin_pi(x: Expr) -> Expr:
@@ -120,7 +159,7 @@ def sin_pi(x: Expr) -> Expr:
 
 def digamma(x: Expr) -> Expr:
     """The asymptotic series at x >= 8; smaller x take 8 steps up at once, negative ones are
-    reflected. In f64 a polynomial serves below 3; the error near zeros below 0 is some 1e-15
+    reflected. In f64 polynomials serve below 8; the error near zeros below 0 is some 1e-15
     absolute rather than relative."""
     wide = cast(x, "f64")
     negative = less(wide, 0.0)
@@ -138,7 +177,10 @@ def digamma(x: Expr) -> Expr:
     series = sub(logarithm.log(up), fma(r, 0.5, mul(z, poly(z, DIGAMMA))))
     out = where(small, sub(series, div(slope, product)), series)
     if x.dtype == "f64":
-        out = where(less(y, 3.0), digamma_middle(y), out)
+        high, low = DIGAMMA_5_5
+        t = sub(y, 5.5)
+        upper = add(fma(t, poly(t, DIGAMMA_UPPER), low), high)
+        out = where(less(y, 3.0), digamma_middle(y), where(small, upper, series))
     f = sub(wide, nearest(wide))
     reflected = sub(out, div(PI, tan_pi(f)))
     out = rare(negative, out, where(negative, reflected, out))
