@@ -9,12 +9,6 @@ from calque.native.scalars.elements.values import Cx, op2
 from calque.native.scalars.expr import Expr, both, const, either, ex, select
 
 INF: Final = float("inf")
-HALF_PI: Final = 1.5707963267948966
-# ln 2 as the nearest number and what is left of it
-LN2: Final = {
-    "f32": (0.6931471824645996, -1.904654299957768e-09),
-    "f64": (0.6931471805599453, 2.3190468138462996e-17),
-}
 SCALE: Final = {"f32": (2.0**124, 2.0**-100), "f64": (2.0**1020, 2.0**-960)}
 
 
@@ -29,15 +23,6 @@ def product(a: Expr, b: Expr) -> Expr:
 
 def infinite(x: Expr) -> Expr:
     return op2("eq", ex("abs", x), INF)
-
-
-def undefined(x: Expr) -> Expr:
-    return ex("ne", x, x)
-
-
-def endless(x: Cx) -> Expr:
-    """Has either part no end?"""
-    return either(infinite(x.re), infinite(x.im))
 
 
 def add(x: Cx, y: Cx) -> Cx:
