@@ -13,7 +13,7 @@ import calque
 import calque.numpy as jnp
 from calque import lax, nn
 from calque.machine.code.target import describe
-from calque.native.library import matmul
+from calque.native.library import matmul, near_rows, tiles
 from calque.native.schedule import vectors
 from tests.native.programs import compiled, normal
 
@@ -118,7 +118,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 def known_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Schedules of a machine with vectors of 32 bytes, whatever this one has."""
     described = describe()._replace(vector_bytes=32, vector_registers=16)
-    for module in (vectors, matmul):
+    for module in (vectors, matmul, near_rows, tiles):
         monkeypatch.setattr(module, "describe", lambda: described)
 
 

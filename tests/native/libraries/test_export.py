@@ -52,6 +52,13 @@ CASES = {
     ),
     "fourier": (lambda x: jnp.fft.fft(x), (S((48,), "complex64"),),
                 [((some(48) + 1j * some(48, seed=1)).astype("complex64"),)]),
+    "fourier beside": (
+        lambda x: jnp.fft.irfft2(jnp.fft.rfft2(x[0]) * jnp.fft.rfft2(x[1] + 1)),
+        (some(2, 64, 64),),
+        [(some(2, 64, 64),)],
+    ),
+    "memory of its own": (lambda x, w: x @ w, (some(100, 1200), some(1200, 512)),
+                          [(some(100, 1200), some(1200, 512))]),
     "cholesky": (lambda x: jnp.linalg.cholesky(x @ x.T + 9 * jnp.eye(5)), (S((5, 5), "float32"),),
                  [(some(5, 5),)]),
     "convolution": (

@@ -38,17 +38,20 @@ def flattened(f: For, sizes: Sizes, width: int) -> For:
     leaf = chain[-1]
     if not all(isinstance(s, (Let, Store)) for s in leaf.body):
         return f
-    row, depth = 1, len(chain)
-    while depth and (row == 1 or wastes(row, width)):
-        depth -= 1
-        row *= max(sizes.hinted.interval(chain[depth].extent)[1], 1)
-    if depth == len(chain) - 1 or row < width:
+    rows = [1]  # the elements of the loops from one on, the last one first
+    while len(rows) <= len(chain) and (len(rows) < 2 or wastes(rows[-1], width)):
+        extent = chain[-len(rows)].extent
+        rows.append(rows[-1] * max(sizes.hinted.interval(extent)[1], 1))
+    depth = len(chain) - len(rows) + 1
+    if depth == len(chain) - 1 or rows[-1] < width:
         return f
-    while (made := as_one(chain[depth:])) is None and depth:
-        depth -= 1
-    if made is None or (not depth and takes_from_threads(f, made, sizes)):
-        return f
-    return nested([*chain[:depth], made])
+    # more loops may be in order where these are not; shorter rows waste less than single ones
+    shorter = [d for d in range(depth + 1, len(chain) - 1) if rows[len(chain) - d] >= width]
+    for d in (*range(depth, -1, -1), *shorter):
+        made = as_one(chain[d:])
+        if made is not None and (d or not takes_from_threads(f, made, sizes)):
+            return nested([*chain[:d], made])
+    return f
 
 
 def nest_of(f: For) -> list[For]:
