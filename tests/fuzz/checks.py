@@ -76,6 +76,7 @@ MIXING = (
     "scipy.integrate.trapezoid",  # JAX takes half of the ends away from the sum
     "image.",
 )
+RUNNING_PRODUCTS = ("numpy.cumprod", "numpy.cumulative_prod", "numpy.nancumprod", "lax.cumprod")
 # What calque gives on purpose where JAX gives something else.
 DIFFERENT = {
     "numpy.geomspace": "the ends are exact, as NumPy's are",
@@ -275,7 +276,30 @@ def meaning(c: Call, inputs: Callable[[Ref], Any], got: Sequence[Any]) -> None:
     with on_reference():
         want = call(calque, c, inputs)
     room, narrow = summed(c, inputs), of_narrow(c, inputs)
-    compare(got, want, comparable(c, inputs), c.function, room=room, narrow=narrow)
+    try:
+        compare(got, want, comparable(c, inputs), c.function, room=room, narrow=narrow)
+    except Mismatch:
+        if c.function in RUNNING_PRODUCTS and not all(_finite(numpy_of(x)) for x in got):
+            raise laws.Skip("a running product that overflows on its way") from None
+        if c.function.startswith("forms.") and magnifies(c, inputs, want):
+            raise laws.Skip("roundings that a loop magnifies") from None
+        raise
+
+
+def magnifies(c: Call, inputs: Callable[[Ref], Any], want: Sequence[Any]) -> bool:
+    """Whether a change of the inputs in their last places, too, shows in the results."""
+
+    def moved(ref: Ref) -> Any:
+        x = numpy_of(inputs(ref))
+        return calque.numpy.asarray(np.nextafter(x, np.inf) if x.dtype.kind == "f" else x)
+
+    with on_reference():
+        other = call(calque, c, moved)
+    try:
+        compare(other, want, True, c.function)
+    except Mismatch:
+        return True
+    return False
 
 
 def summed(c: Call, inputs: Callable[[Ref], Any]) -> float:

@@ -17,7 +17,7 @@ from tests.compositions.checks import on_reference
 from tests.compositions.peers import Mismatch, numpy_of
 from tests.fuzz import catalogue, forms, laws
 from tests.fuzz.__main__ import COUNTS, Blocks, Run, blocks, counted, peer_module
-from tests.fuzz.checks import OF_RULES, WHOLE, Checker, decided, near, tolerance
+from tests.fuzz.checks import OF_RULES, WHOLE, Checker, decided, magnifies, meaning, near, tolerance
 from tests.fuzz.draw import Draw
 from tests.fuzz.generate import (
     MOST_BYTES,
@@ -595,3 +595,28 @@ def test_a_process_that_dies_costs_one_program(
     assert "# seed 4: the process ended with -9" in printed
     assert "functions in 4 calls" in printed and "'x64': 2" in printed
     assert "1 programs, 1 finds: 4" in printed
+
+
+def cosines(turns: int) -> Call:
+    step = Applied("numpy.cosh", ())
+    return Call("forms.looped", (Made("lax.while_loop", (), ()), step, Ref(None, 0), turns), ())
+
+
+def test_a_loop_may_magnify_roundings() -> None:
+    """A last place of the input shows after four hyperbolic cosines, and not after one."""
+    x = calque.numpy.asarray(np.linspace(0.5, 1.3, 50, dtype=np.float32))
+    for turns, shows in ((1, False), (4, True)):
+        with on_reference():
+            want = call(calque, cosines(turns), lambda _: x)
+        assert magnifies(cosines(turns), lambda _: x, want) is shows
+
+
+def test_a_running_product_may_overflow_on_its_way() -> None:
+    p = Call("numpy.cumprod", (Ref(None, 0),), ())
+    x = calque.numpy.asarray(np.float32([1e30, 1e30, 1e-30, 2]))
+    huge, wrong = np.float32([1e30, np.inf, np.inf, np.inf]), np.float32([1e30, 1, 1, 1])
+    with np.errstate(all="ignore"):
+        with pytest.raises(laws.Skip, match="overflows"):
+            meaning(p, lambda _: x, [calque.numpy.asarray(huge)])
+        with pytest.raises(Mismatch):
+            meaning(p, lambda _: x, [calque.numpy.asarray(wrong)])
