@@ -19,12 +19,7 @@ from calque.machine.records import record
 from calque.machine.threads import get_num_threads
 from calque.native.library.matmul import Product, ceil_div
 from calque.native.library.near_rows import Block, copied, turned
-from calque.native.library.tiles import (
-    VECTORS,
-    Extents,
-    Tile,
-    even_part,
-)
+from calque.native.library.tiles import VECTORS, Extents, Tile, even_part
 from calque.native.loops.tree import ROUND, Body, For, Store
 from calque.native.lower.layout import guarded
 from calque.native.scalars.expr import ZERO, Buffer, Expr, const, ex, item_size, load, var
