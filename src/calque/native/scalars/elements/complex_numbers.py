@@ -7,6 +7,7 @@ from typing import Final
 
 from calque.native.scalars.elements.values import Cx, op2
 from calque.native.scalars.expr import Expr, both, const, either, ex, select
+from calque.native.scalars.vmath import COMPLEX
 
 INF: Final = float("inf")
 SCALE: Final = {"f32": (2.0**124, 2.0**-100), "f64": (2.0**1020, 2.0**-960)}
@@ -162,14 +163,10 @@ def before(x: Cx, y: Cx, name: str) -> Expr:
     return either(ex(strict, x.re, y.re), both(ex("eq", x.re, y.re), ex(name, x.im, y.im)))
 
 
-BY_PARTS: Final = (
-    "exp", "exp2", "expm1", "logistic", "log1p", "rsqrt", "sinh", "cosh", "tanh", "asin", "acos",
-    "atanh",
-)  # fmt: skip
 UNARY: Final[dict[str, Callable[[Cx], Cx]]] = {
     "neg": neg, "sign": sign, "square": square, "log": log, "sqrt": sqrt,
     "sin": sin, "cos": cos, "tan": tan, "atan": atan, "asinh": asinh, "acosh": acosh,
-    **{name: by_parts(name) for name in BY_PARTS},
+    **{name: by_parts(name) for name in COMPLEX},
 }  # fmt: skip
 BINARY: Final[dict[str, Callable[[Cx, Cx], Cx]]] = {
     "add": add,

@@ -34,7 +34,7 @@ from calque.native.scalars.vmath import (
 Parts = tuple[Expr, Expr]
 
 
-def _parts(**functions: Callable[[Expr, Expr], Parts]) -> dict[str, Callable[..., Expr]]:
+def _parts(functions: dict[str, Callable[[Expr, Expr], Parts]]) -> dict[str, Callable[..., Expr]]:
     """Functions of a complex number as two functions of its parts, `name_re` and `name_im`. They
     share what is common to both where they stand in one kernel."""
 
@@ -48,7 +48,7 @@ def _parts(**functions: Callable[[Expr, Expr], Parts]) -> dict[str, Callable[...
     }
 
 
-OF_COMPLEX: Final = _parts(
+_COMPLEX: Final[dict[str, Callable[[Expr, Expr], Parts]]] = dict(
     exp=complex_exponential.exp,
     exp2=complex_exponential.exp2,
     expm1=complex_exponential.expm1,
@@ -62,6 +62,8 @@ OF_COMPLEX: Final = _parts(
     asin=complex_arcs.asin,
     acos=complex_arcs.acos,
 )
+COMPLEX: Final = tuple(_COMPLEX)  # functions that have a real and an imaginary part
+OF_COMPLEX: Final = _parts(_COMPLEX)
 
 TABLE: Final[dict[str, Callable[..., Expr]]] = {
     "exp": exponential.exp,
