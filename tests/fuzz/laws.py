@@ -12,7 +12,7 @@ from calque import lax
 from calque.core.config import config
 from tests.compositions.checks import same_bits
 from tests.compositions.peers import Mismatch, brief, numpy_of
-from tests.fuzz.programs import Call, Program, Ref, call, function, references
+from tests.fuzz.programs import Applied, Call, Program, Ref, call, function, references
 from tests.fuzz.tiers import eagerly
 from tests.fuzz.values import TINY_INTEGERS, value
 
@@ -22,6 +22,8 @@ CANCELLING = frozenset(["nn.standardize"])
 HELD = frozenset(["lax.stop_gradient", "lax.reduce_precision"])
 # Whose derivative is 0 where operands are equal or bounds cross, as in JAX.
 TIED = frozenset(["lax.clamp"])
+# Whose slope at 0 is that of one side, by convention, and the branch may choose the other.
+KINKED = frozenset(["numpy.abs", "numpy.absolute", "numpy.fabs", "lax.abs"])
 # Whose places beyond the end give the last element and take no cotangent, as in JAX.
 BEYOND = frozenset(["lax.gather"])
 Function = Callable[..., list[Any]]
@@ -386,7 +388,9 @@ def differences(f: Function, p: Program, xs: Arrays, want: Any, rng: Any) -> Non
 
 def tied(c: Call) -> bool:
     """Whether operands may be equal or bounds may cross, where the derivative says that none of
-    them counts."""
+    them counts, or a branch may end at the kink of what it calls."""
+    if c.function == "forms.branched":
+        return any(isinstance(a, Applied) and a.name in KINKED for a in c.args)
     return c.function in TIED and len(list(references(c))) > 1
 
 

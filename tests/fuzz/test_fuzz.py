@@ -425,6 +425,18 @@ def test_equal_operands_of_clamp_have_no_slope() -> None:
         laws.differences(f, p, xs, f(*xs), np.random.default_rng(0))
 
 
+def test_a_branch_that_ends_at_a_kink_has_no_slope() -> None:
+    """`x` where it is positive is turned round, else its absolute value: smooth, but at 0 the
+    derivative is that of the absolute value."""
+    x, cond = Input("float32", (), "zeros", 0), Made("lax.cond", (), ())
+    calls = [Applied("numpy.negative", ()), Applied("numpy.abs", ())]
+    call = Call("forms.branched", (cond, *calls, Ref(None, 0)), ())
+    p = Program(10142668, False, (x,), (call,))
+    f, xs = function(calque, p), [np.zeros((), np.float32)]
+    with on_reference(), pytest.raises(laws.Skip, match="no slope"):
+        laws.differences(f, p, xs, f(*xs), np.random.default_rng(0))
+
+
 def test_places_beyond_the_end_have_no_cotangent() -> None:
     inputs = (Input("float32", (1, 3), "plain", 286), Input("int32", (2, 1), "indices", 225))
     numbers = Made(
