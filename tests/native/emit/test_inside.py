@@ -50,6 +50,11 @@ VALUES = {
 }
 
 
+def lengths(name):
+    """A roll by 20 of fewer elements would read before the first."""
+    return [size for size in LENGTHS if size >= (20 if name == "far" else 1)]
+
+
 def mapped(value, width=16):
     y = array("y", "f32", n)
     return y, (For(i, (Store(y, (i,), value),), (), "vector", width),)
@@ -59,7 +64,7 @@ def mapped(value, width=16):
 def test_the_bits_of_one_after_the_other(name):
     y, body = mapped(VALUES[name])
     assert inside_of(body[0], {i.attr[0]}) is not None
-    for size in LENGTHS:
+    for size in lengths(name):
         a = rng.standard_normal(size).astype("f4")
         got, want = np.full(size, 9, "f4"), np.empty(size, "f4")
         text = run_plain(body, {x: a, y: got, "n": size}, **PLAIN)
@@ -93,7 +98,7 @@ def test_short_rows(name):
     y = array("y", "f32", rows, n)
     store = Store(y, (r, i), ex("add", VALUES[name], load(z, (r, i))))
     inner = For(i, (store,), (), "vector", 32)
-    for size in LENGTHS:
+    for size in lengths(name):
         a = rng.standard_normal(size).astype("f4")
         b = rng.standard_normal((3, size)).astype("f4")
         values = {x: a, z: b, "n": size, "rows": 3}
