@@ -437,6 +437,26 @@ def test_a_branch_that_ends_at_a_kink_has_no_slope() -> None:
         laws.differences(f, p, xs, f(*xs), np.random.default_rng(0))
 
 
+def test_a_number_beyond_the_end_has_no_gradient() -> None:
+    x = Input("float32", (2, 2, 1), "plain", 4597)
+    for last, beyond in ((1, True), (0, False), (-1, False), (-2, True)):
+        item = Call("forms.item", (Ref(None, 0), (slice(-6, 3, 3), slice(9, -6, -1), last)), ())
+        p = Program(10197486, False, (x,), (item,))
+        assert laws._reads_beyond(p, [value(x)]) == beyond
+        alone = p._replace(
+            inputs=(x._replace(shape=(1,)),), calls=(item._replace(args=(Ref(None, 0), last)),)
+        )
+        assert laws._reads_beyond(alone, [value(alone.inputs[0])]) == beyond
+
+
+def test_a_mesh_of_a_found_size_may_be_of_integers() -> None:
+    x = Input("float32", (2,), "plain", 9091)
+    p = Program(10149322, False, (x,), (Call("numpy.ix_", (Ref(None, 0), Ref(None, 0)), ()),))
+    f, xs = function(calque, p), [value(x)]
+    with pytest.raises(laws.Skip, match="of integers"):
+        laws.found(f, p, xs, f(*xs), np.random.default_rng(0))
+
+
 def test_places_beyond_the_end_have_no_cotangent() -> None:
     inputs = (Input("float32", (1, 3), "plain", 286), Input("int32", (2, 1), "indices", 225))
     numbers = Made(

@@ -145,7 +145,7 @@ _living: Final[weakref.WeakSet[Code]] = process.container("kernels that live", w
 def compile_kernels(
     bodies: Iterable[Body],
     exact: bool = False,
-    opt: int = 2,
+    opt: int = objects.LEVEL,
     values: Mapping[str, int] = MappingProxyType({}),
     brief: Collection[int] = (),
 ) -> list[Kernel]:
@@ -243,7 +243,7 @@ def _key(c: Code, powers: tuple[int, ...], quick: bool) -> tuple[str, bool, int]
     return _whole_key(c.order.key, powers, quick), c.exact, c.opt
 
 
-def apart(bodies: Iterable[Body], exact: bool = False, opt: int = 2) -> list[Kernel]:
+def apart(bodies: Iterable[Body], exact: bool = False, opt: int = objects.LEVEL) -> list[Kernel]:
     """Each body as a kernel that this process does not run: `module_code` compiles them. Its
     address is a number that means nothing."""
     codes: dict[str, Code] = {}
@@ -432,7 +432,8 @@ def _compile(codes: Sequence[Code], opt: int) -> None:
     written, left, letters = 0, sum(map(_length, codes)), 0
     for c in sorted(codes, key=_length, reverse=True):  # those that take long must not come last
         part = open_parts.setdefault(c.level, _Module())
-        if part.length() >= _enough(letters * left / max(written, 1), threads):
+        to_come = letters * left / max(written, 1) if parts else 0  # no thread waits for the first
+        if part.length() >= _enough(to_come, threads):
             work.add(_module_text(part), c.level)
             parts.append(part)
             part = open_parts[c.level] = _Module()
@@ -444,9 +445,8 @@ def _compile(codes: Sequence[Code], opt: int) -> None:
         work.add(_module_text(part), level)
         parts.append(part)
     shared = _Module()
-    _emit_shared(
-        shared, {s: f for p in parts for s, f in p.shared.items()}, processor(), opt, False
-    )
+    called = {s: f for p in parts for s, f in p.shared.items()}
+    _emit_shared(shared, called, processor(), opt, False)
     if shared.functions:
         work.add(_module_text(shared), opt)
     with span("LLVM", ", ".join([name for p in (*parts, shared) for name in p.functions])):
