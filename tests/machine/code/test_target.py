@@ -68,11 +68,6 @@ def test_sizes_of_caches_are_read(text: str, size: int) -> None:
     assert target._parse_size(text) == size
 
 
-def test_only_a_known_llvm_is_told_which_passes_to_leave_out() -> None:
-    assert target._spared("x86_64", 22) == target._SPARED
-    assert target._spared("x86_64", 99) == target._spared("aarch64", 22) == ()
-
-
 def test_a_machine_is_made_for_each_level() -> None:
     assert all(target.create_machine(opt) is not None for opt in range(4))
 

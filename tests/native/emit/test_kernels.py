@@ -188,7 +188,7 @@ def test_new_kernels_are_compiled_in_modules_of_like_size(monkeypatch, tmp_path)
     monkeypatch.setattr(kernels, "get_num_threads", lambda: 1)
     counts = llvm.stats.compiled
     whole = compile_kernels(bodies(77.0))
-    assert llvm.stats.compiled == counts + 2  # the kernels, and math functions
+    assert llvm.stats.compiled == counts + 3  # kernels without and with math functions, and these
     monkeypatch.setattr(kernels, "get_num_threads", lambda: 2)
     monkeypatch.setattr(kernels, "_LEAST", 1)
     counts = llvm.stats.compiled
@@ -268,7 +268,7 @@ def test_code_that_is_made_quickly_gives_the_same_bits(quick_code):
 
     quick = compile_kernels(products(1.7), brief=(0, 1, 2))
     slow = compile_kernels(products(1.7))
-    assert [k.code.level for k in (*quick, *slow)] == [0, 0, 0, *[objects.LEVEL] * 3]
+    assert [k.code.level for k in (*quick, *slow)] == [0, 0, 0, 1, 1, 1]
     assert results(quick) == results(slow)
 
 
@@ -317,6 +317,16 @@ def test_a_kernel_that_fails_to_compile_is_not_kept(monkeypatch):
         with pytest.raises(RuntimeError):
             compile_kernels([body])
     assert compile_kernels([body])[0].address
+
+
+def test_code_with_math_functions_is_of_a_higher_level():
+    n = var("n")
+    i = var("i", n)
+    x, y = Buffer("x", (n,), "f32"), Buffer("y", (n,), "f32")
+    sines = (For(i, (Store(y, (i,), ex("sin", load(x, (i,)))),), (), "vector", 32),)
+    plain, math = compile_kernels([scaled(), sines])
+    (low,) = compile_kernels([sines], opt=0)
+    assert [k.code.level for k in (plain, math, low)] == [1, 2, 0]
 
 
 def test_texts():

@@ -26,10 +26,6 @@ llvm: Any = LazyModule("llvmlite.binding")
 
 _FORMAT = "target-1"
 _SHARED_LEVELS: Final = {"x86-64": 16, "x86-64-v2": 16, "x86-64-v3": 32, "x86-64-v4": 64}
-# Passes that take a sixth of LLVM's time and make no loop of ours quicker: addresses are formed,
-# and instructions put in order, when the text is written.
-_SPARED: Final = ("-disable-lsr", "-enable-misched=false")
-_KNOWN_VERSIONS: Final = range(14, 23)  # of LLVM, which have these options
 _DEFAULT_CACHES: Final = {1: 32 << 10, 2: 1 << 20, 3: 16 << 20}
 
 
@@ -66,13 +62,6 @@ def initialize() -> None:
     """Start LLVM's native target: about a millisecond, once per process."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    for option in _spared(platform.machine(), llvm.llvm_version_info[0]):
-        llvm.set_option("calque", option)
-
-
-def _spared(machine: str, version: int) -> tuple[str, ...]:
-    """What LLVM leaves out on a machine; an unknown option would end the process."""
-    return _SPARED if machine in ("x86_64", "AMD64") and version in _KNOWN_VERSIONS else ()
 
 
 @once

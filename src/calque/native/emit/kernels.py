@@ -11,6 +11,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import prod
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -42,6 +43,7 @@ _PART: Final = 32_000  # letters of LLVM's text that are worth a module of their
 _LEAST: Final = 8_000  # ... if another thread else had nothing to do; a module takes 1.5 ms as such
 _LONG: Final = 1000  # letters of a key from which on it is asked whether others are alike
 _MUCH: Final = 3000  # letters of keys of kernels that LLVM takes long for, some 40 ms
+_PLAIN: Final = 1  # the level at which code without math functions is as fast, in 92 % of the time
 _QUICK: Final = 0  # the level of LLVM at which it takes half the time, and code three times as long
 
 
@@ -76,7 +78,14 @@ class Code:
     @property
     def level(self) -> int:
         """Of LLVM's generation of code."""
-        return _QUICK if self.quick else self.opt
+        if self.quick:
+            return _QUICK
+        return self.opt if self.math else min(self.opt, _PLAIN)
+
+    @cached_property
+    def math(self) -> int:
+        """How many math functions it uses."""
+        return sum([e.op in math_functions.NAMES for e in nodes(self.body)])
 
     def use(self, linked: Linked) -> None:
         self.linked, self.address = linked, linked.addresses[self.symbol]
@@ -145,7 +154,7 @@ _living: Final[weakref.WeakSet[Code]] = process.container("kernels that live", w
 def compile_kernels(
     bodies: Iterable[Body],
     exact: bool = False,
-    opt: int = objects.LEVEL,
+    opt: int = 2,
     values: Mapping[str, int] = MappingProxyType({}),
     brief: Collection[int] = (),
 ) -> list[Kernel]:
@@ -243,7 +252,7 @@ def _key(c: Code, powers: tuple[int, ...], quick: bool) -> tuple[str, bool, int]
     return _whole_key(c.order.key, powers, quick), c.exact, c.opt
 
 
-def apart(bodies: Iterable[Body], exact: bool = False, opt: int = objects.LEVEL) -> list[Kernel]:
+def apart(bodies: Iterable[Body], exact: bool = False, opt: int = 2) -> list[Kernel]:
     """Each body as a kernel that this process does not run: `module_code` compiles them. Its
     address is a number that means nothing."""
     codes: dict[str, Code] = {}
@@ -487,11 +496,9 @@ def _write(c: Code, module: _Module) -> None:
     """Put the text of a kernel into a module."""
     order = c.order
     assert order is not None
-    names = math_functions.NAMES
-    uses = sum([e.op in names for e in nodes(c.body)])
     options = emitter.CodeOptions(
         exact=c.exact,
-        outline=uses > OUTLINE,
+        outline=c.math > OUTLINE,
         tag=f"_o{c.opt}",
         multiples=dict(zip(order.sizes, c.multiples)),
         **processor(),

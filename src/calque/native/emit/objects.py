@@ -19,9 +19,6 @@ from calque.machine.routines.scratch import calque_scratch
 from calque.native.emit import scratch
 from calque.native.loops import polls
 
-# The level of LLVM's generation of code: the same instructions as one level higher but for their
-# order within a block, which processors choose anew, in 92 % of the time.
-LEVEL: Final = 1
 _FORMAT: Final = "kernel-4"  # of what stands on disk
 _MARSHAL: Final = 4  # a form that every Python reads
 # The folders of all that the emitter imports here: their files decide the code.
@@ -91,7 +88,7 @@ def load(
     return loaded
 
 
-def by_symbol(symbol: str, opt: int = LEVEL) -> tuple[int, Linked] | None:
+def by_symbol(symbol: str, opt: int = 2) -> tuple[int, Linked] | None:
     """The address of a kernel that is linked, or on disk, and what keeps it in memory."""
     with turns.taken():
         code = from_disk(symbol, opt)
