@@ -34,9 +34,8 @@ def write(square: Square, options: CodeOptions) -> str:
     """The text of the function."""
     symbol, full = square.symbol(options.tag), f"<{square.size} x {square.t}>"
     w, rows = Writer(symbol, options, NOTHING), []
-    row = "%from"
     for r in range(square.size):
-        row = w.new(f"getelementptr i8, ptr {row}, i64 %step") if r else row
+        row = w.new(f"getelementptr i8, ptr %from, i64 {w.new(f'mul i64 %step, {r}')}")
         rows.append(w.new(f"load {full}, ptr {row}, align 1"))
     for r, v in enumerate(turned(w, rows, square.t)):
         p = w.new(f"getelementptr {full}, ptr %to, i64 {r}")
