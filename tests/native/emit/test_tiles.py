@@ -1,5 +1,7 @@
 """Arrays turned round in square tiles."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -52,28 +54,6 @@ def test_transposition_in_tiles(dtype, width, avx512):
         text = run_plain(body, {x: a, y: out, "m": shape[0], "n": shape[1]}, avx512=avx512)
         np.testing.assert_array_equal(bits(out), bits(a.T))
     assert ("shufflevector" in text) == ("alloca" in text)
-    assert text.count(" call void @turned_") == (width == 16)
-
-
-def test_squares_whose_rows_lie_unevenly_are_turned_in_line():
-    """y[i, j] = x[(j % 3) * 7 + i]: no one step leads from each row to the next."""
-    x, y = array("x", "f32", n), array("y", "f32", m, m)
-    i, j = var("i", m), var("j", m)
-    at = ex("add", ex("mul", ex("mod", j, c(3)), c(7)), i)
-    row = For(j, (Store(y, (i, j), load(x, (at,))),), (), "vector", 16)
-    body = (For(i, (row,), (), "tile", 16),)
-    a, out = random("f32", (60,), rng, special=False), np.zeros((40, 40), "f4")
-    text = run_plain(body, {x: a, y: out, "n": 60, "m": 40})
-    np.testing.assert_array_equal(out, a[np.arange(40)[:, None] + np.arange(40) % 3 * 7])
-    assert "call void @turned_" not in text and "alloca" in text
-
-
-def test_addresses_that_move_evenly():
-    known = ex("mul", n, m)
-    for e in (i, n, ex("sub", known, i), ex("mul", ex("add", ex("mul", i, c(14)), j), n)):
-        assert tiles.is_even(e, "i")
-    for e in (ex("mul", i, i), ex("mod", i, c(2)), ex("add", n, ex("floordiv", i, c(2)))):
-        assert not tiles.is_even(e, "i")
 
 
 def test_tiles_beside_other_reads():
@@ -102,3 +82,30 @@ def test_tiles_beside_other_reads():
         s = a[:size, :size]
         want = ((s.T + s * bb) + (dd[:, None] + a[:size, 1:].T)) + np.triu(s, 1).T
         np.testing.assert_array_equal(out, want)
+
+
+@pytest.mark.parametrize("n", [2, 4, 16])
+def test_rows_become_columns(n):
+    """n log n shuffles, each lane in its place: followed by hand."""
+
+    class Shuffles:
+        """Plays the part of a writer: its values are lists of lanes."""
+
+        count = 0
+
+        def new(self, rhs):
+            found = re.fullmatch(
+                r"shufflevector <\d+ x t> (\S+), <\d+ x t> (\S+), <.*> <(.*)>", rhs
+            )
+            a, b, order = found.groups()
+            both = [*values[a], *values[b]]
+            self.count += 1
+            name = f"%{self.count}"
+            values[name] = [both[int(v.split()[1])] for v in order.split(",")]
+            return name
+
+    values = {f"row{r}": [(r, k) for k in range(n)] for r in range(n)}
+    w = Shuffles()
+    columns = tiles.transposed(w, [f"row{r}" for r in range(n)], "t")
+    assert [values[v] for v in columns] == [[(r, k) for r in range(n)] for k in range(n)]
+    assert w.count == n * (n.bit_length() - 1)

@@ -13,7 +13,6 @@ from calque.native.emit import (  # their imports fill the tables of operations 
     lookup,
     math_calls,
     serial_loops,
-    squares,
     vector_loops,
 )
 from calque.native.emit.lanes import SCALAR, Lanes
@@ -26,7 +25,7 @@ from calque.native.emit.writer import NOTHING, CodeOptions, Writer
 from calque.native.loops.tree import Body, loaded, stored
 from calque.native.scalars.expr import LANE, Buffer, Expr
 
-__all__ = ["SUBJECTS", "CodeOptions", "FunctionText", "write_kernel", "write_shared"]
+__all__ = ["SUBJECTS", "CodeOptions", "FunctionText", "write_kernel", "write_math_function"]
 
 SUBJECTS = (
     casts,
@@ -42,17 +41,13 @@ SUBJECTS = (
 )
 
 
-SharedFunction = MathFunction | squares.Square
-
-
 @record
 class FunctionText:
-    """LLVM text, with what it needs beside it: declarations, and by symbol the functions that
-    kernels share."""
+    """LLVM text, with what it needs beside it: declarations, and math functions by symbol."""
 
     text: str
     declared: set[str]
-    shared: dict[str, SharedFunction]
+    math: dict[str, MathFunction]
 
 
 def write_kernel(
@@ -80,7 +75,7 @@ def write_kernel(
     w.where[LANE] = 0
     statements(w, body, SCALAR)
     text = w.text(f"define void @{name}(ptr %args, i64 %begin, i64 %end)", "ret void")
-    return FunctionText(text, w.declared, w.shared)
+    return FunctionText(text, w.declared, w.math)
 
 
 def _argument_word(w: Writer, word: int, t: str) -> str:
@@ -88,14 +83,8 @@ def _argument_word(w: Writer, word: int, t: str) -> str:
     return w.new(f"load {t}, ptr {p}, align 8")
 
 
-def write_shared(f: SharedFunction, options: CodeOptions) -> FunctionText:
-    """A function that all kernels share."""
-    if isinstance(f, squares.Square):
-        return FunctionText(squares.write(f, options), set(), {})
-    return _math_function(f, options)
-
-
-def _math_function(f: MathFunction, options: CodeOptions) -> FunctionText:
+def write_math_function(f: MathFunction, options: CodeOptions) -> FunctionText:
+    """An outlined math function, shared by all kernels."""
     symbol = f.symbol(options.tag)
     w = Writer(symbol, options, NOTHING)
     names = [argument(k, d).attr[0] for k, d in enumerate(f.dtypes)]
@@ -105,5 +94,4 @@ def _math_function(f: MathFunction, options: CodeOptions) -> FunctionText:
     r = operand(w, definition(f.op, f.dtypes, f.result), lanes)
     args = ", ".join([f"{vector(VALUE[d], f.width)} %x{k}" for k, d in enumerate(f.dtypes)])
     t = vector(VALUE[f.result], f.width)
-    text = w.text(f"define {t} @{symbol}({args})", f"ret {t} {r}")
-    return FunctionText(text, w.declared, w.shared)
+    return FunctionText(w.text(f"define {t} @{symbol}({args})", f"ret {t} {r}"), w.declared, w.math)

@@ -2,9 +2,8 @@
 equal kernels of any program.
 
 A kernel is known by its canonical key. What has been compiled is found in memory, else on disk
-(then not even its LLVM text is made); functions that kernels share, of math and of squares that are
-turned, are compiled and kept like kernels. Modules are compiled by several threads, the first ones
-while the others are written."""
+(then not even its LLVM text is made); math functions that kernels share are compiled and kept like
+kernels. Modules are compiled by several threads, the first ones while the others are written."""
 
 from __future__ import annotations
 
@@ -140,7 +139,7 @@ class _Module:
     functions: dict[str, str] = field(default_factory=dict)
     declared: set[str] = field(default_factory=set)
     imports: dict[str, Linked | None] = field(default_factory=dict)  # None: of the runtime
-    shared: dict[str, Any] = field(default_factory=dict)  # functions that its kernels call
+    math: dict[str, Any] = field(default_factory=dict)  # functions that its kernels call
 
     def length(self) -> int:
         return sum(map(len, self.functions.values()))
@@ -454,8 +453,7 @@ def _compile(codes: Sequence[Code], opt: int) -> None:
         work.add(_module_text(part), level)
         parts.append(part)
     shared = _Module()
-    called = {s: f for p in parts for s, f in p.shared.items()}
-    _emit_shared(shared, called, processor(), opt, False)
+    _emit_math(shared, {s: f for p in parts for s, f in p.math.items()}, processor(), opt, False)
     if shared.functions:
         work.add(_module_text(shared), opt)
     with span("LLVM", ", ".join([name for p in (*parts, shared) for name in p.functions])):
@@ -465,7 +463,7 @@ def _compile(codes: Sequence[Code], opt: int) -> None:
         known |= dict.fromkeys(shared.functions, _link(shared, made[-1], opt))
     linked: dict[str, Linked] = {}
     for part, obj in zip(parts, made):
-        part.imports |= {symbol: known[symbol] for symbol in part.shared}
+        part.imports |= {symbol: known[symbol] for symbol in part.math}
         linked |= dict.fromkeys(part.functions, _link(part, obj, opt))
     for c in codes:
         c.use(linked[c.symbol])
@@ -488,7 +486,7 @@ def _emit(codes: Sequence[Code], alone: bool = False) -> _Module:
     module = _Module()
     for c in codes:
         _write(c, module)
-    _emit_shared(module, {**module.shared}, processor(), codes[0].opt, alone)
+    _emit_math(module, {**module.math}, processor(), codes[0].opt, alone)
     return module
 
 
@@ -507,10 +505,10 @@ def _write(c: Code, module: _Module) -> None:
     module.functions[c.symbol] = f.text
     module.declared |= f.declared
     module.imports |= dict.fromkeys(objects.of_runtime(f.declared))
-    module.shared |= f.shared
+    module.math |= f.math
 
 
-def _emit_shared(
+def _emit_math(
     module: _Module, pending: dict[str, Any], has: dict[str, Any], opt: int, alone: bool
 ) -> None:
     options = emitter.CodeOptions(exact=True, outline=True, tag=f"_o{opt}", **has)
@@ -522,10 +520,10 @@ def _emit_shared(
         if linked is not None:
             module.imports[symbol] = linked
             continue
-        f = emitter.write_shared(function, options)
+        f = emitter.write_math_function(function, options)
         module.functions[symbol] = f.text
         module.declared |= f.declared
-        pending |= f.shared
+        pending |= f.math
 
 
 def _module_text(module: _Module) -> str:

@@ -1,13 +1,13 @@
 """Reads along one loop, writes along another: square tiles turned round in registers.
 
 For ``y[i, j] = f(x[j, i])`` a gather along j would touch a cache line per element. Instead a tile
-of x is read along i, row by row, turned by shuffles and kept on the stack; the body then reads
+of x is read along i, row by row, transposed by shuffles and kept on the stack; the body then reads
 vectors along j from there."""
 
 from __future__ import annotations
 
-from calque.native.emit import squares
 from calque.native.emit.addresses import address, align
+from calque.native.emit.instructions import shuffle
 from calque.native.emit.lanes import SCALAR, Lanes, TiledLoop
 from calque.native.emit.values import value
 from calque.native.emit.writer import Writer
@@ -41,32 +41,32 @@ def from_tile(
 
 
 def _fill(w: Writer, tile: TiledLoop, buf: Buffer, at: Expr, array: str, t: str) -> None:
-    """Rows along the outer loop, turned. (In the masked rest of the vector loop a gather is less
-    code.)"""
+    """Rows along the outer loop, transposed. (In the masked rest of the vector loop a gather is
+    less code.)"""
     n = tile.size
-
-    def row(r: int) -> str:
+    full = f"<{n} x {t}>"
+    rows = []
+    for r in range(n):
         column = ex("add", var(tile.columns.attr[0]), const(r))
         here = {tile.columns: column, tile.outer: tile.first}
-        return address(w, buf, rewrite(at, here.get, {}), SCALAR)
-
-    if n >= squares.LARGE and is_even(at, tile.columns.attr[0]):
-        first, second = [w.new(f"ptrtoint ptr {p} to i64") for p in (row(0), row(1))]
-        step = w.new(f"sub i64 {second}, {first}")
-        squares.call(w, squares.Square(t, n), row(0), step, array)
-        return
-    full = f"<{n} x {t}>"
-    rows = [w.new(f"load {full}, ptr {row(r)}, align {align(buf)}") for r in range(n)]
-    for r, v in enumerate(squares.turned(w, rows, t)):
+        p = address(w, buf, rewrite(at, here.get, {}), SCALAR)
+        rows.append(w.new(f"load {full}, ptr {p}, align {align(buf)}"))
+    for r, v in enumerate(transposed(w, rows, t)):
         p = w.new(f"getelementptr {full}, ptr {array}, i64 {r}")
         w.put(f" store {full} {v}, ptr {p}, align {align(buf)}")
 
 
-def is_even(at: Expr, name: str) -> bool:
-    """Whether an address moves equally far each time that a variable grows by one."""
-    if name not in at.names or at.op == "var":
-        return True
-    if at.op in ("add", "sub"):
-        return all([is_even(a, name) for a in at.args])
-    moving = [a for a in at.args if name in a.names]
-    return at.op == "mul" and len(moving) == 1 and is_even(moving[0], name)
+def transposed(w: Writer, rows: list[str], t: str) -> list[str]:
+    """Blocks of half, a quarter, ... of the tile change places, two rows at a time."""
+    n = len(rows)
+    d = n // 2
+    while d:
+        new = list(rows)
+        upper = [k if not k & d else n + k - d for k in range(n)]
+        lower = [k + d if not k & d else n + k for k in range(n)]
+        for a in range(n):
+            if not a & d:
+                new[a] = shuffle(w, t, n, rows[a], upper, rows[a + d])
+                new[a + d] = shuffle(w, t, n, rows[a], lower, rows[a + d])
+        rows, d = new, d // 2
+    return rows

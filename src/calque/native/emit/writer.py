@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from calque.machine.records import record
 from calque.native.emit import scratch
+from calque.native.emit.math_functions import MathFunction
 from calque.native.loops.tree import Statement
 from calque.native.scalars.expr import Buffer, Expr
 
@@ -77,7 +78,7 @@ class Writer:
         self.known: dict[Any, str] = {}  # what the open scopes have computed
         self.reading: dict[Buffer, list[Any]] = {}  # keys of what was read from mutable buffers
         self.declared: set[str] = set()
-        self.shared: dict[str, Any] = {}  # symbol -> the function that is called
+        self.math: dict[str, MathFunction] = {}  # symbol -> what is called
         self.math_calls = 0  # uses of math functions so far, called or in line
         self.pointers: dict[Buffer, str] = {}  # of the buffers among the arguments
         self.written: dict[int, tuple[Statement, frozenset[Buffer]]] = {}  # by the statement's id
