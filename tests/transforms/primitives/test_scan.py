@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 import calque.numpy as jnp
+from calque import random
 from calque.transforms.functions.autodiff import grad
 from calque.transforms.functions.loops import fori_loop, scan
 from calque.transforms.functions.shapes import make_jaxpr
@@ -23,6 +24,24 @@ def test_carry_ys_and_constants(reverse):
         return scan(lambda c, x: (jnp.sin(c * w) + x, c * x * w), c, xs, reverse=reverse)
 
     check(f, np.array([1.1, 0.7]), C, XS)
+
+
+def test_keys_as_ys():
+    """On the NumPy meanings, too, on which all of these tests run."""
+
+    def split(key, _):
+        key, own = random.split(key)
+        return key, own
+
+    last, keys = scan(split, random.key(3), None, length=4)
+    want, key = [], random.key(3)
+    for _ in range(4):
+        key, own = random.split(key)
+        want.append(random.key_data(own))
+    np.testing.assert_array_equal(random.key_data(keys), np.stack(want))
+    np.testing.assert_array_equal(random.key_data(last), random.key_data(key))
+    x = np.float32([1, 2, 3])
+    np.testing.assert_array_equal(random.gamma(key, x), jit(random.gamma)(key, x))
 
 
 def test_against_python():

@@ -9,6 +9,7 @@ import numpy as np
 
 from calque.core import reference
 from calque.core.avals import ShapedArray
+from calque.core.dtypes import storage
 from calque.core.jaxprs import ClosedJaxpr, Eqn
 from calque.core.primitives import do
 from calque.core.trace import eval_jaxpr, trace_to_jaxpr
@@ -49,7 +50,7 @@ def _meaning(
     counted: bool = False,
 ) -> list[np.ndarray]:
     consts, carry, xs = split(args, num_consts, num_carry)
-    stacked = [np.zeros((length, *a.shape), a.dtype) for a in jaxpr.out_avals[num_carry:]]
+    stacked = [np.zeros((length, *a.shape), storage(a.dtype)) for a in jaxpr.out_avals[num_carry:]]
     rounds = int(args[0]) if counted else length
     for i in reversed(range(rounds)) if reverse else range(rounds):
         outs = reference.run(jaxpr, *consts, *carry, *[x[i] for x in xs])
