@@ -59,6 +59,7 @@ def test_stops_when_told():
     _, _, rounds, converged = qdwh(x, max_iterations=2)
     assert int(rounds) == 2 and not bool(converged)
     assert int(qdwh(x, eps=1e-3)[2]) < int(qdwh(x)[2])
+    assert rounds.weak_type and qdwh(x[:, :0])[2].weak_type  # as numbers of Python are, and JAX's
 
 
 def test_derivative():

@@ -45,6 +45,8 @@ def test_one_point_of_a_real_transform_stands_for_none(name: str) -> None:
     with pytest.raises(ValueError, match="must be positive"):
         jnp.fft.irfft(x, 0)
     assert jnp.fft.irfft(x, 1).shape == (2, 1)
+    for shape in ((2, 0), (0, 0)):
+        assert getattr(jnp.fft, name)(x[:, :0].reshape(shape)).shape == shape
 
 
 @pytest.mark.parametrize("shape", [(3, 0, 2), (0, 3, 4), (0, 0, 5)])

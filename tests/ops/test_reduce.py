@@ -110,3 +110,20 @@ def test_checks():
         )
     with pytest.raises(ValueError, match="out-of-bounds"):
         traced(lambda v: R.reduce(v, 0.0, add, (5,)), x)
+
+
+def test_an_identity_of_another_dtype_is_one():
+    """As in JAX, also where a value that was made of 32 bits meets operands of 64."""
+    x = np.float32([1, 3, 2])
+    for f, init, want in ((mul, np.float16(1), 6), (add, np.int32(0), 6), (max, -np.inf, 3)):
+        got = R.reduce(x, init, f, (0,))
+        assert (got.dtype, float(got)) == ("float32", want)
+    least = np.int32([np.iinfo("int32").min])[0]
+    assert int(R.reduce(np.int16([4, 9]), least, max, (0,))) == 9
+    for f, init in (
+        (mul, np.int32(2)),
+        (add, np.float16(1)),
+        (lambda a, b: a + b * b, np.int32(0)),
+    ):
+        with pytest.raises(TypeError, match="reduce: the initial value is of dtype"):
+            R.reduce(x, init, f, (0,))

@@ -6,6 +6,7 @@ import pytest
 
 from calque.core.avals import ShapedArray
 from calque.core.primitives import UndefinedPrimal
+from calque.ops import reductions as R
 from calque.ops import windows as W
 from calque.ops.indexing import combiner
 from tests.ops import peer
@@ -123,7 +124,7 @@ def test_meaning(name):
         check_meaning(
             W.reduce_window_sum_p, reference(lambda s, e: s + e, 0)(p), a, rtol=tol, atol=tol, **p
         )
-        low, high = W.identity_of("max", a.dtype), W.identity_of("min", a.dtype)
+        low, high = R.smallest(a.dtype), R.largest(a.dtype)
         check_meaning(W.reduce_window_max_p, reference(max, low)(p), a, **p)
         check_meaning(W.reduce_window_min_p, reference(min, high)(p), a, **p)
     a = x.astype(ml_dtypes.bfloat16)
@@ -231,7 +232,8 @@ def test_shaped_computation():
     [
         (lambda x: W.reduce_window(x, 0.0, peer.ours.add, (2, 2)), "positive integers"),
         (lambda x: W.reduce_window(x, 0.0, peer.ours.add, (0,)), "strictly positive"),
-        (lambda x: W.reduce_window(x, np.int32(0), peer.ours.add, (2,)), "same dtypes"),
+        (lambda x: W.reduce_window(x, np.int32(2), peer.ours.add, (2,)), "is of dtype int32, the"),
+        (lambda x: W.reduce_window(x, np.int32(1), peer.ours.mul, (2,)), "is of dtype int32, the"),
         (lambda x: W.reduce_window((x,), 0.0, peer.ours.add, (2,)), "one structure"),
         (lambda x: W.reduce_window(x, 0.0, peer.ours.add, (2,), (1,), "FULL"), "Unrecognized"),
     ],
@@ -272,3 +274,13 @@ def test_beside_jax():
     )
     shape = W.reduce_window_shape_tuple((6, 5), (2, 2), (2, 1), ((1, 0), (0, 2)), (2, 1), (1, 2))
     assert shape == (6, 5)
+
+
+def test_an_identity_of_another_dtype_is_one():
+    """As in JAX: what leaves others as they are adds nothing of its dtype."""
+    x = np.float32([1, 3, 2])
+    for f, init in ((peer.ours.add, np.int32(0)), (peer.ours.max, np.float16(-np.inf))):
+        got = W.reduce_window(x, init, f, (2,))
+        want = W.reduce_window(x, init.astype("float32"), f, (2,))
+        assert got.dtype == "float32"
+        np.testing.assert_array_equal(got, want)

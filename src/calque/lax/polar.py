@@ -63,7 +63,7 @@ def qdwh(
         return (
             x,
             full((0, 0), 0, aval.dtype),
-            full((), 0, np.int32),
+            full((), 0),
             full((), True, np.bool_),
         )
     whole = x if dynamic_shape is None else _filled(x, *dynamic_shape)
@@ -142,9 +142,7 @@ def _iterated(x: Any, rounds: int, tolerance: float) -> tuple[Any, Any, Any]:
         return new, low, _norm(sub(new, u)), add(k, 1)
 
     infinite = full((), np.inf, real)
-    u, _, change, k = while_loop(
-        going, step, (start, first, infinite, scalar_of(np.dtype("int32"), 0))
-    )
+    u, _, change, k = while_loop(going, step, (start, first, infinite, 0))
     return u, k, change
 
 

@@ -77,10 +77,12 @@ def _transform(name: str, kind: str, a: Any, sizes: Any, axes: Any, norm: str | 
     ]
     if kind == "IRFFT" and dims and (sizes is None or sizes[-1] in (None, -1)):
         full[-1] = 2 * (x.shape[dims[-1]] - 1)
+        if type(full[-1]) is int:
+            full[-1] = max(full[-1], 0)
         if (
             type(full[-1]) is int
             and full[-1] == 0
-            and not any(surely_less(n, 1) for n in full[:-1])
+            and (sizes is None or not any(surely_less(n, 1) for n in full[:-1]))
         ):
             return _of_no_points(x, dims, full)
     if kind in ("FFT", "IFFT") and sizes is None and 0 in full:

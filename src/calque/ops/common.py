@@ -301,6 +301,17 @@ def initial_value(init: Any, aval: ShapedArray) -> Any:
     return operand(init)
 
 
+def check_initial_values(name: str, xs: Sequence[Any], inits: Sequence[Any]) -> None:
+    """Refuse what is of another dtype than the elements that it is combined with."""
+    for x, init in zip(xs, inits, strict=True):
+        dtype, other = typeof(x).dtype, typeof(init).dtype
+        if dtype != other:
+            raise TypeError(
+                f"{name}: the initial value is of dtype {other.name}, the operand of {dtype.name}."
+                f" Convert one of them: lax.convert_element_type(init, {dtype.name!r})"
+            )
+
+
 def index_operand(x: Any) -> Any:
     """Positions as an operand: those of NumPy that 32 bits cannot hold, where 64 are not enabled,
     stay beyond every end instead of coming round."""

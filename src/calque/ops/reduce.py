@@ -19,17 +19,17 @@ from calque.core.trace import trace_to_jaxpr, typeof
 from calque.ops.associative import axes_in_front, fold
 from calque.ops.common import (
     batch_size,
+    check_initial_values,
     filled,
     front,
     initial_value,
     instantiate,
-    scalar_of,
     tangent_aval,
     zero_like,
 )
 from calque.ops.common import operand as as_operand
 from calque.ops.kinds import not_linear
-from calque.ops.reductions import IDENTITY, check_axes, shifted_axes
+from calque.ops.reductions import check_axes, is_identity, shifted_axes
 
 if TYPE_CHECKING:
     from calque.core.generics import Asked
@@ -291,6 +291,8 @@ def reduce(
             " two arguments only."
         )
     name = _known(program) if len(xs) == 1 else None
+    if name is None or not is_identity(name, inits[0]):
+        check_initial_values("reduce", xs, inits)
     if name is not None:
         return tree.unflatten([_by_name(name, xs[0], inits[0], axes, out_sharding)])
     return tree.unflatten(reduce_p.bind(*xs, *inits, jaxpr=program, dimensions=axes))
@@ -313,11 +315,4 @@ def _known(program: ClosedJaxpr) -> str | None:
 def _by_name(name: str, x: Any, init: Any, axes: tuple[int, ...], out_sharding: Any) -> Any:
     params = {"axes": axes, **({"out_sharding": out_sharding} if name == "add" else {})}
     out = REGISTRY[_KNOWN[name]].bind(x, **params)
-    identity = scalar_of(typeof(x).dtype, IDENTITY[name](typeof(x).dtype))
-    if (
-        isinstance(init, (np.ndarray, np.generic))
-        and init.dtype == identity.dtype
-        and np.array_equal(init, identity)
-    ):
-        return out
-    return REGISTRY[name].bind(init, out)
+    return out if is_identity(name, init) else REGISTRY[name].bind(init, out)

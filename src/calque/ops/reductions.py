@@ -16,9 +16,19 @@ from calque.core.arrays import Array
 from calque.core.avals import ShapedArray
 from calque.core.config import config
 from calque.core.dims import surely_less
-from calque.core.dtypes import asked, bfloat16, finfo, iinfo, is_complex, is_integer, is_signed
+from calque.core.dtypes import (
+    asked,
+    bfloat16,
+    finfo,
+    iinfo,
+    is_complex,
+    is_extended,
+    is_integer,
+    is_signed,
+)
 from calque.core.primitives import REGISTRY, Primitive, Zero, do
 from calque.core.trace import typeof
+from calque.core.trace_state import Tracer
 from calque.core.types import ArrayLike, DTypeLike
 from calque.ops.arithmetic import lexicographic
 from calque.ops.associative import axes_in_front, fold
@@ -81,6 +91,16 @@ IDENTITY: Final[dict[str, Callable[[Any], Any]]] = {
     "or": _number(0),
     "xor": _number(0),
 }
+
+
+def is_identity(op: str, init: Any) -> bool:
+    """Whether a value is known and leaves others as they are. It may be of another dtype than they
+    (0 of float64 for float32): it is asked in its own."""
+    if isinstance(init, Tracer) or is_extended(typeof(init).dtype):
+        return False
+    known = np.asarray(init)
+    return bool(known == np.asarray(IDENTITY[op](known.dtype)).astype(known.dtype))
+
 
 # ---------------------------------------------------------------- meaning
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from calque.core.avals import ShapedArray
 from calque.core.dims import surely_equal
-from calque.core.dtypes import FLOATS, bool_, finfo, iinfo, is_float, is_integer
+from calque.core.dtypes import bool_, is_complex, is_float
 from calque.core.jaxprs import Jaxpr
 from calque.core.primitives import REGISTRY, NotApplicable, Primitive, UndefinedPrimal, Zero, do
 from calque.core.pytrees import flatten, unflatten
@@ -29,6 +29,7 @@ from calque.ops.padding import (
     per_dimension,
     window_count,
 )
+from calque.ops.reductions import IDENTITY, is_identity
 from calque.ops.scalar_programs import is_elementwise, jvp_scalars, run_scalars
 
 if TYPE_CHECKING:
@@ -108,24 +109,9 @@ def _sum_meaning(x: np.ndarray, **p: Any) -> np.ndarray:
     return np.asarray(total).astype(x.dtype)
 
 
-def identity_of(name: str, dtype: Any) -> Any:
-    """The value that changes no sum, maximum or minimum."""
-    if name == "add":
-        return 0
-    if dtype == bool_:
-        return name == "min"
-    if dtype in FLOATS:
-        infinite = np.isinf(np.asarray(np.inf).astype(dtype))
-        largest = np.inf if infinite else float(finfo(dtype).max)
-        return -largest if name == "max" else largest
-    if is_integer(dtype):
-        return int(iinfo(dtype).min if name == "max" else iinfo(dtype).max)
-    raise TypeError(f"complex numbers have no order: no {name} of {dtype.name}")
-
-
 def _extremal_meaning(name: str, ufunc: np.ufunc) -> Callable[..., np.ndarray]:
     def meaning(x: np.ndarray, **p: Any) -> np.ndarray:
-        view = windows_of(padded_for_windows(x, identity_of(name, x.dtype), p), p)
+        view = windows_of(padded_for_windows(x, IDENTITY[name](x.dtype), p), p)
         return np.asarray(ufunc.reduce(view, axis=tuple(range(x.ndim, 2 * x.ndim)))).astype(x.dtype)
 
     return meaning
@@ -387,7 +373,7 @@ _MONOIDS: Final = {
 def _monoid(jaxpr: Jaxpr, init: Any, dtype: Any) -> str | None:
     """The primitive for this computation, if it is a sum, maximum or minimum that starts from its
     identity."""
-    if len(jaxpr.eqns) != 1 or len(jaxpr.invars) != 2 or isinstance(init, Tracer):
+    if len(jaxpr.eqns) != 1 or len(jaxpr.invars) != 2:
         return None
     e = jaxpr.eqns[0]
     if (
@@ -396,13 +382,10 @@ def _monoid(jaxpr: Jaxpr, init: Any, dtype: Any) -> str | None:
         or jaxpr.outvars != e.outvars
     ):
         return None
-    try:
-        same = np.asarray(init).astype(dtype) == np.asarray(
-            identity_of(e.primitive.name, dtype)
-        ).astype(dtype)
-    except TypeError:
+    name = e.primitive.name
+    if dtype == bool_ or (is_complex(dtype) and name != "add"):  # which have no order
         return None
-    return _MONOIDS[e.primitive.name] if bool(same) and dtype != bool_ else None
+    return _MONOIDS[name] if is_identity(name, init) else None
 
 
 def window_params(
@@ -465,11 +448,8 @@ def reduce_window(
             "reduce_window: operands and initial values must be trees of one structure, with"
             f" leaves, got {tree} and {init_tree}"
         )
-    pairs = [
-        common.same_dtypes("reduce_window", [as_operand(x), common.initial_value(i, typeof(x))])
-        for x, i in zip(flat, inits)
-    ]
-    xs, inits = [x for x, _ in pairs], [i for _, i in pairs]
+    xs = [as_operand(x) for x in flat]
+    inits = [common.initial_value(i, typeof(x)) for i, x in zip(inits, xs)]
     if any(typeof(i).shape for i in inits):
         raise TypeError(
             "reduce_window expected init_values to be scalars but init_values have shapes"
@@ -507,6 +487,7 @@ def reduce_window(
     if monoid is not None:
         out = [REGISTRY[monoid].bind(xs[0], **p)]
     else:
+        common.check_initial_values("reduce_window", xs, inits)
         out = reduce_window_p.bind(
             *xs, *inits, jaxpr=closed.jaxpr, consts=tuple(closed.consts), **p
         )

@@ -31,7 +31,7 @@ from calque.machine.state import ProcessValue, process
 
 llvm: Any = LazyModule("llvmlite.binding")
 
-_FORMAT = "object-4"  # part of each key: a change of the way objects are made must change it
+_FORMAT = "object-3"  # part of each key: a change of the way objects are made must change it
 _EXIT_SECONDS: Final = 60.0
 OPT: Final = 2  # the level of code generation where none is asked for
 _NAMED_PASSES: Final = {
