@@ -86,7 +86,7 @@ DIFFERENT = {
 # The same for results in half precision alone.
 DIFFERENT_HALVES = {"scipy.special.expi": "JAX's coefficients overflow float16, and give nan"}
 # Results that stay in the dtype of the operands with 64-bit types on, where JAX's are float64.
-DIFFERENT_TYPES = frozenset(["scipy.special.owens_t"])
+DIFFERENT_TYPES = frozenset(["scipy.special.owens_t", "scipy.special.sph_harm_y"])
 # Matrices are made of one operand, and meet another one: of float32 and float64, in JAX, too.
 BY_PARTS = ("numpy.polyfit", "scipy.linalg.lu_solve", "scipy.linalg.cho_solve")
 LARGE = 50_000  # elements of inputs that threads share
@@ -205,7 +205,12 @@ class Checker:
         differs = c.function in DIFFERENT or (half and c.function in DIFFERENT_HALVES)
         values = not differs and comparable(c, inputs)
         narrow = of_narrow(c, inputs)
-        compare(got, want, values, c.function, not weak, summed(c, inputs), narrow)
+        try:
+            compare(got, want, values, c.function, not weak, summed(c, inputs), narrow)
+        except Mismatch:
+            if c.function == "forms.looped" and magnifies(c, inputs, got):
+                raise laws.Skip("roundings that a loop magnifies") from None
+            raise
 
     def _also_refused(self, name: str, p: Program, xs: Sequence[np.ndarray]) -> bool:
         """Whether JAX refuses the same transformation of the same program, or says nothing."""

@@ -11,6 +11,7 @@ import numpy as np
 
 import calque
 from calque.core.config import config
+from tests.compositions.checks import on_reference
 from tests.compositions.peers import numpy_of
 from tests.fuzz.catalogue import FORMS, signatures
 from tests.fuzz.draw import Draw
@@ -42,7 +43,7 @@ SHARE_OF_FORMS = 0.2  # of the calls: operators, indices, control flow around fu
 
 
 class Refusal(Exception):
-    """calque refuses a call that JAX takes."""
+    """calque refuses a call that JAX takes, or its meanings one that it takes itself."""
 
     def __init__(self, program: Program, error: Exception):
         super().__init__(f"{type(error).__name__}: {error}")
@@ -69,13 +70,19 @@ class Generator:
         some, dtypes = self._part(seed // NEIGHBOURS)
         d = Draw(rng, x64, large, dtypes)
         calls: list[Call] = []
+        refused: list[Refusal] = []
         wanted = 1 if large else int(rng.integers(1, 5))
         with configured(x64, self.peer), place(name, seed)():
             for _ in range(3 * wanted):
                 if len(calls) == wanted:
                     break
                 names = self.forms if self.forms and rng.random() < SHARE_OF_FORMS else some
-                self._extend(d, seed, names[int(rng.integers(len(names)))], calls)
+                self._extend(d, seed, names[int(rng.integers(len(names)))], calls, refused)
+        if place(name, seed) is on_reference:
+            with configured(x64, self.peer):
+                for r in refused:
+                    if takes(calque, r.program.calls[-1], d, r.program):
+                        raise r
         p = Program(seed, x64, tuple(d.inputs), tuple(calls))
         self.features.update(features(p))
         return p
@@ -92,8 +99,10 @@ class Generator:
         two = (rare[part % len(rare)], rare[(part + 3) % len(rare)])
         return tuple(self.names[i] for i in order), frozenset([*COMMON, *map(str, two)])
 
-    def _extend(self, d: Draw, seed: int, name: str, calls: list[Call]) -> None:
-        """One more call, if calque takes it."""
+    def _extend(
+        self, d: Draw, seed: int, name: str, calls: list[Call], refused: list[Refusal]
+    ) -> None:
+        """One more call, if calque takes it; else one more refusal."""
         before = len(d.inputs)
         try:
             args, keywords = draw(d, name, self.signatures.get(name))
@@ -116,6 +125,7 @@ class Generator:
                 raise Refusal(program, e) from e
             if self.peer is not None and takes(self.peer, c, d, program):
                 raise Refusal(program, e) from e
+            refused.append(Refusal(program, e))
             return
         self.called[name] += 1
         for leaf, x in enumerate(results):

@@ -13,6 +13,7 @@ import pytest
 import calque
 from calque.core import reference, trace
 from calque.core.config import config
+from calque.core.primitives import REGISTRY
 from tests.compositions.checks import on_reference
 from tests.compositions.peers import Mismatch, numpy_of
 from tests.fuzz import catalogue, forms, laws
@@ -24,6 +25,7 @@ from tests.fuzz.generate import (
     NEIGHBOURS,
     PARTS,
     Generator,
+    Refusal,
     bytes_of,
     configured,
     draw,
@@ -394,11 +396,13 @@ def test_a_kink_has_no_derivative_to_compare() -> None:
 
 
 @pytest.mark.parametrize(
-    "name, more", [("lax.stop_gradient", ()), ("lax.reduce_precision", (4, 3))]
+    "name, more",
+    [("lax.stop_gradient", ()), ("lax.reduce_precision", (4, 3)), ("random.gamma", ())],
 )
 def test_what_holds_its_derivative_back_is_no_slope(name: str, more: tuple[int, ...]) -> None:
     x = Input("float32", (2,), "plain", 2857)
-    p = Program(8003247, False, (x,), (Call(name, (Ref(None, 0), *more), ()),))
+    drawn = (Made("random.key", (3,), ()),) if name.startswith("random.") else ()
+    p = Program(8003247, False, (x,), (Call(name, (*drawn, Ref(None, 0), *more), ()),))
     f, xs = function(calque, p), [value(x)]
     with on_reference(), pytest.raises(laws.Skip, match="no slope"):
         laws.differences(f, p, xs, f(*xs), np.random.default_rng(0))
@@ -436,6 +440,17 @@ def test_a_branch_that_ends_at_a_kink_has_no_slope() -> None:
     assert xs[0] == 0
     with on_reference(), pytest.raises(laws.Skip, match="no slope"):
         laws.differences(f, p, xs, f(*xs), np.random.default_rng(0))
+
+
+def test_what_the_meanings_alone_refuse_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(x: Any) -> Any:
+        raise TypeError("no meaning")
+
+    seed = next(s for s in range(100) if tier(s) == RULES)
+    assert Generator(None, ("numpy.sin",)).program(seed).calls
+    monkeypatch.setattr(REGISTRY["sin"], "meaning", broken)
+    with pytest.raises(Refusal, match="no meaning"):
+        Generator(None, ("numpy.sin",)).program(seed)
 
 
 def test_a_number_beyond_the_end_has_no_gradient() -> None:
