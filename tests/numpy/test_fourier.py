@@ -49,6 +49,21 @@ def test_one_point_of_a_real_transform_stands_for_none(name: str) -> None:
         assert getattr(jnp.fft, name)(x[:, :0].reshape(shape)).shape == shape
 
 
+@pytest.mark.parametrize(
+    "shape", [(17, 2, 1), (18, 3, 1), (23, 60, 1), (17, 1, 5, 1, 1), (15, 1, 1)]
+)
+@pytest.mark.parametrize("name", ["fftn", "ifftn", "rfftn", "irfftn"])
+def test_axes_before_those_of_one_element(shape: tuple[int, ...], name: str) -> None:
+    """They are transformed in their place, of lines one behind the other: each of them once."""
+    rng = np.random.default_rng(5)
+    x = rng.standard_normal(shape).astype("f4")
+    x = x if name == "rfftn" else x + 1j * rng.standard_normal(shape).astype("f4")
+    s = shape if name == "irfftn" else None
+    want = getattr(np.fft, name)(x, s, range(len(shape)))
+    for f in (getattr(jnp.fft, name), calque.jit(getattr(jnp.fft, name), static_argnums=1)):
+        np.testing.assert_allclose(f(x, s), want, atol=1e-4)
+
+
 @pytest.mark.parametrize("shape", [(3, 0, 2), (0, 3, 4), (0, 0, 5)])
 def test_real_transforms_of_no_lines(shape: tuple[int, ...]) -> None:
     """An axis without elements beside the last one leaves nothing to transform."""

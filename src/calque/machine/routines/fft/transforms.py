@@ -120,11 +120,8 @@ def some_lines(job: ptr, work: ptr, part_number: i64) -> None:
         Work(work).lanes = inner - begin if is_last else lanes
         fft_complex_lines(job, work, part_number // Job(job).parts * Job(job).n * inner + begin)
         return
-    # where a few lines are left, some are transformed once more, to the same place
-    begin = part_number * lanes
-    count = min(lanes, max(Job(job).outer - begin, min(Job(job).outer, FEWEST_LANES)))
-    first = min(begin, Job(job).outer - count)
-    Work(work).lanes = count
+    first = part_number * lanes
+    Work(work).lanes = Job(job).outer - first if part_number == Job(job).parts - 1 else lanes
     if Job(job).real == 0:
         fft_complex_lines(job, work, first * Job(job).n)
     elif Table(Job(job).table).roots != 0:
@@ -137,7 +134,8 @@ def some_lines(job: ptr, work: ptr, part_number: i64) -> None:
 def fft_parts(job: ptr, first: i64, last: i64) -> None:
     """Some parts of the lines along an axis, in memory of their own."""
     work = alloca(sizeof(Work))
-    most_lanes = Job(job).lanes + Job(job).lanes // 2
+    lanes = Job(job).lanes
+    most_lanes = lanes + max(lanes // 2, min(lanes, FEWEST_LANES) - 1)
     size = (ITEM * Job(job).room * most_lanes + 63) & ~63
     # else the lines of a pass, which are powers of two apart, would fight for the same places of
     # the cache
@@ -155,7 +153,7 @@ def fft_parts(job: ptr, first: i64, last: i64) -> None:
         Work(work).other_re = block + 2 * size
         Work(work).other_im = block + 3 * size
         some_lines(job, work, part_number)
-        since += Job(job).room * Job(job).lanes
+        since += Job(job).room * lanes
         if since >= _BETWEEN_POLLS:
             since = 0
             if calque_poll(Job(job).run) != 0:
@@ -166,20 +164,14 @@ def fft_parts(job: ptr, first: i64, last: i64) -> None:
 # ---------------------------------------------------------------- axes
 
 
-@unit.helper
-def ceiling(a: i64, b: i64) -> i64:
-    """How many parts of at most `b` there are in `a`."""
-    return (a + b - 1) // b
-
-
 @unit.function
 def fft_axis(job: ptr) -> None:
-    """Transform along one axis."""
+    """Transform along one axis. A few lines that are left go with the last part: none is
+    transformed twice, since an axis may be transformed in its place."""
     n = Job(job).n
     inner = Job(job).inner
     if inner > 1:
         lanes = min(inner, min(max(_NEAR // n, FEWEST_LANES), _MOST_LANES))
-        # a few lines that are left go with the last part
         Job(job).parts = inner // lanes + i64(inner % lanes > lanes // 2)
         parts = Job(job).outer * Job(job).parts
     else:
@@ -191,7 +183,8 @@ def fft_axis(job: ptr) -> None:
             is_sum = Table(table).longer == 0
             if n <= _MEDIUM and is_sum and Table(table).n % _FULL != 0:
                 lanes = FEWEST_LANES
-        parts = ceiling(Job(job).outer, lanes)
+        parts = Job(job).outer // lanes + i64(Job(job).outer % lanes >= FEWEST_LANES)
+        Job(job).parts = parts
     Job(job).lanes = lanes
     calque_parallel_for(fft_parts, job, 0, parts, max(_GRAIN // (n * lanes), 1))
 
