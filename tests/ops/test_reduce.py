@@ -8,6 +8,7 @@ from calque.core.primitives import do
 from calque.core.trace import trace_to_jaxpr
 from calque.ops import reduce as R
 from calque.ops.arithmetic import add, max, mul
+from calque.ops.bits import bitwise_and
 from tests.ops.helpers import check_batch, check_fun_jvp, run, same, traced, values
 
 X, Y = values("float64", (3, 4)), values("float64", (3, 4), seed=1)
@@ -118,6 +119,9 @@ def test_an_identity_of_another_dtype_is_one():
     for f, init, want in ((mul, np.float16(1), 6), (add, np.int32(0), 6), (max, -np.inf, 3)):
         got = R.reduce(x, init, f, (0,))
         assert (got.dtype, float(got)) == ("float32", want)
+    for i in (np.float32(1), np.complex64(0)):
+        with pytest.raises(TypeError, match="reduce: the initial value is of dtype"):
+            R.reduce(np.int32([1, 3]), i, bitwise_and, (0,))
     least = np.int32([np.iinfo("int32").min])[0]
     assert int(R.reduce(np.int16([4, 9]), least, max, (0,))) == 9
     for f, init in (

@@ -99,6 +99,8 @@ def is_identity(op: str, init: Any) -> bool:
     if isinstance(init, Tracer) or is_extended(typeof(init).dtype):
         return False
     known = np.asarray(init)
+    if op == "and" and not (known.dtype.kind == "b" or is_integer(known.dtype)):
+        return False  # no float has all bits
     return bool(known == np.asarray(IDENTITY[op](known.dtype)).astype(known.dtype))
 
 
