@@ -11,9 +11,10 @@ import pytest
 import calque as jax
 import calque.numpy as jnp
 from tests.machine.foreign.handlers import handler
+from tests.xla.mlir import needs_jaxlib
 
 COMPILER = shutil.which("g++") or shutil.which("clang++")
-pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs a C++ compiler")
+pytestmark = [needs_jaxlib, pytest.mark.skipif(COMPILER is None, reason="needs a C++ compiler")]
 
 
 @pytest.fixture(scope="module")
