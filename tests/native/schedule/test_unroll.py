@@ -106,6 +106,7 @@ def test_turns_of_sums_are_written_beside_each_other() -> None:
         For(i, (total,)),
         For(i, (For(c, (Store(y, (i, c), const(0.0, "f32")),)),)),
         For(i, (For(var("d1", const(5)), short.body),)),
+        For(i, (For(var("d1", const(0)), short.body),)),
         For(i, (For(k, short.body),)),
     ):
         assert unroll.written_out(other) is other

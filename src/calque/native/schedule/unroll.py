@@ -87,7 +87,9 @@ def written_out(f: For) -> For:
     inner = f.body[0]
     loops = [s for s in inner.body if isinstance(s, For)]
     plain = not inner.accs and inner.kind == "serial" and not inner.colliding
-    if not plain or not loops or not is_const(inner.extent) or inner.extent.attr > FEW:
+    if not plain or not loops or not is_const(inner.extent):
+        return f
+    if not 1 <= inner.extent.attr <= FEW:
         return f
     if len(loops) + sum(isinstance(s, Store) for s in inner.body) < len(inner.body):
         return f
