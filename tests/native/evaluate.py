@@ -9,7 +9,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from calque.native.emit.kernels import Kernel, compile_kernels
+from calque.native.emit.kernels import Kernel
+from calque.native.emit.making import compile_kernels
 from calque.native.loops.tree import For, Store
 from calque.native.scalars.expr import Buffer, Expr, load, var
 from tests.native.run_kernel import call, words

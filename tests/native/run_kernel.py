@@ -11,7 +11,9 @@ import numpy as np
 from calque.machine.code import llvm
 from calque.machine.driver import interpreter as interp
 from calque.native.emit import emitter
-from calque.native.emit.kernels import Kernel, compile_kernels, processor
+from calque.native.emit.kernels import Kernel
+from calque.native.emit.making import compile_kernels
+from calque.native.emit.modules import processor
 from calque.native.loops import polls
 from calque.native.loops.canonical import canonical
 from calque.native.loops.tree import Body

@@ -24,6 +24,8 @@ from calque.machine.lang.unit import Unit
 from calque.machine.routines.sort import network as sort_network
 from calque.native import executable
 from calque.native.emit import kernels, objects
+from calque.native.emit import modules as written
+from calque.native.emit.making import Making
 from calque.native.library import matmul, near_rows, tiles
 from calque.native.schedule import vectors
 
@@ -56,7 +58,7 @@ def arm(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(modules, "get_ready", lambda: None)  # would keep LLVM's machine for it
     monkeypatch.setattr(kernels, "_codes", Entries(1000))
     monkeypatch.setattr(objects, "linked", WeakValueDictionary())
-    monkeypatch.setattr(kernels, "_make", create_autospec(kernels._make, return_value={}))
+    monkeypatch.setattr(Making, "_make", create_autospec(Making._make))
     yield
 
 
@@ -154,10 +156,10 @@ def test_kernels(name: str, cpu: str, machines: dict[str, Any]) -> None:
     planned = executable.Planned(closed, Options(exact=name == "loops"), executable.Sizes())
     codes = list({k.symbol: k.code for k in planned.kernels}.values())
     assert codes
-    text = kernels._module_text(kernels._emit(codes))
-    written = assembly(machines[cpu], text)
-    assert all(f"{c.symbol}:" in written for c in codes)
-    assert not any(f"%{r}mm0" in written for r in "xyz")
+    text = written.module_of(codes).text()
+    shown = assembly(machines[cpu], text)
+    assert all(f"{c.symbol}:" in shown for c in codes)
+    assert not any(f"%{r}mm0" in shown for r in "xyz")
 
 
 def test_the_host_is_as_before() -> None:

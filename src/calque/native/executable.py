@@ -16,8 +16,8 @@ from calque.machine.spans import span
 from calque.machine.threads import get_num_threads
 from calque.native.calls import call_program, compiled, memory_of
 from calque.native.control.emitters import EMITTERS, takes
-from calque.native.emit import kernels
 from calque.native.emit.kernels import Kernel
+from calque.native.emit.making import Making
 from calque.native.lower.graph import graph_of
 from calque.native.lower.rules import View
 from calque.native.lower.sizes import Sizes
@@ -28,8 +28,8 @@ from calque.native.plan.fusion import fused
 from calque.native.plan.layouts import laid_out
 from calque.native.plan.ordering import ordered
 from calque.native.plan.program import Assembler
-from calque.native.plan.reuse import reuse
-from calque.native.plan.scheduling import scheduled
+from calque.native.plan.reuse import keeps_apart, reuse
+from calque.native.plan.scheduling import products, scheduled
 from calque.native.plan.shares import brief
 from calque.native.plan.steps import Call, Routine, Step, Switch, walk
 from calque.native.scalars.expr import Buffer, Expr
@@ -66,24 +66,37 @@ class Planned:
         if get_num_threads() > 1:
             llvm.get_ready()
         self.simplified = run_passes(closed)
-        with span("plan", options.name):
-            self.plan(sizes)
-        schedules = list(dict.fromkeys(c.schedule for c in self.calls))
-        with span("kernels", options.name):
-            self.kernels = self.kernels_of(schedules)
+        self.making = Making(options.exact)
+        try:
+            with span("plan", options.name):
+                self.plan(sizes)
+            schedules = list(dict.fromkeys(c.schedule for c in self.calls))
+            with span("kernels", options.name):
+                self.kernels = self.kernels_of(schedules)
+        except BaseException:
+            self.making.drop()
+            raise
         self.code = dict(zip(schedules, self.kernels))
         self.host_calls = list(self.planner.host_calls)
         compiled.tell(self)
+
+    def begin(self, schedules: Sequence[Schedule]) -> None:
+        """Compile some of the kernels while the rest is planned."""
+        few = brief(self.steps, self.planner.sizes)
+        self.making.begin(
+            [s.body for s in schedules],
+            self.planner.sizes.fixed(),
+            [k for k, s in enumerate(schedules) if s in few],
+        )
 
     def kernels_of(self, schedules: Sequence[Schedule]) -> list[Kernel]:
         """Machine code for each body of loops."""
         sizes = self.planner.sizes
         few = brief(self.steps, sizes) if sizes.known else ()
-        return kernels.compile_kernels(
+        return self.making.finish(
             [s.body for s in schedules],
-            exact=self.options.exact,
-            values=sizes.fixed(),
-            brief=[k for k, s in enumerate(schedules) if s in few],
+            sizes.fixed(),
+            [k for k, s in enumerate(schedules) if s in few],
         )
 
     def plan(self, sizes: Sizes) -> None:
@@ -91,7 +104,11 @@ class Planned:
         lowered = self.lowered(sizes)
         self.planner = lowered.planner
         self.inputs, self.outputs = lowered.inputs, lowered.outputs
-        self.steps = self.checked("steps", scheduled(self.nests(lowered), sizes), lowered)
+        self.steps: Sequence[Step] = ()
+        ready = products(lowered.steps, sizes) if sizes.known else {}
+        self.begin([*ready.values()])
+        steps = scheduled(self.nests(lowered), sizes, ready)
+        self.steps = self.checked("steps", steps, lowered)
         for b in [b for s in walk(self.steps) if isinstance(s, Call) for b in s.schedule.left]:
             self.planner.mutable.add(b)
             self.planner.measure(b)
@@ -138,11 +155,19 @@ class Planned:
         """Let results take the memory of what dies with them, that of donated inputs above all;
         in an order in which much dies early."""
         p = self.planner
-        self.steps = beside(ordered(self.steps, p.mutable, p.bytes), get_num_threads())
         outputs, donated = (
             [b for b, _ in self.outputs],
             [self.inputs[i] for i in self.options.donated],
         )
+        members = p.mutable.union(outputs, donated)
+        self.begin(
+            [
+                c.schedule
+                for c in walk(self.steps)
+                if isinstance(c, Call) and keeps_apart(c, members)
+            ]
+        )
+        self.steps = beside(ordered(self.steps, p.mutable, p.bytes), get_num_threads())
         self.steps, self.homes = reuse(self.steps, p.mutable, outputs, donated, p.bytes)
         p.mutable -= self.homes.keys()
 

@@ -4,7 +4,7 @@ orders, functions written by hand."""
 import numpy as np
 
 from calque.machine.code import llvm
-from calque.native.emit.kernels import compile_kernels
+from calque.native.emit.making import compile_kernels
 from calque.native.loops.tree import (
     Acc,
     For,

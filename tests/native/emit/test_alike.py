@@ -6,7 +6,7 @@ import pytest
 import calque
 import calque.numpy as jnp
 from calque.machine.code import diskcache
-from calque.native.emit import alike, kernels
+from calque.native.emit import alike, kernels, making
 from calque.native.loops.canonical import canonical
 from calque.native.loops.tree import Acc, For, Let, Store
 from calque.native.scalars.expr import Buffer, const, ex, load, ref, var
@@ -97,7 +97,7 @@ def no_disk(monkeypatch):
 
 def compiled(long, monkeypatch):
     """Results, and the codes of their kernels, where keys of this length are long."""
-    monkeypatch.setattr(kernels, "_LONG", long)
+    monkeypatch.setattr(making, "_LONG", long)
     calque.clear_caches()
     args = normal(96, 600), normal(600, 96), normal(600, 64)
     made = calque.jit(lambda *args: products(*args)).lower(*args).compile()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from calque.native.emit import emitter
-from calque.native.emit.kernels import compile_kernels
+from calque.native.emit.making import compile_kernels
 from calque.native.emit.writer import CodeOptions
 from calque.native.loops.canonical import canonical
 from calque.native.loops.tree import (

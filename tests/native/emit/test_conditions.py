@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from calque.native.emit.kernels import compile_kernels
+from calque.native.emit.making import compile_kernels
 from calque.native.loops.tree import (
     For,
     If,

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from calque.native.emit import floats
-from calque.native.emit.kernels import compile_kernels
 from calque.native.emit.lanes import SCALAR
+from calque.native.emit.making import compile_kernels
 from calque.native.emit.values import value
 from calque.native.emit.writer import CodeOptions, Writer
 from calque.native.loops.tree import (

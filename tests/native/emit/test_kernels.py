@@ -12,8 +12,8 @@ import pytest
 
 from calque.machine.caches import Entries
 from calque.machine.code import diskcache, llvm
-from calque.native.emit import emitter, kernels, objects
-from calque.native.emit.kernels import compile_kernels
+from calque.native.emit import emitter, kernels, making, modules, objects
+from calque.native.emit.making import compile_kernels
 from calque.native.loops.canonical import canonical
 from calque.native.loops.tree import Acc, For, LoopValue, Recurrence, Store
 from calque.native.scalars.expr import Buffer, const, ex, load, make, param, ref, var
@@ -99,7 +99,7 @@ def test_kernels_are_found_on_disk(private_cache, monkeypatch):
     assert kernels.stats.compiled == start + 2
     kernels._codes.clear()
     objects.linked.clear()  # as in another process
-    monkeypatch.setattr(kernels, "_emit", None)  # no text is made
+    monkeypatch.setattr(modules, "write", None)  # no text is made
     found = kernels.stats.disk
     k, _ = compile_kernels(bodies)
     assert kernels.stats.disk == found + 2 and kernels.stats.compiled == start + 2
@@ -185,12 +185,12 @@ def test_new_kernels_are_compiled_in_modules_of_like_size(monkeypatch, tmp_path)
             out.append(y.tobytes())
         return out
 
-    monkeypatch.setattr(kernels, "get_num_threads", lambda: 1)
+    monkeypatch.setattr(modules, "get_num_threads", lambda: 1)
     counts = llvm.stats.compiled
     whole = compile_kernels(bodies(77.0))
     assert llvm.stats.compiled == counts + 3  # kernels without and with math functions, and these
-    monkeypatch.setattr(kernels, "get_num_threads", lambda: 2)
-    monkeypatch.setattr(kernels, "_LEAST", 1)
+    monkeypatch.setattr(modules, "get_num_threads", lambda: 2)
+    monkeypatch.setattr(modules, "_LEAST", 1)
     counts = llvm.stats.compiled
     apart = compile_kernels(bodies(78.0))
     assert llvm.stats.compiled == counts + 3
@@ -206,8 +206,8 @@ def test_new_kernels_are_compiled_in_modules_of_like_size(monkeypatch, tmp_path)
 def test_equal_kernels_over_other_sizes_give_those_to_code_that_others_share(monkeypatch):
     """One of them is compared with what is alike; what that gives for its sizes is not what all
     give, and what divides its sizes need not divide theirs."""
-    monkeypatch.setattr(kernels, "_LONG", 0)
-    monkeypatch.setattr(kernels, "_MUCH", 0)
+    monkeypatch.setattr(making, "_LONG", 0)
+    monkeypatch.setattr(making, "_MUCH", 0)
 
     def moved(size, by):
         n = var(size)
@@ -233,9 +233,9 @@ def test_equal_kernels_over_other_sizes_give_those_to_code_that_others_share(mon
 @pytest.fixture
 def quick_code(private_cache, monkeypatch):
     """Code is made quickly however little there is to compile."""
-    if not kernels.has_quick_code():
+    if not modules.has_quick_code():
         pytest.skip("LLVM's lowest level gives other bits on this processor")
-    monkeypatch.setattr(kernels, "_MUCH", 0)
+    monkeypatch.setattr(making, "_MUCH", 0)
 
 
 def products(factor):
@@ -301,9 +301,9 @@ def test_little_is_compiled_with_care(private_cache):
 
 def test_the_last_modules_are_short():
     """Each thread then ends soon after the others; one thread alone gains nothing by that."""
-    lengths = [kernels._enough(left, 2) for left in (1e6, 64_000, 40_000, 0)]
-    assert lengths == [kernels._PART, 16_000, 10_000, kernels._LEAST]
-    assert kernels._enough(0, 1) == kernels._PART
+    lengths = [modules.enough(left, 2) for left in (1e6, 64_000, 40_000, 0)]
+    assert lengths == [modules._PART, 16_000, 10_000, modules._LEAST]
+    assert modules.enough(0, 1) == modules._PART
 
 
 def test_a_kernel_that_fails_to_compile_is_not_kept(monkeypatch):
@@ -312,7 +312,7 @@ def test_a_kernel_that_fails_to_compile_is_not_kept(monkeypatch):
 
     body = scaled(extra=777.125)
     with monkeypatch.context() as patch:
-        patch.setattr(kernels, "_write", refuse)
+        patch.setattr(modules, "write", refuse)
         patch.setattr(objects, "from_disk", lambda symbol, opt: None)
         with pytest.raises(RuntimeError):
             compile_kernels([body])

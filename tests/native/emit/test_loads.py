@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from calque.native.emit.kernels import compile_kernels
+from calque.native.emit.making import compile_kernels
 from calque.native.loops.tree import (
     Acc,
     For,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from calque.native.emit.kernels import processor
+from calque.native.emit.modules import processor
 from calque.native.loops.tree import For, Store
 from calque.native.scalars.expr import float_bits, load, make
 from tests.native.emit.shared import array, i, n

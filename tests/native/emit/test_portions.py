@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from calque.native.emit import emitter
-from calque.native.emit.kernels import processor
+from calque.native.emit.modules import processor
 from calque.native.loops.canonical import canonical
 from calque.native.loops.tree import Acc, Fold, For, Let, Store
 from calque.native.scalars.expr import const, ex, load, ref, select, var

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from calque.machine.caches import Entries
-from calque.native.emit import kernels, objects, whole
-from calque.native.emit.kernels import compile_kernels
+from calque.native.emit import kernels, making, objects, whole
+from calque.native.emit.making import compile_kernels
 from calque.native.loops.tree import Acc, For, Store
 from calque.native.scalars.expr import Buffer, const, ex, load, param, ref, var
 from tests.native.run_kernel import call, words
@@ -35,7 +35,7 @@ def run(k, rows, columns):
 @pytest.fixture
 def much(monkeypatch):
     """Everything is much to compile, and nothing is known."""
-    monkeypatch.setattr(kernels, "_MUCH", 0)
+    monkeypatch.setattr(making, "_MUCH", 0)
     monkeypatch.setattr(kernels, "_codes", Entries(100))
     monkeypatch.setattr(objects, "from_disk", lambda symbol, opt: None)
 
@@ -114,7 +114,7 @@ def test_one_program_with_unlike_sizes_has_one_kernel_for_them(much) -> None:
 
 
 def test_little_code_serves_all_sizes(much, monkeypatch) -> None:
-    monkeypatch.setattr(kernels, "_MUCH", 1 << 30)
+    monkeypatch.setattr(making, "_MUCH", 1 << 30)
     (a,) = compile_kernels([body(2.5)], values={"n": 3, "m": 64})
     assert not a.code.multiples
     assert compile_kernels([body(2.5)], values={"n": 3, "m": 65})[0].code is a.code

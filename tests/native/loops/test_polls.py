@@ -7,7 +7,7 @@ import pytest
 
 from calque.machine.code import llvm
 from calque.native.emit import emitter
-from calque.native.emit.kernels import processor
+from calque.native.emit.modules import processor
 from calque.native.loops import polls
 from calque.native.loops.canonical import canonical
 from calque.native.loops.tree import For, If, LoopValue, Recurrence, Store

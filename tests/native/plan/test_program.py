@@ -9,7 +9,7 @@ import pytest
 
 import calque
 from calque.core.avals import ShapedArray
-from calque.native.emit.kernels import compile_kernels
+from calque.native.emit.making import compile_kernels
 from calque.native.loops.tree import For, Store
 from calque.native.lower.sizes import Sizes
 from calque.native.plan import program

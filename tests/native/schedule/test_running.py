@@ -7,7 +7,7 @@ import calque
 import calque.numpy as jnp
 from calque import lax
 from calque.machine.caches import Entries
-from calque.native.emit import kernels, objects
+from calque.native.emit import kernels, modules, objects
 from tests.native.programs import compiled
 
 
@@ -88,7 +88,7 @@ def test_without_masks_what_is_left_of_a_vector_goes_one_by_one(
 ) -> None:
     """As on processors that have no masked vectors: a name that is a vector in whole vectors is a
     scalar in the rest."""
-    monkeypatch.setattr(kernels, "processor", lambda: {"avx512": False, "half": True})
+    monkeypatch.setattr(modules, "processor", lambda: {"avx512": False, "half": True})
     monkeypatch.setattr(kernels, "_codes", Entries(1000))
     monkeypatch.setattr(
         objects, "version", lambda: "without masks"

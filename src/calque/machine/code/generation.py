@@ -110,7 +110,7 @@ class Work:
         with self._changed:
             self._waiting.append((self._count, function))
             self._count += 1
-            if self._running >= min(self._helpers, len(self._waiting)):
+            if self._running >= self._helpers:
                 return
         try:
             # Not `threading.Thread`, whose `start` turns what a signal's handler raises in it into
@@ -145,6 +145,11 @@ class Work:
             self._done[number] = made
             self._changed.notify_all()
         return True
+
+    def drop(self) -> None:
+        """Call none of those that still wait."""
+        with self._changed:
+            self._waiting.clear()
 
     def results(self) -> list[bytes]:
         """What the functions give, in the order in which they came."""

@@ -346,6 +346,10 @@ class Compiling:
         with target.making_for(self._target):
             return _compile(ir_text, opt, passes)
 
+    def drop(self) -> None:
+        """Compile none of those that still wait."""
+        self._work.drop()
+
     def results(self) -> list[bytes]:
         """The code of each module, in order."""
         return self._work.results()

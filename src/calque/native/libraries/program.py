@@ -63,6 +63,9 @@ class LibraryProgram(Planned):
         )
         self.refuse_tables()
 
+    def begin(self, schedules: Sequence[Schedule]) -> None:
+        """Nothing is compiled for this process."""
+
     def kernels_of(self, schedules: Sequence[Schedule]) -> list[Kernel]:
         return kernels.apart([s.body for s in schedules], exact=self.options.exact)
 

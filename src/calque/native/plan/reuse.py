@@ -10,7 +10,7 @@ inputs and results take part: so an update step works in place.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 from calque.machine.records import replace
@@ -148,6 +148,15 @@ class _Finder:
         if isinstance(s, Copy):
             return True
         return s.nest is not None and reads_before_writing(s.nest, b, d)
+
+
+def keeps_apart(s: Call, members: Collection[Buffer]) -> bool:
+    """Do all buffers of a call surely stay what they are to each other, so that its kernel is known
+    before it is decided which of the buffers in `members` take the memory of others?"""
+    if s.nest is None:
+        return True
+    written = {(d.shape, d.dtype) for d in s.writes() if d in members}
+    return not any((b.shape, b.dtype) in written for b in s.reads() if b in members)
 
 
 def reads_before_writing(body: Body, b: Buffer, d: Buffer) -> bool:

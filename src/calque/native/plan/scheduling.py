@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from calque.machine.records import replace
 from calque.native.loops.tree import Body, For, Statement, Store, own_exprs, statements
@@ -13,26 +14,48 @@ from calque.native.schedule.nests import Schedule, distributed, schedule
 from calque.native.schedule.threads import AWAKE_NS, PARALLEL_NS
 
 
-def scheduled(steps: Sequence[Step], sizes: Sizes, worth: float = PARALLEL_NS) -> list[Step]:
+def scheduled(
+    steps: Sequence[Step],
+    sizes: Sizes,
+    ready: Mapping[Nest, Schedule] = MappingProxyType({}),
+    worth: float = PARALLEL_NS,
+) -> list[Step]:
     """The steps with calls in place of nests. Threads share what takes longer than `worth`
-    nanoseconds; in loops of steps they are awake, and share what is shorter, too.
+    nanoseconds; in loops of steps they are awake, and share what is shorter, too. Some schedules
+    may be `ready`.
 
     before: nest (for i: y[i] = exp x[i])      after: call (for i @vector(64): y[i] = exp x[i])"""
     out: list[Step] = []
     for s in steps:
         if isinstance(s, Repeat):
-            body, test = (scheduled(x, sizes, AWAKE_NS) for x in (s.body, s.test))
+            body, test = (scheduled(x, sizes, ready, AWAKE_NS) for x in (s.body, s.test))
             out.append(replace(s, body=body, test=test))
         elif isinstance(s, Switch):
-            out.append(replace(s, cases=[scheduled(c, sizes, worth) for c in s.cases]))
+            out.append(replace(s, cases=[scheduled(c, sizes, ready, worth) for c in s.cases]))
         elif not isinstance(s, Nest):
             out.append(s)
         elif s.vectors:
-            made = distributed(s.body, sizes, s.slower, worth=worth)
+            made = ready.get(s) or distributed(s.body, sizes, s.slower, worth=worth)
             out += calls(made, s.body, s)
         else:
             for part, made in pieces(s.body, sizes, worth):
                 out += calls(made, part, s)
+    return out
+
+
+def products(
+    steps: Sequence[Step], sizes: Sizes, worth: float = PARALLEL_NS
+) -> dict[Nest, Schedule]:
+    """The schedules of the nests that stay what they are, whatever the stages around them
+    become."""
+    out: dict[Nest, Schedule] = {}
+    for s in steps:
+        if isinstance(s, Repeat):
+            out |= products((*s.body, *s.test), sizes, AWAKE_NS)
+        elif isinstance(s, Switch):
+            out |= products([x for c in s.cases for x in c], sizes, worth)
+        elif isinstance(s, Nest) and s.vectors:
+            out[s] = distributed(s.body, sizes, s.slower, worth=worth)
     return out
 
 

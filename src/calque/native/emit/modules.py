@@ -1,0 +1,198 @@
+"""Kernels as modules of LLVM: written, compiled by several threads, and linked.
+
+Modules are compiled while others are still being written, or the program is still being planned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from calque.core.lazy import LazyModule
+from calque.machine.code import llvm, target
+from calque.machine.code.linked import Linked
+from calque.machine.spans import span
+from calque.machine.threads import get_num_threads
+from calque.native.emit import objects
+
+if TYPE_CHECKING:
+    from calque.native.emit.kernels import Code
+
+emitter = LazyModule("calque.native.emit.emitter")
+
+OUTLINE: Final = 1  # kernels with more math functions than this call shared ones
+_PART: Final = 32_000  # letters of LLVM's text that are worth a module of their own
+_LEAST: Final = 8_000  # ... if another thread else had nothing to do; a module takes 1.5 ms as such
+
+
+def has_quick_code() -> bool:
+    """Whether LLVM has a lowest level that gives the same bits as the others."""
+    return target.describe().is_x86
+
+
+def processor() -> dict[str, Any]:
+    """What the emitter must know of the processor."""
+    t = target.describe()
+    return {
+        "avx512": t.vector_bytes == 64,
+        "register_bytes": t.vector_bytes,
+        "half": not (t.is_x86 and t.vector_bytes < 32),
+        "indexed": t.is_x86,
+        "pairs": _pair_bytes(t),
+    }
+
+
+def _pair_bytes(t: target.Target) -> int:
+    """The width of the instruction that multiplies and adds pairs of 16 bits; the first processors
+    with 64 bytes have it for half of them."""
+    if not t.is_x86:
+        return 0
+    halved = "-avx512bw" in t.features or t.cpu in ("knl", "knm")
+    return min(t.vector_bytes, 32) if halved else t.vector_bytes
+
+
+# ---------------------------------------------------------------- text
+
+
+@dataclass
+class Module:
+    """Functions that are compiled together, and what they call."""
+
+    functions: dict[str, str] = field(default_factory=dict)
+    declared: set[str] = field(default_factory=set)
+    imports: dict[str, Linked | None] = field(default_factory=dict)  # None: of the runtime
+    math: dict[str, Any] = field(default_factory=dict)  # functions that its kernels call
+
+    def length(self) -> int:
+        return sum(map(len, self.functions.values()))
+
+    def text(self) -> str:
+        names = {d.partition("@")[2].partition("(")[0]: d for d in self.declared}
+        declared = [d for n, d in sorted(names.items()) if n not in self.functions]
+        return "\n".join([*declared, *self.functions.values(), ""])
+
+
+def module_of(codes: Sequence[Code], alone: bool = False) -> Module:
+    """The text of kernels and of the math functions they need that are not linked yet, or
+    (`alone`) of all that they need."""
+    module = Module()
+    for c in codes:
+        write(c, module)
+    _write_math(module, {**module.math}, codes[0].opt, alone)
+    return module
+
+
+def write(c: Code, module: Module) -> None:
+    """Put the text of a kernel into a module."""
+    order = c.order
+    assert order is not None
+    options = emitter.CodeOptions(
+        exact=c.exact,
+        outline=c.math > OUTLINE,
+        tag=f"_o{c.opt}",
+        multiples=dict(zip(order.sizes, c.multiples)),
+        **processor(),
+    )
+    f = emitter.write_kernel(c.symbol, order.buffers, order.sizes, order.params, c.body, options)
+    module.functions[c.symbol] = f.text
+    module.declared |= f.declared
+    module.imports |= dict.fromkeys(objects.of_runtime(f.declared))
+    module.math |= f.math
+
+
+def _write_math(module: Module, pending: dict[str, Any], opt: int, alone: bool) -> None:
+    """Put the text of math functions into a module, and note those that are there already."""
+    options = emitter.CodeOptions(exact=True, outline=True, tag=f"_o{opt}", **processor())
+    while pending:
+        symbol, function = pending.popitem()
+        if symbol in module.functions or symbol in module.imports:
+            continue
+        linked = None if alone else objects.from_disk(symbol, opt)
+        if linked is not None:
+            module.imports[symbol] = linked
+            continue
+        f = emitter.write_math_function(function, options)
+        module.functions[symbol] = f.text
+        module.declared |= f.declared
+        pending |= f.math
+
+
+# ---------------------------------------------------------------- code
+
+
+class Modules:
+    """The new kernels of a program on their way: `add` writes some of them, and threads compile
+    what makes a module; `link` waits for all, keeps and links them."""
+
+    def __init__(self, opt: int) -> None:
+        self.opt, self.threads = opt, get_num_threads()
+        self.work = llvm.Compiling(self.threads)
+        self.codes: list[Code] = []
+        self.parts: list[Module] = []
+        self.open: dict[int, Module] = {}  # by the level of their code
+        self.written, self.letters = 0, 0
+
+    def add(self, codes: Sequence[Code], more: bool = False) -> None:
+        """Write kernels; `more` will follow, for which no thread waits that could begin."""
+        if any([c.quick for c in codes]):
+            target.select_whole_blocks()
+        left = sum([c.length for c in codes])
+        for c in sorted(codes, key=lambda c: c.length, reverse=True):  # what is long must not end
+            part = self.open.setdefault(c.level, Module())
+            # no thread waits for the first
+            to_come = self.letters * left / max(self.written, 1) if self.parts else 0
+            if part.length() >= enough(to_come, self.threads):
+                part = self._next(c.level)
+            before = part.length()
+            write(c, part)
+            self.letters += part.length() - before
+            self.written, left = self.written + c.length, left - c.length
+        self.codes += codes
+        if more and self.threads > 1:
+            for level in [n for n, part in self.open.items() if part.length() >= _LEAST]:
+                self._next(level)
+
+    def _next(self, level: int) -> Module:
+        """Hand the open module of a level over to be compiled, and begin another."""
+        part = self.open[level]
+        self.work.add(part.text(), level)
+        self.parts.append(part)
+        self.open[level] = made = Module()
+        return made
+
+    def drop(self) -> None:
+        """Compile nothing more: nobody wants it."""
+        self.work.drop()
+
+    def link(self) -> None:
+        """Give all kernels their addresses; the math functions that they need are compiled, too."""
+        for level in [n for n, part in self.open.items() if part.functions]:
+            self._next(level)
+        shared = Module()
+        _write_math(shared, {s: f for p in self.parts for s, f in p.math.items()}, self.opt, False)
+        if shared.functions:
+            self.work.add(shared.text(), self.opt)
+        with span("LLVM", ", ".join([name for p in (*self.parts, shared) for name in p.functions])):
+            made = self.work.results()
+        known = dict(shared.imports)
+        if shared.functions:
+            known |= dict.fromkeys(shared.functions, _linked(shared, made[-1], self.opt))
+        linked: dict[str, Linked] = {}
+        for part, obj in zip(self.parts, made):
+            part.imports |= {symbol: known[symbol] for symbol in part.math}
+            linked |= dict.fromkeys(part.functions, _linked(part, obj, self.opt))
+        for c in self.codes:
+            c.use(linked[c.symbol])
+
+
+def enough(left: float, threads: int) -> float:
+    """How many letters are a module while so many are left: the last ones are short, so that all
+    threads end at about the same time."""
+    return _PART if threads == 1 else min(max(left / (2 * threads), _LEAST), _PART)
+
+
+def _linked(module: Module, obj: bytes, opt: int) -> Linked:
+    """Link a module that was compiled, and note on disk where its symbols are."""
+    text, exports = module.text(), list(module.functions)
+    objects.note(text, obj, exports, module.imports, opt)
+    return objects.load(obj, exports, module.imports, text)

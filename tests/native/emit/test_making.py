@@ -1,0 +1,155 @@
+"""Kernels that are compiled while the rest of their program is planned."""
+
+import gc
+from collections.abc import Iterator
+from weakref import WeakValueDictionary
+
+import numpy as np
+import pytest
+
+import calque
+import calque.numpy as jnp
+from calque import lax
+from calque.machine.caches import Entries
+from calque.machine.code import diskcache
+from calque.native.emit import kernels, making, modules, objects
+from calque.native.emit.making import Making
+from calque.native.loops.tree import Body, For, Store
+from calque.native.scalars.expr import Buffer, Expr, const, ex, load, var
+from tests.native.run_kernel import call, words
+
+
+@pytest.fixture(autouse=True)
+def two_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Nothing is known, little is much, and there is another thread."""
+    monkeypatch.setenv("CALQUE_CACHE", "off")
+    diskcache.reload()
+    monkeypatch.setattr(making, "_MUCH", 1)
+    monkeypatch.setattr(kernels, "_codes", Entries(1000))
+    monkeypatch.setattr(objects, "linked", WeakValueDictionary())
+    for module in (making, modules):
+        monkeypatch.setattr(module, "get_num_threads", lambda: 2)
+    yield
+    monkeypatch.undo()
+    diskcache.reload()
+
+
+def scaled(factor: float, size: str = "n", by: int = 0) -> Body:
+    i = var("i", var(size))
+    x, y = Buffer("x", (var(size),), "f32"), Buffer("y", (const(300),), "f32")
+    e: Expr = ex("mul", load(x, (i,)), const(factor, "f32"))
+    at = ex("add", i, const(by)) if by else i
+    return (For(i, (Store(y, (at,), e),), (), "vector", 32),)
+
+
+def result(k: kernels.Kernel, **sizes: int) -> np.ndarray:
+    x, y = np.arange(64, dtype="f"), np.zeros(300, "f")
+    given = {b: x if b.name == "x" else y for b in k.buffers}
+    call(k.address, words(k, given | sizes | {n: n for n in k.sizes if isinstance(n, int)}))
+    return y
+
+
+def test_what_was_begun_is_compiled_once() -> None:
+    m, start = Making(), kernels.stats.compiled
+    first, second = scaled(2.0), scaled(3.0)
+    m.begin([first], {"n": 64})
+    assert kernels.stats.compiled == start + 1 and m.modules is not None
+    memory = kernels.stats.memory
+    made = m.finish([second, first, scaled(2.0)], {"n": 64})
+    assert kernels.stats.compiled == start + 2 and kernels.stats.memory == memory + 1
+    assert made[1].code is made[2].code
+    for k, factor in zip(made, (3, 2, 2), strict=True):
+        np.testing.assert_array_equal(result(k, n=64)[:64], np.arange(64, dtype="f") * factor)
+    (again,) = making.compile_kernels([scaled(2.0)], values={"n": 64})
+    assert again.code is made[1].code
+
+
+def test_little_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(making, "_MUCH", 1 << 20)
+    m = Making()
+    m.begin([scaled(2.0)], {})
+    assert m.modules is None and not m.codes
+    monkeypatch.setattr(making, "_MUCH", 1)
+    monkeypatch.setattr(making, "get_num_threads", lambda: 1)
+    m.begin([scaled(2.0)], {})
+    assert m.modules is None and not m.codes
+
+
+def test_what_was_begun_serves_only_sizes_that_it_suits() -> None:
+    m = Making()
+    m.begin([scaled(2.0)], {"n": 64})
+    assert m.codes[0].multiples == (32,)
+    values = {"n": 64, "m": 40}
+    even, odd = m.finish([scaled(2.0), scaled(2.0, "m")], values)
+    assert even.code is m.codes[0] and odd.code is not even.code
+    np.testing.assert_array_equal(result(odd, m=40)[:40], np.arange(40, dtype="f") * 2)
+    assert not result(odd, m=40)[40:].any()
+
+
+def test_what_was_made_quickly_serves_only_what_is_brief() -> None:
+    if not modules.has_quick_code():
+        pytest.skip("LLVM's lowest level gives other bits on this processor")
+    m = Making()
+    m.begin([scaled(2.0), scaled(3.0)], {}, [0, 1])
+    brief, other = m.finish([scaled(2.0), scaled(3.0)], {}, [0])
+    assert brief.code.quick and brief.code is m.codes[0]
+    assert not other.code.quick
+    assert [result(k, n=64)[5] for k in (brief, other)] == [10, 15]
+
+
+def test_codes_that_share_may_have_been_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What serves several serves those that come later, too, and is compiled once."""
+    monkeypatch.setattr(making, "_LONG", 0)
+    m, start = Making(), kernels.stats.compiled
+    early = [scaled(2.0, by=16), scaled(2.0, by=32)]
+    m.begin(early, {"n": 64})
+    late = [scaled(2.0, by=48), scaled(2.0, by=80)]
+    made = m.finish([*late, *early], {"n": 64})
+    assert kernels.stats.compiled == start + 1 and len({k.code for k in made}) == 1
+    for k, by in zip(made, (48, 80, 16, 32), strict=True):
+        y = result(k, n=64)
+        np.testing.assert_array_equal(y[by : by + 64], np.arange(64, dtype="f") * 2)
+        assert not y[:by].any() and not y[by + 64 :].any()
+
+
+def test_what_nobody_wants_is_dropped() -> None:
+    """As when planning fails: the thread ends, and the next program is right."""
+    m = Making()
+    m.begin([scaled(k + 0.5) for k in range(20)], {})
+    m.drop()
+    del m
+    gc.collect()
+    (k,) = making.compile_kernels([scaled(3.5)])
+    assert result(k, n=64)[2] == 7
+
+
+def test_a_program_begins_its_products_and_gives_the_same_bits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun: list[int] = []
+    begin = Making.begin
+    monkeypatch.setattr(
+        Making, "begin", lambda self, *args: (begin(self, *args), begun.append(len(self.codes)))
+    )
+
+    def layers(x: jnp.ndarray, w: jnp.ndarray, v: jnp.ndarray) -> jnp.ndarray:
+        for _ in range(3):
+            x = jnp.tanh(x @ w) + x
+        return lax.cumsum(calque.nn.softmax(x @ v), axis=1)
+
+    rng = np.random.default_rng(0)
+    args = [rng.normal(size=s).astype("f") for s in ((70, 96), (96, 96), (96, 33))]
+    loss = calque.value_and_grad(lambda w, x, v: layers(x, w, v).sum())
+
+    def step(w: jnp.ndarray, x: jnp.ndarray, v: jnp.ndarray) -> object:
+        return loss(w, x, v), jnp.sin(v).sum(0)  # which writes nothing that it reads
+
+    def leaves() -> list[bytes]:
+        calque.clear_caches()
+        out = calque.jit(step)(args[1], args[0], args[2])
+        return [np.asarray(leaf).tobytes() for leaf in calque.tree_util.tree_leaves(out)]
+
+    early = leaves()
+    assert begun and begun[0] > 0 and begun[1] > begun[0]
+    monkeypatch.setattr(making, "get_num_threads", lambda: 1)
+    assert leaves() == early
