@@ -51,7 +51,7 @@ FLOORS = {
         "code",
         "lang",
         "integers",
-        "clock memory",
+        "clock generator memory",
         "threads",
         "driver",
         "objects",

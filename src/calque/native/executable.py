@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from calque.core.avals import ShapedArray
@@ -31,7 +32,7 @@ from calque.native.plan.program import Assembler
 from calque.native.plan.reuse import keeps_apart, reuse
 from calque.native.plan.scheduling import products, scheduled
 from calque.native.plan.shares import brief
-from calque.native.plan.steps import Call, Routine, Step, Switch, walk
+from calque.native.plan.steps import Call, Nest, Routine, Step, Switch, walk
 from calque.native.scalars.expr import Buffer, Expr
 from calque.native.schedule.nests import Schedule
 
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 checks = LazyModule("calque.native.plan.verify")
 views = LazyModule("calque.native.views")
+EARLY = 6000  # letters of the keys of products that LLVM begins with before all are lowered
 RELEASE_NS = 20_000  # shorter programs keep the GIL: giving it up costs some 50 ns
 
 
@@ -67,6 +69,7 @@ class Planned:
             llvm.get_ready()
         self.simplified = run_passes(closed)
         self.making = Making(options.exact)
+        self.products: dict[Nest, Schedule] = {}
         try:
             with span("plan", options.name):
                 self.plan(sizes)
@@ -80,12 +83,23 @@ class Planned:
         self.host_calls = list(self.planner.host_calls)
         compiled.tell(self)
 
-    def begin(self, schedules: Sequence[Schedule]) -> None:
-        """Compile some of the kernels while the rest is planned."""
-        few = brief(self.steps, self.planner.sizes)
+    def lowers(self, sizes: Sizes, steps: Sequence[Step]) -> None:
+        """The first products are compiled while others are lowered, if they are much."""
+        if not sizes.known or self.making.codes:
+            return
+        made = products(steps, sizes)
+        if made:
+            self.products |= made
+            if self.making.weight([s.body for s in made.values()]) >= EARLY:
+                self.begin([*self.products.values()], sizes)
+
+    def begin(
+        self, schedules: Sequence[Schedule], sizes: Sizes, few: Collection[Schedule] = ()
+    ) -> None:
+        """Compile some of the kernels, of which `few` are brief, while the rest is planned."""
         self.making.begin(
             [s.body for s in schedules],
-            self.planner.sizes.fixed(),
+            sizes.fixed(),
             [k for k, s in enumerate(schedules) if s in few],
         )
 
@@ -104,10 +118,10 @@ class Planned:
         lowered = self.lowered(sizes)
         self.planner = lowered.planner
         self.inputs, self.outputs = lowered.inputs, lowered.outputs
-        self.steps: Sequence[Step] = ()
-        ready = products(lowered.steps, sizes) if sizes.known else {}
-        self.begin([*ready.values()])
-        steps = scheduled(self.nests(lowered), sizes, ready)
+        if sizes.known:
+            self.products = products(lowered.steps, sizes, self.products)
+            self.begin([*self.products.values()], sizes)
+        steps = scheduled(self.nests(lowered), sizes, self.products)
         self.steps = self.checked("steps", steps, lowered)
         for b in [b for s in walk(self.steps) if isinstance(s, Call) for b in s.schedule.left]:
             self.planner.mutable.add(b)
@@ -131,7 +145,10 @@ class Planned:
         outputs = [(p.buffer(n, "out"), aval) for n, aval in zip(g.outputs, self.out_avals)]
         homes = [(n, View(b)) for n, (b, _) in zip(g.outputs, outputs)]
         made = StagedProgram(
-            p, tuple(inputs), tuple(outputs), tuple(p.block("program", homes, g.effects))
+            p,
+            tuple(inputs),
+            tuple(outputs),
+            tuple(p.block("program", homes, g.effects, told=partial(self.lowers, sizes))),
         )
         self.checked("stages", made.steps, made)
         return made
@@ -160,13 +177,8 @@ class Planned:
             [self.inputs[i] for i in self.options.donated],
         )
         members = p.mutable.union(outputs, donated)
-        self.begin(
-            [
-                c.schedule
-                for c in walk(self.steps)
-                if isinstance(c, Call) and keeps_apart(c, members)
-            ]
-        )
+        calls = [c for c in walk(self.steps) if isinstance(c, Call) and keeps_apart(c, members)]
+        self.begin([c.schedule for c in calls], p.sizes, brief(self.steps, p.sizes))
         self.steps = beside(ordered(self.steps, p.mutable, p.bytes), get_num_threads())
         self.steps, self.homes = reuse(self.steps, p.mutable, outputs, donated, p.bytes)
         p.mutable -= self.homes.keys()

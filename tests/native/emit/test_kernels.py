@@ -299,13 +299,6 @@ def test_little_is_compiled_with_care(private_cache):
     assert not compile_kernels([products(5.5)[0]], brief=[0])[0].code.quick
 
 
-def test_the_last_modules_are_short():
-    """Each thread then ends soon after the others; one thread alone gains nothing by that."""
-    lengths = [modules.enough(left, 2) for left in (1e6, 64_000, 40_000, 0)]
-    assert lengths == [modules._PART, 16_000, 10_000, modules._LEAST]
-    assert modules.enough(0, 1) == modules._PART
-
-
 def test_a_kernel_that_fails_to_compile_is_not_kept(monkeypatch):
     def refuse(code, module):
         raise RuntimeError("no")

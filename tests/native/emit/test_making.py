@@ -12,6 +12,7 @@ import calque.numpy as jnp
 from calque import lax
 from calque.machine.caches import Entries
 from calque.machine.code import diskcache
+from calque.native import executable
 from calque.native.emit import kernels, making, modules, objects
 from calque.native.emit.making import Making
 from calque.native.loops.tree import Body, For, Store
@@ -153,3 +154,22 @@ def test_a_program_begins_its_products_and_gives_the_same_bits(
     assert begun and begun[0] > 0 and begun[1] > begun[0]
     monkeypatch.setattr(making, "get_num_threads", lambda: 1)
     assert leaves() == early
+
+
+def test_the_first_products_are_begun_while_others_are_lowered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is begun at the end of lowering is what is left."""
+    monkeypatch.setattr(executable, "EARLY", 1)
+    begun: list[int] = []
+    begin = Making.begin
+    monkeypatch.setattr(
+        Making,
+        "begin",
+        lambda self, bodies, *rest: (begun.append(len(bodies)), begin(self, bodies, *rest)),
+    )
+    rng = np.random.default_rng(0)
+    x, w, v = (rng.normal(size=s).astype("f") for s in ((70, 96), (96, 96), (96, 33)))
+    made = calque.jit(lambda x, w, v: jnp.sin(jnp.tanh(x @ w) @ v))(x, w, v)
+    assert begun[0] == 1 and begun[1] >= 2
+    np.testing.assert_allclose(made, np.sin(np.tanh(x @ w) @ v), atol=2e-4)

@@ -14,12 +14,13 @@ import _thread
 import ctypes
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
 from calque.machine.lazy import LazyModule
 from calque.machine.once import once
+from calque.machine.state import process
 
 llvm: Any = LazyModule("llvmlite.binding")
 
@@ -44,6 +45,8 @@ _LONG: Final[dict[str, tuple[Any, ...]]] = {
 }
 
 Passes = tuple[Any, Any]  # llvmlite's manager of passes and its builder
+# what makes an object by a single call, as soon as there is one
+at_once: Final[list[Callable[..., Any]]] = process.container("calls that generate code", [])
 
 
 class Gate:
@@ -174,22 +177,39 @@ def make_object(text: str, triple: str, machine: Any, passes: Passes | None) -> 
     f = _functions()
     if f is None:
         return None
+    make = _made_at_once if at_once else _made_step_by_step
+    made = make(f, text.encode(), triple.encode(), machine, passes)
+    if not made:
+        return None
+    obj = ctypes.string_at(f["LLVMPY_GetBufferStart"](made), f["LLVMPY_GetBufferSize"](made))
+    f["LLVMPY_DisposeMemoryBuffer"](made)
+    return obj
+
+
+def _made_at_once(
+    f: dict[str, Any], text: bytes, triple: bytes, machine: Any, passes: Passes | None
+) -> Any:
+    """The buffer with the object, from one call that needs no lock of the interpreter."""
+    message = ctypes.c_char_p(None)
+    made = at_once[0](text, triple, machine, *(passes or (None, None)), ctypes.byref(message))
+    _forget(f, message)
+    return made
+
+
+def _made_step_by_step(
+    f: dict[str, Any], text: bytes, triple: bytes, machine: Any, passes: Passes | None
+) -> Any:
+    """The buffer with the object, from one call after the other."""
     context = f["LLVMPY_ContextCreate"]()
     module = None
     try:
-        module = _said(f, "LLVMPY_ParseAssembly", context, text.encode())
+        module = _said(f, "LLVMPY_ParseAssembly", context, text)
         if not module or _said(f, "LLVMPY_VerifyModule", module):
             return None
-        f["LLVMPY_SetTarget"](module, triple.encode())
+        f["LLVMPY_SetTarget"](module, triple)
         if passes is not None:
             f["LLVMPY_RunNewModulePassManager"](passes[0], module, passes[1])
-        made = _said(f, "LLVMPY_TargetMachineEmitToMemory", machine, module, 1)
-        if not made:
-            return None
-        start, size = f["LLVMPY_GetBufferStart"](made), f["LLVMPY_GetBufferSize"](made)
-        obj = ctypes.string_at(start, size)
-        f["LLVMPY_DisposeMemoryBuffer"](made)
-        return obj
+        return _said(f, "LLVMPY_TargetMachineEmitToMemory", machine, module, 1)
     finally:
         if module:
             f["LLVMPY_DisposeModule"](module)
@@ -200,9 +220,21 @@ def _said(f: dict[str, Any], name: str, *args: Any) -> Any:
     """The result of a function that may leave a message, which whoever asks again is told."""
     message = ctypes.c_char_p(None)
     made = f[name](*args, ctypes.byref(message))
+    _forget(f, message)
+    return made
+
+
+def _forget(f: dict[str, Any], message: Any) -> None:
     if message.value is not None:
         f["LLVMPY_DisposeString"](message)
-    return made
+
+
+def addresses(names: Sequence[str]) -> list[int] | None:
+    """Where functions of llvmlite's library are, if it is the one that we know."""
+    f = _functions()
+    if f is None:
+        return None
+    return [ctypes.cast(f[name], _POINTER).value or 0 for name in names]
 
 
 @once

@@ -53,6 +53,8 @@ class Making:
         self.shared: dict[Code, tuple[Code, tuple[Argument, ...]]] = {}
         self.modules: Modules | None = None
         self._orders: dict[int, tuple[Body, Canonical]] = {}
+        self._weighed: set[str] = set()
+        self._weight = 0
 
     def begin(
         self, bodies: Sequence[Body], values: Mapping[str, int], brief: Collection[int] = ()
@@ -93,6 +95,15 @@ class Making:
         """Nobody wants them any more."""
         if self.modules is not None:
             self.modules.drop()
+
+    def weight(self, bodies: Sequence[Body]) -> int:
+        """How much there is to compile of all bodies that were weighed, equal ones once."""
+        for b in bodies:
+            key = self.order(b).key
+            if key not in self._weighed:
+                self._weighed.add(key)
+                self._weight += len(key)
+        return self._weight
 
     def order(self, body: Body) -> Canonical:
         """Its key, which is written once."""

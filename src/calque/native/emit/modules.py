@@ -4,11 +4,12 @@ Modules are compiled while others are still being written, or the program is sti
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from calque.core.lazy import LazyModule
+from calque.machine import generator
 from calque.machine.code import llvm, target
 from calque.machine.code.linked import Linked
 from calque.machine.spans import span
@@ -78,7 +79,7 @@ def module_of(codes: Sequence[Code], alone: bool = False) -> Module:
     module = Module()
     for c in codes:
         write(c, module)
-    _write_math(module, {**module.math}, codes[0].opt, alone)
+    _write_math(module, module.math, codes[0].opt, alone)
     return module
 
 
@@ -100,12 +101,23 @@ def write(c: Code, module: Module) -> None:
     module.math |= f.math
 
 
-def _write_math(module: Module, pending: dict[str, Any], opt: int, alone: bool) -> None:
-    """Put the text of math functions into a module, and note those that are there already."""
+def _write_math(
+    module: Module,
+    wanted: Mapping[str, Any],
+    opt: int,
+    alone: bool = False,
+    others: Container[str] = (),
+) -> None:
+    """Put the text of math functions into a module, and note those that are there already, or
+    among `others`."""
     options = emitter.CodeOptions(exact=True, outline=True, tag=f"_o{opt}", **processor())
+    pending = {**wanted}
     while pending:
         symbol, function = pending.popitem()
         if symbol in module.functions or symbol in module.imports:
+            continue
+        if symbol in others:
+            module.math[symbol] = function
             continue
         linked = None if alone else objects.from_disk(symbol, opt)
         if linked is not None:
@@ -126,10 +138,14 @@ class Modules:
 
     def __init__(self, opt: int) -> None:
         self.opt, self.threads = opt, get_num_threads()
+        if self.threads > 1:
+            generator.get_ready()
         self.work = llvm.Compiling(self.threads)
         self.codes: list[Code] = []
-        self.parts: list[Module] = []
+        self.parts: list[Module] = []  # that were handed over, in this order
         self.open: dict[int, Module] = {}  # by the level of their code
+        self.math = Module()  # the functions that kernels call, as far as they are not known
+        self.known: dict[str, Linked | None] = {}  # those that are, None where they are compiled
         self.written, self.letters = 0, 0
 
     def add(self, codes: Sequence[Code], more: bool = False) -> None:
@@ -137,52 +153,65 @@ class Modules:
         if any([c.quick for c in codes]):
             target.select_whole_blocks()
         left = sum([c.length for c in codes])
-        for c in sorted(codes, key=lambda c: c.length, reverse=True):  # what is long must not end
+        # what is long must not end, and the math functions that kernels call are long
+        for c in sorted(codes, key=lambda c: (c.math <= OUTLINE, -c.length)):
             part = self.open.setdefault(c.level, Module())
-            # no thread waits for the first
-            to_come = self.letters * left / max(self.written, 1) if self.parts else 0
-            if part.length() >= enough(to_come, self.threads):
-                part = self._next(c.level)
-            before = part.length()
+            self.letters -= part.length()
             write(c, part)
-            self.letters += part.length() - before
+            self.letters += part.length()
             self.written, left = self.written + c.length, left - c.length
+            # no thread waits for the first
+            to_come = self.letters * left / self.written if self.parts else 0
+            if part.length() >= enough(to_come, self.threads):
+                self._hand_over(self.open.pop(c.level), c.level)
+            self._add_math(part.math)
         self.codes += codes
         if more and self.threads > 1:
             for level in [n for n, part in self.open.items() if part.length() >= _LEAST]:
-                self._next(level)
+                self._hand_over(self.open.pop(level), level)
 
-    def _next(self, level: int) -> Module:
-        """Hand the open module of a level over to be compiled, and begin another."""
-        part = self.open[level]
-        self.work.add(part.text(), level)
-        self.parts.append(part)
-        self.open[level] = made = Module()
-        return made
+    def _add_math(self, wanted: Mapping[str, Any]) -> None:
+        """Write math functions that nobody has, and those that they call."""
+        new = {s: f for s, f in wanted.items() if s not in self.known}
+        if new:
+            _write_math(self.math, new, self.opt, others=self.known)
+            self.known |= dict.fromkeys(self.math.functions) | self.math.imports
+            if self.math.length() >= enough(0, self.threads):
+                self._hand_over_math()
+
+    def _hand_over_math(self) -> None:
+        self._hand_over(self.math, self.opt)
+        self.math = Module()
+
+    def _hand_over(self, part: Module, level: int) -> None:
+        """Let a module be compiled."""
+        if part.functions:
+            self.work.add(part.text(), level)
+            self.parts.append(part)
 
     def drop(self) -> None:
         """Compile nothing more: nobody wants it."""
         self.work.drop()
 
     def link(self) -> None:
-        """Give all kernels their addresses; the math functions that they need are compiled, too."""
-        for level in [n for n, part in self.open.items() if part.functions]:
-            self._next(level)
-        shared = Module()
-        _write_math(shared, {s: f for p in self.parts for s, f in p.math.items()}, self.opt, False)
-        if shared.functions:
-            self.work.add(shared.text(), self.opt)
-        with span("LLVM", ", ".join([name for p in (*self.parts, shared) for name in p.functions])):
+        """Give all kernels their addresses."""
+        self._hand_over_math()
+        for level, part in self.open.items():
+            self._hand_over(part, level)
+        with span("LLVM", ", ".join([name for part in self.parts for name in part.functions])):
             made = self.work.results()
-        known = dict(shared.imports)
-        if shared.functions:
-            known |= dict.fromkeys(shared.functions, _linked(shared, made[-1], self.opt))
         linked: dict[str, Linked] = {}
-        for part, obj in zip(self.parts, made):
-            part.imports |= {symbol: known[symbol] for symbol in part.math}
-            linked |= dict.fromkeys(part.functions, _linked(part, obj, self.opt))
+        # a math function calls those that stand before it alone, or in its own module
+        for part, obj in sorted(zip(self.parts, made), key=self._has_kernels):
+            part.imports |= {symbol: self.known[symbol] for symbol in part.math}
+            own = dict.fromkeys(part.functions, _linked(part, obj, self.opt))
+            linked |= own
+            self.known |= {symbol: code for symbol, code in own.items() if symbol in self.known}
         for c in self.codes:
             c.use(linked[c.symbol])
+
+    def _has_kernels(self, made: tuple[Module, bytes]) -> bool:
+        return self.known.keys().isdisjoint(made[0].functions)
 
 
 def enough(left: float, threads: int) -> float:

@@ -3,7 +3,7 @@ it calls must have machine code of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -63,7 +63,9 @@ class LibraryProgram(Planned):
         )
         self.refuse_tables()
 
-    def begin(self, schedules: Sequence[Schedule]) -> None:
+    def begin(
+        self, schedules: Sequence[Schedule], sizes: Sizes, few: Collection[Schedule] = ()
+    ) -> None:
         """Nothing is compiled for this process."""
 
     def kernels_of(self, schedules: Sequence[Schedule]) -> list[Kernel]:

@@ -24,6 +24,7 @@ from calque.native.scalars.expr import Buffer, item_size
 
 Emitter = Callable[["Planner", Node, "CodeBlock"], list[Step]]
 Takes = Callable[["Planner", Node], Mapping[int, int]]
+Told = Callable[[Sequence[Step]], None]
 checks = LazyModule("calque.native.plan.verify")
 
 _LEAVES: Final = frozenset(("input", "const", "literal", "get"))
@@ -44,8 +45,9 @@ class CodeBlock:
         targets: Sequence[tuple[Node, View]],
         effects: Sequence[Node] = (),
         homes: Homes | None = None,
+        told: Told | None = None,
     ) -> None:
-        self.planner = planner
+        self.planner, self.told = planner, told
         self.targets: dict[Node, View] = {}
         self.again: list[tuple[Node, View]] = []  # results that are wanted in a further place
         for n, view in targets:
@@ -75,7 +77,10 @@ class CodeBlock:
             how = self.homes.of[n].how
             if how == "step":
                 self.flush()
-                self.steps += planner.emitters.get(n.op, host_step)(planner, n, self)
+                made = planner.emitters.get(n.op, host_step)(planner, n, self)
+                self.steps += made
+                if self.told is not None:
+                    self.told(made)
             elif how == "stored":
                 self.stage(n)
         self.finish()
@@ -229,10 +234,12 @@ class Planner(Lower):
         targets: Sequence[tuple[Node, View]],
         effects: Sequence[Node] = (),
         homes: Homes | None = None,
+        told: Told | None = None,
     ) -> list[Step]:
         """Steps that compute nodes and leave each where it is wanted, and run those that have an
-        effect; with homes that have been found before, if there are any."""
-        made = CodeBlock(self, name, targets, effects, homes)
+        effect; with homes that have been found before, if there are any. Steps that no stage makes
+        are `told` as soon as there are any."""
+        made = CodeBlock(self, name, targets, effects, homes, told)
         self.homes.append(made.homes)
         return made.run()
 

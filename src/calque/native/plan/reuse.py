@@ -153,10 +153,16 @@ class _Finder:
 def keeps_apart(s: Call, members: Collection[Buffer]) -> bool:
     """Do all buffers of a call surely stay what they are to each other, so that its kernel is known
     before it is decided which of the buffers in `members` take the memory of others?"""
-    if s.nest is None:
+    nest = s.nest
+    if nest is None:
         return True
-    written = {(d.shape, d.dtype) for d in s.writes() if d in members}
-    return not any((b.shape, b.dtype) in written for b in s.reads() if b in members)
+    written = [d for d in s.writes() if d in members]
+    read = [b for b in s.reads() if b in members]
+    return not any(
+        b is not d and (b.shape, b.dtype) == (d.shape, d.dtype) and reads_before_writing(nest, b, d)
+        for d in written
+        for b in read
+    )
 
 
 def reads_before_writing(body: Body, b: Buffer, d: Buffer) -> bool:

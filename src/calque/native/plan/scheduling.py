@@ -44,18 +44,21 @@ def scheduled(
 
 
 def products(
-    steps: Sequence[Step], sizes: Sizes, worth: float = PARALLEL_NS
+    steps: Sequence[Step],
+    sizes: Sizes,
+    ready: Mapping[Nest, Schedule] = MappingProxyType({}),
+    worth: float = PARALLEL_NS,
 ) -> dict[Nest, Schedule]:
-    """The schedules of the nests that stay what they are, whatever the stages around them
-    become."""
+    """The schedules of the nests that stay what they are, whatever the stages around them become.
+    Some may be `ready`."""
     out: dict[Nest, Schedule] = {}
     for s in steps:
         if isinstance(s, Repeat):
-            out |= products((*s.body, *s.test), sizes, AWAKE_NS)
+            out |= products((*s.body, *s.test), sizes, ready, AWAKE_NS)
         elif isinstance(s, Switch):
-            out |= products([x for c in s.cases for x in c], sizes, worth)
+            out |= products([x for c in s.cases for x in c], sizes, ready, worth)
         elif isinstance(s, Nest) and s.vectors:
-            out[s] = distributed(s.body, sizes, s.slower, worth=worth)
+            out[s] = ready.get(s) or distributed(s.body, sizes, s.slower, worth=worth)
     return out
 
 
