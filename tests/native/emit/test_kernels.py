@@ -5,6 +5,8 @@ import ast
 import os
 import pathlib
 import shutil
+import subprocess
+import sys
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -254,22 +256,23 @@ def products(factor):
     ] + [(total, Store(z, (c(0),), last))]
 
 
-def test_code_that_is_made_quickly_gives_the_same_bits(quick_code):
+def results_of(made):
+    """The bytes that kernels of `products` write."""
     x = np.random.default_rng(5).normal(size=77).astype("f")
+    out = []
+    for k in made:
+        y = np.zeros(77, "f")
+        values = {b: x if b.name == "x" else y for b in k.buffers} | dict.fromkeys(k.sizes, 77)
+        call(k.address, words(k, values))
+        out.append(y.tobytes())
+    return out
 
-    def results(made):
-        out = []
-        for k in made:
-            y = np.zeros(77, "f")
-            values = {b: x if b.name == "x" else y for b in k.buffers} | dict.fromkeys(k.sizes, 77)
-            call(k.address, words(k, values))
-            out.append(y.tobytes())
-        return out
 
+def test_code_that_is_made_quickly_gives_the_same_bits(quick_code):
     quick = compile_kernels(products(1.7), brief=(0, 1, 2))
     slow = compile_kernels(products(1.7))
     assert [k.code.level for k in (*quick, *slow)] == [0, 0, 0, 1, 1, 1]
-    assert results(quick) == results(slow)
+    assert results_of(quick) == results_of(slow)
 
 
 def test_code_that_was_made_quickly_serves_what_is_brief_alone(quick_code):
@@ -365,3 +368,30 @@ def run_text(body):
         "kernel", order.buffers, order.sizes, order.params, body, emitter.CodeOptions()
     )
     return f.text
+
+
+AFTER_ANOTHER = """
+import numpy as np
+from calque.machine.code import llvm
+llvm.object_code("define i64 @other(i64 %x) { ret i64 %x }", 0)  # before any kernel
+from calque.native.emit import making
+from calque.native.emit.making import compile_kernels
+from tests.native.emit.test_kernels import products, results_of
+making._MUCH = 0
+quick = compile_kernels(products(1.7), brief=(0, 1, 2))
+assert all(k.code.quick for k in quick)
+assert results_of(quick) == results_of(compile_kernels(products(1.7)))
+"""
+
+
+def test_what_was_compiled_at_the_lowest_level_before_changes_no_bits() -> None:
+    """A machine of LLVM's that chose instructions one by one would go on to do so."""
+    if not modules.has_quick_code():
+        pytest.skip("LLVM's lowest level gives other bits on this processor")
+    root = pathlib.Path(__file__).parents[3]
+    paths = os.pathsep.join([str(root), *sys.path])
+    environment = {**os.environ, "CALQUE_CACHE": "off", "PYTHONPATH": paths}
+    done = subprocess.run(
+        [sys.executable, "-c", AFTER_ANOTHER], env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr

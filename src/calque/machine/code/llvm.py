@@ -100,7 +100,10 @@ stats = CompileCounts()
 _lock = threading.RLock()
 _linker: Final[ProcessValue[Any]] = process.value("linker of LLVM", None)
 # by level of code generation, four at most; one for each thread that has compiled with the others
-_machines: Final[dict[int, deque[Any]]] = process.container("LLVM's target machines", {})
+# by the level, and what LLVM had been told when they were made
+_machines: Final[dict[tuple[int, int], deque[Any]]] = process.container(
+    "LLVM's target machines", {}
+)
 _numbers: Final = process.container("numbers of modules", itertools.count())
 _for_ever: Final[list[Linked]] = process.container("code of the runtime itself", [])
 # what nobody has any more is unloaded by the next one who links
@@ -436,7 +439,7 @@ def _machine(opt: int) -> Iterator[Any]:
     if target.is_foreign():
         yield target.create_machine(opt)
         return
-    idle = _machines.setdefault(opt, deque())
+    idle = _machines.setdefault((opt, len(target.options)), deque())
     try:
         machine = idle.pop()
     except IndexError:

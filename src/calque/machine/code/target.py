@@ -20,7 +20,7 @@ from calque.machine.code import diskcache, image
 from calque.machine.code.digest import hexdigest
 from calque.machine.lazy import LazyModule
 from calque.machine.once import once
-from calque.machine.state import Inside, PerThread
+from calque.machine.state import Inside, PerThread, process
 
 llvm: Any = LazyModule("llvmlite.binding")
 
@@ -55,6 +55,8 @@ class _Wanted(PerThread, name="the processor that libraries are made for"):
 
 
 _wanted: Final = _Wanted()
+# what LLVM was told; its machines may remember how they worked before
+options: Final[list[str]] = process.container("options of LLVM", [])
 
 
 @once
@@ -71,6 +73,7 @@ def select_whole_blocks() -> None:
     the higher levels: other bits."""
     initialize()
     llvm.set_option("calque", "-fast-isel=false")
+    options.append("-fast-isel=false")
 
 
 @once
