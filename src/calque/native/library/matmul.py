@@ -59,6 +59,7 @@ NEAR: Final = 1 << 15  # a matrix of so many bytes is read where it stands
 FEW: Final = 5  # tiles of rows for which a right side is not packed
 FAR: Final = 1 << 20  # bytes of a left side that is read as it lies in memory
 STRETCH: Final = 512  # columns that are read before the next round
+SQUARE: Final = 32  # bytes of a row of a tile, at most
 GROUPS: Final = 8  # of panels, at least, for threads to share
 
 
@@ -207,7 +208,7 @@ class Product:
 
     def square(self) -> int:
         """The side of a tile of a transposed matrix."""
-        return describe().vector_bytes // item_size(self.node.dtype)
+        return min(describe().vector_bytes, SQUARE) // item_size(self.node.dtype)
 
     def pack_turned(self, q: Expr, k: Expr) -> Body:
         """Panels of a right side that is a transposed matrix, in square tiles, beside each other in
