@@ -76,9 +76,9 @@ class Planned:
             schedules = list(dict.fromkeys(c.schedule for c in self.calls))
             with span("kernels", options.name):
                 self.kernels = self.kernels_of(schedules)
-        except BaseException:
+        finally:
             self.making.drop()
-            raise
+            del self.making, self.products  # texts of LLVM's, which a program need not keep
         self.code = dict(zip(schedules, self.kernels))
         self.host_calls = list(self.planner.host_calls)
         compiled.tell(self)

@@ -152,6 +152,8 @@ def test_a_program_begins_its_products_and_gives_the_same_bits(
 
     early = leaves()
     assert begun and begun[0] > 0 and begun[1] > begun[0]
+    gc.collect()  # a program keeps no text of LLVM's
+    assert not [x for x in gc.get_objects() if type(x) in (Making, modules.Modules)]
     monkeypatch.setattr(making, "get_num_threads", lambda: 1)
     assert leaves() == early
 

@@ -92,7 +92,7 @@ class Making:
         return [self._kernel(b, o, code_of[k]) for k, (b, o) in enumerate(zip(bodies, orders))]
 
     def drop(self) -> None:
-        """Nobody wants them any more."""
+        """Compile nothing more: what is not finished nobody wants."""
         if self.modules is not None:
             self.modules.drop()
 
