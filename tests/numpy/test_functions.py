@@ -118,6 +118,18 @@ def test_odd_numpy_inputs():
         calque.jit(lambda x: x)(np.array([object()]))
 
 
+def test_put_clips_places_from_the_end_only_without_a_mode():
+    """As in NumPy, whose mode "clip" knows no places from the end, and as in JAX without one."""
+    x, at, v = np.arange(12, dtype=np.float32), np.array([-3, 2, 100]), np.float32([7, 8, 9])
+    for mode in ("clip", "wrap"):
+        want = x.copy()
+        np.put(want, at, v, mode=mode)
+        compare(jnp.put(x, at, v, mode=mode, inplace=False), want)
+    want = x.copy()
+    want[[-3, 2, 11]] = v
+    compare(jnp.put(x, at, v, inplace=False), want)
+
+
 def test_wrong_axes_and_shapes():
     for call, error in [
         (lambda: jnp.sum(X, axis=2), ValueError), (lambda: jnp.sum(X, axis=(0, 0)), ValueError),

@@ -352,7 +352,8 @@ def put(
         a: an array.
         ind: the places, integers.
         v: the values, which are repeated if they are fewer.
-        mode: for places outside: "clip" (as None) changes the nearest end, "wrap" goes round.
+        mode: for places outside: "clip" changes the nearest end, "wrap" goes round; None counts
+            negative ones from the end, and changes the nearest end for what is beyond that.
         inplace: must be False: arrays are immutable.
     Returns:
         A new array.
@@ -366,7 +367,9 @@ def put(
     ind, v = ravel(ind), ravel(v)
     if not ind.size or not v.size:
         return a
-    if mode is None:
+    if mode == "clip":
+        ind = clip(ind, 0)
+    elif mode is None:
         mode = "clip"
     if mode == "raise":
         raise NotImplementedError("The 'raise' mode to jnp.put is not supported.")

@@ -370,7 +370,7 @@ _MONOIDS: Final = {
 }
 
 
-def _monoid(jaxpr: Jaxpr, init: Any, dtype: Any) -> str | None:
+def monoid_of(jaxpr: Jaxpr, init: Any, dtype: Any) -> str | None:
     """The primitive for this computation, if it is a sum, maximum or minimum that starts from its
     identity."""
     if len(jaxpr.eqns) != 1 or len(jaxpr.invars) != 2:
@@ -483,7 +483,7 @@ def reduce_window(
         base_dilation,
         window_dilation,
     )
-    monoid = _monoid(closed.jaxpr, inits[0], scalars[0].dtype) if len(xs) == 1 else None
+    monoid = monoid_of(closed.jaxpr, inits[0], scalars[0].dtype) if len(xs) == 1 else None
     if monoid is not None:
         out = [REGISTRY[monoid].bind(xs[0], **p)]
     else:

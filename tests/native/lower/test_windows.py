@@ -9,6 +9,7 @@ import pytest
 import calque
 import calque.numpy as jnp
 from calque import lax
+from calque.core.config import config
 from calque.core.primitives import REGISTRY
 from calque.ops.windows import window_shape
 from tests.native.programs import check, compiled, normal
@@ -86,3 +87,19 @@ def test_bytes_that_are_gathered_are_few_at_a_time() -> None:
     }
     made = check(lambda x: REGISTRY["reduce_window_max"].bind(x, padding=((1, 1), (1, 1)), **p), x)
     assert "@vector(512)" not in made.as_text("loops")
+
+
+@pytest.mark.parametrize("name", ["add", "max", "min"])
+@pytest.mark.parametrize("traced", [False, True])
+def test_exact_mode_gives_the_bits_of_eager_windows(name: str, traced: bool) -> None:
+    """Also where the identity is an array that is made while the program is traced."""
+    x = np.random.default_rng(3).normal(size=(2, 3, 5)).astype(np.float32)
+    number = np.float32({"add": 0, "max": -np.inf, "min": np.inf}[name])
+
+    def f(x: Any) -> Any:
+        start = jnp.asarray(number, dtype=np.float32) if traced else number
+        return lax.reduce_window(x, start, getattr(lax, name), (2, 3, 2), padding="SAME")
+
+    assert not calque.explain(f, x).host_calls
+    with config.override("calque_exact", True):
+        assert np.asarray(calque.jit(f)(x)).tobytes() == np.asarray(f(x)).tobytes()

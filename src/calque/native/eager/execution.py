@@ -59,7 +59,7 @@ REDUCTIONS: Final = frozenset(
 POSITIONS: Final = frozenset(("argmax", "argmin"))
 RUNNING: Final = frozenset(("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp"))
 COMPILED: Final = (
-    REDUCTIONS | RUNNING | {"dot_general", "conv_general_dilated"}
+    REDUCTIONS | RUNNING | {"dot_general", "conv_general_dilated", "reduce_window_sum"}
 )  # without a normal form: compiled for their shapes
 SAME_BYTES: Final = frozenset(("reshape", "squeeze"))
 CACHE_LIMIT: Final = 20_000

@@ -13,6 +13,7 @@ from calque.native.lower.graph import EXPANSIONS, REAL_PART, GraphBuilder, Node
 from calque.native.lower.reductions import expand_reduce, identity_of, reshape, with_shape
 from calque.native.lower.rules import RULES, ElementSteps, Index, Lower
 from calque.native.scalars.expr import DTYPES, const, ex
+from calque.ops.windows import WINDOW, monoid_of
 
 Params = dict[str, Any]
 
@@ -119,6 +120,20 @@ def expand_window(kind: str) -> Callable[..., list[Node]]:
     return expand
 
 
+def expand_any_window(
+    g: GraphBuilder, args: Sequence[Node], p: Params, avals: Sequence[Any]
+) -> list[Node] | None:
+    """A program that is a sum or an extreme from its identity, which was no number yet when it was
+    traced."""
+    if len(args) != 2 or args[1].op != "literal":
+        return None
+    name = monoid_of(p["jaxpr"], args[1].params["value"], avals[0].dtype)
+    if name is None:
+        return None
+    windows = {k: p[k] for k in WINDOW}
+    return expand_window(name.removeprefix("reduce_window_"))(g, args[:1], windows, avals)
+
+
 def one_axis(
     g: GraphBuilder,
     x: Node,
@@ -183,7 +198,7 @@ def size_value(low: Lower, n: Node, idx: Index) -> ElementSteps:
     yield
 
 
-NAMES: Final[dict[str, Callable[..., list[Node]]]] = {
+NAMES: Final[dict[str, Callable[..., list[Node] | None]]] = {
     "add_any": renamed("add"),
     "stop_gradient": same,
     "sharding_constraint": same,
@@ -194,6 +209,7 @@ NAMES: Final[dict[str, Callable[..., list[Node]]]] = {
     "stack": stack,
     "unstack": unstack,
     "empty": empty,
+    "reduce_window": expand_any_window,
     "reduce_window_sum": expand_window("sum"),
     "reduce_window_max": expand_window("max"),
     "reduce_window_min": expand_window("min"),
