@@ -1,7 +1,10 @@
 """Differences, gradients, interpolation, convolution."""
 
+import numpy as np
 import pytest
 
+import calque
+import calque.numpy as jnp
 from tests.numpy.expressions import ARRAYS, check_jax, check_jit, check_numpy, lines
 
 DATA = ARRAYS | {
@@ -68,3 +71,14 @@ def test_under_jit(case):
 @pytest.mark.parametrize("case", CASES)
 def test_as_jax(case):
     check_jax(case, DATA, tol=0.0001)
+
+
+@pytest.mark.parametrize("points", [1, 3])
+def test_interpolation_has_the_dtype_of_all_it_reads(points: int) -> None:
+    wide, narrow = np.float64, np.float32
+    with calque.enable_x64(True):
+        for x, xp, fp in [(narrow, wide, narrow), (wide, narrow, narrow), (narrow, narrow, wide)]:
+            y = jnp.interp(np.ones(2, x), np.arange(points, dtype=xp), np.ones(points, fp))
+            assert y.dtype == wide, (x, xp, fp)
+        ones = np.ones(points, narrow)
+        assert jnp.interp(narrow(1), ones, ones).dtype == narrow
