@@ -24,7 +24,7 @@ from calque.native.lower.rules import View
 from calque.native.lower.sizes import Sizes
 from calque.native.passes.pipeline import run as run_passes
 from calque.native.plan.beside import beside
-from calque.native.plan.blocks import Planner
+from calque.native.plan.blocks import Planner, Told
 from calque.native.plan.fusion import fused
 from calque.native.plan.layouts import laid_out
 from calque.native.plan.ordering import ordered
@@ -115,7 +115,7 @@ class Planned:
 
     def plan(self, sizes: Sizes) -> None:
         """The steps, and where everything is."""
-        lowered = self.lowered(sizes)
+        lowered = self.lowered(sizes, partial(self.lowers, sizes))
         self.planner = lowered.planner
         self.inputs, self.outputs = lowered.inputs, lowered.outputs
         if sizes.known:
@@ -132,8 +132,9 @@ class Planned:
         self.calls = [s for s in walk(self.steps) if isinstance(s, Call)]
         self.routines = [s for s in walk(self.steps) if isinstance(s, Routine)]
 
-    def lowered(self, sizes: Sizes) -> StagedProgram:
-        """Homes for what comes in and goes out, and the stages between."""
+    def lowered(self, sizes: Sizes, told: Told | None = None) -> StagedProgram:
+        """Homes for what comes in and goes out, and the stages between. Steps that no stage makes
+        are `told` as they come."""
         p, g = Planner(sizes, EMITTERS, takes), graph_of(self.simplified)
         inputs: list[Buffer] = []
         for n, value in zip(g.consts, self.simplified.consts):
@@ -148,7 +149,7 @@ class Planned:
             p,
             tuple(inputs),
             tuple(outputs),
-            tuple(p.block("program", homes, g.effects, told=partial(self.lowers, sizes))),
+            tuple(p.block("program", homes, g.effects, told=told)),
         )
         self.checked("stages", made.steps, made)
         return made
