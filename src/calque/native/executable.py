@@ -60,6 +60,7 @@ class Planned:
     shape of these ranks."""
 
     program: Any
+    maker: type[Making] = Making  # of kernels
 
     def __init__(self, closed: ClosedJaxpr, options: Options, sizes: Sizes) -> None:
         self.closed, self.options = closed, options
@@ -68,7 +69,7 @@ class Planned:
         if get_num_threads() > 1:
             llvm.get_ready()
         self.simplified = run_passes(closed)
-        self.making = Making(options.exact)
+        self.making = self.maker(options.exact)
         self.products: dict[Nest, Schedule] = {}
         try:
             with span("plan", options.name):
@@ -85,7 +86,7 @@ class Planned:
 
     def lowers(self, sizes: Sizes, steps: Sequence[Step]) -> None:
         """The first products are compiled while others are lowered, if they are much."""
-        if not sizes.known or self.making.codes:
+        if not sizes.known or self.making.began:
             return
         made = products(steps, sizes)
         if made:
@@ -177,9 +178,10 @@ class Planned:
             [b for b, _ in self.outputs],
             [self.inputs[i] for i in self.options.donated],
         )
-        members = p.mutable.union(outputs, donated)
-        calls = [c for c in walk(self.steps) if isinstance(c, Call) and keeps_apart(c, members)]
-        self.begin([c.schedule for c in calls], p.sizes, brief(self.steps, p.sizes))
+        if get_num_threads() > 1:
+            members = p.mutable.union(outputs, donated)
+            calls = [c for c in walk(self.steps) if isinstance(c, Call) and keeps_apart(c, members)]
+            self.begin([c.schedule for c in calls], p.sizes, brief(self.steps, p.sizes))
         self.steps = beside(ordered(self.steps, p.mutable, p.bytes), get_num_threads())
         self.steps, self.homes = reuse(self.steps, p.mutable, outputs, donated, p.bytes)
         p.mutable -= self.homes.keys()

@@ -357,7 +357,7 @@ def interp(
         else None
     )
     if i is None:
-        first, _ = promote_inexact(fp[0], x[:0] if x.ndim else x)  # of the dtype of all
+        first, _ = promote_inexact(fp[0], x)  # of the dtype of all
         value = broadcast_to(asarray(first), x.shape)
     else:
         x0, x1, f0, f1 = xp[i - 1], xp[i], fp[i - 1], fp[i]

@@ -175,3 +175,25 @@ def test_the_first_products_are_begun_while_others_are_lowered(
     made = calque.jit(lambda x, w, v: jnp.sin(jnp.tanh(x @ w) @ v))(x, w, v)
     assert begun[0] == 1 and begun[1] >= 2
     np.testing.assert_allclose(made, np.sin(np.tanh(x @ w) @ v), atol=2e-4)
+
+
+def test_products_that_are_known_are_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is known already is not begun: that is asked when the first are much, and at the end."""
+    monkeypatch.setattr(executable, "EARLY", 1)
+
+    def f(x: jnp.ndarray, w: jnp.ndarray) -> jnp.ndarray:
+        for _ in range(12):
+            x = jnp.tanh(x @ w)
+        return x
+
+    x, w = np.ones((70, 96), np.float32), np.ones((96, 96), np.float32)
+    calque.jit(f)(x, w)
+    asked: list[int] = []
+    begin = Making.begin
+    monkeypatch.setattr(
+        Making,
+        "begin",
+        lambda self, bodies, *rest: (asked.append(len(bodies)), begin(self, bodies, *rest)),
+    )
+    calque.jit(lambda x, w: f(x, w) + 1)(x, w)
+    assert len(asked) == 3 and asked[0] == 1

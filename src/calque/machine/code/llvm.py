@@ -99,8 +99,8 @@ class CompileCounts:
 stats = CompileCounts()
 _lock = threading.RLock()
 _linker: Final[ProcessValue[Any]] = process.value("linker of LLVM", None)
-# by level of code generation, four at most; one for each thread that has compiled with the others
-# by the level, and what LLVM had been told when they were made
+# by level of code generation and how much LLVM had been told, eight at most; one for each thread
+# that has compiled with the others
 _machines: Final[dict[tuple[int, int], deque[Any]]] = process.container(
     "LLVM's target machines", {}
 )

@@ -52,6 +52,7 @@ class Making:
         # what is served by a general one, and what it gives for the sizes of that
         self.shared: dict[Code, tuple[Code, tuple[Argument, ...]]] = {}
         self.modules: Modules | None = None
+        self.began = False  # whether it was asked to, however little there was to do
         self._orders: dict[int, tuple[Body, Canonical]] = {}
         self._weighed: set[str] = set()
         self._weight = 0
@@ -61,6 +62,7 @@ class Making:
     ) -> None:
         """Have some of the bodies compiled, if they are much and another thread has nothing to
         do."""
+        self.began = True
         if get_num_threads() == 1:
             return
         self.values = values

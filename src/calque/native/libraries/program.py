@@ -3,7 +3,7 @@ it calls must have machine code of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,9 @@ from calque.machine.driver.program import External, Program
 from calque.native import routines as outside
 from calque.native.emit import kernels
 from calque.native.emit.kernels import Kernel
+from calque.native.emit.making import Making
 from calque.native.executable import Planned
+from calque.native.loops.tree import Body
 from calque.native.lower.sizes import Sizes
 from calque.native.plan.program import Assembler
 from calque.native.plan.steps import Made
@@ -44,9 +46,25 @@ class FreeAssembler(_AtOnce, SymbolicAssembler):
     """Writes a program with free sizes, or such as it finds."""
 
 
+class _Apart(Making):
+    """Kernels that this process does not run: none is compiled before the library is."""
+
+    def begin(
+        self, bodies: Sequence[Body], values: Mapping[str, int], brief: Collection[int] = ()
+    ) -> None:
+        self.began = True
+
+    def finish(
+        self, bodies: Sequence[Body], values: Mapping[str, int], brief: Collection[int] = ()
+    ) -> list[Kernel]:
+        return kernels.apart(bodies, exact=self.exact)
+
+
 class LibraryProgram(Planned):
     """A program planned for a library, in which it has a number. Its sizes are fixed, or those of
     `symbols`."""
+
+    maker = _Apart
 
     def __init__(
         self, closed: ClosedJaxpr, options: Options, symbols: Symbols, number: int = 0
@@ -62,14 +80,6 @@ class LibraryProgram(Planned):
             self.inputs, self.outputs, p.consts, p.mutable, self.steps, False
         )
         self.refuse_tables()
-
-    def begin(
-        self, schedules: Sequence[Schedule], sizes: Sizes, few: Collection[Schedule] = ()
-    ) -> None:
-        """Nothing is compiled for this process."""
-
-    def kernels_of(self, schedules: Sequence[Schedule]) -> list[Kernel]:
-        return kernels.apart([s.body for s in schedules], exact=self.options.exact)
 
     # ---------------------------------------------------------------- what becomes no library
 
