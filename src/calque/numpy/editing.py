@@ -373,7 +373,7 @@ def put(
         mode = "clip"
     if mode == "raise":
         raise NotImplementedError("The 'raise' mode to jnp.put is not supported.")
-    if mode not in ("drop", "clip", "wrap", "fill", "promise_in_bounds"):
+    if mode not in ("clip", "wrap"):
         raise ValueError(f"mode should be one of 'wrap', 'clip' or None; got {mode=}")
     values = v[np.arange(ind.shape[0], dtype=np.int32) % v.shape[0]]
     return reshape(ravel(a).at[ind].set(convert(values, a.dtype), mode=mode), a.shape)

@@ -285,15 +285,17 @@ def _integer_power(x: Any, y: Any) -> Any:
 @python_only
 def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """`x1` to the power `x2`. An exponent that is a Python int becomes repeated multiplication.
-    Integers to a negative power are 0, unless they are 1 or -1.
+    Integers to negative powers are 0, unless they are 1 or -1.
 
     Args:
         x1, x2: arrays or numbers. Their shapes broadcast.
     Returns:
         An array of the common shape: the dtype that the operands have together; that of `x1` if
         it is an integer and `x2` one integer whose value is known.
+    Raises:
+        TypeError: integers to one negative power whose value is known.
     Differs from NumPy:
-        Integers to a negative power are no error. There is no `out`, `where` or `dtype`.
+        Integers to negative powers of an array are no error. There is no `out`, `where` or `dtype`.
 
     >>> jnp.power(jnp.array([2, 3]), jnp.array([3, 2]))
     Array([8, 9], dtype=int32)"""
@@ -301,13 +303,16 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     x1, x2 = as_operand(x1), as_operand(x2)
     if typeof(x1).dtype == np.dtype(bool) and (type(x2) is int or _known_integer(x2) is not None):
         x1 = do.convert_element_type(x1, new_dtype=np.dtype("int32"))
-    if type(x2) is int and not (is_integer(typeof(x1).dtype) and x2 < 0):
+    if type(x2) is int:
         return do.integer_pow(x1, y=x2)
     if is_integer(typeof(x1).dtype):
         exponent = _known_integer(x2)
-        if exponent is not None and exponent >= 0:  # it is no operand, and widens no dtype
-            if trace_state.is_evaluating():  # one program for every exponent
-                return convert(binary_power(x1, x2), typeof(x1).dtype)
+        if exponent is not None:  # it is no operand, and widens no dtype
+            if exponent >= 0 and trace_state.is_evaluating():  # one program for every exponent
+                out, base = binary_power(x1, x2), typeof(x1)
+                return do.convert_element_type(
+                    out, new_dtype=base.dtype, weak_type=base.weak_type
+                )
             return do.integer_pow(x1, y=exponent)
     out = binary_power(x1, x2)
     base, by = typeof(x1), typeof(x2)

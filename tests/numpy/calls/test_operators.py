@@ -62,10 +62,32 @@ def test_integer_arrays() -> None:
     x = jnp.arange(-3, 4)
     for _ in range(3):
         assert (x**3).tolist() == [-27, -8, -1, 0, 1, 8, 27] and (x**0).tolist() == [1] * 7
-        assert same(x**1.5, calque.jit(lambda x: x**1.5)(x)) and same(
-            x**-1, calque.jit(lambda x: x**-1)(x)
-        )
+        assert same(x**1.5, calque.jit(lambda x: x**1.5)(x))
     assert (jnp.arange(3, dtype="uint8") ** 2).tolist() == [0, 1, 4]
+
+
+def test_integers_to_a_known_negative_power_are_refused() -> None:
+    x = jnp.arange(-3, 4)
+    for _ in range(3):
+        for refused in (
+            lambda: x**-1,
+            lambda: x ** jnp.array(-1),
+            lambda: x.astype("int8") ** jnp.array(-1),
+            lambda: 2 ** jnp.array(-1),
+            lambda: jnp.array([True]) ** -1,
+            lambda: calque.jit(lambda x: x**-1)(x),
+        ):
+            with pytest.raises(TypeError, match="negative powers"):
+                refused()
+    powers = calque.jit(lambda x, y: x**y)(x, jnp.array(-1))  # which only runs know
+    assert powers.tolist() == [0, 0, -1, 0, 1, 0, 0]
+
+
+def test_a_known_exponent_decides_no_type() -> None:
+    for _ in range(3):
+        assert (jnp.asarray(2) ** jnp.array(3, "int8")).weak_type
+        assert (2 ** jnp.array(3)).weak_type
+        assert (jnp.arange(3, dtype="int8") ** jnp.array(2)).dtype == "int8"
 
 
 def test_derivatives_and_tracing_see_the_exponent() -> None:

@@ -232,6 +232,18 @@ def test_nothing_of_nothing() -> None:
     assert jnp.asarray(x)[1:, none, None].shape == x[1:, none, None].shape
 
 
+def test_rows_without_elements() -> None:
+    """No element is read where the rows that are asked for are empty themselves."""
+    i = jnp.array([[5], [-7]])
+    for x in (jnp.zeros((0, 0)), jnp.zeros((0, 2, 0))):
+        assert x[i].shape == x[i, ...].shape == (2, 1, *x.shape[1:])
+        assert calque.jit(lambda x: x[i])(x).shape == (2, 1, *x.shape[1:])
+    with pytest.raises(TypeError, match="out of bounds for axis 0 with size 0"):
+        jnp.zeros((0, 3))[i]
+    with pytest.raises(IndexError, match="out of bounds for axis 0 with size 0"):
+        calque.jit(lambda x, i: x[i])(jnp.zeros((0, 0)), 3)
+
+
 def test_places_in_nothing() -> None:
     """Every place of an empty array is outside: updates are dropped, what would have to be read is
     refused."""

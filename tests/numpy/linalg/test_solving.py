@@ -39,6 +39,21 @@ def test_signs_and_logarithms():
     assert float(sign) == 0 and float(log) == -np.inf
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_small_determinants_of_halves(dtype: str) -> None:
+    """No factors are computed in these: up to two rows need none."""
+    a = jnp.array([[[2.0, 1], [1, 3]], [[1, 2], [1, 2]], [[-1, 0], [0, 1]]], dtype)
+    sign, log = jnp.linalg.slogdet(a)
+    assert sign.dtype == log.dtype == dtype and sign.tolist() == [1, 0, -1]
+    np.testing.assert_allclose(log.astype("float32"), [np.log(5), -np.inf, 0], rtol=1e-2)
+    one = jnp.linalg.slogdet(jnp.full((1, 1), -1, dtype))
+    assert (one.sign, one.logabsdet) == (-1, 0)
+    slopes = calque.grad(lambda a: jnp.linalg.slogdet(a)[1])(a[0]).astype("float32")
+    np.testing.assert_allclose(slopes, [[0.6, -0.2], [-0.2, 0.4]], atol=1e-2)
+    with pytest.raises(NotImplementedError, match="lu does not accept"):
+        jnp.linalg.slogdet(jnp.eye(3, dtype=dtype))
+
+
 @pytest.mark.parametrize("m, n", [(6, 3), (3, 6), (4, 4)])
 def test_least_squares(m, n):
     a, b = RNG.normal(size=(m, n)).astype(np.float32), RNG.normal(size=(m, 2)).astype(np.float32)

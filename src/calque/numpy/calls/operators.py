@@ -86,7 +86,7 @@ def operator(name: str, method: Method) -> Any:
         number = serving()
         if kwargs or not number or is_placed(args):
             return method(*args, **kwargs)
-        if name == "__pow__" and is_narrow_power(*args):
+        if is_narrow_power(name, *args):
             return method(*args)
         exponent = text_exponent(name, args)
         key = (number, *[a.aval if type(a) is ArrayImpl else type(a) for a in args], exponent)
@@ -179,14 +179,17 @@ def chooser(kernel: Any, counts: CallCounts) -> Callable[..., Any]:
     return choose
 
 
-def is_narrow_power(base: Any, exponent: Any) -> bool:
-    """Whether the exponent is one integer that does not decide the dtype, because it is known."""
+def is_narrow_power(name: str, *args: Any) -> bool:
+    """Whether the exponent is one integer that is known, so that it decides no dtype and is not
+    negative."""
+    if name not in ("__pow__", "__rpow__"):
+        return False
+    base, exponent = args if name == "__pow__" else args[::-1]
     return (
-        type(base) is type(exponent) is ArrayImpl
+        type(exponent) is ArrayImpl
         and not exponent.aval.shape
         and exponent.aval.dtype.kind in "iu"
-        and base.aval.dtype.kind in "iub"
-        and base.aval.dtype is not exponent.aval.dtype
+        and (type(base) is int or (type(base) is ArrayImpl and base.aval.dtype.kind in "iub"))
     )
 
 

@@ -268,7 +268,8 @@ def gather(x: Any, plan: Plan, mode: Any, fill_value: Any, unique: bool, ordered
     if mode is not GatherScatterMode.FILL_OR_DROP:
         found.refuse_empty([plan.shape[a] for a in axes], nothing, unless=plan.advanced_shape)
     if any(x.shape[a] == 0 for a in axes):
-        if 0 not in plan.advanced_shape:
+        kept = [n for a, n in enumerate(plan.shape) if a not in plan.arrays]
+        if 0 not in plan.advanced_shape and not (rank and 0 in kept):
             axis = next(a for a in axes if x.shape[a] == 0)
             raise (TypeError if rank else IndexError)(
                 f"an index is out of bounds for axis {axis} with size 0"
@@ -300,7 +301,7 @@ def reading_mode(plan: Plan, mode: Any) -> Any:
 
 
 def nothing_of(x: Any, plan: Plan) -> Any:
-    """An empty array indexed by empty arrays: a gather has no place to begin there."""
+    """An empty array indexed so that nothing is read: a gather has no place to begin there."""
     kept = [n for a, n in enumerate(x.shape) if a not in plan.arrays]
     before = sum(1 for r in plan.result[: plan.advanced_at] if r != "new")
     shape = (*kept[:before], *plan.advanced_shape, *kept[before:])

@@ -77,6 +77,9 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
             f"Unrecognized slogdet method '{method}'. Supported methods are 'lu' (`None`), and"
             " 'qr'."
         )
+    if a.shape[-1] <= 2 and a.dtype.itemsize <= 2:  # no factors are computed in these
+        d = det(a)
+        return SlogdetResult(do.sign(d), do.log(ufuncs.absolute(d)))
     return SlogdetResult(*_slogdet(a))
 
 
