@@ -47,7 +47,7 @@ FLOORS = {
         "caches records",
         "once",
         "state",
-        "daemons exits foreign foreign_parts frozen lazy processors spans syntax variables",
+        "daemons exits foreign foreign_parts frozen lazy processors room spans syntax variables",
         "code",
         "lang",
         "integers",

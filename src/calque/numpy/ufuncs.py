@@ -310,9 +310,7 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         if exponent is not None:  # it is no operand, and widens no dtype
             if exponent >= 0 and trace_state.is_evaluating():  # one program for every exponent
                 out, base = binary_power(x1, x2), typeof(x1)
-                return do.convert_element_type(
-                    out, new_dtype=base.dtype, weak_type=base.weak_type
-                )
+                return do.convert_element_type(out, new_dtype=base.dtype, weak_type=base.weak_type)
             return do.integer_pow(x1, y=exponent)
     out = binary_power(x1, x2)
     base, by = typeof(x1), typeof(x2)

@@ -11,7 +11,7 @@ from calque.native.lower.sizes import Sizes
 from calque.native.plan.steps import Call, Repeat, Routine, Step, Switch
 from calque.native.schedule.nests import Schedule
 
-LITTLE: Final = 1e-3  # of a program's time
+LITTLE: Final = 5e-3  # of a program's time
 ROUNDS: Final = 16.0  # of a loop that ends when it says so
 
 

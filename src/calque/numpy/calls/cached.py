@@ -25,6 +25,7 @@ from calque.core.trace import trace_to_jaxpr, typeof
 from calque.core.trace_state import Tracer
 from calque.core.tracebacks import boundary
 from calque.machine.caches import Tables
+from calque.machine.room import with_room
 from calque.numpy.calls.any_size import AnySize, LibraryCall
 from calque.numpy.calls.marks import is_python_only, is_seldom_taught
 from calque.transforms.jit.epochs import serving
@@ -176,7 +177,7 @@ class Teacher:
         changes = config.changes_elsewhere()
         try:
             with no_collection():
-                lesson = self.exact(self.f, arguments)
+                lesson = with_room(self.exact, self.f, arguments)
         except ToldAtEachCall:
             return TELLS
         except Exception:  # whatever is wrong shows again, with concrete values, in the call itself

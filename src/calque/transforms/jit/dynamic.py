@@ -13,6 +13,7 @@ from calque.core.config import config
 from calque.core.jaxprs import primitives_of
 from calque.core.lazy import LazyModule
 from calque.core.trace_state import Tracer
+from calque.machine.room import with_room
 from calque.transforms.devices.sharding_constraint import has_constraints
 from calque.transforms.devices.sharding_propagation import is_placed
 from calque.transforms.engines.signatures import ArgumentNames, as_tuple, signature_of
@@ -58,7 +59,7 @@ def compiled(call: JittedCall, program: GenericProgram) -> Any:
     if debug_nans.active():
         closed = nan_checks.checked(closed, name)
     options = backends.Options(name, config.exact, ())
-    return backends.compile_symbolic(closed, options, program.symbols)
+    return with_room(backends.compile_symbolic, closed, options, program.symbols)
 
 
 def learn(call: JittedCall, program: GenericProgram, choose: Callable[..., Any]) -> None:

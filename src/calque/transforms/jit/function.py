@@ -20,6 +20,7 @@ from calque.core.trace_state import Tracer
 from calque.core.tracebacks import boundary
 from calque.machine.caches import Entries, Tables, memo
 from calque.machine.call import functions as callpath
+from calque.machine.room import with_room
 from calque.machine.spans import span
 from calque.transforms.devices.mesh import consult_mesh, consultations
 from calque.transforms.devices.program_devices import IncompatibleDevicesError
@@ -257,7 +258,8 @@ class JittedFunction:
         consulted, changes = consultations(), config.changes_elsewhere()
         watched = captures.captured(self.fun)
         with span("trace", self.name), no_collection():
-            closed = trace_to_jaxpr(flat, avals, describe_function(self.fun, self.name), names)
+            described = describe_function(self.fun, self.name)
+            closed = with_room(trace_to_jaxpr, flat, avals, described, names)
         if is_logged():
             log(f"Finished tracing {self.name} for jit in {time.perf_counter() - start:.9f} sec")
         closed, hoisted = close_over_tracers(closed)

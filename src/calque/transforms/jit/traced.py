@@ -16,6 +16,7 @@ from calque.core.devices import DEFAULT_DEVICE
 from calque.core.jaxprs import ClosedJaxpr, symbols_found_by
 from calque.core.lazy import LazyModule
 from calque.core.pause import no_collection
+from calque.machine.room import with_room
 from calque.machine.spans import span
 from calque.transforms.devices import summands
 from calque.transforms.devices.program_devices import of_read
@@ -120,7 +121,7 @@ class TracedFunction:
             closed = self.closed
             if debug_nans.active():
                 closed = nan_checks.checked(closed, self.name)
-            made = backends.compile_program(closed, options, engine)
+            made = with_room(backends.compile_program, closed, options, engine)
         if is_logged():
             # in JAX's words, which programs look for
             took = f"{time.perf_counter() - start:.9f} sec"
