@@ -2,6 +2,7 @@
 
 import pytest
 
+import calque.numpy as jnp
 from tests.numpy.expressions import ARRAYS, check_jax, check_jit, check_numpy, lines
 
 DATA = ARRAYS
@@ -101,3 +102,13 @@ def test_under_jit(case):
 @pytest.mark.parametrize("case", CASES)
 def test_as_jax(case):
     check_jax(case, DATA)
+
+
+def test_weak_types_of_numbers() -> None:
+    """A number of Python beside an integer of rank 0 decides the dtype and leaves it weak."""
+    one, many = jnp.array(1, "int8"), jnp.ones(2, "int8")
+    for f in (jnp.hypot, jnp.heaviside):
+        assert f(one, 0.5).weak_type and not f(many, 0.5).weak_type
+    for f in (jnp.logaddexp, jnp.logaddexp2):
+        assert f(one, 1j).weak_type and not f(many, 1j).weak_type
+        assert not f(jnp.ones((), "complex64"), 1j).weak_type

@@ -74,3 +74,11 @@ def test_real_transforms_of_no_lines(shape: tuple[int, ...]) -> None:
         assert (f(x).shape, f(x).dtype) == ((*shape[:2], 2 * (shape[2] - 1)), "float32")
     with pytest.raises(ValueError, match="must be positive"):
         jnp.fft.rfftn(jnp.zeros((3, 2, 0)))
+
+
+def test_no_axes_leave_real_values_alone() -> None:
+    for dtype in ("float16", "float32"):
+        out = fft.rfftn(jnp.ones((2, 4), dtype), axes=())
+        assert out.dtype == dtype and out.shape == (2, 4)
+    with pytest.raises(ValueError, match="rfftn"):
+        fft.rfftn(jnp.ones(2, "complex64"), axes=())

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import calque
 import calque.numpy as jnp
 from calque import random
 
@@ -41,3 +42,27 @@ def test_categories():
     assert random.categorical(KEY, logits, axis=0).shape == (2,)
     m = np.asarray(random.multinomial(KEY, 10, jnp.array([0.2, 0.3, 0.5]), shape=(500, 3)))
     assert (m.sum(-1) == 10).all() and abs(m.mean(0) - [2, 3, 5]).max() < 0.4
+
+
+@pytest.mark.parametrize(
+    ("dtype", "few", "many"),
+    [
+        ("float16", [3, 2, 0, 1, 1, 2], [93, 82, 76, 92, 79, 98]),
+        ("float32", [2, 1, 2, 0, 1, 2], [78, 88, 100, 87, 93, 77]),
+        ("bfloat16", [2, 3, 2, 1, 2, 2], None),
+    ],
+)
+def test_numbers_are_drawn_in_the_dtype_of_the_probability(
+    dtype: str, few: list[int], many: list[int] | None
+) -> None:
+    """JAX's numbers, whatever the dtype of the result, and with 64-bit types as without."""
+    p = jnp.array(0.3, dtype)
+    for x64 in (False, True):
+        with calque.enable_x64(x64):
+            for n, want in ((5, few), (300, many)):
+                count = jnp.array(n, dtype)
+                got = [random.binomial(random.key(i), count, p) for i in range(6)]
+                assert want is None or [int(x) for x in got] == want
+                assert got[0].dtype == ("float64" if x64 else "float32")
+    pair = random.multinomial(random.key(0), jnp.array(5, dtype), jnp.array([0.3, 0.1], dtype))
+    assert pair.dtype == "float32" and pair.sum() == 5

@@ -337,7 +337,10 @@ def _complex_log_sum(x: Any, y: Any, scale: float) -> Any:
     total = do.add(
         do.exp(do.mul(do.sub(x, m), const(x, scale))), do.exp(do.mul(do.sub(y, m), const(y, scale)))
     )
-    return do.add(m, do.div(do.log(total), const(x, scale)))
+    out = do.add(m, do.div(do.log(total), const(x, scale)))
+    aval = typeof(x)
+    weak = aval.weak_type and not aval.shape
+    return do.convert_element_type(out, new_dtype=aval.dtype, weak_type=weak)
 
 
 def filled(aval: Any, value: float) -> Any:

@@ -56,6 +56,8 @@ def _transform(name: str, kind: str, a: Any, sizes: Any, axes: Any, norm: str | 
     time."""
     (x,) = promote_inexact(array_of(name, a))
     x = asarray(x)
+    if kind == "RFFT" and axes is not None and not len(axes) and not is_complex(x.dtype):
+        return x
     if x.dtype.itemsize < 4 or x.dtype.kind == "V":
         x = convert(x, np.dtype("float32"))
     if axes is None and sizes is not None:

@@ -209,19 +209,19 @@ def promote_inexact(*args: Any) -> list[Array]:
 
 def promote_inexact_strong(*args: Any) -> list[Array]:
     """As `promote_inexact`; the result has a weak type only if every operand has one, or is a
-    Python number."""
+    number: of Python, or of rank 0."""
     return _inexact_if_weak(args, args)
 
 
 def promote_inexact_as_first(*args: Any) -> list[Array]:
     """As `promote_inexact`; the result has a weak type only if the first operand has one, or is a
-    Python number."""
+    number: of Python, or of rank 0."""
     return _inexact_if_weak(args, args[:1])
 
 
 def _inexact_if_weak(args: Sequence[Any], asked: Sequence[Any]) -> list[Array]:
     dtype, weak = common_type(*args)
-    weak = weak and all([type(x) in PYTHON_SCALARS or typeof(x).weak_type for x in asked])
+    weak = weak and all([not shape_of(x) or typeof(x).weak_type for x in asked])
     return [convert(x, inexact_of(dtype), weak) for x in args]
 
 

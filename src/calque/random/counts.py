@@ -12,7 +12,7 @@ import numpy as np
 
 from calque import numpy as jnp
 from calque.core.arrays import Array, to_array
-from calque.core.dtypes import finfo
+from calque.core.dtypes import canonicalize, finfo, inexact_of
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike, DTypeLike, ShapeLike
@@ -21,6 +21,7 @@ from calque.numpy.promotion import (
     broadcast_shapes,
     broadcast_to,
     check_arraylike,
+    common_type,
     convert,
     promote_inexact,
 )
@@ -141,9 +142,10 @@ def _accept(
     dtype: Any,
     limit: Any,
     propose: Callable[[Any, Any], tuple[Any, Any]],
+    given: Any = None,
 ) -> Any:
     """The first proposals that are accepted. `propose(u, v)` makes (value, accepted) of two uniform
-    numbers."""
+    numbers of a dtype; values are of that, too, or of the one `given`."""
 
     def go_on(state: Any) -> Any:
         i, _, accepted, _ = state
@@ -156,7 +158,8 @@ def _accept(
         value, ok = propose(u, uniform_between(second, shape, dtype, 0.0, 1.0))
         return i + 1, jnp.where(ok, value, out), accepted | ok, key
 
-    start = (np.int32(0), _filled(shape, -1, dtype), _filled(shape, False, bool), key)
+    kind = dtype if given is None else given
+    start = (np.int32(0), _filled(shape, -1, kind), _filled(shape, False, bool), key)
     return while_loop(go_on, draw, start)[1]
 
 
@@ -232,8 +235,11 @@ def binomial(
     d = float_dtype("binomial", dtype)
     check_arraylike("binomial", n, p)
     shape = parameter_shape("binomial", shape, n, p)
-    n, p = (parameter(x, d, shape) for x in (n, p))
-    return _binomial(typed, n, p, shape, d)
+    aval = typeof(p)
+    own = canonicalize(float) if aval.weak_type else inexact_of(aval.dtype)  # of what is drawn
+    p = parameter(p, own, shape)
+    n = parameter(n, inexact_of(common_type(n, p)[0]), shape)
+    return convert(_binomial(typed, n, p, shape, own), d)
 
 
 def _binomial(key: Any, n: Any, p: Any, shape: tuple[int, ...], d: Any) -> Any:
@@ -300,7 +306,7 @@ def _binomial_rejection(key: Any, n: Any, p: Any, shape: tuple[int, ...], d: Any
         refused = (k < 0) | (k > n)
         return k, inside | (~refused & (s <= bound))
 
-    return _accept(key, shape, d, scalar(finfo(d).max, d), propose)
+    return _accept(key, shape, d, scalar(finfo(d).max, d), propose, typeof(n).dtype)
 
 
 def multinomial(
@@ -345,15 +351,16 @@ def multinomial(
                 f" {whole}"
             )
     lead = whole[:-1]
-    n, p = parameter(n, d, lead), parameter(p, d, whole)
+    used = inexact_of(common_type(n, p)[0])
+    n, p = parameter(n, used, lead), parameter(p, used, whole)
     rest = jnp.flip(jnp.cumsum(jnp.flip(p, -1), axis=-1), -1)
     ratios = jnp.moveaxis(p / jnp.where(rest == 0, 1, rest), -1, 0)
 
     def outcome(left: Any, x: Any) -> tuple[Any, Any]:
         ratio, sub = x
-        drawn = _binomial(sub, left, jnp.clip(ratio, 0, 1), lead, d)
+        drawn = _binomial(sub, left, jnp.clip(ratio, 0, 1), lead, used)
         return left - drawn, drawn
 
     keys = do.random_split(typed, shape=(own[-1],))
     _, counts = scan(outcome, n, (ratios, keys), unroll=unroll)
-    return jnp.moveaxis(counts, 0, -1)
+    return convert(jnp.moveaxis(counts, 0, -1), d)

@@ -128,6 +128,5 @@ def test_weak_types_of_python_numbers(name):
     f = getattr(getattr(stats, distribution), function)
     args = (0.5,) if WEAK[name] is not None else (0.5, 0.0, 1.0)
     assert f(*args).weak_type is bool(WEAK[name])
-    assert not f(
-        np.array(True), *args[1:]
-    ).weak_type  # a strong operand, though every other be weak
+    assert f(np.array(True), *args[1:]).weak_type is bool(WEAK[name])  # of rank 0 as well
+    assert not f(np.array([True]), *args[1:]).weak_type
