@@ -2,6 +2,7 @@
 
 import pytest
 
+import calque.numpy as jnp
 from tests.numpy.expressions import ARRAYS, check_jax, check_jit, check_numpy, lines
 
 DATA = ARRAYS
@@ -31,3 +32,13 @@ def test_under_jit(case):
 @pytest.mark.parametrize("case", CASES)
 def test_as_jax(case):
     check_jax(case, DATA)
+
+
+def test_equivalent_numbers_of_the_smallest_dtypes() -> None:
+    """Dtypes that have none in common are compared as numbers."""
+    ones = jnp.ones((2, 3), "int4")
+    for dtype in ("float32", "uint64", "float8_e5m2", "uint4", "bfloat16"):
+        assert jnp.array_equiv(ones, jnp.ones(3, dtype))
+        assert not jnp.array_equiv(ones, jnp.full(3, 2, dtype))
+    with pytest.raises(ValueError, match="no available implicit dtype promotion"):
+        jnp.array_equal(ones, jnp.ones((2, 3)))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from calque.core.arrays import Array
-from calque.core.dtypes import is_extended, is_inexact, real_part
+from calque.core.dtypes import FLOAT8, INT4, UINT4, is_extended, is_inexact, real_part
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike
@@ -127,4 +127,13 @@ def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
         broadcast_shapes("array_equiv", a1.shape, a2.shape)
     except (TypeError, ValueError):
         return asarray(False)
+    if a1.dtype != a2.dtype:  # the smallest dtypes have none in common with others
+        a1, a2 = _of_bytes(a1), _of_bytes(a2)
     return reductions.all(ufuncs.equal(a1, a2))
+
+
+def _of_bytes(x: Array) -> Array:
+    """Numbers of less than a byte, and floats of one, in a dtype that others join."""
+    if x.dtype in FLOAT8:
+        return convert(x, np.dtype("float32"))
+    return convert(x, np.dtype("int8")) if x.dtype in (*INT4, *UINT4) else x
