@@ -88,7 +88,7 @@ class Planned:
         """The first products are compiled while others are lowered, if they are much."""
         if not sizes.known or self.making.began:
             return
-        made = products(steps, sizes)
+        made = products(steps, sizes, self.products)
         if made:
             self.products |= made
             if self.making.weight([s.body for s in made.values()]) >= EARLY:
@@ -98,6 +98,7 @@ class Planned:
         self, schedules: Sequence[Schedule], sizes: Sizes, few: Collection[Schedule] = ()
     ) -> None:
         """Compile some of the kernels, of which `few` are brief, while the rest is planned."""
+        schedules = list(dict.fromkeys(schedules))
         self.making.begin(
             [s.body for s in schedules],
             sizes.fixed(),

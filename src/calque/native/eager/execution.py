@@ -109,9 +109,10 @@ class Template:
         self.out_avals, self.kernel = closed.out_avals, planned.code[call.schedule]
         places = {buf: ("in", i) for i, buf in enumerate(planned.inputs)}
         places |= {buf: ("out", i) for i, (buf, _) in enumerate(planned.outputs)}
-        if not places.keys() >= set(self.kernel.buffers):
+        buffers = call.buffers(self.kernel.buffers)
+        if not places.keys() >= set(buffers):
             raise ValueError("a kernel with memory of its own")
-        self.places = [places[buf] for buf in self.kernel.buffers]
+        self.places = [places[buf] for buf in buffers]
         names = [sizes.dim(d).attr[0] for d in symbols.sizes()]
         if not set(self.kernel.sizes) <= set(names):
             raise ValueError("a size that is not known from those of the operands")

@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Final, NamedTuple
 
 from calque.core.dims import hint_of, is_found, is_symbolic, surely_at_most, surely_divides
 from calque.machine.code.target import describe
 from calque.machine.records import record, replace
 from calque.native.library.near_rows import Block, NearRows, Stretches, copied, turned
+from calque.native.library.repeats import Description, Made, Unlike
 from calque.native.library.tiles import Extents, Tile, has_masks
 from calque.native.loops.tree import ROUND, Acc, Body, For, If, Let, Store, round_of
 from calque.native.lower.graph import Node
@@ -538,16 +539,49 @@ def temporary(p: Planner, name: str, shape: Index, dtype: str) -> Buffer:
     return b
 
 
-def emit_with(
-    make: Callable[[Planner, Node, Node, View], Product], p: Planner, n: Node, block: CodeBlock
-) -> list[Step]:
+Maker = Callable[[Planner, Node, Node, View], Product]
+
+
+def emit_with(make: Maker, p: Planner, n: Node, block: CodeBlock) -> list[Step]:
     p.count += 1
     hole = Buffer(f"hole{p.count}", tuple(p.sizes.dim(d) for d in n.shape), n.dtype)
     last = block.homes.ends[n]
     if last is not n:
         p.view[n] = View(hole)
     home = block.home(last)
-    steps = make(p, n, last, home).steps()
+    steps = steps_like_others(make, p, n, last, home, block)
     p.view[last] = home
     block.made[home.buf] = last
     return steps
+
+
+def steps_like_others(
+    make: Maker, p: Planner, n: Node, last: Node, home: View, block: CodeBlock
+) -> list[Step]:
+    """The steps of a product, which are those of an earlier one where all is the same but for the
+    arrays."""
+    if not p.sizes.known:
+        return make(p, n, last, home).steps()
+    told = Description(p)
+    try:
+        told.node(n, own=True)
+        told.node(last, own=True)
+        told.home(home)
+    except Unlike:
+        return make(p, n, last, home).steps()
+    key = (make, *told.key())
+    known = block.repeats.get(key)
+    if known is not None:
+        return known.again(told.buffers, partial(anew, p))
+    steps = make(p, n, last, home).steps()
+    nests = [s for s in steps if isinstance(s, Nest) and not s.stands_in]
+    if len(nests) == len(steps):
+        block.repeats[key] = Made(nests, told.buffers)
+    return steps
+
+
+def anew(p: Planner, b: Buffer) -> Buffer:
+    """Memory of the program again; a table of constants as it is."""
+    if b not in p.mutable:
+        return b
+    return temporary(p, b.name.rstrip("0123456789"), b.shape, b.dtype)

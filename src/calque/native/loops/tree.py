@@ -15,7 +15,7 @@ statement."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -27,7 +27,9 @@ from calque.native.scalars.expr import (
     ex,
     is_float,
     item_size,
+    load,
     ref,
+    rewrite,
     show,
 )
 
@@ -359,6 +361,23 @@ def map_stores(body: Body, f: Callable[[Store], Store]) -> Body:
         else:
             out.append(s)
     return tuple(out)
+
+
+def with_buffers(body: Body, names: Mapping[Buffer, Buffer]) -> Body:
+    """A body over other buffers, no two of which become one."""
+    memo: dict[Expr, Expr] = {}
+
+    def rule(e: Expr) -> Expr | None:
+        if e.op != "load" or e.attr not in names:
+            return None
+        rank = len(e.attr.shape)
+        args = [rewrite(a, rule, memo) for a in e.args]
+        return load(names[e.attr], tuple(args[:rank]), args[rank] if len(args) > rank else None)
+
+    def store(s: Store) -> Store:
+        return replace(s, buf=names[s.buf]) if s.buf in names else s
+
+    return map_stores(map_exprs(body, lambda e: rewrite(e, rule, memo)), store)
 
 
 def round_of(dtype: str) -> int:

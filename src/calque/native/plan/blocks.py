@@ -3,7 +3,7 @@ own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Self
 
@@ -66,6 +66,7 @@ class CodeBlock:
         self.steps: list[Step] = []
         self.stages: list[Stage] = []
         self.made: dict[Buffer, Node] = {}
+        self.repeats: dict[Hashable, Any] = {}  # what may be done again with other arrays
 
     @property
     def order(self) -> Sequence[Node]:

@@ -120,7 +120,7 @@ def laid_out(
     def change(s: Step) -> Sequence[Step]:
         if not isinstance(s, Nest) or new.keys().isdisjoint(s.reads() | s.writes()):
             return (s,)
-        return (replace(s, body=moved_in(s.body, orders, new)),)
+        return (replace(s, loops=moved_in(s.body, orders, new), like=None),)
 
     return changed(steps, change)
 

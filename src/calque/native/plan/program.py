@@ -165,7 +165,7 @@ class Assembler:
 
     def call(self, s: Call) -> None:
         k = self.kernels[s.schedule]
-        args: list[Slot | Reg | int] = [self.slots[buf] for buf in k.buffers]
+        args: list[Slot | Reg | int] = [self.slots[buf] for buf in s.buffers(k.buffers)]
         args += [self.size(name) for name in k.sizes]
         args += [self.params[e.attr[0]] for e in k.params]
         if s.schedule.extent is None:

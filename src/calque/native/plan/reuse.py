@@ -31,6 +31,7 @@ from calque.native.loops.tree import (
 )
 from calque.native.plan.memory import Lifetimes, swapped
 from calque.native.plan.steps import (
+    NO_NAMES,
     Call,
     Copy,
     Count,
@@ -41,6 +42,7 @@ from calque.native.plan.steps import (
     Swap,
     Switch,
     WriteSize,
+    touched,
 )
 from calque.native.plan.steps import walk as walk_steps
 from calque.native.scalars.expr import Buffer, Expr, load, ref, rewrite, walk
@@ -230,10 +232,7 @@ def _renamed_step(s: Step, names: Names) -> Step | None:
 
     match s:
         case Call():
-            if names.keys().isdisjoint(s.reads() | s.writes()):
-                return s
-            body = renamed(s.body, names)
-            return replace(s, schedule=replace(s.schedule, body=body)) if body else None
+            return _renamed_call(s, names)
         case Copy():
             dst, src = new(s.dst), new(s.src)
             return Copy(dst, src) if dst is not src else None
@@ -259,6 +258,19 @@ def _renamed_step(s: Step, names: Names) -> Step | None:
         case Swap():
             return Swap(new(s.a), new(s.b))
     raise AssertionError(f"memory is shared among scheduled steps, not {s}")
+
+
+def _renamed_call(s: Call, names: Names) -> Call | None:
+    """A call on other buffers: of the same kernel as long as none of them become one."""
+    own = s.reads() | s.writes()
+    if names.keys().isdisjoint(own):
+        return s
+    if len({names.get(b, b) for b in own}) == len(own):
+        reads, writes = touched(s.schedule.body)
+        given = {b: s.names.get(b, b) for b in reads | writes}
+        return replace(s, names={b: names.get(other, other) for b, other in given.items()})
+    body = renamed(s.body, names)
+    return replace(s, schedule=replace(s.schedule, body=body), names=NO_NAMES) if body else None
 
 
 def renamed(body: Body, names: Names) -> Body:

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from calque.machine.records import replace
 from calque.native.loops.tree import Body, For, Statement, Store, own_exprs, statements
 from calque.native.lower.sizes import Sizes
-from calque.native.plan.steps import Call, Nest, Repeat, Step, Switch
+from calque.native.plan.steps import NO_NAMES, Call, Names, Nest, Repeat, Step, Switch
 from calque.native.scalars.expr import Buffer, Expr, walk
 from calque.native.schedule.nests import Schedule, distributed, schedule
 from calque.native.schedule.threads import AWAKE_NS, PARALLEL_NS
@@ -26,6 +26,7 @@ def scheduled(
 
     before: nest (for i: y[i] = exp x[i])      after: call (for i @vector(64): y[i] = exp x[i])"""
     out: list[Step] = []
+    known = dict(ready)
     for s in steps:
         if isinstance(s, Repeat):
             body, test = (scheduled(x, sizes, ready, AWAKE_NS) for x in (s.body, s.test))
@@ -35,11 +36,12 @@ def scheduled(
         elif not isinstance(s, Nest):
             out.append(s)
         elif s.vectors:
-            made = ready.get(s) or distributed(s.body, sizes, s.slower, worth=worth)
-            out += calls(made, s.body, s)
+            made = known[s] = known.get(s) or chosen(s, sizes, known, worth)
+            names = s.names if s.like is not None and known.get(s.like) is made else NO_NAMES
+            out += calls(made, s.body if s.in_order else None, s.stands_in, names)
         else:
             for part, made in pieces(s.body, sizes, worth):
-                out += calls(made, part, s)
+                out += calls(made, part if s.in_order else None, s.stands_in)
     return out
 
 
@@ -52,21 +54,34 @@ def products(
     """The schedules of the nests that stay what they are, whatever the stages around them become.
     Some may be `ready`."""
     out: dict[Nest, Schedule] = {}
+    known = dict(ready)
     for s in steps:
         if isinstance(s, Repeat):
             out |= products((*s.body, *s.test), sizes, ready, AWAKE_NS)
         elif isinstance(s, Switch):
             out |= products([x for c in s.cases for x in c], sizes, ready, worth)
         elif isinstance(s, Nest) and s.vectors:
-            out[s] = ready.get(s) or distributed(s.body, sizes, s.slower, worth=worth)
+            out[s] = known[s] = known.get(s) or chosen(s, sizes, known, worth)
     return out
 
 
-def calls(made: Schedule, body: Body, n: Nest) -> list[Step]:
+def chosen(
+    s: Nest, sizes: Sizes, ready: Mapping[Nest, Schedule], worth: float = PARALLEL_NS
+) -> Schedule:
+    """The schedule of a nest whose vectors are chosen, which may be that of one that is like it."""
+    shared = ready.get(s.like) if s.like is not None else None
+    if shared is not None and shared.rest is None:
+        return shared
+    return distributed(s.body, sizes, s.slower, worth=worth)
+
+
+def calls(
+    made: Schedule, nest: Body | None, stands_in: bool, names: Names = NO_NAMES
+) -> list[Step]:
     """The calls of a kernel that was made of a piece of a nest, and of the one behind it."""
     if made.rest is None:
-        return [Call(made, body if n.in_order else None, n.stands_in)]
-    return [Call(made, None, n.stands_in), Call(made.rest, None, n.stands_in)]
+        return [Call(made, nest, stands_in, names)]
+    return [Call(made, None, stands_in), Call(made.rest, None, stands_in)]
 
 
 def pieces(body: Body, sizes: Sizes, worth: float = PARALLEL_NS) -> list[tuple[Body, Schedule]]:

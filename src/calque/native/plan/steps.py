@@ -6,18 +6,23 @@ order of the program), `Call` (loops as they run). Steps are values: a pass make
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
 import numpy as np
 
 from calque.machine.records import record, replace
-from calque.native.loops.tree import Body, loaded, stored
+from calque.native.loops.tree import Body, loaded, stored, with_buffers
 from calque.native.lower.stages import Stage
 from calque.native.routines import Begun
 from calque.native.scalars.expr import Buffer, Expr
 from calque.native.schedule.nests import Schedule
+
+Names = Mapping[Buffer, Buffer]  # buffers in the place of others, no two of which become one
+Touched = tuple[frozenset[Buffer], frozenset[Buffer]]
+NO_NAMES: Final[Names] = MappingProxyType({})
 
 
 @record(eq=False)
@@ -43,42 +48,76 @@ class Nest:
 
     `vectors`    their kinds are chosen already; they take `slower` times as long as it seems
     `in_order`   every element is written by one statement, after what it reads
-    `stands_in`  of nests that stand for each other, chosen by a size, all but one say so"""
+    `stands_in`  of nests that stand for each other, chosen by a size, all but one say so
+    `like`       another one that has the same loops over other buffers, which `names` tells; such a
+                 one has no `loops` of its own"""
 
-    body: Body
+    loops: Body | None
     vectors: bool = False
     slower: float = 1.0
     in_order: bool = False
     stands_in: bool = False
-
-    def reads(self) -> frozenset[Buffer]:
-        return arguments(loaded(self.body))
-
-    def writes(self) -> frozenset[Buffer]:
-        return arguments(stored(self.body))
-
-
-@record(eq=False)
-class Call:
-    """Run a kernel. `nest` is what it was made of, where that is in the order of the program."""
-
-    schedule: Schedule
-    nest: Body | None = None
-    stands_in: bool = False
-
-    @property
-    def body(self) -> Body:
-        return self.schedule.body
+    like: Nest | None = None
+    names: Names = NO_NAMES
 
     @cached_property
-    def touched(self) -> tuple[frozenset[Buffer], frozenset[Buffer]]:
-        return arguments(loaded(self.body)), arguments(stored(self.body))
+    def body(self) -> Body:
+        if self.like is not None:
+            return with_buffers(self.like.body, self.names)
+        assert self.loops is not None
+        return self.loops
+
+    @cached_property
+    def touched(self) -> Touched:
+        return touched(self.body) if self.like is None else named(self.like.touched, self.names)
 
     def reads(self) -> frozenset[Buffer]:
         return self.touched[0]
 
     def writes(self) -> frozenset[Buffer]:
         return self.touched[1]
+
+
+@record(eq=False)
+class Call:
+    """Run a kernel. `nest` is what it was made of, where that is in the order of the program;
+    `names` are the buffers in the place of those of its schedule, which other calls may share."""
+
+    schedule: Schedule
+    nest: Body | None = None
+    stands_in: bool = False
+    names: Names = NO_NAMES
+
+    @cached_property
+    def body(self) -> Body:
+        body = self.schedule.body
+        return with_buffers(body, self.names) if self.names else body
+
+    @cached_property
+    def touched(self) -> Touched:
+        made = touched(self.schedule.body)
+        return named(made, self.names) if self.names else made
+
+    def buffers(self, kernel: Iterable[Buffer]) -> list[Buffer]:
+        """What it gives for the buffers of its kernel."""
+        return [self.names.get(b, b) for b in kernel]
+
+    def reads(self) -> frozenset[Buffer]:
+        return self.touched[0]
+
+    def writes(self) -> frozenset[Buffer]:
+        return self.touched[1]
+
+
+def touched(body: Body) -> Touched:
+    """What a kernel reads, and what it writes, of what lives outside of it."""
+    return arguments(loaded(body)), arguments(stored(body))
+
+
+def named(made: Touched, names: Names) -> Touched:
+    """The same with other buffers."""
+    reads, writes = made
+    return frozenset([names.get(b, b) for b in reads]), frozenset([names.get(b, b) for b in writes])
 
 
 def arguments(buffers: frozenset[Buffer]) -> frozenset[Buffer]:

@@ -113,7 +113,7 @@ def call_lines(s: Call) -> Iterator[str]:
         shared = f", shared by threads, at least {grain} of {show(made.extent)}"
     yield f"call{shared}:"
     yield from (f"  ; {reason}" for reason in made.reasons)
-    yield from indented(pretty(made.body).splitlines())
+    yield from indented(pretty(s.body).splitlines())
 
 
 def repeat_lines(s: Repeat) -> Iterator[str]:

@@ -1,0 +1,114 @@
+"""What a program does again with other arrays is lowered once: the products of a model's layers.
+
+    before: product of x and w1, added to b; product of y and w2, added to c
+    after:  nest (product of x and w1, added to b); the same, with y for x, w2 for w1, c for b
+
+What decides how a node is lowered is written down as a text of what it is made of, as far as the
+arrays that lie in memory, which are told apart by the order in which they are met."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from calque.machine.records import replace
+from calque.native.lower.graph import Node
+from calque.native.lower.rules import Lower, View
+from calque.native.plan.steps import Nest, Step
+from calque.native.scalars.expr import Buffer
+
+_PLAIN: Final = (str, bytes, type(None), type, np.dtype)
+_ELSEWHERE: Final = frozenset(("input", "const", "get"))  # which say nothing of what they are
+
+
+class Unlike(Exception):
+    """A node that nothing is said of."""
+
+
+class Made(NamedTuple):
+    """The nests of something, and the buffers that it was made with."""
+
+    nests: Sequence[Nest]
+    buffers: Sequence[Buffer]
+
+    def again(self, buffers: Sequence[Buffer], anew: Callable[[Buffer], Buffer]) -> list[Step]:
+        """The same with other buffers, and others in the place of those that it brought."""
+        names = dict(zip(self.buffers, buffers, strict=True))
+        for n in self.nests:
+            for b in n.reads() | n.writes():
+                if b not in names:
+                    names[b] = anew(b)
+        return [replace(n, loops=None, like=n, names=names) for n in self.nests]
+
+
+class Description:
+    """What decides how nodes are lowered, and the buffers they read or write."""
+
+    def __init__(self, p: Lower) -> None:
+        self.p = p
+        self.buffers: list[Buffer] = []
+        self._numbers: dict[Node, int] = {}
+        self._places: dict[Buffer, int] = {}
+        self._parts: list[Hashable] = []
+
+    def key(self) -> tuple[Hashable, ...]:
+        return tuple(self._parts)
+
+    def home(self, home: View) -> None:
+        """Where a result goes."""
+        self._parts.append(self._memory(home))
+
+    def node(self, n: Node, own: bool = False) -> int:
+        """The number of a node behind what it is made of; in memory it is that alone, but for one
+        that is described for its `own` sake."""
+        known = self._numbers.get(n)
+        if known is not None:
+            return known
+        p = self.p
+        if n in p.alias or n in p.turned or n in p.in_registers:
+            raise Unlike
+        home = None if own else p.view.get(n)
+        if home is not None:
+            said: Hashable = self._memory(home)
+        elif n.op in _ELSEWHERE:
+            raise Unlike
+        else:
+            args = tuple([self.node(a) for a in n.args])
+            said = (n.op, args, *[(k, frozen(v)) for k, v in n.params.items()])
+        self._parts.append((n.shape, n.dtype, said))
+        self._numbers[n] = len(self._numbers)
+        return self._numbers[n]
+
+    def _memory(self, home: View) -> Hashable:
+        b = home.buf
+        if any(e.bufs for e in (*b.shape, *home.prefix)):
+            raise Unlike
+        place = self._places.get(b)
+        if place is None:
+            place = self._places[b] = len(self._places)
+            self.buffers.append(b)
+        return (place, b.shape, b.dtype, b.place, b.data, home.prefix)
+
+
+def frozen(x: Any) -> Hashable:
+    """A parameter as part of a key: equal ones mean the same. What has no simple value is itself
+    alone."""
+    kind = type(x)
+    if kind is int or kind is bool or isinstance(x, _PLAIN):
+        return (kind, x)
+    if kind is float or kind is complex:
+        return (kind, repr(x))
+    if isinstance(x, (tuple, list)):
+        return (kind, *[frozen(v) for v in x])
+    if isinstance(x, (np.ndarray, np.generic)):
+        array = np.asarray(x)
+        if array.dtype.hasobject:
+            raise Unlike
+        return (kind, array.dtype, array.shape, array.tobytes())
+    try:
+        hash(x)
+    except TypeError:
+        raise Unlike from None
+    return (kind, x)
