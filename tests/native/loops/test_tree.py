@@ -15,6 +15,7 @@ from calque.native.loops.tree import (
     pretty,
     statements,
     stored,
+    with_buffers,
 )
 from calque.native.scalars.expr import (
     const,
@@ -82,3 +83,22 @@ def test_stores_are_changed_wherever_they_stand():
     made = map_stores(body, lambda s: Store(z, s.idx, s.value))
     assert stored(body) == {y} and stored(made) == {z}
     assert sum(isinstance(s, Store) for s in statements(made)) == 5
+
+
+def test_other_buffers():
+    """Loads in loads, guards and folds, and stores; two may change places."""
+    x, y, body = sample()
+    table = array("t", "i64", n)
+    far = load(x, (load(table, (i,)), j), ex("lt", load(table, (j,)), n))
+    body = (*body, For(i, (Store(y, (load(table, (i,)),), far),)))
+    u, v, other = array("u", "f32", n, m), array("v", "f32", n), array("o", "i64", n)
+    made = with_buffers(body, {x: u, y: v, table: other})
+    assert loaded(made) == {u, other} and stored(made) == {v}
+    text = pretty(body)
+    for old, new in (("x[", "u["), ("y[", "v["), ("t[", "o[")):
+        text = text.replace(old, new)
+    assert pretty(made) == text
+    assert with_buffers(made, {u: x, v: y, other: table}) == body
+    a, b = array("a", "f32", n), array("b", "f32", n)
+    swapped = with_buffers((For(i, (Store(a, (i,), load(b, (i,))),)),), {a: b, b: a})
+    assert pretty(swapped) == "for i < n:\n  b[i] = a[i]"

@@ -13,7 +13,9 @@ from calque.core.backends import Options
 from calque.native.backend import compile
 from calque.native.loops.tree import Acc, Body, For, Let, Store, loaded, stored
 from calque.native.plan import reuse as plan_reuse
+from calque.native.plan.steps import Call
 from calque.native.scalars.expr import Buffer, const, ex, load, var
+from calque.native.schedule.nests import Schedule
 
 N = 64
 A, B, D = (Buffer(name, (const(N), const(N)), "f32") for name in "abd")
@@ -137,3 +139,21 @@ def test_donated_inputs_serve_as_scratch() -> None:
     x = jnp.array(W) + 0
     np.testing.assert_array_equal(donating.call([x])[0], want)
     assert x.is_deleted()
+
+
+def test_a_call_whose_buffers_stay_apart_keeps_its_kernel() -> None:
+    """Only its names change; where two buffers become one, it is another kernel."""
+    call = Call(Schedule(nest(put(D, ex("add", at(B), ONE))), 1.0))
+    moved = plan_reuse._renamed_call(call, {D: A})
+    assert moved is not None and moved.schedule is call.schedule
+    assert (moved.reads(), moved.writes()) == ({B}, {A}) and moved.buffers([B, D]) == [B, A]
+    assert (loaded(moved.body), stored(moved.body)) == ({B}, {A})
+    other = Buffer("o", (const(N), const(N)), "f32")
+    again = plan_reuse._renamed_call(moved, {A: other, D: B})  # D is not among its own any more
+    assert again is not None and again.schedule is call.schedule and again.writes() == {other}
+    joined = plan_reuse._renamed_call(moved, {A: B})
+    assert joined is not None and joined.schedule is not call.schedule
+    assert joined.reads() == joined.writes() == {B} and not joined.names
+    copies = Call(Schedule(nest(put(D, at(B))), 1.0))
+    assert plan_reuse._renamed_call(copies, {D: B}) is None
+    assert plan_reuse._renamed_call(copies, {A: D}) is copies

@@ -4,9 +4,10 @@ import numpy as np
 
 import calque.numpy as jnp
 from calque import lax
-from calque.native.loops.tree import Acc, For, Store
+from calque.native.loops.tree import Acc, For, Store, pretty
 from calque.native.lower.sizes import Sizes
-from calque.native.plan.scheduling import hand_on_scalars, pieces
+from calque.native.plan.scheduling import hand_on_scalars, pieces, products, scheduled
+from calque.native.plan.steps import Nest
 from calque.native.scalars.expr import Buffer, const, ex, load, ref, var
 from tests.native.programs import compiled
 
@@ -87,3 +88,21 @@ def test_loops_that_hand_on_what_they_fold_stay_together() -> None:
     looks = For(i, (Store(y, (i,), load(row, (const(0),))),))
     assert hand_on_scalars([writes, looks])
     assert not hand_on_scalars([writes, reads])
+
+
+def test_nests_that_are_alike_share_a_schedule() -> None:
+    """Each keeps its own buffers."""
+    n = const(64)
+    x, y, u, v = (Buffer(name, (n,), "f32") for name in "xyuv")
+    i = var("i", n)
+    body = (For(i, (Store(y, (i,), load(x, (i,))),), kind="vector", width=16),)
+    first = Nest(body, vectors=True)
+    second = Nest(None, vectors=True, like=first, names={x: u, y: v})
+    one, two = scheduled([first, second], Sizes())
+    assert one.schedule is two.schedule and not one.names
+    assert (one.reads(), one.writes()) == ({x}, {y}) and (two.reads(), two.writes()) == ({u}, {v})
+    assert pretty(two.body) == pretty(second.body) != pretty(one.body)
+    made = products([first, second], Sizes())
+    assert made[first] is made[second]
+    (alone,) = scheduled([second], Sizes())  # the other one is nowhere
+    assert (alone.reads(), alone.writes()) == ({u}, {v}) and not alone.names
