@@ -236,3 +236,15 @@ def test_double_sided_maxwell_has_a_shape_for_each_parameter(shape, parameters, 
     np.testing.assert_allclose(
         got, peer.double_sided_maxwell(peer.key(1), loc, 1.0, shape), rtol=1e-4
     )
+
+
+def test_the_inverse_of_a_concentration_is_rounded_as_that() -> None:
+    """A result of double numbers has JAX's for parameters of single ones."""
+    scale, concentration = F(0.3, 1.7, 2.2, 0.9), F(0.9, 2.2, 1.7, 0.3)
+    with calque.enable_x64(True):
+        out = random.weibull_min(random.key(51), scale, concentration, dtype="float64")
+    want = [
+        "0x1.295fb0a1c9c82p-6", "0x1.14478c0646b30p-1",
+        "0x1.fe3cf5f9b142fp-2", "0x1.a1fb45b10e835p-13",
+    ]  # fmt: skip
+    np.testing.assert_allclose(out, [float.fromhex(x) for x in want], rtol=1e-15)
