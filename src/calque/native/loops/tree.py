@@ -33,6 +33,7 @@ from calque.native.scalars.expr import (
     show,
 )
 
+Touched = tuple[frozenset[Buffer], frozenset[Buffer]]
 LoopKind = Literal["serial", "vector", "parallel", "tile"]
 # In which order a fold takes what it folds: turn by turn, or in blocks of a fixed width.
 Order = Literal["sequential", "blocked"]
@@ -292,6 +293,15 @@ def loaded(body: Body) -> frozenset[Buffer]:
     for s in statements(body):
         out.update(*[e.bufs for e in own_exprs(s)])
     return frozenset(out)
+
+
+def touched(body: Body) -> Touched:
+    """What a kernel reads, and what it writes, of what lives outside of it."""
+    reads, writes = loaded(body), stored(body)
+    return (
+        frozenset([b for b in reads if b.place == "arg"]),
+        frozenset([b for b in writes if b.place == "arg"]),
+    )
 
 
 def vector_names(s: Statement, known: set[str]) -> set[str]:

@@ -42,7 +42,6 @@ from calque.native.plan.steps import (
     Swap,
     Switch,
     WriteSize,
-    touched,
 )
 from calque.native.plan.steps import walk as walk_steps
 from calque.native.scalars.expr import Buffer, Expr, load, ref, rewrite, walk
@@ -266,7 +265,7 @@ def _renamed_call(s: Call, names: Names) -> Call | None:
     if names.keys().isdisjoint(own):
         return s
     if len({names.get(b, b) for b in own}) == len(own):
-        reads, writes = touched(s.schedule.body)
+        reads, writes = s.schedule.touched
         given = {b: s.names.get(b, b) for b in reads | writes}
         return replace(s, names={b: names.get(other, other) for b, other in given.items()})
     body = renamed(s.body, names)

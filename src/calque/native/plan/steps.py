@@ -14,14 +14,13 @@ from typing import Any, Final
 import numpy as np
 
 from calque.machine.records import record, replace
-from calque.native.loops.tree import Body, loaded, stored, with_buffers
+from calque.native.loops.tree import Body, Touched, touched, with_buffers
 from calque.native.lower.stages import Stage
 from calque.native.routines import Begun
 from calque.native.scalars.expr import Buffer, Expr
 from calque.native.schedule.nests import Schedule
 
 Names = Mapping[Buffer, Buffer]  # buffers in the place of others, no two of which become one
-Touched = tuple[frozenset[Buffer], frozenset[Buffer]]
 NO_NAMES: Final[Names] = MappingProxyType({})
 
 
@@ -95,7 +94,7 @@ class Call:
 
     @cached_property
     def touched(self) -> Touched:
-        made = touched(self.schedule.body)
+        made = self.schedule.touched
         return named(made, self.names) if self.names else made
 
     def buffers(self, kernel: Iterable[Buffer]) -> list[Buffer]:
@@ -109,20 +108,10 @@ class Call:
         return self.touched[1]
 
 
-def touched(body: Body) -> Touched:
-    """What a kernel reads, and what it writes, of what lives outside of it."""
-    return arguments(loaded(body)), arguments(stored(body))
-
-
 def named(made: Touched, names: Names) -> Touched:
     """The same with other buffers."""
     reads, writes = made
     return frozenset([names.get(b, b) for b in reads]), frozenset([names.get(b, b) for b in writes])
-
-
-def arguments(buffers: frozenset[Buffer]) -> frozenset[Buffer]:
-    """Those that live outside of kernels."""
-    return frozenset([b for b in buffers if b.place == "arg"])
 
 
 @record(eq=False)

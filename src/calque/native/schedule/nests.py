@@ -4,9 +4,10 @@ one is shared out among threads."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 from calque.machine.records import record
-from calque.native.loops.tree import Body, For
+from calque.native.loops.tree import Body, For, Touched, touched
 from calque.native.lower.cost import nanoseconds
 from calque.native.lower.sizes import Sizes
 from calque.native.scalars.expr import Buffer, Expr
@@ -32,6 +33,10 @@ class Schedule:
     grain: int | Expr = 0
     rest: Schedule | None = None
     left: tuple[Buffer, ...] = ()
+
+    @cached_property
+    def touched(self) -> Touched:
+        return touched(self.body)
 
 
 def schedule(nest: Body, sizes: Sizes, worth: float = PARALLEL_NS) -> Schedule:

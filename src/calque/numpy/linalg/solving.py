@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from calque.core.arrays import Array
+from calque.core.dims import surely_at_most
 from calque.core.dtypes import canonicalize, is_complex, real_part
 from calque.core.extents import smaller
 from calque.core.primitives import do
@@ -77,7 +78,7 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
             f"Unrecognized slogdet method '{method}'. Supported methods are 'lu' (`None`), and"
             " 'qr'."
         )
-    if a.shape[-1] <= 2 and a.dtype.itemsize <= 2:  # no factors are computed in these
+    if a.dtype.itemsize <= 2 and surely_at_most(a.shape[-1], 2):  # these have no factors
         d = det(a)
         return SlogdetResult(do.sign(d), do.log(ufuncs.absolute(d)))
     return SlogdetResult(*_slogdet(a))
