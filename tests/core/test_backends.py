@@ -105,6 +105,13 @@ def test_who_asks_before_compiling_may_forbid_it(monkeypatch):
         compile_program(closed, Options(), "reference")
 
 
+def test_sizes_that_the_reference_finds_are_known() -> None:
+    closed = calque.make_jaxpr(lambda x: (jnp.flatnonzero(x), x[x > 0]))(jnp.ones(3))
+    for x, n in (([1.0, 0.0, 2.0], 2), ([0.0, 0.0, 0.0], 0)):
+        places, values = ReferenceExecutable(closed, Options("f", False, ())).call([jnp.array(x)])
+        assert places.shape == values.shape == (n,) and (values * 2).shape == (n,)
+
+
 def test_the_reference_runs_meanings():
     closed = calque.make_jaxpr(lambda x, y: (x @ y, 2.0, jnp.sin(x)))(np.ones((2, 3)), np.ones(3))
     e = ReferenceExecutable(closed, Options())

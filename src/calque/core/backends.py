@@ -259,8 +259,11 @@ class ReferenceExecutable:
         self.program: Any = None
 
     def call(self, args: Sequence[Any]) -> list[Any]:
-        outs = reference.run(self.closed, *args)
-        return [from_storage(np.array(o), a) for o, a in zip(outs, self.out_avals, strict=True)]
+        outs = [np.array(o) for o in reference.run(self.closed, *args)]
+        return [  # a size that was found is known now
+            from_storage(o, a.update(shape=o.shape))
+            for o, a in zip(outs, self.out_avals, strict=True)
+        ]
 
     def as_text(self, stage: str | None = None) -> str:
         if stage not in (None, "jaxpr"):
