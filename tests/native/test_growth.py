@@ -125,3 +125,31 @@ def test_programs_in_several_kernels_are_right() -> None:
         function, arguments = make(700)
         got, want = calque.jit(function)(*arguments), function(*arguments)
         np.testing.assert_allclose(np.asarray(got), np.asarray(want), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "turn",
+    [
+        lambda x: jnp.roll(x.T, 1, 0),
+        lambda x: jnp.pad(x.T[1:], ((0, 1), (0, 0))),
+        lambda x: x.T.reshape(8, 32).T.reshape(16, 16),
+        lambda x: jnp.stack([x[:8], x[8:]], 1).reshape(16, 16),
+    ],
+)
+def test_index_maps_through_many_joins_are_cut(turn: Callable[[Any], Any]) -> None:
+    """What moves elements costs nothing to compute, but an index through all of it grows."""
+    x = np.arange(256, dtype="f4").reshape(16, 16)
+
+    def program(n: int) -> Program:
+        def f(x: Any) -> Any:
+            for _ in range(n):
+                x = turn(x)
+            return x @ jnp.eye(16)
+
+        return f, (jnp.asarray(x),)
+
+    lines_run(program(8))
+    once, twice = lines_run(program(32)), lines_run(program(64))
+    assert twice.total() < 2.6 * once.total()
+    function, arguments = program(40)
+    np.testing.assert_array_equal(calque.jit(function)(*arguments), function(*arguments))

@@ -157,3 +157,13 @@ def test_a_call_whose_buffers_stay_apart_keeps_its_kernel() -> None:
     copies = Call(Schedule(nest(put(D, at(B))), 1.0))
     assert plan_reuse._renamed_call(copies, {D: B}) is None
     assert plan_reuse._renamed_call(copies, {A: D}) is copies
+
+
+def test_many_buffers_are_not_asked_about_early() -> None:
+    """Whether each of many could take the memory of each other is as many questions."""
+    many = [Buffer(f"m{k}", (const(N), const(N)), "f32") for k in range(10)]
+    for count, apart in ((2, True), (5, False)):
+        read, written = many[:count], many[count : 2 * count]
+        body = nest(*[put(d, at(b, J, I)) for b, d in zip(read, written, strict=True)])
+        call = Call(Schedule(body, 1.0), body)
+        assert plan_reuse.keeps_apart(call, {*many}) is apart

@@ -564,8 +564,8 @@ def steps_like_others(
         return make(p, n, last, home).steps()
     told = Description(p)
     try:
-        told.node(n, own=True)
-        told.node(last, own=True)
+        told.node(n)
+        told.node(last)
         told.home(home)
     except Unlike:
         return make(p, n, last, home).steps()

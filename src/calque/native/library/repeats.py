@@ -19,6 +19,7 @@ from calque.native.lower.rules import Lower, View
 from calque.native.plan.steps import Nest, Step
 from calque.native.scalars.expr import Buffer
 
+MOST: Final = 200  # nodes that a description speaks of
 _PLAIN: Final = (str, bytes, type(None), type, np.dtype)
 _ELSEWHERE: Final = frozenset(("input", "const", "get"))  # which say nothing of what they are
 
@@ -60,26 +61,33 @@ class Description:
         """Where a result goes."""
         self._parts.append(self._memory(home))
 
-    def node(self, n: Node, own: bool = False) -> int:
-        """The number of a node behind what it is made of; in memory it is that alone, but for one
-        that is described for its `own` sake."""
-        known = self._numbers.get(n)
-        if known is not None:
-            return known
-        p = self.p
-        if n in p.alias or n in p.turned or n in p.in_registers:
+    def node(self, n: Node) -> None:
+        """Describe a node for its own sake, though it may live in memory, behind what it is made
+        of."""
+        todo = [n]
+        while todo:
+            x = todo[-1]
+            home = None if x is n else self.p.view.get(x)
+            missing = [a for a in x.args if a not in self._numbers] if home is None else ()
+            if x in self._numbers or not missing:
+                self._describe(todo.pop(), home)
+            todo += reversed(missing)
+
+    def _describe(self, x: Node, home: View | None) -> None:
+        p, numbers = self.p, self._numbers
+        if x in numbers:
+            return
+        if x in p.alias or x in p.turned or x in p.in_registers or len(numbers) > MOST:
             raise Unlike
-        home = None if own else p.view.get(n)
         if home is not None:
             said: Hashable = self._memory(home)
-        elif n.op in _ELSEWHERE:
+        elif x.op in _ELSEWHERE:
             raise Unlike
         else:
-            args = tuple([self.node(a) for a in n.args])
-            said = (n.op, args, *[(k, frozen(v)) for k, v in n.params.items()])
-        self._parts.append((n.shape, n.dtype, said))
-        self._numbers[n] = len(self._numbers)
-        return self._numbers[n]
+            args = tuple([numbers[a] for a in x.args])
+            said = (x.op, args, *[(k, frozen(v)) for k, v in x.params.items()])
+        self._parts.append((x.shape, x.dtype, said))
+        numbers[x] = len(numbers)
 
     def _memory(self, home: View) -> Hashable:
         b = home.buf

@@ -44,6 +44,7 @@ IN_PLACE: Final = frozenset(n for n in MAKERS if n.startswith("scatter")) | {
     "mark",
 }
 DEAR: Final = 8  # recomputing less than this is cheaper than storing it
+MOST_CASES: Final = 64  # of which piece of which piece an element lies in
 MOST_WAYS: Final = 64  # updates of a piece that others make way for
 LONGEST: Final = CAP // 3  # an expression heavier than this is cut
 
@@ -179,8 +180,10 @@ class _Chooser:
     # --- what is stored ---------------------------------------------------------------------------
 
     def choose(self) -> None:
-        """Walk the program once, with the cost of every value that is not stored."""
+        """Walk the program once, with the cost of every value that is not stored, and of how many
+        pieces such a one is made."""
         cost: dict[Node, int] = {}
+        pieces: dict[Node, int] = {}
         of, given, barrier = self.of, self.around.given, self.around.barrier
         readers, spread = self.readers(), self.spread()
         for n in self.order:
@@ -195,10 +198,11 @@ class _Chooser:
                 of[n], cost[n] = _STEP, 0
             else:
                 c = element_weight(n, sum([cost.get(a, 0) for a in set(n.args)]))
-                home = of[n] = self.home(n, c, readers.get(n, 0), n in spread)
+                count = pieces_of(n, pieces)
+                home = of[n] = self.home(n, c, readers.get(n, 0), n in spread, count)
                 self.weight[n] = c
                 stored = home.how == "stored"
-                cost[n] = 0 if stored else c
+                cost[n], pieces[n] = (0, 1) if stored else (c, count)
                 if stored and n.op in ("matmul", "conv"):
                     for a in n.args:
                         if cost.get(a, 0) > 0:
@@ -211,13 +215,13 @@ class _Chooser:
         if self.of[n].how == "inlined":
             self.of[n] = home
 
-    def home(self, n: Node, weight: int, readers: int, spread: bool) -> Home:
+    def home(self, n: Node, weight: int, readers: int, spread: bool, pieces: int) -> Home:
         """Where a node is that is an expression, or loops, of such a weight."""
         if n in self.results:
             return _RESULT
         if n.op in MAKERS and not is_expression(n):
             return _LOOPS
-        if weight > LONGEST:
+        if weight > LONGEST or pieces > MOST_CASES:
             return _LONG
         if spread and n.op in FOLD_OF and n.args[0].op == "reduce_chunks":
             return _LONG_AXIS  # once, not once for each of its elements
@@ -506,6 +510,16 @@ def straight(sizes: Sizes, n: Node, chain: Sequence[Node]) -> Sequence[Node]:
         if idx == probe:
             return chain[:count]
     return ()
+
+
+def pieces_of(n: Node, pieces: Mapping[Node, int]) -> int:
+    """Of how many pieces a value is made, those of its pieces counted: joins of joins that read one
+    array ask for elements of it in as many ways. An index through a reshape or a padding grows
+    as well."""
+    counts = [pieces.get(a, 1) for a in n.args]
+    if n.op == "concatenate":
+        return sum(counts)
+    return max(counts, default=1) + (4 if n.op in ("reshape", "pad") else 0)
 
 
 def in_memory_for(n: Node, a: Node, cost: dict[Node, int]) -> Node:

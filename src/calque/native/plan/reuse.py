@@ -46,6 +46,7 @@ from calque.native.plan.steps import (
 from calque.native.plan.steps import walk as walk_steps
 from calque.native.scalars.expr import Buffer, Expr, load, ref, rewrite, walk
 
+MOST_PAIRS: Final = 16  # of buffers that might become one, of which each is asked about early
 SMALLEST: Final = 1024  # bytes of a temporary that is worth a thought
 Names = dict[Buffer, Buffer]
 
@@ -157,13 +158,15 @@ def keeps_apart(s: Call, members: Collection[Buffer]) -> bool:
     nest = s.nest
     if nest is None:
         return True
-    written = [d for d in s.writes() if d in members]
-    read = [b for b in s.reads() if b in members]
-    return not any(
-        b is not d and (b.shape, b.dtype) == (d.shape, d.dtype) and reads_before_writing(nest, b, d)
-        for d in written
-        for b in read
-    )
+    pairs = [
+        (b, d)
+        for d in s.writes()
+        if d in members
+        for b in s.reads()
+        if b is not d and b in members and (b.shape, b.dtype) == (d.shape, d.dtype)
+    ]
+    # many are as many questions: it may as well be found out with the rest
+    return len(pairs) <= MOST_PAIRS and not any(reads_before_writing(nest, *p) for p in pairs)
 
 
 def reads_before_writing(body: Body, b: Buffer, d: Buffer) -> bool:
