@@ -82,3 +82,8 @@ def test_no_axes_leave_real_values_alone() -> None:
         assert out.dtype == dtype and out.shape == (2, 4)
     with pytest.raises(ValueError, match="rfftn"):
         fft.rfftn(jnp.ones(2, "complex64"), axes=())
+    for transform in (fft.rfftn, fft.fftn, fft.irfftn):  # what is wrong is told all the same
+        with pytest.raises(ValueError, match="different lengths"):
+            transform(jnp.ones(2), s=(3,), axes=())
+        with pytest.raises(ValueError, match="Invalid norm"):
+            transform(jnp.ones(2), axes=(), norm="none")

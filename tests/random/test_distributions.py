@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import calque
+import calque.numpy as jnp
 from calque import random
 from tests.peers import compare, jax, processor_flags
 
@@ -248,3 +249,5 @@ def test_the_inverse_of_a_concentration_is_rounded_as_that() -> None:
         "0x1.fe3cf5f9b142fp-2", "0x1.a1fb45b10e835p-13",
     ]  # fmt: skip
     np.testing.assert_allclose(out, [float.fromhex(x) for x in want], rtol=1e-15)
+    for nothing in (0, 0.0, jnp.array(0)):
+        assert np.isinf(random.weibull_min(random.key(0), 1.0, nothing, (2,))).all()

@@ -56,10 +56,6 @@ def _transform(name: str, kind: str, a: Any, sizes: Any, axes: Any, norm: str | 
     time."""
     (x,) = promote_inexact(array_of(name, a))
     x = asarray(x)
-    if kind == "RFFT" and axes is not None and not len(axes) and not is_complex(x.dtype):
-        return x
-    if x.dtype.itemsize < 4 or x.dtype.kind == "V":
-        x = convert(x, np.dtype("float32"))
     if axes is None and sizes is not None:
         axes = tuple(range(x.ndim - len(sizes), x.ndim))
     dims = (
@@ -72,6 +68,8 @@ def _transform(name: str, kind: str, a: Any, sizes: Any, axes: Any, norm: str | 
             f"Shape and axes have different lengths: calque.numpy.fft.{name} got"
             f" s={tuple(sizes)} and axes={tuple(dims)}."
         )
+    if dims and (x.dtype.itemsize < 4 or x.dtype.kind == "V"):
+        x = convert(x, np.dtype("float32"))
     inverse, real = kind.startswith("I"), "RFFT" in kind
     full = [
         as_size(n) if n is not None and n != -1 else x.shape[k]
@@ -110,15 +108,16 @@ def _transform(name: str, kind: str, a: Any, sizes: Any, axes: Any, norm: str | 
         )
     if not real or inverse:
         x = convert(x, canonicalize(complex_of(x.dtype)))
+    count = 1
+    for n in full:
+        count *= n
+    scale = scale_of(name, norm, inverse, count)
     if not dims:
         return x
-    count = 1
     for n, k in zip(full, dims):
         x = _fitted(x, k, n // 2 + 1 if kind == "IRFFT" and k == dims[-1] else n)
-        count *= n
     x = moveaxis(x, dims, tuple(range(-len(dims), 0)))
     x = _on_last(x, kind, full)
-    scale = scale_of(name, norm, inverse, count)
     if scale != 1.0:
         x = x * np.asarray(scale, real_part(x.dtype))
     return moveaxis(x, tuple(range(-len(dims), 0)), dims)

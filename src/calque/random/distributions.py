@@ -370,8 +370,8 @@ def weibull_min(
     typed, _ = wrapped(key, "weibull_min")
     d = float_dtype("weibull_min", dtype)
     e = -drawn_log1p(-uniform_between(typed, canonical_shape(shape), d, 0.0, 1.0))
-    (own,) = promote_inexact(concentration)  # its inverse is rounded as that
-    return e ** parameter(1 / own, d) * parameter(scale, d)
+    own = to_array(promote_inexact(concentration)[0])
+    return e ** parameter(1 / own, d) * parameter(scale, d)  # the inverse is rounded as that
 
 
 @placed

@@ -158,18 +158,24 @@ def test_a_program_begins_its_products_and_gives_the_same_bits(
     assert leaves() == early
 
 
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many kernels are asked for, each time that some are begun."""
+    asked: list[int] = []
+    begin = Making.begin
+    monkeypatch.setattr(
+        Making,
+        "begin",
+        lambda self, bodies, *rest: (asked.append(len(bodies)), begin(self, bodies, *rest)),
+    )
+    return asked
+
+
 def test_the_first_products_are_begun_while_others_are_lowered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What is begun at the end of lowering is what is left."""
     monkeypatch.setattr(executable, "EARLY", 1)
-    begun: list[int] = []
-    begin = Making.begin
-    monkeypatch.setattr(
-        Making,
-        "begin",
-        lambda self, bodies, *rest: (begun.append(len(bodies)), begin(self, bodies, *rest)),
-    )
+    begun = counted(monkeypatch)
     rng = np.random.default_rng(0)
     x, w, v = (rng.normal(size=s).astype("f") for s in ((70, 96), (96, 96), (96, 33)))
     made = calque.jit(lambda x, w, v: jnp.sin(jnp.tanh(x @ w) @ v))(x, w, v)
@@ -188,12 +194,6 @@ def test_products_that_are_known_are_looked_up_once(monkeypatch: pytest.MonkeyPa
 
     x, w = np.ones((70, 96), np.float32), np.ones((96, 96), np.float32)
     calque.jit(f)(x, w)
-    asked: list[int] = []
-    begin = Making.begin
-    monkeypatch.setattr(
-        Making,
-        "begin",
-        lambda self, bodies, *rest: (asked.append(len(bodies)), begin(self, bodies, *rest)),
-    )
+    asked = counted(monkeypatch)
     calque.jit(lambda x, w: f(x, w) + 1)(x, w)
     assert len(asked) == 3 and asked[0] == 1

@@ -204,3 +204,17 @@ def test_what_is_well_formed_is_not_printed(monkeypatch: pytest.MonkeyPatch) -> 
     assert config.verify_kernels
     calque.jit(f)(jnp.ones((5, 7)))
     assert not printed
+
+
+def test_malformed_names() -> None:
+    """Nests that are like others: their buffers stay apart, and are of the same kind."""
+    first = copied(T, X)
+    verify_steps([first, Nest(None, like=first, names={X: X, T: U})], "nests", [X], [U])
+    for message, names in (
+        ("two of its buffers become one", {X: X, T: X}),
+        ("m does not fit in the place of t1", {X: X, T: M}),
+    ):
+        with pytest.raises(MalformedSteps, match=message):
+            verify_steps([first, Nest(None, like=first, names=names)], "nests", [X], [X])
+    with pytest.raises(MalformedSteps, match="it has no loops, or two"):
+        verify_steps([Nest(first.loops, like=first)], "nests", [X], [T])

@@ -3,8 +3,8 @@
     before: product of x and w1, added to b; product of y and w2, added to c
     after:  nest (product of x and w1, added to b); the same, with y for x, w2 for w1, c for b
 
-What decides how a node is lowered is written down as a text of what it is made of, as far as the
-arrays that lie in memory, which are told apart by the order in which they are met."""
+What decides how a node is lowered is a key: what it is made of, as far as the arrays that lie in
+memory, which are told apart by the order in which they are met."""
 
 from __future__ import annotations
 
@@ -66,18 +66,21 @@ class Description:
         of."""
         todo = [n]
         while todo:
-            x = todo[-1]
+            x = todo.pop()
+            if x in self._numbers:
+                continue
             home = None if x is n else self.p.view.get(x)
             missing = [a for a in x.args if a not in self._numbers] if home is None else ()
-            if x in self._numbers or not missing:
-                self._describe(todo.pop(), home)
-            todo += reversed(missing)
+            if len(todo) + len(self._numbers) > MOST:
+                raise Unlike
+            if missing:
+                todo += (x, *reversed(missing))
+            else:
+                self._describe(x, home)
 
     def _describe(self, x: Node, home: View | None) -> None:
         p, numbers = self.p, self._numbers
-        if x in numbers:
-            return
-        if x in p.alias or x in p.turned or x in p.in_registers or len(numbers) > MOST:
+        if x in p.alias or x in p.turned or x in p.in_registers:
             raise Unlike
         if home is not None:
             said: Hashable = self._memory(home)

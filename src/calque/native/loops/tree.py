@@ -375,6 +375,15 @@ def map_stores(body: Body, f: Callable[[Store], Store]) -> Body:
 
 def with_buffers(body: Body, names: Mapping[Buffer, Buffer]) -> Body:
     """A body over other buffers, no two of which become one."""
+
+    def store(s: Store) -> Store:
+        return replace(s, buf=names[s.buf]) if s.buf in names else s
+
+    return map_stores(reading(body, names), store)
+
+
+def reading(body: Body, names: Mapping[Buffer, Buffer]) -> Body:
+    """A body that reads other buffers."""
     memo: dict[Expr, Expr] = {}
 
     def rule(e: Expr) -> Expr | None:
@@ -384,10 +393,7 @@ def with_buffers(body: Body, names: Mapping[Buffer, Buffer]) -> Body:
         args = [rewrite(a, rule, memo) for a in e.args]
         return load(names[e.attr], tuple(args[:rank]), args[rank] if len(args) > rank else None)
 
-    def store(s: Store) -> Store:
-        return replace(s, buf=names[s.buf]) if s.buf in names else s
-
-    return map_stores(map_exprs(body, lambda e: rewrite(e, rule, memo)), store)
+    return map_exprs(body, lambda e: rewrite(e, rule, memo))
 
 
 def round_of(dtype: str) -> int:

@@ -44,7 +44,9 @@ IN_PLACE: Final = frozenset(n for n in MAKERS if n.startswith("scatter")) | {
     "mark",
 }
 DEAR: Final = 8  # recomputing less than this is cheaper than storing it
-MOST_CASES: Final = 64  # of which piece of which piece an element lies in
+MOST_CASES: Final = 64  # of which piece of which piece an element lies in, ...
+GROWTH: Final = 4  # ... as so many of which each of these counts
+_GROWING: Final = frozenset(("reshape", "pad"))
 MOST_WAYS: Final = 64  # updates of a piece that others make way for
 LONGEST: Final = CAP // 3  # an expression heavier than this is cut
 
@@ -221,7 +223,7 @@ class _Chooser:
             return _RESULT
         if n.op in MAKERS and not is_expression(n):
             return _LOOPS
-        if weight > LONGEST or pieces > MOST_CASES:
+        if weight > LONGEST:
             return _LONG
         if spread and n.op in FOLD_OF and n.args[0].op == "reduce_chunks":
             return _LONG_AXIS  # once, not once for each of its elements
@@ -230,6 +232,8 @@ class _Chooser:
         if n.op == "concatenate" and len(n.args) > MAX_PIECES:
             if hint_of(n.aval.size) > 64 or weight >= DEAR:
                 return _PIECES
+        if pieces > MOST_CASES:
+            return _LONG
         if weight >= DEAR:
             return _ONCE
         return _CHEAP if weight else _INDEX
@@ -519,7 +523,7 @@ def pieces_of(n: Node, pieces: Mapping[Node, int]) -> int:
     counts = [pieces.get(a, 1) for a in n.args]
     if n.op == "concatenate":
         return sum(counts)
-    return max(counts, default=1) + (4 if n.op in ("reshape", "pad") else 0)
+    return max(counts, default=1) + (GROWTH if n.op in _GROWING else 0)
 
 
 def in_memory_for(n: Node, a: Node, cost: dict[Node, int]) -> Node:

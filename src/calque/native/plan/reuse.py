@@ -24,8 +24,8 @@ from calque.native.loops.tree import (
     Store,
     acc_exprs,
     loaded,
-    map_exprs,
     own_exprs,
+    reading,
     statements,
     stored,
 )
@@ -44,11 +44,11 @@ from calque.native.plan.steps import (
     WriteSize,
 )
 from calque.native.plan.steps import walk as walk_steps
-from calque.native.scalars.expr import Buffer, Expr, load, ref, rewrite, walk
+from calque.native.scalars.expr import Buffer, Expr, ref, walk
 
 MOST_PAIRS: Final = 16  # of buffers that might become one, of which each is asked about early
 SMALLEST: Final = 1024  # bytes of a temporary that is worth a thought
-Names = dict[Buffer, Buffer]
+Gone = dict[Buffer, Buffer]  # each with what stands in its place
 
 
 def reuse(
@@ -57,7 +57,7 @@ def reuse(
     outputs: Sequence[Buffer],
     donated: Sequence[Buffer],
     nbytes: dict[Buffer, int],
-) -> tuple[Sequence[Step], Names]:
+) -> tuple[Sequence[Step], Gone]:
     """The steps with fewer buffers, and for each buffer that is gone the one that stands in its
     place."""
     if not donated and sum(nbytes[b] >= SMALLEST for b in temporaries) + bool(outputs) < 2:
@@ -85,10 +85,10 @@ class _Finder:
         self.members = temporaries | self.donated | self.outputs
         self.life = Lifetimes(steps, self.members, donated, outputs)
         self.swapped = {b for s in walk_steps(steps) for b in swapped(s)}
-        self.after: Names = {}  # buffer -> who takes its memory
-        self.before: Names = {}
+        self.after: Gone = {}  # buffer -> who takes its memory
+        self.before: Gone = {}
 
-    def find(self) -> Names:
+    def find(self) -> Gone:
         """The buffers that go, with what stands in their place."""
         for s in walk_steps(self.steps):
             if isinstance(s, (Call, Copy)):
@@ -221,12 +221,12 @@ def _confined(f: For, b: Buffer, d: Buffer) -> bool:
 # ---------------------------------------------------------------- renaming
 
 
-def _renamed_steps(steps: Sequence[Step], names: Names) -> list[Step]:
+def _renamed_steps(steps: Sequence[Step], names: Gone) -> list[Step]:
     """The steps with the new names, without those that have nothing left to do."""
     return [new for s in steps if (new := _renamed_step(s, names)) is not None]
 
 
-def _renamed_step(s: Step, names: Names) -> Step | None:
+def _renamed_step(s: Step, names: Gone) -> Step | None:
     """A step with the new names; None where nothing of it is left."""
 
     def new(b: Buffer) -> Buffer:
@@ -262,7 +262,7 @@ def _renamed_step(s: Step, names: Names) -> Step | None:
     raise AssertionError(f"memory is shared among scheduled steps, not {s}")
 
 
-def _renamed_call(s: Call, names: Names) -> Call | None:
+def _renamed_call(s: Call, names: Gone) -> Call | None:
     """A call on other buffers: of the same kernel as long as none of them become one."""
     own = s.reads() | s.writes()
     if names.keys().isdisjoint(own):
@@ -275,24 +275,14 @@ def _renamed_call(s: Call, names: Names) -> Call | None:
     return replace(s, schedule=replace(s.schedule, body=body), names=NO_NAMES) if body else None
 
 
-def renamed(body: Body, names: Names) -> Body:
+def renamed(body: Body, names: Gone) -> Body:
     """A kernel over other buffers. What is only copied onto itself goes; a store that something
     after it must not see waits."""
     names = {b: names[b] for b in loaded(body) | stored(body) if b in names}
-    memo: dict[Expr, Expr] = {}
-
-    def rule(e: Expr) -> Expr | None:
-        if e.op != "load" or e.attr not in names:
-            return None
-        n = len(e.attr.shape)
-        args = [rewrite(a, rule, memo) for a in e.args]
-        return load(names[e.attr], tuple(args[:n]), args[n] if len(args) > n else None)
-
-    waiting = _wait(body, names)
-    return _settled(map_exprs(waiting, lambda e: rewrite(e, rule, memo)), names)
+    return _settled(reading(_wait(body, names), names), names)
 
 
-def _wait(body: Body, names: Names) -> Body:
+def _wait(body: Body, names: Gone) -> Body:
     """Before renaming: stores to a buffer whose new memory is read further down in the same row
     come last.
 
@@ -319,14 +309,14 @@ def _wait(body: Body, names: Names) -> Body:
     return (*out, *late)
 
 
-def _is_read(rest: Body, buf: Buffer, names: Names) -> bool:
+def _is_read(rest: Body, buf: Buffer, names: Gone) -> bool:
     """Does anything read the memory that `buf` is going to share with others?"""
     home = names.get(buf, buf)
     shared = {b for b in (*names, *names.values()) if b is not buf and names.get(b, b) is home}
     return not shared.isdisjoint(loaded(rest))
 
 
-def _settled(body: Body, names: Names) -> Body:
+def _settled(body: Body, names: Gone) -> Body:
     """After renaming the expressions: the stores as well, but for those of a value to its own
     place."""
     out: list[Statement] = []

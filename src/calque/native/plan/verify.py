@@ -18,6 +18,7 @@ from calque.native.plan.steps import (
     Compute,
     Copy,
     Count,
+    Names,
     Nest,
     Repeat,
     Routine,
@@ -167,13 +168,22 @@ class _Verifier:
                 self.reads(s, stage.buffers_read, known)
                 known |= {stage.buf}
             return known
+        self.renaming(s, s.names)
         if isinstance(s, Nest):
+            self.need((s.loops is None) == (s.like is not None), s, "it has no loops, or two")
             try:
                 verify_body(s.body, chosen="vectors" if s.vectors else "nothing")
             except MalformedKernel as error:
                 raise MalformedSteps(str(error)) from None
         self.reads(s, s.reads() - s.writes(), known)
         return known | s.writes()
+
+    def renaming(self, s: Nest | Call, names: Names) -> None:
+        """Buffers of one kernel stay apart, and each gets one of its kind."""
+        self.need(len({*names.values()}) == len(names), s, "two of its buffers become one")
+        for b, other in names.items():
+            fits = b.dtype == other.dtype and len(b.shape) == len(other.shape)
+            self.need(fits, s, f"{other.name} does not fit in the place of {b.name}")
 
     def repeat(self, s: Repeat, known: frozenset[Buffer]) -> frozenset[Buffer]:
         """What the first round reads is there before it; what changes places is there after it."""
