@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from calque.core import trace_state
 from calque.core.arrays import Array, is_concrete, to_array, to_numpy
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import (
@@ -308,9 +307,6 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     if is_integer(typeof(x1).dtype):
         exponent = _known_integer(x2)
         if exponent is not None:  # it is no operand, and widens no dtype
-            if exponent >= 0 and trace_state.is_evaluating():  # one program for every exponent
-                out, base = binary_power(x1, x2), typeof(x1)
-                return do.convert_element_type(out, new_dtype=base.dtype, weak_type=base.weak_type)
             return do.integer_pow(x1, y=exponent)
     out = binary_power(x1, x2)
     base, by = typeof(x1), typeof(x2)

@@ -88,6 +88,8 @@ def test_a_known_exponent_decides_no_type() -> None:
         assert (jnp.asarray(2) ** jnp.array(3, "int8")).weak_type
         assert (2 ** jnp.array(3)).weak_type
         assert (jnp.arange(3, dtype="int8") ** jnp.array(2)).dtype == "int8"
+        wrapped = jnp.array([3, -5], "int8") ** jnp.array(31)  # modulo 256
+        assert wrapped.tolist() == [43, -77]
 
 
 def test_derivatives_and_tracing_see_the_exponent() -> None:
