@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 os.environ.setdefault("CALQUE_VERIFY_KERNELS", "1")  # a malformed kernel is reported, not run
+# no other thread compiles while a test counts
+os.environ.setdefault("CALQUE_QUICK_FIRST_CALLS", "0")
 
 import calque
 from calque.core.devices import accelerators_here

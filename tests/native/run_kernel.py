@@ -60,12 +60,12 @@ def run_plain(body: Body, values: dict[Any, Any], **options: Any) -> str:
     order = canonical(body)
     how = emitter.CodeOptions(**{**processor(), **options})
     f = emitter.write_kernel("k_plain", order.buffers, order.sizes, order.params, body, how)
-    texts, declared, pending = [f.text], {*f.declared}, {**f.math}
+    texts, declared, pending = [f.text], {*f.declared}, {**f.shared}
     while pending:  # functions that rests of loops call
-        math = emitter.write_math_function(pending.popitem()[1], how)
+        math = emitter.write_shared(pending.popitem()[1], how)
         texts.append(math.text)
         declared |= math.declared
-        pending |= math.math
+        pending |= math.shared
     defined = " ".join([t.split("(")[0] for t in texts[1:]])
     declared = {d for d in declared if d.partition("@")[2].partition("(")[0] not in defined}
     text = "\n".join([*sorted(declared), *texts])

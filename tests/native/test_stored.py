@@ -19,9 +19,10 @@ from calque.core.backends import Options
 from calque.core.config import config
 from calque.machine.code import diskcache
 from calque.machine.driver import stored as data_of_programs
-from calque.native import backend, routines, stored
+from calque.native import backend, executable, routines, stored
 from calque.native.emit import objects
 from calque.native.passes.pipeline import run as run_passes
+from tests.native.hasty import in_haste  # noqa: F401
 
 
 @pytest.fixture(autouse=True)
@@ -63,6 +64,35 @@ def test_the_second_program_is_found_and_gives_the_same_bits() -> None:
     assert len(second.kernels) == len(first.kernels) and not second.host_calls
     with pytest.raises(TypeError, match=r"was called with f32\[2,10\]"):
         second.call([X[:2], W])
+
+
+@pytest.mark.usefixtures("in_haste")
+def test_a_hasty_program_is_found_by_who_is_in_haste_until_there_is_a_better_one() -> None:
+    first = compiled(layers, X, W, hasty=True)
+    assert type(first) is executable.NativeExecutable and first.hasty
+    second = compiled(layers, X, W, hasty=True)
+    assert type(second) is backend.Found and second.hasty
+    better = second.improved()
+    assert not better.hasty
+    third = compiled(layers, X, W, hasty=True)
+    assert type(third) is backend.Found and not third.hasty
+    results = [
+        [np.asarray(a).tobytes() for a in e.call([X, W])] for e in (first, second, better, third)
+    ]
+    assert results == [results[0]] * 4
+
+
+@pytest.mark.usefixtures("in_haste")
+def test_who_is_not_in_haste_takes_no_hasty_program() -> None:
+
+    def other(x: Any, w: Any) -> Any:
+        return layers(x * 2, w)
+
+    assert compiled(other, X, W, hasty=True).hasty
+    careful = compiled(other, X, W)
+    assert type(careful) is executable.NativeExecutable and not careful.hasty
+    found = compiled(other, X, W, hasty=True)
+    assert type(found) is backend.Found and not found.hasty
 
 
 def transforms(x: Any) -> Any:

@@ -7,7 +7,7 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -42,6 +42,7 @@ class Options:
     donated: tuple[int, ...] = ()
     places: Places | None = None  # for another engine: the first device, if nothing is said
     compiler: tuple[tuple[str, Any], ...] = ()  # what XLA's compiler is told, by name
+    hasty: bool = False  # somebody waits for one call; the program may be a `Hasty` one
 
 
 class Executable(Protocol):
@@ -64,6 +65,16 @@ class Executable(Protocol):
     def cost_analysis(self) -> dict[str, float]: ...
 
     def memory_analysis(self) -> Any: ...
+
+
+@runtime_checkable
+class Hasty(Executable, Protocol):
+    """A program that was compiled in a hurry where `hasty`: slower code with the same bits."""
+
+    hasty: bool
+
+    def improved(self) -> Executable:
+        """The same, compiled with care; it may be asked for while the program runs."""
 
 
 Compiler = Callable[[ClosedJaxpr, Options], Executable]

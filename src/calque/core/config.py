@@ -102,6 +102,7 @@ _FLAGS: Final[dict[str, tuple[Any, bool]]] = {
     "platforms": (None, True),
     "log_compiles": (False, False),
     "verify_kernels": (False, False),
+    "quick_first_calls": (True, False),  # code for one call, made anew when there are more
     "allow_f16_reductions": (True, True),
     "array_garbage_collection_guard": (None, False),
     "auto_pcast": (True, True),

@@ -24,10 +24,14 @@ executable = LazyModule("calque.native.executable")
 
 class Found:
     """A compiled program that another process planned: it is planned here when somebody asks how
-    it works."""
+    it works. ``key`` is its name on disk; some of its kernels were made in haste if it is
+    `hasty`."""
 
-    def __init__(self, closed: ClosedJaxpr, options: Options, program: Program) -> None:
+    def __init__(
+        self, closed: ClosedJaxpr, options: Options, program: Program, key: str, hasty: bool
+    ) -> None:
         self.closed, self.options, self.program = closed, options, program
+        self.key, self.hasty = key, hasty
         self.in_avals: Sequence[ShapedArray] = closed.in_avals
         self.out_avals: Sequence[ShapedArray] = closed.out_avals
         self._planned: NativeExecutable | None = None
@@ -36,7 +40,11 @@ class Found:
     def planned(self) -> NativeExecutable:
         if self._planned is None:
             self._planned = planned(self.closed, self.options)
+            self._planned.key = self.key
         return self._planned
+
+    def improved(self) -> NativeExecutable | Found:
+        return self.planned.improved()
 
     def __getattr__(self, name: str) -> Any:
         """What only a plan knows: its steps, kernels, homes."""
@@ -66,14 +74,13 @@ def compile(closed: ClosedJaxpr, options: Options | None = None) -> NativeExecut
     if key is None:
         return planned(closed, options)
     made: list[Found] = []
-    program = stored.find(key, simplified, closed.out_avals, lambda: made[0].planned.program.text())
-    if program is not None:
-        made.append(Found(closed, options, program))
+    found = stored.find(key, simplified, closed.out_avals, lambda: made[0].planned.program.text())
+    if found is not None and (options.hasty or not found.hasty):
+        made.append(Found(closed, options, found.program, key, found.hasty))
         compiled.tell(made[0])
         return made[0]
     made_here = planned(closed, options)
-    given = made_here.planner.consts[: len(simplified.consts)]  # what planning made comes behind
-    stored.keep(key, made_here.program, [a for _, a in given])
+    made_here.keep(key)
     return made_here
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Collection, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,6 +16,7 @@ from calque.machine.code import llvm
 from calque.machine.driver.program import Program
 from calque.machine.spans import span
 from calque.machine.threads import get_num_threads
+from calque.native import stored
 from calque.native.calls import call_program, compiled, memory_of
 from calque.native.control.emitters import EMITTERS, takes
 from calque.native.emit.kernels import Kernel
@@ -31,7 +33,7 @@ from calque.native.plan.ordering import ordered
 from calque.native.plan.program import Assembler
 from calque.native.plan.reuse import keeps_apart, reuse
 from calque.native.plan.scheduling import products, scheduled
-from calque.native.plan.shares import brief
+from calque.native.plan.shares import brief, hasty
 from calque.native.plan.steps import Call, Nest, Routine, Step, Switch, walk
 from calque.native.scalars.expr import Buffer, Expr
 from calque.native.schedule.nests import Schedule
@@ -70,6 +72,7 @@ class Planned:
             llvm.get_ready()
         self.simplified = run_passes(closed)
         self.making = self.maker(options.exact)
+        self.in_haste: tuple[Schedule, ...] = ()  # what LLVM made quickly for the sake of one call
         self.products: dict[Nest, Schedule] = {}
         try:
             with span("plan", options.name):
@@ -92,28 +95,49 @@ class Planned:
         if made:
             self.products |= made
             if self.making.weight([s.body for s in made.values()]) >= EARLY:
-                self.begin([*self.products.values()], sizes)
+                self.begin_products(sizes)
 
     def begin(
-        self, schedules: Sequence[Schedule], sizes: Sizes, few: Collection[Schedule] = ()
+        self, schedules: Sequence[Schedule], sizes: Sizes, quick: Collection[Schedule] = ()
     ) -> None:
-        """Compile some of the kernels, of which `few` are brief, while the rest is planned."""
+        """Compile some of the kernels while the rest is planned; these quickly."""
         schedules = list(dict.fromkeys(schedules))
         self.making.begin(
             [s.body for s in schedules],
             sizes.fixed(),
-            [k for k, s in enumerate(schedules) if s in few],
+            [k for k, s in enumerate(schedules) if s in quick],
         )
+
+    def begin_products(self, sizes: Sizes) -> None:
+        """Compile those that are known."""
+        made = [*self.products.values()]
+        self.begin(made, sizes, made if self.options.hasty else ())
 
     def kernels_of(self, schedules: Sequence[Schedule]) -> list[Kernel]:
         """Machine code for each body of loops."""
         sizes = self.planner.sizes
-        few = brief(self.steps, sizes) if sizes.known else ()
-        return self.making.finish(
+        few = brief(self.steps, sizes) if sizes.known else set()
+        quick = few | self.hasty_ones()
+        made = self.making.finish(
             [s.body for s in schedules],
             sizes.fixed(),
-            [k for k, s in enumerate(schedules) if s in few],
+            [k for k, s in enumerate(schedules) if s in quick],
         )
+        self.in_haste = tuple(
+            [s for s, k in zip(schedules, made, strict=True) if k.code.quick and s not in few]
+        )
+        return made
+
+    def hasty_ones(self) -> set[Schedule]:
+        """The kernels of a hasty program that LLVM is to make quickly."""
+        sizes = self.planner.sizes
+        if not (self.options.hasty and sizes.known) or get_num_threads() == 1:
+            return set()
+        return hasty(self.steps, sizes, {*self.products.values()}, self.length)
+
+    def length(self, s: Schedule) -> int:
+        """Of a kernel's key."""
+        return len(self.making.order(s.body).key)
 
     def plan(self, sizes: Sizes) -> None:
         """The steps, and where everything is."""
@@ -122,7 +146,7 @@ class Planned:
         self.inputs, self.outputs = lowered.inputs, lowered.outputs
         if sizes.known:
             self.products = products(lowered.steps, sizes, self.products)
-            self.begin([*self.products.values()], sizes)
+            self.begin_products(sizes)
         steps = scheduled(self.nests(lowered), sizes, self.products)
         self.steps = self.checked("steps", steps, lowered)
         for b in [b for s in walk(self.steps) if isinstance(s, Call) for b in s.schedule.left]:
@@ -182,7 +206,8 @@ class Planned:
         if get_num_threads() > 1:
             members = p.mutable.union(outputs, donated)
             calls = [c for c in walk(self.steps) if isinstance(c, Call) and keeps_apart(c, members)]
-            self.begin([c.schedule for c in calls], p.sizes, brief(self.steps, p.sizes))
+            quick = brief(self.steps, p.sizes) | self.hasty_ones()
+            self.begin([c.schedule for c in calls], p.sizes, quick)
         self.steps = beside(ordered(self.steps, p.mutable, p.bytes), get_num_threads())
         self.steps, self.homes = reuse(self.steps, p.mutable, outputs, donated, p.bytes)
         p.mutable -= self.homes.keys()
@@ -220,9 +245,36 @@ def is_plain(s: Step) -> bool:
 class NativeExecutable(Planned):
     """A compiled program: `program` for the machine's call path, `call` from Python."""
 
+    key: str | None = None  # its name on disk
+
     def __init__(self, closed: ClosedJaxpr, options: Options) -> None:
         super().__init__(closed, options, Sizes())
         self.program: Program = self.assemble()
+
+    @property
+    def hasty(self) -> bool:
+        return bool(self.in_haste)
+
+    def improved(self) -> NativeExecutable:
+        """The same with kernels made with care: one after the other, since whoever compiles
+        something else meanwhile waits for one at most."""
+        made = copy.copy(self)
+        made.in_haste, made.code = (), dict(self.code)
+        for s in self.in_haste:
+            making = self.maker(self.options.exact, much=True)
+            (made.code[s],) = making.finish([s.body], self.planner.sizes.fixed())
+        made.kernels = [*made.code.values()]
+        made.program = made.assemble()
+        made.keep(self.key)
+        compiled.tell(made)
+        return made
+
+    def keep(self, key: str | None) -> None:
+        """Let other processes find the program under this name."""
+        self.key = key
+        if key is not None:
+            given = self.planner.consts[: len(self.simplified.consts)]  # planning's come behind
+            stored.keep(key, self.program, [a for _, a in given], self.hasty)
 
     def assemble(self) -> Program:
         p = self.planner

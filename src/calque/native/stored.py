@@ -14,7 +14,7 @@ import enum
 import marshal
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -34,7 +34,7 @@ from calque.native import routines
 from calque.native.emit import objects
 
 WORTH: Final = 8  # equations: smaller programs are planned as fast as they are found
-_FORMAT: Final = "program-1"
+_FORMAT: Final = "program-2"
 _MARSHAL: Final = 4
 # The rooms whose files decide the words of a program, beside the passes, which have been run.
 _ROOMS: Final = ("native", "core")  # and the machine, which knows the state of its own
@@ -103,18 +103,26 @@ def _at_least(jaxpr: Jaxpr, count: int) -> bool:
     return count <= 0
 
 
+class Stored(NamedTuple):
+    """A program from disk, and whether kernels of it were made in haste."""
+
+    program: Program
+    hasty: bool
+
+
 def find(
     key: str, closed: ClosedJaxpr, out_avals: Sequence[ShapedArray], text: Callable[[], str]
-) -> Program | None:
+) -> Stored | None:
     """The program of this key, with the arrays of `closed`."""
     raw = diskcache.get(key, "program")
     if raw is None:
         return None
     outputs = [(aval, nbytes(aval)) for aval in out_avals]
     arrays = [constant_data(c) for c in closed.consts]
-    program = from_data(marshal.loads(raw), outputs, arrays, _code_of, text)
+    hasty, data = marshal.loads(raw)
+    program = from_data(data, outputs, arrays, _code_of, text)
     stats.found += program is not None
-    return program
+    return None if program is None else Stored(program, hasty)
 
 
 def _code_of(name: str) -> tuple[int, object] | None:
@@ -125,11 +133,11 @@ def _code_of(name: str) -> tuple[int, object] | None:
     return None if address is None else (address, None)
 
 
-def keep(key: str, program: Program, arrays: Sequence[np.ndarray]) -> None:
-    """Store a program that was planned."""
+def keep(key: str, program: Program, arrays: Sequence[np.ndarray], hasty: bool = False) -> None:
+    """Store a program that was planned, in place of a hasty one."""
     data = as_data(program, arrays)
     if data is not None:
-        diskcache.put(key, "program", marshal.dumps(data, _MARSHAL))
+        diskcache.put(key, "program", marshal.dumps((hasty, data), _MARSHAL))
         stats.kept += 1
 
 

@@ -160,7 +160,7 @@ def test_text_for_plainer_processors(name):
 
 def test_text_of_a_shared_math_function():
     f = MathFunction("exp2", ("f32",), "f32", 8)
-    check("exp2", emitter.write_math_function(f, emitter.CodeOptions(exact=True, tag="_o2")))
+    check("exp2", emitter.write_shared(f, emitter.CodeOptions(exact=True, tag="_o2")))
 
 
 def test_writing_twice_gives_the_same_text():

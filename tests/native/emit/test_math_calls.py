@@ -16,8 +16,8 @@ from tests.native.emit.test_emitter import math, written
 
 def test_calls_of_math_functions_are_reported():
     f = written(math(), outline=True, tag="_o2")
-    assert set(f.math) == {"vm_exp2_f32_8_o2"}
-    assert f.math["vm_exp2_f32_8_o2"] == MathFunction("exp2", ("f32",), "f32", 8)
+    assert set(f.shared) == {"vm_exp2_f32_8_o2"}
+    assert f.shared["vm_exp2_f32_8_o2"] == MathFunction("exp2", ("f32",), "f32", 8)
 
 
 @pytest.mark.parametrize("outline", [False, True])
@@ -34,5 +34,5 @@ def test_uses_are_counted():
     x = ref("x", "f64")
     a, b = make("exp", (x,), "f64"), make("log", (x,), "f64")
     value(w, ex("add", ex("mul", a, b), make("exp", (a,), "f64")), SCALAR)
-    assert w.math_calls == 3 and set(w.math) == {"vm_exp_f64_s_t", "vm_log_f64_s_t"}
+    assert w.math_calls == 3 and set(w.shared) == {"vm_exp_f64_s_t", "vm_log_f64_s_t"}
     assert sum("call double @vm_exp_f64_s_t(double %x)" in line for line in w.out.lines) == 1

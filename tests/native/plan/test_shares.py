@@ -1,11 +1,19 @@
-"""Which kernels take next to none of a program's time."""
+"""Which kernels take next to none of a program's time, and which are worth haste."""
 
 import numpy as np
 
 import calque.numpy as jnp
 from calque import lax
 from calque.native.lower.sizes import Sizes
-from calque.native.plan.shares import LITTLE, ROUNDS, brief
+from calque.native.plan.shares import (
+    LITTLE,
+    PRODUCTS_SLOWER,
+    ROUNDS,
+    SAVED_NS,
+    SLOWER,
+    brief,
+    hasty,
+)
 from calque.native.plan.steps import Call, Repeat, Switch
 from calque.native.scalars.expr import Buffer, const
 from calque.native.schedule.nests import Schedule
@@ -55,3 +63,18 @@ def test_what_runs_once_beside_a_long_loop_is_brief():
     e = compiled(f, x)
     few = brief(e.steps, e.planner.sizes)
     assert few and len(few) < len({c.schedule for c in e.calls})
+
+
+def test_a_kernel_is_made_in_haste_if_that_saves_more_than_one_call_loses():
+    saved = 100 * SAVED_NS
+    short, long = call(saved / SLOWER * 0.9), call(saved / SLOWER * 1.1)
+    steps = [short, long]
+    assert hasty(steps, Sizes(), (), lambda s: 100) == {short.schedule}
+    assert hasty(steps, Sizes(), (), lambda s: 200) == {short.schedule, long.schedule}
+    assert hasty(steps, Sizes(), {long.schedule}, lambda s: 100) == {
+        short.schedule,
+        long.schedule,
+    }
+    slow = call(saved / PRODUCTS_SLOWER * 1.1)
+    assert hasty([slow], Sizes(), {slow.schedule}, lambda s: 100) == set()
+    assert hasty([Repeat(steps, [], count=const(2))], Sizes(), (), lambda s: 100) == set()

@@ -16,16 +16,17 @@ from calque.native.emit import (  # their imports fill the tables of operations 
     vector_loops,
 )
 from calque.native.emit.lanes import SCALAR, Lanes
-from calque.native.emit.math_functions import MathFunction, argument, definition
+from calque.native.emit.math_functions import argument, definition
 from calque.native.emit.narrow import from_memory
+from calque.native.emit.shared_loops import SharedLoop
 from calque.native.emit.statements import statements
 from calque.native.emit.types import MEMORY, VALUE, vector
 from calque.native.emit.values import operand
-from calque.native.emit.writer import NOTHING, CodeOptions, Writer
+from calque.native.emit.writer import NOTHING, CodeOptions, SharedFunction, Writer
 from calque.native.loops.tree import Body, loaded, stored
 from calque.native.scalars.expr import LANE, Buffer, Expr
 
-__all__ = ["SUBJECTS", "CodeOptions", "FunctionText", "write_kernel", "write_math_function"]
+__all__ = ["SUBJECTS", "CodeOptions", "FunctionText", "write_kernel", "write_shared"]
 
 SUBJECTS = (
     casts,
@@ -43,11 +44,12 @@ SUBJECTS = (
 
 @record
 class FunctionText:
-    """LLVM text, with what it needs beside it: declarations, and math functions by symbol."""
+    """LLVM text, with what it needs beside it: declarations, and functions that kernels share, by
+    their symbols."""
 
     text: str
     declared: set[str]
-    math: dict[str, MathFunction]
+    shared: dict[str, SharedFunction]
 
 
 def write_kernel(
@@ -75,7 +77,7 @@ def write_kernel(
     w.where[LANE] = 0
     statements(w, body, SCALAR)
     text = w.text(f"define void @{name}(ptr %args, i64 %begin, i64 %end)", "ret void")
-    return FunctionText(text, w.declared, w.math)
+    return FunctionText(text, w.declared, w.shared)
 
 
 def _argument_word(w: Writer, word: int, t: str) -> str:
@@ -83,8 +85,10 @@ def _argument_word(w: Writer, word: int, t: str) -> str:
     return w.new(f"load {t}, ptr {p}, align 8")
 
 
-def write_math_function(f: MathFunction, options: CodeOptions) -> FunctionText:
-    """An outlined math function, shared by all kernels."""
+def write_shared(f: SharedFunction, options: CodeOptions) -> FunctionText:
+    """A function that all kernels share."""
+    if isinstance(f, SharedLoop):
+        return FunctionText(f.text, {*f.declared}, {})
     symbol = f.symbol(options.tag)
     w = Writer(symbol, options, NOTHING)
     names = [argument(k, d).attr[0] for k, d in enumerate(f.dtypes)]
@@ -94,4 +98,5 @@ def write_math_function(f: MathFunction, options: CodeOptions) -> FunctionText:
     r = operand(w, definition(f.op, f.dtypes, f.result), lanes)
     args = ", ".join([f"{vector(VALUE[d], f.width)} %x{k}" for k, d in enumerate(f.dtypes)])
     t = vector(VALUE[f.result], f.width)
-    return FunctionText(w.text(f"define {t} @{symbol}({args})", f"ret {t} {r}"), w.declared, w.math)
+    text = w.text(f"define {t} @{symbol}({args})", f"ret {t} {r}")
+    return FunctionText(text, w.declared, w.shared)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from calque.native.emit import shared_loops
 from calque.native.emit.writer import Writer
 from calque.native.scalars.expr import Buffer
 
@@ -79,22 +80,45 @@ def counted(
     values -> their last values."""
     start, limit = bounds
     k = w.number()
+    sharing = w.options.share_loops and not w.sharing and shared_loops.is_worth_it(initial)
+    w.sharing |= sharing
     inner = w.open(f"b{k}", writes)
     i, phis = f"%i{k}", [f"%c{k}_{j}" for j in range(len(initial))]
     w.bind(name, i)
     new = body(phis)
     outer = w.close()
     before, last = outer.block, inner.block
-    outer.lines.append(f" br label %b{k}\nb{k}:")
-    outer.lines.append(f" {i} = phi i64 [{start}, %{before}], [%n{k}, %{last}]")
+    lines = [f" br label %b{k}\nb{k}:", f" {i} = phi i64 [{start}, %{before}], [%n{k}, %{last}]"]
     for p, (t, v), x in zip(phis, initial, new, strict=True):
-        outer.lines.append(f" {p} = phi {t} [{v}, %{before}], [{x}, %{last}]")
-    outer.lines += inner.lines
-    outer.lines += _next_count(w, k, step, inner.lines)
-    outer.lines.append(f" %l{k} = icmp slt i64 %n{k}, {limit}")
-    outer.lines.append(f" br i1 %l{k}, label %b{k}, label %x{k}\nx{k}:")
+        lines.append(f" {p} = phi {t} [{v}, %{before}], [{x}, %{last}]")
+    lines += inner.lines
+    lines += _next_count(w, k, step, inner.lines)
+    lines.append(f" %l{k} = icmp slt i64 %n{k}, {limit}")
+    lines.append(f" br i1 %l{k}, label %b{k}, label %x{k}\nx{k}:")
+    if sharing:
+        w.sharing = False
+        values = _values_of_call(w, lines, [(t, x) for (t, _), x in zip(initial, new, strict=True)])
+        if values is not None:
+            return values
+    outer.lines += lines
     outer.block = f"x{k}"
     return new
+
+
+def _values_of_call(w: Writer, lines: list[str], last: Typed) -> Values | None:
+    """The last values of a loop that kernels share, which is called here; None where it cannot
+    be."""
+    t, count = last[0][0], len(last)
+    out = w.array((shared_loops, t, count), f"[{count} x {t}]")
+    call = shared_loops.call_of(lines, w.out.block, last, out, w.declared)
+    if call is None:
+        return None
+    w.shared[call.loop.symbol] = call.loop
+    w.declared.add(call.declaration)
+    w.put(call.line)
+    places = [w.new(f"getelementptr {t}, ptr {out}, i64 {j}") for j in range(count)]
+    aligned = f"align {shared_loops.alignment(t)}"
+    return [w.new(f"load {t}, ptr {p}, {aligned}") for p in places]
 
 
 def stepping(

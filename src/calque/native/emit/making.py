@@ -41,10 +41,10 @@ class Making:
     granted what these are multiples of; other sizes then have kernels of their own. ``brief``:
     which bodies take next to none of the program's time. Where there is much to compile, LLVM makes
     code for them quickly: slower code with the same bits, which serves no body that is not
-    brief."""
+    brief. ``much``: count whatever there is as much."""
 
-    def __init__(self, exact: bool = False, opt: int = 2) -> None:
-        self.exact, self.opt = exact, opt
+    def __init__(self, exact: bool = False, opt: int = 2, much: bool = False) -> None:
+        self.exact, self.opt, self.much = exact, opt, much
         self.values: Mapping[str, int] = {}
         self.codes: list[Code] = []  # found on disk, or being compiled
         self.begun: dict[str, Code] = {}  # the latest of them, by their keys
@@ -193,7 +193,7 @@ class Making:
         return not general.address and general not in self.general.values()
 
     def _compile(self, missing: Sequence[Code], more: bool) -> None:
-        much = self.modules is not None or _total(missing) >= _MUCH
+        much = self.much or self.modules is not None or _total(missing) >= _MUCH
         quickly = much and has_quick_code()
         for c in missing:
             c.multiples = c.multiples if much else ()

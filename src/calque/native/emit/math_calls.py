@@ -19,7 +19,7 @@ def math(w: Writer, e: Expr, lanes: Lanes) -> str:
         return operand(w, inline_math(e), lanes)
     f = MathFunction(e.op, tuple([x.dtype for x in e.args]), e.dtype, lanes.width)
     symbol = f.symbol(w.options.tag)
-    w.math[symbol] = f
+    w.shared[symbol] = f
     types = [vector(VALUE[d], lanes.width) for d in f.dtypes]
     result = vector(VALUE[e.dtype], lanes.width)
     w.declared.add(f"declare {result} @{symbol}({', '.join(types)})")

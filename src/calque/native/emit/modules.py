@@ -14,7 +14,7 @@ from calque.machine.code import llvm, target
 from calque.machine.code.linked import Linked
 from calque.machine.spans import span
 from calque.machine.threads import get_num_threads
-from calque.native.emit import objects
+from calque.native.emit import objects, shared_loops
 
 if TYPE_CHECKING:
     from calque.native.emit.kernels import Code
@@ -62,7 +62,7 @@ class Module:
     functions: dict[str, str] = field(default_factory=dict)
     declared: set[str] = field(default_factory=set)
     imports: dict[str, Linked | None] = field(default_factory=dict)  # None: of the runtime
-    math: dict[str, Any] = field(default_factory=dict)  # functions that its kernels call
+    shared: dict[str, Any] = field(default_factory=dict)  # functions that its kernels call
 
     def length(self) -> int:
         return sum(map(len, self.functions.values()))
@@ -74,12 +74,12 @@ class Module:
 
 
 def module_of(codes: Sequence[Code], alone: bool = False) -> Module:
-    """The text of kernels and of the math functions they need that are not linked yet, or
-    (`alone`) of all that they need."""
+    """The text of kernels and of the functions they share that are not linked yet, or (`alone`)
+    of all that they need."""
     module = Module()
     for c in codes:
         write(c, module)
-    _write_math(module, module.math, codes[0].opt, alone)
+    _write_shared(module, module.shared, codes[0].opt, alone)
     return module
 
 
@@ -91,6 +91,7 @@ def write(c: Code, module: Module) -> None:
         exact=c.exact,
         outline=c.math > OUTLINE,
         tag=f"_o{c.opt}",
+        share_loops=c.quick,
         multiples=dict(zip(order.sizes, c.multiples)),
         **processor(),
     )
@@ -98,18 +99,18 @@ def write(c: Code, module: Module) -> None:
     module.functions[c.symbol] = f.text
     module.declared |= f.declared
     module.imports |= dict.fromkeys(objects.of_runtime(f.declared))
-    module.math |= f.math
+    module.shared |= f.shared
 
 
-def _write_math(
+def _write_shared(
     module: Module,
     wanted: Mapping[str, Any],
     opt: int,
     alone: bool = False,
     others: Container[str] = (),
 ) -> None:
-    """Put the text of math functions into a module, and note those that are there already, or
-    among `others`."""
+    """Put the text of functions that kernels share into a module, and note those that are there
+    already, or among `others`."""
     options = emitter.CodeOptions(exact=True, outline=True, tag=f"_o{opt}", **processor())
     pending = {**wanted}
     while pending:
@@ -117,16 +118,16 @@ def _write_math(
         if symbol in module.functions or symbol in module.imports:
             continue
         if symbol in others:
-            module.math[symbol] = function
+            module.shared[symbol] = function
             continue
         linked = None if alone else objects.from_disk(symbol, opt)
         if linked is not None:
             module.imports[symbol] = linked
             continue
-        f = emitter.write_math_function(function, options)
+        f = emitter.write_shared(function, options)
         module.functions[symbol] = f.text
         module.declared |= f.declared
-        pending |= f.math
+        pending |= f.shared
 
 
 # ---------------------------------------------------------------- code
@@ -144,7 +145,8 @@ class Modules:
         self.codes: list[Code] = []
         self.parts: list[Module] = []  # that were handed over, in this order
         self.open: dict[int, Module] = {}  # by the level of their code
-        self.math = Module()  # the functions that kernels call, as far as they are not known
+        # the functions that kernels call, as far as they are not known, by the level of their code
+        self.shared: dict[int, Module] = {}
         self.known: dict[str, Linked | None] = {}  # those that are, None where they are compiled
         self.written, self.letters = 0, 0
 
@@ -164,24 +166,25 @@ class Modules:
             to_come = self.letters * left / self.written if self.parts else 0
             if part.length() >= enough(to_come, self.threads):
                 self._hand_over(self.open.pop(c.level), c.level)
-            self._add_math(part.math)
+            self._add_shared(part.shared)
         self.codes += codes
         if more and self.threads > 1:
             for level in [n for n, part in self.open.items() if part.length() >= _LEAST]:
                 self._hand_over(self.open.pop(level), level)
 
-    def _add_math(self, wanted: Mapping[str, Any]) -> None:
-        """Write math functions that nobody has, and those that they call."""
-        new = {s: f for s, f in wanted.items() if s not in self.known}
-        if new:
-            _write_math(self.math, new, self.opt, others=self.known)
-            self.known |= dict.fromkeys(self.math.functions) | self.math.imports
-            if self.math.length() >= enough(0, self.threads):
-                self._hand_over_math()
-
-    def _hand_over_math(self) -> None:
-        self._hand_over(self.math, self.opt)
-        self.math = Module()
+    def _add_shared(self, wanted: Mapping[str, Any]) -> None:
+        """Write functions that nobody has, and those that they call."""
+        new: dict[int, dict[str, Any]] = {}
+        for symbol, f in wanted.items():
+            if symbol not in self.known:
+                level = shared_loops.LEVEL if isinstance(f, shared_loops.SharedLoop) else self.opt
+                new.setdefault(level, {})[symbol] = f
+        for level, functions in new.items():
+            part = self.shared.setdefault(level, Module())
+            _write_shared(part, functions, self.opt, others=self.known)
+            self.known |= dict.fromkeys(part.functions) | part.imports
+            if part.length() >= enough(0, self.threads):
+                self._hand_over(self.shared.pop(level), level)
 
     def _hand_over(self, part: Module, level: int) -> None:
         """Let a module be compiled."""
@@ -195,15 +198,14 @@ class Modules:
 
     def link(self) -> None:
         """Give all kernels their addresses."""
-        self._hand_over_math()
-        for level, part in self.open.items():
+        for level, part in (*self.shared.items(), *self.open.items()):
             self._hand_over(part, level)
         with span("LLVM", ", ".join([name for part in self.parts for name in part.functions])):
             made = self.work.results()
         linked: dict[str, Linked] = {}
-        # a math function calls those that stand before it alone, or in its own module
+        # a shared function calls those that stand before it alone, or in its own module
         for part, obj in sorted(zip(self.parts, made), key=self._has_kernels):
-            part.imports |= {symbol: self.known[symbol] for symbol in part.math}
+            part.imports |= {symbol: self.known[symbol] for symbol in part.shared}
             own = dict.fromkeys(part.functions, _linked(part, obj, self.opt))
             linked |= own
             self.known |= {symbol: code for symbol, code in own.items() if symbol in self.known}

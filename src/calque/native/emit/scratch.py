@@ -13,7 +13,7 @@ DECLARATIONS: Final = {
     GIVE: f"declare void @{GIVE}(ptr)",
 }
 STACK: Final = 16 << 10  # bytes of arrays that may stand on it
-_ALIGNMENT: Final = 64
+ALIGNMENT: Final = 64
 _BYTES: Final = {"float": 4, "double": 8, "half": 2, "bfloat": 2, "ptr": 8}
 _NONE: Final = (
     " %scratch.none = icmp eq ptr %scratch, null\n"
@@ -42,10 +42,10 @@ def arrays(named: Iterable[tuple[str, str]]) -> Arrays:
     for name, t in sorted(named, key=lambda a: size(a[1])):
         room += size(t)
         if room <= STACK:
-            lines.append(f" {name} = alloca {t}, align {_ALIGNMENT}")
+            lines.append(f" {name} = alloca {t}, align {ALIGNMENT}")
         else:
             far.append(f" {name} = getelementptr i8, ptr %scratch, i64 {used}")
-            used += -(-size(t) // _ALIGNMENT) * _ALIGNMENT
+            used += -(-size(t) // ALIGNMENT) * ALIGNMENT
     if not far:
         return Arrays(lines, False)
     take = f" %scratch = call ptr @{TAKE}(ptr %args, i64 {used})"

@@ -15,10 +15,12 @@ from typing import Any, Final
 from calque.machine.records import record
 from calque.native.emit import scratch
 from calque.native.emit.math_functions import MathFunction
+from calque.native.emit.shared_loops import SharedLoop
 from calque.native.loops.tree import Statement
 from calque.native.scalars.expr import Buffer, Expr
 
 NOTHING: Final[frozenset[Buffer]] = frozenset()
+SharedFunction = MathFunction | SharedLoop  # what kernels share
 
 
 @record
@@ -28,7 +30,8 @@ class CodeOptions:
     (else tails go one by one). ``register_bytes``: of one of its registers. ``half``: it has
     conversions from and to half. ``indexed``: its instructions add an index to an address.
     ``pairs``: the bytes of a register in which it multiplies and adds pairs of 16 bits,
-    0 if it does not. ``multiples``: what is known of sizes (`whole`)."""
+    0 if it does not. ``multiples``: what is known of sizes (`whole`). ``share_loops``: loops that
+    carry many vectors are calls, too (`shared_loops`)."""
 
     exact: bool = False
     outline: bool = False
@@ -38,6 +41,7 @@ class CodeOptions:
     indexed: bool = False
     pairs: int = 0
     tag: str = ""
+    share_loops: bool = False
     multiples: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -78,12 +82,13 @@ class Writer:
         self.known: dict[Any, str] = {}  # what the open scopes have computed
         self.reading: dict[Buffer, list[Any]] = {}  # keys of what was read from mutable buffers
         self.declared: set[str] = set()
-        self.math: dict[str, MathFunction] = {}  # symbol -> what is called
+        self.shared: dict[str, SharedFunction] = {}  # symbol -> what is called
         self.math_calls = 0  # uses of math functions so far, called or in line
         self.pointers: dict[Buffer, str] = {}  # of the buffers among the arguments
         self.written: dict[int, tuple[Statement, frozenset[Buffer]]] = {}  # by the statement's id
         self._arrays: dict[Any, tuple[str, str]] = {}  # key -> name, type
         self._constants: dict[str, tuple[str, bytes]] = {}  # a buffer's name -> symbol, data
+        self.sharing = False  # whether a loop is being written that kernels share
         self._zeros = 0  # words of zeros on the stack
 
     # -- lines and names ---------------------------------------------------------------------------

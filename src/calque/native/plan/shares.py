@@ -1,9 +1,10 @@
 """How a program's time is shared among its kernels: those that together take next to none of it are
-worth little of LLVM's time."""
+worth little of LLVM's time, and none is worth more of it than one call gains, while nobody knows
+whether there will be a second one."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 from calque.native.lower.cost import turns
@@ -13,6 +14,11 @@ from calque.native.schedule.nests import Schedule
 
 LITTLE: Final = 5e-3  # of a program's time
 ROUNDS: Final = 16.0  # of a loop that ends when it says so
+SAVED_NS: Final = 2000.0  # of a first call where LLVM is quick, by letters of a kernel's key
+SLOWER: Final = 1.0  # code takes so much longer then, by the time that it takes
+# ... that of products a tenth, since their inner loops are made with care, of a time that is guessed
+# ten times too high
+PRODUCTS_SLOWER: Final = 0.01
 
 
 def brief(steps: Sequence[Step], sizes: Sizes) -> set[Schedule]:
@@ -26,6 +32,23 @@ def brief(steps: Sequence[Step], sizes: Sizes) -> set[Schedule]:
             break
         out.add(s)
     return out
+
+
+def hasty(
+    steps: Sequence[Step],
+    sizes: Sizes,
+    products: Collection[Schedule],
+    length: Callable[[Schedule], int],
+) -> set[Schedule]:
+    """The kernels that one call is over sooner with if LLVM makes them quickly; `length` is that of
+    the key of one."""
+    times: dict[Schedule, float] = {}
+    _add_times(times, steps, 1.0, sizes)
+    return {
+        s
+        for s, ns in times.items()
+        if ns * (PRODUCTS_SLOWER if s in products else SLOWER) <= SAVED_NS * length(s)
+    }
 
 
 def _add_times(

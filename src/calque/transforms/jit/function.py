@@ -371,7 +371,8 @@ class JittedFunction:
             ran = traced.run(leaves)
         except IncompatibleDevicesError as error:
             raise error.named(self.argument_names(arguments)) from None
-        if not traced.ambient and traced.keeps(ran.executable):  # for this configuration
+        lasts = traced.again is None and traced.keeps(ran.executable)  # for this configuration
+        if lasts and not traced.ambient:
             if ran.executable.program is None:
                 self.learn_elsewhere(arguments, traced, ran)
             elif not ran.is_somewhere:

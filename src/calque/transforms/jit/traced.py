@@ -31,6 +31,7 @@ from calque.transforms.devices.sharding_propagation import (
 from calque.transforms.functions import debug_nans
 from calque.transforms.functions.key_signatures import NOTHING
 from calque.transforms.jit import captures, donation
+from calque.transforms.jit.again import Again
 
 _LOG: Final = logging.getLogger("calque")
 nan_checks: Any = LazyModule("calque.transforms.functions.nan_checks")  # used with its flag alone
@@ -40,6 +41,7 @@ class TracedFunction:
     """A function traced for one kind of arguments: its program and the structures around it."""
 
     __slots__ = (
+        "again",
         "ambient",
         "captures",
         "closed",
@@ -75,6 +77,7 @@ class TracedFunction:
         self.closed, self.hoisted = closed, hoisted
         self.in_tree, self.out_tree, self.name = in_tree, out_tree, name
         self.executable: backends.Executable | None = None
+        self.again: Again | None = None  # makes a better one
         # for devices of other engines
         self.elsewhere: dict[backends.Places, backends.Executable] = {}
         self.served: list[Any] = []  # what machine code was taught to ask those other engines for
@@ -102,21 +105,28 @@ class TracedFunction:
             return self
         other = copy.copy(self)
         other.executable, other.elsewhere, other.served, other.on_rows = None, {}, [], None
+        other.again = None
         other.compiler = tuple(sorted({**dict(self.compiler), **dict(options)}.items()))
         return other
 
-    def compiled(self, place: backends.Places | None = None) -> backends.Executable:
-        """The program for devices of another engine; without them for what compiles here."""
+    def compiled(
+        self, place: backends.Places | None = None, hasty: bool = False
+    ) -> backends.Executable:
+        """The program for devices of another engine; without them for what compiles here, which
+        may be a `hasty` one."""
         known = self.executable if place is None else self.elsewhere.get(place)
         if known is not None:
-            return known
+            return known if place is not None or self.again is None else self.improved(hasty)
         donation.warn_unusable(self.unusable, self.name)
         changes = config.changes_elsewhere()
         start = time.perf_counter()
         if is_logged():
             log(f"Compiling jit({self.name}) for {', '.join(map(repr, self.closed.in_avals))}")
         engine = None if place is None else place.devices[0].engine
-        options = backends.Options(self.name, config.exact, self.donated, place, self.compiler)
+        hasty = hasty and place is None and config.quick_first_calls
+        options = backends.Options(
+            self.name, config.exact, self.donated, place, self.compiler, hasty
+        )
         with span("compile", self.name), no_collection():
             closed = self.closed
             if debug_nans.active():
@@ -131,9 +141,22 @@ class TracedFunction:
         if self.settings == config.trace_key() and changes == config.changes_elsewhere():
             if place is None:
                 self.executable = made
+                is_hasty = isinstance(made, backends.Hasty) and made.hasty
+                self.again = Again(made) if is_hasty else None
             else:
                 self.elsewhere[place] = made
         return made
+
+    def improved(self, hasty: bool) -> backends.Executable:
+        """The better program, or the first one where there is no better one yet and that will
+        do."""
+        again = self.again
+        if again is not None:
+            better = again.better() if hasty else again.made()
+            if better is not None:
+                self.executable, self.again = better, None
+        assert self.executable is not None
+        return self.executable
 
     def keeps(self, executable: backends.Executable) -> bool:
         """Whether this is its program for the present configuration."""
@@ -188,7 +211,7 @@ class TracedFunction:
         place = self.place_of(read, where) if is_somewhere else None
         if self.typed and place is None and summands.are_taken(self.closed):
             return self.run_on_rows(given, where)
-        executable = self.compiled(place)
+        executable = self.compiled(place, hasty=True)
         out = executable.call(arrays)
         if executable.program is None or arrays is not given:
             donation.delete_donated(given, self.donated)
