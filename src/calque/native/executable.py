@@ -136,8 +136,8 @@ class Planned:
         return hasty(self.steps, sizes, {*self.products.values()}, self.length)
 
     def length(self, s: Schedule) -> int:
-        """Of a kernel's key."""
-        return len(self.making.order(s.body).key)
+        """Of a kernel's key, in letters."""
+        return self.making.order(s.body).letters
 
     def plan(self, sizes: Sizes) -> None:
         """The steps, and where everything is."""

@@ -1,13 +1,15 @@
-"""One of two values: both computed, or the second only where it is needed."""
+"""One of two values: both computed, or the second only where it is needed; one of many."""
 
 from __future__ import annotations
 
+from calque.native.emit import scratch
 from calque.native.emit.instructions import any_lane
-from calque.native.emit.lanes import Lanes
+from calque.native.emit.lanes import SCALAR, Lanes
 from calque.native.emit.loads import either_load
 from calque.native.emit.types import VALUE, vector
-from calque.native.emit.values import operand, operation
+from calque.native.emit.values import operand, operation, value
 from calque.native.emit.writer import Writer
+from calque.native.loops.rows import PICK
 from calque.native.scalars.expr import Expr
 
 
@@ -20,6 +22,24 @@ def select(w: Writer, e: Expr, lanes: Lanes) -> str:
     c, a, b = [operand(w, x, lanes) for x in e.args]
     t = vector(VALUE[e.dtype], lanes.width)
     return w.new(f"select {vector('i1', lanes.width)} {c}, {t} {a}, {t} {b}")
+
+
+@operation(PICK)
+def pick(w: Writer, e: Expr, lanes: Lanes) -> str:
+    """One of several values, by its number: read from memory, where a loop that kernels share may
+    have left them."""
+    number, *those = e.args
+    t = vector(VALUE[e.dtype], lanes.width)
+    values = tuple([operand(w, x, lanes) for x in those])
+    array = w.in_memory.get(values)
+    if array is None:
+        array = w.array((PICK, values), f"[{len(values)} x {t}]")
+        with w.at(w.scopes[max(map(w.depth, those))]):
+            for k, v in enumerate(values):
+                place = w.new(f"getelementptr {t}, ptr {array}, i64 {k}")
+                w.put(f" store {t} {v}, ptr {place}, align {scratch.alignment(t)}")
+    place = w.new(f"getelementptr {t}, ptr {array}, i64 {value(w, number, SCALAR)}")
+    return w.new(f"load {t}, ptr {place}, align {scratch.alignment(t)}")
 
 
 @operation("rare")

@@ -23,6 +23,7 @@ from calque.native.emit.statements import statements
 from calque.native.emit.types import MEMORY, VALUE, vector
 from calque.native.emit.values import operand
 from calque.native.emit.writer import NOTHING, CodeOptions, SharedFunction, Writer
+from calque.native.loops import rows
 from calque.native.loops.tree import Body, loaded, stored
 from calque.native.scalars.expr import LANE, Buffer, Expr
 
@@ -62,6 +63,7 @@ def write_kernel(
 ) -> FunctionText:
     """``void name(ptr args, i64 begin, i64 end)``; ``args`` holds buffers, sizes, params: a word
     each."""
+    body = rows.written_out(body, options.share_loops)
     w = Writer(name, options, stored(body) & loaded(body))
     word = 0
     for b in buffers:

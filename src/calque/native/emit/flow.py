@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from calque.native.emit import shared_loops
+from calque.native.emit import scratch, shared_loops
 from calque.native.emit.writer import Writer
 from calque.native.scalars.expr import Buffer
 
@@ -117,8 +117,9 @@ def _values_of_call(w: Writer, lines: list[str], last: Typed) -> Values | None:
     w.declared.add(call.declaration)
     w.put(call.line)
     places = [w.new(f"getelementptr {t}, ptr {out}, i64 {j}") for j in range(count)]
-    aligned = f"align {shared_loops.alignment(t)}"
-    return [w.new(f"load {t}, ptr {p}, {aligned}") for p in places]
+    values = [w.new(f"load {t}, ptr {p}, align {scratch.alignment(t)}") for p in places]
+    w.in_memory = {tuple(values): out}
+    return values
 
 
 def stepping(

@@ -23,7 +23,7 @@ from calque.machine.state import process
 from calque.native.emit import objects
 from calque.native.emit.alike import Argument
 from calque.native.emit.modules import module_of
-from calque.native.loops import polls
+from calque.native.loops import polls, rows
 from calque.native.loops.canonical import Canonical, canonical
 from calque.native.loops.tree import Body, For, nodes, pretty
 from calque.native.scalars.expr import Buffer, Expr
@@ -72,13 +72,14 @@ class Code:
 
     @cached_property
     def length(self) -> int:
-        """Of its key, which grows with the kernel."""
-        return len(self.order.key) if self.order is not None else 0
+        """Of its key, in letters, which grows with the kernel."""
+        return self.order.letters if self.order is not None else 0
 
     @cached_property
     def math(self) -> int:
         """How many math functions it uses."""
-        return sum([e.op in math_functions.NAMES for e in nodes(self.body)])
+        body = rows.written_out(self.body)
+        return sum([e.op in math_functions.NAMES for e in nodes(body)])
 
     def use(self, linked: Linked) -> None:
         self.linked, self.address = linked, linked.addresses[self.symbol]

@@ -101,10 +101,10 @@ class Making:
     def weight(self, bodies: Sequence[Body]) -> int:
         """How much there is to compile of all bodies that were weighed, equal ones once."""
         for b in bodies:
-            key = self.order(b).key
-            if key not in self._weighed:
-                self._weighed.add(key)
-                self._weight += len(key)
+            order = self.order(b)
+            if order.key not in self._weighed:
+                self._weighed.add(order.key)
+                self._weight += order.letters
         return self._weight
 
     def order(self, body: Body) -> Canonical:

@@ -36,6 +36,12 @@ def size(t: str) -> int:
     return _BYTES.get(t) or (int(t[1:]) + 7) // 8
 
 
+def alignment(t: str) -> int:
+    """Of values of a type that stand one behind the other in an array."""
+    n = size(t)
+    return min(n & -n, ALIGNMENT)
+
+
 def arrays(named: Iterable[tuple[str, str]]) -> Arrays:
     """Room for arrays by their names and types, the smallest on the stack."""
     lines, far, room, used = [], [], 0, 0

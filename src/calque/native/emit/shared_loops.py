@@ -99,10 +99,5 @@ def _function_text(
     lines = [f"({params}, ptr %out) {{", "entry:", text]
     for k, (t, name) in enumerate(last):
         lines.append(f" %out.{k} = getelementptr {t}, ptr %out, i64 {k}")
-        lines.append(f" store {t} {renamed(name)}, ptr %out.{k}, align {alignment(t)}")
+        lines.append(f" store {t} {renamed(name)}, ptr %out.{k}, align {scratch.alignment(t)}")
     return "\n".join([*lines, " ret void", "}"])
-
-
-def alignment(t: str) -> int:
-    """Of values of a type that stand one behind the other in an array of the kernel's own."""
-    return min(scratch.size(t), scratch.ALIGNMENT)

@@ -88,6 +88,8 @@ class Writer:
         self.written: dict[int, tuple[Statement, frozenset[Buffer]]] = {}  # by the statement's id
         self._arrays: dict[Any, tuple[str, str]] = {}  # key -> name, type
         self._constants: dict[str, tuple[str, bytes]] = {}  # a buffer's name -> symbol, data
+        # values that stand one behind the other in memory, where the last shared loop left them
+        self.in_memory: dict[tuple[str, ...], str] = {}
         self.sharing = False  # whether a loop is being written that kernels share
         self._zeros = 0  # words of zeros on the stack
 

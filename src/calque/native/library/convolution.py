@@ -135,7 +135,7 @@ class Convolution(Product):
         )
         return [Nest((fill,), vectors=True), *super().steps()]
 
-    def row(self, i: Expr, m: int) -> Expr:
+    def row(self, i: Expr, m: Expr) -> Expr:
         """As in a long sum: where a row reads follows from its number by divisions, which a sum of
         two ends makes longer."""
         return self.row_of_a_round(i, m)

@@ -60,6 +60,8 @@ NEAR: Final = 1 << 15  # a matrix of so many bytes is read where it stands
 FEW: Final = 5  # tiles of rows for which a right side is not packed
 FAR: Final = 1 << 20  # bytes of a left side that is read as it lies in memory
 STRETCH: Final = 512  # columns that are read before the next round
+SUM: Final = "s"  # the name of a sum
+TOTAL: Final = "s.t"  # ... and of what it makes with the rounds before
 SQUARE: Final = 32  # bytes of a row of a tile, at most
 GROUPS: Final = 8  # of panels, at least, for threads to share
 
@@ -79,10 +81,18 @@ class RightSide(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """The loop that sums a tile, and for each of its sums the name and the row."""
+    """The loop that sums a row of a tile, which row of the tile and of the product it is, and
+    how many rows a tile has."""
 
     loop: For
-    rows: list[tuple[str, Expr]]
+    m: Expr
+    row: Expr
+    count: int
+
+    def for_all(self, body: Body) -> Body:
+        """The sums of a tile, and what follows them."""
+        each = (self.loop, *body)
+        return (For(self.m, each, kind="rows"),) if self.count > 1 else each
 
 
 @record(eq=False)
@@ -260,16 +270,16 @@ class Product:
         """Whether there is such a column."""
         return TRUE if surely_divides(self.tile.columns, self.n) else ex("lt", column, self.N)
 
-    def row(self, i: Expr, m: int) -> Expr:
+    def row(self, i: Expr, m: Expr) -> Expr:
         """Row m of tile i. The last tile lies at the end, over the one before; rows that are not
         there are the last one again.
 
         What is computed twice is the same bit for bit, and nothing else is in its memory."""
         rows = const(self.tile.rows)
         if surely_divides(self.tile.rows, self.m):
-            return ex("add", ex("mul", i, rows), const(m))
+            return ex("add", ex("mul", i, rows), m)
         first = ex("min", ex("mul", i, rows), ex("max", ex("sub", self.M, rows), ZERO))
-        return ex("add", first, ex("min", const(m), ex("sub", self.M, const(1))))
+        return ex("add", first, ex("min", m, ex("sub", self.M, const(1))))
 
     def nest(self) -> Body:
         """The loops over tiles, rows inside panels or panels inside rows, whichever there are more
@@ -381,10 +391,10 @@ class Product:
         i = var("i", ceil_div(self.M, self.tile.rows))
         return self.around(For(g, (For(r, (For(t, (For(i, self.micro(q, i, r)),)),)),)))
 
-    def row_of_a_round(self, i: Expr, m: Expr | int) -> Expr:
+    def row_of_a_round(self, i: Expr, m: Expr) -> Expr:
         """Row m of tile i in a long sum, of which no row may be in two tiles: each round adds to
         it."""
-        row = ex("add", ex("mul", i, const(self.tile.rows)), const(m) if isinstance(m, int) else m)
+        row = ex("add", ex("mul", i, const(self.tile.rows)), m)
         return (
             row
             if surely_divides(self.tile.rows, self.m)
@@ -402,40 +412,32 @@ class Product:
         j, k = var("j", self.tile.columns), var("k", depth)
         column = ex("add", ex("mul", q, const(self.tile.columns)), j)
         ok = self.inside(column)
-        lets, done, kept = [], [], []
         sums = self.sums(i, q, j, k, r, rows)
-        for name, row in sums.rows:
-            total = ref(name, self.node.dtype)
-            if r is not None:  # before the first is stored: the last rows may be one and the same
-                lets.append(Let(f"{name}.t", self.so_far(start, row, column, ok, total)))
-                total = ref(f"{name}.t", self.node.dtype)
-            place, guard = self.place(row, column), None if ok is TRUE else ok
-            kept.append(Store(self.home.buf, place, total, guard))
-            done.append(replace(kept[-1], value=self.epilogue(row, column, total, ok)))
-        stores: Body = tuple(done)
+        row, total = sums.row, ref(SUM, self.node.dtype)
+        lets: Body = ()
+        if r is not None:  # before the first is stored: the last rows may be one and the same
+            lets = (Let(TOTAL, self.so_far(start, row, column, ok, total)),)
+            total = ref(TOTAL, self.node.dtype)
+        kept = Store(self.home.buf, self.place(row, column), total, None if ok is TRUE else ok)
+        stores: Body = (replace(kept, value=self.epilogue(row, column, total, ok)),)
         if r is not None and self.last is not self.node:
             is_last = ex("ge", ex("add", r, const(1)), self.rounds())
-            stores = (If(is_last, stores, tuple(kept)),)
-        return (For(j, (sums.loop, *lets, *stores), kind="vector", width=self.tile.columns),)
+            stores = (If(is_last, stores, (kept,)),)
+        tile = sums.for_all((*lets, *stores))
+        return (For(j, tile, kind="vector", width=self.tile.columns),)
 
     def sums(
         self, i: Expr, q: Expr, j: Expr, k: Expr, r: Expr | None, rows: NearRows | None
     ) -> Sums:
         """The sums of one tile, over `k`."""
-        start = ZERO if r is None else self.round_at(r)[0]
-        at = ex("add", start, k)
-        accs, named = [], []
-        for m in range(
-            min(self.tile.rows, self.M.attr) if self.M.op == "const" else self.tile.rows
-        ):
-            alone = r is None and rows is None
-            row = self.row(i, m) if alone else self.row_of_a_round(i, m)
-            left = self.left(row, at) if rows is None else rows.element(m, k)
-            value = self.summand(left, self.element(at, q, j))
-            length = self.round if r is None else 0
-            accs.append(Acc(f"r.{m}", "sum", value, order="sequential", round=length))
-            named.append((f"r.{m}", row))
-        return Sums(For(k, (), tuple(accs)), named)
+        at = k if r is None else ex("add", self.round_at(r)[0], k)
+        count = min(self.tile.rows, self.M.attr) if self.M.op == "const" else self.tile.rows
+        m = var("m", count) if count > 1 else ZERO
+        row = self.row(i, m) if r is None and rows is None else self.row_of_a_round(i, m)
+        left = self.left(row, at) if rows is None else rows.element(m, k)
+        value = self.summand(left, self.element(at, q, j))
+        acc = Acc(SUM, "sum", value, order="sequential", round=self.round if r is None else 0)
+        return Sums(For(k, (), (acc,)), m, row, count)
 
     def steps(self) -> list[Step]:
         """The steps: packing and the product; where a size tells whether the right side is near,

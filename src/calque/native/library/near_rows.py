@@ -72,8 +72,8 @@ class NearRows:
         """Where element `k` of row `m` is."""
         return (self.tile, k, m) if self.beside else (self.tile, m, k)
 
-    def element(self, m: int, k: Expr) -> Expr:
-        return load(self.buffer, self.place(const(m), k))
+    def element(self, m: Expr, k: Expr) -> Expr:
+        return load(self.buffer, self.place(m, k))
 
 
 def turned(value: Expr, along: Expr, across: Expr) -> bool:

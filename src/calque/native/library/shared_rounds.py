@@ -17,7 +17,7 @@ from typing import Final
 
 from calque.core.dims import is_symbolic
 from calque.machine.records import record
-from calque.native.library.matmul import Product, ceil_div, temporary
+from calque.native.library.matmul import SUM, Product, ceil_div, temporary
 from calque.native.library.near_rows import turned
 from calque.native.library.tiles import Extents
 from calque.native.loops.tree import ROUND, Acc, Body, For, Store
@@ -98,11 +98,8 @@ class SharedRounds(Product):
         j, k = var("j", self.tile.columns), var("k", self.round_at(r)[1])
         sums = self.sums(ex("add", first, t), q, j, k, r, rows)
         column, guard = self.column(q, j)
-        stores = [
-            Store(self.parts, (r, row, column), ref(name, self.node.dtype), guard)
-            for name, row in sums.rows
-        ]
-        tile = For(j, (sums.loop, *stores), kind="vector", width=self.tile.columns)
+        store = Store(self.parts, (r, sums.row, column), ref(SUM, self.node.dtype), guard)
+        tile = For(j, sums.for_all((store,)), kind="vector", width=self.tile.columns)
         product = For(block, (*copy, For(q, (For(t, (tile,)),))))
         return (For(r, (*self.pack_near(), product)),)
 

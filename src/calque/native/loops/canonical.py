@@ -8,7 +8,7 @@ parameters are known by position."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from calque.native.loops.tree import (
     Acc,
@@ -24,14 +24,19 @@ from calque.native.loops.tree import (
 )
 from calque.native.scalars.expr import DEEP, Buffer, Expr
 
+OWN: Final = 0.4  # of what a row of a tile does, what differs from row to row
+
 
 class Canonical(NamedTuple):
-    """A key, and what stands at each position of the kernel's arguments in this body."""
+    """A key, and what stands at each position of the kernel's arguments in this body; and the
+    letters that the key would have with the rows of tiles written out, which tell how much there is
+    to compile."""
 
     key: str
     buffers: list[Buffer]
     sizes: list[str]
     params: list[Expr]
+    letters: int
 
 
 @dataclass
@@ -46,6 +51,7 @@ class Numbering:
     args: list[Buffer] = field(default_factory=list)
     sizes: dict[str, int] = field(default_factory=dict)
     params: dict[Expr, int] = field(default_factory=dict)
+    repeated: int = 0  # letters of further rows of tiles
 
     def below(self, e: Expr) -> tuple[Expr, ...]:
         """The nodes that the line of ``e`` speaks of."""
@@ -140,7 +146,11 @@ class Numbering:
             self.lines.append(f"store {buf} {idx} = {value}{guard}")
         elif isinstance(s, For):
             self.lines.append(f"for {self.node(s.var)} {s.kind} {s.width}")
+            first = len(self.lines)
             self.body(s.body)
+            if s.kind == "rows" and s.extent.op == "const":
+                own = sum(map(len, self.lines[first:])) * OWN
+                self.repeated += (s.extent.attr - 1) * round(own)
             for a in s.accs:
                 self.acc(a)
         elif isinstance(s, Recurrence):
@@ -194,4 +204,5 @@ def canonical(body: Body) -> Canonical:
             bound.add(s.var.attr[0])
     n = Numbering(bound)
     n.body(body)
-    return Canonical("\n".join(n.lines), n.args, list(n.sizes), list(n.params))
+    key = "\n".join(n.lines)
+    return Canonical(key, n.args, list(n.sizes), list(n.params), len(key) + n.repeated)

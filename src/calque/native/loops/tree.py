@@ -34,7 +34,7 @@ from calque.native.scalars.expr import (
 )
 
 Touched = tuple[frozenset[Buffer], frozenset[Buffer]]
-LoopKind = Literal["serial", "vector", "parallel", "tile"]
+LoopKind = Literal["serial", "vector", "parallel", "tile", "rows"]
 # In which order a fold takes what it folds: turn by turn, or in blocks of a fixed width.
 Order = Literal["sequential", "blocked"]
 
@@ -127,6 +127,7 @@ class For:
     ``vector``: the body runs for ``width`` iterations at once, the rest is masked. ``tile``: a
     serial loop whose body is one vector loop of the same width without accumulators; what is
     contiguous along this loop, not along that one, is read in square tiles turned in registers.
+    ``rows``: each statement is done for all iterations before the next one (`loops.rows`).
     """
 
     var: Expr

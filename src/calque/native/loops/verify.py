@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 from calque.native.loops.canonical import canonical
 from calque.native.loops.tree import (
@@ -20,11 +20,14 @@ from calque.native.loops.tree import (
     For,
     If,
     Let,
+    LoopKind,
     Recurrence,
     Statement,
     Store,
     acc_exprs,
+    loaded,
     pretty,
+    stored,
     vector_names,
 )
 from calque.native.scalars.expr import (
@@ -159,7 +162,9 @@ class _Verifier:
             f"the extent of {s.name} differs from lane to lane",
         )
         self.need(s.kind != "parallel" or alone, f"{s.name} is parallel but not the outermost loop")
-        self.need(s.kind in ("serial", "vector", "parallel", "tile"), f"no kind {s.kind!r}")
+        self.need(s.kind in get_args(LoopKind), f"no kind {s.kind!r}")
+        if s.kind == "rows":
+            self.rows(s)
         self.need(
             not s.colliding or s.kind == "serial",
             f"the turns of {s.name} may write the same place, but it is {s.kind}",
@@ -197,6 +202,20 @@ class _Verifier:
         for a, v in zip(s.accs, vec, strict=True):
             for name, e in zip(a.names, a.values, strict=True):
                 self.bind(name, e.dtype, v)
+
+    def rows(self, s: For) -> None:
+        """Whether each statement may be done for all rows before the next one: sums first, which
+        read nothing that is stored, then values, then stores."""
+        plain = not s.accs and is_const(s.extent) and self.vec is not None
+        self.need(plain, f"the rows {s.name} are not a number of them inside of a vector loop")
+        order = [0 if isinstance(t, For) else 1 if isinstance(t, Let) else 2 for t in s.body]
+        sums = tuple([t for t in s.body if isinstance(t, For)])
+        self.need(
+            order == sorted(order)
+            and stored(sums) == frozenset()
+            and loaded(sums).isdisjoint(stored(s.body)),
+            f"the rows {s.name} are not sums first, then values, then stores",
+        )
 
     def inside(self, s: For) -> None:
         for a in s.accs:

@@ -16,7 +16,7 @@ LITTLE: Final = 5e-3  # of a program's time
 ROUNDS: Final = 16.0  # of a loop that ends when it says so
 SAVED_NS: Final = 2000.0  # of a first call where LLVM is quick, by letters of a kernel's key
 SLOWER: Final = 1.0  # code takes so much longer then, by the time that it takes
-# ... that of products a tenth, since their inner loops are made with care, of a time that is guessed
+# ... that of products a tenth, as their inner loops are made with care; but their time is guessed
 # ten times too high
 PRODUCTS_SLOWER: Final = 0.01
 
