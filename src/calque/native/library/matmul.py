@@ -87,12 +87,12 @@ class Sums(NamedTuple):
     loop: For
     m: Expr
     row: Expr
-    count: int
+    rows: int
 
     def for_all(self, body: Body) -> Body:
         """The sums of a tile, and what follows them."""
         each = (self.loop, *body)
-        return (For(self.m, each, kind="rows"),) if self.count > 1 else each
+        return (For(self.m, each, kind="rows"),) if self.rows > 1 else each
 
 
 @record(eq=False)

@@ -141,8 +141,8 @@ class TracedFunction:
         if self.settings == config.trace_key() and changes == config.changes_elsewhere():
             if place is None:
                 self.executable = made
-                is_hasty = isinstance(made, backends.Hasty) and made.hasty
-                self.again = Again(made) if is_hasty else None
+                if isinstance(made, backends.Hasty) and made.hasty:
+                    self.again = Again(made)
             else:
                 self.elsewhere[place] = made
         return made
