@@ -8,7 +8,7 @@ from calque.native.loops.rows import has_rows, written_out
 from calque.native.loops.tree import Acc, Body, For, If, Let, Store, pretty
 from calque.native.loops.verify import MalformedKernel, verify
 from calque.native.scalars.expr import Buffer, Expr, const, ex, load, ref, var
-from tests.native.run_kernel import run, run_plain
+from tests.native.run_kernel import run_plain
 
 X, W = Buffer("x", (const(5), var("K")), "f32"), Buffer("w", (var("K"), const(8)), "f32")
 Y = Buffer("y", (const(5), const(8)), "f32")
@@ -60,10 +60,21 @@ def test_what_a_row_reads_is_read_before_another_one_stores_it() -> None:
     before = load(Y, (one, var("j", 8)))
     body = tile(Let("t", ex("add", before, S)), store(ref("t", "f32"), one))
     verify(body)
-    assert written_out(body, rolled=True) == written_out(body)
-    x, w, y = np.ones((5, 4), "f"), np.full((4, 8), 2, "f"), np.ones((5, 8), "f")
-    run(body, {X: x, W: w, Y: y, "K": 4})
-    np.testing.assert_array_equal(y, [[9.0] * 8] * 4 + [[1.0] * 8])
+    x, w = np.ones((5, 4), "f"), np.full((4, 8), 2, "f")
+    for share in (False, True):
+        y = np.ones((5, 8), "f")
+        run_plain(body, {X: x, W: w, Y: y, "K": 4}, share_loops=share)
+        np.testing.assert_array_equal(y, [[9.0] * 8] * 4 + [[1.0] * 8])
+    assert pretty(written_out(body, rolled=True)).splitlines()[7:] == [
+        "  for m < 5:",
+        "    let s = pick(m, s.0, s.1, s.2, s.3, s.4)",
+        "    let t = (y[min(m, 3), j] + s)",
+        "    t.kept[m] = t",
+        "  for m < 5:",
+        "    let s = pick(m, s.0, s.1, s.2, s.3, s.4)",
+        "    let t = t.kept[m]",
+        "    y[min(m, 3), j] = t",
+    ]
 
 
 def test_conditions_that_are_the_same_for_all_rows_stand_once() -> None:

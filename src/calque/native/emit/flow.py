@@ -119,6 +119,7 @@ def _values_of_call(w: Writer, lines: list[str], last: Typed) -> Values | None:
     places = [w.new(f"getelementptr {t}, ptr {out}, i64 {j}") for j in range(count)]
     values = [w.new(f"load {t}, ptr {p}, align {scratch.alignment(t)}") for p in places]
     w.in_memory = {tuple(values): out}
+    w.spare |= {*places, *values}
     return values
 
 

@@ -7,6 +7,8 @@ LLVM pass is needed."""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,6 +21,7 @@ from calque.native.emit.shared_loops import SharedLoop
 from calque.native.loops.tree import Statement
 from calque.native.scalars.expr import Buffer, Expr
 
+_NAME: Final = re.compile(r"%[\w.]+")
 NOTHING: Final[frozenset[Buffer]] = frozenset()
 SharedFunction = MathFunction | SharedLoop  # what kernels share
 
@@ -90,6 +93,7 @@ class Writer:
         self._constants: dict[str, tuple[str, bytes]] = {}  # a buffer's name -> symbol, data
         # values that stand one behind the other in memory, where the last shared loop left them
         self.in_memory: dict[tuple[str, ...], str] = {}
+        self.spare: set[str] = set()  # values that are written whether they are read or not
         self.sharing = False  # whether a loop is being written that kernels share
         self._zeros = 0  # words of zeros on the stack
 
@@ -225,6 +229,21 @@ class Writer:
 
     # -- the whole ---------------------------------------------------------------------------------
 
+    def _needed(self, lines: list[str]) -> list[str]:
+        """The lines without spare values that nobody reads, the last ones first."""
+        if not self.spare:
+            return lines
+        lines = "\n".join(lines).split("\n")
+        uses = Counter(_NAME.findall("\n".join(lines)))
+        out = []
+        for line in reversed(lines):
+            name, is_value, rest = line[1:].partition(" = ")
+            if is_value and uses[name] == 1 and name in self.spare:
+                uses.subtract(_NAME.findall(rest))
+            else:
+                out.append(line)
+        return out[::-1]
+
     def text(self, head: str, end: str) -> str:
         """The function and its constants."""
         lines = []
@@ -236,7 +255,7 @@ class Writer:
             t = f"<{self._zeros} x i64>"
             body.append(f" %dummy = alloca {t}, align 64")
             body.append(f" store {t} zeroinitializer, ptr %dummy, align 64")
-        body += [*self.scopes[0].lines, f" {end}"]
+        body += [*self._needed(self.scopes[0].lines), f" {end}"]
         made = scratch.arrays(self._arrays.values())
         if made.taken:
             self.declared |= {*scratch.DECLARATIONS.values()}

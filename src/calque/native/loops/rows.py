@@ -21,9 +21,10 @@ from calque.native.loops.tree import (
     map_exprs,
     statements,
 )
-from calque.native.scalars.expr import Expr, const, make, ref, rewrite
+from calque.native.scalars.expr import Buffer, Expr, const, load, make, ref, rewrite
 
 MANY: Final = 4  # rows that are worth a loop
+KEPT: Final = ("f32", "f64", "i32", "i64")  # what memory keeps as it is
 PICK: Final = "pick"  # one of several values: the number of it, and they
 
 
@@ -61,20 +62,33 @@ def written_out(body: Body, rolled: bool = False) -> Body:
 
 
 def _can_roll(f: For) -> bool:
-    """Whether rows may be done one after the other, once there are sums: none reads what another
-    one stores."""
-    return f.extent.attr >= MANY and all(isinstance(s, (For, Store)) for s in f.body)
+    """Whether rows may be done one after the other, once there are sums."""
+    kept = all(s.value.dtype in KEPT for s in f.body if isinstance(s, Let))
+    return f.extent.attr >= MANY and kept
 
 
 def _in_loop(f: For) -> list[Statement]:
+    """The sums of all rows, and a loop over the rows; where rows have values of their own, which
+    may be read where another one stores, one loop for these and one for what is stored."""
     sums = tuple([s for s in f.body if isinstance(s, For)])
-    stores = tuple([s for s in f.body if not isinstance(s, For)])
-    lets = []
+    lets = tuple([s for s in f.body if isinstance(s, Let)])
+    stores = tuple([s for s in f.body if not isinstance(s, (For, Let))])
+    picked = []
     for a in [a for s in sums for a in s.accs if isinstance(a, Acc)]:
         dtype = a.value.dtype
         values = [ref(f"{a.name}.{m}", dtype) for m in range(f.extent.attr)]
-        lets.append(Let(a.name, make(PICK, (f.var, *values), dtype)))
-    return [*_each(f, sums), replace(f, body=(*lets, *stores), kind="serial")]
+        picked.append(Let(a.name, make(PICK, (f.var, *values), dtype)))
+    out = _each(f, sums)
+    if not lets:
+        return [*out, replace(f, body=(*picked, *stores), kind="serial")]
+    memory = [Buffer(f"{s.name}.kept", (f.extent,), s.value.dtype, "lane") for s in lets]
+    keep = [Store(b, (f.var,), ref(s.name, b.dtype)) for b, s in zip(memory, lets, strict=True)]
+    again = [Let(s.name, load(b, (f.var,))) for b, s in zip(memory, lets, strict=True)]
+    return [
+        *out,
+        replace(f, body=(*picked, *lets, *keep), kind="serial"),
+        replace(f, body=(*picked, *again, *stores), kind="serial"),
+    ]
 
 
 def _each(f: For, body: Body) -> list[Statement]:
