@@ -11,6 +11,7 @@ from calque.machine.code.arena import arena
 from calque.machine.state import process
 from calque.native import stored
 from calque.native.emit import kernels
+from calque.transforms.jit import again
 from calque.transforms.jit.traced import stats as jit_stats
 
 _COLUMNS: Final = ("cache", "hits", "misses", "size", "evictions", "bound")
@@ -56,7 +57,8 @@ def stats() -> Statistics:
     `calls`: of jitted and library functions, of which `calls_through_python` were not served by
     machine code alone; `traces`: functions traced; `compiles`: kernels compiled;
     `kernels_from_disk` and `kernels_from_memory`: kernels found instead; `programs_from_disk`:
-    programs that another process planned; `bytes_of_code`: what kernels and the runtime take in
+    programs that another process planned; `programs_improved`: programs that were made quickly for
+    a first call and then with care; `bytes_of_code`: what kernels and the runtime take in
     memory; `bytes_in_use` and `bytes_idle`: memory of arrays, in use and kept for the next ones;
     `allocations`: blocks handed out.
 
@@ -81,6 +83,7 @@ def stats() -> Statistics:
         "kernels_from_disk": kernels.stats.disk,
         "kernels_from_memory": kernels.stats.memory,
         "programs_from_disk": stored.stats.found,
+        "programs_improved": again.stats.improved,
         "bytes_of_code": sum(arena.used()),
         "bytes_in_use": m.live_bytes,
         "bytes_idle": m.idle_bytes,
