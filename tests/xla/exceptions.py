@@ -51,6 +51,7 @@ EXCEPTIONS: Final = {
     "tests/transforms/devices/test_four_devices.py::test_as_jax": _NAMES,
     "tests/transforms/devices/test_sharding.py::test_single_device_shardings": _NAMES,
     "tests/transforms/functions/test_key_reuse.py::test_keys_that_a_jitted_function_captures": _BITS,  # noqa: E501
+    "tests/transforms/jit/test_again.py": _STEPS,
     "tests/transforms/jit/test_configurations.py::test_a_program_compiled_under_other_flags_is_not_kept": _BITS,  # noqa: E501
     "tests/transforms/jit/test_donation.py::test_an_update_step_takes_no_memory": _TAKEN,
     "tests/transforms/jit/test_donation.py::test_in_place": _TAKEN,
