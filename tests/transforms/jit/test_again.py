@@ -171,6 +171,8 @@ def test_many_threads_call_while_it_is_improved() -> None:
     assert not wrong and bits(f(X)) == first and again.stats.improved == improved + 1
 
 
+@pytest.mark.filterwarnings("ignore:.*fork:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
 def test_a_forked_process_improves_it_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """The thread that its parent has begun is not there, and what that holds is free."""
