@@ -216,17 +216,36 @@ def test_sizes_that_take_long_get_a_program_of_their_own(monkeypatch, form, expe
         return form(x, y)
 
     jitted = jax.jit(f)
-    arrays = [(jnp.ones((n, n)), jnp.full((n, n), 0.1)) for n in (8, 9, 12)]
+    arrays = [(jnp.ones((n, n)), jnp.full((n, n), 0.1)) for n in (8, 9, 12, 13)]
     jitted(*arrays[0]), jitted(*arrays[1])
     (family,) = function_of(jitted).cache.families.values()
     (program,) = family.programs
     program.seconds = 1e9
     assert calls_until_traced(jitted, arrays[2], traces, 60) is None
     program.seconds = 0.0
-    asked = calls_until_traced(jitted, arrays[2], traces, 60)
-    assert (asked is not None) == expected
+    asked = calls_until_traced(jitted, arrays[3], traces, 60)
+    assert asked == (dynamic.HOT_AFTER + 1 if expected else None)
     if expected:  # and it stays
-        assert traces[-1] == (12, 12) and calls_until_traced(jitted, arrays[2], traces, 60) is None
+        assert traces[-1] == (13, 13) and calls_until_traced(jitted, arrays[3], traces, 60) is None
+
+
+@pytest.mark.parametrize("calls", [1, 2, 5, 6, 7, 40])
+def test_as_many_calls_are_served_as_take_as_long_as_a_program(monkeypatch, calls):
+    monkeypatch.setattr(dynamic, "LONG", -1.0)
+    monkeypatch.setattr(dynamic.time, "perf_counter", iter(range(10**6)).__next__)
+    traces = []
+
+    def f(x, y):
+        traces.append(x.shape)
+        return x @ y
+
+    jitted = jax.jit(f)
+    arrays = [(jnp.ones((n, n)), jnp.full((n, n), 0.1)) for n in (8, 9, 12)]
+    jitted(*arrays[0]), jitted(*arrays[1])
+    (family,) = function_of(jitted).cache.families.values()
+    family.programs[0].seconds = float(calls)
+    least = dynamic.HOT_AFTER + 1  # machine code serves the first ones
+    assert calls_until_traced(jitted, arrays[2], traces, 60) == max(calls, least)
 
 
 def test_sizes_that_were_said_to_be_free_stay_free(monkeypatch):

@@ -18,6 +18,7 @@ The three users differ in the functions that they give it and in how often they 
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Generic, TypeVar
@@ -243,7 +244,7 @@ def new_families() -> Families:
     return _FAMILIES.new_of(Families)
 
 
-_LONG: Final[Tables[tuple[Any, Sizes], tuple[int, float]]] = Tables(
+_LONG: Final[Tables[tuple[Any, Sizes], float]] = Tables(
     "sizes whose calls take long", MOST_LONG, programs=True
 )
 _put: Final = dict.__setitem__
@@ -257,7 +258,7 @@ class CallCounts:
     def __init__(self, hot_after: int) -> None:
         self.hot_after = hot_after  # calls with the same sizes
         self.counts = _COUNTED.new()
-        self.long = _LONG.new()  # sizes -> calls until Python is asked again, seconds of a call
+        self.long = _LONG.new()  # sizes -> seconds of the calls until Python is asked
         self.taught = 0  # how often the machine code learned to serve all sizes
 
     def count(self, program: Any, values: Sizes) -> int:
@@ -267,18 +268,19 @@ class CallCounts:
         return n
 
     def postpone(self, program: Any, values: Sizes, seconds: float) -> None:
-        """Calls with these sizes take so long: they are told of again when there were four times as
-        many."""
+        """A call with these sizes takes so long: Python is asked again when all of them, those
+        before it too, have taken as long as a program takes to make."""
         key = (program, values)
-        calls, _ = self.long.find(key) or (self.hot_after, 0.0)
-        self.long[key] = 4 * calls, seconds
-        self.counts[key] = self.hot_after - 3 * calls
+        calls = self.counts.get(key, 1)
+        to_come = max(math.ceil(program.seconds / max(seconds, 1e-6)) - calls, 0)
+        self.long[key] = (calls + to_come) * seconds
+        self.counts[key] = self.hot_after - to_come
 
     def is_paid(self, program: Any, values: Sizes) -> bool:
         """Whether calls with these sizes have taken as long, by now, as a program takes to make."""
         key = (program, values)
-        calls, seconds = self.long.get(key, (0, 0.0))
-        return self.counts.get(key) == self.hot_after and calls * seconds > program.seconds
+        is_over = self.counts.get(key) == self.hot_after
+        return is_over and self.long.get(key, -1.0) >= program.seconds
 
     def is_hot(self, program: Any, values: Sizes) -> bool:
         """Whether it is time for an entry for just these sizes. One that is met less often is not

@@ -124,14 +124,16 @@ def call(function: Any, arguments: Any) -> Any:
         if counts.count(program, values) == counts.hot_after:
             ran = Ran(out, False, executable, [None] * len(arguments.leaves))
             function.learn_elsewhere(arguments, program.traced, ran)
-    elif counts.count(program, values) > counts.hot_after or counts.taught >= MOST_TAUGHT:
-        if seconds > LONG and function.options.dynamic == "auto" and has_blocks(program.traced):
+    else:
+        often = counts.count(program, values) > counts.hot_after or counts.taught >= MOST_TAUGHT
+        is_auto = function.options.dynamic == "auto"
+        if seconds > LONG and is_auto and has_blocks(program.traced):
             counts.postpone(program, values, seconds)
-        else:
+        elif often:
             function.learn(arguments, program.traced, executable)
-    else:  # perhaps anew: captured values may have changed
-        counts.taught += 1
-        SPECIALISER.teach(request, program, counts)
+        if not often:  # perhaps anew: captured values may have changed
+            counts.taught += 1
+            SPECIALISER.teach(request, program, counts)
     return pytrees.unflatten(program.traced.out_tree, out)
 
 
