@@ -109,13 +109,13 @@ def _values_of_call(w: Writer, lines: list[str], last: Typed) -> Values | None:
     """The last values of a loop that kernels share, which is called here; None where it cannot
     be."""
     t, count = last[0][0], len(last)
-    out = w.array((shared_loops, t, count), f"[{count} x {t}]")
-    call = shared_loops.call_of(lines, w.out.block, last, out, w.declared)
+    call = shared_loops.call_of(lines, w.out.block, last, w.declared)
     if call is None:
         return None
+    out = w.array((shared_loops, t, count), f"[{count} x {t}]")
     w.shared[call.loop.symbol] = call.loop
     w.declared.add(call.declaration)
-    w.put(call.line)
+    w.put(call.line(out))
     places = [w.new(f"getelementptr {t}, ptr {out}, i64 {j}") for j in range(count)]
     values = [w.new(f"load {t}, ptr {p}, align {scratch.alignment(t)}") for p in places]
     w.in_memory = {tuple(values): out}

@@ -23,9 +23,10 @@ from calque.machine.state import process
 from calque.native.emit import objects
 from calque.native.emit.alike import Argument
 from calque.native.emit.modules import module_of
-from calque.native.loops import polls, rows
+from calque.native.loops import polls
 from calque.native.loops.canonical import Canonical, canonical
-from calque.native.loops.tree import Body, For, nodes, pretty
+from calque.native.loops.rows import is_rows
+from calque.native.loops.tree import Body, For, nodes, pretty, statements
 from calque.native.scalars.expr import Buffer, Expr
 
 math_functions = LazyModule("calque.native.emit.math_functions")
@@ -77,12 +78,17 @@ class Code:
 
     @cached_property
     def math(self) -> int:
-        """How many math functions it uses."""
-        body = rows.written_out(self.body)
-        return sum([e.op in math_functions.NAMES for e in nodes(body)])
+        """How many math functions it uses, those of each row of a tile."""
+        return _math(self.body) + sum(
+            [(s.extent.attr - 1) * _math(s.body) for s in statements(self.body) if is_rows(s)]
+        )
 
     def use(self, linked: Linked) -> None:
         self.linked, self.address = linked, linked.addresses[self.symbol]
+
+
+def _math(body: Body) -> int:
+    return sum([e.op in math_functions.NAMES for e in nodes(body)])
 
 
 @record(eq=False)

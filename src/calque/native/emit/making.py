@@ -39,9 +39,9 @@ class Making:
 
     ``values``: sizes that the program fixes. Where there is much to compile, new kernels take for
     granted what these are multiples of; other sizes then have kernels of their own. ``brief``:
-    which bodies take next to none of the program's time. Where there is much to compile, LLVM makes
-    code for them quickly: slower code with the same bits, which serves no body that is not
-    brief. ``much``: count whatever there is as much."""
+    which bodies take next to none of the program's time, or are wanted for one call. Where there is
+    much to compile, LLVM makes code for them quickly: slower code with the same bits, which serves
+    no body that is not brief. ``much``: count whatever there is as much."""
 
     def __init__(self, exact: bool = False, opt: int = 2, much: bool = False) -> None:
         self.exact, self.opt, self.much = exact, opt, much

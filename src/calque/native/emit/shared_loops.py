@@ -43,11 +43,15 @@ class SharedLoop:
 
 @record
 class LoopCall:
-    """The loop that is called, its declaration, and the line that calls it."""
+    """The loop that is called, its declaration, and what it is given."""
 
     loop: SharedLoop
     declaration: str
-    line: str
+    arguments: tuple[str, ...]
+
+    def line(self, out: str) -> str:
+        """The line that calls it and has it leave its values in `out`."""
+        return f" call void @{self.loop.symbol}({', '.join([*self.arguments, f'ptr {out}'])})"
 
 
 def is_worth_it(carried: Sequence[Carried]) -> bool:
@@ -57,11 +61,11 @@ def is_worth_it(carried: Sequence[Carried]) -> bool:
 
 
 def call_of(
-    lines: Sequence[str], before: str, last: Sequence[Carried], out: str, declared: set[str]
+    lines: Sequence[str], before: str, last: Sequence[Carried], declared: set[str]
 ) -> LoopCall | None:
-    """A call in place of these lines, a loop that begins at the end of the block `before`: its
-    `last` values are then found one behind the other in the memory `out`. None where the loop
-    writes, or calls what is not LLVM's own, or where its text does not tell a type."""
+    """A call in place of these lines, a loop that begins at the end of the block `before`: it
+    leaves its `last` values one behind the other in memory. None where the loop writes, or calls
+    what is not LLVM's own, or where its text does not tell a type."""
     loop = "\n".join(lines)
     if " store " in loop or _OTHER_CALL.search(loop):
         return None
@@ -75,12 +79,11 @@ def call_of(
     symbol = f"loop_{hexdigest(text)[:24]}"
     called = {*_CALLED.findall(loop)}
     needs = frozenset([d for d in declared if called.intersection(_CALLED.findall(d))])
-    arguments = ", ".join([f"{types[name]} {name}" for name in given])
-    kinds = ", ".join([types[name] for name in given])
+    kinds = ", ".join([*[types[name] for name in given], "ptr"])
     return LoopCall(
         SharedLoop(symbol, f"define void @{symbol}{text}", needs),
-        f"declare void @{symbol}({kinds}, ptr)",
-        f" call void @{symbol}({arguments}, ptr {out})",
+        f"declare void @{symbol}({kinds})",
+        tuple([f"{types[name]} {name}" for name in given]),
     )
 
 
@@ -93,10 +96,10 @@ def _function_text(
     def renamed(name: str) -> str:
         return short.setdefault(name, f"%v{len(short)}")
 
-    params = ", ".join([f"{t} {renamed(name)}" for t, name in given])
+    params = ", ".join([*[f"{t} {renamed(name)}" for t, name in given], "ptr %out"])
     text = _NAME.sub(lambda m: renamed(m[0]), loop)
     text = _LABEL.sub(lambda m: f"{renamed(f'%{m[1]}')[1:]}:", text)
-    lines = [f"({params}, ptr %out) {{", "entry:", text]
+    lines = [f"({params}) {{", "entry:", text]
     for k, (t, name) in enumerate(last):
         lines.append(f" %out.{k} = getelementptr {t}, ptr %out, i64 {k}")
         lines.append(f" store {t} {renamed(name)}, ptr %out.{k}, align {scratch.alignment(t)}")

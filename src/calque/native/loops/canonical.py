@@ -22,7 +22,7 @@ from calque.native.loops.tree import (
     Store,
     statements,
 )
-from calque.native.scalars.expr import DEEP, Buffer, Expr
+from calque.native.scalars.expr import DEEP, Buffer, Expr, is_const
 
 OWN: Final = 0.4  # of what a row of a tile does, what differs from row to row
 
@@ -148,7 +148,7 @@ class Numbering:
             self.lines.append(f"for {self.node(s.var)} {s.kind} {s.width}")
             first = len(self.lines)
             self.body(s.body)
-            if s.kind == "rows" and s.extent.op == "const":
+            if s.kind == "rows" and is_const(s.extent):
                 own = sum(map(len, self.lines[first:])) * OWN
                 self.repeated += (s.extent.attr - 1) * round(own)
             for a in s.accs:

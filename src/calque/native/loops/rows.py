@@ -6,7 +6,7 @@ other once their sums are there."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, TypeGuard
 
 from calque.machine.records import replace
 from calque.native.loops.tree import (
@@ -28,9 +28,14 @@ KEPT: Final = ("f32", "f64", "i32", "i64")  # what memory keeps as it is
 PICK: Final = "pick"  # one of several values: the number of it, and they
 
 
+def is_rows(s: Statement) -> TypeGuard[For]:
+    """Whether this is such a loop."""
+    return isinstance(s, For) and s.kind == "rows"
+
+
 def has_rows(body: Body) -> bool:
     """Whether there is such a loop."""
-    return any([isinstance(s, For) and s.kind == "rows" for s in statements(body)])
+    return any(map(is_rows, statements(body)))
 
 
 def written_out(body: Body, rolled: bool = False) -> Body:
@@ -46,7 +51,7 @@ def written_out(body: Body, rolled: bool = False) -> Body:
         return body
     out: list[Statement] = []
     for s in body:
-        if isinstance(s, For) and s.kind == "rows":
+        if is_rows(s):
             out += _in_loop(s) if rolled and _can_roll(s) else _each(s, s.body)
         elif isinstance(s, For):
             out.append(replace(s, body=written_out(s.body, rolled)))
