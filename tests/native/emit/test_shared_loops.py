@@ -56,6 +56,10 @@ def test_loops_that_differ_in_names_alone_are_one() -> None:
         text = text.replace(old, new)
     second = called(text.splitlines(), "x1", "%t88")
     assert first is not None and second is not None and first.loop == second.loop
+    numbers = TEXT.replace("mul i64 %i7, %t4", "mul i64 %i7, 32").replace("%n7, %t8", "%n7, 64")
+    fixed = called(numbers.splitlines())
+    assert fixed is not None and fixed.loop == first.loop
+    assert fixed.arguments[1] == "i64 32" and fixed.arguments[-1] == "i64 64"
     third = called([line.replace("i64 %i7, 1", "i64 %i7, 2") for line in LOOP])
     assert third is not None and third.loop.symbol != first.loop.symbol
 

@@ -3,7 +3,8 @@ vectors, that of a product, is a function of its own, made with care, and once f
 have the same loop.
 
 A loop is known by its text, in which names are numbers; what it takes from the code around it are
-its arguments, and what it carries it leaves in memory."""
+its arguments, also how far it goes and how far what it reads lies apart where these are known, and
+what it carries it leaves in memory."""
 
 from __future__ import annotations
 
@@ -26,6 +27,7 @@ _TYPE: Final = r"(<\d+ x \w+>|ptr|i\d+|float|double|half|bfloat)"
 _TYPED: Final = re.compile(rf"{_TYPE} (%[\w.]+)")
 _SECOND: Final = re.compile(rf" = [a-z ]+ {_TYPE} [^,\n]+, (%[\w.]+)$", re.M)
 _FIRST_VALUE: Final = re.compile(rf" = phi {_TYPE} \[(%[\w.]+), ")
+_KNOWN: Final = re.compile(r"( = (?:mul|icmp slt) i64 %[\w.]+, )(\d+)$", re.M)
 _OTHER_CALL: Final = re.compile(r" call (?:<[^>]*>|\w+) @(?!llvm\.)")
 _CALLED: Final = re.compile(r"@([\w.]+)\(")
 
@@ -66,7 +68,14 @@ def call_of(
     """A call in place of these lines, a loop that begins at the end of the block `before`: it
     leaves its `last` values one behind the other in memory. None where the loop writes, or calls
     what is not LLVM's own, or where its text does not tell a type."""
-    loop = "\n".join(lines)
+    numbers: dict[str, str] = {}
+
+    def argument(m: re.Match[str]) -> str:
+        name = f"%known.{len(numbers)}"
+        numbers[name] = m[2]
+        return f"{m[1]}{name}"
+
+    loop = _KNOWN.sub(argument, "\n".join(lines))
     if " store " in loop or _OTHER_CALL.search(loop):
         return None
     own = {*_DEFINED.findall(loop), *[f"%{x}" for x in _LABEL.findall(loop)], f"%{before}"}
@@ -83,7 +92,7 @@ def call_of(
     return LoopCall(
         SharedLoop(symbol, f"define void @{symbol}{text}", needs),
         f"declare void @{symbol}({kinds})",
-        tuple([f"{types[name]} {name}" for name in given]),
+        tuple([f"{types[name]} {numbers.get(name, name)}" for name in given]),
     )
 
 
