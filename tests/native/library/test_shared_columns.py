@@ -48,7 +48,7 @@ def shares(e: Any) -> bool:
     ],
 )
 def test_what_is_shared(extents: Extents, dtype: str, answer: bool) -> None:
-    tile = tile_for(extents.rows, extents.columns, dtype)
+    tile = tile_for(extents, dtype)
     assert (shared_tile(extents, tile, dtype) is not None) is answer
 
 

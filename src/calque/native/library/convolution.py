@@ -214,7 +214,7 @@ def convolution_of(p: Planner, n: Node, last: Node, home: View) -> Convolution:
     geo: Geometry = n.params["geometry"]
     groups = geo.groups if geo.groups > 1 else None
     extents = Extents(groups, geo.rows, geo.features_out, geo.depth)
-    tile = tile_for(extents.rows, extents.columns, n.dtype, MOST_ROWS)
+    tile = tile_for(extents, n.dtype, MOST_ROWS)
     rows, depths = table(p, "rows", geo.row_steps()), table(p, "depths", geo.depth_steps())
     filled = is_free(geo.depth_steps())
     made = Convolution(

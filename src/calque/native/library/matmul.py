@@ -23,7 +23,7 @@ from calque.machine.code.target import describe
 from calque.machine.records import record, replace
 from calque.native.library.near_rows import Block, NearRows, Stretches, copied, turned
 from calque.native.library.repeats import Description, Made, Unlike
-from calque.native.library.tiles import Extents, Tile, has_masks
+from calque.native.library.tiles import MANY_ROWS, TILES, Extents, Tile, goes_by_panel, has_masks
 from calque.native.loops.tree import ROUND, Acc, Body, For, If, Let, Store, round_of
 from calque.native.lower.graph import Node
 from calque.native.lower.layout import guarded, reindex
@@ -51,8 +51,6 @@ from calque.native.scalars.expr import (
     walk,
 )
 
-TILES: Final = 4  # tiles of rows of a block in a long product
-MANY_ROWS: Final = 128  # of so many tiles, twice as many: the right side is read half as often
 PACKING: Final = (
     4.0  # how much slower than arithmetic a copy is that reads memory for the first time
 )
@@ -288,9 +286,7 @@ class Product:
             return self.deep_columns() if self.right_side.near else self.deep()
         tiles = ceil_div(self.M, self.tile.rows)
         q, i = var("q", self.panels), var("i", tiles)
-        by_panel = -(-hint_of(self.n) // self.tile.columns) * 2 >= -(
-            -hint_of(self.m) // self.tile.rows
-        )
+        by_panel = goes_by_panel(self.extents, self.tile.rows, self.tile.columns)
         if self.copies_rows(by_panel):
             return self.far_rows()
         inner = For(i if by_panel else q, self.micro(q, i))

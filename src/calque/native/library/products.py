@@ -40,7 +40,7 @@ def product_of(p: Planner, n: Node, last: Node, home: View) -> Product:
         flat = Product(p, n, last, home, extents, tile, right)
         if flat.can_stand() and not (shared and is_turned(flat)):
             return flat
-    tile = tile_for(extents.rows, extents.columns, n.dtype)
+    tile = tile_for(extents, n.dtype)
     if shared:
         right = RightSide(has_masks(), None, None)
         product = SharedRounds(p, n, last, home, extents, tile, right)

@@ -7,10 +7,15 @@ from typing import Any, Final
 from calque.core.dims import hint_of, is_symbolic, surely_at_most, surely_divides
 from calque.machine.code.target import describe
 from calque.machine.records import record
+from calque.machine.threads import get_num_threads
+from calque.native.loops.tree import ROUND
 from calque.native.scalars.expr import item_size
 
 MASKED: Final = 64  # bytes of a vector of processors that read and write under masks at no cost
 MOST_ROWS: Final = 14
+TILES: Final = 4  # tiles of rows of a block in a long product
+MANY_ROWS: Final = 128  # of so many tiles, twice as many: the right side is read half as often
+LITTLE: Final = 1 << 20  # multiplications that one thread does alone
 VECTORS: Final = 2  # of a tile of many rows
 WIDEST: Final = 8  # vectors of a tile of few rows
 
@@ -42,20 +47,43 @@ class Extents:
         return self.depth * self.columns * item_size(dtype)
 
 
-def tile_for(m: Any, n: Any, dtype: str, most: int = MOST_ROWS) -> Tile:
-    """As many sums as registers hold; fewer rows where that wastes much less at the edge. Few
-    shapes, so that new sizes find their kernel.
+def tile_for(e: Extents, dtype: str, most: int = MOST_ROWS) -> Tile:
+    """As many sums as registers hold; fewer rows where that wastes much less at the edge, or where
+    threads then have equal parts. Few shapes, so that new sizes find their kernel.
 
     A free size may become much larger than it was while tracing: its tiles are not made for few."""
     t = describe()
     lanes = t.vector_bytes // max(item_size(dtype), 4)
-    vectors = 1 if surely_at_most(n, lanes) else VECTORS
+    vectors = 1 if surely_at_most(e.columns, lanes) else VECTORS
     most = min((t.vector_registers - vectors - 2) // vectors, most)
-    rows = min(
-        (most, 8, *(() if is_symbolic((m,)) else (4,))),
-        key=lambda r: (-(-hint_of(m) // r) * (r + 1.5), -r),
-    )
-    return Tile(min(rows, most), vectors * lanes)
+    long = hint_of(e.depth) > ROUND // item_size(dtype)
+    high = hint_of(e.rows) >= MANY_ROWS * most
+    block = (2 * TILES if high else TILES) if long else 1  # of tiles, which a thread does
+    threads = 1 if goes_by_panel(e, most, vectors * lanes) and not long else threads_of_rows(e)
+    nearly = () if threads == 1 else (most - 1, most - 2)
+    few = () if is_symbolic((e.rows,)) else (4,)
+
+    def longest(rows: int) -> tuple[float, int]:
+        """What the thread that does most has to do."""
+        tiles = -(-hint_of(e.rows) // rows)
+        own = tiles if threads == 1 else -(-tiles // (block * threads)) * block
+        return min(own, tiles) * (rows + 1.5), -rows
+
+    return Tile(min(min((most, *nearly, 8, *few), key=longest), most), vectors * lanes)
+
+
+def goes_by_panel(e: Extents, rows: int, columns: int) -> bool:
+    """Whether a product goes from panel to panel, since there are more of them than tiles of
+    rows."""
+    return -(-hint_of(e.columns) // columns) * 2 >= -(-hint_of(e.rows) // rows)
+
+
+def threads_of_rows(e: Extents) -> int:
+    """How many threads share the rows of a product of these extents."""
+    sizes = (e.rows, e.columns, e.depth)
+    if e.batch is not None or is_symbolic(sizes) or e.rows * e.columns * e.depth < LITTLE:
+        return 1
+    return get_num_threads()
 
 
 def flat_tile(rows: int, n: Any, dtype: str, near: bool = False) -> Tile:
