@@ -132,7 +132,7 @@ def test_an_operation_and_its_derivatives_look_for_their_place_once(monkeypatch)
     looked = []
     counted = {"looked": looked, "found": source.user_frame}
     # a frame of calque, by its file, which is looked past
-    lines = "def user_frame():\n    looked.append(1)\n    return found()"
+    lines = "def user_frame(inner=0):\n    looked.append(1)\n    return found(inner)"
     exec(compile(lines, source.__file__, "exec"), counted)
     monkeypatch.setattr(source, "user_frame", counted["user_frame"])
 

@@ -49,6 +49,7 @@ def register_exclusion(path: str) -> None:
 
 
 _made: Final = tuple.__new__  # `Source(...)` without the call of Python in it
+OWN: Final = 2  # frames around who asks for the place of an equation: its recorder and its caller
 
 
 class Source(NamedTuple):
@@ -116,9 +117,10 @@ def is_internal(code: CodeType) -> bool:
     return known
 
 
-def user_frame() -> FrameType | None:
-    """The innermost frame outside calque."""
-    frame: FrameType | None = sys._getframe(1)
+def user_frame(inner: int = 0) -> FrameType | None:
+    """The innermost frame outside calque. So many around the caller are known to be calque's: what
+    nobody looks at need not become an object."""
+    frame: FrameType | None = sys._getframe(1 + inner)
     while frame is not None:
         code = frame.f_code
         known = _ours.get(code.co_filename)
@@ -154,14 +156,14 @@ def at(source: Source | None) -> Inside[_NamedPlace]:
     return _place.inside(source=source)
 
 
-def here() -> Source | None:
-    """The place in the user's code that is running now."""
+def here(inner: int = 0) -> Source | None:
+    """The place in the user's code that is running now; `inner` as for `user_frame`."""
     own = _place.__dict__  # what this thread has named: one lookup for every equation, not three
     if own:
         named: Source | None = own.get("source")
         if named is not None:
             return named
-    frame = user_frame()
+    frame = user_frame(1 + inner)
     if frame is None:
         return None
     scopes: tuple[str, ...] = ()

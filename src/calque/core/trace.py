@@ -28,8 +28,8 @@ from calque.core.jaxprs import (
     subjaxprs,
 )
 from calque.core.primitives import Primitive
+from calque.core.source import OWN, here, untransformed
 from calque.core.source import at as source_at
-from calque.core.source import here, untransformed
 from calque.core.trace_state import OwnTracer, Trace, Tracer
 from calque.machine.call.arrays import ArrayImpl, wrap_numpy
 from calque.machine.state import Hook, ProcessValue, process
@@ -426,13 +426,13 @@ class JaxprTrace(Trace):
             out = primitive.shape(*[a.aval for a in atoms], **params)
         if primitive.multiple_results:
             tracers = [self.tracer(aval) for aval in out]
-            self.eqns.append(Eqn(primitive, atoms, [t._var for t in tracers], params, here()))
+            self.eqns.append(Eqn(primitive, atoms, [t._var for t in tracers], params, here(OWN)))
             return tracers
         if self.mesh is None and getattr(out, "place", None) is not None:
             self.mesh = typing.value.mesh_of(out)  # from here on types speak of it
         t, v = JaxprTracer(), Var(out)
         t._trace, t.aval, t._var = self, out, v
-        self.eqns.append(Eqn(primitive, atoms, (v,), params, here()))
+        self.eqns.append(Eqn(primitive, atoms, (v,), params, here(OWN)))
         return t
 
     def typed_results(
