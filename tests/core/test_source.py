@@ -1,9 +1,11 @@
 """Places in the user's code."""
 
+import _thread
 import sys
 import types
 
 import calque
+from calque import lax
 from calque.core import source
 from calque.core.source import Source
 
@@ -167,3 +169,23 @@ def test_a_place_holds_for_one_call_alone():
             source.at_one_place(fails)
         except ValueError:
             assert source.here() != first[0]
+
+
+def test_a_thread_may_begin_inside_of_calque():
+    assert source.user_frame(10**6) is None and source.here(10**6) is None
+    found = []
+
+    def f(x):
+        lock = _thread.allocate_lock()
+        lock.acquire()
+
+        def bind():
+            found.append(lax.sin_p.bind(x))
+            lock.release()
+
+        _thread.start_new_thread(bind, ())
+        lock.acquire()
+        return found[0]
+
+    closed = calque.make_jaxpr(f)(1.0)
+    assert [e.primitive.name for e in closed.eqns] == ["sin"]

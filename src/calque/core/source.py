@@ -120,7 +120,10 @@ def is_internal(code: CodeType) -> bool:
 def user_frame(inner: int = 0) -> FrameType | None:
     """The innermost frame outside calque. So many around the caller are known to be calque's: what
     nobody looks at need not become an object."""
-    frame: FrameType | None = sys._getframe(1 + inner)
+    try:
+        frame: FrameType | None = sys._getframe(1 + inner)
+    except ValueError:  # nobody stands around them: a thread that began here
+        return None
     while frame is not None:
         code = frame.f_code
         known = _ours.get(code.co_filename)
