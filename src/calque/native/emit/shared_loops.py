@@ -19,7 +19,7 @@ from calque.native.emit import scratch
 MANY: Final = 4  # vectors carried by a loop that is worth a function
 LEVEL: Final = 1  # of LLVM's generation of code: a higher one gains nothing
 
-_NAME: Final = re.compile(r"%[\w.]+")
+NAME: Final = re.compile(r"%[\w.]+")
 _LABEL: Final = re.compile(r"^([\w.]+):$", re.M)
 _DEFINED: Final = re.compile(r"^ (%[\w.]+) = ", re.M)
 _TYPE: Final = r"(<\d+ x \w+>|ptr|i\d+|float|double|half|bfloat)"
@@ -79,7 +79,7 @@ def call_of(
     if " store " in loop or _OTHER_CALL.search(loop):
         return None
     own = {*_DEFINED.findall(loop), *[f"%{x}" for x in _LABEL.findall(loop)], f"%{before}"}
-    given = [name for name in dict.fromkeys(_NAME.findall(loop)) if name not in own]
+    given = [name for name in dict.fromkeys(NAME.findall(loop)) if name not in own]
     pairs = [*_TYPED.findall(loop), *_SECOND.findall(loop), *_FIRST_VALUE.findall(loop)]
     types = {name: t for t, name in pairs}
     if any(name not in types for name in given):
@@ -106,7 +106,7 @@ def _function_text(
         return short.setdefault(name, f"%v{len(short)}")
 
     params = ", ".join([*[f"{t} {renamed(name)}" for t, name in given], "ptr %out"])
-    text = _NAME.sub(lambda m: renamed(m[0]), loop)
+    text = NAME.sub(lambda m: renamed(m[0]), loop)
     text = _LABEL.sub(lambda m: f"{renamed(f'%{m[1]}')[1:]}:", text)
     lines = [f"({params}) {{", "entry:", text]
     for k, (t, name) in enumerate(last):

@@ -7,7 +7,6 @@ LLVM pass is needed."""
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,11 +16,10 @@ from typing import Any, Final
 from calque.machine.records import record
 from calque.native.emit import scratch
 from calque.native.emit.math_functions import MathFunction
-from calque.native.emit.shared_loops import SharedLoop
+from calque.native.emit.shared_loops import NAME, SharedLoop
 from calque.native.loops.tree import Statement
 from calque.native.scalars.expr import Buffer, Expr
 
-_NAME: Final = re.compile(r"%[\w.]+")
 NOTHING: Final[frozenset[Buffer]] = frozenset()
 SharedFunction = MathFunction | SharedLoop  # what kernels share
 
@@ -234,12 +232,12 @@ class Writer:
         if not self.spare:
             return lines
         lines = "\n".join(lines).split("\n")
-        uses = Counter(_NAME.findall("\n".join(lines)))
+        uses = Counter(NAME.findall("\n".join(lines)))
         out = []
         for line in reversed(lines):
             name, is_value, rest = line[1:].partition(" = ")
             if is_value and uses[name] == 1 and name in self.spare:
-                uses.subtract(_NAME.findall(rest))
+                uses.subtract(NAME.findall(rest))
             else:
                 out.append(line)
         return out[::-1]

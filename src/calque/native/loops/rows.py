@@ -52,7 +52,7 @@ def written_out(body: Body, rolled: bool = False) -> Body:
     out: list[Statement] = []
     for s in body:
         if is_rows(s):
-            out += _in_loop(s) if rolled and _can_roll(s) else _each(s, s.body)
+            out += _in_loop(s) if rolled and _can_roll(s) else beside_each_other(s, s.body)
         elif isinstance(s, For):
             out.append(replace(s, body=written_out(s.body, rolled)))
         elif isinstance(s, If):
@@ -83,7 +83,7 @@ def _in_loop(f: For) -> list[Statement]:
         dtype = a.value.dtype
         values = [ref(f"{a.name}.{m}", dtype) for m in range(f.extent.attr)]
         picked.append(Let(a.name, make(PICK, (f.var, *values), dtype)))
-    out = _each(f, sums)
+    out = beside_each_other(f, sums)
     if not lets:
         return [*out, replace(f, body=(*picked, *stores), kind="serial")]
     memory = [Buffer(f"{s.name}.kept", (f.extent,), s.value.dtype, "lane") for s in lets]
@@ -96,11 +96,9 @@ def _in_loop(f: For) -> list[Statement]:
     ]
 
 
-def _each(f: For, body: Body) -> list[Statement]:
-    """Each statement for all rows."""
-    names = frozenset(_bound(body))
-    turns = [_row(f, body, m, names) for m in range(f.extent.attr)]
-    return _together(turns)
+def beside_each_other(f: For, body: Body) -> list[Statement]:
+    """A body of a loop of known extent: each statement for all turns, before the next one."""
+    return _together([turn(f, body, m) for m in range(f.extent.attr)])
 
 
 def _bound(body: Body) -> Iterator[str]:
@@ -113,8 +111,9 @@ def _bound(body: Body) -> Iterator[str]:
             yield s.name
 
 
-def _row(f: For, body: Body, m: int, names: frozenset[str]) -> Body:
-    """The statements for one row, its names its own."""
+def turn(f: For, body: Body, m: int) -> Body:
+    """One turn of a body of a loop, with names of its own."""
+    names = frozenset(_bound(body))
 
     def rename(e: Expr) -> Expr | None:
         if e is f.var:
@@ -141,7 +140,7 @@ def _named(body: Body, end: str) -> Body:
 
 
 def _together(turns: Sequence[Body]) -> list[Statement]:
-    """The statements of all rows: loops and conditions, which are the same for all, once."""
+    """The statements of all turns: loops and conditions, which are the same for all, once."""
     out: list[Statement] = []
     for same in zip(*turns, strict=True):
         first = same[0]

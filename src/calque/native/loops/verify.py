@@ -27,6 +27,7 @@ from calque.native.loops.tree import (
     acc_exprs,
     loaded,
     pretty,
+    statements,
     stored,
     vector_names,
 )
@@ -216,6 +217,10 @@ class _Verifier:
             and loaded(sums).isdisjoint(stored(s.body)),
             f"the rows {s.name} are not sums first, then values, then stores",
         )
+        inner = statements(s.body)
+        plain = all(isinstance(a, Acc) for t in inner if isinstance(t, For) for a in t.accs)
+        plain &= not any(isinstance(t, If) and t.outs for t in inner)
+        self.need(plain, f"the rows {s.name} have values that rows cannot each have")
 
     def inside(self, s: For) -> None:
         for a in s.accs:

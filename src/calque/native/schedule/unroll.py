@@ -3,13 +3,13 @@ computed once."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from calque.machine.records import replace
-from calque.native.loops.tree import Acc, Body, For, Statement, Store, loaded, map_exprs, stored
+from calque.native.loops.rows import beside_each_other, turn
+from calque.native.loops.tree import Acc, Body, For, Statement, Store, loaded, stored
 from calque.native.lower.cost import operation_weight, operations
-from calque.native.scalars.expr import Expr, const, is_const, ref, rewrite
+from calque.native.scalars.expr import is_const
 
 MOST: Final = 8  # accumulators that a reduction may have when it is done
 FEW: Final = 4  # turns that are written out
@@ -26,7 +26,7 @@ def unrolled(body: Body) -> Body:
         if isinstance(s, For) and any(isinstance(x, For) for x in s.body):
             s = replace(s, body=unrolled(s.body))
             if suits(s):
-                out += inside(s)
+                out += beside_each_other(s, s.body)
                 continue
         out.append(s)
     return tuple(out)
@@ -60,22 +60,6 @@ def repeated(f: For, x: For) -> int:
     )
 
 
-def inside(f: For) -> list[Statement]:
-    """The turns of the loop, one after the other: each reduction once for all of them, then what is
-    stored."""
-    turns = [turn(f, i) for i in range(f.extent.attr)]
-    out: list[Statement] = []
-    for same in zip(*turns, strict=True):
-        first = same[0]
-        if isinstance(first, For):
-            out.append(
-                replace(first, accs=tuple(a for s in same if isinstance(s, For) for a in s.accs))
-            )
-        else:
-            out += same
-    return out
-
-
 def written_out(f: For) -> For:
     """A long loop around nothing but a short loop of long reductions, with the turns of that
     beside each other; any other loop as it is.
@@ -97,32 +81,6 @@ def written_out(f: For) -> For:
         s.body or is_const(s.extent) or not all(isinstance(a, Acc) for a in s.accs) for s in loops
     ):
         return f
-    return replace(f, body=tuple([s for i in range(inner.extent.attr) for s in turn(inner, i)]))
-
-
-def turn(f: For, i: int) -> Sequence[Statement]:
-    """One turn of a loop, with names of its own."""
-    names = {a.name for s in f.body if isinstance(s, For) for a in s.accs if isinstance(a, Acc)}
-
-    def rename(e: Expr) -> Expr | None:
-        return (
-            const(i)
-            if e is f.var
-            else ref(f"{e.attr[0]}.{i}", e.dtype)
-            if e.op == "ref" and e.attr[0] in names
-            else None
-        )
-
-    memo: dict[Expr, Expr] = {}
-    out = map_exprs(f.body, lambda e: rewrite(e, rename, memo))
-    return [
-        (
-            replace(
-                s,
-                accs=tuple(replace(a, name=f"{a.name}.{i}") for a in s.accs if isinstance(a, Acc)),
-            )
-            if isinstance(s, For)
-            else s
-        )
-        for s in out
-    ]
+    return replace(
+        f, body=tuple([s for i in range(inner.extent.attr) for s in turn(inner, inner.body, i)])
+    )

@@ -12,6 +12,7 @@ from typing import Final
 from calque.machine.code.target import describe
 from calque.machine.records import replace
 from calque.native.loops.moves import moved_pairs
+from calque.native.loops.rows import turn
 from calque.native.loops.tree import (
     BLOCK,
     SCAN_BLOCK,
@@ -47,7 +48,7 @@ from calque.native.schedule.lanes import in_lanes, keeps_blocks, short_block
 from calque.native.schedule.running import RowBlocks
 from calque.native.schedule.stripes import in_stripes, suits_stripes
 from calque.native.schedule.threads import PARALLEL_NS
-from calque.native.schedule.unroll import FEW, turn, written_out
+from calque.native.schedule.unroll import FEW, written_out
 
 PLACE_BYTES: Final = 8  # of an index that is an element of a vector
 SHORT: Final = 32  # loops up to here get vectors of just this length
@@ -202,7 +203,7 @@ class _Vectorizer:
         *around, row, leaf = chain
         if not has_few_turns(leaf):
             return chain
-        body = tuple(x for i in range(leaf.extent.attr) for x in turn(leaf, i))
+        body = tuple(x for i in range(leaf.extent.attr) for x in turn(leaf, leaf.body, i))
         found = all(
             isinstance(s, Store) and step_along(s.buf.shape, s.idx, row.name) == len(body)
             for s in body

@@ -140,9 +140,10 @@ class TracedFunction:
         # one for another configuration is for this call alone
         if self.settings == config.trace_key() and changes == config.changes_elsewhere():
             if place is None:
-                self.executable = made
+                # before anybody finds the program, who else would teach a hasty one for good
                 if isinstance(made, backends.Hasty) and made.hasty:
                     self.again = Again(made)
+                self.executable = made
             else:
                 self.elsewhere[place] = made
         return made
