@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from calque.native.loops.rows import has_rows, written_out
-from calque.native.loops.tree import Acc, Body, For, If, Let, Store, pretty
+from calque.native.loops.tree import Acc, Body, For, If, Let, Store, as_fold, pretty
 from calque.native.loops.verify import MalformedKernel, verify
 from calque.native.scalars.expr import Buffer, Expr, const, ex, load, ref, var
 from tests.native.run_kernel import run_plain
@@ -122,4 +122,13 @@ def test_sums_that_read_what_is_stored_are_refused() -> None:
     sums = For(k, (), (Acc("s", "sum", load(Y, (m, j)), order="sequential"),))
     body = (For(j, (For(m, (sums, store(S)), kind="rows"),), kind="vector", width=8),)
     with pytest.raises(MalformedKernel, match="sums first"):
+        verify(body)
+
+
+def test_folds_of_several_values_are_refused() -> None:
+    """A row has sums with one name each."""
+    k, j = var("k", var("K")), var("j", 8)
+    sums = For(k, (), (as_fold(Acc("s", "sum", load(W, (k, j)), order="sequential")),))
+    body = (For(j, (For(var("m", 5), (sums, store(S)), kind="rows"),), kind="vector", width=8),)
+    with pytest.raises(MalformedKernel, match="cannot each have"):
         verify(body)
