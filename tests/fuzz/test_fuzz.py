@@ -18,7 +18,18 @@ from tests.compositions.checks import on_reference
 from tests.compositions.peers import Mismatch, numpy_of
 from tests.fuzz import catalogue, forms, laws
 from tests.fuzz.__main__ import COUNTS, Blocks, Run, blocks, counted, peer_module
-from tests.fuzz.checks import OF_RULES, WHOLE, Checker, decided, magnifies, meaning, near, tolerance
+from tests.fuzz.checks import (
+    OF_RULES,
+    WHOLE,
+    Checker,
+    crops,
+    decided,
+    has_subnormals,
+    magnifies,
+    meaning,
+    near,
+    tolerance,
+)
 from tests.fuzz.draw import Draw
 from tests.fuzz.generate import (
     MOST_BYTES,
@@ -668,3 +679,19 @@ def test_a_running_product_may_overflow_on_its_way() -> None:
             meaning(p, lambda _: x, [calque.numpy.asarray(huge)])
         with pytest.raises(Mismatch):
             meaning(p, lambda _: x, [calque.numpy.asarray(wrong)])
+
+
+def test_paddings_that_crop_are_known() -> None:
+    x, w = Ref(None, 0), Ref(None, 1)
+    negative = [(-1, 2)], ((0, 0), (1, -2))
+    assert all(crops(Call("lax.conv_general_dilated", (x, w, (2,), p), ())) for p in negative)
+    assert crops(Call("lax.conv_general_dilated", (x, w), (("padding", [(-1, 0)]),)))
+    for p in ([(0, 2)], "SAME"):
+        assert not crops(Call("lax.conv_general_dilated", (x, w, (2,), p), ()))
+
+
+def test_subnormal_numbers_are_known() -> None:
+    assert has_subnormals(np.array([1, 1e-40], np.float32))
+    assert has_subnormals(np.array([1 + 1e-40j], np.complex64))
+    for x in (np.zeros(3, np.float32), np.array([np.nan, np.inf, 1e-37], np.float32), np.arange(3)):
+        assert not has_subnormals(x)

@@ -78,6 +78,16 @@ def test_degrees_of_freedom(ddof):
         jnp.var(X, ddof=1, correction=1)
 
 
+@pytest.mark.parametrize("x64", [False, True])
+def test_a_variance_that_is_asked_for_in_integers_is_a_weak_float(x64):
+    with calque.enable_x64(x64):
+        for got in (jnp.var(X, dtype="int32"), jnp.var(X, dtype="uint8", ddof=X.size)):
+            assert got.dtype == (jnp.float64 if x64 else jnp.float32) and got.weak_type
+        assert not jnp.var(X, dtype="float32").weak_type
+    with pytest.raises(TypeError, match="bool"):
+        jnp.nanvar(X, dtype=bool)
+
+
 def test_variance_of_complex_numbers_is_real():
     z = (X + 1j * X[::-1]).astype(np.complex64)
     assert jnp.var(z).dtype == jnp.float32

@@ -207,6 +207,8 @@ def nanvar(
     target = result_dtype(dtype, real_part(typeof(x).dtype))
     if dtype is not None and is_complex(typeof(x).dtype) and not is_complex(target):
         raise ValueError(f"nanvar: a complex array has no variance of dtype {target.name}")
+    if target == np.dtype(bool):
+        raise TypeError("nanvar: a variance cannot have dtype bool")
     if is_float(target) and not is_complex(typeof(x).dtype):
         work = np.dtype("float32") if target.itemsize < 4 else target
         x = convert(x, work)

@@ -118,8 +118,8 @@ def convert(x: Any, dtype: Any, weak_type: bool = False) -> Array:
         return as_it_is(python_scalar(x, dtype))
     aval = typeof(x)
     if aval.dtype == dtype and (not isinstance(x, (np.ndarray, np.generic)) or x.dtype == dtype):
-        if aval.weak_type and not weak_type and not isinstance(x, (np.ndarray, np.generic)):
-            return do.convert_element_type(x, new_dtype=dtype)
+        if aval.weak_type != weak_type and not isinstance(x, (np.ndarray, np.generic)):
+            return do.convert_element_type(x, new_dtype=dtype, weak_type=weak_type)
         return x  # type: ignore[return-value]
     if isinstance(x, np.generic):
         if weak_type:

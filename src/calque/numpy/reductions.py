@@ -13,7 +13,6 @@ from calque.core.arrays import Array, to_array
 from calque.core.dims import is_found, surely_equal
 from calque.core.dtypes import (
     canonicalize,
-    inexact_of,
     is_complex,
     is_float,
     is_inexact,
@@ -391,7 +390,8 @@ def var(
         raise ValueError(f"var: a complex array has no variance of dtype {target.name}")
     if target == np.dtype(bool):
         raise TypeError("var: a variance cannot have dtype bool")
-    target = inexact_of(target)
+    weak = not is_inexact(target)  # the default float, which was not asked for
+    target = canonicalize(float) if weak else target
     work = np.dtype("float32") if is_float(target) and target.itemsize < 4 else target
     if not is_complex(typeof(x).dtype):
         x = convert(x, work)
@@ -410,10 +410,11 @@ def var(
     if (is_found(few) or where is not None) and ddof > 0:  # too few: NaN, of 0 / -1 too
         zero = np.zeros((), kind)
         nan = broadcast_to(np.asarray(np.nan, kind), typeof(left).shape)
-        return convert(do.div(total, do.select_n(do.gt(left, zero), nan, left)), target)
+        return convert(do.div(total, do.select_n(do.gt(left, zero), nan, left)), target, weak)
     if where is None and not names and not is_found(few) and few <= math.floor(ddof):
-        return convert(do.div(do.mul(total, np.asarray(np.nan, kind)), np.asarray(1, kind)), target)
-    return convert(do.div(total, left), target)
+        nothing = do.div(do.mul(total, np.asarray(np.nan, kind)), np.asarray(1, kind))
+        return convert(nothing, target, weak)
+    return convert(do.div(total, left), target, weak)
 
 
 def _mean(x: Any, axes: tuple[Any, ...], where: Any) -> Any:
