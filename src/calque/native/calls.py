@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol
 from calque.core.arrays import to_array
 from calque.core.avals import ShapedArray, nbytes
 from calque.core.backends import MemoryStats
+from calque.machine import memory
 from calque.machine.call.functions import run_program
 from calque.machine.driver.program import Program
 from calque.machine.state import process
@@ -33,7 +34,12 @@ def call_program(e: Callable, args: Sequence[Any]) -> list[Any]:
             raise TypeError(
                 f"a program compiled for {aval.str_short()} was called with {a.aval.str_short()}"
             )
-    return run_program(e.program, arrays)
+    if e.program.ran:
+        return run_program(e.program, arrays)
+    with memory.FirstRun():
+        out = run_program(e.program, arrays)
+    e.program.ran = True
+    return out
 
 
 def memory_of(e: Callable, taken: Sequence[int]) -> MemoryStats:

@@ -50,6 +50,7 @@ class Program:
     that the dispatcher and ``calque_run`` take."""
 
     timed: Any = None  # its timed form, once somebody has profiled it
+    ran: bool = False  # whether it has its memory
 
     def __init__(
         self,
