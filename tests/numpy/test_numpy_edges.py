@@ -46,6 +46,19 @@ def test_places_from_a_unit_matrix():
     np.testing.assert_array_equal(got, [[3, 3, 0]])
 
 
+@pytest.mark.parametrize("mode", [None, "fill", "clip", "promise_in_bounds"])
+def test_places_along_an_axis_without_elements(mode):
+    nothing, i = np.zeros((2, 0, 3), np.int8), np.ones((2, 4, 1), int)
+    f = lambda x, i: jnp.take_along_axis(x, i, 1, mode)  # noqa: E731
+    for got in (f(nothing, i), calque.jit(f)(nothing, i)):
+        assert got.dtype == np.int8 and got.shape == (2, 4, 3) and not got.any()
+    assert jnp.take_along_axis(np.zeros(0), np.array([0, 5]), None).tolist() == [0, 0]
+    grad = calque.grad(lambda x: jnp.take_along_axis(x, i, 1, mode).sum())(jnp.zeros((2, 0, 3)))
+    assert grad.shape == (2, 0, 3)
+    with pytest.raises(TypeError, match="broadcast"):
+        jnp.take_along_axis(nothing, np.ones((3, 4, 3), int), 1, mode)
+
+
 def test_places_that_are_promised_are_taken_as_they_are():
     def names(**options):
         f = lambda x, i: jnp.take_along_axis(x, i, 0, mode="promise_in_bounds", **options)  # noqa: E731

@@ -30,6 +30,7 @@ from calque.numpy.indexing.found_sizes import places_found
 from calque.numpy.moving import flip
 from calque.numpy.promotion import (
     as_operand,
+    broadcast_shapes,
     broadcast_to,
     canonical_axis,
     check_arraylike,
@@ -385,7 +386,7 @@ def take_along_axis(
         wrap_negative_indices: whether negative positions count from the end; else they lie outside.
             None is true.
     Returns:
-        An array of the shape of `indices`.
+        An array of the shape of `indices`; zeros where the axis has no elements.
     Differs from NumPy:
         Positions outside are no error.
 
@@ -432,6 +433,9 @@ def take_along_axis(
     full = tuple(own[i] if d == 1 and i != k else d for i, d in enumerate(shape))
     if 0 in own and 0 in full:
         return reshape(arr, full)
+    if own[k] == 0:  # there is nothing to take, and JAX takes zeros
+        broadcast_shapes("take_along_axis", (*own[:k], 1, *own[k + 1 :]), full)
+        return broadcast_to(np.zeros((), typeof(arr).dtype), full)
     parts: list[Any] = []
     for i in range(n):
         if i == k:
