@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 checks = LazyModule("calque.native.plan.verify")
 views = LazyModule("calque.native.views")
 EARLY = 6000  # letters of the keys of products that LLVM begins with before all are lowered
+MANY = 100  # equations of a program for which a thread waits that compiles
 RELEASE_NS = 20_000  # shorter programs keep the GIL: giving it up costs some 50 ns
 
 
@@ -72,6 +73,8 @@ class Planned:
             llvm.get_ready()
         self.simplified = run_passes(closed)
         self.making = self.maker(options.exact)
+        if len(self.simplified.eqns) >= MANY:
+            self.making.expect()
         self.in_haste: tuple[Schedule, ...] = ()  # what LLVM made quickly for the sake of one call
         self.products: dict[Nest, Schedule] = {}
         try:

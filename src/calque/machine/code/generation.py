@@ -47,6 +47,8 @@ _LONG: Final[dict[str, tuple[Any, ...]]] = {
 Passes = tuple[Any, Any]  # llvmlite's manager of passes and its builder
 # what makes an object by a single call, as soon as there is one
 at_once: Final[list[Callable[..., Any]]] = process.container("calls that generate code", [])
+# what makes queues of modules whose objects one call makes
+queues: Final[list[Callable[[], Any]]] = process.container("queues of modules", [])
 
 
 class Gate:
@@ -57,6 +59,7 @@ class Gate:
         self._changed = threading.Condition()
         self._inside = 0
         self._owner: int | None = None
+        self.leave = ctypes.c_int64(0)  # whether those who stay inside for long are to leave
 
     @contextmanager
     def entered(self) -> Iterator[None]:
@@ -83,19 +86,19 @@ class Gate:
         """Let nobody else in, and wait, not for ever, until all are out."""
         with self._changed:
             self._changed.wait_for(self._is_open, timeout)
-            self._owner = threading.get_ident()
+            self._owner, self.leave.value = threading.get_ident(), 1
             self._changed.wait_for(lambda: self._inside == 0, timeout)
 
     def open(self) -> None:
         """Let all in again."""
         with self._changed:
-            self._owner = None
+            self._owner, self.leave.value = None, 0
             self._changed.notify_all()
 
     def renew(self) -> None:
         """Forget the threads that a forked child does not have."""
         self._changed = threading.Condition()
-        self._inside, self._owner = 0, None
+        self._inside, self._owner, self.leave.value = 0, None, 0
 
 
 class Work:
@@ -178,7 +181,16 @@ def make_object(text: str, triple: str, machine: Any, passes: Passes | None) -> 
     if f is None:
         return None
     make = _made_at_once if at_once else _made_step_by_step
-    made = make(f, text.encode(), triple.encode(), machine, passes)
+    return taken(make(f, text.encode(), triple.encode(), machine, passes))
+
+
+def taken(made: Any, message: int = 0) -> bytes | None:
+    """The bytes of an object, whose buffer is given back, and a message with it; None of none."""
+    f = _functions()
+    if f is None:
+        return None
+    if message:
+        f["LLVMPY_DisposeString"](ctypes.cast(message, _TEXT))
     if not made:
         return None
     obj = ctypes.string_at(f["LLVMPY_GetBufferStart"](made), f["LLVMPY_GetBufferSize"](made))

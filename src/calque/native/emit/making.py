@@ -7,11 +7,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
+from calque.machine.code import llvm
 from calque.machine.threads import get_num_threads
 from calque.native.emit import alike, kernels, objects
 from calque.native.emit.alike import Argument
 from calque.native.emit.kernels import Code, Kernel
-from calque.native.emit.modules import Modules, has_quick_code
+from calque.native.emit.modules import Modules, compiling, has_quick_code
 from calque.native.emit.whole import multiples
 from calque.native.loops.canonical import Canonical, canonical
 from calque.native.loops.tree import Body
@@ -51,11 +52,18 @@ class Making:
         self.general: dict[str, Code] = {}  # those that serve several, by their keys
         # what is served by a general one, and what it gives for the sizes of that
         self.shared: dict[Code, tuple[Code, tuple[Argument, ...]]] = {}
+        self.work: llvm.Compiling | None = None  # threads that wait for modules
         self.modules: Modules | None = None
         self.began = False  # whether it was asked to, however little there was to do
         self._orders: dict[int, tuple[Body, Canonical]] = {}
         self._weighed: set[str] = set()
         self._weight = 0
+
+    def expect(self) -> None:
+        """Let a thread wait for what is to be compiled, if LLVM is there."""
+        if get_num_threads() > 1 and llvm.is_there():
+            self.work = compiling()
+            self.work.start()
 
     def begin(
         self, bodies: Sequence[Body], values: Mapping[str, int], brief: Collection[int] = ()
@@ -95,8 +103,9 @@ class Making:
 
     def drop(self) -> None:
         """Compile nothing more: what is not finished nobody wants."""
-        if self.modules is not None:
-            self.modules.drop()
+        work = self.work if self.modules is None else self.modules
+        if work is not None:
+            work.drop()
 
     def weight(self, bodies: Sequence[Body]) -> int:
         """How much there is to compile of all bodies that were weighed, equal ones once."""
@@ -200,7 +209,7 @@ class Making:
             c.quick &= quickly
             c.symbol = kernels.symbol_of(c, c.multiples, c.quick)
         if self.modules is None:
-            self.modules = Modules(self.opt)
+            self.modules = Modules(self.opt, self.work)
         self.modules.add(missing, more)
         kernels.stats.compiled += len(missing)
 

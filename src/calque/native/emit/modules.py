@@ -133,15 +133,21 @@ def _write_shared(
 # ---------------------------------------------------------------- code
 
 
+def compiling() -> llvm.Compiling:
+    """Threads that compile modules."""
+    threads = get_num_threads()
+    if threads > 1:
+        generator.get_ready()
+    return llvm.Compiling(threads)
+
+
 class Modules:
     """The new kernels of a program on their way: `add` writes some of them, and threads compile
     what makes a module; `link` waits for all, keeps and links them."""
 
-    def __init__(self, opt: int) -> None:
+    def __init__(self, opt: int, work: llvm.Compiling | None = None) -> None:
         self.opt, self.threads = opt, get_num_threads()
-        if self.threads > 1:
-            generator.get_ready()
-        self.work = llvm.Compiling(self.threads)
+        self.work = compiling() if work is None else work
         self.codes: list[Code] = []
         self.parts: list[Module] = []  # that were handed over, in this order
         self.open: dict[int, Module] = {}  # by the level of their code
