@@ -29,14 +29,13 @@ from calque.machine.lang.unit import (
     load_ptr,
     ptr,
     signature,
-    store_i64,
     store_ptr,
 )
 from calque.machine.once import once
 
-# A queue, by bytes: how many modules there are, how many were begun, whether no more are to be; then
-# a record of each: its text, the level of its code; its object, a message, and, when it is done,
-# the time it took.
+# A queue, by bytes: how many modules there are, how many were begun, whether no more are to be;
+# then a record of each: its text, the level of its code; its object, a message, and, when it is
+# done, the time it took.
 _ADDED, _BEGUN, _CLOSED, _RECORDS = 0, 8, 16, 64
 _RECORD, _LEVEL, _OBJECT, _MESSAGE, _TOOK = 40, 8, 16, 24, 32
 MOST: Final = 1024  # modules of a queue

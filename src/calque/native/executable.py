@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -45,6 +45,7 @@ checks = LazyModule("calque.native.plan.verify")
 views = LazyModule("calque.native.views")
 EARLY = 6000  # letters of the keys of products that LLVM begins with before all are lowered
 MANY = 100  # equations of a program for which a thread waits that compiles
+SOME = 8  # calls of kernels whose machine code is begun before all are scheduled
 RELEASE_NS = 20_000  # shorter programs keep the GIL: giving it up costs some 50 ns
 
 
@@ -77,6 +78,7 @@ class Planned:
             self.making.expect()
         self.in_haste: tuple[Schedule, ...] = ()  # what LLVM made quickly for the sake of one call
         self.products: dict[Nest, Schedule] = {}
+        self.looked_at = 0  # steps that were scheduled
         try:
             with span("plan", options.name):
                 self.plan(sizes)
@@ -150,7 +152,8 @@ class Planned:
         if sizes.known:
             self.products = products(lowered.steps, sizes, self.products)
             self.begin_products(sizes)
-        steps = scheduled(self.nests(lowered), sizes, self.products)
+        told = self.begin_some if self.options.hasty and sizes.known else None
+        steps = scheduled(self.nests(lowered), sizes, self.products, told=told)
         self.steps = self.checked("steps", steps, lowered)
         for b in [b for s in walk(self.steps) if isinstance(s, Call) for b in s.schedule.left]:
             self.planner.mutable.add(b)
@@ -198,21 +201,36 @@ class Planned:
             checks.verify_steps(steps, form, given, [b for b, _ in lowered.outputs])
         return steps
 
+    def begin_some(self, steps: Sequence[Step]) -> None:
+        """Compile those of the first kernels that no sharing of memory changes, if they are many
+        more than when this was asked before."""
+        calls = [s for s in steps[self.looked_at :] if isinstance(s, Call)]
+        if len(calls) < SOME or get_num_threads() == 1:
+            return
+        self.looked_at = len(steps)
+        quick = hasty(steps, self.planner.sizes, {*self.products.values()}, self.length)
+        self.begin([c.schedule for c in self.apart(calls)], self.planner.sizes, quick)
+
+    def apart(self, calls: Iterable[Call]) -> list[Call]:
+        """Those whose kernels no sharing of memory changes."""
+        members = self.planner.mutable.union([b for b, _ in self.outputs], self.donated)
+        return [c for c in calls if keeps_apart(c, members.union(c.schedule.left))]
+
+    @property
+    def donated(self) -> list[Buffer]:
+        return [self.inputs[i] for i in self.options.donated]
+
     def share_memory(self) -> None:
         """Let results take the memory of what dies with them, that of donated inputs above all;
         in an order in which much dies early."""
         p = self.planner
-        outputs, donated = (
-            [b for b, _ in self.outputs],
-            [self.inputs[i] for i in self.options.donated],
-        )
+        outputs = [b for b, _ in self.outputs]
         if get_num_threads() > 1:
-            members = p.mutable.union(outputs, donated)
-            calls = [c for c in walk(self.steps) if isinstance(c, Call) and keeps_apart(c, members)]
+            calls = self.apart(c for c in walk(self.steps) if isinstance(c, Call))
             quick = brief(self.steps, p.sizes) | self.hasty_ones()
             self.begin([c.schedule for c in calls], p.sizes, quick)
         self.steps = beside(ordered(self.steps, p.mutable, p.bytes), get_num_threads())
-        self.steps, self.homes = reuse(self.steps, p.mutable, outputs, donated, p.bytes)
+        self.steps, self.homes = reuse(self.steps, p.mutable, outputs, self.donated, p.bytes)
         p.mutable -= self.homes.keys()
 
     @property

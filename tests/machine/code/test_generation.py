@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from calque.machine.code import generation, llvm, target
+from calque.machine.code import generation, llvm, machines, target
 
 
 def function(name, value):
@@ -76,7 +76,7 @@ def test_unknown_libraries_are_left_to_llvmlite(monkeypatch):
     text = function("f", 5)
     known = llvm.object_code(text, cache=False)
     monkeypatch.setattr(generation, "_functions", lambda: None)
-    with llvm._machine(2) as machine:
+    with machines.one_for(2) as machine:
         triple = target.describe().triple
         assert generation.make_object(text, triple, machine, None) is None
     assert llvm.object_code(text, cache=False) == known

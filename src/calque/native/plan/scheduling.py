@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 from calque.machine.records import replace
@@ -19,10 +19,11 @@ def scheduled(
     sizes: Sizes,
     ready: Mapping[Nest, Schedule] = MappingProxyType({}),
     worth: float = PARALLEL_NS,
+    told: Callable[[Sequence[Step]], None] | None = None,
 ) -> list[Step]:
     """The steps with calls in place of nests. Threads share what takes longer than `worth`
     nanoseconds; in loops of steps they are awake, and share what is shorter, too. Some schedules
-    may be `ready`.
+    may be `ready`. Whoever is `told` sees all steps each time there are some more.
 
     before: nest (for i: y[i] = exp x[i])      after: call (for i @vector(64): y[i] = exp x[i])"""
     out: list[Step] = []
@@ -42,6 +43,8 @@ def scheduled(
         else:
             for part, made in pieces(s.body, sizes, worth):
                 out += calls(made, part if s.in_order else None, s.stands_in)
+            if told is not None:
+                told(out)
     return out
 
 
