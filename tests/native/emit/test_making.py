@@ -1,6 +1,7 @@
 """Kernels that are compiled while the rest of their program is planned."""
 
 import gc
+import time
 from collections.abc import Iterator
 from weakref import WeakValueDictionary
 
@@ -10,13 +11,16 @@ import pytest
 import calque
 import calque.numpy as jnp
 from calque import lax
+from calque.core.backends import Options
 from calque.machine.caches import Entries
-from calque.machine.code import diskcache
-from calque.native import executable
+from calque.machine.code import diskcache, llvm
+from calque.native import backend, executable
 from calque.native.emit import kernels, making, modules, objects
 from calque.native.emit.making import Making
 from calque.native.loops.tree import Body, For, Store
 from calque.native.scalars.expr import Buffer, Expr, const, ex, load, var
+from tests.native.hasty import hasty, in_haste  # noqa: F401
+from tests.native.programs import traced
 from tests.native.run_kernel import call, words
 
 
@@ -197,3 +201,55 @@ def test_products_that_are_known_are_looked_up_once(monkeypatch: pytest.MonkeyPa
     asked = counted(monkeypatch)
     calque.jit(lambda x, w: f(x, w) + 1)(x, w)
     assert len(asked) == 3 and asked[0] == 1
+
+
+@pytest.mark.usefixtures("in_haste")
+def test_kernels_of_a_hasty_program_are_begun_while_others_are_scheduled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each time there are some more, if no sharing of memory changes them."""
+    monkeypatch.setattr(executable, "SOME", 2)
+    begun = counted(monkeypatch)
+    xs = [np.arange(4.0 * k, dtype="f").reshape(k, 4) for k in range(3, 9)]
+
+    def sines(*xs: jnp.ndarray) -> list[jnp.ndarray]:
+        return [jnp.sin(x) for x in xs]
+
+    made = hasty(sines, *xs)
+    assert sum(begun[:-1]) >= 2 and len(begun) > 2
+    for got, x in zip(made.call(xs), xs, strict=True):
+        np.testing.assert_allclose(got, np.sin(x), rtol=1e-5, atol=1e-7)
+    begun.clear()
+    carefully = backend.compile(traced(sines, *xs), Options())
+    assert len(begun) <= 2
+    for a, b in zip(made.call(xs), carefully.call(xs), strict=True):
+        assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_a_thread_waits_for_the_modules_of_a_long_program(
+    there: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[llvm.Compiling] = []
+    start = llvm.Compiling.start
+    monkeypatch.setattr(llvm.Compiling, "start", lambda c: (started.append(c), start(c)))
+    monkeypatch.setattr(llvm, "is_there", lambda: there)
+    monkeypatch.setattr(making, "get_num_threads", lambda: 2)
+
+    def long(x: jnp.ndarray, n: int) -> jnp.ndarray:
+        for k in range(n):
+            x = jnp.sin(x) + k
+        return x
+
+    x = np.ones(3, "f")
+    short = backend.compile(traced(lambda x: long(x, 3), x), Options())
+    assert not started
+    made = backend.compile(traced(lambda x: long(x, executable.MANY), x), Options())
+    assert len(started) == there
+    np.testing.assert_allclose(short.call([x])[0], long(x, 3), rtol=1e-5)
+    np.testing.assert_allclose(made.call([x])[0], long(x, executable.MANY), rtol=1e-5)
+    for c in started:  # it does not wait for ever
+        end = time.monotonic() + 60
+        while c._begun:
+            assert time.monotonic() < end
+            time.sleep(0.001)
