@@ -20,7 +20,10 @@ _LONGEST_WAIT = (
     10.0  # seconds: an import that waits for the forking thread must not stop it for good
 )
 
-_changed = threading.Condition()
+# The lock is taken itself: what a signal's handler raises may come as the condition has just taken
+# it.
+_lock = threading.RLock()
+_changed = threading.Condition(_lock)
 # thread -> how many imports it is in
 _importing: Final[dict[int, int]] = process.container("imports under way", {})
 
@@ -28,12 +31,12 @@ _importing: Final[dict[int, int]] = process.container("imports under way", {})
 def imported(name: str) -> ModuleType:
     """A module, imported now if it was not yet."""
     me = threading.get_ident()
-    with _changed:
+    with _lock:
         _importing[me] = _importing.get(me, 0) + 1
     try:
         return importlib.import_module(name)
     finally:
-        with _changed:
+        with _lock:
             _importing[me] -= 1
             if not _importing[me]:
                 del _importing[me]
@@ -56,7 +59,7 @@ class LazyModule:
 
 
 def _before_fork() -> None:
-    _changed.acquire()
+    _lock.acquire()
     me = threading.get_ident()
     _changed.wait_for(lambda: all(thread == me for thread in _importing), _LONGEST_WAIT)
 
@@ -65,10 +68,10 @@ def _after_fork_in_child() -> None:
     me = threading.get_ident()
     for thread in [t for t in _importing if t != me]:
         del _importing[thread]
-    _changed.release()
+    _lock.release()
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
-        before=_before_fork, after_in_parent=_changed.release, after_in_child=_after_fork_in_child
+        before=_before_fork, after_in_parent=_lock.release, after_in_child=_after_fork_in_child
     )

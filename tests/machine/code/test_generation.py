@@ -130,6 +130,27 @@ def test_whoever_closes_a_gate_waits_for_those_inside():
     thread.join(60)
 
 
+def test_no_handler_can_stop_whoever_has_just_taken_a_lock():
+    """What a signal's handler raises may come within `Condition.__enter__`, which then has the lock
+    for ever."""
+
+    class Stopping(threading.Condition):
+        def __enter__(self):
+            super().__enter__()
+            raise KeyboardInterrupt
+
+    gate, work = generation.Gate(), generation.Work(1)
+    for x in (gate, work):
+        x._changed = Stopping(x._lock)
+    with gate.entered():
+        assert gate._inside == 1
+    gate.close(60)
+    gate.open()
+    work.add(lambda: b"a")
+    assert work.results() == [b"a"] and work.drop() is None
+    assert not gate._lock._is_owned() and not work._lock._is_owned()
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore")  # of any fork while there are threads
 def test_a_child_compiles_while_its_parent_does():

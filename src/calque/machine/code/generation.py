@@ -56,23 +56,30 @@ class Gate:
     nobody in but the thread that asked."""
 
     def __init__(self) -> None:
-        self._changed = threading.Condition()
+        self._renew_lock()
         self._inside = 0
         self._owner: int | None = None
         self.leave = ctypes.c_int64(0)  # whether those who stay inside for long are to leave
 
+    def _renew_lock(self) -> None:
+        # taken itself: what a signal's handler raises may come as the condition has just taken it
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
+
     @contextmanager
     def entered(self) -> Iterator[None]:
         """A `with` block that compiles."""
-        with self._changed:
-            self._changed.wait_for(self._is_open)
-            self._inside += 1
+        inside = False
         try:
+            with self._lock:
+                self._changed.wait_for(self._is_open)
+                self._inside, inside = self._inside + 1, True
             yield
         finally:
-            with self._changed:
-                self._inside -= 1
-                self._changed.notify_all()
+            if inside:
+                with self._lock:
+                    self._inside -= 1
+                    self._changed.notify_all()
 
     def _is_open(self) -> bool:
         return self._owner is None or self._owner == threading.get_ident()
@@ -84,20 +91,20 @@ class Gate:
 
     def close(self, timeout: float | None = None) -> None:
         """Let nobody else in, and wait, not for ever, until all are out."""
-        with self._changed:
+        with self._lock:
             self._changed.wait_for(self._is_open, timeout)
             self._owner, self.leave.value = threading.get_ident(), 1
             self._changed.wait_for(lambda: self._inside == 0, timeout)
 
     def open(self) -> None:
         """Let all in again."""
-        with self._changed:
+        with self._lock:
             self._owner, self.leave.value = None, 0
             self._changed.notify_all()
 
     def renew(self) -> None:
         """Forget the threads that a forked child does not have."""
-        self._changed = threading.Condition()
+        self._renew_lock()
         self._inside, self._owner, self.leave.value = 0, None, 0
 
 
@@ -106,14 +113,15 @@ class Work:
 
     def __init__(self, helpers: int) -> None:
         self._helpers, self._running = helpers, 0
-        self._changed = threading.Condition()
+        self._lock = threading.RLock()  # taken itself, as in a `Gate`
+        self._changed = threading.Condition(self._lock)
         self._waiting: deque[tuple[int, Callable[[], bytes]]] = deque()
         self._done: dict[int, bytes | BaseException] = {}
         self._count = 0
 
     def add(self, function: Callable[[], bytes]) -> None:
         """A thread will call it, if one more can be had; else it waits for `results`."""
-        with self._changed:
+        with self._lock:
             self._waiting.append((self._count, function))
             self._count += 1
             if self._running >= self._helpers:
@@ -127,18 +135,18 @@ class Work:
 
     def _help(self) -> None:
         # The thread counts itself: whoever started it may have been stopped on the way.
-        with self._changed:
+        with self._lock:
             if self._running >= self._helpers:
                 return
             self._running += 1
         while self._next():
             pass
-        with self._changed:
+        with self._lock:
             self._running -= 1
 
     def _next(self) -> bool:
         """Call the function that has waited longest; False when there is none."""
-        with self._changed:
+        with self._lock:
             if not self._waiting:
                 return False
             number, function = self._waiting.popleft()
@@ -147,21 +155,21 @@ class Work:
             made = function()
         except BaseException as error:  # told to whoever wants the result
             made = error
-        with self._changed:
+        with self._lock:
             self._done[number] = made
             self._changed.notify_all()
         return True
 
     def drop(self) -> None:
         """Call none of those that still wait."""
-        with self._changed:
+        with self._lock:
             self._waiting.clear()
 
     def results(self) -> list[bytes]:
         """What the functions give, in the order in which they came."""
         while self._next():
             pass
-        with self._changed:
+        with self._lock:
             self._changed.wait_for(lambda: len(self._done) == self._count)
             made = [self._done[k] for k in range(self._count)]
         for each in made:
