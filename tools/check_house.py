@@ -52,7 +52,7 @@ FLOORS = {
         "lang",
         "integers",
         "clock generator memory",
-        "threads",
+        "huge_pages threads",
         "driver",
         "objects",
         "call",

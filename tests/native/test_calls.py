@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import calque
-from calque.machine import memory
+from calque.machine import huge_pages, memory
 from calque.native import backend
 from calque.native.calls import call_program, memory_of
 
@@ -28,12 +28,12 @@ def test_results_that_take_memory_of_arguments_are_counted_once() -> None:
 def test_the_first_run_of_a_program_says_that_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     runs: list[int] = []
 
-    class Noted(memory.FirstRun):
+    class Noted(huge_pages.FirstRun):
         def __enter__(self) -> None:
             runs.append(1)
             super().__enter__()
 
-    monkeypatch.setattr(memory, "FirstRun", Noted)
+    monkeypatch.setattr(huge_pages, "FirstRun", Noted)
     f = calque.jit(lambda x, y: x @ y + 1)
     x = np.ones((3, 3), "f")
     for _ in range(3):

@@ -3,11 +3,10 @@ from any thread.
 
 A program called again asks for the same sizes again. A fresh megabyte costs 250 page faults, some
 200 µs; so blocks given back are kept in lists by size class, four classes to a doubling. Blocks
-above a megabyte are mapped with huge pages, which makes even their first use 6 times cheaper. Where
-the host of a virtual machine takes free memory back, a huge page costs it some 10 ms, and small
-ones come from what it leaves: there programs begin with these, and a thread brings huge ones to the
-blocks that are used again and again. What lies idle is bounded (a sixteenth of the memory unless
-told otherwise, ``CALQUE_MEMORY_IDLE``); blocks up to 8 KiB are cut from slabs and stay.
+above a megabyte are mapped with huge pages, which makes even their first use 6 times cheaper, but
+for those of first runs where huge pages are dear (``huge_pages``). What lies idle is bounded (a
+sixteenth of the memory unless told otherwise, ``CALQUE_MEMORY_IDLE``); blocks up to 8 KiB are cut
+from slabs and stay.
 
 A list is locked by putting a mark in the place of its head, for the few instructions that taking or
 putting a block takes. Sixteen bytes before each block stand the mapping it belongs to and its
@@ -39,6 +38,7 @@ from calque.machine.lang.unit import (
     load_ptr,
     pause,
     ptr,
+    signature,
     store_i64,
     store_ptr,
     ult,
@@ -60,13 +60,9 @@ _HUGE = 2 << 20
 _PAGE = 4096
 _MAP_FLAGS = 0x22 if sys.platform.startswith("linux") else 0x1002  # private and anonymous
 _MADV_HUGEPAGE = 14 if sys.platform.startswith("linux") else 0
-_MADV_COLLAPSE = 25
-_SIG_SETMASK = 3 if sys.platform == "darwin" else 2
 _LATE = 4  # uses without huge pages; how many are left to a block stands beside its mapping
 _USES = 7  # the bits of that
 _MOST_BEGUN = 64
-_BALLOONS = "/sys/bus/virtio/drivers/virtio_balloon"
-_REPORTING = 5  # place among the features
 _READ_WRITE = 3
 _MAX_BLOCK = 1 << 46
 
@@ -77,10 +73,7 @@ _mmap = unit.extern("mmap", ptr, ptr, i64, i32, i32, i32, i64)
 _munmap = unit.extern("munmap", i32, ptr, i64)
 _madvise = unit.extern("madvise", i32, ptr, i64, i32)
 _sched_yield = unit.extern("sched_yield", i32)
-_pthread_create = unit.extern("pthread_create", i32, ptr, ptr, ptr, ptr)
-_pthread_detach = unit.extern("pthread_detach", i32, ptr)
-_pthread_sigmask = unit.extern("pthread_sigmask", i32, i32, ptr, ptr)
-_sigfillset = unit.extern("sigfillset", i32, ptr)
+_bring_type = signature(i64, i64)
 
 # One entry per class: head of the list of idle blocks (or the mark), blocks in use, idle blocks,
 # blocks ever handed out.
@@ -90,12 +83,12 @@ _slab: Any = unit.var("memory_slab", i64, 3)
 # Bytes above the small classes: idle, and obtained from the system in all.
 _idle: Any = unit.var("memory_idle", i64)
 _obtained: Any = unit.var("memory_obtained", i64)
-# How many programs run for the first time.
+# How many programs run for the first time, where new blocks have small pages meanwhile.
 _first_runs: Any = unit.var("memory_first_runs", i64)
 # How many blocks with small pages they got, and which the first of them are.
 _begun: Any = unit.var("memory_begun", i64, 1 + _MOST_BEGUN)
-# Whether a thread brings huge pages to a block.
-_collapsing: Any = unit.var("memory_collapsing", i64)
+# What brings huge pages to a block, if anything does, and whether it did begin to.
+_bring: Any = unit.var("memory_bring", i64)
 # The bytes of the last request that could not be served, for messages: of any thread.
 _refused: Any = unit.var("memory_refused", i64)
 
@@ -121,23 +114,7 @@ def _default_idle_limit() -> int:
     return variables.size("CALQUE_MEMORY_IDLE", max(64 << 20, physical_memory() // 16))
 
 
-def host_takes_back() -> bool:
-    """Whether this is a virtual machine that hands free memory back to its host, which it does in
-    huge pages (the feature "reporting" of its balloon)."""
-    try:
-        for device in os.listdir(_BALLOONS):
-            if device.startswith("virtio"):
-                with open(f"{_BALLOONS}/{device}/features") as file:
-                    if file.read()[_REPORTING] == "1":
-                        return True
-    except (OSError, IndexError):
-        pass
-    return False
-
-
 _limit: Any = unit.cell("memory_limit", i64, physical_memory)
-# Whether new blocks have small pages while some program runs for the first time.
-_begins_small: Any = unit.cell("memory_begins_small", i64, host_takes_back)
 _idle_limit: Any = unit.cell("memory_idle_limit", i64, _default_idle_limit)
 
 
@@ -222,7 +199,7 @@ def map_huge(index: i64, nbytes: i64) -> ptr:
         return NULL
     block = ptr((i64(base) + _PAGE + _HUGE - 1) & ~(_HUGE - 1))
     if _MADV_HUGEPAGE:
-        if _begins_small and atomic_load(_first_runs, 0) > 0:
+        if atomic_load(_first_runs, 0) > 0:
             base += _LATE
             k = atomic_add(_begun, 0, 1)
             if k < _MOST_BEGUN:
@@ -234,38 +211,14 @@ def map_huge(index: i64, nbytes: i64) -> ptr:
 
 
 @unit.function
-def memory_collapse(argument: ptr) -> ptr:
-    """The life of the thread that brings a block huge pages; that the block may be given back, or
-    be another's meanwhile, changes nothing but memory's pages."""
-    block = huge_block(i64(argument))
-    end = i64(block) + class_bytes(huge_class(i64(argument)))
-    while i64(block) + _HUGE <= end and atomic_load(_collapsing, 0) == 1:
-        _madvise(block, _HUGE, _MADV_COLLAPSE)  # refused by kernels before 6.1: theirs comes later
-        block += _HUGE
-    atomic_release(_collapsing, 0, 0)
-    return NULL
-
-
-@unit.function
 def memory_used_again(block: ptr, index: i64) -> None:
-    """Count a use of a block with small pages; after some of them it gets huge ones, one block at a
-    time."""
+    """Count a use of a block with small pages; after some of them it is to get huge ones."""
     uses = load_i64(block, -_HEADER) & _USES
-    if uses > 1:
-        store_i64(block, -_HEADER, load_i64(block, -_HEADER) - 1)
-        return
-    if atomic_xchg(_collapsing, 0, 1) != 0:
-        return
-    store_i64(block, -_HEADER, load_i64(block, -_HEADER) - uses)
-    _madvise(block, class_bytes(index), _MADV_HUGEPAGE)
-    mask, old, thread = alloca(128), alloca(128), alloca(8)
-    _sigfillset(mask)
-    _pthread_sigmask(_SIG_SETMASK, mask, old)  # signals are for Python's main thread
-    if _pthread_create(thread, NULL, memory_collapse, block + index) == 0:
-        _pthread_detach(load_ptr(thread, 0))
-    else:
-        atomic_release(_collapsing, 0, 0)
-    _pthread_sigmask(_SIG_SETMASK, old, NULL)
+    if uses == 1:
+        bring = load_ptr(_bring, 0)
+        if bring == NULL or _bring_type(bring, i64(block) + index) == 0:
+            return
+    store_i64(block, -_HEADER, load_i64(block, -_HEADER) - 1)
 
 
 @unit.helper
@@ -417,7 +370,6 @@ def memory_after_fork() -> None:
             store_i64(_table + index * _ENTRY, 0, 0)
             store_i64(_table + index * _ENTRY, 16, 0)
     store_i64(_slab, 16, 0)
-    store_i64(_collapsing, 0, 0)
     store_i64(_first_runs, 0, 0)
 
 
@@ -454,16 +406,6 @@ def allocate(nbytes: int) -> int:
 def free(address: int) -> None:
     """Give back a block got from ``allocate``."""
     calque_free(address)
-
-
-class FirstRun:
-    """What lasts while a program runs for the first time, when much of its memory is new."""
-
-    def __enter__(self) -> None:
-        memory_first_run(1)
-
-    def __exit__(self, *_: object) -> None:
-        memory_first_run(-1)
 
 
 def trim(bytes_kept: int = 0) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 from calque.core.arrays import to_array
 from calque.core.avals import ShapedArray, nbytes
 from calque.core.backends import MemoryStats
-from calque.machine import memory
+from calque.machine import huge_pages
 from calque.machine.call.functions import run_program
 from calque.machine.driver.program import Program
 from calque.machine.state import process
@@ -36,7 +36,7 @@ def call_program(e: Callable, args: Sequence[Any]) -> list[Any]:
             )
     if e.program.ran:
         return run_program(e.program, arrays)
-    with memory.FirstRun():
+    with huge_pages.FirstRun():
         out = run_program(e.program, arrays)
     e.program.ran = True
     return out
