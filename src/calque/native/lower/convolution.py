@@ -21,6 +21,7 @@ from calque.machine.records import record
 from calque.native.lower.dot import TILED, expand_dot, times, transposed
 from calque.native.lower.graph import EXPANSIONS, GraphBuilder, Node
 from calque.native.lower.layout import reindex
+from calque.native.lower.phases import by_phases, phases_of
 from calque.native.lower.reductions import convert, expand_reduce, reshape, started, with_shape
 from calque.native.lower.renamed import filled
 from calque.native.lower.rules import Index, Lower, Value, View
@@ -110,30 +111,48 @@ def expand_conv(
 ) -> list[Node]:
     """before: conv_general_dilated x w
     after:  conv_tiled (pad x) (w as [k, n]), as the layout of the result; or conv, where that is
-    small or its groups are narrow
+    small or its groups are narrow; several of them where the input is dilated
     """
     out = avals[0]
     wide = compute_dtype(args[0].aval.dtype, args[1].aval.dtype, out.dtype)
     x, w = (convert(g, a, wide) for a in args)
     if is_product(w, params):
         return [convert(g, as_product(g, x, w, params, out), out.dtype)]
-    holes = has_holes(x, params)
+    holes, whole = has_holes(x, params), w
+    if holes:  # no real element is -0.0
+        x = g.add("add", (x, filled(g, 0, x.aval)), {}, x.aval)
+
+    def convolve(part: Node, p: dict[str, Any], shape: Sequence[Any]) -> Node:
+        return convolution(g, x, part, p, ShapedArray(tuple(shape), wide), whole if holes else None)
+
+    found = phases_of(x, w, params, out) if x.dtype in TILED_DTYPES else None
+    if found is None:
+        return [convert(g, convolve(w, params, out.shape), out.dtype)]
+    return [convert(g, by_phases(g, w, params, out.update(dtype=wide), found, convolve), out.dtype)]
+
+
+def convolution(
+    g: GraphBuilder, x: Node, w: Node, params: dict[str, Any], out: Any, whole: Node | None
+) -> Node:
+    """The convolution of one kernel. Where the gaps and the padding of the input are holes, that
+    kernel is a part of the `whole` one, which is asked whether it has what they must not meet."""
+    padding = [n for pads in params["padding"] for n in pads]
+    holes = whole is not None and max((*params["lhs_dilation"], *[n + 1 for n in padding])) > 1
+    if not holes and is_product(w, params):
+        return as_product(g, x, w, params, out)
     x = padded(g, x, params, holes)
     geo = geometry(x, w, params, out, holes)
     if not geo.depth or not out.size:
-        return [filled(g, 0, out)]
+        return filled(g, 0, out)
     matrix = kernel_matrix(g, w, params["dimension_numbers"].rhs_spec, geo)
-    if tiled(geo, x.dtype):
-        flat = ShapedArray((geo.rows, geo.features_out * geo.groups), wide)
-        tests = (all_finite(g, w),) if holes else ()
-        r = g.add("conv_tiled", (x, matrix, *tests), {"geometry": geo}, flat)
-        last = geo.out_spec[1]
-        order = (*geo.places, last)
-        r = reshape(g, r, [geo.out_shape[d] for d in order])
-        r = transposed(g, r, [order.index(d) for d in range(len(order))])
-    else:
-        r = g.add("conv", (x, matrix), {"geometry": geo}, ShapedArray(out.shape, wide))
-    return [convert(g, r, out.dtype)]
+    if not tiled(geo, x.dtype):
+        return g.add("conv", (x, matrix), {"geometry": geo}, out)
+    flat = with_shape(out, (geo.rows, geo.features_out * geo.groups))
+    tests = (all_finite(g, whole),) if holes and whole is not None else ()
+    r = g.add("conv_tiled", (x, matrix, *tests), {"geometry": geo}, flat)
+    order = (*geo.places, geo.out_spec[1])
+    r = reshape(g, r, [geo.out_shape[d] for d in order])
+    return transposed(g, r, [order.index(d) for d in range(len(order))])
 
 
 def tiled(geo: Geometry, dtype: str) -> bool:
@@ -186,9 +205,7 @@ def has_holes(x: Node, p: dict[str, Any]) -> bool:
 
 def padded(g: GraphBuilder, x: Node, p: dict[str, Any], holes: bool) -> Node:
     """The input with its padding and the gaps of its dilation; what is cut away to less than
-    nothing is empty. With `holes` these are -0.0, and -0.0 of the input itself is 0.0."""
-    if holes:
-        x = g.add("add", (x, filled(g, 0, x.aval)), {}, x.aval)
+    nothing is empty. With `holes` these are -0.0."""
     spec = p["dimension_numbers"].lhs_spec
     config = [(0, 0, 0)] * len(spec)
     shape = list(x.shape)
