@@ -17,6 +17,8 @@ import calque.numpy as jnp
 from calque import lax
 from calque.core.backends import Options
 from calque.core.config import config
+from calque.core.dtypes import ExtendedDType
+from calque.extend.random import define_prng_impl
 from calque.machine.code import diskcache
 from calque.machine.driver import stored as data_of_programs
 from calque.native import backend, executable, routines, stored
@@ -93,6 +95,51 @@ def test_who_is_not_in_haste_takes_no_hasty_program() -> None:
     assert type(careful) is executable.NativeExecutable and not careful.hasty
     found = compiled(other, X, W, hasty=True)
     assert type(found) is backend.Found and not found.hasty
+
+
+def draws(key: Any, x: Any) -> Any:
+    """What models do with keys: typed ones in and out, in loops, from a seed."""
+    one, two = calque.random.split(key)
+    keep = calque.random.bernoulli(one, 0.8, x.shape)
+    x = jnp.where(keep, x / 0.8, 0) + calque.random.normal(two, x.shape)
+    more = lax.fori_loop(0, 3, lambda i, k: calque.random.fold_in(k, i), two)
+    return x, more, calque.random.uniform(calque.random.key(x.shape[0]), (3,))
+
+
+def test_programs_that_draw_are_found() -> None:
+    key, x = calque.random.key(5), np.ones((4, 5), "f")
+    first, second = compiled(draws, key, x), compiled(draws, key, x)
+    assert type(first) is not backend.Found and type(second) is backend.Found
+    for a, b in zip(first.call([key, x]), second.call([key, x]), strict=True):
+        assert a.aval == b.aval and bits(a) == bits(b)
+    assert second.call([key, x])[1].dtype == key.dtype
+
+
+def bits(a: Any) -> bytes:
+    words = calque.random.key_data(a) if isinstance(a.aval.dtype, ExtendedDType) else a
+    return bytes(np.asarray(words).tobytes())
+
+
+def test_each_algorithm_has_its_own_programs_and_those_of_this_process_have_none() -> None:
+    x = np.ones((4, 5), "f")
+    names = [
+        stored.key_of(
+            run_passes(calque.make_jaxpr(draws)(calque.random.key(1, impl=i), x)), Options()
+        )
+        for i in ("threefry2x32", "rbg", "unsafe_rbg", "philox4x32")
+    ]
+    assert None not in names and len({*names}) == 4
+    own = define_prng_impl(
+        key_shape=(2,),
+        seed=lambda seed: jnp.full(2, 7, "uint32"),
+        split=lambda key, shape: jnp.broadcast_to(key, (*shape, 2)),
+        random_bits=lambda key, width, shape: jnp.broadcast_to(key[0], shape),
+        fold_in=lambda key, data: key + data,
+        name="threefry2x32",
+    )
+    key = calque.random.key(1, impl=own)
+    closed = run_passes(calque.make_jaxpr(draws)(key, x))
+    assert stored.key_of(closed, Options()) is None
 
 
 def transforms(x: Any) -> Any:

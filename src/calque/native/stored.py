@@ -32,6 +32,7 @@ from calque.machine.once import once
 from calque.machine.threads import get_num_threads
 from calque.native import routines
 from calque.native.emit import objects
+from calque.ops.random.keys import IMPLEMENTATIONS, KeyDType, PRNGImpl
 
 WORTH: Final = 8  # equations: smaller programs are planned as fast as they are found
 _FORMAT: Final = "program-2"
@@ -149,9 +150,23 @@ def constant_data(value: Any) -> np.ndarray:
 
 def _checked(aval: ShapedArray) -> ShapedArray:
     """A type that bytes tell whole."""
-    if aval.place is not None or not isinstance(aval.dtype, np.dtype):
+    if aval.place is not None or not (isinstance(aval.dtype, np.dtype) or _is_own(aval.dtype)):
         raise _Unknown
     return aval
+
+
+def _is_own(x: Any) -> bool:
+    """Whether this is an algorithm of random keys that every process has, or the dtype of its
+    keys."""
+    impl = x.impl if isinstance(x, KeyDType) else x
+    return isinstance(impl, PRNGImpl) and IMPLEMENTATIONS.get(impl.name) is impl
+
+
+def _text(x: Any) -> str:
+    """A dtype, or what `_is_own` knows."""
+    if isinstance(x, np.dtype):
+        return f"dtype {x.str}{x.name}"
+    return f"key {x.impl.name}" if isinstance(x, KeyDType) else f"algorithm {x.name}"
 
 
 class _Writer:
@@ -192,9 +207,7 @@ class _Writer:
         text = self.types.get(aval)
         if text is None:
             _checked(aval)
-            text = self.types[aval] = (
-                f"{aval.dtype.str}{aval.dtype.name}{aval.shape}{aval.weak_type}"
-            )
+            text = self.types[aval] = f"{_text(aval.dtype)}{aval.shape}{aval.weak_type}"
         return text
 
     def value(self, x: Any) -> None:
@@ -217,8 +230,8 @@ class _Writer:
             self.jaxpr(x)
         elif isinstance(x, ShapedArray):
             self.parts.append(self.type(x))
-        elif isinstance(x, np.dtype):
-            self.parts.append(f"dtype {x.str}{x.name}")
+        elif isinstance(x, np.dtype) or _is_own(x):
+            self.parts.append(_text(x))
         elif isinstance(x, enum.Enum):
             self.parts.append(f"{kind.__qualname__}.{x.name}")
         elif isinstance(x, type):
