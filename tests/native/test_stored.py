@@ -142,6 +142,66 @@ def test_each_algorithm_has_its_own_programs_and_those_of_this_process_have_none
     assert stored.key_of(closed, Options()) is None
 
 
+OWN = """
+import sys
+import calque, calque.numpy as jnp
+from calque import lax
+from calque.extend.core import Primitive
+from calque.interpreters import mlir
+wave = Primitive("wave")
+wave.def_abstract_eval(lambda x: x)
+mlir.register_lowering(wave, mlir.lower_fun(getattr(jnp, sys.argv[1]), multiple_results=False))
+def body(x, _):
+    for _ in range(5):
+        x = wave.bind(x) * 2 + 1
+    return x, None
+f = calque.jit(lambda x: lax.scan(body, x, None, length=3)[0])
+want, x = getattr(jnp, sys.argv[1]), jnp.ones(4)
+for _ in range(15):
+    x = want(x) * 2 + 1
+assert jnp.allclose(f(jnp.ones(4)), x, rtol=1e-3), (f(jnp.ones(4)), x)
+print(calque.stats()["programs_from_disk"])
+"""
+
+
+def test_what_the_user_has_defined_is_told_by_its_program(tmp_path: pathlib.Path) -> None:
+    """Another process may define it otherwise, in loops, too, whose bodies are not inlined yet."""
+    environment = {**os.environ, "CALQUE_CACHE_DIR": str(tmp_path), "CALQUE_VERIFY_KERNELS": "0"}
+    found = [
+        subprocess.run(
+            [sys.executable, "-c", OWN, name],
+            capture_output=True,
+            text=True,
+            check=True,
+            env=environment,
+        ).stdout.strip()
+        for name in ("sin", "tanh", "sin")
+    ]
+    assert found == ["0", "0", "1"]
+
+
+def test_rules_of_derivatives_are_no_part_of_programs() -> None:
+    def scaled(rule: float) -> Any:
+        @calque.custom_jvp
+        def f(x: Any) -> Any:
+            return jnp.tanh(x) + 1
+
+        f.defjvp(lambda x, t: (f(x[0]), t[0] * rule))
+
+        def looped(x: Any) -> Any:
+            return lax.fori_loop(0, 3, lambda i, y: calque.vmap(f)(y * 2 + i) - jnp.sin(y), x)
+
+        return looped
+
+    x = np.ones((3, 4), "f")
+    first, second = compiled(scaled(1.0), x), compiled(scaled(2.0), x)
+    assert type(first) is not backend.Found and type(second) is backend.Found
+    for a, b in zip(first.call([x]), second.call([x]), strict=True):
+        assert bits(a) == bits(b)
+    slopes = [calque.jit(calque.grad(lambda x, f=scaled(r): f(x).sum()))(x) for r in (1.0, 2.0)]
+    assert bits(slopes[0]) != bits(slopes[1])
+
+
 def transforms(x: Any) -> Any:
     for _ in range(3):
         x = jnp.fft.irfft2(jnp.fft.rfft2(x) * 0.5) + jnp.sort(x, axis=0)

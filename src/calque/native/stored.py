@@ -21,8 +21,8 @@ import numpy as np
 from calque.core.arrays import to_numpy
 from calque.core.avals import ShapedArray, nbytes
 from calque.core.backends import Options
-from calque.core.jaxprs import ClosedJaxpr, Jaxpr, Literal, Var, subjaxprs
-from calque.core.primitives import Primitive
+from calque.core.jaxprs import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, subjaxprs
+from calque.core.primitives import REGISTRY, Primitive
 from calque.machine.code import diskcache, target
 from calque.machine.code.digest import digest, hexdigest
 from calque.machine.driver.program import Program
@@ -32,11 +32,13 @@ from calque.machine.once import once
 from calque.machine.threads import get_num_threads
 from calque.native import routines
 from calque.native.emit import objects
+from calque.native.passes.inline import CALLS, program_of
 from calque.ops.random.keys import IMPLEMENTATIONS, KeyDType, PRNGImpl
 
 WORTH: Final = 8  # equations: smaller programs are planned as fast as they are found
 _FORMAT: Final = "program-2"
 _MARSHAL: Final = 4
+_OF_CALLS: Final = ("differentiated", "prevent_cse")  # what inlining asks of a call beside its body
 # The rooms whose files decide the words of a program, beside the passes, which have been run.
 _ROOMS: Final = ("native", "core")  # and the machine, which knows the state of its own
 
@@ -197,11 +199,23 @@ class _Writer:
             inputs = " ".join([read(a) for a in e.invars])
             self.primitives.add(e.primitive)
             parts.append(f"{e.primitive.name} {inputs}")
-            for name, value in e.params.items():
+            for name, value in self.deciding(e).items():
                 parts.append(name)
                 self.value(value)
             parts.append(bind(e.outvars))
         parts.append(" ".join([read(a) for a in jaxpr.outvars]) + ")")
+
+    def deciding(self, e: Eqn) -> dict[str, Any]:
+        """The parameters that decide what an equation computes: of a call that will be inlined its
+        body, not the rules of its derivatives; the program of what the user has defined."""
+        if e.primitive.program is not None:
+            return {"program": program_of(e)}
+        if REGISTRY.get(e.primitive.name) is not e.primitive:
+            raise _Unknown
+        body = CALLS.get(e.primitive.name)
+        if body is None or not isinstance(e.params.get(body), (Jaxpr, ClosedJaxpr)):
+            return e.params
+        return {name: e.params[name] for name in (body, *_OF_CALLS) if name in e.params}
 
     def type(self, aval: ShapedArray) -> str:
         text = self.types.get(aval)

@@ -52,13 +52,13 @@ def body_of(e: Eqn, invars: list[Atom]) -> tuple[Jaxpr | ClosedJaxpr | None, lis
         first = matvec + vecmat
         return e.params["jaxprs"].solve, invars[first : first + solve] + invars[sum(lengths) :]
     if e.primitive.program is not None:
-        return _program_of(e), invars
+        return program_of(e), invars
     name = CALLS.get(e.primitive.name)
     body = e.params.get(name) if name is not None else None
     return (body if isinstance(body, (Jaxpr, ClosedJaxpr)) else None), invars
 
 
-def _program_of(e: Eqn) -> ClosedJaxpr:
+def program_of(e: Eqn) -> ClosedJaxpr:
     """What a primitive of the user is computed by, for operands of these types."""
     program, several = e.primitive.program, e.primitive.multiple_results
 
