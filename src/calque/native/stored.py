@@ -40,7 +40,7 @@ _FORMAT: Final = "program-2"
 _MARSHAL: Final = 4
 _OF_CALLS: Final = ("differentiated", "prevent_cse")  # what inlining asks of a call beside its body
 # The rooms whose files decide the words of a program, beside the passes, which have been run.
-_ROOMS: Final = ("native", "core")  # and the machine, which knows the state of its own
+_ROOMS: Final = ("native", "core", "ops")  # and the machine, which knows the state of its own
 
 
 class StoredCounts:
