@@ -63,6 +63,27 @@ def test_keys_of_a_library():
         pickle.dumps(impl)
 
 
+@pytest.mark.parametrize("name", ["threefry2x32", "rbg", "counting"])
+def test_an_algorithm_is_told_by_more_than_its_name(name):
+    """Those that every process has stay what they are, and machine code takes no other for one."""
+    own = extend_random.define_prng_impl(
+        key_shape=(2,),
+        seed=lambda seed: jnp.full(2, 7, "uint32"),
+        split=lambda key, shape: jnp.broadcast_to(key, (*shape, 2)),
+        fold_in=lambda key, data: key + data,
+        random_bits=lambda key, width, shape: jnp.full(shape, key[0], f"uint{width}"),
+        name=name,
+    )
+    key, known = calque.random.key(1, impl=own), calque.random.key(1)
+    draw = lambda key: calque.random.bits(calque.random.split(key)[0], (3,), "uint32")  # noqa: E731
+    want = np.asarray(draw(known))
+    for f in (draw, calque.jit(draw)):
+        assert f(key).tolist() == [7, 7, 7]
+        np.testing.assert_array_equal(f(known), want)
+    assert calque.random.key_data(key).tolist() == [7, 7]
+    assert calque.random.key_data(known).tolist() == [0, 1]
+
+
 def test_parts_of_the_algorithms():
     for name, impl in {
         "threefry2x32": extend_random.threefry_prng_impl,

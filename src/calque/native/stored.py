@@ -33,7 +33,7 @@ from calque.machine.threads import get_num_threads
 from calque.native import routines
 from calque.native.emit import objects
 from calque.native.passes.inline import CALLS, program_of
-from calque.ops.random.keys import IMPLEMENTATIONS, KeyDType, PRNGImpl
+from calque.ops.random.keys import KeyDType, PRNGImpl
 
 WORTH: Final = 8  # equations: smaller programs are planned as fast as they are found
 _FORMAT: Final = "program-2"
@@ -161,7 +161,7 @@ def _is_own(x: Any) -> bool:
     """Whether this is an algorithm of random keys that every process has, or the dtype of its
     keys."""
     impl = x.impl if isinstance(x, KeyDType) else x
-    return isinstance(impl, PRNGImpl) and IMPLEMENTATIONS.get(impl.name) is impl
+    return isinstance(impl, PRNGImpl) and impl.field == impl.name
 
 
 def _text(x: Any) -> str:

@@ -113,7 +113,7 @@ def same_words(low: Lower, n: Node, idx: Index) -> ElementSteps:
 def threefry(n: Node) -> bool:
     """Is this node about Threefry keys?"""
     dtypes = [n.aval.dtype, *(a.aval.dtype for a in n.args)]
-    return all(d.impl.name == "threefry2x32" for d in dtypes if isinstance(d, ExtendedDType))  # type: ignore[attr-defined]
+    return all(d.impl.field == "threefry2x32" for d in dtypes if isinstance(d, ExtendedDType))  # type: ignore[attr-defined]
 
 
 def partitionable(n: Node) -> bool:

@@ -29,16 +29,6 @@ _UINT32 = np.dtype("uint32")
 # ---------------------------------------------------------------- algorithms and their dtypes
 
 
-_OWN: Final = (
-    "threefry2x32",
-    "rbg",
-    "unsafe_rbg",
-    "threefry4x32",
-    "philox2x32",
-    "philox4x32",
-)
-
-
 class PRNGImpl:
     """An algorithm of random keys, given on arrays of key words (NumPy): the words of a key are the
     last dimension.
@@ -50,6 +40,8 @@ class PRNGImpl:
     key
     one_draw_for_lanes                 primitives for which under vmap the key of the first lane
     draws for all of them
+    field                              of what memory holds; of those that every process has the
+    name, which others may have, too
     """
 
     def __init__(
@@ -63,11 +55,12 @@ class PRNGImpl:
         fold_in: Callable[[np.ndarray, np.ndarray], np.ndarray],
         random_bits: Callable[[np.ndarray, int, tuple[int, ...]], np.ndarray],
         one_draw_for_lanes: Collection[str] = (),
+        field: str | None = None,
     ):
         self.name, self.tag, self.key_shape = name, tag, key_shape
         self.seed, self.split, self.fold_in, self.random_bits = seed, split, fold_in, random_bits
         self.one_draw_for_lanes = one_draw_for_lanes
-        self.field = name if name in _OWN else f"{name} {id(self):x}"  # of what memory holds
+        self.field = field or f"{name} {id(self):x}"
         self.dtype = KeyDType(self)
 
     def __repr__(self) -> str:
@@ -131,6 +124,7 @@ def _of(name: str, tag: str, g: counter_based.Generator) -> PRNGImpl:
         split=g.split,
         fold_in=g.fold_in,
         random_bits=g.random_bits,
+        field=name,
     )
 
 
@@ -141,6 +135,7 @@ IMPLEMENTATIONS: Final = {
             "threefry2x32",
             "fry",
             (2,),
+            field="threefry2x32",
             seed=threefry.seed_key,
             split=threefry.split_key,
             fold_in=threefry.fold_in,
@@ -150,6 +145,7 @@ IMPLEMENTATIONS: Final = {
             "rbg",
             "rbg",
             (4,),
+            field="rbg",
             seed=philox.seed_key,
             split=philox.split_halves,
             fold_in=philox.fold_in_halves,
@@ -160,6 +156,7 @@ IMPLEMENTATIONS: Final = {
             "unsafe_rbg",
             "urbg",
             (4,),
+            field="unsafe_rbg",
             seed=philox.seed_key,
             split=philox.split_fast,
             fold_in=philox.fold_in_fast,

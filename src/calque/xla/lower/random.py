@@ -260,15 +260,15 @@ KNOWN: Final = ("threefry2x32", "rbg", "unsafe_rbg")
 
 def impl_of(e: Eqn) -> str:
     """The algorithm of the keys that an equation reads."""
-    return str(e.invars[0].aval.dtype.impl.name)
+    return str(e.invars[0].aval.dtype.impl.field)
 
 
 @equation_rule("random_seed")
 def random_seed(b: Builder, e: Eqn, outs: Sequence[Tensor], args: list[Value]) -> list[Value]:
-    if e.params["impl"].name not in KNOWN:
+    if e.params["impl"].field not in KNOWN:
         return host_call(b, e, outs, args)
     half = seed_threefry(b, args[0])
-    if e.params["impl"].name == "threefry2x32":
+    if e.params["impl"].field == "threefry2x32":
         return [half]
     return [b.concatenate([half, half], half.ndim - 1)]
 
