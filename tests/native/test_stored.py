@@ -180,6 +180,19 @@ def test_what_the_user_has_defined_is_told_by_its_program(tmp_path: pathlib.Path
     assert found == ["0", "0", "1"]
 
 
+def test_programs_whose_parameters_are_operations_are_found() -> None:
+    def pooled(x: Any) -> Any:
+        for _ in range(3):
+            x = lax.reduce_window(jnp.tanh(x), -jnp.inf, lax.max, (1, 2), (1, 2), "VALID")
+        return (x**2).sum()
+
+    x = np.linspace(-1, 1, 64, dtype="f").reshape(4, 16)
+    slope = calque.grad(pooled)
+    first, second = compiled(slope, x), compiled(slope, x)
+    assert type(first) is not backend.Found and type(second) is backend.Found
+    assert bits(first.call([x])[0]) == bits(second.call([x])[0])
+
+
 def test_rules_of_derivatives_are_no_part_of_programs() -> None:
     def scaled(rule: float) -> Any:
         @calque.custom_jvp

@@ -107,6 +107,7 @@ class Primitive:
     # as jit's, and none takes functions as operands
     call_primitive = False
     map_primitive = False
+    of_user = False  # not the same in every process, whatever its name
     program: (
         Callable[..., Any] | None
     )  # a function of ordinary primitives that computes it: compiled code runs that

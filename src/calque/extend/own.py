@@ -40,6 +40,7 @@ class Primitive(primitives.Primitive, metaclass=_AnyPrimitive):
     Array([2., 2.], dtype=float32)"""
 
     multiple_results = False
+    of_user = True
     impl: Callable[..., Any] | None = None  # what `def_impl` was given
 
     def __init__(self, name: str):

@@ -22,7 +22,7 @@ from calque.core.arrays import to_numpy
 from calque.core.avals import ShapedArray, nbytes
 from calque.core.backends import Options
 from calque.core.jaxprs import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, subjaxprs
-from calque.core.primitives import REGISTRY, Primitive
+from calque.core.primitives import Primitive
 from calque.machine.code import diskcache, target
 from calque.machine.code.digest import digest, hexdigest
 from calque.machine.driver.program import Program
@@ -210,7 +210,7 @@ class _Writer:
         body, not the rules of its derivatives; the program of what the user has defined."""
         if e.primitive.program is not None:
             return {"program": program_of(e)}
-        if REGISTRY.get(e.primitive.name) is not e.primitive:
+        if e.primitive.of_user:
             raise _Unknown
         body = CALLS.get(e.primitive.name)
         if body is None or not isinstance(e.params.get(body), (Jaxpr, ClosedJaxpr)):
@@ -252,6 +252,8 @@ class _Writer:
             self.parts.append(f"{x.__module__}.{x.__qualname__}")
         elif isinstance(x, (np.ndarray, np.generic)) and x.dtype.kind in "biufc":
             self.parts.append(f"{x.dtype.str}{x.shape}{digest(x.tobytes()).hex()}")
+        elif isinstance(x, Primitive) and x.program is None and not x.of_user:
+            self.parts.append(f"primitive {x.name}")
         elif isinstance(x, dict):
             self.value(tuple(x.items()))
         elif isinstance(x, tuple) and hasattr(x, "_fields"):
