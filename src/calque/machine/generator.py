@@ -127,6 +127,12 @@ def calque_generate_all(
 
 
 @unit.function
+def calque_added(queue: ptr, count: i64) -> None:
+    """So many modules are there: what stands in their records is seen by whoever sees that."""
+    atomic_release(queue, _ADDED, count)
+
+
+@unit.function
 def calque_generated(record: ptr) -> None:
     """Wait until a module that was begun is done."""
     while atomic_load(record, _TOOK) == 0:
@@ -144,8 +150,8 @@ class Generated(NamedTuple):
 class Queue:
     """Modules on their way to objects. One thread adds and collects them, any may `make` them."""
 
-    def __init__(self, table: int, make_all: Any, wait: Any) -> None:
-        self._table, self._make_all, self._wait = table, make_all, wait
+    def __init__(self, table: int, make_all: Any, added: Any, wait: Any) -> None:
+        self._table, self._make_all, self._added, self._wait = table, make_all, added, wait
         self._words = (ctypes.c_int64 * ((_RECORDS + MOST * _RECORD) // 8))()
         self._texts: list[tuple[str, bytes]] = []
         self._collected = 0
@@ -159,7 +165,7 @@ class Queue:
         record = self._record(k)
         record[0] = _place(ctypes.c_char_p(self._texts[k][1])) or 0
         record[_LEVEL // 8] = level
-        self._words[_ADDED // 8] = k + 1
+        self._added(ctypes.addressof(self._words), k + 1)
         return True
 
     def make(
@@ -180,10 +186,9 @@ class Queue:
         """What is done of the modules that were begun, in order; all of them if it is to wait."""
         while self._collected < self._words[_BEGUN // 8]:
             record = self._record(self._collected)
-            if not record[_TOOK // 8]:
-                if not wait:
-                    return
-                self._wait(ctypes.addressof(record))
+            if not record[_TOOK // 8] and not wait:
+                return
+            self._wait(ctypes.addressof(record))  # also for what it is seen with
             text = self._texts[self._collected][0]
             self._collected += 1
             made = generation.taken(record[_OBJECT // 8], record[_MESSAGE // 8])
@@ -222,5 +227,6 @@ def get_ready() -> None:
     make_all = ctypes.CFUNCTYPE(number, *[pointer] * 2, text, *[pointer] * 2, number, number)(
         unit.address("calque_generate_all")
     )
+    added = ctypes.CFUNCTYPE(None, pointer, number)(unit.address("calque_added"))
     wait = ctypes.CFUNCTYPE(None, pointer)(unit.address("calque_generated"))
-    generation.queues.append(partial(Queue, ctypes.addressof(table), make_all, wait))
+    generation.queues.append(partial(Queue, ctypes.addressof(table), make_all, added, wait))
