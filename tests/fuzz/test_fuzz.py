@@ -693,5 +693,8 @@ def test_paddings_that_crop_are_known() -> None:
 def test_subnormal_numbers_are_known() -> None:
     assert has_subnormals(np.array([1, 1e-40], np.float32))
     assert has_subnormals(np.array([1 + 1e-40j], np.complex64))
+    for name in ("float8_e5m2", "float8_e4m3fn", "bfloat16", "float16"):
+        tiny = calque.numpy.finfo(name).tiny
+        assert has_subnormals(np.asarray([tiny]) / 2) and not has_subnormals(np.asarray([tiny, 0]))
     for x in (np.zeros(3, np.float32), np.array([np.nan, np.inf, 1e-37], np.float32), np.arange(3)):
         assert not has_subnormals(x)
