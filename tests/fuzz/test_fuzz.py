@@ -698,3 +698,20 @@ def test_subnormal_numbers_are_known() -> None:
         assert has_subnormals(np.asarray([tiny]) / 2) and not has_subnormals(np.asarray([tiny, 0]))
     for x in (np.zeros(3, np.float32), np.array([np.nan, np.inf, 1e-37], np.float32), np.arange(3)):
         assert not has_subnormals(x)
+
+
+def test_wide_inputs_may_meet_floats_that_are_made_of_integers() -> None:
+    x, y = Input("int32", (3, 4), "plain", 0), Input("float32", (3, 6), "plain", 1)
+    calls = (
+        Call("numpy.fft.irfftn", (Ref(None, 0),), ()),
+        Call("lax.lt", (Ref(0, 0), Ref(None, 1)), ()),
+    )
+    p = Program(0, False, (x, y), calls)
+    with pytest.raises(laws.Skip, match="made of integers"):
+        laws.differences(
+            Evaluated(function(calque, p), place(RULES, 0)),
+            p,
+            [value(x), value(y)],
+            None,
+            np.random.default_rng(0),
+        )
