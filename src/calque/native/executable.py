@@ -45,7 +45,7 @@ checks = LazyModule("calque.native.plan.verify")
 views = LazyModule("calque.native.views")
 EARLY = 6000  # letters of the keys of products that LLVM begins with before all are lowered
 MANY = 100  # equations of a program for which a thread waits that compiles
-SOME = 8  # calls of kernels whose machine code is begun before all are scheduled
+SOME = 8  # steps of which kernels are begun before all are scheduled; then half as many again
 RELEASE_NS = 20_000  # shorter programs keep the GIL: giving it up costs some 50 ns
 
 
@@ -122,7 +122,7 @@ class Planned:
         """Machine code for each body of loops."""
         sizes = self.planner.sizes
         few = brief(self.steps, sizes) if sizes.known else set()
-        quick = few | self.hasty_ones()
+        quick = few | self.hasty_ones(self.steps)
         made = self.making.finish(
             [s.body for s in schedules],
             sizes.fixed(),
@@ -133,12 +133,12 @@ class Planned:
         )
         return made
 
-    def hasty_ones(self) -> set[Schedule]:
-        """The kernels of a hasty program that LLVM is to make quickly."""
+    def hasty_ones(self, steps: Sequence[Step]) -> set[Schedule]:
+        """The kernels of a hasty program, or of its first steps, that LLVM is to make quickly."""
         sizes = self.planner.sizes
         if not (self.options.hasty and sizes.known) or get_num_threads() == 1:
             return set()
-        return hasty(self.steps, sizes, {*self.products.values()}, self.length)
+        return hasty(steps, sizes, {*self.products.values()}, self.length)
 
     def length(self, s: Schedule) -> int:
         """Of a kernel's key, in letters."""
@@ -204,12 +204,11 @@ class Planned:
     def begin_some(self, steps: Sequence[Step]) -> None:
         """Compile those of the first kernels that no sharing of memory changes, if they are many
         more than when this was asked before."""
-        calls = [s for s in steps[self.looked_at :] if isinstance(s, Call)]
-        if len(calls) < SOME or get_num_threads() == 1:
+        if len(steps) - self.looked_at < max(SOME, self.looked_at // 2) or get_num_threads() == 1:
             return
+        calls = self.apart([s for s in steps[self.looked_at :] if isinstance(s, Call)])
         self.looked_at = len(steps)
-        quick = hasty(steps, self.planner.sizes, {*self.products.values()}, self.length)
-        self.begin([c.schedule for c in self.apart(calls)], self.planner.sizes, quick)
+        self.begin([c.schedule for c in calls], self.planner.sizes, self.hasty_ones(steps))
 
     def apart(self, calls: Iterable[Call]) -> list[Call]:
         """Those whose kernels no sharing of memory changes."""
@@ -227,7 +226,7 @@ class Planned:
         outputs = [b for b, _ in self.outputs]
         if get_num_threads() > 1:
             calls = self.apart(c for c in walk(self.steps) if isinstance(c, Call))
-            quick = brief(self.steps, p.sizes) | self.hasty_ones()
+            quick = brief(self.steps, p.sizes) | self.hasty_ones(self.steps)
             self.begin([c.schedule for c in calls], p.sizes, quick)
         self.steps = beside(ordered(self.steps, p.mutable, p.bytes), get_num_threads())
         self.steps, self.homes = reuse(self.steps, p.mutable, outputs, self.donated, p.bytes)

@@ -99,6 +99,16 @@ def pieces(f: Any, x: np.ndarray, w: np.ndarray) -> tuple[int, int]:
     return sum(op in ("conv", "conv_tiled") for op in ops), ops.count("matmul")
 
 
+def test_the_kernel_is_asked_once_for_all_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(convolution, "TILED", 0)
+    x, w = whole(2, 5, 5, 3), whole(4, 4, 3, 2)
+    f = conv(2, lhs_dilation=(2, 2), padding=((2, 2), (2, 2)))
+    nodes = Elements(f, x, w).graph.nodes
+    tiled = [n for n in nodes if n.op == "conv_tiled"]
+    assert len(tiled) == 4 and len({n.args[2] for n in tiled}) == 1
+    assert sum(n.op == "is_finite" for n in nodes) == 1
+
+
 def test_how_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
     x, w = whole(2, 5, 5, 3), whole(4, 4, 3, 2)
     assert pieces(conv(2, lhs_dilation=(2, 2), padding=((2, 2), (2, 2))), x, w) == (4, 0)

@@ -118,12 +118,13 @@ def expand_conv(
     x, w = (convert(g, a, wide) for a in args)
     if is_product(w, params):
         return [convert(g, as_product(g, x, w, params, out), out.dtype)]
-    holes, whole = has_holes(x, params), w
-    if holes:  # no real element is -0.0
+    finite = None  # whether all of the kernel is, which is asked once for all of its parts
+    if has_holes(x, params):  # no real element is -0.0
         x = g.add("add", (x, filled(g, 0, x.aval)), {}, x.aval)
+        finite = all_finite(g, w)
 
     def convolve(part: Node, p: dict[str, Any], shape: Sequence[Any]) -> Node:
-        return convolution(g, x, part, p, ShapedArray(tuple(shape), wide), whole if holes else None)
+        return convolution(g, x, part, p, ShapedArray(tuple(shape), wide), finite)
 
     found = phases_of(x, w, params, out) if x.dtype in TILED_DTYPES else None
     if found is None:
@@ -132,12 +133,12 @@ def expand_conv(
 
 
 def convolution(
-    g: GraphBuilder, x: Node, w: Node, params: dict[str, Any], out: Any, whole: Node | None
+    g: GraphBuilder, x: Node, w: Node, params: dict[str, Any], out: Any, finite: Node | None
 ) -> Node:
-    """The convolution of one kernel. Where the gaps and the padding of the input are holes, that
-    kernel is a part of the `whole` one, which is asked whether it has what they must not meet."""
+    """The convolution of one kernel. Where the gaps and the padding of the input are holes,
+    `finite` says whether the kernel has nothing that they must not meet."""
     padding = [n for pads in params["padding"] for n in pads]
-    holes = whole is not None and max((*params["lhs_dilation"], *[n + 1 for n in padding])) > 1
+    holes = finite is not None and max((*params["lhs_dilation"], *[n + 1 for n in padding])) > 1
     if not holes and is_product(w, params):
         return as_product(g, x, w, params, out)
     x = padded(g, x, params, holes)
@@ -148,7 +149,7 @@ def convolution(
     if not tiled(geo, x.dtype):
         return g.add("conv", (x, matrix), {"geometry": geo}, out)
     flat = with_shape(out, (geo.rows, geo.features_out * geo.groups))
-    tests = (all_finite(g, whole),) if holes and whole is not None else ()
+    tests = (finite,) if holes and finite is not None else ()
     r = g.add("conv_tiled", (x, matrix, *tests), {"geometry": geo}, flat)
     order = (*geo.places, geo.out_spec[1])
     r = reshape(g, r, [geo.out_shape[d] for d in order])
