@@ -48,9 +48,9 @@ def test_complex_numbers(name: str) -> None:
         assert error <= MOST, (error, at)
 
 
-def test_new_rows_leave_the_heading_of_a_table() -> None:
-    page = f"above\n{accuracy.BEGIN}\n| 函数 |\n|---|\n| old |\n{accuracy.END}\nbelow"
-    assert accuracy.with_rows(page, ["| new |"]) == page.replace("old", "new")
+def test_new_rows_take_the_places_of_their_functions_alone() -> None:
+    page = f"above\n{accuracy.BEGIN}\n| 函数 |\n|---|\n| f | 1 |\n| g | 2 |\n{accuracy.END}\nbelow"
+    assert accuracy.with_rows(page, ["| f | 3 |"]) == page.replace("1", "3")
 
 
 def test_every_function_of_one_float_is_in_the_table() -> None:

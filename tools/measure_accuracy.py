@@ -262,11 +262,12 @@ def row(name: str, stride: int, doubles_of: int) -> str:
 
 
 def with_rows(text: str, rows: list[str]) -> str:
-    """A page with other rows under the heading of its table."""
+    """A page with these rows in its table, in place of those of the same functions."""
     before, _, rest = text.partition(BEGIN)
     table, _, after = rest.partition(END)
-    heading = table.strip().splitlines()[:2]
-    return f"{before}{BEGIN}\n" + "\n".join([*heading, *rows]) + f"\n{END}{after}"
+    first, second, *old = table.strip().splitlines()
+    by_name = {line.split("|")[1]: line for line in [*old, *rows]}
+    return f"{before}{BEGIN}\n" + "\n".join([first, second, *by_name.values()]) + f"\n{END}{after}"
 
 
 def main() -> None:

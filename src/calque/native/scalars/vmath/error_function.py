@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from calque.native.scalars.expr import Expr, cast, const
-from calque.native.scalars.vmath import exponential, logarithm, wide
+from calque.native.scalars.vmath import exponential, logarithm, pairs
 from calque.native.scalars.vmath.base import (
     INF,
     NAN,
@@ -15,27 +15,26 @@ from calque.native.scalars.vmath.base import (
     copysign,
     div,
     equal,
+    fast_two_sum,
     fma,
     greater,
     ldexp,
     less,
     mul,
-    nearest_integer,
     neg,
     pick,
     poly,
-    power_of_two,
     sqrt,
     sub,
-    two_sum,
     where,
 )
+from calque.native.scalars.vmath.pairs import Pair
 
-# erf(r) / r - 1 in powers of r^2, |r| <= 0.9
+# erf(r) / r - 1 in powers of r^2, |r| <= 1.1875 in f32, 0.9 in f64
 ERF_SMALL_F32: Final = (
-    0.12837910652160645, -0.37612223625183105, 0.11279123276472092, -0.02667299099266529,
-    0.0048606726340949535,
-    -0.0005335722817108035,
+    0.12837915122509003, -0.37612536549568176, 0.11282690614461899, -0.026820754632353783,
+    0.005132628604769707,
+    -0.0007574039627797902, 6.562803173437715e-05,
 )  # fmt: skip
 ERF_SMALL_F64: Final = (
     0.12837916709551256, -0.37612638903183726, 0.11283791670953704, -0.026866170644806623,
@@ -43,16 +42,11 @@ ERF_SMALL_F64: Final = (
     -0.0008548326754914099, 0.00012055321042008633, -1.4925299735446145e-05, 1.6455213875258359e-06,
     -1.627547562558254e-07, 1.4046044950386089e-08, -8.481845170086698e-10,
 )  # fmt: skip
-# log2(erfc(a)), 0.89 <= a <= 4, and 2^r, |r| <= 1/2
+# erfc(a)^(1/8), 1.1875 <= a <= 4
 ERF_LARGE_F32: Final = (
-    -0.00022054316650610417, -1.6271498203277588, -0.9188213348388672, -0.1503298580646515,
-    0.03225545957684517,
-    -0.004438184667378664, 0.0002875830396078527,
-)  # fmt: skip
-ERF_EXP2: Final = (
-    1.0000001192092896, 0.6931474208831787, 0.24021920561790466, 0.05549757182598114,
-    0.00968471635133028,
-    0.0013632879126816988,
+    1.0012688636779785, -0.1466429978609085, -0.059066057205200195, -0.013216054067015648,
+    0.013719115406274796,
+    -0.002648191759362817, 0.00016622955445200205,
 )  # fmt: skip
 # log(erfc(a)), 0.89 <= a <= 6
 ERF_LARGE_F64: Final = (
@@ -63,25 +57,29 @@ ERF_LARGE_F64: Final = (
     -1.5915427650294502e-06, 2.7197706979542004e-07, -3.577045901986277e-08, 3.5047254234313346e-09,
     -2.4112807347252464e-10, 1.039474216537608e-11, -2.1118434552523791e-13,
 )  # fmt: skip
-# exp(a^2) erfc(a) (1 + 2 a) in powers of (a - k) / (a + k), k = 2 or 4
+# as ERF_SMALL_F32, |r| <= 0.5, as near as 1 - erf(r) asks for
+ERFC_SMALL_F32: Final = (
+    0.12837916612625122, -0.3761260211467743, 0.11282671242952347, -0.026747362688183784,
+    0.004698562435805798,
+)  # fmt: skip
+# exp(a^2) erfc(a) (a + k) in powers of (a - k) / (a + k); for these k the first coefficient is a
+# float almost exactly
+ERFC_CENTRE: Final = {"f32": 2.3125, "f64": 3.828125}
 ERFC_F32: Final = (
-    1.2769783735275269, -0.09276390820741653, -0.1660299152135849, 0.16405291855335236,
-    -0.054224397987127304,
-    -0.008042960427701473, 0.008734779432415962, 0.0012869653292000294, -0.0014637982239946723,
-    -0.0004477206093724817, 0.00019635255739558488, 0.00010610807657940313,
+    1.0437662601470947, -0.7661568522453308, 0.3930414915084839, -0.11843474209308624,
+    0.003205015556886792,
+    0.01166614145040512, -0.0019307832699269056, -0.0012923222966492176, 0.0002724816440604627,
 )  # fmt: skip
 ERFC_F64: Final = (
-    1.2329951186255526, -0.13962111684056305, 0.015379652102599556, 0.06809705425477088,
-    -0.101039066034809,
-    0.0937328349952112, -0.066330365856049, 0.03716751559124408, -0.016197733387514887,
-    0.005031969532124929,
-    -0.0007577793856345795, -0.00019925514432156318, 0.0001506570196414348, -2.439676896203e-05,
-    -1.1357015874826852e-05, 5.664101370149362e-06, 6.35508380427622e-07, -6.285168112259945e-07,
-    -4.849739386717517e-07, -3.4442742447107176e-07, 5.311770776651173e-07, 5.94032909507455e-07,
-    -2.5095264504862003e-07, -4.442206712961749e-07, -1.6001814899346553e-08,
-    1.3867279237659643e-07,
-    4.443669879020542e-08,
+    1.0932725406451944, -0.9646134483004574, 0.7483804543519543, -0.5067260507959734,
+    0.2954516086736579, -0.14490421519168475, 0.057186273764490286, -0.0163851112812111,
+    0.0022582528244088347, 0.0006141437861634287, -0.0004224831783706915, 5.9262381065878704e-05,
+    3.204620548089512e-05, -1.4099205422097001e-05, -1.347673478903406e-06, 2.053964302906354e-06,
+    -8.337657981998089e-08, -2.713335427961725e-07, 3.5449195455834163e-08, 2.7868011161608895e-08,
+    -6.0006387230490644e-09,
 )  # fmt: skip
+# by how much an error of 1 / (a + k) changes the result, in powers of the same
+ERFC_SLOPE: Final = {"f32": (1.7481, -0.9097), "f64": (1.8854, -1.5551, 0.8165)}
 # erfinv(x) / x with w = -log(1 - x^2): in powers of w - 2.5 or 3.125, and of sqrt(w) - 3 or 4 for
 # larger w
 ERFINV_MIDDLE_F32: Final = (
@@ -119,39 +117,67 @@ ERFINV_TAIL_F64: Final = (
 
 
 def erf(x: Expr) -> Expr:
-    """An odd polynomial for |x| < 0.9, 1 - exp(polynomial) beyond."""
-    a = at_most(absolute(x), {"f32": 4.0, "f64": 6.0}[x.dtype])
+    """An odd polynomial for small x; beyond, 1 less the eighth power of a polynomial in f32 (which
+    is shorter than an exponential, and enough where erf is near 1), exp(polynomial) in f64."""
+    border, end = {"f32": (1.1875, 4.0), "f64": (0.9, 6.0)}[x.dtype]
+    a = at_most(absolute(x), end)
     z = mul(x, x)
     small = fma(poly(z, pick(x, ERF_SMALL_F32, ERF_SMALL_F64)), x, x)
     if x.dtype == "f32":
-        t = poly(a, ERF_LARGE_F32)
-        n, i = nearest_integer(t, 1.0)
-        large = fma(neg(poly(sub(t, n), ERF_EXP2)), power_of_two(i, "f32"), 1.0)
+        root = poly(a, ERF_LARGE_F32)
+        quarter = mul(root, root)
+        half = mul(quarter, quarter)
+        large = fma(neg(half), half, 1.0)
     else:
         large = sub(1.0, exponential.exp(poly(a, ERF_LARGE_F64)))
-    return where(less(a, 0.9), small, copysign(large, x))
+    return where(less(a, border), small, copysign(large, x))
 
 
 def erfc(x: Expr) -> Expr:
-    """exp(-a^2) times a polynomial in (a - k) / (a + k), over 1 + 2 a, with twice the digits; 2
-    minus that for negative x. 1 - x - (erf(x) - x) near 0."""
-    k, end = {"f32": (2.0, 11.0), "f64": (4.0, 28.0)}[x.dtype]
-    a = at_most(absolute(x), end)
-    square = mul(a, a)
-    p, n = exponential.grown_parts(neg(square))
-    power = wide.plus(wide.of_single(const(1.0, x.dtype)), wide.of(p))
-    power = wide.times(power, wide.sum_of(neg(fma(a, a, neg(square))), 1.0))
-    t = div(sub(a, k), add(a, k))
-    first, *others = pick(x, ERFC_F32, ERFC_F64)
-    shape = wide.sum_of(mul(t, poly(t, tuple(others))), first)
-    below = wide.sum_of(add(a, a), 1.0)
-    out = wide.times(power, wide.quotient(shape, below, wide.inverse(below)))
-    far = ldexp(wide.rounded(out, x.dtype), n)
+    """exp(-a^2) times `erfc_scaled`; 2 minus that for negative x. 1 - x - (erf(x) - x) near 0."""
+    a = at_most(absolute(x), {"f32": 11.0, "f64": 28.0}[x.dtype])
+    scaled = erfc_scaled(a)
+    power, n = falling_power(a)
+    product = fma(power.low, scaled.high, mul(power.high, scaled.low))
+    far = ldexp(fma(power.high, scaled.high, product), n)
     far = where(less(x, 0.0), sub(2.0, far), far)
-    high, low = two_sum(const(1.0, x.dtype), neg(x))
-    rest = mul(x, poly(mul(x, x), pick(x, ERF_SMALL_F32, ERF_SMALL_F64)))
     border = {"f32": 0.5, "f64": 0.65}[x.dtype]
-    return where(less(a, border), add(high, sub(low, rest)), far)
+    return where(less(a, border), erfc_near(x), far)
+
+
+def erfc_scaled(a: Expr) -> Pair:
+    """exp(a^2) erfc(a), as a polynomial in t = (a - k) / (a + k), over a + k. What its one division
+    and t have lost is put right in the end."""
+    k = ERFC_CENTRE[a.dtype]
+    below, below_low = fast_two_sum(const(k, a.dtype), a)  # exact, as k has few digits
+    inverse = div(1.0, below)
+    lost = fma(inverse, below_low, fma(inverse, below, -1.0))
+    t = fma(inverse, -2.0 * k, 1.0)
+    t_low = fma(inverse, -2.0 * k, sub(1.0, t))
+    first, *others = pick(a, ERFC_F32, ERFC_F64)
+    slope = poly(t, tuple(others))
+    shape = fma(t, slope, first)
+    shape_low = fma(t_low, slope, fma(t, slope, sub(first, shape)))
+    high = mul(shape, inverse)
+    low = fma(shape_low, inverse, fma(shape, inverse, neg(high)))
+    return Pair(high, fma(neg(mul(lost, poly(t, ERFC_SLOPE[a.dtype]))), high, low))
+
+
+def erfc_near(x: Expr) -> Expr:
+    """1 - x - (erf(x) - x)."""
+    high, low = fast_two_sum(const(1.0, x.dtype), neg(x))
+    rest = mul(x, poly(mul(x, x), pick(x, ERFC_SMALL_F32, ERF_SMALL_F64)))
+    return add(high, sub(low, rest))
+
+
+def falling_power(a: Expr) -> tuple[Pair, Expr]:
+    """p and n with exp(-a^2) = 2^n p."""
+    square = mul(a, a)
+    grown, n = exponential.grown_parts(neg(square))
+    p = pairs.near(const(1.0, a.dtype), grown.high)
+    low = add(p.low, grown.low)
+    lost = fma(a, a, neg(square))
+    return Pair(p.high, fma(neg(lost), add(p.high, low), low)), n
 
 
 def closing_poly(t: Expr, coefficients: tuple[float, ...]) -> Expr:
