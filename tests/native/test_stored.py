@@ -31,6 +31,7 @@ from tests.native.hasty import in_haste  # noqa: F401
 def private_cache(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("CALQUE_CACHE_DIR", str(tmp_path))
     diskcache.reload()
+    stored.recent.clear()
     with config.override("calque_verify_kernels", False):
         yield
     monkeypatch.undo()
@@ -287,7 +288,8 @@ def test_donated_arguments_and_branches() -> None:
 
 def key(f: Any, *args: Any, **options: Any) -> str | None:
     closed = run_passes(calque.make_jaxpr(f)(*args))
-    return stored.key_of(closed, Options(**options))
+    made = stored.key_of(closed, Options(**options))
+    return None if made is None else made.name
 
 
 def chain(scale: float, function: Any = jnp.sin, axis: int = 0) -> Any:
@@ -315,8 +317,8 @@ def test_whatever_decides_the_words_stands_in_the_key() -> None:
         key(lambda x: lax.scan(lambda c, _: (chain(3.0)(c), c), x, None, 3), x),
     ]
     assert None not in keys and len(set(keys)) == len(keys)
-    assert key(lambda x: x * 2 + 1, x) is None  # planned as fast as it is found
     assert key(chain(2.0), x) == keys[0]
+    assert key(chain(3.5), x) == keys[1]  # a word of its own
     before = calque.get_num_threads()
     try:
         calque.set_num_threads(1 + before % 2)
@@ -413,5 +415,43 @@ print(sorted(m for m in sys.modules if m.startswith(planner)))
 
 def test_data_of_a_program_are_plain() -> None:
     planned = compiled(layers, X, W)
-    data = data_of_programs.as_data(planned.program, [])
-    assert data is not None and len(data) == 10
+    numbers = [n for _, n in planned.program.places.numbers]
+    assert len(set(numbers)) == len(numbers) > 0
+    data = data_of_programs.as_data(planned.program, [], numbers)
+    assert data is not None and len(data) == 11
+    assert data_of_programs.as_data(planned.program, [], numbers[1:]) is None
+
+
+def test_small_programs_are_found_in_memory_alone() -> None:
+    def small(by: float) -> Any:
+        return lambda x: x * by + 1
+
+    x = np.ones((4, 4), "f")
+    kept, found = stored.stats.kept, stored.stats.found
+    assert type(compiled(small(3.5), x)) is executable.NativeExecutable
+    again = compiled(small(4.5), x)
+    assert type(again) is backend.Found and stored.stats.found == found + 1
+    np.testing.assert_array_equal(again.call([x])[0], x * 4.5 + 1)
+    assert stored.stats.kept == kept
+    calque.clear_caches()
+    assert type(compiled(small(3.5), x)) is executable.NativeExecutable
+
+
+def test_texts_in_memory_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert any(c.name == "programs as text" and c.bound == 256 for c in calque.stats().caches)
+    monkeypatch.setattr(stored, "SMALL", 100)
+    assert type(compiled(layers, X, W)) is executable.NativeExecutable
+    assert len(stored.recent) == 0
+    assert type(compiled(layers, X, W)) is backend.Found  # from disk
+
+
+def test_without_a_cache_directory_programs_are_found_in_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("CALQUE_CACHE_DIR", "")
+    diskcache.reload()
+    first = compiled(layers, X, W)
+    second = compiled(layers, X, W)
+    assert type(second) is backend.Found
+    for a, b in zip(first.call([X, W]), second.call([X, W]), strict=True):
+        assert np.asarray(a).tobytes() == np.asarray(b).tobytes()

@@ -28,7 +28,7 @@ class Found:
     `hasty`."""
 
     def __init__(
-        self, closed: ClosedJaxpr, options: Options, program: Program, key: str, hasty: bool
+        self, closed: ClosedJaxpr, options: Options, program: Program, key: stored.Key, hasty: bool
     ) -> None:
         self.closed, self.options, self.program = closed, options, program
         self.key, self.hasty = key, hasty

@@ -167,7 +167,7 @@ class Planned:
     def lowered(self, sizes: Sizes, told: Told | None = None) -> StagedProgram:
         """Homes for what comes in and goes out, and the stages between. Steps that no stage makes
         are `told` as they come."""
-        p, g = Planner(sizes, EMITTERS, takes), graph_of(self.simplified)
+        p, g = Planner(sizes, EMITTERS, takes), graph_of(self.simplified, opens=True)
         inputs: list[Buffer] = []
         for n, value in zip(g.consts, self.simplified.consts):
             p.constant_array(n, value)
@@ -265,7 +265,7 @@ def is_plain(s: Step) -> bool:
 class NativeExecutable(Planned):
     """A compiled program: `program` for the machine's call path, `call` from Python."""
 
-    key: str | None = None  # its name on disk
+    key: stored.Key | None = None  # its name on disk
 
     def __init__(self, closed: ClosedJaxpr, options: Options) -> None:
         super().__init__(closed, options, Sizes())
@@ -289,7 +289,7 @@ class NativeExecutable(Planned):
         compiled.tell(made)
         return made
 
-    def keep(self, key: str | None) -> None:
+    def keep(self, key: stored.Key | None) -> None:
         """Let other processes find the program under this name."""
         self.key = key
         if key is not None:
@@ -299,7 +299,7 @@ class NativeExecutable(Planned):
     def assemble(self) -> Program:
         p = self.planner
         lenders = [b for b, _ in self.outputs if b not in self.homes]
-        a = Assembler(p.sizes, p.params, p.bytes, self.code, lenders)
+        a = Assembler(p.sizes, p.params, p.bytes, self.code, lenders, p.open)
         return a.program(
             self.inputs,
             self.outputs,

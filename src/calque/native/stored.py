@@ -1,10 +1,12 @@
-"""Finished programs on disk, so that another process that traces the same program plans nothing.
+"""Finished programs as text, so that what traces the same program again plans nothing: this process
+from memory, another one from disk.
 
 The key is the simplified program as bytes: every primitive, parameter, type and literal, with what
 else decides the words (options, threads, processor, the compiler's own files). Arrays are not part
-of it, as no word depends on their elements. What a program calls stands there by name: kernels,
-the machine's routines, functions of LAPACK. One that calls Python, or whose parameters hold objects
-that bytes cannot tell, is planned in every process.
+of it, as no word depends on their elements, nor are numbers that stand in words of their own: a
+learning rate that has changed is put in its place. What a program calls stands there by name:
+kernels, the machine's routines, functions of LAPACK. One that calls Python, or whose parameters
+hold objects that bytes cannot tell, is planned in every process.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from calque.core.avals import ShapedArray, nbytes
 from calque.core.backends import Options
 from calque.core.jaxprs import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, subjaxprs
 from calque.core.primitives import Primitive
+from calque.machine.caches import Table
 from calque.machine.code import diskcache, target
 from calque.machine.code.digest import digest, hexdigest
 from calque.machine.driver.program import Program
@@ -32,11 +35,13 @@ from calque.machine.once import once
 from calque.machine.threads import get_num_threads
 from calque.native import routines
 from calque.native.emit import objects
+from calque.native.lower.numbers import TAKERS, Number, is_open, number_of, word_of
 from calque.native.passes.inline import CALLS, program_of
 from calque.ops.random.keys import KeyDType, PRNGImpl
 
-WORTH: Final = 8  # equations: smaller programs are planned as fast as they are found
-_FORMAT: Final = "program-2"
+WORTH: Final = 8  # equations: smaller programs are planned as fast as they are found on disk
+SMALL: Final = 1 << 18  # bytes of a text that is kept in memory
+_FORMAT: Final = "program-3"
 _MARSHAL: Final = 4
 _OF_CALLS: Final = ("differentiated", "prevent_cse")  # what inlining asks of a call beside its body
 # The rooms whose files decide the words of a program, beside the passes, which have been run.
@@ -44,12 +49,13 @@ _ROOMS: Final = ("native", "core", "ops")  # and the machine, which knows the st
 
 
 class StoredCounts:
-    """Programs found on disk, and kept there, by this process."""
+    """Programs found, and kept on disk, by this process."""
 
     found = kept = 0
 
 
 stats = StoredCounts()
+recent: Final[Table[str, bytes]] = Table("programs as text", 256, programs=True)
 
 
 class _Unknown(Exception):
@@ -63,22 +69,31 @@ def version() -> str:
     return hexdigest(f"{objects.fingerprint(package, _ROOMS, deep=True)}\0{state_of_files()}")[:16]
 
 
-def key_of(closed: ClosedJaxpr, options: Options) -> str | None:
-    """The name of a simplified program on disk; None where there is none."""
-    if not _at_least(closed.jaxpr, WORTH) or diskcache.directory() is None:
-        return None
+class Key(NamedTuple):
+    """The name of a program, and its open numbers, which are not part of the name: only which of
+    them are equal is. Some are worth a place on disk."""
+
+    name: str
+    numbers: tuple[Number, ...] = ()
+    on_disk: bool = True
+
+
+def key_of(closed: ClosedJaxpr, options: Options) -> Key | None:
+    """The key of a simplified program; None where it has none."""
     w = _Writer()
     try:
         w.value(
             (options.exact, options.donated, get_num_threads(), *map(_checked, closed.in_avals))
         )
-        w.jaxpr(closed.jaxpr)
+        w.jaxpr(closed.jaxpr, opens=True)
     except _Unknown:
         return None
     text = "\n".join(w.parts)
-    return hexdigest(
+    name = hexdigest(
         f"{_FORMAT}\0{version()}\0{objects.version()}\0{target.describe().key}\0{text}"
     )
+    on_disk = _at_least(closed.jaxpr, WORTH) and diskcache.directory() is not None
+    return Key(name, tuple(w.numbers), on_disk)
 
 
 def content_of(
@@ -114,16 +129,20 @@ class Stored(NamedTuple):
 
 
 def find(
-    key: str, closed: ClosedJaxpr, out_avals: Sequence[ShapedArray], text: Callable[[], str]
+    key: Key, closed: ClosedJaxpr, out_avals: Sequence[ShapedArray], text: Callable[[], str]
 ) -> Stored | None:
-    """The program of this key, with the arrays of `closed`."""
-    raw = diskcache.get(key, "program")
+    """The program of this key, with the arrays of `closed` and the numbers of the key."""
+    raw = recent.find(key.name)
+    if raw is None and key.on_disk:
+        raw = diskcache.get(key.name, "program")
     if raw is None:
         return None
+    remember(key, raw)
     outputs = [(aval, nbytes(aval)) for aval in out_avals]
     arrays = [constant_data(c) for c in closed.consts]
     hasty, data = marshal.loads(raw)
-    program = from_data(data, outputs, arrays, _code_of, text)
+    numbers = [(n, word_of(n[1])) for n in key.numbers]
+    program = from_data(data, outputs, arrays, _code_of, text, numbers)
     stats.found += program is not None
     return None if program is None else Stored(program, hasty)
 
@@ -136,12 +155,22 @@ def _code_of(name: str) -> tuple[int, object] | None:
     return None if address is None else (address, None)
 
 
-def keep(key: str, program: Program, arrays: Sequence[np.ndarray], hasty: bool = False) -> None:
+def keep(key: Key, program: Program, arrays: Sequence[np.ndarray], hasty: bool = False) -> None:
     """Store a program that was planned, in place of a hasty one."""
-    data = as_data(program, arrays)
-    if data is not None:
-        diskcache.put(key, "program", marshal.dumps((hasty, data), _MARSHAL))
+    data = as_data(program, arrays, key.numbers)
+    if data is None:
+        return
+    raw = marshal.dumps((hasty, data), _MARSHAL)
+    remember(key, raw)
+    if key.on_disk:
+        diskcache.put(key.name, "program", raw)
         stats.kept += 1
+
+
+def remember(key: Key, raw: bytes) -> None:
+    """Keep the text of a program in memory."""
+    if len(raw) <= SMALL:
+        recent[key.name] = raw
 
 
 def constant_data(value: Any) -> np.ndarray:
@@ -179,8 +208,11 @@ class _Writer:
         self.types: dict[ShapedArray, str] = {}
         self.programs: dict[int, str] = {}
         self.primitives: set[Primitive] = set()
+        self.numbers: dict[Number, int] = {}  # those that are open
 
-    def jaxpr(self, jaxpr: Jaxpr) -> None:
+    def jaxpr(self, jaxpr: Jaxpr, opens: bool = False) -> None:
+        """A program; in one that `opens` its numbers, those that nothing depends on are left out
+        of the text."""
         numbers: dict[Var, int] = {}
 
         def bind(variables: Sequence[Var]) -> str:
@@ -193,12 +225,21 @@ class _Writer:
                 return f"={a.val.tobytes().hex()}:{self.type(a.aval)}"  # type: ignore[union-attr]
             return str(numbers[a])  # type: ignore[index]
 
+        def taken(a: Var | Literal) -> str:
+            if a.__class__ is Literal and is_open(a):  # type: ignore[arg-type]
+                number = number_of(a.val)  # type: ignore[union-attr]
+                k = self.numbers.setdefault(number, len(self.numbers))
+                return f"#{k}:{self.type(a.aval)}"
+            return read(a)
+
         parts = self.parts
         parts.append("(" + bind(jaxpr.constvars) + ";" + bind(jaxpr.invars))
         for e in jaxpr.eqns:
-            inputs = " ".join([read(a) for a in e.invars])
+            name = e.primitive.name
+            reads = taken if opens and name in TAKERS else read
+            inputs = " ".join([reads(a) for a in e.invars])
             self.primitives.add(e.primitive)
-            parts.append(f"{e.primitive.name} {inputs}")
+            parts.append(f"{name} {inputs}")
             for name, value in self.deciding(e).items():
                 parts.append(name)
                 self.value(value)

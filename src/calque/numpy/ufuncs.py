@@ -37,6 +37,7 @@ from calque.numpy.signatures import AnyFunction, Binary, Unary, UnaryWithOut
 from calque.ops.common import const, filled_like
 
 Promotion = Callable[..., list[Array]]
+_BOOL: Final = np.dtype(bool)
 _FLOAT32: Final = np.dtype("float32")
 _SMALL: Final = 1 << 24  # ints that float32 holds
 
@@ -137,7 +138,7 @@ _AND, _OR, _NOT = (do[name] for name in ("and", "or", "not"))
 
 def _bools(*args: Any) -> list[Array]:
     """Truth values: anything but zero is true."""
-    return [a if typeof(a).dtype == np.dtype(bool) else do.ne(a, _zero_of(typeof(a))) for a in args]
+    return [a if typeof(a).dtype == _BOOL else do.ne(a, _zero_of(typeof(a))) for a in args]
 
 
 def _zero_of(aval: ShapedArray) -> Any:
@@ -147,7 +148,7 @@ def _zero_of(aval: ShapedArray) -> Any:
 def _integers(*args: Any) -> list[Array]:
     out = promote_dtypes(*args)
     dtype = typeof(out[0]).dtype
-    if not is_integer(dtype) and dtype != np.dtype(bool):
+    if not is_integer(dtype) and dtype != _BOOL:
         raise TypeError(f"bitwise functions take integers and bools, got {dtype.name}")
     return out
 
@@ -160,7 +161,7 @@ def _shifted(*args: Any) -> list[Array]:
 
 
 def _subtract(x: Any, y: Any) -> Any:
-    if typeof(x).dtype == np.dtype(bool):
+    if typeof(x).dtype == _BOOL:
         raise TypeError(
             "calque.numpy.subtract does not take bools; use logical_xor or convert with"
             " .astype(int)"
@@ -169,11 +170,11 @@ def _subtract(x: Any, y: Any) -> Any:
 
 
 def _add(x: Any, y: Any) -> Any:
-    return do.add(x, y) if typeof(x).dtype != np.dtype(bool) else do.or_(x, y)
+    return do.add(x, y) if typeof(x).dtype != _BOOL else do.or_(x, y)
 
 
 def _multiply(x: Any, y: Any) -> Any:
-    return do.mul(x, y) if typeof(x).dtype != np.dtype(bool) else do.and_(x, y)
+    return do.mul(x, y) if typeof(x).dtype != _BOOL else do.and_(x, y)
 
 
 def _remainder(x: Any, y: Any) -> Any:
@@ -183,7 +184,7 @@ def _remainder(x: Any, y: Any) -> Any:
     if is_integer(dtype):
         return _integer_remainder(x, y)
     r = do.rem(x, y)
-    if dtype == np.dtype(bool):
+    if dtype == _BOOL:
         return r
     off = do.and_(do.ne(do.lt(r, zero), do.lt(y, zero)), do.ne(r, zero))
     return do.select_n(*promote_full(off, r, do.add(r, y)))
@@ -250,7 +251,7 @@ def promote_full(*xs: Any) -> list[Array]:
 
 def _power(x: Any, y: Any) -> Any:
     dtype = typeof(x).dtype
-    if is_integer(dtype) or dtype == np.dtype(bool):
+    if is_integer(dtype) or dtype == _BOOL:
         return _integer_power(x, y)
     return do.pow(x, y)
 
@@ -259,7 +260,7 @@ def _integer_power(x: Any, y: Any) -> Any:
     """Square and multiply over the bits of the exponent; negative exponents give 0, except for
     bases 1 and -1."""
     dtype = typeof(x).dtype
-    if dtype == np.dtype(bool):
+    if dtype == _BOOL:
         dtype = np.dtype("int32")
     x, y = (do.convert_element_type(v, new_dtype=dtype) for v in (x, y))  # no longer weak
     x, y = promote_full(x, y)
@@ -300,7 +301,7 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     Array([8, 9], dtype=int32)"""
     check_arraylike("power", x1, x2)
     x1, x2 = as_operand(x1), as_operand(x2)
-    if typeof(x1).dtype == np.dtype(bool) and (type(x2) is int or _known_integer(x2) is not None):
+    if typeof(x1).dtype == _BOOL and (type(x2) is int or _known_integer(x2) is not None):
         x1 = do.convert_element_type(x1, new_dtype=np.dtype("int32"))
     if type(x2) is int:
         return do.integer_pow(x1, y=x2)
@@ -327,7 +328,7 @@ binary_power = binary("power", _power, _EXACT)
 
 def _abs(x: Any) -> Any:
     dtype = typeof(x).dtype
-    return x if dtype == np.dtype(bool) or is_unsigned(dtype) else do.abs(x)
+    return x if dtype == _BOOL or is_unsigned(dtype) else do.abs(x)
 
 
 def _rounding(round_: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -342,7 +343,7 @@ def _positive(x: Any) -> Any:
 
 
 def _negative(x: Any) -> Any:
-    if typeof(x).dtype == np.dtype(bool):
+    if typeof(x).dtype == _BOOL:
         raise TypeError(
             "The calque.numpy boolean negative, the `-` operator, is not supported; use the `~`"
             " operator or logical_not instead."
@@ -355,7 +356,7 @@ def _reciprocal(x: Any) -> Any:
 
 
 def _square(x: Any) -> Any:
-    if typeof(x).dtype == np.dtype(bool):
+    if typeof(x).dtype == _BOOL:
         x = do.convert_element_type(x, new_dtype=np.dtype("int32"))
     return do.square(x)
 
@@ -409,7 +410,7 @@ def _imag(x: Any) -> Any:
 
 
 def _countable(x: Any) -> Any:
-    return convert(x, np.dtype("uint8")) if typeof(x).dtype == np.dtype(bool) else x
+    return convert(x, np.dtype("uint8")) if typeof(x).dtype == _BOOL else x
 
 
 def _bitwise_count(x: Any) -> Any:
@@ -474,7 +475,7 @@ def _signbit(x: Any) -> Any:
     if is_complex(dtype):
         raise ValueError(f"signbit is not defined for complex numbers, got dtype {dtype.name}")
     if not is_float(dtype):
-        return do.lt(x, np.zeros((), dtype)) if dtype != np.dtype(bool) else _constant(x, False)
+        return do.lt(x, np.zeros((), dtype)) if dtype != _BOOL else _constant(x, False)
     bits = np.dtype(f"int{dtype.itemsize * 8}")
     return do.lt(do.bitcast_convert_type(x, new_dtype=bits), np.zeros((), bits))
 

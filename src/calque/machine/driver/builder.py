@@ -28,7 +28,7 @@ import numpy as np
 from calque.machine.driver import interpreter as interp
 from calque.machine.driver.blocks import SwitchBlock, WhileBlock
 from calque.machine.driver.interpreter import Op
-from calque.machine.driver.program import External, Places, Program
+from calque.machine.driver.program import External, OpenNumber, Places, Program
 from calque.machine.driver.verify import Frame, ProgramError
 from calque.machine.driver.words import (
     Immediate,
@@ -418,7 +418,9 @@ class ProgramBuilder:
             return number
         if not isinstance(number, int | np.integer):
             raise ProgramError(f"{number} is neither a register nor an integer")
-        return self._immediate(number if isinstance(number, Varying | External) else int(number))
+        if isinstance(number, Varying | External | OpenNumber):
+            return self._immediate(number)
+        return self._immediate(int(number))
 
     def _any(self, operand: Operand) -> Slot | Reg | Immediate:
         return self._slot(operand) if isinstance(operand, Slot) else self._int(operand)
@@ -431,6 +433,8 @@ class ProgramBuilder:
             key = ("varying", value.key)
         elif type(value) is External:
             key = ("external", value.name)
+        elif type(value) is OpenNumber:
+            key = ("number", value.number)
         index = self._immediates.get(key)
         if index is None:
             index = self._immediates[key] = len(self._values)
@@ -474,7 +478,12 @@ class ProgramBuilder:
             self._donated,
             None
             if self._holds_addresses()
-            else Places(calls, tuple(self._arrays.values()), tuple(self._special("external"))),
+            else Places(
+                calls,
+                tuple(self._arrays.values()),
+                tuple(self._special("external")),
+                tuple(self._special("number")),
+            ),
         )
 
     def _holds_addresses(self) -> bool:

@@ -4,7 +4,7 @@ dispatcher read."""
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -29,20 +29,34 @@ class External(int):
         return self
 
 
+class OpenNumber(int):
+    """An integer of the template that other programs, which are the same but for this, have
+    otherwise. What stands for the same `number` is the same in them, too."""
+
+    number: Hashable
+
+    def __new__(cls, value: int, number: Hashable) -> OpenNumber:
+        self = super().__new__(cls, value)
+        self.number = number
+        return self
+
+
 class Places:
     """Where addresses stand in a program that another process can use: of code by its name, at
     these words; of arrays, in the order of its constants; of functions by their names, at these
-    immediates."""
+    immediates. And where numbers stand, which another program may have otherwise."""
 
-    __slots__ = ("arrays", "calls", "externals")
+    __slots__ = ("arrays", "calls", "externals", "numbers")
 
     def __init__(
         self,
         calls: tuple[tuple[int, str], ...],
         arrays: tuple[np.ndarray | None, ...],
         externals: tuple[tuple[int, str], ...] = (),
+        numbers: tuple[tuple[int, Hashable], ...] = (),
     ) -> None:
         self.calls, self.arrays, self.externals = calls, arrays, externals
+        self.numbers = numbers
 
 
 class Program:

@@ -3,7 +3,7 @@ arrays that it is given anew."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -16,9 +16,11 @@ Named = tuple[int, object]  # the address of code, and the object that keeps it 
 _OWN_BYTES: Final = 1 << 20  # of arrays that a program was planned with, tables of transforms
 
 
-def as_data(program: Program, arrays: Sequence[np.ndarray]) -> tuple[Any, ...] | None:
+def as_data(
+    program: Program, arrays: Sequence[np.ndarray], numbers: Sequence[Hashable] = ()
+) -> tuple[Any, ...] | None:
     """A program in numbers, bytes and texts; None where it means something in this process only,
-    or reads many bytes beside these arrays, which are given to it anew."""
+    or reads many bytes beside these arrays, which are given to it anew. So are these numbers."""
     places = program.places
     if places is None:
         return None
@@ -37,6 +39,10 @@ def as_data(program: Program, arrays: Sequence[np.ndarray]) -> tuple[Any, ...] |
     first = _first_constant(frame)
     template[first : first + len(constants)] = 0
     template[_immediates(frame, places.externals)] = 0
+    which_number = {number: k for k, number in enumerate(numbers)}
+    if any([number not in which_number for _, number in places.numbers]):
+        return None
+    template[_immediates(frame, places.numbers)] = 0
     return (
         code.tobytes(),
         (tuple(frame.starts.items()), frame.words, frame.args),
@@ -48,10 +54,11 @@ def as_data(program: Program, arrays: Sequence[np.ndarray]) -> tuple[Any, ...] |
         places.calls,
         tuple(constants),
         places.externals,
+        tuple([(i, which_number[number]) for i, number in places.numbers]),
     )
 
 
-def _immediates(frame: Frame, externals: Sequence[tuple[int, str]]) -> list[int]:
+def _immediates(frame: Frame, externals: Sequence[tuple[int, Any]]) -> list[int]:
     """Where these immediates stand in the template."""
     return [frame.starts["imm"] - frame.starts["own"] + i for i, _ in externals]
 
@@ -67,10 +74,12 @@ def from_data(
     arrays: Sequence[np.ndarray],
     code_of: Callable[[str], Named | None],
     text: Callable[[], str],
+    numbers: Sequence[tuple[Hashable, int]] = (),
 ) -> Program | None:
-    """The program that was `as_data`, verified; None where code is missing that it calls."""
+    """The program that was `as_data`, verified, with these numbers and their words; None where code
+    is missing that it calls."""
     code_bytes, (starts, words, args), template_bytes, offsets, arena, flags, donated = data[:7]
-    calls, constants, externals = data[7:]
+    calls, constants, externals, open_numbers = data[7:]
     code = np.frombuffer(code_bytes, np.int64).copy()
     template = np.frombuffer(template_bytes, np.int64).copy()
     frame = Frame(dict(starts), words, args)
@@ -84,6 +93,8 @@ def from_data(
         code[at] = owners[name][0]
     for at, (_, name) in zip(_immediates(frame, externals), externals, strict=True):
         template[at] = owners[name][0]
+    for at, (_, k) in zip(_immediates(frame, open_numbers), open_numbers, strict=True):
+        template[at] = numbers[k][1]
     given = [arrays[k] if isinstance(k, int) else _array(*k) for k in constants]
     first = _first_constant(frame)
     template[first : first + len(given)] = [a.ctypes.data for a in given]
@@ -98,7 +109,12 @@ def from_data(
         flags,
         text,
         donated,
-        Places(tuple(calls), tuple(given), tuple(externals)),
+        Places(
+            tuple(calls),
+            tuple(given),
+            tuple(externals),
+            tuple([(i, numbers[k][0]) for i, k in open_numbers]),
+        ),
     )
 
 

@@ -117,7 +117,8 @@ class Template:
         if not set(self.kernel.sizes) <= set(names):
             raise ValueError("a size that is not known from those of the operands")
         self.sizes = [names.index(name) for name in self.kernel.sizes]
-        self.bits = [raw_bits(planned.planner.params[e.attr[0]]) for e in self.kernel.params]
+        params = call.parameters(self.kernel.params)
+        self.bits = [raw_bits(planned.planner.params[e.attr[0]]) for e in params]
         extent = call.schedule.extent
         self.turns = None if extent is None else size_function(names, extent)
         self.asks = self.kernel.polls

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final, Literal
 
 from calque.machine.records import record, replace
@@ -374,20 +375,29 @@ def map_stores(body: Body, f: Callable[[Store], Store]) -> Body:
     return tuple(out)
 
 
-def with_buffers(body: Body, names: Mapping[Buffer, Buffer]) -> Body:
-    """A body over other buffers, no two of which become one."""
+NO_NUMBERS: Final[Mapping[Expr, Expr]] = MappingProxyType({})
+
+
+def with_buffers(
+    body: Body, names: Mapping[Buffer, Buffer], numbers: Mapping[Expr, Expr] = NO_NUMBERS
+) -> Body:
+    """A body over other buffers, no two of which become one, and of other parameters."""
 
     def store(s: Store) -> Store:
         return replace(s, buf=names[s.buf]) if s.buf in names else s
 
-    return map_stores(reading(body, names), store)
+    return map_stores(reading(body, names, numbers), store)
 
 
-def reading(body: Body, names: Mapping[Buffer, Buffer]) -> Body:
-    """A body that reads other buffers."""
+def reading(
+    body: Body, names: Mapping[Buffer, Buffer], numbers: Mapping[Expr, Expr] = NO_NUMBERS
+) -> Body:
+    """A body that reads other buffers and parameters."""
     memo: dict[Expr, Expr] = {}
 
     def rule(e: Expr) -> Expr | None:
+        if e.op == "param":
+            return numbers.get(e)
         if e.op != "load" or e.attr not in names:
             return None
         rank = len(e.attr.shape)

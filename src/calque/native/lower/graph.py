@@ -17,6 +17,7 @@ from calque.core.dtypes import ExtendedDType
 from calque.core.jaxprs import Atom, ClosedJaxpr, Jaxpr, Literal, Var
 from calque.machine.records import record
 from calque.machine.state import process
+from calque.native.lower.numbers import TAKERS, is_open
 from calque.native.passes.dead_code import has_effect
 from calque.native.scalars import elements
 
@@ -116,30 +117,34 @@ class GraphBuilder:
 EXPANSIONS: Final[dict[str, Any]] = process.container("expansions of primitives", {})
 
 
-def graph_of(closed: ClosedJaxpr | Jaxpr) -> Graph:
-    """The graph of a program."""
+def graph_of(closed: ClosedJaxpr | Jaxpr, opens: bool = False) -> Graph:
+    """The graph of a program. In one that `opens` its numbers, those that nothing depends on are
+    marked."""
     jaxpr = closed.jaxpr if isinstance(closed, ClosedJaxpr) else closed
     g = GraphBuilder()
     consts = tuple([g.add("const", (), {}, v.aval) for v in jaxpr.constvars])
     inputs = tuple([g.add("input", (), {}, v.aval) for v in jaxpr.invars])
-    outputs = tuple(extend(g, jaxpr, [*consts, *inputs]))
+    outputs = tuple(extend(g, jaxpr, [*consts, *inputs], opens))
     out = Graph(tuple(g.nodes), inputs, consts, outputs, tuple(g.effects))
     if config.verify_kernels:
         verify_graph(out)
     return out
 
 
-def extend(g: GraphBuilder, jaxpr: Jaxpr, inputs: Sequence[Node]) -> list[Node]:
+def extend(
+    g: GraphBuilder, jaxpr: Jaxpr, inputs: Sequence[Node], opens: bool = False
+) -> list[Node]:
     """Write a program into a graph, its constants and inputs being these nodes; gives its
     results."""
     env: dict[Var, Node] = dict(zip((*jaxpr.constvars, *jaxpr.invars), inputs, strict=True))
     literals: dict[Any, Node] = {}
     for e in jaxpr.eqns:
+        name, g.source = e.primitive.name, e.source
+        takes = opens and name in TAKERS
         args = [
-            _literal(g, a, literals) if a.__class__ is Literal else env[a]  # type: ignore[arg-type,index]
+            _literal(g, a, literals, takes) if a.__class__ is Literal else env[a]  # type: ignore[arg-type,index]
             for a in e.invars
         ]
-        name, g.source = e.primitive.name, e.source
         expand = EXPANSIONS.get(name)
         avals = [v.aval for v in e.outvars]
         results = expand(g, args, e.params, avals) if expand is not None else None
@@ -161,11 +166,12 @@ def _atom(g: GraphBuilder, a: Atom, env: dict[Var, Node], literals: dict[Any, No
     return _literal(g, a, literals) if isinstance(a, Literal) else env[a]
 
 
-def _literal(g: GraphBuilder, a: Literal, literals: dict[Any, Node]) -> Node:
-    key = (a.aval.dtype, a.val.tobytes())
+def _literal(g: GraphBuilder, a: Literal, literals: dict[Any, Node], takes: bool = False) -> Node:
+    key = (a.aval.dtype, a.val.tobytes(), takes)
     n = literals.get(key)
     if n is None:
-        n = literals[key] = g.add("literal", (), {"value": a.val}, a.aval)
+        params = {"value": a.val, "open": True} if takes and is_open(a) else {"value": a.val}
+        n = literals[key] = g.add("literal", (), params, a.aval)
     return n
 
 

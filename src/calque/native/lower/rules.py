@@ -16,6 +16,7 @@ import numpy as np
 
 from calque.machine.state import process
 from calque.native.lower.graph import REAL_PART, Node
+from calque.native.lower.numbers import Number, is_baked, number_of
 from calque.native.lower.sizes import Sizes
 from calque.native.scalars.elements import Cx
 from calque.native.scalars.elements import lower as lower_element
@@ -115,6 +116,7 @@ class Lower:
         self.memo: dict[tuple[Node, Index], Value] = {}
         self.params: dict[str, Any] = {}  # name -> NumPy scalar
         self.names: dict[Any, Expr] = {}
+        self.open: dict[str, Number] = {}  # the parameters that are open
 
     def attempt(self) -> Self:
         """One that knows all this, for something that may fail. What it finds out about elements
@@ -213,27 +215,29 @@ class Lower:
 
     # --- constants --------------------------------------------------------------------------------
 
-    def constant(self, value: Any, dtype: str) -> Value:
+    def constant(self, value: Any, dtype: str, is_open: bool = False) -> Value:
         """A scalar of the user's program. What arithmetic can profit from is baked into the kernel;
-        all else is a parameter."""
+        all else is a parameter. One that is open is told from equal ones that are not."""
         real = REAL_PART.get(dtype)
         if real is not None:
             return Cx(self.constant(value.real, real), self.constant(value.imag, real))
         x = np.asarray(value)
         if dtype not in DTYPES:
             return stored_constant(x, dtype)
-        if _baked(x):
+        if is_baked(x):
             return (
                 const_bits(int(x.view(f"u{x.dtype.itemsize}")), dtype)
                 if is_float(dtype)
                 else const(x.item(), dtype)
             )
-        key = (dtype, x.tobytes())
+        key = (dtype, x.tobytes(), is_open)
         e = self.names.get(key)
         if e is None:
             name = f"p{len(self.names)}"
             e = self.names[key] = param(name, dtype)
             self.params[name] = x
+            if is_open:
+                self.open[name] = number_of(x)
         return e
 
     @staticmethod
@@ -257,26 +261,11 @@ def stored_constant(x: np.ndarray, dtype: str) -> Expr:
     return const(raw, "u8")
 
 
-_BAKED_FLOATS: Final = frozenset(
-    (0.0, 1.0, -1.0, 2.0, 0.5, -0.5, -2.0, float("inf"), float("-inf"))
-)
-
-
-def _baked(x: np.ndarray) -> bool:
-    kind = x.dtype.kind
-    if kind == "b":
-        return True
-    if kind in "iu":
-        return -256 <= int(x) <= 256
-    v = float(x)
-    return v in _BAKED_FLOATS or v != v
-
-
 # --- leaves ---------------------------------------------------------------------------------------
 
 
 def _literal(low: Lower, node: Node, idx: Index) -> Generator[Request, Value, Value]:
-    return low.constant(node.params["value"], node.dtype)
+    return low.constant(node.params["value"], node.dtype, "open" in node.params)
     yield
 
 

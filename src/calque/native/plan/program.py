@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -13,7 +14,7 @@ from calque.core.dims import Dim
 from calque.core.primitives import REGISTRY
 from calque.machine.driver.builder import External, ProgramBuilder, Reg, Slot
 from calque.machine.driver.interpreter import Op
-from calque.machine.driver.program import Program
+from calque.machine.driver.program import OpenNumber, Program
 from calque.machine.threads import get_num_threads
 from calque.native.emit.alike import Argument
 from calque.native.emit.kernels import Kernel
@@ -59,10 +60,12 @@ _WRITTEN_BY: Final[dict[type[Step], str]] = {
     WriteSize: "write_size",
 }
 
+_NONE: Final[Mapping[str, Hashable]] = MappingProxyType({})
+
 
 class Assembler:
     """Writes the steps of one program. Until they are written, the results in `lenders` may hold
-    temporaries."""
+    temporaries. The parameters in `numbers` are those of these numbers, which others may change."""
 
     def __init__(
         self,
@@ -71,10 +74,13 @@ class Assembler:
         sizes_of: dict[Buffer, int],
         kernels: dict[Schedule, Kernel],
         lenders: Collection[Buffer] = (),
+        numbers: Mapping[str, Hashable] = _NONE,
     ) -> None:
         self.sizes, self.nbytes, self.kernels = sizes, sizes_of, kernels
         self.lenders = lenders
-        self.params = {name: raw_bits(x) for name, x in params.items()}
+        self.params: dict[str, int] = {name: raw_bits(x) for name, x in params.items()}
+        for name, number in numbers.items():
+            self.params[name] = OpenNumber(self.params[name], number)
         self.slots: dict[Buffer, Slot] = {}
         self.counters: dict[str, Reg] = {}
 
@@ -167,7 +173,7 @@ class Assembler:
         k = self.kernels[s.schedule]
         args: list[Slot | Reg | int] = [self.slots[buf] for buf in s.buffers(k.buffers)]
         args += [self.size(name) for name in k.sizes]
-        args += [self.params[e.attr[0]] for e in k.params]
+        args += [self.params[e.attr[0]] for e in s.parameters(k.params)]
         if s.schedule.extent is None:
             self.builder.call(
                 k.address, args, name=k.symbol, asks=k.polls, owner=k.code, symbol=k.symbol

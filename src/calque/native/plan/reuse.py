@@ -15,6 +15,7 @@ from typing import Final
 
 from calque.machine.records import replace
 from calque.native.loops.tree import (
+    NO_NUMBERS,
     Body,
     For,
     If,
@@ -272,7 +273,10 @@ def _renamed_call(s: Call, names: Gone) -> Call | None:
         given = {b: s.names.get(b, b) for b in reads | writes}
         return replace(s, names={b: names.get(other, other) for b, other in given.items()})
     body = renamed(s.body, names)
-    return replace(s, schedule=replace(s.schedule, body=body), names=NO_NAMES) if body else None
+    if not body:
+        return None
+    made = replace(s.schedule, body=body)
+    return replace(s, schedule=made, names=NO_NAMES, numbers=NO_NUMBERS)
 
 
 def renamed(body: Body, names: Gone) -> Body:

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 
 from calque.machine.records import replace
-from calque.native.loops.tree import Body, For, Statement, Store, own_exprs, statements
+from calque.native.loops.tree import NO_NUMBERS, Body, For, Statement, Store, own_exprs, statements
 from calque.native.lower.sizes import Sizes
-from calque.native.plan.steps import NO_NAMES, Call, Names, Nest, Repeat, Step, Switch
+from calque.native.plan.repeated import Pieces, Repeated
+from calque.native.plan.steps import (
+    NO_NAMES,
+    Call,
+    Names,
+    Nest,
+    Numbers,
+    Repeat,
+    Step,
+    Switch,
+)
 from calque.native.scalars.expr import Buffer, Expr, walk
 from calque.native.schedule.nests import Schedule, distributed, schedule
 from calque.native.schedule.threads import AWAKE_NS, PARALLEL_NS
@@ -20,6 +31,7 @@ def scheduled(
     ready: Mapping[Nest, Schedule] = MappingProxyType({}),
     worth: float = PARALLEL_NS,
     told: Callable[[Sequence[Step]], None] | None = None,
+    repeated: Repeated | None = None,
 ) -> list[Step]:
     """The steps with calls in place of nests. Threads share what takes longer than `worth`
     nanoseconds; in loops of steps they are awake, and share what is shorter, too. Some schedules
@@ -28,12 +40,16 @@ def scheduled(
     before: nest (for i: y[i] = exp x[i])      after: call (for i @vector(64): y[i] = exp x[i])"""
     out: list[Step] = []
     known = dict(ready)
+    again = repeated or Repeated(sizes)
+
+    def inside(steps: Sequence[Step], worth: float) -> list[Step]:
+        return scheduled(steps, sizes, ready, worth, repeated=again)
+
     for s in steps:
         if isinstance(s, Repeat):
-            body, test = (scheduled(x, sizes, ready, AWAKE_NS) for x in (s.body, s.test))
-            out.append(replace(s, body=body, test=test))
+            out.append(replace(s, body=inside(s.body, AWAKE_NS), test=inside(s.test, AWAKE_NS)))
         elif isinstance(s, Switch):
-            out.append(replace(s, cases=[scheduled(c, sizes, ready, worth) for c in s.cases]))
+            out.append(replace(s, cases=[inside(c, worth) for c in s.cases]))
         elif not isinstance(s, Nest):
             out.append(s)
         elif s.vectors:
@@ -41,8 +57,11 @@ def scheduled(
             names = s.names if s.like is not None and known.get(s.like) is made else NO_NAMES
             out += calls(made, s.body if s.in_order else None, s.stands_in, names)
         else:
-            for part, made in pieces(s.body, sizes, worth):
-                out += calls(made, part if s.in_order else None, s.stands_in)
+            make = partial(pieces, s.body, sizes, worth)
+            parts, names, numbers = again.served(s.body, worth, make)
+            for part, made in parts:
+                nest = part if s.in_order else None
+                out += calls(made, nest, s.stands_in, names, numbers)
             if told is not None:
                 told(out)
     return out
@@ -79,15 +98,19 @@ def chosen(
 
 
 def calls(
-    made: Schedule, nest: Body | None, stands_in: bool, names: Names = NO_NAMES
+    made: Schedule,
+    nest: Body | None,
+    stands_in: bool,
+    names: Names = NO_NAMES,
+    numbers: Numbers = NO_NUMBERS,
 ) -> list[Step]:
     """The calls of a kernel that was made of a piece of a nest, and of the one behind it."""
     if made.rest is None:
-        return [Call(made, nest, stands_in, names)]
+        return [Call(made, nest, stands_in, names, numbers)]
     return [Call(made, None, stands_in), Call(made.rest, None, stands_in)]
 
 
-def pieces(body: Body, sizes: Sizes, worth: float = PARALLEL_NS) -> list[tuple[Body, Schedule]]:
+def pieces(body: Body, sizes: Sizes, worth: float = PARALLEL_NS) -> Pieces:
     """A nest as one kernel; or where one of its loops is long enough for threads, and only those
     beside it are in the way, as several."""
     whole = schedule(body, sizes, worth)
@@ -98,7 +121,7 @@ def pieces(body: Body, sizes: Sizes, worth: float = PARALLEL_NS) -> list[tuple[B
     singles = [((s,), schedule((s,), sizes, worth)) for s in loops]
     if all(made.extent is None for _, made in singles):
         return [(body, whole)]
-    out: list[tuple[Body, Schedule]] = []
+    out: Pieces = []
     waiting: tuple[Statement, ...] = ()
     for single, made in singles:
         if made.extent is None:

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from calque.machine.records import record, replace
-from calque.native.loops.tree import Body, Touched, touched, with_buffers
+from calque.native.loops.tree import NO_NUMBERS, Body, Touched, touched, with_buffers
 from calque.native.lower.stages import Stage
 from calque.native.routines import Begun
 from calque.native.scalars.expr import Buffer, Expr
@@ -22,6 +22,7 @@ from calque.native.schedule.nests import Schedule
 
 Names = Mapping[Buffer, Buffer]  # buffers in the place of others, no two of which become one
 NO_NAMES: Final[Names] = MappingProxyType({})
+Numbers = Mapping[Expr, Expr]  # parameters in the place of others
 
 
 @record(eq=False)
@@ -80,17 +81,21 @@ class Nest:
 @record(eq=False)
 class Call:
     """Run a kernel. `nest` is what it was made of, where that is in the order of the program;
-    `names` are the buffers in the place of those of its schedule, which other calls may share."""
+    `names` and `numbers` are the buffers and parameters in the place of those of its schedule,
+    which other calls may share."""
 
     schedule: Schedule
     nest: Body | None = None
     stands_in: bool = False
     names: Names = NO_NAMES
+    numbers: Numbers = NO_NUMBERS
 
     @cached_property
     def body(self) -> Body:
         body = self.schedule.body
-        return with_buffers(body, self.names) if self.names else body
+        if not self.names and not self.numbers:
+            return body
+        return with_buffers(body, self.names, self.numbers)
 
     @cached_property
     def touched(self) -> Touched:
@@ -100,6 +105,10 @@ class Call:
     def buffers(self, kernel: Iterable[Buffer]) -> list[Buffer]:
         """What it gives for the buffers of its kernel."""
         return [self.names.get(b, b) for b in kernel]
+
+    def parameters(self, kernel: Iterable[Expr]) -> list[Expr]:
+        """What it gives for the parameters of its kernel."""
+        return [self.numbers.get(p, p) for p in kernel]
 
     def reads(self) -> frozenset[Buffer]:
         return self.touched[0]
