@@ -168,6 +168,7 @@ class Planned:
         """Homes for what comes in and goes out, and the stages between. Steps that no stage makes
         are `told` as they come."""
         p, g = Planner(sizes, EMITTERS, takes), graph_of(self.simplified, opens=True)
+        p.opened.update(g.opened)
         inputs: list[Buffer] = []
         for n, value in zip(g.consts, self.simplified.consts):
             p.constant_array(n, value)

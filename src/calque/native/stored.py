@@ -35,13 +35,14 @@ from calque.machine.once import once
 from calque.machine.threads import get_num_threads
 from calque.native import routines
 from calque.native.emit import objects
-from calque.native.lower.numbers import TAKERS, Number, is_open, number_of, word_of
+from calque.native.lower.numbers import TAKERS, Number, is_open, number_of, opened_body, word_of
 from calque.native.passes.inline import CALLS, program_of
+from calque.native.passes.pipeline import run as run_passes
 from calque.ops.random.keys import KeyDType, PRNGImpl
 
 WORTH: Final = 8  # equations: smaller programs are planned as fast as they are found on disk
 SMALL: Final = 1 << 18  # bytes of a text that is kept in memory
-_FORMAT: Final = "program-3"
+_FORMAT: Final = "program-4"
 _MARSHAL: Final = 4
 _OF_CALLS: Final = ("differentiated", "prevent_cse")  # what inlining asks of a call beside its body
 # The rooms whose files decide the words of a program, beside the passes, which have been run.
@@ -206,7 +207,7 @@ class _Writer:
     def __init__(self) -> None:
         self.parts: list[str] = []
         self.types: dict[ShapedArray, str] = {}
-        self.programs: dict[int, str] = {}
+        self.programs: dict[tuple[int, bool], str] = {}
         self.primitives: set[Primitive] = set()
         self.numbers: dict[Number, int] = {}  # those that are open
 
@@ -240,9 +241,13 @@ class _Writer:
             inputs = " ".join([reads(a) for a in e.invars])
             self.primitives.add(e.primitive)
             parts.append(f"{name} {inputs}")
-            for name, value in self.deciding(e).items():
-                parts.append(name)
-                self.value(value)
+            body = opened_body(e) if opens else None
+            for parameter, value in self.deciding(e).items():
+                parts.append(parameter)
+                if body is not None and value is body:
+                    self.closed(run_passes(body), opens=True)
+                else:
+                    self.value(value)
             parts.append(bind(e.outvars))
         parts.append(" ".join([read(a) for a in jaxpr.outvars]) + ")")
 
@@ -306,13 +311,13 @@ class _Writer:
         else:
             raise _Unknown
 
-    def closed(self, x: ClosedJaxpr) -> None:
+    def closed(self, x: ClosedJaxpr, opens: bool = False) -> None:
         """A program in a program; its arrays count, as they may have become numbers."""
-        known = self.programs.get(id(x))
+        known = self.programs.get((id(x), opens))
         if known is None:
-            self.programs[id(x)] = f"program {len(self.programs)}"
+            self.programs[id(x), opens] = f"program {len(self.programs)}"
             for c in x.consts:
                 self.value(constant_data(c))
-            self.jaxpr(x.jaxpr)
+            self.jaxpr(x.jaxpr, opens)
         else:
             self.parts.append(known)

@@ -95,7 +95,7 @@ def test_matrices_are_turned_once_for_many_rounds() -> None:
     def f(w: Any, h: Any) -> Any:
         return lax.fori_loop(0, 6, lambda i, h: jnp.tanh((w * h[None]).sum(1)), h)
 
-    w, h = normal(70, 70) * np.float32(0.1), normal(70)
+    w, h = normal(60, 60) * np.float32(0.1), normal(60)
     e = check(f, w, h, tol=1e-3)
     turned = [s for s in e.steps if isinstance(s, Call)]
     assert len(turned) == 1 and "tiles" in turned[0].schedule.reasons[0]

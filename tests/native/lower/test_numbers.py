@@ -117,11 +117,11 @@ def test_a_number_of_the_compilers_own_keeps_its_value() -> None:
 
 
 def test_numbers_that_decide_something_are_part_of_the_key() -> None:
-    def loop(a: float) -> Any:
-        return lambda x: lax.fori_loop(0, 3, lambda i, c: c * a + x, x)
+    def whiled(a: float) -> Any:
+        def go(c: Any) -> Any:
+            return c[0] + 1, c[1] * a
 
-    def scan(a: float) -> Any:
-        return lambda x: lax.scan(lambda c, _: (c * a, c + a), x, None, 3)
+        return lambda x: lax.while_loop(lambda c: c[0] < 3, go, (0, x))[1]
 
     def cond(a: float) -> Any:
         return lambda x: lax.cond(x[0] > 0, lambda y: y * a, lambda y: y - a, x)
@@ -129,9 +129,8 @@ def test_numbers_that_decide_something_are_part_of_the_key() -> None:
     def folded(a: float) -> Any:
         return lambda x: lax.reduce_window(x, a, lax.max, (3,), (1,), "SAME")
 
-    for make in (loop, scan, folded):
-        assert found(make, (1.25,), (1.5,)) == [False, False], make.__name__
-    assert found(cond, (1.25,), (1.75,))[0] is False
+    for make in (whiled, cond, folded):
+        assert found(make, (1.25,), (1.75,)) == [False, False], make.__name__
 
     def sizes(n: float) -> Any:
         return lambda x: lax.slice(x * 1.25, (int(n),), (int(n) + 4,))
@@ -139,12 +138,45 @@ def test_numbers_that_decide_something_are_part_of_the_key() -> None:
     assert found(sizes, (3,), (4,)) == [False, False]
 
 
-def test_one_number_that_is_open_here_and_part_of_a_loop_there() -> None:
-    def make(a: float, b: float) -> Any:
+def test_loops_of_known_length_open_their_numbers() -> None:
+    def loop(a: float, b: float) -> Any:
         return lambda x: lax.fori_loop(0, 3, lambda i, c: c * a + x, x * b)
 
-    numbers = ((1.25, 1.25), (1.25, 1.5), (1.5, 1.25))
-    assert found(make, *numbers) == [False, True, False]
+    numbers = ((1.25, 1.75), (1.75, 1.5), (1.5, 1.5), (3.5, 3.5), (3.5, 2.0))
+    assert found(loop, *numbers) == [False, True, False, True, False]
+
+    def nested(a: float, b: float, c: float) -> Any:
+        def outer(x: Any, t: Any) -> Any:
+            y = lax.fori_loop(0, 4, lambda i, y: jnp.sin(y * a) - t, x + b)
+            return y, jnp.where(y > c, y, c)
+
+        return lambda x: lax.scan(outer, x, jnp.arange(5.0))
+
+    numbers = ((1.25, 1.75, 0.375), (0.75, 3.5, -0.25), (0.75, 3.5, 3.5), (1.5, 7.5, 7.5))
+    assert found(nested, *numbers) == [False, True, False, True]
+
+    def steps(rate: float) -> Any:
+        def step(w: Any, _: Any) -> Any:
+            g = calque.grad(lambda w: ((jnp.tanh(w) - 0.25) ** 2).mean())(w)
+            return w - rate * g, (g**2).sum()
+
+        return lambda w: lax.scan(step, w, None, 10)
+
+    assert found(steps, (0.3,), (0.7,), (3.1,)) == [False, True, True]
+
+
+def test_one_body_in_a_loop_and_where_its_numbers_decide() -> None:
+    """Programs whose loop has another number than their branch."""
+
+    def make(a: float, b: float) -> Any:
+        def f(x: Any) -> Any:
+            y = lax.fori_loop(0, 3, lambda i, c: jnp.sin(c) * a, x)
+            return lax.cond(x[0] > 0.5, lambda y: y, lambda y: jnp.sin(y) * b, y)
+
+        return f
+
+    numbers = ((1.25, 1.25), (1.75, 1.25), (1.25, 1.75), (3.5, 1.75))
+    assert found(make, *numbers) == [False, True, False, True]
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float64", ml_dtypes.bfloat16])
@@ -187,7 +219,7 @@ def test_the_plan_of_a_found_program_speaks_of_its_own_numbers() -> None:
     assert "7.75" in e.as_text("graph") and "3.25" not in e.as_text("graph")
 
 
-def test_only_the_outermost_program_opens_its_numbers() -> None:
+def test_numbers_are_opened_where_the_program_is() -> None:
     closed = run_passes(calque.make_jaxpr(lambda x: jnp.exp(x * 3.25) + 2.0)(X))
     marks = [n.params for n in graph_of(closed, opens=True).nodes if n.op == "literal"]
     assert [("open" in p, float(p["value"])) for p in marks] == [(True, 3.25), (False, 2.0)]

@@ -3,21 +3,28 @@ it."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from functools import cached_property
+from typing import Final
 
 from calque.core.jaxprs import ClosedJaxpr, Jaxpr
+from calque.machine.code.target import describe
 from calque.machine.records import record
-from calque.native.lower.dot import transposed
+from calque.native.lower.dot import LEAST_SUM, block_of_rows, transposed
 from calque.native.lower.graph import Graph, GraphBuilder, Node, graph_of
 from calque.native.lower.rules import RULES, Index, Lower, Request, Value, View
 from calque.native.passes.pipeline import run as run_passes
 from calque.native.plan.blocks import CodeBlock, Planner
 from calque.native.plan.steps import Step
-from calque.native.scalars.expr import Expr, const, ex, var
+from calque.native.scalars.expr import Expr, const, ex, is_float, item_size, var
 from calque.transforms.primitives.while_loop import scalar_condition
 
-WORTH = 8  # rows of a matrix that are worth transposing it for
+WORTH: Final = 8  # rows of a matrix that are worth transposing it for
+# bytes of a matrix that stays near, whatever else a round reads, where the ends of rows are masked
+# at no cost; ends of short rows cost more than reading columns elsewhere
+NEAR: Final = 1 << 14
+NEAR_UNMASKED: Final = 3 << 14
+MASKS: Final = 64  # bytes of the vectors of processors that mask at no cost
 
 
 @record(eq=False)
@@ -68,7 +75,7 @@ def loop_parts(p: Planner, n: Node, order: Sequence[Node], counter: str) -> Loop
 
 def scan_parts(p: Planner, n: Node, gets: dict[int, Node], counter: str) -> LoopParts:
     nc, k = n.params["num_consts"], n.params["num_carry"]
-    body = bind(p, n.params["jaxpr"], counter)
+    body = bind(p, n.params["jaxpr"], counter, n in p.opened)
     inner, carries, slices = split(body.inputs, nc, k)
     consts, init, xs = split(n.args, nc, k)
     length = n.params["length"]
@@ -121,10 +128,11 @@ def simplified(closed: ClosedJaxpr | Jaxpr) -> ClosedJaxpr:
     return run_passes(closed if isinstance(closed, ClosedJaxpr) else ClosedJaxpr(closed, ()))
 
 
-def bind(p: Planner, closed: ClosedJaxpr | Jaxpr, tag: str) -> Graph:
+def bind(p: Planner, closed: ClosedJaxpr | Jaxpr, tag: str, opens: bool = False) -> Graph:
     """The graph of a body, its constants known to the planner."""
     simple = simplified(closed)
-    g = graph_of(simple)
+    g = graph_of(simple, opens)
+    p.opened.update(g.opened)
     for n, value in zip(g.consts, simple.consts):
         p.constant_array(n, value)
     return g
@@ -162,8 +170,9 @@ def unchanged(loop: LoopParts) -> dict[int, Node]:
 
 
 def turn_matrices(p: Planner, loop: LoopParts, block: CodeBlock) -> list[Step]:
-    """A matrix that every round multiplies with a short vector is transposed once, so that the
-    product runs along its rows.
+    """A matrix that every round multiplies with a short vector is transposed once, if it does not
+    lie as the product likes it: the sums of a small one beside each other, those of others along
+    its rows, which stream past.
 
     before: loop: h = W @ h, row by row of W      after: V = W.T; loop: h = sum over k of V[k, :]
     h[k]
@@ -171,15 +180,8 @@ def turn_matrices(p: Planner, loop: LoopParts, block: CodeBlock) -> list[Step]:
     steps: list[Step] = []
     constants = set(loop.inner_consts)
     for r in loop.body.nodes:
-        if r.op != "reduce_sum" or r.args[0].op != "mul":
-            continue
-        for x in r.args[0].args:
-            if (
-                x in constants
-                and x not in p.turned
-                and len(x.shape) == 2 == len(r.args[0].shape)
-                and x.shape[0] >= WORTH
-            ):
+        for x, axis in factors(r) if r.op == "reduce_sum" else ():
+            if x in constants and x not in p.turned and axis != axis_of_sums(p, x, axis):
                 outer = p.alias[x][0]
                 g = GraphBuilder(max(n.id for n in block.order) + 1)
                 t = transposed(g, outer, (1, 0))
@@ -187,3 +189,33 @@ def turn_matrices(p: Planner, loop: LoopParts, block: CodeBlock) -> list[Step]:
                 steps += p.block(f"matrix of %{loop.node.id}", [(t, view)])
                 p.turned[x] = t
     return steps
+
+
+def factors(r: Node) -> Iterator[tuple[Node, int]]:
+    """The matrices of a product that is summed, each with its axis along which that is."""
+    (axis,) = r.params["axes"]
+    product, axis = behind_transposes(r.args[0], axis)
+    if product.op == "mul" and len(product.shape) == 2:
+        for a in product.args:
+            x, along = behind_transposes(a, axis)
+            if len(x.shape) == 2:
+                yield x, along
+
+
+def behind_transposes(x: Node, axis: int) -> tuple[Node, int]:
+    """What is transposed, and its axis that becomes this one."""
+    while x.op == "transpose":
+        x, axis = x.args[0], x.params["permutation"][axis]
+    return x, axis
+
+
+def axis_of_sums(p: Planner, x: Node, axis: int) -> int:
+    """The axis of a matrix in memory along which its sums are best; `axis` if it matters little."""
+    sums, length = x.shape[1 - axis], x.shape[axis]
+    if not sums >= WORTH:
+        return axis
+    if not p.sizes.known or not is_float(x.dtype):
+        return 0
+    near = NEAR if describe().vector_bytes >= MASKS else NEAR_UNMASKED
+    large = sums * length * item_size(x.dtype) > near
+    return int(large and block_of_rows(sums) > 0 and length >= LEAST_SUM)

@@ -56,6 +56,7 @@ class Making:
         self.modules: Modules | None = None
         self.began = False  # whether it was asked to, however little there was to do
         self._orders: dict[int, tuple[Body, Canonical]] = {}
+        self._powers: dict[int, tuple[int, ...]] = {}  # of bodies that have orders
         self._weighed: set[str] = set()
         self._weight = 0
 
@@ -73,7 +74,7 @@ class Making:
         self.began = True
         if get_num_threads() == 1:
             return
-        self.values = values
+        self._fix(values)
         orders = [self.order(b) for b in bodies]
         with objects.turns.taken():
             new: dict[str, Code] = {}
@@ -85,7 +86,7 @@ class Making:
         self, bodies: Sequence[Body], values: Mapping[str, int], brief: Collection[int] = ()
     ) -> list[Kernel]:
         """Machine code for each body, in order."""
-        self.values = values
+        self._fix(values)
         orders = [self.order(b) for b in bodies]
         with objects.turns.taken():
             new: dict[str, Code] = {}
@@ -100,6 +101,11 @@ class Making:
                 kernels.remember(self.shared[c][0] if c in self.shared else c)
         code_of = {k: code for code, those in users.items() for k, _ in those}
         return [self._kernel(b, o, code_of[k]) for k, (b, o) in enumerate(zip(bodies, orders))]
+
+    def _fix(self, values: Mapping[str, int]) -> None:
+        if values != self.values:
+            self.values = values
+            self._powers.clear()
 
     def drop(self) -> None:
         """Compile nothing more: what is not finished nobody wants."""
@@ -158,8 +164,7 @@ class Making:
             made, sizes = self._serving(code, order)
             if (brief or not made.quick) and kernels.serves(made, sizes, self.values):
                 return code
-        needed = multiples(body, self.values) if self.values else {}
-        powers = tuple([needed.get(name, 1) for name in order.sizes]) if needed else ()
+        powers = self._powers_of(body, order)
         code = kernels.find(order, powers, (self.exact, self.opt), self.values, brief)
         if code is not None:
             return code
@@ -172,6 +177,15 @@ class Making:
         if code.multiples != powers:
             code.multiples = ()
         return code
+
+    def _powers_of(self, body: Body, order: Canonical) -> tuple[int, ...]:
+        """What its sizes are multiples of, which is asked as often as it is begun."""
+        powers = self._powers.get(id(body))
+        if powers is None:
+            needed = multiples(body, self.values) if self.values else {}
+            powers = tuple([needed.get(name, 1) for name in order.sizes]) if needed else ()
+            self._powers[id(body)] = powers
+        return powers
 
     # ---------------------------------------------------------------- making
 

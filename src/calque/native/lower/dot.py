@@ -22,6 +22,7 @@ from calque.ops.products.dot import compute_dtype
 TILED: Final = 20**3  # products of at least so many multiplications are computed in register tiles
 SHORT: Final = ("int8", "uint8", "int16")  # what fits into 16 bits with a sign
 UNROLLED: Final = 256  # a product of at most so many multiplications is an expression
+LEAST_SUM: Final = 32  # elements of a sum that are worth vectors along it
 
 
 def expand_dot(
@@ -98,6 +99,16 @@ def sum_of_products(g: GraphBuilder, x: Node, y: Node, dx: Dims, dy: Dims) -> No
     # chunks of the rows that are added lie one behind the other; the order of the sum is the same
     product = transposed(g, product, (*range(nb), last, *range(nb, last)))
     return folded(g, product, nb, kind)
+
+
+def block_of_rows(n: int, for_threads: bool = False) -> int:
+    """How many of the rows of a matrix are summed one after the other before anything is made of
+    the sums: a part of them that fills vectors, a small one if threads are to have some each, else
+    all if they are few; 0 if there is no such part."""
+    if for_threads:
+        return min([r for r in range(16, 65) if n % r == 0], default=0)
+    parts = [r for r in range(32, 129) if n % r == 0]
+    return max(parts, default=n if 32 <= n <= 300 else 0)
 
 
 def adds_rows(x: Node, d: Dims) -> bool:

@@ -17,7 +17,7 @@ from calque.core.dtypes import ExtendedDType
 from calque.core.jaxprs import Atom, ClosedJaxpr, Jaxpr, Literal, Var
 from calque.machine.records import record
 from calque.machine.state import process
-from calque.native.lower.numbers import TAKERS, is_open
+from calque.native.lower.numbers import TAKERS, is_open, opened_body
 from calque.native.passes.dead_code import has_effect
 from calque.native.scalars import elements
 
@@ -80,23 +80,26 @@ class Graph:
     """The nodes of one program. `inputs`, `consts` and `outputs` are nodes; an output may stand
     there more than once.
 
-    `effects` are the nodes that must run though nobody may read them."""
+    `effects` are the nodes that must run though nobody may read them; `opened` the loops whose
+    bodies open their numbers, as the graph does."""
 
     nodes: tuple[Node, ...]
     inputs: tuple[Node, ...]
     consts: tuple[Node, ...]
     outputs: tuple[Node, ...]
     effects: tuple[Node, ...]
+    opened: tuple[Node, ...] = ()
 
 
 class GraphBuilder:
     """Writes the nodes of a graph, in program order."""
 
-    __slots__ = ("effects", "next", "nodes", "source")
+    __slots__ = ("effects", "next", "nodes", "opened", "source")
 
     def __init__(self, first: int = 0) -> None:
         self.nodes: list[Node] = []
         self.effects: list[Node] = []
+        self.opened: list[Node] = []
         self.next = first
         self.source: Any = None  # of the equation that is being written
 
@@ -125,7 +128,7 @@ def graph_of(closed: ClosedJaxpr | Jaxpr, opens: bool = False) -> Graph:
     consts = tuple([g.add("const", (), {}, v.aval) for v in jaxpr.constvars])
     inputs = tuple([g.add("input", (), {}, v.aval) for v in jaxpr.invars])
     outputs = tuple(extend(g, jaxpr, [*consts, *inputs], opens))
-    out = Graph(tuple(g.nodes), inputs, consts, outputs, tuple(g.effects))
+    out = Graph(tuple(g.nodes), inputs, consts, outputs, tuple(g.effects), tuple(g.opened))
     if config.verify_kernels:
         verify_graph(out)
     return out
@@ -151,6 +154,8 @@ def extend(
         if results is None:
             if e.primitive.multiple_results:
                 base = g.add(name, args, e.params, None, e.source)
+                if opens and opened_body(e) is not None:
+                    g.opened.append(base)
                 results = [
                     g.add("get", (base,), {"index": i}, aval) for i, aval in enumerate(avals)
                 ]

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from ml_dtypes import bfloat16
 
-from calque.core.jaxprs import Literal
+from calque.core.jaxprs import ClosedJaxpr, Eqn, Literal
 
 Number = tuple[str, bytes]  # of a dtype by its name, and the bytes of the value
 
@@ -36,6 +36,13 @@ def is_baked(x: np.ndarray) -> bool:
         return -256 <= int(x) <= 256
     v = float(x)
     return v in _BAKED_FLOATS or v != v
+
+
+def opened_body(e: Eqn) -> ClosedJaxpr | None:
+    """The body of a loop that opens its numbers, once it is simplified, where the program around it
+    does."""
+    body = e.params["jaxpr"] if e.primitive.name == "scan" else None
+    return body if isinstance(body, ClosedJaxpr) else None
 
 
 def is_open(x: Literal) -> bool:

@@ -117,6 +117,7 @@ class Lower:
         self.params: dict[str, Any] = {}  # name -> NumPy scalar
         self.names: dict[Any, Expr] = {}
         self.open: dict[str, Number] = {}  # the parameters that are open
+        self.opened: set[Node] = set()  # the loops whose bodies open their numbers
 
     def attempt(self) -> Self:
         """One that knows all this, for something that may fail. What it finds out about elements

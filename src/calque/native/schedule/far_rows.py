@@ -1,5 +1,5 @@
-"""Sums of the rows of a large matrix, four rows at a time that lie far apart: memory is read at
-full speed only along several lines, and what a row is multiplied with is read once for four.
+"""Sums of the rows of a matrix, four rows at a time that lie far apart: memory is read at full
+speed only along several lines, and what a row is multiplied with is read once for four.
 
 before: for d < n: for k: s = sum(w[d, k] * x[k]); y[d] = s
 after:  for d < n / 4: for k: s0 = sum(w[d, k] * x[k]); s1 = sum(w[d + n / 4, k] * x[k]); ...
@@ -27,13 +27,13 @@ from calque.native.scalars.expr import (
 from calque.native.schedule.lanes import keeps_blocks
 
 ROWS: Final = 4  # at a time: their partial sums stay in registers
-LARGE: Final = 1 << 18  # bytes of a matrix that are worth it
+LARGE: Final = 1 << 14  # bytes of a matrix that are worth it
 LEAST: Final = 64  # rows, so that threads have enough of them
 HEAVIEST: Final = 40  # weight of what is done for a row, which is written four times
 
 
 def suits_far_rows(f: For, sizes: Sizes) -> bool:
-    """Does each turn of `f` only add up a row of a large matrix, and store what comes of it?"""
+    """Does each turn of `f` only add up a row of a matrix, and store what comes of it?"""
     sums, low = f.body[0], sizes.interval(f.extent)[0]
     if f.accs or f.colliding or not isinstance(sums, For) or not sizes.known:
         return False
@@ -54,7 +54,7 @@ def _stores_outside(s: Statement) -> bool:
 
 
 def _reads_rows(a: Acc, f: For, sums: For, sizes: Sizes) -> bool:
-    """Is a large matrix read along its rows, and nothing that jumps?"""
+    """Is a matrix that is not small read along its rows, and nothing that jumps?"""
     count = turns(f.extent, sizes.hinted) * turns(sums.extent, sizes.hinted)
     found = False
     for e in walk(a.value, set()):

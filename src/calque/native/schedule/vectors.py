@@ -47,6 +47,7 @@ from calque.native.schedule.flat import divided, flattened, is_plain, joined, ne
 from calque.native.schedule.lanes import in_lanes, keeps_blocks, short_block
 from calque.native.schedule.running import RowBlocks
 from calque.native.schedule.stripes import in_stripes, suits_stripes
+from calque.native.schedule.sums_first import rows_of_block, sums_first
 from calque.native.schedule.threads import PARALLEL_NS
 from calque.native.schedule.unroll import FEW, written_out
 
@@ -111,6 +112,10 @@ class _Vectorizer:
                 if suits_stripes(flat, self.sizes):
                     return self.stripes(flat, lanes)
                 return self.outer(flat, f"cost {around:.3g} against {within:.3g}")
+        if not inside and (rows := rows_of_block(f, self.sizes)):
+            blocks, added, made = sums_first(f, rows)
+            self.note(blocks, f"blocks of {rows} rows, whose sums come first")
+            return (replace(blocks, body=(*self.body(added, inside=True), self.leaf(made))),)
         if not inside and suits_far_rows(f, self.sizes):
             f = self.note(in_far_rows(f), "four rows at a time, far apart")
         return (replace(f, body=self.body(f.body, inside=True)),)
