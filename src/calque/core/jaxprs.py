@@ -269,6 +269,23 @@ class Jaxpr:
     __repr__ = __str__
 
 
+_new_eqn: Final = Eqn.__new__
+
+
+def recorded(
+    primitive: Primitive,
+    invars: list[Any],
+    outvars: list[Any],
+    params: dict[str, Any],
+    source: Source | None,
+) -> Eqn:
+    """An equation that keeps these very lists, as tracing makes them for it alone."""
+    e = _new_eqn(Eqn)
+    e.primitive, e.params, e.source = primitive, params, source
+    e.invars, e.outvars = invars, outvars
+    return e
+
+
 class ClosedJaxpr:
     """A program with the values that it has captured.
 
@@ -409,10 +426,13 @@ def _has_places(jaxpr: Jaxpr) -> bool:
     todo = [jaxpr]
     while todo:
         j = todo.pop()
-        for v in (*j.constvars, *j.invars, *(o for e in j.eqns for o in e.outvars)):
+        for v in (*j.constvars, *j.invars):
             if getattr(v.aval, "place", None) is not None:
                 return True
         for e in j.eqns:
+            for v in e.outvars:
+                if getattr(v.aval, "place", None) is not None:
+                    return True
             if e.primitive.name in expansions:
                 return True
             if e.params:
@@ -549,13 +569,13 @@ def _check_eqn(e: Eqn, defined: set[Var]) -> None:
 
 def drop_unused(jaxpr: Jaxpr) -> Jaxpr:
     """Name the results that nobody reads `_`."""
-    used = {a for e in jaxpr.eqns for a in e.invars if isinstance(a, Var)} | {
-        a for a in jaxpr.outvars if isinstance(a, Var)
-    }
+    used: set[Atom] = set(jaxpr.outvars)
+    for e in jaxpr.eqns:
+        used.update(e.invars)
     eqns = [
         (
             e
-            if all(v in used for v in e.outvars)
+            if used.issuperset(e.outvars)
             else e.replace(outvars=[v if v in used else DropVar(v.aval) for v in e.outvars])
         )
         for e in jaxpr.eqns

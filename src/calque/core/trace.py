@@ -25,6 +25,7 @@ from calque.core.jaxprs import (
     Literal,
     Var,
     check_jaxpr,
+    recorded,
     subjaxprs,
 )
 from calque.core.primitives import Primitive
@@ -426,13 +427,15 @@ class JaxprTrace(Trace):
             out = primitive.shape(*[a.aval for a in atoms], **params)
         if primitive.multiple_results:
             tracers = [self.tracer(aval) for aval in out]
-            self.eqns.append(Eqn(primitive, atoms, [t._var for t in tracers], params, here(OWN)))
+            self.eqns.append(
+                recorded(primitive, atoms, [t._var for t in tracers], params, here(OWN))
+            )
             return tracers
         if self.mesh is None and getattr(out, "place", None) is not None:
             self.mesh = typing.value.mesh_of(out)  # from here on types speak of it
         t, v = JaxprTracer(), Var(out)
         t._trace, t.aval, t._var = self, out, v
-        self.eqns.append(Eqn(primitive, atoms, (v,), params, here(OWN)))
+        self.eqns.append(recorded(primitive, atoms, [v], params, here(OWN)))
         return t
 
     def typed_results(

@@ -1,6 +1,7 @@
 """Blocks of rows whose sums come first: the bits of a row are those that it has alone, and loops
 that read a matrix again and again let it lie as they like it."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -135,3 +136,19 @@ def test_one_matrix_in_both_directions_and_gates() -> None:
         with calque.disable_jit():
             want = f(jnp.asarray(m), jnp.asarray(h))
         np.testing.assert_allclose(calque.jit(f)(m, h), want, rtol=2e-3, atol=1e-4)
+
+
+def test_no_register_without_anything_to_add() -> None:
+    """Fifty sums beside each other are one vector of 64, not half of one of 128."""
+
+    def f(w: Any, h: Any) -> Any:
+        return lax.fori_loop(0, 9, lambda i, h: w @ h * 0.125, h)
+
+    w, h = numbers(50, 50), numbers(50)
+    text = loops_of(f, w, h)
+    wide = {int(n) for n in re.findall(r"around serial loops: .*, (\d+) wide", text)}
+    assert wide and all(n <= 64 for n in wide)
+    want = h.astype("f8")
+    for _ in range(9):
+        want = w @ want * 0.125
+    np.testing.assert_allclose(calque.jit(f)(w, h), want, rtol=1e-4, atol=1e-4)

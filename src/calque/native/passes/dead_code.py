@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from calque.core.jaxprs import Eqn, Jaxpr, Var, has_effects, subjaxprs
+from calque.core.jaxprs import Atom, Eqn, Jaxpr, has_effects, subjaxprs
 from calque.transforms.engines.slices import without_dead_code
 
 
@@ -15,12 +15,12 @@ def dead_code(jaxpr: Jaxpr) -> Jaxpr:
     Runs first, so that no later pass works for nothing, and last, to sweep up what the others left
     behind.
     """
-    live = {a for a in jaxpr.outvars if isinstance(a, Var)}
+    live: set[Atom] = set(jaxpr.outvars)
     kept: list[Eqn] = []
     for e in reversed(jaxpr.eqns):
-        if any(v in live for v in e.outvars) or has_effect(e):
+        if not live.isdisjoint(e.outvars) or e.primitive.effect or (e.params and has_effect(e)):
             kept.append(e)
-            live.update(a for a in e.invars if isinstance(a, Var))
+            live.update(e.invars)
     if len(kept) == len(jaxpr.eqns):
         return jaxpr
     return jaxpr.replace(eqns=kept[::-1])

@@ -381,6 +381,9 @@ class _Vectorizer:
         if self.goes_one_by_one(f):
             registers = 1
         width = self.evenly(self.fit(registers * lanes, f.extent), f, lanes)
+        most = self.sizes.interval(f.extent)[1]
+        while width > 2 * lanes and width // 2 >= most:  # registers that have nothing to add
+            width //= 2
         if (
             self.sizes.may_grow(f.extent) and not sums
         ):  # rows may stay as short as they were while tracing: not much wider

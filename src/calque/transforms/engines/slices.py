@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from calque.core.jaxprs import ClosedJaxpr, DropVar, Eqn, Jaxpr, Var, subjaxprs
+from calque.core.jaxprs import Atom, ClosedJaxpr, DropVar, Eqn, Jaxpr, subjaxprs
 from calque.core.trace_state import Tracer
 from calque.machine.caches import WeakTable
 from calque.machine.state import process
@@ -43,18 +43,20 @@ def without_dead_code(jaxpr: Jaxpr, used: Sequence[bool] | None = None) -> Jaxpr
         if used is None
         else [v for v, u in zip(jaxpr.outvars, used, strict=True) if u]
     )
-    live = {v for v in outvars if isinstance(v, Var)}
+    live: set[Atom] = set(outvars)
     eqns: list[Eqn] = []
     for e in reversed(jaxpr.eqns):
-        uses = [v in live for v in e.outvars]
         kept: Eqn | None = e
-        if not any(uses) and not has_effect(e) and not (eqns and e.primitive is let_size_p):
-            continue
-        if e.primitive.name in dead_code_rules and not (all(uses) and _reads_all(e)):
-            kept = dead_code_rules[e.primitive.name](e, uses)
+        if live.isdisjoint(e.outvars):
+            if not has_effect(e) and not (eqns and e.primitive is let_size_p):
+                continue
+        if e.primitive.name in dead_code_rules:
+            uses = [v in live for v in e.outvars]
+            if not (all(uses) and _reads_all(e)):
+                kept = dead_code_rules[e.primitive.name](e, uses)
         if kept is not None:
             eqns.append(kept)
-            live.update(a for a in kept.invars if isinstance(a, Var))
+            live.update(kept.invars)
     eqns.reverse()
     return jaxpr.replace(eqns=eqns, outvars=outvars)
 
