@@ -364,9 +364,7 @@ class JaxprTrace(Trace):
 
     def tracer(self, aval: ShapedArray) -> JaxprTracer:
         t = JaxprTracer()
-        t._trace = self
-        t.aval = aval
-        t._var = Var(aval)
+        t._trace, t.aval, t._var = self, aval, Var(aval)
         return t
 
     def stage_value(self, val: Any) -> Any:
@@ -427,9 +425,8 @@ class JaxprTrace(Trace):
             out = primitive.shape(*[a.aval for a in atoms], **params)
         if primitive.multiple_results:
             tracers = [self.tracer(aval) for aval in out]
-            self.eqns.append(
-                recorded(primitive, atoms, [t._var for t in tracers], params, here(OWN))
-            )
+            made = [t._var for t in tracers]
+            self.eqns.append(recorded(primitive, atoms, made, params, here(OWN)))
             return tracers
         if self.mesh is None and getattr(out, "place", None) is not None:
             self.mesh = typing.value.mesh_of(out)  # from here on types speak of it
