@@ -455,3 +455,19 @@ def test_without_a_cache_directory_programs_are_found_in_memory(
     assert type(second) is backend.Found
     for a, b in zip(first.call([X, W]), second.call([X, W]), strict=True):
         assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
+
+
+@pytest.mark.usefixtures("in_haste")
+def test_a_program_of_other_numbers_takes_the_better_kernels_of_the_first() -> None:
+    def scaled(by: float) -> Any:
+        return lambda x, w: layers(x * by, w)
+
+    first = compiled(scaled(1.75), X, W, hasty=True)
+    second = compiled(scaled(1.25), X, W, hasty=True)
+    assert first.hasty and second.hasty and type(second) is backend.Found
+    assert not first.improved().hasty
+    better = second.improved()
+    assert type(better) is backend.Found and not better.hasty
+    assert second._planned is None and better._planned is None
+    for a, b in zip(second.call([X, W]), better.call([X, W]), strict=True):
+        assert np.asarray(a).tobytes() == np.asarray(b).tobytes()

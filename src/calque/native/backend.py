@@ -23,8 +23,8 @@ executable = LazyModule("calque.native.executable")
 
 
 class Found:
-    """A compiled program that another process planned: it is planned here when somebody asks how
-    it works. ``key`` is its name on disk; some of its kernels were made in haste if it is
+    """A compiled program that was planned before, with other numbers or by another process: it is
+    planned here when somebody asks how it works. Some of its kernels were made in haste if it is
     `hasty`."""
 
     def __init__(
@@ -44,7 +44,8 @@ class Found:
         return self._planned
 
     def improved(self) -> NativeExecutable | Found:
-        return self.planned.improved()
+        """The same with kernels made with care, which the first of its form may have by now."""
+        return find(self.closed, self.options, self.key, hasty=False) or self.planned.improved()
 
     def __getattr__(self, name: str) -> Any:
         """What only a plan knows: its steps, kernels, homes."""
@@ -73,15 +74,24 @@ def compile(closed: ClosedJaxpr, options: Options | None = None) -> NativeExecut
     key = None if config.verify_kernels else stored.key_of(simplified, options)
     if key is None:
         return planned(closed, options)
+    found = find(closed, options, key, options.hasty)
+    if found is not None:
+        return found
+    made = planned(closed, options)
+    made.keep(key)
+    return made
+
+
+def find(closed: ClosedJaxpr, options: Options, key: stored.Key, hasty: bool) -> Found | None:
+    """A program that was planned before; one with kernels made in haste only for who is `hasty`."""
     made: list[Found] = []
-    found = stored.find(key, simplified, closed.out_avals, lambda: made[0].planned.program.text())
-    if found is not None and (options.hasty or not found.hasty):
-        made.append(Found(closed, options, found.program, key, found.hasty))
-        compiled.tell(made[0])
-        return made[0]
-    made_here = planned(closed, options)
-    made_here.keep(key)
-    return made_here
+    text = lambda: made[0].planned.program.text()  # noqa: E731
+    found = stored.find(key, run_passes(closed), closed.out_avals, text)
+    if found is None or (found.hasty and not hasty):
+        return None
+    made.append(Found(closed, options, found.program, key, found.hasty))
+    compiled.tell(made[0])
+    return made[0]
 
 
 def planned(closed: ClosedJaxpr, options: Options) -> NativeExecutable:
