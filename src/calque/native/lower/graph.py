@@ -172,10 +172,11 @@ def _atom(g: GraphBuilder, a: Atom, env: dict[Var, Node], literals: dict[Any, No
 
 
 def _literal(g: GraphBuilder, a: Literal, literals: dict[Any, Node], takes: bool = False) -> Node:
-    key = (a.aval.dtype, a.val.tobytes(), takes)
+    opens = takes and is_open(a)
+    key = (a.aval.dtype, a.val.tobytes(), opens)
     n = literals.get(key)
     if n is None:
-        params = {"value": a.val, "open": True} if takes and is_open(a) else {"value": a.val}
+        params = {"value": a.val, "open": True} if opens else {"value": a.val}
         n = literals[key] = g.add("literal", (), params, a.aval)
     return n
 
