@@ -59,18 +59,18 @@ def test_kernels_are_cut_only_around_long_loops() -> None:
 def test_threads_that_a_loop_keeps_awake_share_shorter_kernels() -> None:
     r = np.random.default_rng(1)
     x, w = r.normal(size=256).astype("f"), r.normal(size=(256, 256)).astype("f") / 16
-    w = np.concatenate([w, w], 1)  # a product of some 17 us
+    w = np.concatenate([w, w, w], 1)  # a product of some 16 us
 
     def once(x, w):
         return jnp.tanh(x @ w)
 
     def often(x, w):
-        return lax.fori_loop(0, 5, lambda i, x: once(x[:256], w), jnp.concatenate([x, x]))
+        return lax.fori_loop(0, 5, lambda i, x: once(x[:256], w), jnp.concatenate([x, x, x]))
 
     assert not any(shared for _, shared in loops(compiled(once, x, w)))
     e = compiled(often, x, w)
     assert any(shared for _, shared in loops(e))
-    want = np.concatenate([x, x])
+    want = np.concatenate([x, x, x])
     for _ in range(5):
         want = np.tanh(want[:256] @ w)
     np.testing.assert_allclose(e.call([x, w])[0], want, rtol=1e-3, atol=1e-5)

@@ -11,6 +11,7 @@ import pytest
 import calque
 import calque.numpy as jnp
 from calque import lax
+from calque.core.config import config
 from calque.native.lower.dot import block_of_rows
 
 
@@ -98,13 +99,19 @@ def test_matrices_in_loops_lie_as_the_loop_likes_it(
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
 
 
-def test_loops_have_the_bits_of_their_steps() -> None:
-    for n in (48, 100, 130):
-        h, w, xs = numbers(n), numbers(n, n) / n, numbers(5, n)
-        last, _ = calque.jit(rnn)(h, w, xs)
-        for x in xs:
-            h = calque.jit(lambda h, w, x: jnp.tanh(w @ h + x))(h, w, x)
-        assert np.asarray(last).tobytes() == np.asarray(h).tobytes()
+@pytest.mark.parametrize("n", [48, 100, 130, 251])
+def test_loops_have_the_bits_of_their_steps_in_exact_mode(n: int) -> None:
+    h, w, xs = numbers(n), numbers(n, n) / n, numbers(5, n)
+    with config.override("calque_exact", True):
+        for f, step in (
+            (rnn, lambda h, x: jnp.tanh(w @ h + x)),
+            (across, lambda h, x: jnp.tanh(h @ w + x)),
+        ):
+            last, _ = calque.jit(f)(h, w, xs)
+            eager = jnp.asarray(h)
+            for x in xs:
+                eager = step(eager, x)
+            assert np.asarray(last).tobytes() == np.asarray(eager).tobytes()
 
 
 def test_one_matrix_in_both_directions_and_gates() -> None:
