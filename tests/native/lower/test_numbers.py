@@ -70,7 +70,8 @@ def test_what_is_baked_and_what_is_open() -> None:
 
 
 def test_numbers_are_words() -> None:
-    for x in (np.float32(-3.5), np.float64(-3.5), np.float16(7), ml_dtypes.bfloat16(-2.75)):
+    floats = (np.float32(-3.5), np.float64(-0.0), np.float16(7), ml_dtypes.bfloat16(-2.75))
+    for x in (*floats, np.int8(-1), np.bool_(True), np.uint64(2**64 - 1), np.complex64(2j)):
         name, data = number_of(np.asarray(x))
         word = word_of(data)
         assert name == np.asarray(x).dtype.name

@@ -174,13 +174,6 @@ def test_steps_that_are_not_scheduled_are_refused() -> None:
         run([Compute(())], ZEROS)
 
 
-def test_scalars_as_words() -> None:
-    for x in (np.float32(1.5), np.int8(-1), np.bool_(True), np.float64(-0.0), np.uint64(2**64 - 1)):
-        word = program.raw_bits(x)
-        back = np.frombuffer(word.to_bytes(8, "little"), np.asarray(x).dtype)[0]
-        assert back.tobytes() == np.asarray(x).tobytes()
-
-
 def test_a_kernel_that_takes_long_runs_in_pieces() -> None:
     """Between them signals are looked at; the pieces cover the whole range."""
     shape = calque.ShapeDtypeStruct((6000, 6000), "float32")

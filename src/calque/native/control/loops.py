@@ -212,9 +212,10 @@ def behind_transposes(x: Node, axis: int) -> tuple[Node, int]:
 def axis_of_sums(p: Planner, x: Node, axis: int) -> int:
     """The axis of a matrix in memory along which its sums are best; `axis` if it matters little."""
     sums, length = x.shape[1 - axis], x.shape[axis]
-    if not sums >= WORTH:
+    streams = p.sizes.known and is_float(x.dtype)
+    if (axis == 0 and not streams) or not sums >= WORTH:
         return axis
-    if not p.sizes.known or not is_float(x.dtype):
+    if not streams:
         return 0
     near = NEAR if describe().vector_bytes >= MASKS else NEAR_UNMASKED
     large = sums * length * item_size(x.dtype) > near

@@ -39,9 +39,10 @@ from calque.native.executable import Planned
 from calque.native.library import linalg
 from calque.native.library.names import SORTS
 from calque.native.library.routines import ROUTINES
+from calque.native.lower.numbers import word_of
 from calque.native.lower.sizes import Sizes
 from calque.native.passes.algebra import fixed_exponent
-from calque.native.plan.program import Assembler, raw_bits
+from calque.native.plan.program import Assembler
 from calque.native.plan.steps import Call, Routine
 from calque.native.scalars import elements
 from calque.native.scalars.expr import Buffer, Expr
@@ -118,7 +119,7 @@ class Template:
             raise ValueError("a size that is not known from those of the operands")
         self.sizes = [names.index(name) for name in self.kernel.sizes]
         params = call.parameters(self.kernel.params)
-        self.bits = [raw_bits(planned.planner.params[e.attr[0]]) for e in params]
+        self.bits = [word_of(planned.planner.params[e.attr[0]].tobytes()) for e in params]
         extent = call.schedule.extent
         self.turns = None if extent is None else size_function(names, extent)
         self.asks = self.kernel.polls

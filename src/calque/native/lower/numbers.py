@@ -59,5 +59,5 @@ def number_of(x: np.ndarray) -> Number:
 
 
 def word_of(data: bytes) -> int:
-    """The bytes of a number as a word with a sign, which kernels take as an argument."""
+    """The first bytes of a number as a word with a sign, which kernels take as an argument."""
     return int.from_bytes(data[:8].ljust(8, b"\0"), "little", signed=True)

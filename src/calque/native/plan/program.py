@@ -18,6 +18,7 @@ from calque.machine.driver.program import OpenNumber, Program
 from calque.machine.threads import get_num_threads
 from calque.native.emit.alike import Argument
 from calque.native.emit.kernels import Kernel
+from calque.native.lower.numbers import word_of
 from calque.native.lower.sizes import Sizes
 from calque.native.plan.memory import arrange, lent
 from calque.native.plan.steps import (
@@ -78,7 +79,7 @@ class Assembler:
     ) -> None:
         self.sizes, self.nbytes, self.kernels = sizes, sizes_of, kernels
         self.lenders = lenders
-        self.params: dict[str, int] = {name: raw_bits(x) for name, x in params.items()}
+        self.params: dict[str, int] = {name: word_of(x.tobytes()) for name, x in params.items()}
         for name, number in numbers.items():
             self.params[name] = OpenNumber(self.params[name], number)
         self.slots: dict[Buffer, Slot] = {}
@@ -290,11 +291,6 @@ class Assembler:
 
     def host_call(self, s: Host, function: Callable[..., None], args: Sequence[Slot]) -> None:
         self.builder.host(function, args, name=s.op)
-
-
-def raw_bits(x: Any) -> int:
-    """The bytes of a scalar as a word."""
-    return int.from_bytes(np.asarray(x).tobytes().ljust(8, b"\0")[:8], "little")
 
 
 def array_at(address: int, aval: Any) -> np.ndarray:
