@@ -88,6 +88,27 @@ def test_a_variance_that_is_asked_for_in_integers_is_a_weak_float(x64):
         jnp.nanvar(X, dtype=bool)
 
 
+def test_variances_in_integers_are_computed_in_integers():
+    """As NumPy's: the mean and the quotient lose their fractions."""
+    x = np.array([2, 2, -2, 2, 2, 2, 2, 1], "int32")
+    assert float(jnp.var(x, dtype="int32")) == np.var(x, dtype="int32") == 1
+    got = jnp.var(x.reshape(2, 4), axis=1, ddof=1, dtype="int8", keepdims=True)
+    mean = [[1], [1]]
+    want = ((x.reshape(2, 4) - mean) ** 2).sum(1, keepdims=True) // 3
+    np.testing.assert_array_equal(got, want)
+    where = np.array([True, False] * 4)
+    assert float(jnp.var(x, dtype="int32", where=where)) == 3
+    assert np.isnan(jnp.var(x, dtype="int32", ddof=8))
+    assert float(jnp.var(x, dtype="int32", mean=np.zeros(1))) == 3
+
+
+def test_means_of_integers_that_stay_integers_lose_no_digits():
+    x = np.array([2**31 + 3, 2**31 + 3], "uint32")
+    big = np.array([2**24 + 1, 2**24 + 1], "int32")
+    assert int(jnp.mean(big, dtype="int32")) == 2**24 + 1
+    assert int(jnp.mean(x[:1], dtype="uint32")) == 2**31 + 3
+
+
 def test_variance_of_complex_numbers_is_real():
     z = (X + 1j * X[::-1]).astype(np.complex64)
     assert jnp.var(z).dtype == jnp.float32

@@ -328,8 +328,10 @@ def mean(
     check_arraylike("mean", a)
     refuse_out("mean", out)
     where = None if where is None else where_mask("mean", where)
-    (x,) = promote_inexact(as_operand(a))
+    given = as_operand(a)
+    (x,) = promote_inexact(given)
     target = result_dtype(dtype, typeof(x).dtype)
+    x = x if dtype is None else given  # integers that stay integers never were floats
     small = dtype is None and is_float(target) and target.itemsize < 4
     work = np.dtype("float32") if small else target
     x = convert(x, work, typeof(x).weak_type and dtype is None and work == typeof(x).dtype)
@@ -390,8 +392,8 @@ def var(
         raise ValueError(f"var: a complex array has no variance of dtype {target.name}")
     if target == np.dtype(bool):
         raise TypeError("var: a variance cannot have dtype bool")
-    weak = not is_inexact(target)  # the default float, which was not asked for
-    target = canonicalize(float) if weak else target
+    if not is_inexact(target):
+        return _var_in_integers(convert(as_operand(a), target), axis, ddof, keepdims, where, mean)
     work = np.dtype("float32") if is_float(target) and target.itemsize < 4 else target
     if not is_complex(typeof(x).dtype):
         x = convert(x, work)
@@ -410,15 +412,38 @@ def var(
     if (is_found(few) or where is not None) and ddof > 0:  # too few: NaN, of 0 / -1 too
         zero = np.zeros((), kind)
         nan = broadcast_to(np.asarray(np.nan, kind), typeof(left).shape)
-        return convert(do.div(total, do.select_n(do.gt(left, zero), nan, left)), target, weak)
+        return convert(do.div(total, do.select_n(do.gt(left, zero), nan, left)), target)
     if where is None and not names and not is_found(few) and few <= math.floor(ddof):
         nothing = do.div(do.mul(total, np.asarray(np.nan, kind)), np.asarray(1, kind))
-        return convert(nothing, target, weak)
-    return convert(do.div(total, left), target, weak)
+        return convert(nothing, target)
+    return convert(do.div(total, left), target)
 
 
-def _mean(x: Any, axes: tuple[Any, ...], where: Any) -> Any:
-    return mean(x, axis=axes, keepdims=True, where=where)
+def _mean(x: Any, axes: tuple[Any, ...], where: Any, dtype: Any = None) -> Any:
+    return mean(x, axis=axes, dtype=dtype, keepdims=True, where=where)
+
+
+def _var_in_integers(
+    x: Any, axis: FoldAxes | None, ddof: Any, keepdims: bool, where: Any, center: Any
+) -> Array:
+    """The variance of integers in their own arithmetic, as a float of the default type: the mean
+    and the quotient lose their fractions."""
+    dtype = typeof(x).dtype
+    axes, names = axes_and_names(axis, typeof(x).ndim)
+    folded: tuple[Any, ...] = (*axes, *names)
+    middle = convert(center, dtype) if center is not None else _mean(x, folded, where, dtype)
+    squares = do.square(ufuncs.subtract(x, middle))
+    total = sum(squares, folded, dtype, keepdims=keepdims, where=where, promote_integers=False)
+    n = counted(x, axes, where, keepdims, dtype, names)
+    left = broadcast_to(ufuncs.subtract(n, np.asarray(ddof).astype(dtype)), typeof(total).shape)
+    default = canonicalize(float)
+    nan = broadcast_to(np.asarray(np.nan, default), typeof(total).shape)
+    one = np.ones((), dtype)
+    enough = do.gt(left, np.zeros((), dtype))
+    quotient = convert(
+        do.div(total, do.select_n(enough, broadcast_to(one, typeof(left).shape), left)), default
+    )
+    return convert(do.select_n(enough, nan, quotient), default, True)
 
 
 def std(
