@@ -6,7 +6,6 @@ import pathlib
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -24,18 +23,10 @@ from calque.machine.driver import stored as data_of_programs
 from calque.native import backend, executable, routines, stored
 from calque.native.emit import objects
 from calque.native.passes.pipeline import run as run_passes
+from tests.native.caching import private_cache  # noqa: F401
 from tests.native.hasty import in_haste  # noqa: F401
 
-
-@pytest.fixture(autouse=True)
-def private_cache(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("CALQUE_CACHE_DIR", str(tmp_path))
-    diskcache.reload()
-    stored.recent.clear()
-    with config.override("calque_verify_kernels", False):
-        yield
-    monkeypatch.undo()
-    diskcache.reload()
+pytestmark = pytest.mark.usefixtures("private_cache")
 
 
 def layers(x: Any, w: Any) -> Any:

@@ -136,9 +136,10 @@ def find(
     raw = recent.find(key.name)
     if raw is None and key.on_disk:
         raw = diskcache.get(key.name, "program")
+        if raw is not None:
+            remember(key, raw)
     if raw is None:
         return None
-    remember(key, raw)
     outputs = [(aval, nbytes(aval)) for aval in out_avals]
     arrays = [constant_data(c) for c in closed.consts]
     hasty, data = marshal.loads(raw)

@@ -366,7 +366,8 @@ def var(
     Args:
         a: an array or a number.
         axis: the axis to fold, or a tuple of axes; None folds all. Names stand for mapped axes.
-        dtype: of the elements and of the result; None is the real float dtype of `a`.
+        dtype: of the elements and of the result; None is the real float dtype of `a`. With that of
+            integers all is computed in integers, and the result is a float of the default dtype.
         out: must be None: arrays are immutable.
         ddof: the sum of squares is divided by the number of elements less this.
         keepdims: whether folded axes stay, with size 1.

@@ -128,7 +128,10 @@ def _select_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, A
 
 def _select_transpose(ct: Any, which: Any, *cases: Any) -> list[Any]:
     if type(which) is UndefinedPrimal:
-        raise NotImplementedError("select_n is not linear in its predicate")
+        raise NotImplementedError(
+            "select_n is not linear in its predicate, which cannot be transposed: transpose what"
+            " chooses between the cases by a predicate that is known"
+        )
     out: list[Any] = [None]
     for i, c in enumerate(cases):
         if type(c) is not UndefinedPrimal:

@@ -1,7 +1,6 @@
 """Programs that differ in numbers alone share what was planned, and each has its own numbers."""
 
-import pathlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
@@ -12,27 +11,18 @@ import calque
 import calque.numpy as jnp
 from calque import lax
 from calque.core.backends import Options
-from calque.core.config import config
 from calque.core.jaxprs import Literal
 from calque.core.trace import typeof
-from calque.machine.code import diskcache
 from calque.native import backend, executable, stored
 from calque.native.lower.graph import graph_of
 from calque.native.lower.numbers import is_baked, is_open, number_of, word_of
 from calque.native.passes.pipeline import run as run_passes
+from tests.native.caching import private_cache  # noqa: F401
 
 X = np.linspace(-1, 1, 48, dtype="f")
 
 
-@pytest.fixture(autouse=True)
-def nothing_known(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("CALQUE_CACHE_DIR", str(tmp_path))
-    diskcache.reload()
-    stored.recent.clear()
-    with config.override("calque_verify_kernels", False):
-        yield
-    monkeypatch.undo()
-    diskcache.reload()
+pytestmark = pytest.mark.usefixtures("private_cache")
 
 
 def found(make: Callable[..., Any], *numbers: tuple[Any, ...], x: np.ndarray = X) -> list[bool]:

@@ -28,7 +28,7 @@ import numpy as np
 from calque.machine.driver import interpreter as interp
 from calque.machine.driver.blocks import SwitchBlock, WhileBlock
 from calque.machine.driver.interpreter import Op
-from calque.machine.driver.program import External, OpenNumber, Places, Program
+from calque.machine.driver.program import External, Places, Program
 from calque.machine.driver.verify import Frame, ProgramError
 from calque.machine.driver.words import (
     Immediate,
@@ -418,9 +418,7 @@ class ProgramBuilder:
             return number
         if not isinstance(number, int | np.integer):
             raise ProgramError(f"{number} is neither a register nor an integer")
-        if isinstance(number, Varying | External | OpenNumber):
-            return self._immediate(number)
-        return self._immediate(int(number))
+        return self._immediate(number if isinstance(number, Varying | External) else int(number))
 
     def _any(self, operand: Operand) -> Slot | Reg | Immediate:
         return self._slot(operand) if isinstance(operand, Slot) else self._int(operand)
@@ -433,8 +431,6 @@ class ProgramBuilder:
             key = ("varying", value.key)
         elif type(value) is External:
             key = ("external", value.name)
-        elif type(value) is OpenNumber:
-            key = ("number", value.number)
         index = self._immediates.get(key)
         if index is None:
             index = self._immediates[key] = len(self._values)
@@ -482,7 +478,7 @@ class ProgramBuilder:
                 calls,
                 tuple(self._arrays.values()),
                 tuple(self._special("external")),
-                tuple(self._special("number")),
+                tuple(self.varying()),
             ),
         )
 

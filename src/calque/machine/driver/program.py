@@ -29,22 +29,10 @@ class External(int):
         return self
 
 
-class OpenNumber(int):
-    """An integer of the template that other programs, which are the same but for this, have
-    otherwise. What stands for the same `number` is the same in them, too."""
-
-    number: Hashable
-
-    def __new__(cls, value: int, number: Hashable) -> OpenNumber:
-        self = super().__new__(cls, value)
-        self.number = number
-        return self
-
-
 class Places:
     """Where addresses stand in a program that another process can use: of code by its name, at
     these words; of arrays, in the order of its constants; of functions by their names, at these
-    immediates. And where numbers stand, which another program may have otherwise."""
+    immediates. And where words stand that vary, each known by a key."""
 
     __slots__ = ("arrays", "calls", "externals", "numbers")
 

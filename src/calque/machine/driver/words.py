@@ -39,7 +39,8 @@ class Immediate:
 
 
 class Varying(int):
-    """An integer of the template that another call may replace: `key` says which it is."""
+    """An integer of the template that another call, or a program that is the same otherwise, has
+    otherwise: `key` says which it is."""
 
     key: Any
 

@@ -12,9 +12,9 @@ import numpy as np
 from calque.core.avals import nbytes
 from calque.core.dims import Dim
 from calque.core.primitives import REGISTRY
-from calque.machine.driver.builder import External, ProgramBuilder, Reg, Slot
+from calque.machine.driver.builder import External, ProgramBuilder, Reg, Slot, Varying
 from calque.machine.driver.interpreter import Op
-from calque.machine.driver.program import OpenNumber, Program
+from calque.machine.driver.program import Program
 from calque.machine.threads import get_num_threads
 from calque.native.emit.alike import Argument
 from calque.native.emit.kernels import Kernel
@@ -81,7 +81,7 @@ class Assembler:
         self.lenders = lenders
         self.params: dict[str, int] = {name: word_of(x.tobytes()) for name, x in params.items()}
         for name, number in numbers.items():
-            self.params[name] = OpenNumber(self.params[name], number)
+            self.params[name] = Varying(self.params[name], number)
         self.slots: dict[Buffer, Slot] = {}
         self.counters: dict[str, Reg] = {}
 
