@@ -20,13 +20,15 @@ NO_NAMES: Final[frozenset[str]] = frozenset()
 @record(eq=False)
 class TiledLoop:
     """A loop over ``outer`` taken in steps of ``size``: ``row`` counts inside the step that begins
-    at ``first``; ``columns`` is the variable of the vector loop inside."""
+    at ``first``; ``columns`` is the variable of the vector loop inside; ``mask`` says which turns of
+    the step there are, if not all."""
 
     outer: Expr
     first: Expr
     row: Expr
     size: int
     columns: Expr
+    mask: str | None = None
     arrays: dict[tuple[Buffer, Expr], str] = field(default_factory=dict)  # what is kept turned
 
 

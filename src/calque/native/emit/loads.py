@@ -18,6 +18,7 @@ from calque.native.emit.addresses import (
 from calque.native.emit.instructions import any_lane, masked, reverse, shuffle, splat
 from calque.native.emit.lanes import SCALAR, Lanes
 from calque.native.emit.narrow import from_memory
+from calque.native.emit.pieces import contiguous
 from calque.native.emit.tiles import from_tile
 from calque.native.emit.types import mangled
 from calque.native.emit.values import operand, operation, value
@@ -146,17 +147,6 @@ def _next(w: Writer, buf: Buffer, at: Expr, guard: Expr | None, lanes: Lanes, ba
         mask = reverse(w, mask, "i1", W)
     v = contiguous(w, buf, p, mask, W)
     return reverse(w, v, memory_type(buf), W) if back else v
-
-
-def contiguous(w: Writer, buf: Buffer, p: str, mask: str | None, n: int) -> str:
-    """``n`` elements from a pointer on; zeros where the mask is false."""
-    t = memory_type(buf)
-    full = f"<{n} x {t}>"
-    if mask is None:
-        return w.new(f"load {full}, ptr {p}, align {align(buf)}")
-    name, types = f"{mangled(t, n)}.p0", f"ptr, i32, <{n} x i1>, {full}"
-    args = f"ptr {p}, i32 {align(buf)}, <{n} x i1> {mask}, {full} zeroinitializer"
-    return w.new(masked(w, "load", name, full, args, types))
 
 
 def _pair(w: Writer, buf: Buffer, at: Expr, idx: Index, guard: Expr | None, lanes: Lanes) -> str:

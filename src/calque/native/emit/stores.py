@@ -15,6 +15,7 @@ from calque.native.emit.addresses import (
 from calque.native.emit.instructions import any_lane, masked, reverse, shuffle
 from calque.native.emit.lanes import SCALAR, Lanes
 from calque.native.emit.narrow import to_memory
+from calque.native.emit.pieces import store_contiguous
 from calque.native.emit.types import MEMORY, mangled
 from calque.native.emit.values import operand, value
 from calque.native.emit.writer import Writer
@@ -116,14 +117,3 @@ def scattered(w: Writer, t: str, buf: Buffer, p: str, v: str, mask: str | None, 
     args = f"{full} {v}, <{n} x ptr> {p}, i32 {align(buf)}, <{n} x i1> {where}"
     types = f"{full}, <{n} x ptr>, i32, <{n} x i1>"
     w.put(" " + masked(w, "scatter", f"{mangled(t, n)}.v{n}p0", "void", args, types))
-
-
-def store_contiguous(w: Writer, buf: Buffer, p: str, v: str, mask: str | None, n: int) -> None:
-    t = memory_type(buf)
-    full = f"<{n} x {t}>"
-    if mask is None:
-        w.put(f" store {full} {v}, ptr {p}, align {align(buf)}")
-        return
-    args = f"{full} {v}, ptr {p}, i32 {align(buf)}, <{n} x i1> {mask}"
-    types = f"{full}, ptr, i32, <{n} x i1>"
-    w.put(" " + masked(w, "store", f"{mangled(t, n)}.p0", "void", args, types))

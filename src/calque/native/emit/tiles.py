@@ -9,6 +9,7 @@ from __future__ import annotations
 from calque.native.emit.addresses import address, align
 from calque.native.emit.instructions import shuffle
 from calque.native.emit.lanes import SCALAR, Lanes, TiledLoop
+from calque.native.emit.pieces import words
 from calque.native.emit.values import value
 from calque.native.emit.writer import Writer
 from calque.native.scalars.expr import Buffer, Expr, const, ex, rewrite, stride, var
@@ -50,7 +51,7 @@ def _fill(w: Writer, tile: TiledLoop, buf: Buffer, at: Expr, array: str, t: str)
         column = ex("add", var(tile.columns.attr[0]), const(r))
         here = {tile.columns: column, tile.outer: tile.first}
         p = address(w, buf, rewrite(at, here.get, {}), SCALAR)
-        rows.append(w.new(f"load {full}, ptr {p}, align {align(buf)}"))
+        rows.append(words(w, t, align(buf), p, tile.mask, n))
     for r, v in enumerate(transposed(w, rows, t)):
         p = w.new(f"getelementptr {full}, ptr {array}, i64 {r}")
         w.put(f" store {full} {v}, ptr {p}, align {align(buf)}")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from calque.native.emit.addresses import moving_place
+from calque.native.emit.addresses import before, moving_place
 from calque.native.emit.flow import Typed, Values, counted, guarded
 from calque.native.emit.lanes import SCALAR, Lanes, TiledLoop
 from calque.native.emit.statements import writes
@@ -16,9 +16,10 @@ from calque.native.emit.values import value
 from calque.native.emit.whole import whole_vectors
 from calque.native.emit.writer import Writer
 from calque.native.loops.tree import Acc, For
-from calque.native.scalars.expr import Expr, index_and_guard, stride, var, walk
+from calque.native.scalars.expr import Expr, index_and_guard, is_const, stride, var, walk
 
 LARGEST: Final = 16  # rows of a square: as many registers hold one
+LEAST: Final = 5  # columns; fewer are read in one piece
 Body = Callable[[Lanes, Values], Values]
 
 
@@ -29,7 +30,7 @@ def row_variable(w: Writer, f: For, lanes: Lanes) -> Expr | None:
         return None
     if lanes.active is not None or lanes.tile is not None or lanes.vary(n):
         return None
-    if n.op == "const" and n.attr < 2 * width:
+    if n.op == "const" and n.attr < (LEAST if masks_rows(w, width) else 2 * width):
         return None
     for a in f.accs:
         for e in walk(a.value, set()) if isinstance(a, Acc) else ():
@@ -42,8 +43,14 @@ def row_variable(w: Writer, f: For, lanes: Lanes) -> Expr | None:
     return None
 
 
+def masks_rows(w: Writer, width: int) -> bool:
+    """Can a part of a row be read under a mask?"""
+    return w.options.register_bytes >= 32 and width <= w.options.register_bytes // 4
+
+
 def in_squares(w: Writer, f: For, row: Expr, lanes: Lanes, initial: Typed, body: Body) -> Values:
-    """The loop in steps of whole squares; what is left of it goes one by one."""
+    """The loop in steps of whole squares; what is left of it is a square of fewer columns, or goes
+    one by one where rows cannot be read in part."""
     size, written = lanes.width, writes(w, f)
     limit = value(w, f.extent, SCALAR)
     whole = whole_vectors(w, f.extent, size)
@@ -55,22 +62,27 @@ def in_squares(w: Writer, f: For, row: Expr, lanes: Lanes, initial: Typed, body:
         w.bind(f.name, w.new(f"add i64 {begin}, {at}"))
         return body(square, phis)
 
-    def step(phis: Values) -> Values:
-        square = lanes._replace(tile=TiledLoop(f.var, first, inside, size, row))
+    def step(columns: str, mask: str | None, phis: Values) -> Values:
+        square = lanes._replace(tile=TiledLoop(f.var, first, inside, size, row, mask))
         carried = [(t, x) for (t, _), x in zip(initial, phis, strict=True)]
-        return counted(
-            w, inside.attr[0], ("0", str(size)), 1, written, carried, partial(one, square)
-        )
+        return counted(w, inside.attr[0], ("0", columns), 1, written, carried, partial(one, square))
 
     def squares() -> Values:
-        return counted(w, first.attr[0], ("0", end), size, written, initial, step)
+        each = partial(step, str(size), None)
+        return counted(w, first.attr[0], ("0", end), size, written, initial, each)
 
-    values = guarded(w, w.new(f"icmp sgt i64 {end}, 0"), written, initial, squares)
+    values = [x for _, x in initial]
+    if not is_const(whole, 0):
+        values = guarded(w, w.new(f"icmp sgt i64 {end}, 0"), written, initial, squares)
     if whole is f.extent:
         return values
     rest = [(t, x) for (t, _), x in zip(initial, values, strict=True)]
 
     def others() -> Values:
-        return counted(w, f.name, (end, limit), 1, written, rest, partial(body, lanes))
+        if not masks_rows(w, size):
+            return counted(w, f.name, (end, limit), 1, written, rest, partial(body, lanes))
+        left, mask = w.new(f"sub i64 {limit}, {end}"), before(w, end, limit, size)
+        w.bind(first.attr[0], end)
+        return step(left, mask, [x for _, x in rest])
 
     return guarded(w, w.new(f"icmp slt i64 {end}, {limit}"), written, rest, others)

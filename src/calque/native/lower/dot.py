@@ -159,12 +159,22 @@ def product(g: GraphBuilder, x: Node, y: Node, dx: Dims, dy: Dims, pairs: bool =
         turned = product(g, y, x, dy, dx, pairs)
         return reshape(g, turned, (*turned.shape[:-2], m, n))
     b = (count(batch),) if batch else ()
+    is_narrow = (
+        type(n) is int
+        and n <= 8
+        and type(k) is int
+        and k >= 2
+        and not adds_rows(x, dx)
+        and not dims.surely_at_most(m, 63)
+        and x.dtype in ("f32", "f64")
+    )
     x = reshape(g, transposed(g, x, (*dx[0], *dx[1], *dx[2])), (*b, m, k))
     y = reshape(g, transposed(g, y, (*dy[0], *dy[2], *dy[1])), (*b, k, n))
     tiled = (
         not dims.surely_at_most(m * n * k, TILED - 1)
         and not dims.surely_at_most(m, 1)
         and x.dtype in ("f32", "f64", "i32", "u32", "i64", "u64")
+        and not is_narrow
     )
     in_pairs = pairs and tiled and type(k) is int
     if in_pairs:
@@ -209,6 +219,8 @@ def paired(g: GraphBuilder, x: Node, axis: int) -> Node:
 def small(n: Node) -> bool:
     """Is the product so small that it is an expression?"""
     k = n.args[0].shape[-1]
+    if dims.surely_at_most(k, 4) and dims.surely_at_most(n.shape[-1], 4):
+        return True
     return dims.surely_at_most(k, 16) and dims.surely_at_most(count(n.shape) * k, UNROLLED)
 
 

@@ -43,12 +43,29 @@ def suits(f: For) -> bool:
     if not 2 <= f.extent.attr <= MOST or n > MOST:
         return False
     for x in loops:
+        if reads_rows_again(f, x):
+            continue
         plain = all(isinstance(a, Acc) and not a.running and a.order == "blocked" for a in x.accs)
         if x.body or not plain or x.kind != "serial" or f.name in x.extent.names:
             return False
     if not stored(f.body).isdisjoint(loaded(tuple(loops))):
         return False
-    return any(repeated(f, x) >= SHARED for x in loops)
+    return any(reads_rows_again(f, x) or repeated(f, x) >= SHARED for x in loops)
+
+
+def reads_rows_again(f: For, x: For) -> bool:
+    """Does a sum in the order of its loop read what is the same for every turn of the loop
+    around it?"""
+    return (
+        not x.body
+        and x.kind == "serial"
+        and f.name not in x.extent.names
+        and all(isinstance(a, Acc) and a.order == "sequential" for a in x.accs)
+        and any(
+            e.op == "load" and x.name in e.names and f.name not in e.names
+            for e in operations([v for a in x.accs for v in a.values], set())
+        )
+    )
 
 
 def repeated(f: For, x: For) -> int:

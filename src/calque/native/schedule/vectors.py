@@ -328,7 +328,7 @@ class _Vectorizer:
         if len(inner) != 1 or self.element_bytes(f) not in (4, 8):
             return False
         lanes, (row,) = self.vector_bytes // self.element_bytes(f), inner
-        if row.body or any(turns(x.extent, self.sizes) < 2 * lanes for x in (f, row)):
+        if row.body or turns(f.extent, self.sizes) < 2 * lanes or turns(row.extent, self.sizes) < 5:
             return False
         seen: set[Expr] = set()
         for a in row.accs:
