@@ -20,8 +20,8 @@ NO_NAMES: Final[frozenset[str]] = frozenset()
 @record(eq=False)
 class TiledLoop:
     """A loop over ``outer`` taken in steps of ``size``: ``row`` counts inside the step that begins
-    at ``first``; ``columns`` is the variable of the vector loop inside; ``mask`` says which turns of
-    the step there are, if not all."""
+    at ``first``; ``columns`` is the variable of the vector loop inside; ``mask`` says which turns
+    of the step there are, if not all."""
 
     outer: Expr
     first: Expr

@@ -26,11 +26,16 @@ def words(w: Writer, t: str, size: int, p: str, mask: str | None, n: int) -> str
 
 
 def store_contiguous(w: Writer, buf: Buffer, p: str, v: str, mask: str | None, n: int) -> None:
-    t = memory_type(buf)
+    """Write ``n`` elements from a pointer on, where the mask is true."""
+    words_to(w, memory_type(buf), align(buf), v, p, mask, n)
+
+
+def words_to(w: Writer, t: str, size: int, v: str, p: str, mask: str | None, n: int) -> None:
+    """Write ``n`` words of a type, which are aligned to so many bytes, where the mask is true."""
     full = f"<{n} x {t}>"
     if mask is None:
-        w.put(f" store {full} {v}, ptr {p}, align {align(buf)}")
+        w.put(f" store {full} {v}, ptr {p}, align {size}")
         return
-    args = f"{full} {v}, ptr {p}, i32 {align(buf)}, <{n} x i1> {mask}"
+    args = f"{full} {v}, ptr {p}, i32 {size}, <{n} x i1> {mask}"
     types = f"{full}, ptr, i32, <{n} x i1>"
     w.put(" " + masked(w, "store", f"{mangled(t, n)}.p0", "void", args, types))

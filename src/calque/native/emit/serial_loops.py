@@ -12,6 +12,7 @@ from calque.native.emit.folds import Parts, combine, fold_types, split, start, s
 from calque.native.emit.instructions import any_lane
 from calque.native.emit.lanes import SCALAR, Lanes
 from calque.native.emit.statements import statement, statements, writes
+from calque.native.emit.turned_rows import turned_copy
 from calque.native.emit.turned_sums import in_squares, row_variable
 from calque.native.emit.types import VALUE, vector
 from calque.native.emit.values import operand, value
@@ -31,6 +32,8 @@ def bind_fold(w: Writer, f: Fold, parts: Parts) -> None:
 
 def serial_loop(w: Writer, f: For, lanes: Lanes) -> None:
     """A counted loop; the outermost one of a parallel kernel runs from ``begin`` to ``end``."""
+    if turned_copy(w, f, lanes):
+        return
     folds = [as_fold(a) for a in f.accs]
     kinds = [_lanes_of(a, lanes) for a in folds]
     initial = [

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final
 
 from calque.native.emit.addresses import before, moving_place
 from calque.native.emit.flow import Typed, Values, counted, guarded
@@ -17,9 +16,8 @@ from calque.native.emit.whole import whole_vectors
 from calque.native.emit.writer import Writer
 from calque.native.loops.tree import Acc, For
 from calque.native.scalars.expr import Expr, index_and_guard, is_const, stride, var, walk
+from calque.native.schedule.turned_rows import LARGEST, NEAR
 
-LARGEST: Final = 16  # rows of a square: as many registers hold one
-LEAST: Final = 5  # columns; fewer are read in one piece
 Body = Callable[[Lanes, Values], Values]
 
 
@@ -30,7 +28,7 @@ def row_variable(w: Writer, f: For, lanes: Lanes) -> Expr | None:
         return None
     if lanes.active is not None or lanes.tile is not None or lanes.vary(n):
         return None
-    if n.op == "const" and n.attr < (LEAST if masks_rows(w, width) else 2 * width):
+    if n.op == "const" and n.attr < (NEAR + 1 if masks_rows(w, width) else 2 * width):
         return None
     for a in f.accs:
         for e in walk(a.value, set()) if isinstance(a, Acc) else ():

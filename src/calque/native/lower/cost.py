@@ -17,6 +17,7 @@ from calque.machine.caches import memo
 from calque.native.loops.moves import is_pair
 from calque.native.loops.tree import (
     Acc,
+    Accumulator,
     Body,
     For,
     If,
@@ -34,7 +35,7 @@ from calque.native.lower.graph import Node
 from calque.native.lower.reductions import FOLD_OF
 from calque.native.lower.reductions import small as is_small_reduction
 from calque.native.lower.sizes import BAKED, Sizes
-from calque.native.scalars.expr import Buffer, Expr, index_and_guard, linear, stride, walk
+from calque.native.scalars.expr import LANE, Buffer, Expr, index_and_guard, linear, stride, walk
 from calque.native.scalars.vmath import OF_COMPLEX
 from calque.native.scalars.vmath.power_roots import FUNCTIONS
 
@@ -178,7 +179,10 @@ _GATHER: Final = 0.7  # a strided lane, in instructions for vectors of many lane
 _MANY: Final = 16  # lanes; vectors of fewer are done sooner, while a strided lane takes as long
 _SCATTER: Final = 1.5
 _SHUFFLED: Final = 1.5  # what is read in one piece, but for the order
+_SQUARE: Final = 4.5  # a row for each lane, turned in registers: shuffles and the store of a column
 _FOLD: Final = 14.0  # a vector of partial sums made one number
+PLAIN_FOLD: Final = 5.0  # ... while those of other rows are
+_LARGEST: Final = 4.0  # how much more one takes that looks for NaN at each step
 _BESIDE: Final = 1.6  # a sum kept in memory, lane by lane, against one in a register
 _LETTING: Final = 24.0  # what folding such sums costs per vector
 
@@ -213,8 +217,8 @@ class _NestCost:
     """Counts for one choice: `vector` is the name of the loop that is a vector, or None: every
     innermost loop is one."""
 
-    def __init__(self, sizes: Sizes, lanes: int, vector: str | None) -> None:
-        self.sizes, self.lanes, self.vector = sizes, lanes, vector
+    def __init__(self, sizes: Sizes, lanes: int, vector: str | None, fold: float) -> None:
+        self.sizes, self.lanes, self.vector, self.fold = sizes, lanes, vector, fold
 
     def body(
         self, body: Sequence[Statement], loops: _Around, vector: str | None, seen: set[Expr]
@@ -237,6 +241,8 @@ class _NestCost:
                 (*s.test, *s.body), inner, vector, seen
             )
         if isinstance(s, Store):
+            if vector is not None and is_turned(s, vector):
+                return _SQUARE * self.times(loops, vector) + self.times(loops[:-1], None)
             return self.exprs(own_exprs(s), loops, vector, seen) + self.access(
                 s.buf, s.idx, loops, vector, _SCATTER
             )
@@ -255,12 +261,17 @@ class _NestCost:
             once = self.exprs(acc_exprs(a), inner, vector, mine) + self.times(inner, vector)
             ordered = isinstance(a, Acc) and a.ordered and a.order == "blocked"
             if vector == f.name:
-                total += once + _FOLD * self.times(loops, None)
+                total += once + self.fold_of(a) * self.times(loops, None)
             elif ordered and vector is not None:
                 total += once * _BESIDE + _LETTING * self.times(loops, vector)
             else:
                 total += once
         return total
+
+    def fold_of(self, a: Accumulator) -> float:
+        """What making one number of a vector of partial results costs."""
+        largest = isinstance(a, Acc) and a.op in ("max", "min") and a.value.dtype in ("f32", "f64")
+        return self.fold * _LARGEST if largest and self.fold == PLAIN_FOLD else self.fold
 
     def times(self, loops: _Around, vector: str | None) -> float:
         """How often something in these loops is done."""
@@ -287,7 +298,7 @@ class _NestCost:
         on, or all when it reads what changes."""
         depth = 0
         for n in e.names:
-            k = depths.get(n)
+            k = depths.get(self.vector or "" if n == LANE else n)
             if k is not None:
                 depth = max(depth, k)
             elif n not in self.sizes.values:  # a state, an accumulator: what loops change
@@ -308,9 +319,19 @@ class _NestCost:
         return n * max(short * apart * min(self.lanes, count), 1.0)
 
 
-def nest_cost(nest: For, sizes: Sizes, lanes: int, vector: str | None) -> float:
+def is_turned(s: Store, vector: str) -> bool:
+    """Does it copy an element of a row in memory into the lanes, or back?"""
+    if s.value.op != "load" or {s.buf.place, s.value.attr.place} != {"lane", "arg"}:
+        return False
+    buf, idx = (s.buf, s.idx) if s.buf.place == "arg" else (s.value.attr, s.value.args)
+    return step_along(buf.shape, idx, vector) not in (0, 1)
+
+
+def nest_cost(
+    nest: For, sizes: Sizes, lanes: int, vector: str | None, fold: float = _FOLD
+) -> float:
     """The cost of a nest with `vector` as its vector loop; None: each innermost loop."""
-    return _NestCost(sizes, lanes, vector).statement(nest, (), None, set())
+    return _NestCost(sizes, lanes, vector, fold).statement(nest, (), None, set())
 
 
 # --- time -----------------------------------------------------------------------------------------

@@ -21,7 +21,10 @@ from calque.ops.products.dot import compute_dtype
 
 TILED: Final = 20**3  # products of at least so many multiplications are computed in register tiles
 SHORT: Final = ("int8", "uint8", "int16")  # what fits into 16 bits with a sign
+NEAR: Final = 4  # columns of sides that are read in one piece
 UNROLLED: Final = 256  # a product of at most so many multiplications is an expression
+FEW: Final = 8  # columns of a right side that would leave tiles mostly empty
+MANY: Final = 64  # rows that are worth vectors along them
 LEAST_SUM: Final = 32  # elements of a sum that are worth vectors along it
 
 
@@ -159,22 +162,14 @@ def product(g: GraphBuilder, x: Node, y: Node, dx: Dims, dy: Dims, pairs: bool =
         turned = product(g, y, x, dy, dx, pairs)
         return reshape(g, turned, (*turned.shape[:-2], m, n))
     b = (count(batch),) if batch else ()
-    is_narrow = (
-        type(n) is int
-        and n <= 8
-        and type(k) is int
-        and k >= 2
-        and not adds_rows(x, dx)
-        and not dims.surely_at_most(m, 63)
-        and x.dtype in ("f32", "f64")
-    )
+    few = is_narrow(x, dx, m, k, n)
     x = reshape(g, transposed(g, x, (*dx[0], *dx[1], *dx[2])), (*b, m, k))
     y = reshape(g, transposed(g, y, (*dy[0], *dy[2], *dy[1])), (*b, k, n))
     tiled = (
         not dims.surely_at_most(m * n * k, TILED - 1)
         and not dims.surely_at_most(m, 1)
         and x.dtype in ("f32", "f64", "i32", "u32", "i64", "u64")
-        and not is_narrow
+        and not few
     )
     in_pairs = pairs and tiled and type(k) is int
     if in_pairs:
@@ -184,6 +179,18 @@ def product(g: GraphBuilder, x: Node, y: Node, dx: Dims, dy: Dims, pairs: bool =
         (x, y),
         {"pairs": True} if in_pairs else {},
         ShapedArray((*b, m, n), x.aval.dtype),
+    )
+
+
+def is_narrow(x: Node, dx: Dims, rows: Any, depth: Any, columns: Any) -> bool:
+    """Is this a long left side, read along its rows, times a few columns? Tiles would be mostly
+    empty: it is a plain nest, whose vectors run along the rows."""
+    if type(columns) is not int or columns > FEW or type(depth) is not int:
+        return False
+    return (
+        x.dtype in ("f32", "f64")
+        and not adds_rows(x, dx)
+        and not dims.surely_at_most(rows, MANY - 1)
     )
 
 
@@ -217,9 +224,9 @@ def paired(g: GraphBuilder, x: Node, axis: int) -> Node:
 
 
 def small(n: Node) -> bool:
-    """Is the product so small that it is an expression?"""
+    """Is the product so small, or are its sides so narrow, that it is an expression?"""
     k = n.args[0].shape[-1]
-    if dims.surely_at_most(k, 4) and dims.surely_at_most(n.shape[-1], 4):
+    if dims.surely_at_most(k, NEAR) and dims.surely_at_most(n.shape[-1], NEAR):
         return True
     return dims.surely_at_most(k, 16) and dims.surely_at_most(count(n.shape) * k, UNROLLED)
 

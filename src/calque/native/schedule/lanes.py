@@ -26,6 +26,7 @@ from calque.native.scalars.expr import (
     Expr,
     const,
     ex,
+    is_const,
     load,
     ref,
     rewrite,
@@ -77,6 +78,34 @@ def in_lanes(f: For, sizes: Sizes, number: int, streaming: bool = False) -> list
         x = [load(p, (const(n),)) for n in range(4)]
         out.append(Let(a.name, add(a, add(a, x[0], x[2]), add(a, x[1], x[3]))))
     return out
+
+
+def as_expressions(f: For, most: int) -> list[Statement] | None:
+    """Sums of at most so many elements, in the order of `in_lanes`, written out; None if they are
+    longer.
+
+    before: for k < 3: s = sum(x[k])        after: let s = ((0 + x[0]) + (0 + x[2])) + (0 + x[1])"""
+    if f.body or not is_const(f.extent) or f.extent.attr > min(most, LANES):
+        return None
+    if not all(isinstance(a, Acc) and keeps_blocks(a) and a.init is None for a in f.accs):
+        return None
+    return [Let(a.name, written(f, a)) for a in f.accs if isinstance(a, Acc)]
+
+
+def written(f: For, a: Acc) -> Expr:
+    """A short sum, halves upon halves; what is not there is left out."""
+    start = identity(a.op, a.value.dtype)
+    terms: list[Expr | None] = [None] * LANES
+    for k in range(f.extent.attr):
+        terms[k] = add(a, start, rewrite(a.value, {f.var: const(k)}.get, {}))
+    while len(terms) > 1:
+        half = len(terms) // 2
+        terms = [both_of(a, x, y) for x, y in zip(terms[:half], terms[half:], strict=True)]
+    return start if terms[0] is None else terms[0]
+
+
+def both_of(a: Acc, x: Expr | None, y: Expr | None) -> Expr | None:
+    return x if y is None else y if x is None else add(a, x, y)
 
 
 def blocks(

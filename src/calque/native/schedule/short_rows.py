@@ -24,26 +24,16 @@ from calque.native.loops.tree import (
 from calque.native.lower.cost import body_weight
 from calque.native.scalars.expr import Buffer, Expr, const, is_const, ref, rewrite
 
-FEW: Final = 4  # elements of a row, and turns of a loop; more fill a vector
-MOST: Final = 8  # elements of a row of sums that stand beside each other
+MOST: Final = 4  # elements of a row, and turns of a loop; more fill a vector
 HEAVIEST: Final = 600  # weight of an unrolled loop
 
 
 def without_short_rows(body: Body) -> Body:
     """A kernel with names in place of its short rows."""
     uses: dict[Buffer, int] = {}
-    sums: set[Buffer] = set()
     for s in statements(body):
         for b in rows_of(s):
             uses[b] = uses.get(b, 0) + 1
-        if (
-            isinstance(s, Store)
-            and s.buf.place == "stack"
-            and s.value.op == "ref"
-            and is_const(s.idx[-1])
-        ):
-            sums.add(s.buf)
-    uses = {b: n for b, n in uses.items() if b.shape[0].attr <= FEW or b in sums}
     return level(body, uses) if uses else body
 
 
@@ -67,7 +57,7 @@ def level(body: Body, uses: dict[Buffer, int]) -> Body:
         for t in (s, *s.body) if isinstance(s, For) and is_brief(s) else (s,):
             for b in rows_of(t) if isinstance(t, (Let, Store)) else ():
                 here[b] = here.get(b, 0) + 1
-    whole = {b for b, n in here.items() if n == uses.get(b)}
+    whole = {b for b, n in here.items() if n == uses[b]}
     if whole:
         turned = tuple([t for s in body for t in turns(s, whole)])
         whole = {b for b in whole if is_plain(turned, b)}

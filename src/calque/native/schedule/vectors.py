@@ -32,6 +32,7 @@ from calque.native.loops.tree import (
     vector_names,
 )
 from calque.native.lower.cost import (
+    PLAIN_FOLD,
     body_weight,
     nanoseconds,
     nest_cost,
@@ -39,18 +40,21 @@ from calque.native.lower.cost import (
     turns,
     weight,
 )
-from calque.native.lower.sizes import Sizes
+from calque.native.lower.sizes import BAKED, Sizes
 from calque.native.scalars.expr import Expr, index_and_guard, is_const, item_size, walk
 from calque.native.schedule.cuts import cut
 from calque.native.schedule.far_rows import in_far_rows, suits_far_rows
 from calque.native.schedule.flat import divided, flattened, is_plain, joined, nest_of, nested
-from calque.native.schedule.lanes import in_lanes, keeps_blocks, short_block
+from calque.native.schedule.lanes import as_expressions, in_lanes, keeps_blocks, short_block
 from calque.native.schedule.running import RowBlocks
 from calque.native.schedule.stripes import in_stripes, suits_stripes
 from calque.native.schedule.sums_first import rows_of_block, sums_first
 from calque.native.schedule.threads import PARALLEL_NS
+from calque.native.schedule.turned_rows import NEAR as NEAR_ROW
+from calque.native.schedule.turned_rows import in_turned_rows
 from calque.native.schedule.unroll import FEW, written_out
 
+WORTH: Final = 1.05  # how much more rows beside each other may cost: short vectors idle in parts
 PLACE_BYTES: Final = 8  # of an index that is an element of a vector
 SHORT: Final = 32  # loops up to here get vectors of just this length
 BULK: Final = 40  # weight of a summand
@@ -95,6 +99,9 @@ class _Vectorizer:
             return (turned,)
         if len(parts := self.parts(f, inside)) > 1:
             return tuple(y for x in parts for y in self.loop(x, inside))
+        beside = self.turned_rows(f)
+        if beside is not None:
+            return (beside,)
         inner = [s for s in f.body if isinstance(s, For)]
         if not inner:
             return (self.leaf(f),)
@@ -328,7 +335,9 @@ class _Vectorizer:
         if len(inner) != 1 or self.element_bytes(f) not in (4, 8):
             return False
         lanes, (row,) = self.vector_bytes // self.element_bytes(f), inner
-        if row.body or turns(f.extent, self.sizes) < 2 * lanes or turns(row.extent, self.sizes) < 5:
+        if row.body or turns(f.extent, self.sizes) < 2 * lanes:
+            return False
+        if turns(row.extent, self.sizes) <= NEAR_ROW:
             return False
         seen: set[Expr] = set()
         for a in row.accs:
@@ -341,6 +350,27 @@ class _Vectorizer:
                     if along == 1 and step_along(e.attr.shape, idx, f.name) not in (0, 1):
                         return True
         return False
+
+    def turned_rows(self, f: For) -> For | None:
+        """A loop over short rows as one of many rows beside each other, if that costs less."""
+        lanes = self.vector_bytes // self.element_bytes(f)
+        made = in_turned_rows(f, self.sizes, lanes)
+        if made is None:
+            return None
+        made = replace(made, body=self.serial_inside(made.body))
+        turned = nest_cost(made, self.sizes, lanes, f.name)
+        others = min(nest_cost(f, self.sizes, lanes, name, PLAIN_FOLD) for name in (None, f.name))
+        if turned > WORTH * others:
+            return None
+        made = replace(made, kind="vector", width=lanes)
+        return self.note(made, f"vector: rows beside each other, cost {turned:.3g}, {others:.3g}")
+
+    def serial_inside(self, body: Body) -> Body:
+        """Loops inside a vector loop, with those inside of them."""
+        made = [
+            replace(s, body=self.serial_inside(s.body)) if isinstance(s, For) else s for s in body
+        ]
+        return tuple(x for s in made for x in self.serial(s, BAKED))
 
     def row_sums(self, f: For) -> Body:
         """Sums of rows beside each other: squares are turned in registers."""
@@ -400,9 +430,13 @@ class _Vectorizer:
         self.note(f, f"{how}: the rows of a large matrix stream")
         return made
 
-    def serial(self, s: Statement) -> Sequence[Statement]:
-        """A loop inside a vector loop: sums with an order of their own keep it."""
+    def serial(self, s: Statement, most: int = FEW) -> Sequence[Statement]:
+        """A loop inside a vector loop: sums with an order of their own keep it; those of at most
+        so many elements are written out."""
         if isinstance(s, For) and any(keeps_blocks(a) for a in s.accs):
+            short = as_expressions(s, most)
+            if short is not None:
+                return short
             self.made_lanes += 1
             return in_lanes(s, self.sizes, self.made_lanes)
         return (s,)

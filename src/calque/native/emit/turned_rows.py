@@ -1,0 +1,130 @@
+"""Rows of memory, one for each lane of a vector loop, into a lane buffer or back: in squares, which
+are turned in registers."""
+
+from __future__ import annotations
+
+from calque.machine.records import record
+from calque.native.emit.addresses import address, align, before, memory_type, moving_place, place
+from calque.native.emit.flow import counted, guarded
+from calque.native.emit.lanes import SCALAR, Lanes
+from calque.native.emit.pieces import words, words_to
+from calque.native.emit.statements import writes
+from calque.native.emit.tiles import transposed
+from calque.native.emit.values import value
+from calque.native.emit.whole import whole_vectors
+from calque.native.emit.writer import Writer
+from calque.native.loops.tree import For, Store
+from calque.native.scalars.expr import Buffer, Expr, const, ex, is_const, rewrite, stride, var, walk
+from calque.native.schedule.turned_rows import LARGEST
+
+
+@record(eq=False)
+class Copy:
+    """A loop that copies a row for each lane between memory, at a place, and a lane buffer."""
+
+    w: Writer
+    f: For
+    memory: Buffer
+    at: Expr
+    lane: Buffer
+    back: bool  # into memory
+
+    @property
+    def type(self) -> str:
+        return memory_type(self.memory)
+
+
+def turned_copy(w: Writer, f: For, lanes: Lanes) -> bool:
+    """Write a loop that copies rows as squares; False if it is no such loop."""
+    copy = copy_of(w, f, lanes)
+    if copy is None:
+        return False
+    size = lanes.width
+    if is_const(f.extent) and f.extent.attr <= size:
+        square(copy, lanes, const(0), mask_of(copy, "0", size))
+        return True
+    whole, first = whole_vectors(w, f.extent, size), var(f"{f.name}.first")
+    end, limit, written = value(w, whole, SCALAR), value(w, f.extent, SCALAR), writes(w, f)
+
+    def each(_: list[str]) -> list[str]:
+        square(copy, lanes, first, None)
+        return []
+
+    def squares() -> list[str]:
+        return counted(w, first.attr[0], ("0", end), size, written, [], each)
+
+    def rest() -> list[str]:
+        w.bind(first.attr[0], end)
+        square(copy, lanes, first, mask_of(copy, end, size))
+        return []
+
+    guarded(w, w.new(f"icmp sgt i64 {end}, 0"), written, [], squares)
+    if whole is not f.extent:
+        guarded(w, w.new(f"icmp slt i64 {end}, {limit}"), written, [], rest)
+    return True
+
+
+def copy_of(w: Writer, f: For, lanes: Lanes) -> Copy | None:
+    """What a loop copies, if it is a row for each lane."""
+    size = lanes.width
+    if len(f.body) != 1 or f.accs or f.kind != "serial" or not 4 <= size <= LARGEST:
+        return None
+    s = f.body[0]
+    if lanes.active is not None or lanes.tile is not None or not isinstance(s, Store):
+        return None
+    if s.guard is not None or s.value.op != "load" or len(s.value.args) > len(s.value.attr.shape):
+        return None
+    ends = (s.buf, s.idx), (s.value.attr, s.value.args)
+    (memory, idx), (lane, (own, *others)) = ends if s.buf.place == "arg" else ends[::-1]
+    if memory.place != "arg" or lane.place != "lane" or own is not f.var or others:
+        return None
+    at, step = moving_place(memory, idx, lanes)
+    if step in (0, 1) or not at.index or stride(at, f.name) != 1:
+        return None
+    even = is_const(f.extent) and f.extent.attr % size == 0
+    return Copy(w, f, memory, at, lane, s.buf is memory) if even or masks(w, memory) else None
+
+
+def masks(w: Writer, b: Buffer) -> bool:
+    """Can a part of a row be read and written under a mask at once?"""
+    return w.options.avx512 or (w.options.register_bytes >= 32 and align(b) >= 4)
+
+
+def mask_of(copy: Copy, first: str, size: int) -> str | None:
+    """Which columns of a square there are."""
+    n = copy.f.extent
+    if not is_const(n):
+        return before(copy.w, first, value(copy.w, n, SCALAR), size)
+    left = n.attr if n.attr <= size else n.attr % size
+    if left == size:
+        return None
+    return "<" + ", ".join([f"i1 {'true' if k < left else 'false'}" for k in range(size)]) + ">"
+
+
+def square(copy: Copy, lanes: Lanes, first: Expr, mask: str | None) -> None:
+    """A square of columns from one on, for all lanes."""
+    w, t, size = copy.w, copy.type, lanes.width
+    full = f"<{size} x {t}>"
+    rows = [row_pointer(copy, lanes, first, r) for r in range(size)]
+    own = [column_pointer(copy, lanes, first, k) for k in range(size)]
+    aligned = align(copy.memory)
+    if copy.back:
+        columns = [w.new(f"load {full}, ptr {p}, align {aligned}") for p in own]
+        for p, v in zip(rows, transposed(w, columns, t), strict=True):
+            words_to(w, t, aligned, v, p, mask, size)
+    else:
+        read = [words(w, t, aligned, p, mask, size) for p in rows]
+        for p, v in zip(own, transposed(w, read, t), strict=True):
+            w.put(f" store {full} {v}, ptr {p}, align {aligned}")
+
+
+def row_pointer(copy: Copy, lanes: Lanes, first: Expr, r: int) -> str:
+    """The first element of the row of a lane."""
+    lane = next(x for x in walk(copy.at, set()) if x.op == "var" and x.attr[0] == lanes.variable)
+    here = {lane: ex("add", lane, const(r)), copy.f.var: first}
+    return address(copy.w, copy.memory, rewrite(copy.at, here.get, {}), SCALAR)
+
+
+def column_pointer(copy: Copy, lanes: Lanes, first: Expr, k: int) -> str:
+    """An element of all lanes."""
+    return address(copy.w, copy.lane, place(copy.lane, (ex("add", first, const(k)),)), lanes)

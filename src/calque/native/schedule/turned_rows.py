@@ -1,0 +1,268 @@
+"""Rows too short to fill vectors: many of them beside each other, a lane for each.
+
+before: for i < 1000: for c < 10: t[c] = exp(x[i, c]); for c < 10: y[i, c] = t[c] / (t[0] + ...)
+after:  for i < 1000 @vector(16):
+            for c < 10: x.row[c] = x[i, c]      (a square of memory, turned in registers)
+            for c < 10: t[c] = exp(x.row[c])    (t and the others: 16 of each element)
+            for c < 10: y.row[c] = t[c] / (t[0] + ...)
+            for c < 10: y[i, c] = y.row[c]      (turned back)
+
+Every row is read and written whole; what else is read is the same for all lanes, or lies lane by
+lane. Orders of sums stay what they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from math import prod
+from typing import Any, Final
+
+from calque.machine.records import record, replace
+from calque.native.loops.tree import (
+    Acc,
+    Body,
+    For,
+    Let,
+    Statement,
+    Store,
+    map_exprs,
+    map_stores,
+    own_exprs,
+    statements,
+)
+from calque.native.lower.cost import step_along, turns
+from calque.native.lower.sizes import Sizes
+from calque.native.scalars.expr import (
+    ZERO,
+    Buffer,
+    Expr,
+    const,
+    ex,
+    index_and_guard,
+    is_const,
+    linear,
+    load,
+    rewrite,
+    var,
+    walk,
+)
+
+NEAR: Final = 4  # elements of a row that is read in one piece
+MOST: Final = 64  # elements of a row that is turned
+LARGEST: Final = 16  # lanes of a square: as many registers hold one
+
+ONE: Final = const(1)
+Index = tuple[Expr, ...]
+
+
+@record
+class Row:
+    """The elements of an array that differ in their last indices."""
+
+    buf: Buffer
+    lead: Index
+
+    @property
+    def trailing(self) -> Index:
+        return self.buf.shape[len(self.lead) :]
+
+
+class Unsuited(Exception):
+    """A loop whose lanes touch memory in another way."""
+
+
+def in_turned_rows(f: For, sizes: Sizes, lanes: int) -> For | None:
+    """The loop with its rows beside each other; None if it has none, or touches memory in another
+    way."""
+    if f.kind != "serial" or f.accs or f.colliding or not 4 <= lanes <= LARGEST:
+        return None
+    if turns(f.extent, sizes) < 2 * lanes:
+        return None
+    inner = [s for s in statements(f.body) if isinstance(s, For)]
+    if not all(map(is_calm, inner)) or any(f.name in x.extent.names for x in inner):
+        return None
+    try:
+        return _Turning(f, sizes, lanes, {x.name for x in inner}).made()
+    except Unsuited:
+        return None
+
+
+def is_calm(f: For) -> bool:
+    """A loop inside that lanes may go through together."""
+    if f.kind != "serial" or f.colliding:
+        return False
+    plain = all(isinstance(s, (Let, Store, For)) for s in f.body)
+    return plain and all(isinstance(a, Acc) and not a.running for a in f.accs)
+
+
+def is_read_in_squares(s: Statement, e: Expr) -> bool:
+    """Does a sum in the order of its loop read along it? Such are read in squares anyway."""
+    if not isinstance(s, For) or s.body or s.name not in e.names or is_near(s.extent):
+        return False
+    ordered = all(isinstance(a, Acc) and a.order == "sequential" for a in s.accs)
+    return ordered and step_along(e.attr.shape, index_and_guard(e)[0], s.name) == 1
+
+
+def filled_by(shape: Index, idx: Index) -> Iterator[Any]:
+    """The places that a store fills, if its indices are numbers and loops of known extent."""
+    turns = [(i.attr,) if is_const(i) else whole_range(i) for i in idx]
+    for at in product(*turns):
+        yield linear(shape, tuple(map(const, at))).attr
+
+
+def whole_range(i: Expr) -> Sequence[int]:
+    """The values of a loop variable, if these are known."""
+    return range(i.attr[1].attr) if i.op == "var" and is_const(i.attr[1]) else ()
+
+
+def is_near(extent: Expr) -> bool:
+    return is_const(extent) and extent.attr <= NEAR
+
+
+class _Turning:
+    """One loop whose rows are turned."""
+
+    def __init__(self, f: For, sizes: Sizes, lanes: int, inner: set[str]) -> None:
+        self.f, self.sizes, self.lanes, self.inner = f, sizes, lanes, inner
+        self.read: dict[Row, None] = {}
+        self.written: dict[Row, list[Index]] = {}
+        self.stacks: dict[Buffer, Buffer] = {}
+
+    def made(self) -> For | None:
+        self.look(self.f.body)
+        if not self.read and not self.written and not self.stacks:
+            return None
+        self.check()
+        rows = {r: self.lane_row(r, k) for k, r in enumerate({**self.read, **self.written})}
+        body = self.moved(rows)
+        before = [self.copied(r, rows[r], back=False) for r in self.read]
+        after = [self.copied(r, rows[r], back=True) for r in self.written]
+        return replace(self.f, body=(*before, *body, *after))
+
+    # --- what is touched --------------------------------------------------------------------------
+
+    def look(self, body: Body) -> None:
+        """Note the rows."""
+        for s in statements(body):
+            seen: set[Expr] = set()
+            for root in own_exprs(s):
+                for e in walk(root, seen):
+                    if e.op == "load" and not is_read_in_squares(s, e):
+                        row = self.row(e.attr, *index_and_guard(e))
+                        if row is not None:
+                            self.read[row] = None
+            if isinstance(s, Store):
+                row = self.row(s.buf, s.idx, s.guard)
+                if row is not None:
+                    trailing = s.idx[len(row.lead) :]
+                    self.written.setdefault(row, []).append(trailing)
+                elif s.buf.place == "arg" and not any(self.f.name in i.names for i in s.idx):
+                    raise Unsuited
+
+    def row(self, buf: Buffer, idx: Index, guard: Expr | None) -> Row | None:
+        """The row that an access is in, if it is to be turned."""
+        name = self.f.name
+        if buf.place == "stack":
+            self.stacks.setdefault(buf, self.lane_stack(buf))
+            return None
+        if buf.place == "lane":
+            raise Unsuited
+        at = [k for k, i in enumerate(idx) if name in i.names]
+        if not at:
+            return None
+        step = step_along(buf.shape, idx, name)
+        if step in (0, 1):
+            return None
+        trailing = buf.shape[at[-1] + 1 :]
+        size = prod(self.sizes.interval(d)[1] for d in trailing)
+        lead = idx[: at[-1] + 1]
+        if size <= NEAR:
+            if step is None or guard is not None:
+                raise Unsuited
+            return None
+        if size > MOST or guard is not None or not self.sizes.known:
+            raise Unsuited
+        if any(i.bufs or not self.inner.isdisjoint(i.names) for i in lead):
+            raise Unsuited
+        if any(i.bufs for i in idx):
+            raise Unsuited
+        return Row(buf, lead)
+
+    def check(self) -> None:
+        """Are rows that are written written whole, and is nothing else of them touched?"""
+        for row, places in self.written.items():
+            if not self.covers(row, places):
+                raise Unsuited
+            if any(r.buf is row.buf and r != row for r in (*self.read, *self.written)):
+                raise Unsuited
+
+    def covers(self, row: Row, places: Sequence[Index]) -> bool:
+        """Do stores fill a row: loops over all of it, or all its places?"""
+        trailing = row.trailing
+        for idx in places:
+            if all(
+                (i.op == "var" and i.attr[1] is d and i.attr[0] in self.inner) or is_const(d, 1)
+                for i, d in zip(idx, trailing, strict=True)
+            ):
+                names = [i.attr[0] for i in idx if i.op == "var"]
+                if len(set(names)) == len(names):
+                    return True
+        if not all(is_const(d) for d in trailing):
+            return False
+        filled = {at for idx in places for at in filled_by(trailing, idx)}
+        return len(filled) == prod(d.attr for d in trailing)
+
+    # --- the loop ---------------------------------------------------------------------------------
+
+    def places(self, n: int) -> Expr:
+        """Room for whole squares."""
+        return const(-(-n // self.lanes) * self.lanes)
+
+    def lane_row(self, row: Row, k: int) -> Buffer:
+        n = prod(self.sizes.interval(d)[1] for d in row.trailing)
+        return Buffer(f"{row.buf.name}.row{k}", (self.places(n),), row.buf.dtype, "lane")
+
+    def lane_stack(self, b: Buffer) -> Buffer:
+        if not all(is_const(d) for d in b.shape) or prod(d.attr for d in b.shape) > MOST:
+            raise Unsuited
+        return Buffer(b.name, b.shape, b.dtype, "lane")
+
+    def copied(self, row: Row, lane: Buffer, back: bool) -> For:
+        """A row into its lane, or back."""
+        size = ONE
+        for d in row.trailing:
+            size = ex("mul", size, d)
+        c = var(f"{lane.name}.c", size)
+        there = (*row.lead, *[ZERO] * (len(row.trailing) - 1), c)
+        if back:
+            return For(c, (Store(row.buf, there, load(lane, (c,))),))
+        return For(c, (Store(lane, (c,), load(row.buf, there)),))
+
+    def moved(self, rows: dict[Row, Buffer]) -> Body:
+        """What is done, with rows of lanes."""
+        memo: dict[Expr, Expr] = {}
+
+        def place(buf: Buffer, idx: Index) -> tuple[Buffer, Index] | None:
+            if buf in self.stacks:
+                return self.stacks[buf], idx
+            for k in range(1, len(idx)):
+                lane = rows.get(Row(buf, idx[:k]))
+                if lane is not None:
+                    return lane, (linear(buf.shape[k:], idx[k:]),)
+            return None
+
+        def rule(e: Expr) -> Expr | None:
+            if e.op != "load":
+                return None
+            idx, guard = index_and_guard(e)
+            to = place(e.attr, idx)
+            if to is None:
+                return None
+            inside = tuple([rewrite(i, rule, memo) for i in to[1]])
+            return load(to[0], inside, None if guard is None else rewrite(guard, rule, memo))
+
+        def store(s: Store) -> Store:
+            to = place(s.buf, s.idx)
+            return s if to is None else Store(to[0], to[1], s.value, s.guard)
+
+        return map_stores(map_exprs(self.f.body, lambda e: rewrite(e, rule, memo)), store)
