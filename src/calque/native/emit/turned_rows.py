@@ -13,9 +13,8 @@ from calque.native.emit.tiles import transposed
 from calque.native.emit.values import value
 from calque.native.emit.whole import whole_vectors
 from calque.native.emit.writer import Writer
-from calque.native.loops.tree import For, Store
+from calque.native.loops.tree import SQUARE, For, Store
 from calque.native.scalars.expr import Buffer, Expr, const, ex, is_const, rewrite, stride, var, walk
-from calque.native.schedule.turned_rows import LARGEST
 
 
 @record(eq=False)
@@ -67,7 +66,7 @@ def turned_copy(w: Writer, f: For, lanes: Lanes) -> bool:
 def copy_of(w: Writer, f: For, lanes: Lanes) -> Copy | None:
     """What a loop copies, if it is a row for each lane."""
     size = lanes.width
-    if len(f.body) != 1 or f.accs or f.kind != "serial" or not 4 <= size <= LARGEST:
+    if len(f.body) != 1 or f.accs or f.kind != "serial" or not 4 <= size <= SQUARE:
         return None
     s = f.body[0]
     if lanes.active is not None or lanes.tile is not None or not isinstance(s, Store):

@@ -14,9 +14,8 @@ from calque.native.emit.statements import writes
 from calque.native.emit.values import value
 from calque.native.emit.whole import whole_vectors
 from calque.native.emit.writer import Writer
-from calque.native.loops.tree import Acc, For
+from calque.native.loops.tree import NEAR, SQUARE, Acc, For
 from calque.native.scalars.expr import Expr, index_and_guard, is_const, stride, var, walk
-from calque.native.schedule.turned_rows import LARGEST, NEAR
 
 Body = Callable[[Lanes, Values], Values]
 
@@ -24,7 +23,7 @@ Body = Callable[[Lanes, Values], Values]
 def row_variable(w: Writer, f: For, lanes: Lanes) -> Expr | None:
     """The variable that lanes differ in, if each sums what lies in memory one behind the other."""
     width, n = lanes.width, f.extent
-    if f.body or f.kind != "serial" or not 4 <= width <= LARGEST or width & (width - 1):
+    if f.body or f.kind != "serial" or not 4 <= width <= SQUARE or width & (width - 1):
         return None
     if lanes.active is not None or lanes.tile is not None or lanes.vary(n):
         return None

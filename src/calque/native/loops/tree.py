@@ -44,6 +44,8 @@ BLOCK: Final = 64  # the vector width at which floats are summed, and ...
 # ... the partial sums kept: a block is added halves upon halves down to LANES values, which are
 # added to those
 LANES: Final = 16
+SQUARE: Final = 16  # lanes of a square that is turned in registers, at most: as many hold one
+NEAR: Final = 4  # elements of a row that is read or written in one piece, at most
 ROUND: Final = 2048  # bytes of what a sum in the order of its loop takes before it is set aside
 SCAN_BLOCK: Final = (
     16  # a running float sum is taken in blocks of this many elements, by doubling steps

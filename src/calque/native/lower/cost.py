@@ -181,8 +181,8 @@ _SCATTER: Final = 1.5
 _SHUFFLED: Final = 1.5  # what is read in one piece, but for the order
 _SQUARE: Final = 4.5  # a row for each lane, turned in registers: shuffles and the store of a column
 _FOLD: Final = 14.0  # a vector of partial sums made one number
-PLAIN_FOLD: Final = 5.0  # ... while those of other rows are
-_LARGEST: Final = 4.0  # how much more one takes that looks for NaN at each step
+_NEXT_FOLD: Final = 5.0  # ... while those of other rows are
+_NEXT_LARGEST: Final = 20.0  # ... the largest one, looking for NaN at each step
 _BESIDE: Final = 1.6  # a sum kept in memory, lane by lane, against one in a register
 _LETTING: Final = 24.0  # what folding such sums costs per vector
 
@@ -217,8 +217,10 @@ class _NestCost:
     """Counts for one choice: `vector` is the name of the loop that is a vector, or None: every
     innermost loop is one."""
 
-    def __init__(self, sizes: Sizes, lanes: int, vector: str | None, fold: float) -> None:
-        self.sizes, self.lanes, self.vector, self.fold = sizes, lanes, vector, fold
+    def __init__(self, sizes: Sizes, lanes: int, vector: str | None, rows: bool) -> None:
+        self.sizes, self.lanes, self.vector = sizes, lanes, vector
+        self.rows = rows  # are there many rows beside each other, or one after the other?
+        self.summing: str | None = None  # the loop of sums in whose order something is read
 
     def body(
         self, body: Sequence[Statement], loops: _Around, vector: str | None, seen: set[Expr]
@@ -257,6 +259,7 @@ class _NestCost:
             vector = f.name
         mine = set(seen)  # a sibling loop does its own work again
         total = self.body(f.body, inner, vector, mine)
+        self.summing = f.name if self.rows and sums_in_order(f) else None
         for a in f.accs:
             once = self.exprs(acc_exprs(a), inner, vector, mine) + self.times(inner, vector)
             ordered = isinstance(a, Acc) and a.ordered and a.order == "blocked"
@@ -270,8 +273,10 @@ class _NestCost:
 
     def fold_of(self, a: Accumulator) -> float:
         """What making one number of a vector of partial results costs."""
+        if not self.rows:
+            return _FOLD
         largest = isinstance(a, Acc) and a.op in ("max", "min") and a.value.dtype in ("f32", "f64")
-        return self.fold * _LARGEST if largest and self.fold == PLAIN_FOLD else self.fold
+        return _NEXT_LARGEST if largest else _NEXT_FOLD
 
     def times(self, loops: _Around, vector: str | None) -> float:
         """How often something in these loops is done."""
@@ -312,11 +317,19 @@ class _NestCost:
         step = step_along(buf.shape, idx, vector) if vector is not None else 0
         if step in (0, 1):
             return n
+        if self.summing is not None and step_along(buf.shape, idx, self.summing) == 1:
+            return n * (_SQUARE + 1)
         if step == -1 or (step == 2 and is_pair(buf, idx)):  # one wide read, and shuffles
             return n * _SHUFFLED
         count = next((t for name, t in loops if name == vector), 1.0)
         short = max(_MANY / self.lanes, 1.0) if self.lanes > 1 else 1.0
         return n * max(short * apart * min(self.lanes, count), 1.0)
+
+
+def sums_in_order(f: For) -> bool:
+    """A loop of nothing but sums, each in the order of the loop."""
+    ordered = all(isinstance(a, Acc) and a.order == "sequential" for a in f.accs)
+    return f.kind == "serial" and not f.body and ordered
 
 
 def is_turned(s: Store, vector: str) -> bool:
@@ -327,11 +340,10 @@ def is_turned(s: Store, vector: str) -> bool:
     return step_along(buf.shape, idx, vector) not in (0, 1)
 
 
-def nest_cost(
-    nest: For, sizes: Sizes, lanes: int, vector: str | None, fold: float = _FOLD
-) -> float:
-    """The cost of a nest with `vector` as its vector loop; None: each innermost loop."""
-    return _NestCost(sizes, lanes, vector, fold).statement(nest, (), None, set())
+def nest_cost(nest: For, sizes: Sizes, lanes: int, vector: str | None, rows: bool = False) -> float:
+    """The cost of a nest with `vector` as its vector loop; None: each innermost loop. With `rows`
+    there are many rows, which are folded side by side, and squares of which are turned."""
+    return _NestCost(sizes, lanes, vector, rows).statement(nest, (), None, set())
 
 
 # --- time -----------------------------------------------------------------------------------------

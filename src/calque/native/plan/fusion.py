@@ -17,7 +17,6 @@ from calque.native.scalars.expr import Buffer
 from calque.native.schedule import fuse
 from calque.native.schedule.short_rows import without_short_rows
 from calque.native.schedule.threads import PARALLEL_NS
-from calque.native.schedule.unroll import unrolled
 
 # How much the scalar statements of one kernel may weigh together, and what each adds to that which
 # stores in memory: LLVM takes more than twice as long for a block that is twice as long, most of
@@ -128,7 +127,7 @@ def forwarded(
         return b in makes and b.place == "arg" and not is_wanted(b)
 
     rows = fuse.shrink(fuse.prune(fuse.StoreForwarding(local).body(body), is_wanted), is_row, sizes)
-    return without_short_rows(unrolled(rows))
+    return without_short_rows(rows)
 
 
 def kernels_of(stages: Sequence[Stage], sizes: Sizes, gone: Collection[Buffer] = ()) -> list[Body]:

@@ -19,6 +19,8 @@ from typing import Any, Final
 
 from calque.machine.records import record, replace
 from calque.native.loops.tree import (
+    NEAR,
+    SQUARE,
     Acc,
     Body,
     For,
@@ -29,8 +31,9 @@ from calque.native.loops.tree import (
     map_stores,
     own_exprs,
     statements,
+    stored,
 )
-from calque.native.lower.cost import step_along, turns
+from calque.native.lower.cost import step_along, sums_in_order, turns
 from calque.native.lower.sizes import Sizes
 from calque.native.scalars.expr import (
     ZERO,
@@ -46,10 +49,9 @@ from calque.native.scalars.expr import (
     var,
     walk,
 )
+from calque.native.schedule.unroll import with_sums_beside
 
-NEAR: Final = 4  # elements of a row that is read in one piece
-MOST: Final = 64  # elements of a row that is turned
-LARGEST: Final = 16  # lanes of a square: as many registers hold one
+MOST: Final = 32  # elements of a row that is turned; longer ones fill vectors
 
 ONE: Final = const(1)
 Index = tuple[Expr, ...]
@@ -74,7 +76,7 @@ class Unsuited(Exception):
 def in_turned_rows(f: For, sizes: Sizes, lanes: int) -> For | None:
     """The loop with its rows beside each other; None if it has none, or touches memory in another
     way."""
-    if f.kind != "serial" or f.accs or f.colliding or not 4 <= lanes <= LARGEST:
+    if f.kind != "serial" or f.accs or f.colliding or not 4 <= lanes <= SQUARE:
         return None
     if turns(f.extent, sizes) < 2 * lanes:
         return None
@@ -82,7 +84,7 @@ def in_turned_rows(f: For, sizes: Sizes, lanes: int) -> For | None:
     if not all(map(is_calm, inner)) or any(f.name in x.extent.names for x in inner):
         return None
     try:
-        return _Turning(f, sizes, lanes, {x.name for x in inner}).made()
+        return _Turning(with_sums_beside(f), sizes, lanes, {x.name for x in inner}).made()
     except Unsuited:
         return None
 
@@ -95,12 +97,15 @@ def is_calm(f: For) -> bool:
     return plain and all(isinstance(a, Acc) and not a.running for a in f.accs)
 
 
-def is_read_in_squares(s: Statement, e: Expr) -> bool:
-    """Does a sum in the order of its loop read along it? Such are read in squares anyway."""
-    if not isinstance(s, For) or s.body or s.name not in e.names or is_near(s.extent):
+def is_read_in_squares(s: Statement, e: Expr, f: For) -> bool:
+    """Does a sum in the order of its loop read along it, another row in each turn of the loop
+    around? Such are read in squares anyway."""
+    if not isinstance(s, For) or not sums_in_order(s) or is_near(s.extent):
         return False
-    ordered = all(isinstance(a, Acc) and a.order == "sequential" for a in s.accs)
-    return ordered and step_along(e.attr.shape, index_and_guard(e)[0], s.name) == 1
+    idx = index_and_guard(e)[0]
+    if e.attr.place != "arg" or step_along(e.attr.shape, idx, s.name) != 1:
+        return False
+    return step_along(e.attr.shape, idx, f.name) not in (0, 1)
 
 
 def filled_by(shape: Index, idx: Index) -> Iterator[Any]:
@@ -124,13 +129,15 @@ class _Turning:
 
     def __init__(self, f: For, sizes: Sizes, lanes: int, inner: set[str]) -> None:
         self.f, self.sizes, self.lanes, self.inner = f, sizes, lanes, inner
+        self.own = stored(f.body)
+        self.squares = False  # are there sums that read along rows?
         self.read: dict[Row, None] = {}
         self.written: dict[Row, list[Index]] = {}
         self.stacks: dict[Buffer, Buffer] = {}
 
     def made(self) -> For | None:
         self.look(self.f.body)
-        if not self.read and not self.written and not self.stacks:
+        if not self.read and not self.written and not self.squares:
             return None
         self.check()
         rows = {r: self.lane_row(r, k) for k, r in enumerate({**self.read, **self.written})}
@@ -147,7 +154,9 @@ class _Turning:
             seen: set[Expr] = set()
             for root in own_exprs(s):
                 for e in walk(root, seen):
-                    if e.op == "load" and not is_read_in_squares(s, e):
+                    if e.op == "load" and is_read_in_squares(s, e, self.f):
+                        self.squares = True
+                    elif e.op == "load":
                         row = self.row(e.attr, *index_and_guard(e))
                         if row is not None:
                             self.read[row] = None
@@ -162,17 +171,16 @@ class _Turning:
     def row(self, buf: Buffer, idx: Index, guard: Expr | None) -> Row | None:
         """The row that an access is in, if it is to be turned."""
         name = self.f.name
-        if buf.place == "stack":
-            self.stacks.setdefault(buf, self.lane_stack(buf))
-            return None
-        if buf.place == "lane":
-            raise Unsuited
         at = [k for k, i in enumerate(idx) if name in i.names]
         if not at:
+            if buf.place == "stack" and buf in self.own:  # each turn has a row of its own
+                self.stacks.setdefault(buf, self.lane_stack(buf))
             return None
         step = step_along(buf.shape, idx, name)
         if step in (0, 1):
             return None
+        if buf.place != "arg":
+            raise Unsuited
         trailing = buf.shape[at[-1] + 1 :]
         size = prod(self.sizes.interval(d)[1] for d in trailing)
         lead = idx[: at[-1] + 1]

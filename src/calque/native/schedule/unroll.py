@@ -7,7 +7,7 @@ from typing import Final
 
 from calque.machine.records import replace
 from calque.native.loops.rows import beside_each_other, turn
-from calque.native.loops.tree import Acc, Body, For, Statement, Store, loaded, stored
+from calque.native.loops.tree import Acc, Body, For, Let, Statement, Store, loaded, stored
 from calque.native.lower.cost import operation_weight, operations
 from calque.native.scalars.expr import is_const
 
@@ -43,28 +43,48 @@ def suits(f: For) -> bool:
     if not 2 <= f.extent.attr <= MOST or n > MOST:
         return False
     for x in loops:
-        if reads_rows_again(f, x):
-            continue
         plain = all(isinstance(a, Acc) and not a.running and a.order == "blocked" for a in x.accs)
         if x.body or not plain or x.kind != "serial" or f.name in x.extent.names:
             return False
     if not stored(f.body).isdisjoint(loaded(tuple(loops))):
         return False
-    return any(reads_rows_again(f, x) or repeated(f, x) >= SHARED for x in loops)
+    return any(repeated(f, x) >= SHARED for x in loops)
 
 
-def reads_rows_again(f: For, x: For) -> bool:
-    """Does a sum in the order of its loop read what is the same for every turn of the loop
-    around it?"""
-    return (
-        not x.body
-        and x.kind == "serial"
-        and f.name not in x.extent.names
-        and all(isinstance(a, Acc) and a.order == "sequential" for a in x.accs)
-        and any(
-            e.op == "load" and x.name in e.names and f.name not in e.names
-            for e in operations([v for a in x.accs for v in a.values], set())
-        )
+def with_sums_beside(f: For) -> For:
+    """A loop in whose body short loops of sums, each in the order of its loop, read the same row
+    again and again: with these sums beside each other, in one loop.
+
+    before: for i: for c < 3: (for k: r = sum(x[i, k] * w[k, c])); y[i, c] = r
+    after:  for i: (for k: r.0 = sum(x[i, k] * w[k, 0]); r.1 = ...); y[i, 0] = r.0; y[i, 1] = ..."""
+    if not any(isinstance(s, For) and reads_row_again(s) for s in f.body):
+        return f
+    body: list[Statement] = []
+    for s in f.body:
+        body += beside_each_other(s, s.body) if isinstance(s, For) and reads_row_again(s) else [s]
+    return replace(f, body=tuple(body))
+
+
+def reads_row_again(f: For) -> bool:
+    """Is this a short loop around a sum in the order of its loop, and what is made of it, that
+    reads a row anew in every turn?"""
+    if f.accs or f.kind != "serial" or f.colliding or not is_const(f.extent):
+        return False
+    if not 2 <= f.extent.attr <= MOST or not f.body:
+        return False
+    x, *others = f.body
+    if not isinstance(x, For) or not all(isinstance(s, (Let, Store)) for s in others):
+        return False
+    if x.body or x.kind != "serial":
+        return False
+    if f.name in x.extent.names or not stored(f.body).isdisjoint(loaded((x,))):
+        return False
+    if not all(isinstance(a, Acc) and a.order == "sequential" and not a.running for a in x.accs):
+        return False
+    values = [v for a in x.accs for v in a.values]
+    return any(
+        e.op == "load" and x.name in e.names and f.name not in e.names
+        for e in operations(values, set())
     )
 
 

@@ -15,6 +15,7 @@ from calque.native.loops.moves import moved_pairs
 from calque.native.loops.rows import turn
 from calque.native.loops.tree import (
     BLOCK,
+    NEAR,
     SCAN_BLOCK,
     Acc,
     Accumulator,
@@ -32,7 +33,6 @@ from calque.native.loops.tree import (
     vector_names,
 )
 from calque.native.lower.cost import (
-    PLAIN_FOLD,
     body_weight,
     nanoseconds,
     nest_cost,
@@ -50,9 +50,8 @@ from calque.native.schedule.running import RowBlocks
 from calque.native.schedule.stripes import in_stripes, suits_stripes
 from calque.native.schedule.sums_first import rows_of_block, sums_first
 from calque.native.schedule.threads import PARALLEL_NS
-from calque.native.schedule.turned_rows import NEAR as NEAR_ROW
 from calque.native.schedule.turned_rows import in_turned_rows
-from calque.native.schedule.unroll import FEW, written_out
+from calque.native.schedule.unroll import FEW, with_sums_beside, written_out
 
 WORTH: Final = 1.05  # how much more rows beside each other may cost: short vectors idle in parts
 PLACE_BYTES: Final = 8  # of an index that is an element of a vector
@@ -62,7 +61,6 @@ LIGHT: Final = 24  # weight of what joins two parts of a running fold
 GATHERS: Final = (
     64  # bytes of the vectors of processors that gather as quickly as they read, and mask
 )
-NEAR: Final = 4  # elements so far apart are read in one piece
 ROWS: Final = 120  # weight of the elements of a row that are written together
 SMALL_TILE: Final = 8  # elements of the sides of a tile at least, ...
 MOST_TILE: Final = 16  # ... and at most
@@ -93,7 +91,7 @@ class _Vectorizer:
         """A nest with its best loop made a vector: this one, or those inside."""
         if f.kind != "serial":
             return (f,)
-        f = flattened(f, self.sizes, 4 * (self.vector_bytes // self.element_bytes(f)))
+        f = flattened(f, self.sizes, 4 * (self.lanes_of(f)))
         turned = self.turned_round(f)
         if turned is not None:
             return (turned,)
@@ -102,6 +100,7 @@ class _Vectorizer:
         beside = self.turned_rows(f)
         if beside is not None:
             return (beside,)
+        f = self.sums_beside(f)
         inner = [s for s in f.body if isinstance(s, For)]
         if not inner:
             return (self.leaf(f),)
@@ -112,7 +111,7 @@ class _Vectorizer:
         flat = written_out(f)
         inner = [s for s in flat.body if isinstance(s, For)]
         if self.suits_outer(flat, inner):
-            lanes = self.vector_bytes // self.element_bytes(f)
+            lanes = self.lanes_of(f)
             around = nest_cost(flat, self.sizes, lanes, f.name)
             within = nest_cost(f, self.sizes, lanes, None)
             if around < (within / 2 if self.bulky(inner) else within):
@@ -145,7 +144,7 @@ class _Vectorizer:
             return self.note(f, "serial: added in the order of the loop")
         if running:
             return self.note(replace(f, kind="vector", width=SCAN_BLOCK), "vector: a running fold")
-        lanes = self.vector_bytes // self.element_bytes(f)
+        lanes = self.lanes_of(f)
         wide, narrow = (nest_cost(f, self.sizes, n, f.name) for n in (lanes, 1))
         if wide >= narrow:
             return self.note(f, f"serial: cost {narrow:.3g}, as a vector {wide:.3g}")
@@ -311,7 +310,7 @@ class _Vectorizer:
         """The running folds of many columns, side by side."""
         n = self.sizes.interval(inner.extent)[0]
         body = RowBlocks(inner, n, body_weight((inner,)) > BULK).body()
-        width = self.fit(self.vector_bytes // self.element_bytes(f), f.extent)
+        width = self.fit(self.lanes_of(f), f.extent)
         return self.note(
             replace(f, body=tuple(body), kind="vector", width=width),
             f"vector: {inner.name} steps from row to row",
@@ -334,10 +333,10 @@ class _Vectorizer:
         """Does each turn add a row of a matrix, one element after the other?"""
         if len(inner) != 1 or self.element_bytes(f) not in (4, 8):
             return False
-        lanes, (row,) = self.vector_bytes // self.element_bytes(f), inner
+        lanes, (row,) = self.lanes_of(f), inner
         if row.body or turns(f.extent, self.sizes) < 2 * lanes:
             return False
-        if turns(row.extent, self.sizes) <= NEAR_ROW:
+        if turns(row.extent, self.sizes) <= NEAR:
             return False
         seen: set[Expr] = set()
         for a in row.accs:
@@ -353,17 +352,34 @@ class _Vectorizer:
 
     def turned_rows(self, f: For) -> For | None:
         """A loop over short rows as one of many rows beside each other, if that costs less."""
-        lanes = self.vector_bytes // self.element_bytes(f)
+        lanes = self.lanes_of(f)
         made = in_turned_rows(f, self.sizes, lanes)
         if made is None:
             return None
         made = replace(made, body=self.serial_inside(made.body))
-        turned = nest_cost(made, self.sizes, lanes, f.name)
-        others = min(nest_cost(f, self.sizes, lanes, name, PLAIN_FOLD) for name in (None, f.name))
+        turned = nest_cost(made, self.sizes, lanes, f.name, rows=True)
+        others = self.cost_of_others(f, lanes, rows=True)
         if turned > WORTH * others:
             return None
         made = replace(made, kind="vector", width=lanes)
         return self.note(made, f"vector: rows beside each other, cost {turned:.3g}, {others:.3g}")
+
+    def sums_beside(self, f: For) -> For:
+        """A loop with sums that read the same row beside each other, if that costs less."""
+        made = with_sums_beside(f)
+        if made is f or turns(f.extent, self.sizes) < 2 * (lanes := self.lanes_of(f)):
+            return f
+        around = nest_cost(made, self.sizes, lanes, f.name)
+        return made if around < self.cost_of_others(f, lanes) else f
+
+    def cost_of_others(self, f: For, lanes: int, rows: bool = False) -> float:
+        """The cost of a nest with any of its loops a vector that may be one."""
+        around = [x.name for x in statements((f,)) if isinstance(x, For) and has_loops(x)]
+        return min(nest_cost(f, self.sizes, lanes, x, rows) for x in (None, *around))
+
+    def lanes_of(self, f: For) -> int:
+        """How many elements a register holds."""
+        return self.vector_bytes // self.element_bytes(f)
 
     def serial_inside(self, body: Body) -> Body:
         """Loops inside a vector loop, with those inside of them."""
@@ -374,7 +390,7 @@ class _Vectorizer:
 
     def row_sums(self, f: For) -> Body:
         """Sums of rows beside each other: squares are turned in registers."""
-        lanes = self.vector_bytes // self.element_bytes(f)
+        lanes = self.lanes_of(f)
         made = replace(f, kind="vector", width=lanes)
         return (self.note(made, "vector around sums of rows, which are read in squares"),)
 
@@ -401,7 +417,7 @@ class _Vectorizer:
         """A vector loop around serial ones: eight accumulators hide the latency of an addition.
         Where nothing is added, or much is done in each turn, fewer registers are as quick, and
         LLVM, which writes every register's part of the body, is done sooner."""
-        lanes = self.vector_bytes // self.element_bytes(f)
+        lanes = self.lanes_of(f)
         inner = [s for s in f.body if isinstance(s, For)]
         sums = any(any(map(keeps_blocks, s.accs)) for s in inner)
         registers = 8 if any(s.accs for s in inner) else 4
@@ -535,6 +551,10 @@ class _Vectorizer:
         while width < BLOCK and width < f.extent.attr:
             width *= 2
         return width
+
+
+def has_loops(f: For) -> bool:
+    return any(isinstance(s, For) for s in f.body)
 
 
 def has_few_turns(f: For) -> bool:
