@@ -43,6 +43,7 @@ from calque.native.scalars.expr import (
     ex,
     index_and_guard,
     is_const,
+    item_size,
     linear,
     load,
     rewrite,
@@ -73,9 +74,9 @@ class Unsuited(Exception):
     """A loop whose lanes touch memory in another way."""
 
 
-def in_turned_rows(f: For, sizes: Sizes, lanes: int) -> For | None:
+def in_turned_rows(f: For, sizes: Sizes, lanes: int, least: int = 1) -> For | None:
     """The loop with its rows beside each other; None if it has none, or touches memory in another
-    way."""
+    way. Parts of squares are read under masks, which have elements of at least so many bytes."""
     if f.kind != "serial" or f.accs or f.colliding or not 4 <= lanes <= SQUARE:
         return None
     if turns(f.extent, sizes) < 2 * lanes:
@@ -84,7 +85,7 @@ def in_turned_rows(f: For, sizes: Sizes, lanes: int) -> For | None:
     if not all(map(is_calm, inner)) or any(f.name in x.extent.names for x in inner):
         return None
     try:
-        return _Turning(with_sums_beside(f), sizes, lanes, {x.name for x in inner}).made()
+        return _Turning(with_sums_beside(f), sizes, lanes, least, {x.name for x in inner}).made()
     except Unsuited:
         return None
 
@@ -127,8 +128,9 @@ def is_near(extent: Expr) -> bool:
 class _Turning:
     """One loop whose rows are turned."""
 
-    def __init__(self, f: For, sizes: Sizes, lanes: int, inner: set[str]) -> None:
+    def __init__(self, f: For, sizes: Sizes, lanes: int, least: int, inner: set[str]) -> None:
         self.f, self.sizes, self.lanes, self.inner = f, sizes, lanes, inner
+        self.least = least
         self.own = stored(f.body)
         self.squares = False  # are there sums that read along rows?
         self.read: dict[Row, None] = {}
@@ -189,6 +191,8 @@ class _Turning:
                 raise Unsuited
             return None
         if size > MOST or guard is not None or not self.sizes.known:
+            raise Unsuited
+        if size % self.lanes and item_size(buf.dtype) < self.least:
             raise Unsuited
         if any(i.bufs or not self.inner.isdisjoint(i.names) for i in lead):
             raise Unsuited

@@ -55,6 +55,7 @@ from calque.native.schedule.unroll import FEW, with_sums_beside, written_out
 
 WORTH: Final = 1.05  # how much more rows beside each other may cost: short vectors idle in parts
 PLACE_BYTES: Final = 8  # of an index that is an element of a vector
+MASKED: Final = 32  # bytes of the vectors of processors that read parts of them under masks
 SHORT: Final = 32  # loops up to here get vectors of just this length
 BULK: Final = 40  # weight of a summand
 LIGHT: Final = 24  # weight of what joins two parts of a running fold
@@ -353,7 +354,10 @@ class _Vectorizer:
     def turned_rows(self, f: For) -> For | None:
         """A loop over short rows as one of many rows beside each other, if that costs less."""
         lanes = self.lanes_of(f)
-        made = in_turned_rows(f, self.sizes, lanes)
+        if self.vector_bytes < MASKED:
+            return None
+        least = 1 if self.vector_bytes >= GATHERS else 4
+        made = in_turned_rows(f, self.sizes, lanes, least)
         if made is None:
             return None
         made = replace(made, body=self.serial_inside(made.body))
