@@ -14,7 +14,7 @@ from calque.machine.code.target import describe
 from calque.native.loops.tree import Acc, Body, For, Let, Store, loaded, statements, stored
 from calque.native.lower.sizes import Sizes
 from calque.native.scalars.expr import Buffer, Expr, const, ex, load, ref, var
-from calque.native.schedule.turned_rows import MOST, filled_by, in_turned_rows
+from calque.native.schedule.turned_rows import LONGEST, filled_by, in_turned_rows
 
 COLUMNS = 9
 SIZES = Sizes()
@@ -69,8 +69,8 @@ def test_few_rows_long_rows_and_wide_vectors_stay() -> None:
     copy = Store(Y, (few, C), load(X, (few, C)))
     assert made(For(few, (For(C, (copy,)),))) is None
     assert made(softmax_like(), 32) is None
-    long = Buffer("x", (N, const(MOST + 1)), "f32")
-    c = var("c", MOST + 1)
+    long = Buffer("x", (N, const(LONGEST + 1)), "f32")
+    c = var("c", LONGEST + 1)
     assert made(For(I, (For(c, (Store(long, (I, c), const(1.0, "f32")),)),))) is None
 
 

@@ -255,6 +255,7 @@ class _NestCost:
     def loop(self, f: For, loops: _Around, vector: str | None, seen: set[Expr]) -> float:
         inner = (*loops, (f.name, turns(f.extent, self.sizes)))
         leaf = not any(isinstance(s, For) for s in f.body)
+        leaf = leaf and not (self.rows and sums_in_order(f))  # which is no vector
         if (self.vector is None and vector is None and leaf) or f.name == self.vector:
             vector = f.name
         mine = set(seen)  # a sibling loop does its own work again

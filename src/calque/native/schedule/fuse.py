@@ -26,7 +26,8 @@ from calque.native.loops.tree import (
     statements,
     stored,
 )
-from calque.native.lower.cost import nanoseconds, step_along
+from calque.native.lower.cost import nanoseconds, step_along, turns
+from calque.native.lower.dot import MANY
 from calque.native.lower.sizes import Sizes
 from calque.native.lower.stages import Stage
 from calque.native.scalars.expr import (
@@ -43,6 +44,7 @@ from calque.native.scalars.expr import (
     walk,
 )
 from calque.native.schedule.threads import PARALLEL_NS
+from calque.native.schedule.turned_rows import LONGEST
 
 # weight of the expressions of one nest: beyond it compiling costs more than another pass over
 # memory
@@ -80,7 +82,25 @@ class Run:
     def accepts(self, s: Stage, sizes: Sizes) -> bool:
         """May `s` share the loop of this run? It must have something to do with it, and read what
         it makes at the loop's own index, and not take it from the threads."""
-        return self.fits(s) and not self.takes_from_threads(s, sizes)
+        return (
+            self.fits(s)
+            and not self.takes_from_threads(s, sizes)
+            and not self.takes_squares(s, sizes)
+        )
+
+    def takes_squares(self, s: Stage, sizes: Sizes) -> bool:
+        """Would many long sums, each in the order of its loop, read rows that this run makes? Lanes
+        sum rows of memory that does not change, in squares."""
+        k = self.depth
+        if len(s.dims) < k + 2 or not s.accs or not all(map(in_order, s.accs)):
+            return False
+        row, turn = s.dims[-1], s.dims[k]
+        if turns(row.attr[1], sizes) <= LONGEST or turns(turn.attr[1], sizes) < MANY:
+            return False
+        return any(
+            e.attr in self.made and step_along(e.attr.shape, e.args, row.attr[0]) == 1
+            for e in s.reads
+        )
 
     def takes_from_threads(self, s: Stage, sizes: Sizes) -> bool:
         """Would a fold keep threads from sharing a long loop whose turns hold loops? Behind it, it

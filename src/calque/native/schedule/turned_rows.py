@@ -52,7 +52,7 @@ from calque.native.scalars.expr import (
 )
 from calque.native.schedule.unroll import with_sums_beside
 
-MOST: Final = 32  # elements of a row that is turned; longer ones fill vectors
+LONGEST: Final = 32  # elements of a row that is turned; longer ones fill vectors
 
 ONE: Final = const(1)
 Index = tuple[Expr, ...]
@@ -85,9 +85,12 @@ def in_turned_rows(f: For, sizes: Sizes, lanes: int, least: int = 1) -> For | No
     if not all(map(is_calm, inner)) or any(f.name in x.extent.names for x in inner):
         return None
     try:
-        return _Turning(with_sums_beside(f), sizes, lanes, least, {x.name for x in inner}).made()
+        together = with_sums_beside(f)
+        turning = _Turning(together, sizes, lanes, least, {x.name for x in inner})
+        turning.look()
     except Unsuited:
         return None
+    return turning.made() if turning.rows or together is not f else None
 
 
 def is_calm(f: For) -> bool:
@@ -132,17 +135,13 @@ class _Turning:
         self.f, self.sizes, self.lanes, self.inner = f, sizes, lanes, inner
         self.least = least
         self.own = stored(f.body)
-        self.squares = False  # are there sums that read along rows?
-        self.read: dict[Row, None] = {}
+        self.rows: dict[Row, None] = {}
+        self.read: dict[Row, None] = {}  # before they are written
         self.written: dict[Row, list[Index]] = {}
         self.stacks: dict[Buffer, Buffer] = {}
 
-    def made(self) -> For | None:
-        self.look(self.f.body)
-        if not self.read and not self.written and not self.squares:
-            return None
-        self.check()
-        rows = {r: self.lane_row(r, k) for k, r in enumerate({**self.read, **self.written})}
+    def made(self) -> For:
+        rows = {r: self.lane_row(r, k) for k, r in enumerate(self.rows)}
         body = self.moved(rows)
         before = [self.copied(r, rows[r], back=False) for r in self.read]
         after = [self.copied(r, rows[r], back=True) for r in self.written]
@@ -150,25 +149,37 @@ class _Turning:
 
     # --- what is touched --------------------------------------------------------------------------
 
-    def look(self, body: Body) -> None:
-        """Note the rows."""
-        for s in statements(body):
+    def look(self) -> None:
+        """Note the rows, and which of them are read before they are written."""
+        for s in self.f.body:
+            for r in self.reads(s):
+                if not self.covers(r, self.written.get(r, ())):
+                    self.read[r] = None
+                self.rows[r] = None
+            for t in statements((s,)):
+                if isinstance(t, Store):
+                    self.note(t)
+        self.check()
+
+    def reads(self, s: Statement) -> list[Row]:
+        """The rows that a statement and those inside of it read."""
+        rows = []
+        for t in statements((s,)):
             seen: set[Expr] = set()
-            for root in own_exprs(s):
-                for e in walk(root, seen):
-                    if e.op == "load" and is_read_in_squares(s, e, self.f):
-                        self.squares = True
-                    elif e.op == "load":
-                        row = self.row(e.attr, *index_and_guard(e))
-                        if row is not None:
-                            self.read[row] = None
-            if isinstance(s, Store):
-                row = self.row(s.buf, s.idx, s.guard)
-                if row is not None:
-                    trailing = s.idx[len(row.lead) :]
-                    self.written.setdefault(row, []).append(trailing)
-                elif s.buf.place == "arg" and not any(self.f.name in i.names for i in s.idx):
-                    raise Unsuited
+            for e in (x for root in own_exprs(t) for x in walk(root, seen)):
+                if e.op == "load" and not is_read_in_squares(t, e, self.f):
+                    row = self.row(e.attr, *index_and_guard(e))
+                    rows += [] if row is None else [row]
+        return rows
+
+    def note(self, s: Store) -> None:
+        """Note the row that a store fills, or a part of."""
+        row = self.row(s.buf, s.idx, s.guard)
+        if row is not None:
+            self.rows[row] = None
+            self.written.setdefault(row, []).append(s.idx[len(row.lead) :])
+        elif s.buf.place == "arg" and not any(self.f.name in i.names for i in s.idx):
+            raise Unsuited
 
     def row(self, buf: Buffer, idx: Index, guard: Expr | None) -> Row | None:
         """The row that an access is in, if it is to be turned."""
@@ -190,7 +201,7 @@ class _Turning:
             if step is None or guard is not None:
                 raise Unsuited
             return None
-        if size > MOST or guard is not None or not self.sizes.known:
+        if size > LONGEST or guard is not None or not self.sizes.known:
             raise Unsuited
         if size % self.lanes and item_size(buf.dtype) < self.least:
             raise Unsuited
@@ -205,7 +216,7 @@ class _Turning:
         for row, places in self.written.items():
             if not self.covers(row, places):
                 raise Unsuited
-            if any(r.buf is row.buf and r != row for r in (*self.read, *self.written)):
+            if any(r.buf is row.buf and r != row for r in self.rows):
                 raise Unsuited
 
     def covers(self, row: Row, places: Sequence[Index]) -> bool:
@@ -235,7 +246,7 @@ class _Turning:
         return Buffer(f"{row.buf.name}.row{k}", (self.places(n),), row.buf.dtype, "lane")
 
     def lane_stack(self, b: Buffer) -> Buffer:
-        if not all(is_const(d) for d in b.shape) or prod(d.attr for d in b.shape) > MOST:
+        if not all(is_const(d) for d in b.shape) or prod(d.attr for d in b.shape) > LONGEST:
             raise Unsuited
         return Buffer(b.name, b.shape, b.dtype, "lane")
 

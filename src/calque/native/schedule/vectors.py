@@ -362,7 +362,7 @@ class _Vectorizer:
             return None
         made = replace(made, body=self.serial_inside(made.body))
         turned = nest_cost(made, self.sizes, lanes, f.name, rows=True)
-        others = self.cost_of_others(f, lanes, rows=True)
+        others = self.cost_of_others(f, lanes)
         if turned > WORTH * others:
             return None
         made = replace(made, kind="vector", width=lanes)
@@ -373,13 +373,15 @@ class _Vectorizer:
         made = with_sums_beside(f)
         if made is f or turns(f.extent, self.sizes) < 2 * (lanes := self.lanes_of(f)):
             return f
-        around = nest_cost(made, self.sizes, lanes, f.name)
+        if not self.suits_outer(made, [s for s in made.body if isinstance(s, For)]):
+            return f
+        around = nest_cost(made, self.sizes, lanes, f.name, rows=True)
         return made if around < self.cost_of_others(f, lanes) else f
 
-    def cost_of_others(self, f: For, lanes: int, rows: bool = False) -> float:
+    def cost_of_others(self, f: For, lanes: int) -> float:
         """The cost of a nest with any of its loops a vector that may be one."""
         around = [x.name for x in statements((f,)) if isinstance(x, For) and has_loops(x)]
-        return min(nest_cost(f, self.sizes, lanes, x, rows) for x in (None, *around))
+        return min(nest_cost(f, self.sizes, lanes, x, rows=True) for x in (None, *around))
 
     def lanes_of(self, f: For) -> int:
         """How many elements a register holds."""
