@@ -3,12 +3,15 @@
 import numpy as np
 import pytest
 
+from calque.native.emit.loads import contiguous
+from calque.native.emit.stores import store_contiguous
 from calque.native.loops.tree import (
     For,
     Let,
     Store,
 )
 from calque.native.scalars.expr import (
+    Buffer,
     cast,
     const,
     ex,
@@ -24,6 +27,7 @@ from tests.native.emit.shared import (
     n,
     rng,
 )
+from tests.native.emit.test_writer import writer
 from tests.native.run_kernel import (
     array,
     run,
@@ -128,3 +132,26 @@ def test_what_a_pair_reads_of_itself_keeps_its_order():
     want = np.repeat(a[:, 1:], 2, 1)
     run((For(i, swap, (), "vector", 8),), {y: a, "n": 20})
     np.testing.assert_array_equal(a, want)
+
+
+WORDS = Buffer("x", (const(64),), "f32")
+HALF = "<i1 true, i1 true, i1 false, i1 false>"
+
+
+def test_without_a_mask_it_is_a_plain_access() -> None:
+    w = writer()
+    v = contiguous(w, WORDS, "%p", None, 4)
+    store_contiguous(w, WORDS, "%q", v, None, 4)
+    assert w.out.lines[-2:] == [
+        f" {v} = load <4 x float>, ptr %p, align 4",
+        f" store <4 x float> {v}, ptr %q, align 4",
+    ]
+
+
+def test_under_a_mask_the_others_are_zeros_and_stay() -> None:
+    w = writer()
+    v = contiguous(w, WORDS, "%p", HALF, 4)
+    store_contiguous(w, WORDS, "%q", v, HALF, 4)
+    read, written = w.out.lines[-2:]
+    assert "@llvm.masked.load.v4f32.p0" in read and HALF in read
+    assert "zeroinitializer" in read and "@llvm.masked.store.v4f32.p0" in written

@@ -31,6 +31,27 @@ def masked(w: Writer, kind: str, name: str, result: str, args: str, types: str) 
     return f"call {result} @llvm.masked.{kind}.{name}({args})"
 
 
+def words(w: Writer, t: str, size: int, p: str, mask: str | None, n: int) -> str:
+    """``n`` words of a type, which are aligned to so many bytes; zeros where the mask is false."""
+    full = f"<{n} x {t}>"
+    if mask is None:
+        return w.new(f"load {full}, ptr {p}, align {size}")
+    name, types = f"{mangled(t, n)}.p0", f"ptr, i32, <{n} x i1>, {full}"
+    args = f"ptr {p}, i32 {size}, <{n} x i1> {mask}, {full} zeroinitializer"
+    return w.new(masked(w, "load", name, full, args, types))
+
+
+def words_to(w: Writer, t: str, size: int, v: str, p: str, mask: str | None, n: int) -> None:
+    """Write ``n`` words of a type, which are aligned to so many bytes, where the mask is true."""
+    full = f"<{n} x {t}>"
+    if mask is None:
+        w.put(f" store {full} {v}, ptr {p}, align {size}")
+        return
+    args = f"{full} {v}, ptr {p}, i32 {size}, <{n} x i1> {mask}"
+    types = f"{full}, ptr, i32, <{n} x i1>"
+    w.put(" " + masked(w, "store", f"{mangled(t, n)}.p0", "void", args, types))
+
+
 def convert(w: Writer, op: str, src: str, v: str, dst: str, width: int) -> str:
     """``op`` from one LLVM type to another."""
     return w.new(f"{op} {vector(src, width)} {v} to {vector(dst, width)}")

@@ -15,10 +15,9 @@ from calque.native.emit.addresses import (
     moving_place,
     place,
 )
-from calque.native.emit.instructions import any_lane, masked, reverse, shuffle, splat
+from calque.native.emit.instructions import any_lane, masked, reverse, shuffle, splat, words
 from calque.native.emit.lanes import SCALAR, Lanes
 from calque.native.emit.narrow import from_memory
-from calque.native.emit.pieces import contiguous
 from calque.native.emit.tiles import from_tile
 from calque.native.emit.types import mangled
 from calque.native.emit.values import operand, operation, value
@@ -147,6 +146,11 @@ def _next(w: Writer, buf: Buffer, at: Expr, guard: Expr | None, lanes: Lanes, ba
         mask = reverse(w, mask, "i1", W)
     v = contiguous(w, buf, p, mask, W)
     return reverse(w, v, memory_type(buf), W) if back else v
+
+
+def contiguous(w: Writer, buf: Buffer, p: str, mask: str | None, n: int) -> str:
+    """``n`` elements from a pointer on; zeros where the mask is false."""
+    return words(w, memory_type(buf), align(buf), p, mask, n)
 
 
 def _pair(w: Writer, buf: Buffer, at: Expr, idx: Index, guard: Expr | None, lanes: Lanes) -> str:

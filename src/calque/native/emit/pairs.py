@@ -17,10 +17,9 @@ from calque.native.emit.addresses import (
 )
 from calque.native.emit.instructions import interleaved, shuffle, splat
 from calque.native.emit.lanes import SCALAR, Lanes
-from calque.native.emit.loads import gathered
+from calque.native.emit.loads import contiguous, gathered
 from calque.native.emit.narrow import to_memory
-from calque.native.emit.pieces import contiguous, store_contiguous
-from calque.native.emit.stores import guard_of, scattered
+from calque.native.emit.stores import guard_of, scattered, store_contiguous
 from calque.native.emit.tiles import from_tile
 from calque.native.emit.values import operand
 from calque.native.emit.writer import Writer

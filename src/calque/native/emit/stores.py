@@ -12,10 +12,9 @@ from calque.native.emit.addresses import (
     moving_place,
     place,
 )
-from calque.native.emit.instructions import any_lane, masked, reverse, shuffle
+from calque.native.emit.instructions import any_lane, masked, reverse, shuffle, words_to
 from calque.native.emit.lanes import SCALAR, Lanes
 from calque.native.emit.narrow import to_memory
-from calque.native.emit.pieces import store_contiguous
 from calque.native.emit.types import MEMORY, mangled
 from calque.native.emit.values import operand, value
 from calque.native.emit.writer import Writer
@@ -117,3 +116,8 @@ def scattered(w: Writer, t: str, buf: Buffer, p: str, v: str, mask: str | None, 
     args = f"{full} {v}, <{n} x ptr> {p}, i32 {align(buf)}, <{n} x i1> {where}"
     types = f"{full}, <{n} x ptr>, i32, <{n} x i1>"
     w.put(" " + masked(w, "scatter", f"{mangled(t, n)}.v{n}p0", "void", args, types))
+
+
+def store_contiguous(w: Writer, buf: Buffer, p: str, v: str, mask: str | None, n: int) -> None:
+    """Write ``n`` elements from a pointer on, where the mask is true."""
+    words_to(w, memory_type(buf), align(buf), v, p, mask, n)

@@ -7,9 +7,9 @@ vectors along j from there."""
 from __future__ import annotations
 
 from calque.native.emit.addresses import address, align
-from calque.native.emit.instructions import shuffle
+from calque.native.emit.instructions import words
 from calque.native.emit.lanes import SCALAR, Lanes, TiledLoop
-from calque.native.emit.pieces import words
+from calque.native.emit.transposing import transposed
 from calque.native.emit.values import value
 from calque.native.emit.writer import Writer
 from calque.native.scalars.expr import Buffer, Expr, const, ex, rewrite, stride, var
@@ -55,19 +55,3 @@ def _fill(w: Writer, tile: TiledLoop, buf: Buffer, at: Expr, array: str, t: str)
     for r, v in enumerate(transposed(w, rows, t)):
         p = w.new(f"getelementptr {full}, ptr {array}, i64 {r}")
         w.put(f" store {full} {v}, ptr {p}, align {align(buf)}")
-
-
-def transposed(w: Writer, rows: list[str], t: str) -> list[str]:
-    """Blocks of half, a quarter, ... of the tile change places, two rows at a time."""
-    n = len(rows)
-    d = n // 2
-    while d:
-        new = list(rows)
-        upper = [k if not k & d else n + k - d for k in range(n)]
-        lower = [k + d if not k & d else n + k for k in range(n)]
-        for a in range(n):
-            if not a & d:
-                new[a] = shuffle(w, t, n, rows[a], upper, rows[a + d])
-                new[a + d] = shuffle(w, t, n, rows[a], lower, rows[a + d])
-        rows, d = new, d // 2
-    return rows

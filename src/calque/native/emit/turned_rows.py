@@ -6,15 +6,26 @@ from __future__ import annotations
 from calque.machine.records import record
 from calque.native.emit.addresses import address, align, before, memory_type, moving_place, place
 from calque.native.emit.flow import counted, guarded
+from calque.native.emit.instructions import words, words_to
 from calque.native.emit.lanes import SCALAR, Lanes
-from calque.native.emit.pieces import words, words_to
 from calque.native.emit.statements import writes
-from calque.native.emit.tiles import transposed
+from calque.native.emit.transposing import transposed
 from calque.native.emit.values import value
 from calque.native.emit.whole import whole_vectors
 from calque.native.emit.writer import Writer
 from calque.native.loops.tree import SQUARE, For, Store
-from calque.native.scalars.expr import Buffer, Expr, const, ex, is_const, rewrite, stride, var, walk
+from calque.native.scalars.expr import (
+    Buffer,
+    Expr,
+    const,
+    ex,
+    is_const,
+    rewrite,
+    stride,
+    terms,
+    var,
+    walk,
+)
 
 
 @record(eq=False)
@@ -38,28 +49,22 @@ def turned_copy(w: Writer, f: For, lanes: Lanes) -> bool:
     copy = copy_of(w, f, lanes)
     if copy is None:
         return False
-    size = lanes.width
-    if is_const(f.extent) and f.extent.attr <= size:
-        square(copy, lanes, const(0), mask_of(copy, "0", size))
+    size, n = lanes.width, f.extent
+    if is_const(n) and n.attr <= size:
+        square(copy, lanes, const(0), known_columns(n.attr, size))
         return True
-    whole, first = whole_vectors(w, f.extent, size), var(f"{f.name}.first")
-    end, limit, written = value(w, whole, SCALAR), value(w, f.extent, SCALAR), writes(w, f)
+    first, limit = var(f"{f.name}.first"), value(w, n, SCALAR)
 
     def each(_: list[str]) -> list[str]:
-        square(copy, lanes, first, None)
+        begin = value(w, first, SCALAR)
+        whole = whole_vectors(w, n, size) is n
+        square(copy, lanes, first, None if whole else before(w, begin, limit, size))
         return []
 
     def squares() -> list[str]:
-        return counted(w, first.attr[0], ("0", end), size, written, [], each)
+        return counted(w, first.attr[0], ("0", limit), size, writes(w, f), [], each)
 
-    def rest() -> list[str]:
-        w.bind(first.attr[0], end)
-        square(copy, lanes, first, mask_of(copy, end, size))
-        return []
-
-    guarded(w, w.new(f"icmp sgt i64 {end}, 0"), written, [], squares)
-    if whole is not f.extent:
-        guarded(w, w.new(f"icmp slt i64 {end}, {limit}"), written, [], rest)
+    guarded(w, w.new(f"icmp sgt i64 {limit}, 0"), writes(w, f), [], squares)
     return True
 
 
@@ -89,22 +94,18 @@ def masks(w: Writer, b: Buffer) -> bool:
     return w.options.avx512 or (w.options.register_bytes >= 32 and align(b) >= 4)
 
 
-def mask_of(copy: Copy, first: str, size: int) -> str | None:
-    """Which columns of a square there are."""
-    n = copy.f.extent
-    if not is_const(n):
-        return before(copy.w, first, value(copy.w, n, SCALAR), size)
-    left = n.attr if n.attr <= size else n.attr % size
-    if left == size:
+def known_columns(n: int, size: int) -> str | None:
+    """The mask of the first columns of a square; None for all of them."""
+    if n == size:
         return None
-    return "<" + ", ".join([f"i1 {'true' if k < left else 'false'}" for k in range(size)]) + ">"
+    return "<" + ", ".join([f"i1 {'true' if k < n else 'false'}" for k in range(size)]) + ">"
 
 
 def square(copy: Copy, lanes: Lanes, first: Expr, mask: str | None) -> None:
     """A square of columns from one on, for all lanes."""
     w, t, size = copy.w, copy.type, lanes.width
     full = f"<{size} x {t}>"
-    rows = [row_pointer(copy, lanes, first, r) for r in range(size)]
+    rows = row_pointers(copy, lanes, first)
     own = [column_pointer(copy, lanes, first, k) for k in range(size)]
     aligned = align(copy.memory)
     if copy.back:
@@ -117,11 +118,32 @@ def square(copy: Copy, lanes: Lanes, first: Expr, mask: str | None) -> None:
             w.put(f" store {full} {v}, ptr {p}, align {aligned}")
 
 
-def row_pointer(copy: Copy, lanes: Lanes, first: Expr, r: int) -> str:
-    """The first element of the row of a lane."""
+def row_pointers(copy: Copy, lanes: Lanes, first: Expr) -> list[str]:
+    """The first elements of the rows of all lanes."""
+    w, size = copy.w, lanes.width
     lane = next(x for x in walk(copy.at, set()) if x.op == "var" and x.attr[0] == lanes.variable)
-    here = {lane: ex("add", lane, const(r)), copy.f.var: first}
-    return address(copy.w, copy.memory, rewrite(copy.at, here.get, {}), SCALAR)
+    apart = distance(copy.at, lane)
+    if apart is None:
+        moved = [{lane: ex("add", lane, const(r)), copy.f.var: first} for r in range(size)]
+        places = [rewrite(copy.at, here.get, {}) for here in moved]
+        return [address(w, copy.memory, at, SCALAR) for at in places]
+    out = [address(w, copy.memory, rewrite(copy.at, {copy.f.var: first}.get, {}), SCALAR)]
+    step = value(w, apart, SCALAR)
+    while len(out) < size:
+        out.append(w.new(f"getelementptr {copy.type}, ptr {out[-1]}, i64 {step}"))
+    return out
+
+
+def distance(at: Expr, lane: Expr) -> Expr | None:
+    """How far a place moves from lane to lane, if always as far."""
+    moving = [(e, k) for e, k in terms(at)[0].items() if lane.attr[0] in e.names]
+    if len(moving) != 1:
+        return None
+    (e, k) = moving[0]
+    rows, row = e.args if e.op == "mul" else (e, const(1))
+    if lane.attr[0] in row.names or (steps := stride(rows, lane.attr[0])) is None:
+        return None
+    return ex("mul", row, const(k * steps))
 
 
 def column_pointer(copy: Copy, lanes: Lanes, first: Expr, k: int) -> str:

@@ -10,8 +10,7 @@ from calque.native.emit.instructions import MOST_WOVEN, interleaved
 from calque.native.emit.lanes import Lanes
 from calque.native.emit.narrow import to_memory
 from calque.native.emit.pairs import WORDS, move_of, read_words
-from calque.native.emit.pieces import store_contiguous
-from calque.native.emit.stores import guard_of
+from calque.native.emit.stores import guard_of, store_contiguous
 from calque.native.emit.values import operand
 from calque.native.emit.writer import Writer
 from calque.native.loops.tree import Body, Statement, Store
