@@ -13,6 +13,7 @@ from typing import Final
 
 from calque.machine.records import replace
 from calque.native.loops.tree import (
+    NEAR,
     Acc,
     Accumulator,
     Body,
@@ -44,7 +45,6 @@ from calque.native.scalars.expr import (
     walk,
 )
 from calque.native.schedule.threads import PARALLEL_NS
-from calque.native.schedule.turned_rows import LONGEST
 
 # weight of the expressions of one nest: beyond it compiling costs more than another pass over
 # memory
@@ -89,18 +89,13 @@ class Run:
         )
 
     def takes_squares(self, s: Stage, sizes: Sizes) -> bool:
-        """Would many long sums, each in the order of its loop, read rows that this run makes? Lanes
-        sum rows of memory that does not change, in squares."""
+        """Are there sums of rows, here or in `s`, whose lanes are the turns of this loop, while
+        others have loops of their own inside? What is made of a sum may follow it."""
         k = self.depth
-        if len(s.dims) < k + 2 or not s.accs or not all(map(in_order, s.accs)):
-            return False
-        row, turn = s.dims[-1], s.dims[k]
-        if turns(row.attr[1], sizes) <= LONGEST or turns(turn.attr[1], sizes) < MANY:
-            return False
-        return any(
-            e.attr in self.made and step_along(e.attr.shape, e.args, row.attr[0]) == 1
-            for e in s.reads
-        )
+        if sums_rows(s, k, sizes):
+            return any(len(p.dims) > k + 1 for p in self.stages)
+        sums = [p for p in self.stages if sums_rows(p, k, sizes)]
+        return any(s.accs or s.dims != p.dims[: p.rank] for p in sums)
 
     def takes_from_threads(self, s: Stage, sizes: Sizes) -> bool:
         """Would a fold keep threads from sharing a long loop whose turns hold loops? Behind it, it
@@ -193,6 +188,22 @@ def has_lanes(s: Stage, k: int) -> bool:
     name = s.dims[k].attr[0]
     steps = {step_along(e.attr.shape, index_and_guard(e)[0], name) for e in s.reads}
     return bool(s.accs) and steps <= {0, 1} and 1 in steps
+
+
+def sums_rows(s: Stage, k: int, sizes: Sizes) -> bool:
+    """Does a stage sum, in the order of its loop, what lies in memory one behind the other, another
+    row for each of many turns of loop k?"""
+    if len(s.dims) < k + 2 or not s.accs or not all(map(in_order, s.accs)):
+        return False
+    row, turn = s.dims[-1], s.dims[k]
+    if turns(row.attr[1], sizes) <= NEAR or turns(turn.attr[1], sizes) < MANY:
+        return False
+    for e in s.reads:
+        idx = index_and_guard(e)[0]
+        along, across = (step_along(e.attr.shape, idx, d.attr[0]) for d in (row, turn))
+        if along == 1 and across not in (0, 1):
+            return True
+    return False
 
 
 def in_order(a: Accumulator) -> bool:

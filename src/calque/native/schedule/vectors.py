@@ -102,7 +102,9 @@ class _Vectorizer:
         beside = self.turned_rows(f)
         if beside is not None:
             return (beside,)
-        f = self.sums_beside(f)
+        sums = self.sums_beside(f)
+        if sums is not None:
+            return sums
         inner = [s for s in f.body if isinstance(s, For)]
         if not inner:
             return (self.leaf(f),)
@@ -374,15 +376,19 @@ class _Vectorizer:
         inside = [turns(s.extent, self.sizes) for s in statements(f.body) if isinstance(s, For)]
         return turns(f.extent, self.sizes) * max(inside, default=1.0)
 
-    def sums_beside(self, f: For) -> For:
+    def sums_beside(self, f: For) -> Body | None:
         """A loop with sums that read the same row beside each other, if that costs less."""
         made = with_sums_beside(f)
         if made is f or turns(f.extent, self.sizes) < 2 * (lanes := self.lanes_of(f)):
-            return f
-        if not self.suits_outer(made, [s for s in made.body if isinstance(s, For)]):
-            return f
+            return None
+        inner = [s for s in made.body if isinstance(s, For)]
         around = nest_cost(made, self.sizes, lanes, f.name, rows=True)
-        return made if around < self.cost_of_others(f, lanes) else f
+        others = self.cost_of_others(f, lanes)
+        if not self.suits_outer(made, inner) or around >= others:
+            return None
+        if self.sums_rows(made, inner):
+            return self.row_sums(made)
+        return self.outer(made, f"cost {around:.3g} against {others:.3g}")
 
     def cost_of_others(self, f: For, lanes: int) -> float:
         """The cost of a nest with any of its loops a vector that may be one."""
