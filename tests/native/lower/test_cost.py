@@ -156,3 +156,20 @@ def test_weights_of_nodes() -> None:
     assert element_weights(lambda x: lax.transpose(x, (1, 0)), x) == [0]
     assert element_weights(lambda x: x.sum(1), x) == [4]  # small: an expression of four terms
     assert element_weights(lambda x: x.sum(1), np.ones((6, 400), np.float32)) == [1]
+
+
+def test_rows_that_are_turned_cost_their_squares() -> None:
+    """A copy of rows into lanes is a read for each row, and a few instructions for each element;
+    a sum in order reads its rows so, too, where there are many."""
+    rows, c = var("i", 64), var("c", 8)
+    x = Buffer("x", (const(64), const(8)), "f32")
+    lane = Buffer("x.row", (const(16),), "f32", "lane")
+    copy = For(rows, (For(c, (Store(lane, (c,), load(x, (rows, c))),)),))
+    turned = nest_cost(copy, Sizes(), 16, "i")
+    assert 64 < turned < 64 * 8
+    c, x = var("c", 40), Buffer("x", (const(64), const(40)), "f32")
+    y = Buffer("y", (const(64),), "f32")
+    fold = For(c, (), (Acc("s", "sum", load(x, (rows, c)), order="sequential"),))
+    sums = For(rows, (fold, Store(y, (rows,), ref("s", "f32"))))
+    assert nest_cost(sums, Sizes(), 16, "i", rows=True) < nest_cost(sums, Sizes(), 16, "i")
+    assert nest_cost(sums, Sizes(), 16, None, rows=True) > nest_cost(sums, Sizes(), 16, None)

@@ -220,3 +220,17 @@ def test_rows_that_are_added_lie_one_behind_the_other() -> None:
         assert [n.shape for n in chunks] == [(3, 3)] and chunks[0].params["axes"] == (0,)
     rows = Elements(lambda m, v: m @ v, m.T.copy(), v).graph.nodes
     assert [n.params["axes"] for n in rows if n.op == "reduce_chunks"] == [(1,)]
+
+
+def test_products_with_few_columns_are_plain_nests() -> None:
+    """Long left sides that are read along their rows; others fill tiles, or are turned."""
+
+    def tiled(m: int, k: int, n: int) -> bool:
+        text = str(compiled(lambda x, y: x @ y, np.ones((m, k), "f"), np.ones((k, n), "f"))
+        .as_text("loops"))  # fmt: skip
+        return "@rows" in text
+
+    assert not tiled(1000, 64, dot.FEW) and tiled(1000, 64, dot.FEW + 1)
+    assert tiled(dot.MANY - 8, 640, 4)
+    turned = compiled(lambda x, y: x.T @ y, np.ones((64, 1000), "f"), np.ones((64, 4), "f"))
+    assert "@rows" in turned.as_text("loops")

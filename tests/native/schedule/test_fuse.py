@@ -111,3 +111,17 @@ def test_a_sum_in_order_is_not_taken_turn_by_turn_beside_rows_that_are_vectors()
     np.testing.assert_allclose(value, (r**2).mean(), rtol=1e-5)
     np.testing.assert_allclose(gx, 2 * r * v.T * (x > 0) / 128, rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(gv, h.T @ (2 * r) / 128, rtol=1e-4, atol=1e-5)
+
+
+def test_sums_of_many_rows_have_a_loop_of_their_own() -> None:
+    """What is made of a sum follows it; loops beside it would keep rows from being lanes."""
+    x, w = np.ones((100, 40), "f"), np.ones((40, 6), "f")
+
+    def loops(f, x):  # type: ignore[no-untyped-def]
+        text = calque.jit(f).lower(x, w).compile().as_text("loops")
+        return text.count("kernel k_"), "beside each other" in text or "in squares" in text
+
+    assert loops(lambda x, w: jnp.tanh(x @ w) + 1, x) == (1, True)
+    assert loops(lambda x, w: nn.log_softmax(x @ w), x)[1]
+    assert loops(lambda x, w: [jnp.maximum(x, 0), jnp.maximum(x, 0) @ w], x)[1]
+    assert loops(lambda x, w: nn.log_softmax(x @ w), x[:20]) == (1, False)

@@ -120,3 +120,33 @@ def test_sums_of_parts_of_a_block_fill_vectors(k: int, is_short: bool) -> None:
     if is_short or k % 64 == 0:
         turned = calque.jit(columns)(np.ascontiguousarray(w.T), x)[1]
         assert np.asarray(compiled(w, x)[1]).tobytes() == np.asarray(turned).tobytes()
+
+
+@pytest.mark.parametrize("extent", [0, 1, 2, 3, 5, 8, 15, 16])
+@pytest.mark.parametrize("op", ["sum", "prod"])
+def test_short_sums_are_expressions_in_the_same_order(extent: int, op: Any) -> None:
+    x = Buffer("x", (const(16),), "f32")
+    y, z = (Buffer(name, (const(1),), "f32") for name in "yz")
+    k = var("k", extent)
+    f = For(k, (), (Acc("s", op, load(x, (k,))),))
+    made = lanes.as_expressions(f, 16)
+    assert made is not None
+    whole = replace(f, kind="vector", width=16)
+    body = (*made, Store(y, (const(0),), ref("s", "f32")))
+    other = replace(whole, accs=(replace(whole.accs[0], name="t"),))
+    a = np.random.default_rng(extent).normal(size=16).astype("f")
+    got, want = np.zeros(1, "f"), np.zeros(1, "f")
+    run((*body, other, Store(z, (const(0),), ref("t", "f32"))), {x: a, y: got, z: want})
+    assert got.tobytes() == want.tobytes()
+
+
+def test_sums_that_are_no_expressions() -> None:
+    x, k = Buffer("x", (const(17),), "f32"), var("k", 5)
+    value = load(x, (k,))
+    for f in (
+        For(var("k", 17), (), (Acc("s", "sum", value),)),
+        For(k, (), (Acc("s", "sum", value, order="sequential"),)),
+        For(var("k", var("n")), (), (Acc("s", "sum", value),)),
+    ):
+        assert lanes.as_expressions(f, 16) is None
+    assert lanes.as_expressions(For(k, (), (Acc("s", "sum", value),)), 4) is None

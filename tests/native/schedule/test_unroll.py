@@ -110,3 +110,32 @@ def test_turns_of_sums_are_written_beside_each_other() -> None:
         For(i, (For(k, short.body),)),
     ):
         assert unroll.written_out(other) is other
+
+
+def rows_times_columns(columns: int = 3, order: Any = "sequential", row: Any = None) -> For:
+    """for i: for c: (for k: s = sum(x[i, k] * w[k, c])); z[i, c] = s"""
+    i, c, k = var("i", n), var("c", columns), var("k", var("m"))
+    x, w = Buffer("x", (n, var("m")), "f32"), Buffer("w", (var("m"), const(columns)), "f32")
+    z = Buffer("z", (n, const(columns)), "f32")
+    value = ex("mul", load(x, (i, k)) if row is None else row, load(w, (k, c)))
+    fold = For(k, (), (Acc("s", "sum", value, order=order),))
+    return For(i, (For(c, (fold, Store(z, (i, c), ref("s", "f32")))),))
+
+
+def test_sums_that_read_the_same_row_stand_beside_each_other() -> None:
+    made = unroll.with_sums_beside(rows_times_columns())
+    sums, *stores = made.body
+    assert isinstance(sums, For) and [a.name for a in sums.accs] == ["s.0", "s.1", "s.2"]
+    assert [s.value.attr[0] for s in stores if isinstance(s, Store)] == ["s.0", "s.1", "s.2"]
+
+
+def test_sums_that_stay_one_after_the_other() -> None:
+    """In blocks, of many columns, and where each reads something else."""
+    other = load(X, (ex("add", var("k", var("m")), var("c", 3)),))
+    for f in (
+        rows_times_columns(order="blocked"),
+        rows_times_columns(9),
+        rows_times_columns(row=other),
+        replace(rows_times_columns(), body=()),
+    ):
+        assert unroll.with_sums_beside(f) is f

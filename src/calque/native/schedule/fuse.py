@@ -95,7 +95,7 @@ class Run:
         if sums_rows(s, k, sizes):
             return any(len(p.dims) > k + 1 for p in self.stages)
         sums = [p for p in self.stages if sums_rows(p, k, sizes)]
-        return any(s.accs or s.dims != p.dims[: p.rank] for p in sums)
+        return any(not goes_on(s, p) for p in sums)
 
     def takes_from_threads(self, s: Stage, sizes: Sizes) -> bool:
         """Would a fold keep threads from sharing a long loop whose turns hold loops? Behind it, it
@@ -188,6 +188,12 @@ def has_lanes(s: Stage, k: int) -> bool:
     name = s.dims[k].attr[0]
     steps = {step_along(e.attr.shape, index_and_guard(e)[0], name) for e in s.reads}
     return bool(s.accs) and steps <= {0, 1} and 1 in steps
+
+
+def goes_on(s: Stage, p: Stage) -> bool:
+    """Is `s` made element by element of what `p` sums, in the same loops?"""
+    own = all(e.args == p.idx for e in s.reads if e.attr is p.buf)
+    return own and not s.accs and s.dims == p.dims[: p.rank]
 
 
 def sums_rows(s: Stage, k: int, sizes: Sizes) -> bool:
