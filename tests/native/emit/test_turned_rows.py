@@ -1,5 +1,7 @@
 """Rows in memory and rows of lanes: each into the other, in squares and what is left of them."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -13,7 +15,7 @@ I = var("i", ROWS)
 
 
 def copied(
-    dtype: str, columns: int, width: int, x: np.ndarray, register_bytes: int = 0
+    dtype: str, columns: int, width: int, x: np.ndarray, register_bytes: int = 0, out: Any = None
 ) -> np.ndarray:
     """`y[i, c] = x[i, c] + x[i, 0]`, with rows in lanes."""
     shape = const(ROWS), const(columns)
@@ -28,7 +30,7 @@ def copied(
         For(d, (Store(lanes[1], (d,), both),)),
         For(e, (Store(memory[1], (I, e), load(lanes[1], (e,))),)),
     )
-    y = np.full_like(x, 7)
+    y = np.full_like(x, 7) if out is None else out
     kernel = (For(I, body, kind="vector", width=width),)
     if register_bytes:
         run_plain(kernel, {memory[0]: x, memory[1]: y}, register_bytes=register_bytes)
@@ -53,3 +55,13 @@ def test_other_processors(register_bytes: int, columns: int) -> None:
     x = np.random.default_rng(columns).normal(size=(ROWS, columns)).astype("f")
     got = copied("f32", columns, register_bytes // 4, x, register_bytes)
     np.testing.assert_array_equal(got, x + x[:, :1])
+
+
+def test_what_lies_behind_the_rows_is_not_touched() -> None:
+    """Parts of squares reach into the next rows, which are written then, not beyond the last."""
+    room = np.full((ROWS + 2, 11), 5, "f")
+    x, y = room.copy(), room.copy()
+    x[1:-1] = np.random.default_rng(0).normal(size=(ROWS, 11))
+    copied("f32", 11, 16, x[1:-1], out=y[1:-1])
+    np.testing.assert_array_equal(y[1:-1], x[1:-1] + x[1:-1, :1])
+    assert (y[0] == 5).all() and (y[-1] == 5).all()

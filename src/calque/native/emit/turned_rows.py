@@ -3,6 +3,8 @@ are turned in registers."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from calque.machine.records import record
 from calque.native.emit.addresses import address, align, before, memory_type, moving_place, place
 from calque.native.emit.flow import counted, guarded
@@ -37,6 +39,7 @@ class Copy:
     memory: Buffer
     at: Expr
     lane: Buffer
+    step: int | None  # from row to row
     back: bool  # into memory
 
     @property
@@ -50,21 +53,33 @@ def turned_copy(w: Writer, f: For, lanes: Lanes) -> bool:
     if copy is None:
         return False
     size, n = lanes.width, f.extent
-    if is_const(n) and n.attr <= size:
-        square(copy, lanes, const(0), known_columns(n.attr, size))
+    if is_const(n):  # what is left over first: it may reach into what is written then
+        for begin in reversed(range(0, n.attr, size)):
+            square(copy, lanes, const(begin), masks_of_rows(copy, begin, size))
         return True
+    whole, written = whole_vectors(w, n, size), writes(w, f)
     first, limit = var(f"{f.name}.first"), value(w, n, SCALAR)
+    masked = whole is not n and w.options.avx512
+    end = limit if masked else value(w, whole, SCALAR)
+
+    def part() -> str:
+        return before(w, value(w, first, SCALAR), limit, size)
 
     def each(_: list[str]) -> list[str]:
-        begin = value(w, first, SCALAR)
-        whole = whole_vectors(w, n, size) is n
-        square(copy, lanes, first, None if whole else before(w, begin, limit, size))
+        square(copy, lanes, first, [part() if masked else None] * size)
         return []
 
     def squares() -> list[str]:
-        return counted(w, first.attr[0], ("0", limit), size, writes(w, f), [], each)
+        return counted(w, first.attr[0], ("0", end), size, written, [], each)
 
-    guarded(w, w.new(f"icmp sgt i64 {limit}, 0"), writes(w, f), [], squares)
+    def rest() -> list[str]:
+        w.bind(first.attr[0], end)
+        square(copy, lanes, first, [part()] * size)
+        return []
+
+    guarded(w, w.new(f"icmp sgt i64 {end}, 0"), written, [], squares)
+    if not masked and whole is not n:
+        guarded(w, w.new(f"icmp slt i64 {end}, {limit}"), written, [], rest)
     return True
 
 
@@ -86,23 +101,29 @@ def copy_of(w: Writer, f: For, lanes: Lanes) -> Copy | None:
     if step in (0, 1) or not at.index or stride(at, f.name) != 1:
         return None
     even = is_const(f.extent) and f.extent.attr % size == 0
-    return Copy(w, f, memory, at, lane, s.buf is memory) if even or masks(w, memory) else None
+    copy = Copy(w, f, memory, at, lane, step, s.buf is memory)
+    return copy if even or has_masks(w, memory) else None
 
 
-def masks(w: Writer, b: Buffer) -> bool:
+def has_masks(w: Writer, b: Buffer) -> bool:
     """Can a part of a row be read and written under a mask at once?"""
     return w.options.avx512 or (w.options.register_bytes >= 32 and align(b) >= 4)
 
 
-def known_columns(n: int, size: int) -> str | None:
-    """The mask of the first columns of a square; None for all of them."""
-    if n == size:
-        return None
-    return "<" + ", ".join([f"i1 {'true' if k < n else 'false'}" for k in range(size)]) + ">"
+def masks_of_rows(copy: Copy, first: int, size: int) -> list[str | None]:
+    """Which columns of a square there are, row by row. Where rows lie one behind the other, those
+    that are not there are of the next ones, and are written by these; but for the last rows."""
+    n = copy.f.extent.attr
+    there = [k < n - first for k in range(size)]
+    if all(there):
+        return [None] * size
+    mask = "<" + ", ".join([f"i1 {'true' if k else 'false'}" for k in there]) + ">"
+    inside = [copy.step == n and r * n + first + size <= size * n for r in range(size)]
+    return [None if free else mask for free in inside]
 
 
-def square(copy: Copy, lanes: Lanes, first: Expr, mask: str | None) -> None:
-    """A square of columns from one on, for all lanes."""
+def square(copy: Copy, lanes: Lanes, first: Expr, masks: Sequence[str | None]) -> None:
+    """A square of columns from one on, for all lanes, of which there are these."""
     w, t, size = copy.w, copy.type, lanes.width
     full = f"<{size} x {t}>"
     rows = row_pointers(copy, lanes, first)
@@ -110,10 +131,10 @@ def square(copy: Copy, lanes: Lanes, first: Expr, mask: str | None) -> None:
     aligned = align(copy.memory)
     if copy.back:
         columns = [w.new(f"load {full}, ptr {p}, align {aligned}") for p in own]
-        for p, v in zip(rows, transposed(w, columns, t), strict=True):
+        for p, v, mask in zip(rows, transposed(w, columns, t), masks, strict=True):
             words_to(w, t, aligned, v, p, mask, size)
     else:
-        read = [words(w, t, aligned, p, mask, size) for p in rows]
+        read = [words(w, t, aligned, p, m, size) for p, m in zip(rows, masks, strict=True)]
         for p, v in zip(own, transposed(w, read, t), strict=True):
             w.put(f" store {full} {v}, ptr {p}, align {aligned}")
 
