@@ -11,7 +11,8 @@ import calque.numpy as jnp
 from calque import nn
 from calque.core.config import config
 from calque.machine.code.target import describe
-from calque.native.loops.tree import Acc, Body, For, Let, Store, loaded, statements, stored
+from calque.machine.records import replace
+from calque.native.loops.tree import Acc, Body, For, If, Let, Store, loaded, statements, stored
 from calque.native.lower.sizes import Sizes
 from calque.native.scalars.expr import Buffer, Expr, const, ex, load, ref, var
 from calque.native.schedule.turned_rows import LONGEST, filled_by, in_turned_rows
@@ -92,6 +93,32 @@ def test_parts_of_small_elements_may_not_be_masked() -> None:
     x, y = (Buffer(name, (N, const(COLUMNS)), "i16") for name in "xy")
     f = For(I, (For(C, (Store(y, (I, C), load(x, (I, C))),)),))
     assert in_turned_rows(f, SIZES, 8, 4) is None and in_turned_rows(f, SIZES, 8, 1) is not None
+
+
+def test_what_a_turn_finds_on_the_stack_stays() -> None:
+    """A row that turns hand on to each other, and one that is read in another way."""
+    again = For(C, (Store(T, (C,), ex("add", load(T, (C,)), load(X, (I, C)))),))
+    assert made(For(I, (again, For(C, (Store(Y, (I, C), load(T, (C,))),))))) is None
+    z = Buffer("z", (N, N), "f32")
+    row = For(C, (Store(z, (I, C), load(X, (I, C))),))
+    assert made(For(I, (row, Store(Y, (I, const(0)), load(z, (const(3), I)))))) is None
+
+
+def test_rows_that_are_made_here_are_summed_here() -> None:
+    """The sum reads the lanes, not memory, which gets the rows at the end."""
+    t = Buffer("t", (N, const(COLUMNS)), "f32")
+    z, k = Buffer("z", (N,), "f32"), var("k", COLUMNS)
+    write = For(C, (Store(t, (I, C), load(X, (I, C))),))
+    sums = For(k, (), (Acc("s", "sum", load(t, (I, k)), order="sequential"),))
+    f = made(For(I, (write, sums, Store(z, (I,), ref("s", "f32")))))
+    assert f is not None
+    acc = next(a for s in f.body if isinstance(s, For) for a in s.accs)
+    assert isinstance(acc, Acc) and acc.value.attr.place == "lane"
+
+
+def test_choices_stay() -> None:
+    f = softmax_like()
+    assert made(replace(f, body=(If(ex("lt", I, const(9)), f.body),))) is None
 
 
 def test_rows_of_several_indices_are_one() -> None:

@@ -77,12 +77,10 @@ class Unsuited(Exception):
 def in_turned_rows(f: For, sizes: Sizes, lanes: int, least: int = 1) -> For | None:
     """The loop with its rows beside each other; None if it has none, or touches memory in another
     way. Parts of squares are read under masks, which have elements of at least so many bytes."""
-    if f.kind != "serial" or f.accs or f.colliding or not 4 <= lanes <= SQUARE:
-        return None
-    if turns(f.extent, sizes) < 2 * lanes:
+    if f.accs or not 4 <= lanes <= SQUARE or turns(f.extent, sizes) < 2 * lanes:
         return None
     inner = [s for s in statements(f.body) if isinstance(s, For)]
-    if not all(map(is_calm, inner)) or any(f.name in x.extent.names for x in inner):
+    if not all(map(is_calm, (f, *inner))) or any(f.name in x.extent.names for x in inner):
         return None
     try:
         together = with_sums_beside(f)
@@ -94,7 +92,7 @@ def in_turned_rows(f: For, sizes: Sizes, lanes: int, least: int = 1) -> For | No
 
 
 def is_calm(f: For) -> bool:
-    """A loop inside that lanes may go through together."""
+    """A loop that lanes may go through together."""
     if f.kind != "serial" or f.colliding:
         return False
     plain = all(isinstance(s, (Let, Store, For)) for s in f.body)
@@ -139,6 +137,7 @@ class _Turning:
         self.read: dict[Row, None] = {}  # before they are written
         self.written: dict[Row, list[Index]] = {}
         self.stacks: dict[Buffer, Buffer] = {}
+        self.others: set[Buffer] = set()  # what is touched as it lies
 
     def made(self) -> For:
         rows = {r: self.lane_row(r, k) for k, r in enumerate(self.rows)}
@@ -167,9 +166,13 @@ class _Turning:
         for t in statements((s,)):
             seen: set[Expr] = set()
             for e in (x for root in own_exprs(t) for x in walk(root, seen)):
-                if e.op == "load" and not is_read_in_squares(t, e, self.f):
+                if e.op != "load":
+                    continue
+                if e.attr in self.own or not is_read_in_squares(t, e, self.f):
                     row = self.row(e.attr, *index_and_guard(e))
                     rows += [] if row is None else [row]
+                    if e.attr.place == "stack" and e.attr in self.own and e.attr not in self.stacks:
+                        raise Unsuited  # a turn reads what an earlier one has left
         return rows
 
     def note(self, s: Store) -> None:
@@ -178,19 +181,18 @@ class _Turning:
         if row is not None:
             self.rows[row] = None
             self.written.setdefault(row, []).append(s.idx[len(row.lead) :])
-        elif s.buf.place == "arg" and not any(self.f.name in i.names for i in s.idx):
-            raise Unsuited
+        elif not any(self.f.name in i.names for i in s.idx):
+            if s.buf.place != "stack":
+                raise Unsuited
+            self.stacks.setdefault(s.buf, self.lane_stack(s.buf))  # each turn has its own
 
     def row(self, buf: Buffer, idx: Index, guard: Expr | None) -> Row | None:
         """The row that an access is in, if it is to be turned."""
         name = self.f.name
         at = [k for k, i in enumerate(idx) if name in i.names]
-        if not at:
-            if buf.place == "stack" and buf in self.own:  # each turn has a row of its own
-                self.stacks.setdefault(buf, self.lane_stack(buf))
-            return None
-        step = step_along(buf.shape, idx, name)
+        step = step_along(buf.shape, idx, name) if at else 0
         if step in (0, 1):
+            self.others.add(buf)
             return None
         if buf.place != "arg":
             raise Unsuited
@@ -200,6 +202,7 @@ class _Turning:
         if size <= NEAR:
             if step is None or guard is not None:
                 raise Unsuited
+            self.others.add(buf)
             return None
         if size > LONGEST or guard is not None or not self.sizes.known:
             raise Unsuited
@@ -216,7 +219,7 @@ class _Turning:
         for row, places in self.written.items():
             if not self.covers(row, places):
                 raise Unsuited
-            if any(r.buf is row.buf and r != row for r in self.rows):
+            if any(r.buf is row.buf and r != row for r in self.rows) or row.buf in self.others:
                 raise Unsuited
 
     def covers(self, row: Row, places: Sequence[Index]) -> bool:
