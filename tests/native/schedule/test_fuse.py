@@ -6,6 +6,7 @@ import pytest
 import calque
 import calque.numpy as jnp
 from calque import lax, nn
+from calque.core.config import config
 from calque.native.loops.tree import For, own_exprs, statements
 from calque.native.plan.steps import Call, walk
 
@@ -125,3 +126,16 @@ def test_sums_of_many_rows_have_a_loop_of_their_own() -> None:
     assert loops(lambda x, w: nn.log_softmax(x @ w), x)[1]
     assert loops(lambda x, w: [jnp.maximum(x, 0), jnp.maximum(x, 0) @ w], x)[1]
     assert loops(lambda x, w: nn.log_softmax(x @ w), x[:20]) == (1, False)
+
+
+@pytest.mark.parametrize("columns", [1, 2, 4])
+def test_a_sum_in_order_and_one_in_blocks_have_loops_of_their_own(columns: int) -> None:
+    """Both have the bits that they have alone, also where another loop could hold them."""
+    r = np.random.default_rng(columns)
+    x, w = r.normal(size=(100, 20)).astype("f"), r.normal(size=(20, columns)).astype("f")
+    f = lambda x, w: [jnp.where(x > 0, x, x * -2), x @ w, x.sum(-1)]  # noqa: E731
+    x, w = jnp.asarray(x), jnp.asarray(w)
+    with config.override("calque_exact", True):
+        together, alone = calque.jit(f, dynamic="never")(x, w), f(x, w)
+    for got, want in zip(together, alone, strict=True):
+        assert np.asarray(got).tobytes() == np.asarray(want).tobytes()

@@ -128,6 +128,8 @@ class Run:
             return False  # a running fold and a sum go over the loop in blocks of different sizes
         if folds(s, k) and any(folds(p, k) and rounds(p) != rounds(s) for p in self.stages):
             return False  # sums in rounds of different length
+        if folds(s, k) and any(folds(p, k) and other_order(p, s) for p in self.stages):
+            return False
         related = False
         for e in s.reads:
             p = self.made.get(e.attr)
@@ -214,6 +216,11 @@ def sums_rows(s: Stage, k: int, sizes: Sizes) -> bool:
 
 def in_order(a: Accumulator) -> bool:
     return isinstance(a, Acc) and a.order == "sequential"
+
+
+def other_order(s: Stage, p: Stage) -> bool:
+    """Does one of them sum in the order of its loop, the other one in blocks?"""
+    return any(in_blocks(a) and any(map(in_order, b.accs)) for a, b in ((s, p), (p, s)))
 
 
 def rounds(s: Stage) -> set[int]:
