@@ -185,14 +185,28 @@ def test_nothing_is_kept_alive():
     assert gone() is None
 
 
-def calls_until_traced(f, args, traces, most):
-    """How many calls it takes until the function is traced once more, None if it is not."""
-    before = len(traces)
+@pytest.fixture
+def own(monkeypatch):
+    """The sizes that got a program of their own."""
+    log, compiled_at = [], dynamic.compiled_at
+
+    def counted(name, program, values):
+        log.append(values)
+        return compiled_at(name, program, values)
+
+    monkeypatch.setattr(dynamic, "compiled_at", counted)
+    return log
+
+
+def calls_until_own(f, args, own, most):
+    """How many calls it takes until the sizes have a program of their own, None if they get
+    none."""
+    before = len(own)
     results = set()
     for i in range(most):
         results.add(np.asarray(f(*args)).tobytes())
         assert len(results) == 1
-        if len(traces) > before:
+        if len(own) > before:
             return i
     return None
 
@@ -202,12 +216,16 @@ def calls_until_traced(f, args, traces, most):
     [
         (lambda x, y: x @ y, True),
         (lambda x, y: jax.lax.map(lambda r: r @ y, x), True),
-        (lambda x, y: x + y.T, False),
+        (lambda x, y: x + y.T, True),
+        (lambda x, y: x + y[0], True),
+        (lambda x, y: jnp.cumsum(x, 0) + y, True),
+        (lambda x, y: jax.jit(jnp.sin)(x) * 2 + y, False),
     ],
-    ids=["a product", "a product in a loop", "no product"],
+    ids=["product", "product in a loop", "transposition", "row", "along an axis", "by elements"],
 )
-def test_sizes_that_take_long_get_a_program_of_their_own(monkeypatch, form, expected):
-    """When their calls have taken longer than it takes to make one; every call counts as long."""
+def test_sizes_that_take_long_get_a_program_of_their_own(monkeypatch, own, form, expected):
+    """When their calls have taken longer than it takes to make one; every call counts as long. The
+    function itself is not called again for that."""
     monkeypatch.setattr(dynamic, "LONG", -1.0)
     traces = []
 
@@ -221,44 +239,44 @@ def test_sizes_that_take_long_get_a_program_of_their_own(monkeypatch, form, expe
     (family,) = function_of(jitted).cache.families.values()
     (program,) = family.programs
     program.seconds = 1e9
-    assert calls_until_traced(jitted, arrays[2], traces, 60) is None
+    assert calls_until_own(jitted, arrays[2], own, 60) is None
     program.seconds = 0.0
-    asked = calls_until_traced(jitted, arrays[3], traces, 60)
+    asked = calls_until_own(jitted, arrays[3], own, 60)
     assert asked == (dynamic.HOT_AFTER + 1 if expected else None)
     if expected:  # and it stays
-        assert traces[-1] == (13, 13) and calls_until_traced(jitted, arrays[3], traces, 60) is None
+        assert own == [(13,)] and calls_until_own(jitted, arrays[3], own, 60) is None
+    assert len(traces) == 2
 
 
 @pytest.mark.parametrize("calls", [1, 2, 5, 6, 7, 40])
-def test_as_many_calls_are_served_as_take_as_long_as_a_program(monkeypatch, calls):
+def test_as_many_calls_are_served_as_take_as_long_as_a_program(monkeypatch, own, calls):
     monkeypatch.setattr(dynamic, "LONG", -1.0)
     monkeypatch.setattr(dynamic.time, "perf_counter", iter(range(10**6)).__next__)
-    traces = []
-
-    def f(x, y):
-        traces.append(x.shape)
-        return x @ y
-
-    jitted = jax.jit(f)
+    jitted = jax.jit(lambda x, y: x @ y)
     arrays = [(jnp.ones((n, n)), jnp.full((n, n), 0.1)) for n in (8, 9, 12)]
     jitted(*arrays[0]), jitted(*arrays[1])
     (family,) = function_of(jitted).cache.families.values()
     family.programs[0].seconds = float(calls)
     least = dynamic.HOT_AFTER + 1  # machine code serves the first ones
-    assert calls_until_traced(jitted, arrays[2], traces, 60) == max(calls, least)
+    assert calls_until_own(jitted, arrays[2], own, 60) == max(calls, least)
 
 
-def test_sizes_that_were_said_to_be_free_stay_free(monkeypatch):
+def test_sizes_that_were_said_to_be_free_stay_free(monkeypatch, own):
     monkeypatch.setattr(dynamic, "LONG", -1.0)
-    traces = []
-
-    def f(x, y):
-        traces.append(x.shape)
-        return x @ y
-
-    jitted = jax.jit(f, dynamic={0: (0, 1), 1: (0, 1)})
+    jitted = jax.jit(lambda x, y: x @ y, dynamic={0: (0, 1), 1: (0, 1)})
     args = jnp.ones((8, 8)), jnp.ones((8, 8))
     jitted(*args)
     (family,) = function_of(jitted).cache.families.values()
     family.programs[0].seconds = 0.0
-    assert calls_until_traced(jitted, args, traces, 60) is None
+    assert calls_until_own(jitted, args, own, 60) is None
+
+
+def test_a_program_for_one_size_is_no_retrace(monkeypatch, own):
+    monkeypatch.setattr(dynamic, "LONG", -1.0)
+    f = jax.jit(lambda x: jnp.cumsum(x, 0))
+    for n in (5, 6):
+        f(jnp.ones((n, n)))
+    (family,) = function_of(f).cache.families.values()
+    family.programs[0].seconds = 0.0
+    with jax.no_retrace():
+        assert calls_until_own(f, (jnp.ones((7, 7)),), own, 60) is not None

@@ -282,6 +282,16 @@ class CallCounts:
         is_over = self.counts.get(key) == self.hot_after
         return is_over and self.long.get(key, -1.0) >= program.seconds
 
+    def settle(self, program: Any, values: Sizes) -> None:
+        """Calls with these sizes have a program of their own now."""
+        key = (program, values)
+        self.long[key] = math.inf
+        self.counts[key] = self.hot_after + 1
+
+    def is_settled(self, program: Any, values: Sizes) -> bool:
+        """Whether calls with these sizes have a program of their own."""
+        return self.long.get((program, values)) == math.inf
+
     def is_hot(self, program: Any, values: Sizes) -> bool:
         """Whether it is time for an entry for just these sizes. One that is met less often is not
         worth it."""

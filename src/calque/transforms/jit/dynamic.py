@@ -9,18 +9,21 @@ from typing import Any, Final
 
 from calque.core import backends, pytrees, trace_state
 from calque.core.arrays import to_array
+from calque.core.at_sizes import at_sizes, free_in
 from calque.core.config import config
-from calque.core.jaxprs import primitives_of
+from calque.core.jaxprs import ClosedJaxpr, Eqn, all_equations
 from calque.core.lazy import LazyModule
+from calque.core.pause import no_collection
 from calque.core.trace_state import Tracer
 from calque.machine.room import with_room
+from calque.machine.spans import span
 from calque.transforms.devices.sharding_constraint import has_constraints
 from calque.transforms.devices.sharding_propagation import is_placed
 from calque.transforms.engines.signatures import ArgumentNames, as_tuple, signature_of
-from calque.transforms.engines.specialiser import GenericProgram, SizedCall, Specialiser
+from calque.transforms.engines.specialiser import GenericProgram, SizedCall, Sizes, Specialiser
 from calque.transforms.functions import debug_nans
 from calque.transforms.functions.key_signatures import NOTHING
-from calque.transforms.jit.traced import Ran
+from calque.transforms.jit.traced import Ran, TracedFunction
 
 # used with their flags alone
 key_reuse: Any = LazyModule("calque.transforms.functions.key_reuse")
@@ -29,9 +32,11 @@ nan_checks: Any = LazyModule("calque.transforms.functions.nan_checks")
 
 MOST_TAUGHT: Final = 32  # times that machine code learns to serve all sizes of one function
 HOT_AFTER: Final = 6  # calls with the same sizes after which they get an entry of their own
-LONG: Final = 2e-4  # seconds of a call that may be worth a program of its own
-# what is quicker with fixed sizes: blocks are chosen by them
-BLOCKED: Final = frozenset(("dot_general", "conv_general_dilated"))
+LONG: Final = 5e-5  # seconds of a call that may be worth a program of its own
+# parameters that name axes along which elements depend on each other
+AXES: Final = frozenset(
+    ("axis", "axes", "dimension", "dimensions", "dimension_numbers", "permutation")
+)
 
 
 class JittedCall(SizedCall):
@@ -55,11 +60,27 @@ def traced(call: JittedCall, program: GenericProgram) -> Any:
 
 
 def compiled(call: JittedCall, program: GenericProgram) -> Any:
-    name, closed = call.function.name, program.traced.closed
+    closed, options = to_compile(call.function.name, program)
+    return with_room(backends.compile_symbolic, closed, options, program.symbols)
+
+
+def to_compile(name: str, program: GenericProgram) -> tuple[ClosedJaxpr, backends.Options]:
+    """The program with free sizes, with the checks that are asked for."""
+    closed = program.traced.closed
     if debug_nans.active():
         closed = nan_checks.checked(closed, name)
-    options = backends.Options(name, config.exact, ())
-    return with_room(backends.compile_symbolic, closed, options, program.symbols)
+    return closed, backends.Options(name, config.exact, ())
+
+
+def compiled_at(name: str, program: GenericProgram, values: Sizes) -> Any:
+    """The program compiled for these sizes alone. It is the trace for all sizes, with numbers in
+    their place: the function is not called."""
+    closed, options = to_compile(name, program)
+    dims = list(dict.fromkeys(free_in(closed)))
+    numbers = program.symbols.program([("value", d.poly) for d in dims])(*values)
+    with span("compile", name), no_collection():
+        fixed = at_sizes(closed, dict(zip(dims, numbers)).__getitem__)
+        return with_room(backends.compile_program, fixed, options)
 
 
 def learn(call: JittedCall, program: GenericProgram, choose: Callable[..., Any]) -> None:
@@ -116,7 +137,8 @@ def call(function: Any, arguments: Any) -> Any:
         key_reuse.consume_arguments(keys, [*arguments.leaves, *consts], function.name)
     counts = function.call_counts
     if counts.is_paid(program, values):
-        return NotImplemented
+        program.specialised[values] = compiled_at(function.name, program, values)
+        counts.settle(program, values)
     executable, start = program.at(values), time.perf_counter()
     out = executable.call([to_array(x) for x in arguments.leaves])
     seconds = time.perf_counter() - start
@@ -127,7 +149,8 @@ def call(function: Any, arguments: Any) -> Any:
     else:
         often = counts.count(program, values) > counts.hot_after or counts.taught >= MOST_TAUGHT
         is_auto = function.options.dynamic == "auto"
-        if seconds > LONG and is_auto and has_blocks(program.traced):
+        waits = is_auto and seconds > LONG and not counts.is_settled(program, values)
+        if waits and gains_by_sizes(program.traced):
             counts.postpone(program, values, seconds)
         elif often:
             function.learn(arguments, program.traced, executable)
@@ -137,9 +160,22 @@ def call(function: Any, arguments: Any) -> Any:
     return pytrees.unflatten(program.traced.out_tree, out)
 
 
-def has_blocks(traced: Any) -> bool:
-    """Whether the program, at any depth, is made of blocks whose form follows from the sizes."""
-    return any([p.name in BLOCKED for p in primitives_of(traced.closed)])
+def gains_by_sizes(traced: TracedFunction) -> bool:
+    """Whether machine code is better where the sizes are known: blocks and vectors follow from
+    them, unless each element is all by itself, or others are found by the program."""
+    closed = traced.closed
+    known: bool | None = closed.cache.get("gains by sizes")
+    if known is None:
+        equations = () if traced.finds else all_equations(closed.jaxpr)
+        known = not all(map(is_by_elements, equations))
+        closed.cache["gains by sizes"] = known
+    return known
+
+
+def is_by_elements(e: Eqn) -> bool:
+    """Does an equation the same for each element, whatever is beside it?"""
+    shapes = {v.aval.shape for v in (*e.invars, *e.outvars)} - {()}
+    return len(shapes) <= 1 and AXES.isdisjoint(e.params)
 
 
 def checked(dynamic: Any) -> Any:
