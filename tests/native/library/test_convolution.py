@@ -1,6 +1,7 @@
 """Convolutions as kernels: values, tiles and plain nests alike, for every layout, stride, dilation
 and group."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from calque import lax
 from calque.core.config import config
 from calque.core.primitives import REGISTRY
 from calque.machine.threads import get_num_threads, set_num_threads
+from calque.native.lower import convolution
 from calque.ops.dimension_numbers import ConvDimensionNumbers
 from tests.native.cases_dense import spec
 from tests.native.programs import compiled, normal
@@ -311,3 +313,34 @@ def near_of(f: Any, monkeypatch: pytest.MonkeyPatch, *args: Any) -> Any:
     with monkeypatch.context() as m:
         m.setattr("calque.native.library.convolution.FAR", 1 << 40)
         return compiled(f, *args).call(list(args))
+
+
+def conv_of(features: str, kernel: str, x: Any, w: Any) -> Any:
+    numbers = (features, kernel, features)
+    return lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=numbers)
+
+
+@pytest.mark.parametrize(
+    "form, x, w, plain",
+    [
+        (jnp.convolve, (3000,), (9,), True),
+        (partial(conv_of, "NCHW", "OIHW"), (2, 8, 40, 40), (1, 8, 3, 3), True),
+        (partial(conv_of, "NHWC", "HWIO"), (2, 40, 40, 1), (3, 3, 1, 1), True),
+        (partial(conv_of, "NHWC", "HWIO"), (2, 40, 40, 8), (3, 3, 8, 1), False),
+        (partial(conv_of, "NCHW", "OIHW"), (2, 8, 40, 40), (4, 8, 3, 3), False),
+        (partial(conv_of, "NCHW", "OIHW"), (30, 8, 10, 10), (1, 8, 3, 3), False),
+    ],
+    ids=["signal", "picture", "one feature", "features apart", "four features", "short lines"],
+)
+def test_one_feature_is_summed_along_lines(
+    form: Any, x: Any, w: Any, plain: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where lines of places lie as they are read; the bits are those of tiles."""
+    x, w = normal(*x), normal(*w)
+    f = compiled(form, x, w)
+    assert ("conv_tiled" not in f.as_text("graph")) == plain
+    monkeypatch.setattr(convolution, "ALONG", 1 << 40)
+    tiles = compiled(lambda x, w: form(x, w), x, w)
+    assert "conv_tiled" in tiles.as_text("graph")
+    (a,), (b,) = f.call([x, w]), tiles.call([x, w])
+    assert np.asarray(a).tobytes() == np.asarray(b).tobytes()

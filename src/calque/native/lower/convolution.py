@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from calque.core.avals import ShapedArray
-from calque.core.dims import hint_of, product
+from calque.core.dims import hint_of, product, surely_at_most
 from calque.machine.records import record
 from calque.native.lower.dot import TILED, expand_dot, times, transposed
 from calque.native.lower.graph import EXPANSIONS, GraphBuilder, Node
@@ -33,6 +33,7 @@ from calque.ops.products.dot import compute_dtype
 
 Strides = list[tuple[Any, Any]]
 FEW: Final = 4  # groups of fewer features are no matrices
+ALONG: Final = 16  # places of a line that fill vectors
 ORDERS: Final = frozenset(("expand_dims", "reshape", "rev", "squeeze", "transpose"))
 TILED_DTYPES: Final = ("f32", "f64", "i32", "u32", "i64", "u64")
 
@@ -158,12 +159,20 @@ def convolution(
 
 def tiled(geo: Geometry, dtype: str) -> bool:
     """Is it worth register tiles?"""
-    wide = geo.groups == 1 or hint_of(geo.features_out) >= FEW
+    wide = hint_of(geo.features_out) >= FEW or (geo.groups == 1 and not runs_along(geo))
     work = geo.rows * geo.features_out * geo.depth
     near = product(geo.x_shape) < 1 << 31  # for offsets of 32 bits
     return (
         wide and near and hint_of(work) >= TILED and hint_of(geo.rows) > 1 and dtype in TILED_DTYPES
     )
+
+
+def runs_along(geo: Geometry) -> bool:
+    """Does a result of one feature lie as the input does, one place after the other, as filtered
+    signals and pictures do? Vectors of places are full then, where a tile has one column."""
+    extent, step = geo.row_steps()[-1]
+    alone = surely_at_most(geo.features_out, 1) and surely_at_most(step, 1)
+    return alone and hint_of(extent) >= ALONG
 
 
 def is_product(w: Node, p: dict[str, Any]) -> bool:
