@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from calque.core.avals import ShapedArray
 from calque.core.dims import Dim, is_symbolic
 from calque.core.jaxprs import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal
+from calque.core.symbols import Symbols
 
 Number = Callable[[Dim], Any]
 
@@ -53,6 +54,14 @@ def at_sizes(x: Any, number: Number) -> Any:
             else x
         )
     return of_program(x, number) if isinstance(x, Jaxpr) else x
+
+
+def program_at(closed: ClosedJaxpr, symbols: Symbols, sizes: Sequence[int]) -> ClosedJaxpr:
+    """A program at these values of its free sizes."""
+    dims = list(dict.fromkeys(free_in(closed)))
+    numbers = symbols.program([("value", d.poly) for d in dims])(*sizes)
+    fixed: ClosedJaxpr = at_sizes(closed, dict(zip(dims, numbers)).__getitem__)
+    return fixed
 
 
 def settled(d: Dim) -> Any:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
-from calque.core.at_sizes import at_sizes, free_in
+from calque.core.at_sizes import program_at
 from calque.core.avals import nbytes
 from calque.core.backends import MemoryStats, flops, traffic
 from calque.core.jaxprs import Jaxpr, subjaxprs
@@ -244,9 +244,7 @@ def program_of(function: Any, arguments: CallArguments) -> Serving:
         )
     program, values = found
     symbols, closed = program.symbols, program.traced.closed
-    dims = list(free_in(closed))
-    numbers = dict(zip(dims, symbols.program([("value", d.poly) for d in dims])(*values)))
-    sized = at_sizes(closed, numbers.__getitem__)
+    sized = program_at(closed, symbols, values)
     costs = {"flops": float(flops(sized.eqns)), "bytes accessed": float(traffic(sized))}
     names = {str(d): n for d, n in zip(symbols.sizes(), values)}
     special = program.at(values)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from calque.core.arrays import to_array, to_numpy
-from calque.core.at_sizes import at_sizes, free_in
+from calque.core.at_sizes import at_sizes, free_in, program_at
 from calque.core.avals import ShapedArray, nbytes
 from calque.core.backends import MemoryStats, Options
 from calque.core.dims import Dim
@@ -154,9 +154,7 @@ class AnySize:
         """The program for these sizes."""
         if self.finds:
             return InPieces(self.closed, self.options, self.symbols, sizes)
-        dims = list(free_in(self.closed))
-        values = self.symbols.program([("value", d.poly) for d in dims])(*sizes)
-        return Executable(at_sizes(self.closed, dict(zip(dims, values)).__getitem__), self.options)
+        return Executable(program_at(self.closed, self.symbols, sizes), self.options)
 
     def as_text(self, stage: str | None = None) -> str:
         """The program with its free sizes: XLA's own are made for each."""

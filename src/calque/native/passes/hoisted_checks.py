@@ -10,7 +10,7 @@ import numpy as np
 
 from calque.core import backends
 from calque.core.arrays import to_array
-from calque.core.at_sizes import at_sizes, free_in
+from calque.core.at_sizes import free_in, program_at
 from calque.core.avals import ShapedArray
 from calque.core.dims import Dim
 from calque.core.jaxprs import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var, subjaxprs
@@ -217,9 +217,7 @@ def at_shapes(closed: ClosedJaxpr, shapes: Sequence[Sequence[int]]) -> ClosedJax
         for d, n in zip(aval.shape, shape):
             for i in sizes_alone(free_in([d])):
                 values[i] = n
-    numbers = dict(zip(dims, symbols.program([("value", d.poly) for d in dims])(*values)))
-    fixed: ClosedJaxpr = at_sizes(closed, numbers.__getitem__)
-    return fixed
+    return program_at(closed, symbols, values)
 
 
 def raising(e: Eqn, failed: Var, operands: Sequence[Var]) -> list[Eqn]:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from calque.core import backends, pytrees, trace_state
 from calque.core.arrays import to_array
-from calque.core.at_sizes import at_sizes, free_in
+from calque.core.at_sizes import program_at
 from calque.core.config import config
 from calque.core.jaxprs import ClosedJaxpr, Eqn, all_equations
 from calque.core.lazy import LazyModule
@@ -76,10 +76,8 @@ def compiled_at(name: str, program: GenericProgram, values: Sizes) -> Any:
     """The program compiled for these sizes alone. It is the trace for all sizes, with numbers in
     their place: the function is not called."""
     closed, options = to_compile(name, program)
-    dims = list(dict.fromkeys(free_in(closed)))
-    numbers = program.symbols.program([("value", d.poly) for d in dims])(*values)
     with span("compile", name), no_collection():
-        fixed = at_sizes(closed, dict(zip(dims, numbers)).__getitem__)
+        fixed = program_at(closed, program.symbols, values)
         return with_room(backends.compile_program, fixed, options)
 
 
