@@ -221,7 +221,9 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
 def _checked(name: str, a: Any, kth: int, axis: int) -> tuple[Any, int]:
     a = array_of(name, a)
     if is_complex(a.dtype):
-        raise NotImplementedError(f"jnp.{name} for complex dtype is not implemented.")
+        raise NotImplementedError(
+            f"jnp.{name} for complex dtype is not implemented. Use jnp.sort or jnp.argsort."
+        )
     k = canonical_axis(axis, a.ndim)
     canonical_axis(kth, a.shape[k], "kth")
     return a, k

@@ -372,7 +372,9 @@ def put(
     elif mode is None:
         mode = "clip"
     if mode == "raise":
-        raise NotImplementedError("The 'raise' mode to jnp.put is not supported.")
+        raise NotImplementedError(
+            "The 'raise' mode to jnp.put is not supported: use 'clip' or 'wrap'."
+        )
     if mode not in ("clip", "wrap"):
         raise ValueError(f"mode should be one of 'wrap', 'clip' or None; got {mode=}")
     values = v[np.arange(ind.shape[0], dtype=np.int32) % v.shape[0]]

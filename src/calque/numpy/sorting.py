@@ -468,7 +468,9 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     dtype = typeof(a).dtype
     if is_integer(dtype) or dtype == np.dtype(bool):
         if decimals < 0:
-            raise NotImplementedError("integer np.round not implemented for decimals < 0")
+            raise NotImplementedError(
+                "integer np.round not implemented for decimals < 0: convert to a float first"
+            )
         return to_array(a)
     if is_complex(dtype):
         return do.complex(round(do.real(a), decimals), round(do.imag(a), decimals))

@@ -126,7 +126,8 @@ def _gather_transpose(ct: Any, values: UndefinedPrimal, x: Any, **p: Any) -> lis
         return [Zero(values.aval), None]
     if any(d != 1 for d in p["window_dilation"]):
         raise NotImplementedError(
-            "the gradient of a maximum or minimum over dilated windows is not implemented"
+            "the gradient of a maximum or minimum over dilated windows is not implemented:"
+            " take the maximum of the windows of lax.conv_general_dilated_patches"
         )
     rest = {k: p[k] for k in ("select_prim", "window_dimensions", "window_strides", "padding")}
     dilation = p["base_dilation"]

@@ -281,7 +281,8 @@ def _general_jvp(
     if not is_elementwise(jaxpr):
         raise NotImplementedError(
             "reduce_window has a derivative only when its computation is made of elementwise"
-            " operations"
+            " operations: give it a custom_jvp rule, or compute the windows with"
+            " lax.conv_general_dilated_patches and reduce those"
         )
     (xs, inits), (dxs, dinits) = _halves(primals), _halves(tangents)
     parts = [_positions(x, i, p) for x, i in zip(xs, inits)]
