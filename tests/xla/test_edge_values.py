@@ -95,11 +95,9 @@ def test_a_constant_beside_an_operand(name: str) -> None:
     """XLA folds constants, by rules of its own for each type."""
     e = integers(name)
     constants = e if e.size < 5 else e[[0, e.size // 2, -1]]
-    undefined = ("div", "rem")  # XLA is told what a quotient by 0 is, a constant may be 0
     told = [
         (f"{p}, {c} {'before' if before else 'behind'}", f, c, before)
         for (p, f), c, before in itertools.product(PAIRS.items(), constants, (True, False))
-        if p not in undefined or before or c
     ]
 
     def all_of_them(x: Any) -> list[Any]:
@@ -107,6 +105,19 @@ def test_a_constant_beside_an_operand(name: str) -> None:
         return [f(filled[c], x) if before else f(x, filled[c]) for _, f, c, before in told]
 
     same_integers([t[0] for t in told], both(all_of_them, e))
+
+
+@pytest.mark.parametrize("name", INTEGERS)
+def test_two_constants(name: str) -> None:
+    """XLA divides constants while it compiles, and must not divide by 0."""
+    e = integers(name)
+    pairs = list(itertools.product(e[[0, e.size // 2, -1]] if e.size > 5 else e, repeat=2))
+    divided = {p: PAIRS[p] for p in ("div", "rem")}
+
+    def all_of_them() -> list[Any]:
+        return [f(lax.full((), x), lax.full((), y)) for f in divided.values() for x, y in pairs]
+
+    same_integers([f"{p} of {x}, {y}" for p in divided for x, y in pairs], both(all_of_them))
 
 
 @pytest.mark.parametrize("name", ["bool", *INTEGERS, *SHORT_FLOATS, "float32", "float64"])

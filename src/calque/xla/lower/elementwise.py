@@ -170,6 +170,26 @@ def _extremal(op: str, direction: str) -> Rule:
 RULES.update(max=_extremal("maximum", "GT"), min=_extremal("minimum", "LT"))
 
 
+def _quotient(name: str) -> Rule:
+    """Quotients and remainders, with what they are of integers divided by 0 written down: XLA
+    divides constants while it compiles, and divides by 0 then, which ends the process."""
+    whole = _operation(BINARY[name])
+
+    def lower(b: Builder, out: Tensor, x: Value, y: Value) -> Value:
+        if not is_integer(out.dtype):
+            return whole(b, out, x, y)  # type: ignore[no-any-return]
+        x, y = b.spread(x, out.shape), b.spread(y, out.shape)
+        by_nothing = b.compare("EQ", y, b.filled(0, y.tensor))
+        found = whole(b, out, x, b.select(by_nothing, b.filled(1, y.tensor), y))
+        largest = iinfo(out.dtype).max if is_unsigned(out.dtype) else -1
+        return b.select(by_nothing, b.filled(largest, out) if name == "div" else x, found)
+
+    return lower
+
+
+RULES.update({name: _quotient(name) for name in ("div", "rem")})
+
+
 def parts(b: Builder, x: Value) -> tuple[Value, Value]:
     """The real and the imaginary parts of complex numbers."""
     part = x.tensor.with_dtype(np.zeros((), x.dtype).real.dtype)
