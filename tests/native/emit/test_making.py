@@ -1,6 +1,7 @@
 """Kernels that are compiled while the rest of their program is planned."""
 
 import gc
+import threading
 import time
 from collections.abc import Iterator
 from weakref import WeakValueDictionary
@@ -126,6 +127,30 @@ def test_what_nobody_wants_is_dropped() -> None:
     gc.collect()
     (k,) = making.compile_kernels([scaled(3.5)])
     assert result(k, n=64)[2] == 7
+
+
+def test_who_compiles_lets_others_compile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While LLVM works, others look for kernels and make their own, or even the same."""
+    in_llvm, may_go_on = threading.Event(), threading.Event()
+    compile_all, main = modules.Modules.compile, threading.get_ident()
+
+    def slowly(self: modules.Modules) -> None:
+        if threading.get_ident() != main:
+            in_llvm.set()
+            assert may_go_on.wait(60)
+        compile_all(self)
+
+    monkeypatch.setattr(modules.Modules, "compile", slowly)
+    theirs: list[kernels.Kernel] = []
+    thread = threading.Thread(target=lambda: theirs.extend(Making().finish([scaled(2.0)], {})))
+    thread.start()
+    assert in_llvm.wait(60)
+    other, same = Making().finish([scaled(3.0), scaled(2.0)], {})
+    may_go_on.set()
+    thread.join()
+    for k in (same, theirs[0]):
+        assert np.array_equal(result(k, n=64)[:64], 2 * np.arange(64))
+    assert np.array_equal(result(other, n=64)[:64], 3 * np.arange(64))
 
 
 def test_a_program_begins_its_products_and_gives_the_same_bits(

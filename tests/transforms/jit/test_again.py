@@ -80,6 +80,31 @@ def test_until_then_calls_go_through_python(monkeypatch: pytest.MonkeyPatch) -> 
     assert [bits(f(X)), bits(f(X))] == results[:2] and stats.asked == asked + 6
 
 
+def test_the_program_that_was_called_last_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    may, order = threading.Event(), []
+    improve, improved = NativeExecutable.improved, again.stats.improved
+
+    def slowly(self: Any) -> Any:
+        order.append(self.options.name)
+        assert may.wait(60)
+        return improve(self)
+
+    monkeypatch.setattr(NativeExecutable, "improved", slowly)
+    for name, factor in (("one", 2.0), ("two", 3.0), ("three", 4.0)):
+
+        def program(x: Any, factor: float = factor) -> Any:
+            return layers(x * factor)
+
+        program.__name__ = name
+        f = calque.jit(program)
+        f(X), f(X)
+        while not order:
+            time.sleep(0.01)
+    may.set()
+    wait_for(improved + 3)
+    assert order == ["one", "three", "two"]
+
+
 def test_stages_and_explain_show_what_was_made_with_care() -> None:
     f = calque.jit(layers)
     f(X)

@@ -95,6 +95,9 @@ class Making:
             kernels.stats.memory += len(bodies) - len(new) - len(begun.intersection(users))
             if new:
                 self._make(new, users)
+        if self.modules is not None:
+            self.modules.compile()  # others need not wait: at worst they compile the same
+        with objects.turns.taken():
             if self.modules is not None:
                 self.modules.link()
             for c in self.codes:

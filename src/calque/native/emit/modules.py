@@ -143,13 +143,14 @@ def compiling() -> llvm.Compiling:
 
 class Modules:
     """The new kernels of a program on their way: `add` writes some of them, and threads compile
-    what makes a module; `link` waits for all, keeps and links them."""
+    what makes a module; `compile` waits for all, `link` keeps and links them."""
 
     def __init__(self, opt: int, work: llvm.Compiling | None = None) -> None:
         self.opt, self.threads = opt, get_num_threads()
         self.work = compiling() if work is None else work
         self.codes: list[Code] = []
         self.parts: list[Module] = []  # that were handed over, in this order
+        self.made: list[bytes] = []  # the code of each
         self.open: dict[int, Module] = {}  # by the level of their code
         # the functions that kernels call, as far as they are not known, by the level of their code
         self.shared: dict[int, Module] = {}
@@ -202,15 +203,18 @@ class Modules:
         """Compile nothing more: nobody wants it."""
         self.work.drop()
 
-    def link(self) -> None:
-        """Give all kernels their addresses."""
+    def compile(self) -> None:
+        """Wait for the machine code of all modules, with a hand in it."""
         for level, part in (*self.shared.items(), *self.open.items()):
             self._hand_over(part, level)
         with span("LLVM", ", ".join([name for part in self.parts for name in part.functions])):
-            made = self.work.results()
+            self.made = self.work.results()
+
+    def link(self) -> None:
+        """Give all kernels their addresses."""
         linked: dict[str, Linked] = {}
         # a shared function calls those that stand before it alone, or in its own module
-        for part, obj in sorted(zip(self.parts, made), key=self._has_kernels):
+        for part, obj in sorted(zip(self.parts, self.made), key=self._has_kernels):
             part.imports |= {symbol: self.known[symbol] for symbol in part.shared}
             own = dict.fromkeys(part.functions, _linked(part, obj, self.opt))
             linked |= own

@@ -7,6 +7,7 @@ from __future__ import annotations
 import _thread
 import logging
 import os
+from contextlib import suppress
 from typing import Final
 
 from calque.core import backends
@@ -25,6 +26,9 @@ class ImprovedCounts:
 
 
 stats: Final[ImprovedCounts] = process.container("programs improved", ImprovedCounts())
+_waiting: Final[list[Again]] = process.container("programs to improve", [])
+if hasattr(os, "register_at_fork"):  # a forked child has none of the threads that would
+    os.register_at_fork(after_in_child=_waiting.clear)
 
 
 class Again:
@@ -39,9 +43,12 @@ class Again:
         """The better one; where there is none yet, a thread makes it from now on."""
         if self._better is None and self._begun_by != os.getpid():
             self._begun_by = os.getpid()
+            _waiting.append(self)
             try:
-                _thread.start_new_thread(with_room, (self.made,))
+                _thread.start_new_thread(with_room, (_improve_waiting,))
             except RuntimeError:  # no more threads, or the process ends
+                with suppress(ValueError):  # another thread may be at it
+                    _waiting.remove(self)
                 self._better = self._first
         return self._better
 
@@ -61,3 +68,13 @@ class Again:
             return self._first
         stats.improved += 1
         return made
+
+
+def _improve_waiting() -> None:
+    """One after the other of the programs that wait: first that which was called last, since it is
+    in use."""
+    while True:
+        with _turns.taken():
+            if not _waiting:
+                return
+            _waiting.pop().made()
