@@ -19,6 +19,7 @@ C = (RNG.normal(size=(3, 4)) + 1j * RNG.normal(size=(3, 4))).astype(np.complex64
         ("matmul", (A[0, 0], B[0])),
         ("inner", (A, A[0])),
         ("tensordot", (A, B, ((0, 2), (0, 1)))),
+        ("tensordot", (A, B, (range(0, 3, 2), (0, 1)))),
         ("tensordot", (A, A, 0)),
         ("kron", (A[0], B[0])),
         ("outer", (A[0, 0], B[0])),

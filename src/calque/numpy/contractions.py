@@ -361,7 +361,9 @@ def tensordot(
                 "tensordot axes argument must be an int, a pair of ints, or a pair of lists of"
                 f" ints, got {axes!r}"
             ) from None
-        pair = [v if isinstance(v, (tuple, list)) else (v,) for v in given]
+        pair = [
+            tuple(v) if hasattr(v, "__len__") and not isinstance(v, str) else (v,) for v in given
+        ]
         if any(isinstance(i, str) for v in pair for i in v):
             raise TypeError(
                 "tensordot requires both axes lists to be either ints, tuples or lists, got"

@@ -1,12 +1,17 @@
 """Products of matrices in simpler terms: which form each takes, and that all give the sums."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import pytest
 
 import calque
 import calque.numpy as jnp
 from calque import lax
+from calque.core.avals import ShapedArray
 from calque.native.lower import dot
+from calque.native.lower.graph import GraphBuilder
 from tests.native.lower.shared import Elements, check
 from tests.native.programs import compiled, normal, run
 
@@ -234,3 +239,75 @@ def test_products_with_few_columns_are_plain_nests() -> None:
     assert tiled(dot.MANY - 8, 640, 4)
     turned = compiled(lambda x, y: x.T @ y, np.ones((64, 1000), "f"), np.ones((64, 4), "f"))
     assert "@rows" in turned.as_text("loops")
+
+
+def turned(x: Any, g: Any, axes: Sequence[int]) -> Any:
+    """Some axes of an array, turned by the numbers of a matrix, in their places."""
+    k = len(axes)
+    return jnp.moveaxis(jnp.tensordot(g, x, (range(g.ndim - k, g.ndim), axes)), range(k), axes)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64", "float16", "int32", "bool"])
+@pytest.mark.parametrize("axes", [(0,), (3,), (6,), (1, 4), (5, 2)])
+def test_few_numbers_turn_short_axes_where_they_are(axes: tuple[int, ...], dtype: str) -> None:
+    """Nothing is moved, and the bits are those of a product of matrices."""
+    rng = np.random.default_rng(len(axes))
+    x = (4 * rng.standard_normal((2, 3, 2, 2, 3, 2, 5))).astype(dtype)
+    x = np.moveaxis(x, [d for d in range(7) if x.shape[d] == 2][: len(axes)], axes)
+    inner = [x.shape[d] for d in axes]
+    assert inner == [2] * len(axes)
+    g = (4 * rng.standard_normal([2] * len(axes) + inner)).astype(dtype)
+    e = compiled(lambda x, g: turned(x, g, axes), x, g)
+    assert [n.op for n in Elements(lambda x, g: turned(x, g, axes), x, g).graph.nodes].count(
+        "matmul_axes"
+    ) == 1
+    rows = np.moveaxis(x, axes, range(len(axes))).reshape(int(np.prod(inner)), -1)
+    matrix = g.reshape(rows.shape[0], rows.shape[0])
+    want = np.asarray(calque.jit(lambda g, x: g @ x)(matrix, rows.copy()))
+    got = np.moveaxis(run(e, x, g)[0], axes, range(len(axes))).reshape(want.shape)
+    assert got.tobytes() == want.tobytes()
+
+
+def test_batches_of_axes_are_turned() -> None:
+    rng = np.random.default_rng(1)
+    x, g = rng.standard_normal((4, 2, 3, 50)), rng.standard_normal((4, 3, 3))
+    e = compiled(lambda g, x: jnp.einsum("bij,bajc->baic", g, x), g, x)
+    got = run(e, g.astype("f"), x.astype("f"))[0]
+    want = np.einsum("bij,bajc->baic", g.astype("f"), x.astype("f"))
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+    assert dot.is_gate(*gate((3, 3), (7, 3, 50), (0,), (1,)))
+    assert not dot.is_gate(*gate((3, 3), (3, 50), (1,), (0,)))  # rows of a matrix
+    assert not dot.is_gate(*gate((5, 5), (7, 5, 50), (0,), (1,)))  # long
+    assert not dot.is_gate(*gate((50, 3), (7, 3, 50), (1,), (1,)))  # many numbers
+
+
+def gate(few: tuple[int, ...], x: tuple[int, ...], cf: Any, cx: Any) -> Any:
+    """Two nodes of these shapes, and their dimensions by what becomes of them."""
+    g = GraphBuilder()
+    nodes = [g.add("input", (), {}, ShapedArray(s, np.dtype("f"))) for s in (few, x)]
+    free = [tuple(d for d in range(len(s)) if d not in c) for s, c in ((few, cf), (x, cx))]
+    return (*nodes, ((), free[0], cf), ((), free[1], cx))
+
+
+@pytest.mark.parametrize("k", [1000, 70_000])
+@pytest.mark.parametrize("m, n", [(2, 2), (3, 3), (4, 4), (2, 3)])
+def test_a_few_long_sums_fill_no_tiles(m: int, n: int, k: int) -> None:
+    """Their bits do not depend on the form, or on how many threads share their rounds."""
+    rng = np.random.default_rng(k)
+    x, y = rng.standard_normal((m, k)).astype("f"), rng.standard_normal((n, k)).astype("f")
+    e = compiled(lambda x, y: x @ y.T, x, y)
+    text = e.as_text("loops")
+    assert "@rows" not in text
+    got = run(e, x, y)[0]
+    np.testing.assert_allclose(got, x.astype("d") @ y.astype("d").T, rtol=1e-4, atol=1e-2)
+    assert ("adds up partial sums" in text) == (k > 1000)
+    wide = np.concatenate([y, np.zeros((20, k), "f")])
+    tiles = compiled(lambda x, y: x @ y.T, x, wide)
+    assert "@rows" in tiles.as_text("loops")
+    assert run(tiles, x, wide)[0][:, :n].tobytes() == got.tobytes()
+    before = calque.get_num_threads()
+    try:
+        calque.set_num_threads(1 + before % 2)
+        assert run(e, x, y)[0].tobytes() == got.tobytes()
+    finally:
+        calque.set_num_threads(before)

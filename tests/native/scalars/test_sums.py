@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from calque.native.scalars import sums
+from calque.native.scalars.expr import ex, linear
 from calque.native.scalars.node import Expr, const, make, param, var, wrap
 from calque.native.scalars.sums import ONE, ZERO
 
@@ -109,3 +110,13 @@ def test_long_sums_are_left_as_written() -> None:
     assert sizes == list(range(2, 4 * sums.MAX_TERMS + 2))
     assert sums._size(e) == sums.MAX_TERMS + 1  # and no further is counted
     assert len(sums.terms(e)[0]) == 4 * sums.MAX_TERMS + 1
+
+
+def test_the_digits_of_a_number_are_the_number() -> None:
+    """Also where they are the indices of an array of twenty axes."""
+    x, digits = var("x", const(2**20)), []
+    left = x
+    for _ in range(19):
+        digits.append(ex("mod", left, const(2)))
+        left = ex("floordiv", left, const(2))
+    assert linear((const(2),) * 20, (left, *reversed(digits))) is x

@@ -168,6 +168,25 @@ def test_loops_that_go_on() -> None:
     assert [f.extent for f in loops] == [const(4), const(30)]
 
 
+def test_deep_nests_have_few_loops() -> None:
+    """However many axes an array has: what one of them parts is three loops, of any length."""
+    at = [var(f"d{k}", const(2)) for k in range(18)]
+    x, y = Buffer("x", (2,) * 18, "f32"), Buffer("y", (2,) * 18, "f32")
+    read = load(x, (*at[:9], const(1), *at[10:]))
+    value = ex("add", read, cast(at[9], "f32"))
+    leaf = For(at[17], (Store(y, tuple(at), value),))
+    f = flat.nested([*[For(v, ()) for v in at[:17]], leaf])
+    made = flattened(f, SIZES, WIDTH)
+    assert [s.extent for s in flat.nest_of(made)] == [const(512), const(2), const(256)]
+    given = np.random.default_rng(0).standard_normal((2,) * 18).astype("f")
+    got = np.zeros_like(given)
+    run((made,), {x: given, y: got})
+    want = given[(slice(None),) * 9 + (1,)][(slice(None),) * 9 + (None,)]
+    assert np.array_equal(got, want + np.arange(2, dtype="f").reshape(2, *[1] * 8))
+    few = flat.nested([*[For(v, ()) for v in at[:3]], leaf])
+    assert flat.shallow(few, SIZES) is few
+
+
 def test_what_only_counts_elements_is_not_divided():
     """Rows that waste vectors were made one loop just before."""
     rows = nest(128, 65)

@@ -56,7 +56,6 @@ def test_what_stays_a_loop() -> None:
         nest(1),
         nest(9),
         nest(dear=False),
-        nest(accs=(Acc("r", "sum", load(Y, (var("c", 3), k)), order="sequential"),)),
         nest(accs=(Acc("r", "sum", load(X, (k,)), running=True),)),
         nest(kind="vector", width=8),
         replace(nest(), colliding=True),
@@ -64,22 +63,53 @@ def test_what_stays_a_loop() -> None:
         replace(nest(), var=var("c", n)),
         replace(nest(), body=(Let("v", const(1.0, "f32")), *nest().body)),
     ):
-        assert not unroll.suits(f) and unroll.unrolled((f,)) == (f,)
-    assert unroll.suits(nest())
+        assert not unroll.suits(f, True) and unroll.unrolled((f,)) == (f,)
+    assert unroll.suits(nest(), True)
+
+
+def in_order(turns: int = 3) -> For:
+    """out[c] = sum over k of y[c, k], in the order of k"""
+    each = load(Y, (var("c", turns), var("k", n)))
+    return nest(turns, accs=(Acc("r", "sum", each, order="sequential"),))
+
+
+def test_few_sums_in_the_order_of_their_loop_go_on_beside_each_other() -> None:
+    """Each addition waits for the one before, so that others have the time to be made."""
+    made, *stores = unroll.unrolled((in_order(4),))
+    assert isinstance(made, For) and [a.name for a in made.accs] == [f"r.{k}" for k in range(4)]
+    assert len(stores) == 4
+    y, got = np.random.default_rng(0).standard_normal((8, 70)).astype("f4"), np.zeros(8, "f4")
+    run((made, *stores), {Y: y, OUT: got, "n": 70})
+    want = [np.cumsum(row)[-1] for row in y[:4]]
+    assert got[:4].tolist() == np.array(want).tolist()
+    two = For(var("b", 2), (in_order(4),))
+    assert sum(len(s.accs) for s in statements(unroll.unrolled((two,))) if isinstance(s, For)) == 8
+    mixed = For(var("k", n), (), (*in_order().body[0].accs, *nest().body[0].accs))  # type: ignore[union-attr]
+    assert not unroll.suits(replace(nest(), body=(mixed,)), True)
+
+
+def test_many_sums_in_order_stay_in_turns() -> None:
+    """A long loop around them is a vector of them."""
+    long = For(var("b", n), (in_order(),))
+    assert unroll.unrolled((long,)) == (long,)
+    many = For(var("b", unroll.FEW + 1), (in_order(),))
+    assert unroll.unrolled((many,)) == (many,)
+    wide = in_order(unroll.FEW + 1)
+    assert unroll.unrolled((wide,)) == (wide,)
 
 
 def test_sums_that_read_what_the_turns_store_stay_in_turns() -> None:
     c, k = var("c", 3), var("k", n)
     value = ex("mul", load(OUT, (c,)), make("exp", (load(X, (k,)),), "f32"))
     fold = For(k, (), (Acc("r", "sum", value),))
-    assert not unroll.suits(For(c, (fold, Store(OUT, (c,), ref("r", "f32")))))
+    assert not unroll.suits(For(c, (fold, Store(OUT, (c,), ref("r", "f32")))), True)
 
 
 def test_extents_that_depend_on_the_turn_stay() -> None:
     c = var("c", 3)
     inner = var("k", ex("add", c, const(5)))
     value = make("exp", (cast(inner, "f32"),), "f32")
-    assert not unroll.suits(For(c, (For(inner, (), (Acc("r", "sum", value),)),)))
+    assert not unroll.suits(For(c, (For(inner, (), (Acc("r", "sum", value),)),)), True)
 
 
 def test_nests_inside_of_loops() -> None:

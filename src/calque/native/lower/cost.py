@@ -10,6 +10,7 @@ code_size     of statements and expressions, in distinct nodes
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from math import prod
 from typing import Final
 
 from calque.core.dims import hint_of, surely_at_most
@@ -170,6 +171,9 @@ def element_weight(n: Node, operands: int) -> int:
         else:
             terms = n.args[0].shape[n.params["axes"][0]]
         return (operands + 1) * hint_of(terms)
+    if n.op == "matmul_axes":
+        x, (_, _, contracted) = n.args[0], n.params["left"]
+        return (operands + 1) * prod([x.shape[d] for d in contracted])
     return operands + primitive_weight(n.op)
 
 

@@ -16,15 +16,18 @@ from calque.core.avals import ShapedArray
 from calque.native.lower.graph import EXPANSIONS, GraphBuilder, Node
 from calque.native.lower.reductions import combine, convert, folded, reshape, started, with_shape
 from calque.native.lower.rules import RULES, ElementSteps, Index, Lower, Request, Value
-from calque.native.scalars.expr import const
+from calque.native.scalars.expr import Expr, const
 from calque.ops.products.dot import compute_dtype
 
 TILED: Final = 20**3  # products of at least so many multiplications are computed in register tiles
 SHORT: Final = ("int8", "uint8", "int16")  # what fits into 16 bits with a sign
 NEAR: Final = 4  # columns of sides that are read in one piece
 UNROLLED: Final = 256  # a product of at most so many multiplications is an expression
+MANY_AXES: Final = 5  # of an array that is not worth being read as a matrix
 FEW: Final = 8  # columns of a right side that would leave tiles mostly empty
 MANY: Final = 64  # rows that are worth vectors along them
+SUMS: Final = 12  # beside each other that have registers for all that they read as well
+SHARED: Final = 1 << 15  # elements of sums that threads share
 LEAST_SUM: Final = 32  # elements of a sum that are worth vectors along it
 
 
@@ -34,7 +37,8 @@ def expand_dot(
     """before: dot_general[dimension_numbers=(([2], [1]), ([0], [0]))] x:f32[b,m,k] y:f32[b,k,n]
     after:  matmul (x as [b,m,k]) (y as [b,k,n]), as the shape of the result
     or, without free dimensions on one side: reduce_sum[axes=(-1,)] (mul x y)
-    or, where one element is contracted: mul x y, spread over the result"""
+    or, where one element is contracted: mul x y, spread over the result
+    or, where a few numbers turn short axes of another array: matmul_axes x y"""
     x, y = args
     (cx, cy), (bx, by) = params["dimension_numbers"]
     out = avals[0]
@@ -43,14 +47,16 @@ def expand_dot(
     fy = [d for d in range(len(y.shape)) if d not in cy and d not in by]
     pairs = wide.itemsize == 4 and all(str(v.aval.dtype) in SHORT for v in args)
     x, y = convert(g, x, wide), convert(g, y, wide)
+    left, right = (tuple(bx), tuple(fx), tuple(cx)), (tuple(by), tuple(fy), tuple(cy))
     if count(sizes_of(x, cx)) == 1:
-        r = outer(g, x, y, (tuple(bx), tuple(fx), tuple(cx)), (tuple(by), tuple(fy), tuple(cy)))
+        r = outer(g, x, y, left, right)
     elif not fx or not fy:
-        r = sum_of_products(
-            g, x, y, (tuple(bx), tuple(fx), tuple(cx)), (tuple(by), tuple(fy), tuple(cy))
+        r = sum_of_products(g, x, y, left, right)
+    elif is_gate(x, y, left, right) or is_gate(y, x, right, left):
+        r = g.add(
+            "matmul_axes", (x, y), {"left": left, "right": right}, with_shape(x.aval, out.shape)
         )
     else:
-        left, right = (tuple(bx), tuple(fx), tuple(cx)), (tuple(by), tuple(fy), tuple(cy))
         r = product(g, x, y, left, right, pairs)
     return [convert(g, reshape(g, r, out.shape), out.dtype)]
 
@@ -162,7 +168,7 @@ def product(g: GraphBuilder, x: Node, y: Node, dx: Dims, dy: Dims, pairs: bool =
         turned = product(g, y, x, dy, dx, pairs)
         return reshape(g, turned, (*turned.shape[:-2], m, n))
     b = (count(batch),) if batch else ()
-    few = is_narrow(x, dx, m, k, n)
+    few = is_narrow(x, dx, m, k, n) or are_few_sums(m, n, k, adds_rows(x, dx) or adds_rows(y, dy))
     x = reshape(g, transposed(g, x, (*dx[0], *dx[1], *dx[2])), (*b, m, k))
     y = reshape(g, transposed(g, y, (*dy[0], *dy[2], *dy[1])), (*b, k, n))
     tiled = (
@@ -182,6 +188,20 @@ def product(g: GraphBuilder, x: Node, y: Node, dx: Dims, dy: Dims, pairs: bool =
     )
 
 
+def is_gate(few: Node, x: Node, d_few: Dims, d: Dims) -> bool:
+    """Are these a few numbers that turn short axes of an array, which stand between others? To
+    bring those to an end would move every element of it, twice."""
+    sides = (*sizes_of(few, d_few[1]), *sizes_of(few, d_few[2]))
+    if not dims.surely_at_most(count(sizes_of(few, d_few[2])), NEAR):
+        return False
+    if not dims.surely_at_most(count(sides), NEAR * NEAR) or not all(type(n) is int for n in sides):
+        return False
+    if len(x.shape) >= MANY_AXES:
+        return True
+    free, contracted = d[1], d[2]
+    return min(free) < min(contracted) and max(contracted) < max(free)
+
+
 def is_narrow(x: Node, dx: Dims, rows: Any, depth: Any, columns: Any) -> bool:
     """Is this a long left side, read along its rows, times a few columns? Tiles would be mostly
     empty: it is a plain nest, whose vectors run along the rows."""
@@ -192,6 +212,16 @@ def is_narrow(x: Node, dx: Dims, rows: Any, depth: Any, columns: Any) -> bool:
         and not adds_rows(x, dx)
         and not dims.surely_at_most(rows, MANY - 1)
     )
+
+
+def are_few_sums(rows: Any, columns: Any, depth: Any, in_rows: bool) -> bool:
+    """Are these a few sums, which tiles would leave mostly empty? Beside each other in a plain nest
+    they run as fast where both sides are read along their rows, and where they are so long that
+    threads share their rounds."""
+    if not dims.surely_at_most(rows, NEAR) or not dims.surely_at_most(columns, NEAR):
+        return False
+    long = type(depth) is int and depth >= SHARED and dims.surely_at_most(rows * columns, SUMS)
+    return long or not in_rows
 
 
 def paired(g: GraphBuilder, x: Node, axis: int) -> Node:
@@ -250,6 +280,27 @@ def matmul_element(low: Lower, n: Node, idx: Index) -> ElementSteps:
     return low.constant(np.zeros((), n.aval.dtype)[()], n.dtype) if out is None else out
 
 
+def axes_element(low: Lower, n: Node, idx: Index) -> ElementSteps:
+    """As a small product of matrices, of operands whose axes stay where they are."""
+    x, y = n.args
+    left, right = n.params["left"], n.params["right"]
+    batch, free = idx[: len(left[0])], idx[len(left[0]) :]
+    out: Value = None
+    for where in np.ndindex(*sizes_of(x, left[2])):
+        k = [const(i) for i in where]
+        a = yield x, placed(left, (*batch, *free[: len(left[1])], *k))
+        b = yield y, placed(right, (*batch, *free[len(left[1]) :], *k))
+        p = times(n, a, b)
+        out = started("sum", p, n) if out is None else plus(n, out, p)
+    return out
+
+
+def placed(d: Dims, idx: Sequence[Expr]) -> Index:
+    """An index that names the dimensions in the order of these, in their own order."""
+    order = (*d[0], *d[1], *d[2])
+    return tuple([i for _, i in sorted(zip(order, idx), key=lambda pair: pair[0])])
+
+
 def times(n: Node, a: Value, b: Value) -> Value:
     return combine("and" if n.dtype == "i1" else "prod", a, b)
 
@@ -260,3 +311,4 @@ def plus(n: Node, a: Value, b: Value) -> Value:
 
 EXPANSIONS["dot_general"] = expand_dot
 RULES["matmul"] = matmul_element
+RULES["matmul_axes"] = axes_element

@@ -205,7 +205,7 @@ class _Chooser:
                 self.weight[n] = c
                 stored = home.how == "stored"
                 cost[n], pieces[n] = (0, 1) if stored else (c, count)
-                if stored and n.op in ("matmul", "conv"):
+                if stored and n.op in ("matmul", "matmul_axes", "conv"):
                     for a in n.args:
                         if cost.get(a, 0) > 0:
                             self.store(a, _FACTOR)
@@ -258,7 +258,7 @@ class _Chooser:
             elif n.op == "gather":
                 if hint_of(n.aval.size) > hint_of(n.args[0].aval.size):
                     out.update(through_layout(n.args[0]))
-            elif n.op in ("matmul", "conv", "window_terms"):
+            elif n.op in ("matmul", "matmul_axes", "conv", "window_terms"):
                 for a in n.args:
                     out.update(through_layout(a))
         return out

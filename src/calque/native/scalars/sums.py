@@ -7,7 +7,7 @@ from typing import Final
 
 from calque.native.scalars.node import Expr, const, make
 
-MAX_TERMS: Final = 8  # longer sums are left as they are written: linear cost on long chains
+MAX_TERMS: Final = 32  # longer sums are left as they are written: linear cost on long chains
 ZERO: Final = const(0)
 ONE: Final = const(1)
 Terms = dict[Expr, int]

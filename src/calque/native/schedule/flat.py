@@ -25,13 +25,15 @@ from calque.native.scalars.expr import (
 )
 from calque.native.schedule.threads import PARALLEL_NS, SPLIT
 
+DEEP: Final = 4  # loops of a nest that are looked at one by one
 WASTE: Final = 8  # a row may end with lanes that idle, one in so many
 Access = tuple[Buffer, tuple[Expr, ...]]
 
 
 def flattened(f: For, sizes: Sizes, width: int) -> For:
     """A nest of loops around one body as fewer loops, if its rows waste vectors of this width;
-    else as it is."""
+    else as it is. Of a deep nest those loops are one in any case that count elements in order."""
+    f = shallow(f, sizes)
     chain = nest_of(f)
     if len(chain) < 2 or not sizes.known or not all(map(is_plain, chain)):
         return f
@@ -54,6 +56,21 @@ def flattened(f: For, sizes: Sizes, width: int) -> For:
     return f
 
 
+def shallow(f: For, sizes: Sizes) -> For:
+    """A deep nest with those loops as one that only count elements in their order, however long
+    they are: arrays of twenty axes are read along three or four.
+
+    before: for i, j, k, l, m < 2: y[i, j, k, l, m] = x[k, i, j, l, m]
+    after:  for i < 4: for k < 2: for l < 4: y[i // 2, i % 2, k, l // 2, l % 2] = x[k, i // 2, ...]
+    """
+    chain = nest_of(f)
+    if len(chain) <= DEEP or not sizes.known or not all(map(is_plain, chain)):
+        return f
+    if not all(isinstance(s, (Let, Store)) for s in chain[-1].body):
+        return f
+    return nested(joined(chain))
+
+
 def nest_of(f: For) -> list[For]:
     """A loop, the only one in its body, the only one in the body of that, and so on."""
     chain = [f]
@@ -72,17 +89,22 @@ def nested(loops: Sequence[For]) -> For:
 
 def joined(loops: Sequence[For]) -> list[For]:
     """A nest of plain loops in which each that goes on where the one inside ends is one with it."""
-    out = [loops[-1]]
+    groups = [[loops[-1]]]
     for f in reversed(loops[:-1]):
-        inner, leaf = out[0], out[-1]
-        made = as_one([f, replace(inner, body=leaf.body)])
-        if made is None:
-            out.insert(0, f)
-        elif len(out) == 1:
-            out = [made]
+        pair, inner = [f, groups[0][0]], groups[0]
+        found = accesses(loops[-1].body, {x.name for x in pair})
+        if found is not None and all(in_order(a, pair) for a in found):
+            inner.insert(0, f)
         else:
-            out = [replace(made, body=()), *out[1:-1], replace(leaf, body=made.body)]
-    return out
+            groups.insert(0, [f])
+    body = loops[-1].body
+    out: list[For] = []
+    for group in reversed(groups):
+        made = as_one([*group[:-1], replace(group[-1], body=body)]) if len(group) > 1 else None
+        if made is not None:
+            group, body = [made], made.body
+        out[:0] = [replace(x, body=()) for x in group]
+    return [*out[:-1], replace(out[-1], body=body)]
 
 
 def divided(loops: Sequence[For], sizes: Sizes) -> Sequence[For]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Final
 
 from calque.machine.records import record
-from calque.native.loops.tree import Body, For, Touched, touched
-from calque.native.lower.cost import nanoseconds
+from calque.native.loops.tree import Acc, Body, For, Touched, touched
+from calque.native.lower.cost import nanoseconds, turns
 from calque.native.lower.sizes import Sizes
 from calque.native.scalars.expr import Buffer, Expr
 from calque.native.schedule.guards import with_conditions_outside
@@ -17,6 +18,8 @@ from calque.native.schedule.shared_sums import SharedSums, shared_sums
 from calque.native.schedule.threads import PARALLEL_NS, shared_out
 from calque.native.schedule.unroll import unrolled
 from calque.native.schedule.vectors import vectorized
+
+ADDITION_NS: Final = 1.0
 
 
 @record(eq=False)
@@ -55,7 +58,7 @@ def distributed(
     """The kernel of a body whose vectors are there already, for these reasons; it takes `slower`
     times as long as its operations say, and threads share it if that is longer than `worth`."""
     body = in_rounds(body, sizes)
-    ns = slower * nanoseconds(body, sizes)
+    ns = slower * max(nanoseconds(body, sizes), waiting(body, sizes))
     if len(body) == 1 and isinstance(body[0], For):
         shared = shared_out(body[0], ns, sizes, worth)
         if shared is not None:
@@ -65,6 +68,18 @@ def distributed(
     elif ns > worth and (parted := shared_sums(body, sizes)) is not None:
         return in_two(parted, ns, sizes, reasons)
     return Schedule(with_conditions_outside(body, sizes), ns, tuple(reasons))
+
+
+def waiting(body: Body, sizes: Sizes) -> float:
+    """The nanoseconds that additions in the order of a loop wait for the one before, however little
+    there is to do in each turn."""
+    ns = 0.0
+    for s in body:
+        if isinstance(s, For) and s.kind == "serial":
+            if any(isinstance(a, Acc) and a.order == "sequential" and a.ordered for a in s.accs):
+                ns += turns(s.extent, sizes) * ADDITION_NS
+            ns += turns(s.extent, sizes) * waiting(s.body, sizes)
+    return ns
 
 
 def in_two(parted: SharedSums, ns: float, sizes: Sizes, reasons: Sequence[str]) -> Schedule:

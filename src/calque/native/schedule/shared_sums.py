@@ -1,20 +1,39 @@
-"""Whole rows that stream past partial sums, shared out among threads: each reads the rows that go
-to some of the sixteen partial sums, which lie in memory of the program instead of on the stack. One
-thread adds them up afterwards, in the same order.
+"""Sums that are made of partial ones, shared out among threads, one of which adds up what they left
+in memory of the program, in the same order.
+
+Whole rows stream past partial sums: each thread reads the rows that go to some of the sixteen,
+which are on the stack else.
 
 before: for j < 16: p[j] = 0; for q: for j < 16: p[j] += rows 64 q + j + (0, 32, 16, 48); ...
 after:  for c < 4 @parallel: for j < 4: p[4c + j] = 0; for q: for j < 4: p[4c + j] += ...
         then the rest of the kernel as another
 
 Threads that shared the columns would each read pieces of rows, which memory gives at two thirds of
-its speed."""
+its speed.
+
+A long sum in the order of its loop goes in rounds: each thread makes some of them.
+
+before: for r: (for k < 512: p = sum(x[512 r + k])); s = sum(p); y = s
+after:  for r @parallel: (for k < 512: p = sum(x[512 r + k])); left[r] = p
+        for r: s = sum(left[r]); y = s"""
 
 from __future__ import annotations
 
 from typing import Final, NamedTuple
 
 from calque.machine.records import replace
-from calque.native.loops.tree import LANES, Body, For, Statement, Store, map_exprs, statements
+from calque.native.loops.rows import KEPT
+from calque.native.loops.tree import (
+    LANES,
+    Acc,
+    Accumulator,
+    Body,
+    For,
+    Statement,
+    Store,
+    map_exprs,
+    statements,
+)
 from calque.native.lower.sizes import Sizes
 from calque.native.scalars.expr import (
     Buffer,
@@ -41,9 +60,42 @@ class SharedSums(NamedTuple):
 
 
 def shared_sums(body: Body, sizes: Sizes) -> SharedSums | None:
-    """A kernel that begins with whole rows streaming past partial sums, as two; None if it does
+    """A kernel that begins with partial sums that threads can share, as two; None if it does
     not."""
-    if len(body) < 3 or not sizes.known:
+    return (shared_rounds(body) or shared_rows(body)) if sizes.known and len(body) > 1 else None
+
+
+def shared_rounds(body: Body) -> SharedSums | None:
+    """A kernel that begins with the rounds of long sums."""
+    rounds, *rest = body
+    if not isinstance(rounds, For) or rounds.kind != "serial" or len(rounds.body) != 1:
+        return None
+    inner = rounds.body[0]
+    if not isinstance(inner, For) or not rounds.accs or not all(map(_adds_rounds, rounds.accs)):
+        return None
+    parts = [a.value for a in rounds.accs if isinstance(a, Acc)]
+    if [e.attr[0] for e in parts] != [a.name for a in inner.accs if isinstance(a, Acc)]:
+        return None
+    left = [Buffer(f"{e.attr[0]}.left", (rounds.extent,), e.dtype) for e in parts]
+    stores = [Store(b, (rounds.var,), e) for b, e in zip(left, parts, strict=True)]
+    again = var(f"{rounds.name}.again", rounds.extent)
+    sums = [
+        replace(a, value=load(b, (again,))) for a, b in zip(rounds.accs, left) if isinstance(a, Acc)
+    ]
+    loop = replace(rounds, body=(inner, *stores), accs=(), kind="parallel")
+    return SharedSums(loop, (For(again, (), tuple(sums)), *rest), tuple(left))
+
+
+def _adds_rounds(a: Accumulator) -> bool:
+    """Is this a sum, in the order of the loop, of sums that memory can hold as they are?"""
+    if not isinstance(a, Acc) or a.op != "sum" or a.order != "sequential" or a.running:
+        return False
+    return a.value.op == "ref" and a.value.dtype in KEPT
+
+
+def shared_rows(body: Body) -> SharedSums | None:
+    """A kernel that begins with whole rows streaming past partial sums."""
+    if len(body) < 3:
         return None
     start, blocks, *rest = body
     rows = _started(start)

@@ -12,43 +12,51 @@ from calque.native.lower.cost import operation_weight, operations
 from calque.native.scalars.expr import is_const
 
 MOST: Final = 8  # accumulators that a reduction may have when it is done
+MOST_SUMS: Final = 16  # sums in the order of their loop that go on beside each other
 FEW: Final = 4  # turns that are written out
 SHARED: Final = 10  # weight of what is computed once instead of many times that is worth it
 
 
-def unrolled(body: Body) -> Body:
+def unrolled(body: Body, few: bool = True) -> Body:
     """before: for c < 3: (for k: r = sum(f(c, k) * g(k))); y[c] = r
     after:  for k: (r.0 = sum(f(0, k) * g(k)); r.1 = sum(f(1, k) * g(k)); r.2 = ...); y[0] = r.0;
     y[1] = r.1; y[2] = r.2
-    """
+
+    There are `few` such reductions where no long loop stands around them."""
     out: list[Statement] = []
     for s in body:
         if isinstance(s, For) and any(isinstance(x, For) for x in s.body):
-            s = replace(s, body=unrolled(s.body))
-            if suits(s):
+            few_inside = few and is_const(s.extent) and s.extent.attr <= FEW
+            s = replace(s, body=unrolled(s.body, few_inside))
+            if suits(s, few_inside):
                 out += beside_each_other(s, s.body)
                 continue
         out.append(s)
     return tuple(out)
 
 
-def suits(f: For) -> bool:
-    """Is this a short loop around reductions alone, whose work it repeats?"""
+def suits(f: For, few: bool) -> bool:
+    """Is this a short loop around reductions alone, whose work it repeats? Or sums in the order of
+    their loop, in which each addition waits for the one before, while there are `few` of them?"""
     if f.accs or f.kind != "serial" or f.colliding or not is_const(f.extent):
         return False
     loops = [s for s in f.body if isinstance(s, For)]
     if len(loops) + sum(isinstance(s, Store) for s in f.body) < len(f.body):
         return False
     n = f.extent.attr * sum(len(x.accs) for x in loops)
-    if not 2 <= f.extent.attr <= MOST or n > MOST:
+    if not 2 <= f.extent.attr <= MOST or n > (MOST_SUMS if few else MOST):
         return False
+    orders: set[str] = set()
     for x in loops:
-        plain = all(isinstance(a, Acc) and not a.running and a.order == "blocked" for a in x.accs)
+        plain = all(isinstance(a, Acc) and not a.running for a in x.accs)
         if x.body or not plain or x.kind != "serial" or f.name in x.extent.names:
             return False
+        orders.update(a.order for a in x.accs if isinstance(a, Acc))
     if not stored(f.body).isdisjoint(loaded(tuple(loops))):
         return False
-    return any(repeated(f, x) >= SHARED for x in loops)
+    if "sequential" in orders:
+        return few and orders == {"sequential"}
+    return n <= MOST and any(repeated(f, x) >= SHARED for x in loops)
 
 
 def with_sums_beside(f: For) -> For:
