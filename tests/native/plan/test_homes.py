@@ -69,6 +69,20 @@ def test_long_expressions_are_cut() -> None:
     assert 2 < len(cut) < 10
 
 
+def test_what_is_stacked_for_short_sums_is_not_written() -> None:
+    """Each term of the sum is one of the arrays."""
+
+    def stacked(x, *more):
+        w = jnp.stack([jnp.roll(x, -k, -1)[..., ::2] for k in range(5)], -1)
+        return (w * jnp.arange(5.0)).sum(-1), w.max(-1), *[f(w) for f in more]
+
+    for more, how in (((), "inlined"), ((lambda w: w[0],), "stored"), ((jnp.cumsum,), "stored")):
+        h = homes(lambda x, more=more: stacked(x, *more), normal(30, 40))
+        (wide,) = [n for n in h.order if n.op == "concatenate" and len(n.args) == 5]
+        assert h.of[wide].how == how
+    check(stacked, normal(30, 40), tol=1e-6)
+
+
 def test_a_product_computes_what_alone_reads_it() -> None:
     x, w, b = normal(64, 48), normal(48, 96), normal(96)
     h = homes(lambda x, w, b: jnp.tanh(x @ w + b), x, w, b)

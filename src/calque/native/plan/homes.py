@@ -187,7 +187,7 @@ class _Chooser:
         cost: dict[Node, int] = {}
         pieces: dict[Node, int] = {}
         of, given, barrier = self.of, self.around.given, self.around.barrier
-        readers, spread = self.readers(), self.spread()
+        readers, spread, picked = self.readers(), self.spread(), self.picked()
         for n in self.order:
             if given(n) or n.op in _LEAVES:
                 of[n], cost[n] = _GIVEN, 0
@@ -199,9 +199,10 @@ class _Chooser:
                         self.store(in_memory_for(n, a, cost), _OPERAND)
                 of[n], cost[n] = _STEP, 0
             else:
-                c = element_weight(n, sum([cost.get(a, 0) for a in set(n.args)]))
+                below = [cost.get(a, 0) for a in set(n.args)]
+                c = max(below) if n in picked else element_weight(n, sum(below))
                 count = pieces_of(n, pieces)
-                home = of[n] = self.home(n, c, readers.get(n, 0), n in spread, count)
+                home = of[n] = self.home(n, c, readers.get(n, 0), n in spread, count, n in picked)
                 self.weight[n] = c
                 stored = home.how == "stored"
                 cost[n], pieces[n] = (0, 1) if stored else (c, count)
@@ -217,7 +218,9 @@ class _Chooser:
         if self.of[n].how == "inlined":
             self.of[n] = home
 
-    def home(self, n: Node, weight: int, readers: int, spread: bool, pieces: int) -> Home:
+    def home(
+        self, n: Node, weight: int, readers: int, spread: bool, pieces: int, picked: bool
+    ) -> Home:
         """Where a node is that is an expression, or loops, of such a weight."""
         if n in self.results:
             return _RESULT
@@ -229,7 +232,7 @@ class _Chooser:
             return _LONG_AXIS  # once, not once for each of its elements
         if weight >= DEAR and (spread or readers > 1):
             return _SPREAD if spread else _OFTEN
-        if n.op == "concatenate" and len(n.args) > MAX_PIECES:
+        if n.op == "concatenate" and len(n.args) > MAX_PIECES and not picked:
             if hint_of(n.aval.size) > 64 or weight >= DEAR:
                 return _PIECES
         if pieces > MOST_CASES:
@@ -262,6 +265,31 @@ class _Chooser:
                 for a in n.args:
                     out.update(through_layout(a))
         return out
+
+    def picked(self) -> set[Node]:
+        """What is stacked of many arrays and read by short reductions of that axis alone, each of
+        whose terms is one of the arrays."""
+        stacked = [n for n in self.order if n.op == "concatenate" and len(n.args) > MAX_PIECES]
+        if not stacked:
+            return set()
+        readers: dict[Node, set[Node]] = {}
+        for n in self.order:
+            for a in n.args:
+                readers.setdefault(a, set()).add(n)
+
+        def picks(n: Node, axis: int) -> bool:
+            if n.op in FOLD_OF:
+                return is_expression(n) and n.params["axes"] == (axis,)
+            alone = elementwise(n) and len(readers.get(n, ())) == 1 and n not in self.results
+            return alone and all(picks(u, axis) for u in readers[n])
+
+        return {
+            n
+            for n in stacked
+            if n not in self.results
+            and all(a.shape[n.params["dimension"]] == 1 for a in n.args)
+            and all(picks(u, n.params["dimension"]) for u in readers.get(n, ()))
+        }
 
     # --- until when -------------------------------------------------------------------------------
 
