@@ -11,12 +11,13 @@ from calque.machine.driver.program import External
 from calque.machine.lang.types import Function
 from calque.machine.lang.unit import begin_together
 
-beside, sort, fft, factors, spectral, lapack = (
+beside, sort, fft, factors, spectral, tridiagonal, lapack = (
     LazyModule("calque.machine.routines.beside"),
     LazyModule("calque.machine.routines.sort.rows"),
     LazyModule("calque.machine.routines.fft.transforms"),
     LazyModule("calque.machine.routines.linalg.factors"),
     LazyModule("calque.machine.routines.linalg.spectral"),
+    LazyModule("calque.machine.routines.linalg.tridiagonal"),
     LazyModule("calque.machine.routines.linalg.lapack"),
 )
 _ROOMS: Final[dict[str, Callable[[str], Function]]] = {
@@ -25,6 +26,7 @@ _ROOMS: Final[dict[str, Callable[[str], Function]]] = {
     "fft": lambda name: fft.ROUTINES[name],
     "factors": lambda name: getattr(factors, name),
     "spectral": lambda name: getattr(spectral, name),
+    "tridiagonal": lambda name: getattr(tridiagonal, name),
 }
 _LAPACK: Final = "lapack"
 

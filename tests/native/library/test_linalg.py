@@ -240,6 +240,20 @@ def test_triangular_systems_that_are_singular(n: int) -> None:
     assert n > routines.SMALL or np.isfinite(x[0]).all()  # BLAS works on several rows at a time
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64])
+def test_tridiagonal_systems_of_every_size(dtype: Any) -> None:
+    """Eager, compiled and with free sizes the bits are the same; complex ones are LAPACK's."""
+    f = jax.jit(lax.linalg.tridiagonal_solve)
+    for n, columns in ((1, 1), (4, 3), (7, 200), (300, 2)):
+        given = [numbers(dtype, n) for _ in range(3)]
+        b = numbers(dtype, n, columns)
+        got, want = (to_numpy(g(*given, b)) for g in (f, lax.linalg.tridiagonal_solve))
+        assert got.tobytes() == want.tobytes()
+        lower, main, upper = given
+        dense = np.diag(main) + np.diag(lower[1:], -1) + np.diag(upper[:-1], 1)
+        close(dense @ got, b)
+
+
 # ---------------------------------------------------------------- compiled programs
 
 
@@ -256,6 +270,7 @@ def test_compiled_programs_do_not_call_python() -> None:
         lambda a, b: [jnp.linalg.qr(b, mode="r"), jnp.linalg.eigvalsh(a), jnp.linalg.svdvals(b)],
         lambda a, b: list(jnp.linalg.eigh(a)),
         lambda a, b: list(jnp.linalg.svd(b)),
+        lambda a, b: lax.linalg.tridiagonal_solve(a[0], a[1], a[2], b),
     ):
         e = compiled(fun, a, b)
         assert not e.host_calls

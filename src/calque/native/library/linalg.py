@@ -1,5 +1,5 @@
-"""`cholesky`, `lu`, `triangular_solve`, `qr`, `eigh`, `svd` and their kin as calls of the machine's
-routines: what goes into their words.
+"""`cholesky`, `lu`, `triangular_solve`, `tridiagonal_solve`, `qr`, `eigh`, `svd` and their kin as
+calls of the machine's routines: what goes into their words.
 
 The same words serve a compiled program, whose operands are buffers and whose sizes may be free, and
 eager execution, so that both give the same bits. The functions of LAPACK and BLAS are SciPy's; it
@@ -30,6 +30,7 @@ _SMALL: Final = frozenset(
     ("cholesky", "lu", "triangular_solve")
 )  # for which there are loops of our own
 _EXCHANGES: Final = "lu_pivots_to_permutation"
+_TRIDIAGONAL: Final = "tridiagonal_solve"  # of real numbers, by ourselves alone
 _KINDS: Final = {np.dtype(d): k for k, d in enumerate(("f4", "f8", "c8", "c16"))}
 _FUNCTIONS: Final = {
     "cholesky": ("potrf",), "lu": ("getrf",), "triangular_solve": ("trsm",), "qr": ("geqrf",
@@ -70,6 +71,8 @@ def functions_of(
     cannot be had."""
     if name == _EXCHANGES:
         return [] if avals[0].dtype == np.int32 else None
+    if name == _TRIDIAGONAL:
+        return None if is_complex(avals[0].dtype) else []
     names = ("geqp3", "orgqr") if name == "qr" and params["pivoting"] else _FUNCTIONS[name]
     if not needs_library(name, params, avals):
         return [0] * len(names)
@@ -100,6 +103,10 @@ def words(
             *operands,
             *results,
         ]
+    if name == _TRIDIAGONAL:
+        *batch, n, columns = avals[-1].shape
+        sizes = [product(batch), _KINDS[avals[-1].dtype], product((n,)), product((columns,))]
+        return [*sizes, *operands, *results, int(bool(params["perturb_singular"]))]
     *batch, m, n = avals[0].shape
     head = [product(batch), _KINDS[avals[0].dtype], *functions]
     outs = [
@@ -137,6 +144,7 @@ def words(
 def routine_of(name: str) -> outside.Begun:
     """The routine for a primitive."""
     room = "factors" if name in {*_SMALL, _EXCHANGES} else "spectral"
+    room = "tridiagonal" if name == _TRIDIAGONAL else room
     return outside.begun(room, [f"calque_{name.removesuffix('_solve')}"])[0]
 
 
@@ -153,6 +161,8 @@ def guess(name: str, avals: Sequence[ShapedArray]) -> int:
     """Nanoseconds that a routine takes."""
     if name == _EXCHANGES:
         return 2 * int(hint_of(avals[0].size))
+    if name == _TRIDIAGONAL:
+        return int(hint_of(avals[-1].size)) + 10 * int(hint_of(avals[0].size))
     sizes = [hint_of(a.size) for a in avals]
     n = hint_of(avals[0].shape[-1])
     more = 1 if name in _SMALL else 20

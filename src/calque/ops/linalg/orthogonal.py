@@ -490,7 +490,8 @@ def _tridiagonal_solve_meaning(
             scale = max(np.abs(v).max(initial=0) for v in (dl[1:], d, du[:-1]))
             tiny = np.finfo(d.dtype).eps * (scale or 1)
         if n == 1:
-            return [b / (d + tiny if perturb_singular and d == 0 else d)]
+            by = d + tiny if perturb_singular and d == 0 else d
+            return [b / by if by != 0 else np.full_like(b, np.nan)]
         *_, x, info = gtsv(dl[1:], d, du[:-1], b)
         if info and perturb_singular:
             *_, x, info = gtsv(dl[1:], d + tiny, du[:-1], b)
