@@ -83,6 +83,24 @@ def test_what_is_stacked_for_short_sums_is_not_written() -> None:
     check(stacked, normal(30, 40), tol=1e-6)
 
 
+def test_what_windows_that_overlap_read_is_stored() -> None:
+    """As often as that is less than to compute it for each of them."""
+
+    def pooled(x: Any, size: int, stride: int = 1) -> Any:
+        window, strides = (1, size, size), (1, stride, stride)
+        return lax.reduce_window(jnp.tanh(x), 0.0, lax.add, window, strides, "VALID")
+
+    def stored(size: int, stride: int = 1) -> list[str]:
+        h = homes(lambda x: pooled(x, size, stride), normal(2, 40, 40))
+        return [n.op for n in h.order if h.of[n].how == "stored" and n.op in ("tanh", "reduce_sum")]
+
+    assert stored(7) == ["tanh", "reduce_sum", "reduce_sum"]
+    assert stored(2) == ["tanh", "reduce_sum"]  # four numbers
+    assert stored(3, 3) == ["reduce_sum", "reduce_sum"]  # none is read twice, but rows in steps
+    for size, stride in ((7, 1), (2, 1), (3, 3), (2, 5)):
+        check(lambda x, s=size, t=stride: pooled(x, s, t), normal(2, 40, 40), tol=1e-5)
+
+
 def test_a_product_computes_what_alone_reads_it() -> None:
     x, w, b = normal(64, 48), normal(48, 96), normal(96)
     h = homes(lambda x, w, b: jnp.tanh(x @ w + b), x, w, b)

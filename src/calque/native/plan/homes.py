@@ -44,6 +44,8 @@ IN_PLACE: Final = frozenset(n for n in MAKERS if n.startswith("scatter")) | {
     "mark",
 }
 DEAR: Final = 8  # recomputing less than this is cheaper than storing it
+WINDOWS: Final = 16  # ... when all windows that overlap there are counted
+STRIDED: Final = 8  # ... each as so many if they take steps along rows, which vectors like to read
 MOST_CASES: Final = 64  # of which piece of which piece an element lies in, ...
 GROWTH: Final = 4  # ... as so many of which each of these counts
 _GROWING: Final = frozenset(("reshape", "pad"))
@@ -178,6 +180,7 @@ class _Chooser:
         self.last: dict[Node, int] = {}
         self.ends: dict[Node, Node] = {}
         self.roots: dict[Node, Node] = {}  # of chains of updates
+        self.windows: dict[Node, int] = {}  # that overlap at an element of these nodes
 
     # --- what is stored ---------------------------------------------------------------------------
 
@@ -232,6 +235,8 @@ class _Chooser:
             return _LONG_AXIS  # once, not once for each of its elements
         if weight >= DEAR and (spread or readers > 1):
             return _SPREAD if spread else _OFTEN
+        if weight * self.windows.get(n, 0) >= WINDOWS:
+            return _SPREAD
         if n.op == "concatenate" and len(n.args) > MAX_PIECES and not picked:
             if hint_of(n.aval.size) > 64 or weight >= DEAR:
                 return _PIECES
@@ -261,6 +266,13 @@ class _Chooser:
             elif n.op == "gather":
                 if hint_of(n.aval.size) > hint_of(n.args[0].aval.size):
                     out.update(through_layout(n.args[0]))
+            elif n.op == "windows":
+                width, stride = hint_of(n.shape[-1]), n.params["stride"]
+                overlap = -(-width // stride)
+                if n.params["axis"] == n.aval.ndim - 2 and 1 < stride < 2 * width:
+                    overlap *= STRIDED
+                for a in through_layout(n.args[0]):
+                    self.windows[a] = max(self.windows.get(a, 0), overlap)
             elif n.op in ("matmul", "matmul_axes", "conv", "window_terms"):
                 for a in n.args:
                     out.update(through_layout(a))
