@@ -96,7 +96,7 @@ def test_what_windows_that_overlap_read_is_stored() -> None:
 
     assert stored(7) == ["tanh", "reduce_sum", "reduce_sum"]
     assert stored(2) == ["tanh", "reduce_sum"]  # four numbers
-    assert stored(3, 3) == ["reduce_sum", "reduce_sum"]  # none is read twice, but rows in steps
+    assert stored(3, 3) == ["tanh", "reduce_sum", "reduce_sum"]  # read once, but in steps
     for size, stride in ((7, 1), (2, 1), (3, 3), (2, 5)):
         check(lambda x, s=size, t=stride: pooled(x, s, t), normal(2, 40, 40), tol=1e-5)
 
