@@ -159,6 +159,18 @@ def test_a_loop_used_in_parts_is_two() -> None:
     assert flat.divided([whole], Sizes()) == [whole]
 
 
+def test_loops_that_collide_are_divided_in_their_order() -> None:
+    """Their turns may write the same places, so that the last one stays."""
+    index, values = np.array([3, 1, 3, 3, 0, 1] * 20, "i4"), np.arange(40, dtype="f")
+
+    def put(index: Any, values: Any) -> Any:
+        spread = jnp.broadcast_to(values[:, None], (40, 3)).ravel()
+        return jnp.zeros(4).at[index].set(spread), jnp.zeros(4).at[index].add(spread)
+
+    text = check(put, index, values, tol=1e-6).as_text("loops")
+    assert text.count("@colliding") == 4 and "[d0.q]" in text
+
+
 def test_loops_that_go_on() -> None:
     """Of three loops those that nothing parts are one."""
     i, j, k = (var(n, const(e)) for n, e in (("i", 4), ("j", 5), ("k", 6)))

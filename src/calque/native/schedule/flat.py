@@ -130,7 +130,8 @@ def divided(loops: Sequence[For], sizes: Sizes) -> Sequence[For]:
         }
         memo: dict[Expr, Expr] = {}
         body = map_exprs(leaf.body, lambda e: rewrite(e, parts.get, memo))
-        made = [*loops[:k], For(q, ()), For(r, ()), *loops[k + 1 :]]
+        two = [replace(f, var=q, body=()), replace(f, var=r, body=())]
+        made = [*loops[:k], *two, *loops[k + 1 :]]
         return [*made[:-1], replace(made[-1], body=body)]
     return loops
 

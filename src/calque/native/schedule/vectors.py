@@ -134,8 +134,9 @@ class _Vectorizer:
         """An innermost loop."""
         ordered = any(keeps_blocks(a) for a in f.accs)
         running = any(a.running for a in f.accs)
-        if f.colliding:
-            return self.note(f, "serial: its iterations write the same places")
+        if f.colliding:  # in their order, but without a division for each of them
+            two = nested(divided([f], self.sizes))
+            return self.note(two, "serial: its iterations write the same places")
         if self.keeps_rows(f):
             return self.note(f, "serial: its iterations share a row on the stack")
         if ordered:
