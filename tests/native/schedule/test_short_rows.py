@@ -4,10 +4,11 @@ from typing import Any
 
 import calque.numpy as jnp
 from calque import lax
+from calque.machine.records import replace
 from calque.native.loops.tree import Body, For, Let, Store, loaded, statements, stored
 from calque.native.plan.steps import Call, walk
 from calque.native.scalars.expr import Buffer, const, ex, load, var
-from calque.native.schedule.short_rows import without_short_rows
+from calque.native.schedule.short_rows import with_brief_written_out, without_short_rows
 from tests.native.programs import check, normal
 
 N = var("n")
@@ -69,3 +70,17 @@ def test_pairwise_forces_run_along_the_pairs() -> None:
     assert pairs
     rows = {b for s in pairs for b in stored(s.body) if b.place == "stack" and len(b.shape) == 1}
     assert all(b.shape[0] is not const(3) for b in rows)
+
+
+def test_short_loops_in_a_vector_are_written_out() -> None:
+    """Each turn reads places that it names, in place of places that differ from lane to lane."""
+    i, c = var("i", var("n")), var("c", 3)
+    x, y = Buffer("x", (var("n"), const(3)), "f32"), Buffer("y", (var("n"), const(3)), "f32")
+    turned = ex("mod", ex("add", c, const(1)), const(3))
+    short = For(c, (Store(y, (i, c), load(x, (i, turned))),))
+    last = Store(y, (i, const(0)), load(y, (i, const(2))))
+    made = with_brief_written_out(For(i, (short, last)))
+    assert [type(s) for s in made.body] == [Store] * 4
+    assert [s.value.args[1].attr for s in made.body if isinstance(s, Store)] == [1, 2, 0, 2]
+    for other in (For(i, (last,)), For(i, (replace(short, var=var("c", 5)), last))):
+        assert with_brief_written_out(other) is other

@@ -79,6 +79,20 @@ def is_brief(f: For) -> bool:
     )
 
 
+def with_brief_written_out(f: For) -> For:
+    """A loop whose short loops of stores are written out, turn by turn: as a vector it reads what
+    each of them names."""
+    if not any(isinstance(s, For) and is_brief(s) for s in f.body):
+        return f
+    body: list[Statement] = []
+    for s in f.body:
+        if isinstance(s, For) and is_brief(s):
+            body += [t for k in range(s.extent.attr) for t in turn(s, const(k))]
+        else:
+            body.append(s)
+    return replace(f, body=tuple(body))
+
+
 def turns(s: Statement, rows: set[Buffer]) -> Sequence[Statement]:
     """A short loop over rows, turn by turn."""
     if not isinstance(s, For) or not any(rows_of(t) & rows for t in s.body):

@@ -47,6 +47,7 @@ from calque.native.schedule.far_rows import in_far_rows, suits_far_rows
 from calque.native.schedule.flat import divided, flattened, is_plain, joined, nest_of, nested
 from calque.native.schedule.lanes import as_expressions, in_lanes, keeps_blocks, short_block
 from calque.native.schedule.running import RowBlocks
+from calque.native.schedule.short_rows import with_brief_written_out
 from calque.native.schedule.stripes import in_stripes, suits_stripes
 from calque.native.schedule.sums_first import rows_of_block, sums_first
 from calque.native.schedule.threads import PARALLEL_NS
@@ -436,6 +437,7 @@ class _Vectorizer:
         """A vector loop around serial ones: eight accumulators hide the latency of an addition.
         Where nothing is added, or much is done in each turn, fewer registers are as quick, and
         LLVM, which writes every register's part of the body, is done sooner."""
+        f = with_brief_written_out(f)
         lanes = self.lanes_of(f)
         inner = [s for s in f.body if isinstance(s, For)]
         sums = any(any(map(keeps_blocks, s.accs)) for s in inner)
