@@ -1,4 +1,4 @@
-"""Rows of three or four elements, written lane after lane by one store."""
+"""Rows of two to four elements, written lane after lane by one store."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def test_rows(row, length, dtype):
         np.testing.assert_array_equal(back(turned(x)), x)
 
 
-@pytest.mark.parametrize("row", [3, 4])
+@pytest.mark.parametrize("row", [2, 3, 4])
 def test_one_store_for_all_rows(row):
     x = np.ones((row, 100), np.float32)
     text = text_of(lambda x: x.T, x).partition("define")[2]
@@ -38,3 +38,12 @@ def test_stacked_columns():
     x, y, z = np.random.default_rng(0).normal(size=(3, 500)).astype(np.float32)
     f = calque.jit(lambda *xs: jnp.stack([xs[0] * 2, xs[1] + xs[2], xs[2]], -1))
     np.testing.assert_array_equal(f(x, y, z), np.stack([x * 2, y + z, z], -1))
+
+
+@pytest.mark.parametrize("times", [2, 3, 4])
+def test_repeated_columns(times):
+    x = np.random.default_rng(0).normal(size=(5, 70)).astype(np.float32)
+    text = text_of(lambda x: jnp.repeat(x, times, 1), x).partition("define")[2]
+    assert f"store <{describe().vector_bytes // 4 * times} x float>" in text
+    got = calque.jit(lambda x: jnp.repeat(x, times, 1) + 1)(x)
+    np.testing.assert_array_equal(got, np.repeat(x, times, 1) + 1)

@@ -95,6 +95,17 @@ def test_what_stays_serial() -> None:
     assert "serial: cost" in chosen(spread)[1]
 
 
+@pytest.mark.parametrize("size", [5, 7, 48])
+def test_a_loop_that_is_used_in_parts_is_two(size: int) -> None:
+    """No lane divides; very short parts are rows that are written at once."""
+    v = var("v", 10 * size)
+    x, y = Buffer("x", (10, size), "f32"), Buffer("y", (10 * size,), "f32")
+    other = load(x, (ex("floordiv", v, const(size)), const(0)))
+    each = load(x, (ex("floordiv", v, const(size)), ex("mod", v, const(size))))
+    loops, _ = chosen(For(v, (Store(y, (v,), ex("add", each, other)),)))
+    assert [(name, kind) for name, kind, _ in loops] == [("v.q", "serial"), ("v.r", "vector")]
+
+
 def test_read_along_one_loop_written_along_the_other() -> None:
     square = Buffer("q", (N, N), "f32")
     k = var("k", N)

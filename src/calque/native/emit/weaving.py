@@ -1,4 +1,4 @@
-"""Stores that fill rows of three or four elements, lane after lane: one wide store of what is woven
+"""Stores that fill rows of two to four elements, lane after lane: one wide store of what is woven
 together."""
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from calque.native.emit.pairs import WORDS, move_of, read_words
 from calque.native.emit.stores import guard_of, store_contiguous
 from calque.native.emit.values import operand
 from calque.native.emit.writer import Writer
+from calque.native.loops.moves import is_pair
 from calque.native.loops.tree import Body, Statement, Store
 from calque.native.scalars.expr import Buffer, Expr, terms
 
@@ -23,11 +24,13 @@ def woven(w: Writer, body: Body, lanes: Lanes) -> int:
     if not isinstance(s, Store) or not lanes.width or lanes.active is not None:
         return 0
     step = moving_place(s.buf, s.idx, lanes)[1]
-    if step is None or not 2 < step <= 2 * MOST_WOVEN or s.buf.place != "arg":
-        return 0  # pairs are written as such
+    if step is None or not 2 <= step <= 2 * MOST_WOVEN or s.buf.place != "arg":
+        return 0
     run = body[:step]
     if len(run) < step or not in_row(w, run, s.buf, lanes):
         return 0
+    if step == 2 and is_pair(s.buf, s.idx):
+        return 0  # the parts of complex numbers are written as such
     stores = [x for x in run if isinstance(x, Store)]
     moves = [move_of(w, a, b, lanes) for a, b in zip(stores[::2], stores[1::2])]
     if step % 2 == 0 and all(m is not None for m in moves):

@@ -59,6 +59,11 @@ def suits(f: For, few: bool) -> bool:
     return n <= MOST and any(repeated(f, x) >= SHARED for x in loops)
 
 
+def has_few_turns(f: For) -> bool:
+    """Is it short enough to be written out?"""
+    return is_const(f.extent) and 2 <= f.extent.attr <= FEW
+
+
 def with_sums_beside(f: For) -> For:
     """A loop in whose body short loops of sums, each in the order of its loop, read the same row
     again and again: with these sums beside each other, in one loop.

@@ -52,7 +52,7 @@ from calque.native.schedule.stripes import in_stripes, suits_stripes
 from calque.native.schedule.sums_first import rows_of_block, sums_first
 from calque.native.schedule.threads import PARALLEL_NS
 from calque.native.schedule.turned_rows import in_turned_rows
-from calque.native.schedule.unroll import FEW, with_sums_beside, written_out
+from calque.native.schedule.unroll import FEW, has_few_turns, with_sums_beside, written_out
 
 WORTH: Final = 1.05  # how much more rows beside each other may cost: short vectors idle in parts
 ENOUGH: Final = 1 << 12  # elements that are worth the code of turning them
@@ -151,6 +151,9 @@ class _Vectorizer:
         if running:
             return self.note(replace(f, kind="vector", width=SCAN_BLOCK), "vector: a running fold")
         lanes = self.lanes_of(f)
+        parts = divided([f], self.sizes)
+        if len(parts) == 2 and turns(parts[1].extent, self.sizes) > NEAR:
+            return nested([parts[0], self.leaf(parts[1])])
         wide, narrow = (nest_cost(f, self.sizes, n, f.name) for n in (lanes, 1))
         if wide >= narrow:
             return self.note(f, f"serial: cost {narrow:.3g}, as a vector {wide:.3g}")
@@ -576,11 +579,6 @@ class _Vectorizer:
 
 def has_loops(f: For) -> bool:
     return any(isinstance(s, For) for s in f.body)
-
-
-def has_few_turns(f: For) -> bool:
-    """Is it short enough to be written out?"""
-    return is_const(f.extent) and 2 <= f.extent.attr <= FEW
 
 
 def is_light(a: Accumulator) -> bool:
