@@ -252,9 +252,22 @@ def chosen(condition: Any, a: Any, b: Any) -> Any:
 
 def _wrap(x: Any, widths: Pairs) -> Any:
     for k, (before, after) in enumerate(widths):
-        if before or after:
-            x = _taken(x, k, (places(before + x.shape[k] + after) - before) % x.shape[k])
+        n = x.shape[k]
+        if _fits(n, before, after):
+            x = _between(section(x, k, n - before, n), x, section(x, k, 0, after), k)
+        elif before or after:
+            x = _taken(x, k, (places(before + n + after) - before) % n)
     return x
+
+
+def _fits(n: Any, before: int, after: int) -> bool:
+    """Is what is put before and behind so many places a piece of these?"""
+    return type(n) is int and before + after > 0 and max(before, after) <= n
+
+
+def _between(head: Any, x: Any, tail: Any, k: int) -> Any:
+    """Pieces of an array, before and behind it."""
+    return concatenate([p for p in (head, x, tail) if p.shape[k] or p is x], axis=k)
 
 
 def _mirror(offset: int) -> Callable[..., Any]:
@@ -270,6 +283,10 @@ def _mirror(offset: int) -> Callable[..., Any]:
                 continue
             if n == 1 and offset:
                 x = _edge(x, tuple((before, after) if i == k else (0, 0) for i in range(x.ndim)))
+            elif reflect_type == "even" and _fits(n - offset, before, after):
+                head = section(x, k, offset, offset + before)
+                tail = section(x, k, n - offset - after, n - offset)
+                x = _between(flip(head, k), x, flip(tail, k), k)
             elif reflect_type == "even":
                 period = 2 * (n - offset)
                 at = (places(before + n + after) - before) % period

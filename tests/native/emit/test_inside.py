@@ -173,7 +173,7 @@ def test_a_choice_for_all_lanes_reads_one_place(avx512):
         sizes = {"m": rows, "n": columns}
         text = run_plain(body, {a2: p, b2: q, y: got, **sizes}, avx512=avx512)
         np.testing.assert_array_equal(got, np.concatenate([p[-1:], q[:-1]]))
-        assert text.count("select <16 x i1>") == int(avx512)  # in the masked rest
+        assert "select <16 x i1>" not in text  # nor in the masked rest
         run_plain(second, {a2: p, b2: q, y: got, **sizes}, avx512=avx512)
         np.testing.assert_array_equal(got, np.concatenate([p[:1], 0 * q[1:]]))
 

@@ -33,6 +33,17 @@ def test_each_part_has_a_loop():
     assert first.name != second.name
 
 
+def test_parts_that_fill_no_vector():
+    """They are cut off where others are long, and something is read less often for it."""
+    short = ex("lt", J, const(3))
+    whole = select(short, load(A, (J,), short), load(B, (ex("sub", J, const(3)),)))
+    first, second = cut(For(J, (Store(Y, (J,), whole),)), S, 12)
+    assert first.extent is const(3) and S.interval(second.extent) == (97, 97)
+    assert len(cut(For(J, (Store(Y, (J,), whole),)), S, 16)) == 1  # little beside it
+    padded = select(short, const(0.0, "f32"), load(B, (ex("sub", J, const(3)),)))
+    assert len(cut(For(J, (Store(Y, (J,), padded),)), S, 12)) == 1
+
+
 def test_what_is_not_cut():
     assert len(cut(joined(), S, 41)) == 1  # too short
     heavy = joined(lambda x: ex("sin", ex("sin", ex("sin", ex("sin", x)))))

@@ -55,7 +55,7 @@ def either_load(w: Writer, e: Expr, lanes: Lanes) -> str | None:
     cond, *reads = e.args
     places = []
     for x in reads:
-        if x.op != "load" or x.attr.place == "lane" or lanes.active is not None:
+        if x.op != "load" or x.attr.place == "lane":
             return None
         idx, guard = index_and_guard(x)
         at, step = moving_place(x.attr, idx, lanes)
@@ -73,7 +73,7 @@ def either_load(w: Writer, e: Expr, lanes: Lanes) -> str | None:
             p = _allowed(w, value(w, guard, SCALAR), p, size)
         pointers.append(p)
     p = w.new(f"select i1 {c}, ptr {pointers[0]}, ptr {pointers[1]}")
-    raw = contiguous(w, reads[0].attr, p, None, lanes.width)
+    raw = contiguous(w, reads[0].attr, p, lanes_mask(w, None, lanes), lanes.width)
     return from_memory(w, raw, e.dtype, lanes.width)
 
 
@@ -138,7 +138,7 @@ def _next(w: Writer, buf: Buffer, at: Expr, guard: Expr | None, lanes: Lanes, ba
     p = address(w, buf, at, lanes, 1 - W if back else 0)
     size = W * align(buf)
     uniform = guard is not None and not lanes.vary(guard)
-    if guard is not None and uniform and lanes.active is None and size <= MOST_ZEROS:
+    if guard is not None and uniform and size <= MOST_ZEROS:
         p = _allowed(w, value(w, guard, SCALAR), p, size)
         guard = None
     mask = lanes_mask(w, guard, lanes)

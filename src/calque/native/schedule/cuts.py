@@ -18,6 +18,7 @@ from calque.native.scalars.expr import FALSE, TRUE, Expr, ex, rewrite, var
 from calque.native.schedule.flat import is_plain
 
 MOST: Final = 4  # parts
+LONG: Final = 8  # vectors beside which one more is little
 LIGHT: Final = 80  # weight of two parts that may be written one after the other
 GROWTH: Final = 1.1  # more than the whole that other two may weigh, which share little then
 
@@ -31,10 +32,15 @@ def cut(f: For, sizes: Sizes, least: int) -> Sequence[For]:
         return (f,)
     while len(parts) < MOST:
         found = [(k, at) for k, g in enumerate(parts) if (at := end_of_part(g, sizes, least))]
+        short = not found
+        if short:
+            found = [(k, at) for k, g in enumerate(parts) if (at := end_of_short(g, sizes, least))]
         if not found:
             break
         k, test = found[0]
         made = halves(parts[k], test, sizes)
+        if short and max(map(reads, made)) >= reads(parts[k]):
+            break  # nothing is read less often
         if body_weight(tuple(made)) > max(LIGHT, GROWTH * body_weight((parts[k],))):
             break
         parts[k : k + 1] = made
@@ -44,6 +50,17 @@ def cut(f: For, sizes: Sizes, least: int) -> Sequence[For]:
 def loops_of(body: Body) -> list[For]:
     """The loops inside."""
     return [s for s in statements(body) if isinstance(s, For)]
+
+
+def reads(f: For) -> int:
+    """From how many places a turn reads."""
+    return sum(e.op == "load" for e in nodes(f.body))
+
+
+def end_of_short(f: For, sizes: Sizes, least: int) -> Expr | None:
+    """The same where one part fills no vector, beside many that the others fill."""
+    long = sizes.interval(f.extent)[1] >= LONG * least
+    return end_of_part(f, sizes, 1) if long else None
 
 
 def end_of_part(f: For, sizes: Sizes, least: int) -> Expr | None:
