@@ -101,6 +101,26 @@ def test_what_windows_that_overlap_read_is_stored() -> None:
         check(lambda x, s=size, t=stride: pooled(x, s, t), normal(2, 40, 40), tol=1e-5)
 
 
+def test_what_is_read_in_steps_is_stored_if_all_of_it_is() -> None:
+    h = homes(lambda x: (y := x * 2.0)[::2] + y[1::2], normal(1000))
+    assert "steps" in h.of[only(h, "mul")].why
+    h = homes(lambda x: (x * 2.0)[::2] + 1.0, normal(1000))
+    assert h.of[only(h, "mul")].how == "inlined"
+
+
+def test_rows_in_turn_are_written() -> None:
+    """Next to each other, and not asked for which of them each element comes from."""
+
+    def in_turn(x: Any) -> Any:
+        return jnp.stack([x + 1.0, x - 1.0], -1).reshape(-1) * 3.0
+
+    h = homes(in_turn, normal(1000))
+    assert h.of[only(h, "concatenate")].how == "stored"
+    h = homes(lambda x: jnp.stack([x + 1.0, x - 1.0], -1) * 3.0, normal(1000))
+    assert h.of[only(h, "concatenate")].how == "inlined"
+    check(in_turn, normal(1000), tol=1e-6)
+
+
 def test_a_product_computes_what_alone_reads_it() -> None:
     x, w, b = normal(64, 48), normal(48, 96), normal(96)
     h = homes(lambda x, w, b: jnp.tanh(x @ w + b), x, w, b)

@@ -43,6 +43,7 @@ IN_PLACE: Final = frozenset(n for n in MAKERS if n.startswith("scatter")) | {
     "dynamic_update_slice",
     "mark",
 }
+WHOLE: Final = 0.99  # as much of an array that is read in steps
 DEAR: Final = 8  # recomputing less than this is cheaper than storing it
 WINDOWS: Final = 16  # ... when all windows that overlap there are counted
 STRIDED: Final = 8  # ... each as so many if they take steps along rows, which vectors like to read
@@ -153,6 +154,7 @@ _LOOPS: Final = Home("stored", "it takes loops of its own")
 _LONG: Final = Home("stored", "the expression would be too long")
 _LONG_AXIS: Final = Home("stored", "it folds a very long axis, and is read for many elements")
 _SPREAD: Final = Home("stored", "it is read more often than it has elements")
+_STEPS: Final = Home("stored", "it is read in steps along rows, all of it")
 _OFTEN: Final = Home("stored", "several read it")
 _PIECES: Final = Home("stored", "it is written piece by piece")
 _OPERAND: Final = Home("stored", "a step reads it in memory")
@@ -181,6 +183,8 @@ class _Chooser:
         self.ends: dict[Node, Node] = {}
         self.roots: dict[Node, Node] = {}  # of chains of updates
         self.windows: dict[Node, int] = {}  # that overlap at an element of these nodes
+        self.in_turn: set[Node] = set()  # stacks whose elements become one row in turn
+        self.steps: dict[Node, float] = {}  # parts of these nodes that are read in steps along rows
 
     # --- what is stored ---------------------------------------------------------------------------
 
@@ -237,7 +241,10 @@ class _Chooser:
             return _SPREAD if spread else _OFTEN
         if weight * self.windows.get(n, 0) >= WINDOWS:
             return _SPREAD
-        if n.op == "concatenate" and len(n.args) > MAX_PIECES and not picked:
+        if weight and self.steps.get(n, 0) >= WHOLE:
+            return _STEPS
+        many = n in self.in_turn or (n.op == "concatenate" and len(n.args) > MAX_PIECES)
+        if many and not picked:
             if hint_of(n.aval.size) > 64 or weight >= DEAR:
                 return _PIECES
         if pieces > MOST_CASES:
@@ -266,6 +273,11 @@ class _Chooser:
             elif n.op == "gather":
                 if hint_of(n.aval.size) > hint_of(n.args[0].aval.size):
                     out.update(through_layout(n.args[0]))
+            elif n.op == "reshape" and is_in_turn(n.args[0], n.shape):
+                self.in_turn.add(n.args[0])
+            elif n.op == "slice" and (n.params["strides"] or (1,))[-1] > 1:
+                for a in through_layout(n.args[0]):
+                    self.steps[a] = self.steps.get(a, 0.0) + 1 / n.params["strides"][-1]
             elif n.op == "windows":
                 width, stride = hint_of(n.shape[-1]), n.params["stride"]
                 overlap = -(-width // stride)
@@ -580,6 +592,15 @@ def hoisted(n: Node) -> bool:
     dims = [d for k, d in enumerate(n.params["broadcast_dimensions"]) if n.args[0].shape[k] != 1]
     kept = [d for d in range(len(n.shape)) if n.shape[d] != 1]
     return dims == kept[: len(dims)]
+
+
+def is_in_turn(x: Node, shape: Sequence[int]) -> bool:
+    """Is this a stack along its last axis, which becomes part of the one before it?"""
+    if x.op != "concatenate" or x.params["dimension"] != len(x.shape) - 1 or len(x.shape) < 2:
+        return False
+    return (
+        bool(shape) and all(a.shape[-1] == 1 for a in x.args) and hint_of(shape[-1]) > len(x.args)
+    )
 
 
 def through_layout(n: Node) -> Iterable[Node]:

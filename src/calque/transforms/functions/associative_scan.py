@@ -9,11 +9,10 @@ import numpy as np
 
 from calque.core import pytrees
 from calque.core.dims import Dim
-from calque.core.dtypes import bool_
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.tracebacks import boundary
-from calque.ops.common import move, scalar_of
+from calque.ops.common import move
 from calque.ops.sizes import places
 from calque.transforms.engines.trees import arrays, name_of
 from calque.transforms.functions.loops import scan
@@ -204,14 +203,14 @@ def _cut(x: Any, axis: int, start: int, stop: int, step: int) -> Any:
 def _interleaved(a: Any, b: Any, axis: int) -> Any:
     """Elements of `a` and `b` in turn along `axis`; `a` begins and may have one more."""
     na, nb = typeof(a).shape[axis], typeof(b).shape[axis]
-    aval = typeof(a)
-    zero = scalar_of(aval.dtype, False if aval.dtype == bool_ else 0)
-    plain = [(0, 0, 0)] * aval.ndim
-    spread_a, spread_b = list(plain), list(plain)
-    spread_a[axis] = (0, 1 if na == nb else 0, 1)
-    spread_b[axis] = (1, 0 if na == nb else 1, 1)
-    join = do.add if aval.dtype != bool_ else do.or_
-    return join(
-        do.pad(a, zero, padding_config=tuple(spread_a)),
-        do.pad(b, zero, padding_config=tuple(spread_b)),
-    )
+    if na == nb:
+        shape = typeof(a).shape
+        pair = (*shape[: axis + 1], 1, *shape[axis + 1 :])
+        kept = tuple(i for i in range(len(pair)) if i != axis + 1)
+        rows = [do.broadcast_in_dim(x, shape=pair, broadcast_dimensions=kept) for x in (a, b)]
+        whole = (*shape[:axis], 2 * na, *shape[axis + 1 :])
+        return do.reshape(do.concatenate(*rows, dimension=axis + 1), new_sizes=whole)
+    last = _cut(a, axis, nb, na, 1)
+    if not nb:
+        return last
+    return do.concatenate(_interleaved(_cut(a, axis, 0, nb, 1), b, axis), last, dimension=axis)
