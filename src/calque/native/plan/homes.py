@@ -23,21 +23,10 @@ from calque.native.lower.sizes import Sizes
 from calque.native.lower.stages import MAKERS, MAX_PIECES
 from calque.native.lower.table import elementwise
 from calque.native.plan.overwriting import SMALLEST, Reads, Update, is_free, way_for
+from calque.native.plan.readings import Readings
 from calque.native.scalars.expr import ZERO, var
 from calque.native.schedule.fuse import CAP
 
-LAYOUT: Final = frozenset(
-    [
-        "reshape",
-        "transpose",
-        "squeeze",
-        "expand_dims",
-        "slice",
-        "rev",
-        "dynamic_slice",
-        "broadcast_in_dim",
-    ]
-)
 PRODUCTS: Final = frozenset(("matmul_tiled", "conv_tiled"))
 IN_PLACE: Final = frozenset(n for n in MAKERS if n.startswith("scatter")) | {
     "dynamic_update_slice",
@@ -46,7 +35,6 @@ IN_PLACE: Final = frozenset(n for n in MAKERS if n.startswith("scatter")) | {
 WHOLE: Final = 0.99  # as much of an array that is read in steps
 DEAR: Final = 8  # recomputing less than this is cheaper than storing it
 WINDOWS: Final = 16  # ... when all windows that overlap there are counted
-STRIDED: Final = 8  # ... each as so many if they take steps along rows, which vectors like to read
 MOST_CASES: Final = 64  # of which piece of which piece an element lies in, ...
 GROWTH: Final = 4  # ... as so many of which each of these counts
 _GROWING: Final = frozenset(("reshape", "pad"))
@@ -182,9 +170,7 @@ class _Chooser:
         self.last: dict[Node, int] = {}
         self.ends: dict[Node, Node] = {}
         self.roots: dict[Node, Node] = {}  # of chains of updates
-        self.windows: dict[Node, int] = {}  # that overlap at an element of these nodes
-        self.in_turn: set[Node] = set()  # stacks whose elements become one row in turn
-        self.steps: dict[Node, float] = {}  # parts of these nodes that are read in steps along rows
+        self.how_read = Readings(order, self.results)
 
     # --- what is stored ---------------------------------------------------------------------------
 
@@ -194,7 +180,7 @@ class _Chooser:
         cost: dict[Node, int] = {}
         pieces: dict[Node, int] = {}
         of, given, barrier = self.of, self.around.given, self.around.barrier
-        readers, spread, picked = self.readers(), self.spread(), self.picked()
+        picked = self.how_read.picked
         for n in self.order:
             if given(n) or n.op in _LEAVES:
                 of[n], cost[n] = _GIVEN, 0
@@ -209,7 +195,7 @@ class _Chooser:
                 below = [cost.get(a, 0) for a in set(n.args)]
                 c = max(below) if n in picked else element_weight(n, sum(below))
                 count = pieces_of(n, pieces)
-                home = of[n] = self.home(n, c, readers.get(n, 0), n in spread, count, n in picked)
+                home = of[n] = self.home(n, c, count)
                 self.weight[n] = c
                 stored = home.how == "stored"
                 cost[n], pieces[n] = (0, 1) if stored else (c, count)
@@ -225,10 +211,10 @@ class _Chooser:
         if self.of[n].how == "inlined":
             self.of[n] = home
 
-    def home(
-        self, n: Node, weight: int, readers: int, spread: bool, pieces: int, picked: bool
-    ) -> Home:
+    def home(self, n: Node, weight: int, pieces: int) -> Home:
         """Where a node is that is an expression, or loops, of such a weight."""
+        how = self.how_read
+        spread = n in how.spread
         if n in self.results:
             return _RESULT
         if n.op in MAKERS and not is_expression(n):
@@ -237,14 +223,14 @@ class _Chooser:
             return _LONG
         if spread and n.op in FOLD_OF and n.args[0].op == "reduce_chunks":
             return _LONG_AXIS  # once, not once for each of its elements
-        if weight >= DEAR and (spread or readers > 1):
+        if weight >= DEAR and (spread or how.readers.get(n, 0) > 1):
             return _SPREAD if spread else _OFTEN
-        if weight * self.windows.get(n, 0) >= WINDOWS:
+        if weight * how.windows.get(n, 0) >= WINDOWS:
             return _SPREAD
-        if weight and self.steps.get(n, 0) >= WHOLE:
+        if weight and how.steps.get(n, 0) >= WHOLE:
             return _STEPS
-        many = n in self.in_turn or (n.op == "concatenate" and len(n.args) > MAX_PIECES)
-        if many and not picked:
+        many = n.op == "concatenate" and len(n.args) > MAX_PIECES
+        if (many or n in how.in_turn) and n not in how.picked:
             if hint_of(n.aval.size) > 64 or weight >= DEAR:
                 return _PIECES
         if pieces > MOST_CASES:
@@ -252,68 +238,6 @@ class _Chooser:
         if weight >= DEAR:
             return _ONCE
         return _CHEAP if weight else _INDEX
-
-    def readers(self) -> dict[Node, int]:
-        """How many distinct nodes read each node."""
-        out: dict[Node, int] = {}
-        for n in self.order:
-            for a in set(n.args):
-                out[a] = out.get(a, 0) + 1
-        return out
-
-    def spread(self) -> set[Node]:
-        """Operands that an expanding broadcast, a gather or a product reads more often than they
-        have elements."""
-        out: set[Node] = set()
-        for n in self.order:
-            if n.op == "broadcast_in_dim":
-                if n.args and hint_of(n.aval.size) > hint_of(n.args[0].aval.size):
-                    if not hoisted(n):
-                        out.update(through_layout(n.args[0]))
-            elif n.op == "gather":
-                if hint_of(n.aval.size) > hint_of(n.args[0].aval.size):
-                    out.update(through_layout(n.args[0]))
-            elif n.op == "reshape" and is_in_turn(n.args[0], n.shape):
-                self.in_turn.add(n.args[0])
-            elif n.op == "slice" and (n.params["strides"] or (1,))[-1] > 1:
-                for a in through_layout(n.args[0]):
-                    self.steps[a] = self.steps.get(a, 0.0) + 1 / n.params["strides"][-1]
-            elif n.op == "windows":
-                width, stride = hint_of(n.shape[-1]), n.params["stride"]
-                overlap = -(-width // stride)
-                if n.params["axis"] == n.aval.ndim - 2 and 1 < stride < 2 * width:
-                    overlap *= STRIDED
-                for a in through_layout(n.args[0]):
-                    self.windows[a] = max(self.windows.get(a, 0), overlap)
-            elif n.op in ("matmul", "matmul_axes", "conv", "window_terms"):
-                for a in n.args:
-                    out.update(through_layout(a))
-        return out
-
-    def picked(self) -> set[Node]:
-        """What is stacked of many arrays and read by short reductions of that axis alone, each of
-        whose terms is one of the arrays."""
-        stacked = [n for n in self.order if n.op == "concatenate" and len(n.args) > MAX_PIECES]
-        if not stacked:
-            return set()
-        readers: dict[Node, set[Node]] = {}
-        for n in self.order:
-            for a in n.args:
-                readers.setdefault(a, set()).add(n)
-
-        def picks(n: Node, axis: int) -> bool:
-            if n.op in FOLD_OF:
-                return is_expression(n) and n.params["axes"] == (axis,)
-            alone = elementwise(n) and len(readers.get(n, ())) == 1 and n not in self.results
-            return alone and all(picks(u, axis) for u in readers[n])
-
-        return {
-            n
-            for n in stacked
-            if n not in self.results
-            and all(a.shape[n.params["dimension"]] == 1 for a in n.args)
-            and all(picks(u, n.params["dimension"]) for u in readers.get(n, ()))
-        }
 
     # --- until when -------------------------------------------------------------------------------
 
@@ -584,28 +508,3 @@ def in_memory_for(n: Node, a: Node, cost: dict[Node, int]) -> Node:
     while n.op in PRODUCTS and a.op in ("transpose", "reshape") and cost.get(a.args[0], 0) > 0:
         a = a.args[0]
     return a
-
-
-def hoisted(n: Node) -> bool:
-    """Is the operand of a broadcast computed outside the loops that repeat it? Yes when its
-    dimensions come first."""
-    dims = [d for k, d in enumerate(n.params["broadcast_dimensions"]) if n.args[0].shape[k] != 1]
-    kept = [d for d in range(len(n.shape)) if n.shape[d] != 1]
-    return dims == kept[: len(dims)]
-
-
-def is_in_turn(x: Node, shape: Sequence[int]) -> bool:
-    """Is this a stack along its last axis, which becomes part of the one before it?"""
-    if x.op != "concatenate" or x.params["dimension"] != len(x.shape) - 1 or len(x.shape) < 2:
-        return False
-    return (
-        bool(shape) and all(a.shape[-1] == 1 for a in x.args) and hint_of(shape[-1]) > len(x.args)
-    )
-
-
-def through_layout(n: Node) -> Iterable[Node]:
-    """A node and what it is a view of."""
-    yield n
-    while n.op in LAYOUT and n.args:
-        n = n.args[0]
-        yield n
