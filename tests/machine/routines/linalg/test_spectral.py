@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import calque
+import calque.numpy as jnp
 from calque.machine.routines.linalg import spectral
 from calque.machine.routines.linalg.small import ElementType
 from calque.native.library.linalg import library_function
@@ -166,3 +168,24 @@ def test_written_matrices(dtype: str) -> None:
     np.testing.assert_array_equal(out.reshape(-1)[:9].reshape(3, 3), np.triu(a.T[:3, :3]))
     for f in (spectral.fill_nan, spectral.write_identity):
         f(KINDS[dtype], None, *((3,) if f is spectral.fill_nan else (3, 3)))  # nobody wants it
+
+
+@pytest.mark.parametrize("dtype", ["f4", "c16"])
+@pytest.mark.parametrize("m, n", [(3, 3), (8, 5)])
+def test_threads_share_many_small_matrices(dtype: str, m: int, n: int) -> None:
+    """Each with memory of its own: the bits are those of one matrix by itself."""
+    a = numbers(dtype, 600, m, n)
+    a[17, 0, 0] = np.nan
+    together = qr(a, 0, 0)
+    for k in (0, 17, 300, 599):
+        alone = qr(a[k : k + 1].copy(), 0, 0)
+        assert all(alone[w].tobytes() == together[w][k].tobytes() for w in "qr")
+    for decompose in (np.linalg.svd, np.linalg.eigvalsh):
+        name = decompose.__name__
+        square = a if name == "svd" else a[:, :n, :n].copy()
+        f = getattr(jnp.linalg, name)
+        parts = [np.asarray(x) for x in calque.tree.leaves(f(square))]
+        for k in (0, 17, 599):
+            alone = calque.tree.leaves(f(square[k : k + 1]))
+            assert all(np.asarray(x)[0].tobytes() == y[k].tobytes() for x, y in zip(alone, parts))
+    assert spectral._GRAIN // (m * n * (min(m, n) + 8)) < 600

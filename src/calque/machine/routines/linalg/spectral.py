@@ -32,6 +32,7 @@ from calque.machine.routines.ending import stop
 from calque.machine.routines.linalg.elements import item_of, turn, write_nan, write_one
 from calque.machine.routines.linalg.small import LARGEST, ElementType
 from calque.machine.routines.sort.moves import copy_element
+from calque.machine.threads import calque_parallel_for
 
 # What all begin with: how many matrices, the type of elements, functions of LAPACK; results that
 # nobody wants are NULL.
@@ -52,6 +53,8 @@ Svd = layout(
 Room = layout("Room", a=ptr, b=ptr, c=ptr, work=ptr, real_work=ptr, whole_work=ptr, block=ptr)
 _ROOM_BYTES = 56
 _WORDS_BYTES = 48
+_OWN_THREADS = 64  # rows or columns from which on LAPACK may have some
+_GRAIN = 1 << 14  # multiplications, by a guess, that are worth a thread: a dozen microseconds
 _L, _N, _S, _A, _U, _V = b"LNSAUV"
 
 geqrf_type = signature(None, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr)
@@ -176,6 +179,15 @@ def allocate(
     return True
 
 
+@parts.helper
+def few_for(batch: i64, m: i64, n: i64) -> i64:
+    """How many matrices are worth a thread: all of them where they are so large that LAPACK has
+    threads of its own."""
+    if max(m, n) > _OWN_THREADS:
+        return batch
+    return max(_GRAIN // (m * n * (min(m, n) + 8)), 1)
+
+
 # ---------------------------------------------------------------- qr
 
 
@@ -277,14 +289,11 @@ def qr_empty(args: ptr) -> None:
 
 
 @qr.function
-def calque_qr(args: ptr, begin: i64, end: i64) -> None:
-    """Q, R and the order of columns of all matrices."""
+def qr_some(args: ptr, first: i64, last: i64) -> None:
+    """Q, R and the order of columns of some matrices."""
     m = Qr(args).m
     n = Qr(args).n
     item = item_of(Qr(args).kind)
-    if m == 0 or n == 0:
-        qr_empty(args)
-        return
     room = alloca(_ROOM_BYTES)
     words = alloca(_WORDS_BYTES)
     store_i32(words, 0, m)
@@ -297,11 +306,22 @@ def calque_qr(args: ptr, begin: i64, end: i64) -> None:
     ):
         return
     store_i32(words, 8, work)
-    for k in range(Qr(args).batch):
+    for k in range(first, last):
         if calque_poll(load_ptr(args, -8)) != 0:
             break
         qr_one(args, room, words, k)
     calque_free(Room(room).block)
+
+
+@qr.function
+def calque_qr(args: ptr, begin: i64, end: i64) -> None:
+    """Q, R and the order of columns of all matrices."""
+    m = Qr(args).m
+    n = Qr(args).n
+    if m == 0 or n == 0:
+        qr_empty(args)
+    else:
+        calque_parallel_for(qr_some, args, 0, Qr(args).batch, few_for(Qr(args).batch, m, n))
 
 
 # ---------------------------------------------------------------- eigh
@@ -354,13 +374,11 @@ def eigh_one(args: ptr, room: ptr, words: ptr, k: i64) -> None:
 
 
 @eigh.function
-def calque_eigh(args: ptr, begin: i64, end: i64) -> None:
-    """Eigenvectors and eigenvalues of all matrices."""
+def eigh_some(args: ptr, first: i64, last: i64) -> None:
+    """Eigenvectors and eigenvalues of some matrices."""
     n = Eigh(args).n
     kind = Eigh(args).kind
     item = item_of(kind)
-    if n == 0:
-        return
     room = alloca(_ROOM_BYTES)
     words = alloca(_WORDS_BYTES)
     answer = alloca(48)
@@ -386,11 +404,19 @@ def calque_eigh(args: ptr, begin: i64, end: i64) -> None:
     store_i32(words, 4, work)
     store_i32(words, 8, real_work)
     store_i32(words, 12, whole)
-    for k in range(Eigh(args).batch):
+    for k in range(first, last):
         if calque_poll(load_ptr(args, -8)) != 0:
             break
         eigh_one(args, room, words, k)
     calque_free(Room(room).block)
+
+
+@eigh.function
+def calque_eigh(args: ptr, begin: i64, end: i64) -> None:
+    """Eigenvectors and eigenvalues of all matrices."""
+    n = Eigh(args).n
+    if n != 0:
+        calque_parallel_for(eigh_some, args, 0, Eigh(args).batch, few_for(Eigh(args).batch, n, n))
 
 
 # ---------------------------------------------------------------- svd
@@ -490,22 +516,32 @@ def svd_room(args: ptr, room: ptr, words: ptr, left: i64, right: i64) -> i1:
     return allocate(args, room, m * n * item, u, right * n * item, work * item, real_work, 32 * few)
 
 
+@svd.helper
+def columns_of_u(args: ptr) -> i64:
+    """How many left singular vectors are wanted of each matrix."""
+    if Svd(args).with_vectors == 0:
+        return 0
+    return Svd(args).m if Svd(args).full != 0 else min(Svd(args).m, Svd(args).n)
+
+
+@svd.helper
+def rows_of_vt(args: ptr) -> i64:
+    """How many right singular vectors are wanted of each matrix."""
+    if Svd(args).with_vectors == 0:
+        return 0
+    return Svd(args).n if Svd(args).full != 0 else min(Svd(args).m, Svd(args).n)
+
+
 @svd.function
-def calque_svd(args: ptr, begin: i64, end: i64) -> None:
-    """Singular values and vectors of all matrices."""
+def svd_some(args: ptr, first: i64, last: i64) -> None:
+    """Singular values and vectors of some matrices."""
     m = Svd(args).m
     n = Svd(args).n
     kind = Svd(args).kind
     few = min(m, n)
     full = Svd(args).full != 0
-    left = m if full else few
-    right = n if full else few
-    if Svd(args).with_vectors == 0:
-        left = 0
-        right = 0
-    if few == 0:
-        svd_empty(args, left, right)
-        return
+    left = columns_of_u(args)
+    right = rows_of_vt(args)
     room = alloca(_ROOM_BYTES)
     words = alloca(_WORDS_BYTES)
     store_i32(words, 0, m)
@@ -514,7 +550,7 @@ def calque_svd(args: ptr, begin: i64, end: i64) -> None:
     store_i8(words, 20, _N if Svd(args).with_vectors == 0 else (_A if full else _S))
     if not svd_room(args, room, words, left, right):
         return
-    for k in range(Svd(args).batch):
+    for k in range(first, last):
         if calque_poll(load_ptr(args, -8)) != 0:
             break
         values = Room(room).b + m * left * item_of(kind)
@@ -522,3 +558,14 @@ def calque_svd(args: ptr, begin: i64, end: i64) -> None:
             values = Svd(args).values + k * few * part_of(kind)
         svd_one(args, room, words, values, k, left, right)
     calque_free(Room(room).block)
+
+
+@svd.function
+def calque_svd(args: ptr, begin: i64, end: i64) -> None:
+    """Singular values and vectors of all matrices."""
+    m = Svd(args).m
+    n = Svd(args).n
+    if min(m, n) == 0:
+        svd_empty(args, columns_of_u(args), rows_of_vt(args))
+    else:
+        calque_parallel_for(svd_some, args, 0, Svd(args).batch, few_for(Svd(args).batch, m, n))
