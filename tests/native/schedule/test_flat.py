@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import calque
 import calque.numpy as jnp
 from calque.native.loops.tree import Acc, For, If, Let, Store, statements
 from calque.native.lower.sizes import Sizes
@@ -169,6 +170,11 @@ def test_loops_that_collide_are_divided_in_their_order() -> None:
 
     text = check(put, index, values, tol=1e-6).as_text("loops")
     assert text.count("@colliding") == 4 and "[d0.q]" in text
+    grid = normal(5, 8) > 0  # running sums say which places are written
+    rows, columns = calque.jit(lambda x: jnp.nonzero(x, size=40, fill_value=-1))(grid)
+    want = np.nonzero(grid)
+    assert np.array_equal(np.asarray(rows)[: want[0].size], want[0])
+    assert np.array_equal(np.asarray(columns)[: want[1].size], want[1])
 
 
 def test_loops_that_go_on() -> None:

@@ -117,7 +117,7 @@ def divided(loops: Sequence[For], sizes: Sizes) -> Sequence[For]:
     found = {e for e in nodes(leaf.body) if e.op in ("floordiv", "mod") and e.args[0].op == "var"}
     for k, f in enumerate(loops):
         by = {e.args[1] for e in found if e.args[0] is f.var}
-        if len(by) != 1 or not goes_into(divisor := by.pop(), f.extent, sizes):
+        if len(by) != 1 or f.accs or not goes_into(divisor := by.pop(), f.extent, sizes):
             continue
         if lies_in_order(leaf.body, f.name):
             continue
