@@ -213,3 +213,26 @@ def test_a_guard_that_differs_from_lane_to_lane_over_one_element():
             args[list(kernel.buffers).index(x)] = 8  # no address
         call(kernel.address, args)
         np.testing.assert_array_equal(out, np.where(flags, 5, 0))
+
+
+@pytest.mark.parametrize("avx512", [True, False])
+@pytest.mark.parametrize("back", [False, True])
+def test_reads_that_no_lane_makes_go_to_no_wild_place(avx512: bool, back: bool) -> None:
+    """A processor takes long for those where there is no memory. What some lanes read they read,
+    be they at the ends of the vector or between."""
+    x, y = array("x", "f32", m), array("y", "f32", n)
+    at = ex("sub", c(40), i) if back else ex("sub", i, c(5))
+    inside = ex("and", ex("ge", at, c(0)), ex("lt", at, m))
+    odd = ex("eq", ex("mod", i, c(2)), c(1))
+    for guard in (inside, ex("and", inside, odd), ex("and", odd, inside)):
+        body = (For(i, (Store(y, (i,), load(x, (at,), guard)),), (), "vector", 16),)
+        for size, inner in ((100, 3), (100, 20), (16, 2), (64, 60), (90, 1)):
+            a, out = rng.standard_normal(inner).astype("f4"), np.zeros(size, "f4")
+            text = run_plain(body, {x: a, y: out, "n": size, "m": inner}, avx512=avx512)
+            places = 40 - np.arange(size) if back else np.arange(size) - 5
+            reads = (places >= 0) & (places < inner)
+            if guard is not inside:
+                reads &= np.arange(size) % 2 == 1
+            want = np.where(reads, a[np.clip(places, 0, inner - 1)], 0)
+            np.testing.assert_array_equal(out, want)
+            assert "ptr %dummy" in text

@@ -26,10 +26,15 @@ from calque.native.loops.moves import is_pair
 from calque.native.scalars.expr import (
     Buffer,
     Expr,
+    const,
+    ex,
     index_and_guard,
     make,
+    rewrite,
     scalar_dtype,
+    stride,
     terms,
+    walk,
 )
 from calque.native.scalars.sums import total
 
@@ -142,10 +147,43 @@ def _next(w: Writer, buf: Buffer, at: Expr, guard: Expr | None, lanes: Lanes, ba
         p = _allowed(w, value(w, guard, SCALAR), p, size)
         guard = None
     mask = lanes_mask(w, guard, lanes)
+    if mask is not None and guard is not None and size <= MOST_ZEROS:
+        # a read that no lane makes takes a processor long where there is no memory
+        perhaps = _perhaps(w, guard, lanes)
+        p = _allowed(w, perhaps if perhaps is not None else any_lane(w, mask, W), p, size)
     if mask is not None and back:
         mask = reverse(w, mask, "i1", W)
     v = contiguous(w, buf, p, mask, W)
     return reverse(w, v, memory_type(buf), W) if back else v
+
+
+def _perhaps(w: Writer, guard: Expr, lanes: Lanes) -> str | None:
+    """Whether the guard may hold for some lane, by what its comparisons of places say at the first
+    lane and the last, between which they change once at most; None if there are none."""
+    found: str | None = None
+    todo = [guard]
+    while todo:
+        e = todo.pop()
+        if e.op == "and":
+            todo += e.args
+        elif (last := _at_last_lane(e, lanes)) is not None:
+            first, end = (value(w, x, SCALAR) for x in (e, last))
+            either = w.new(f"or i1 {first}, {end}")
+            found = either if found is None else w.new(f"and i1 {found}, {either}")
+    return found
+
+
+def _at_last_lane(e: Expr, lanes: Lanes) -> Expr | None:
+    """A comparison of places that move evenly from lane to lane, as it is for the last one."""
+    if e.op not in ("lt", "le", "gt", "ge") or not all(a.index for a in e.args):
+        return None
+    of_lanes = [x for x in walk(e, set()) if x.op == "var" and x.attr[0] == lanes.variable]
+    if len(of_lanes) != 1 or len(lanes.varying & e.names) != 1:
+        return None
+    if stride(ex("sub", *e.args), of_lanes[0].attr[0]) is None:
+        return None
+    last = {of_lanes[0]: ex("add", of_lanes[0], const(lanes.width - 1))}
+    return rewrite(e, last.get, {})
 
 
 def contiguous(w: Writer, buf: Buffer, p: str, mask: str | None, n: int) -> str:

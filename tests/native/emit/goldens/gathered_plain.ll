@@ -6,8 +6,8 @@ declare i64 @llvm.smin.i64(i64, i64)
 declare void @llvm.masked.store.v8f64.p0(<8 x double>, ptr, i32, <8 x i1>)
 define void @kernel(ptr %args, i64 %begin, i64 %end) {
 entry:
- %dummy = alloca <1 x i64>, align 64
- store <1 x i64> zeroinitializer, ptr %dummy, align 64
+ %dummy = alloca <8 x i64>, align 64
+ store <8 x i64> zeroinitializer, ptr %dummy, align 64
  %t1 = load ptr, ptr %args, align 8
  %t2 = getelementptr i64, ptr %args, i64 1
  %t3 = load ptr, ptr %t2, align 8
@@ -83,18 +83,23 @@ e20:
  %t65 = insertelement <8 x i32> poison, i32 %t64, i64 0
  %t66 = shufflevector <8 x i32> %t65, <8 x i32> poison, <8 x i32> zeroinitializer
  %t67 = icmp slt <8 x i32> <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7>, %t66
- %t68 = shufflevector <8 x i1> %t67, <8 x i1> poison, <8 x i32> <i32 7, i32 6, i32 5, i32 4, i32 3, i32 2, i32 1, i32 0>
- %t69 = call <8 x double> @llvm.masked.load.v8f64.p0(ptr %t60, i32 8, <8 x i1> %t68, <8 x double> zeroinitializer)
- %t70 = shufflevector <8 x double> %t69, <8 x double> poison, <8 x i32> <i32 7, i32 6, i32 5, i32 4, i32 3, i32 2, i32 1, i32 0>
- %t71 = fadd contract <8 x double> %t56, %t70
- %t72 = mul i64 %i16, 3
- %t73 = getelementptr double, ptr %t3, i64 %t72
- %t74 = call <24 x double> @llvm.masked.load.v24f64.p0(ptr %t73, i32 8, <24 x i1> <i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 false, i1 false>, <24 x double> zeroinitializer)
- %t75 = shufflevector <24 x double> %t74, <24 x double> poison, <8 x i32> <i32 0, i32 3, i32 6, i32 9, i32 12, i32 15, i32 18, i32 21>
- %t76 = fadd contract <8 x double> %t71, %t75
- %t77 = icmp ne <8 x i32> %t47, splat (i32 7)
- %t78 = getelementptr double, ptr %t5, i64 %i16
- call void @llvm.masked.store.v8f64.p0(<8 x double> %t76, ptr %t78, i32 8, <8 x i1> %t77)
+ %t68 = icmp slt i64 %i16, %t9
+ %t69 = add i64 %i16, 7
+ %t70 = icmp slt i64 %t69, %t9
+ %t71 = or i1 %t68, %t70
+ %t72 = select i1 %t71, ptr %t60, ptr %dummy
+ %t73 = shufflevector <8 x i1> %t67, <8 x i1> poison, <8 x i32> <i32 7, i32 6, i32 5, i32 4, i32 3, i32 2, i32 1, i32 0>
+ %t74 = call <8 x double> @llvm.masked.load.v8f64.p0(ptr %t72, i32 8, <8 x i1> %t73, <8 x double> zeroinitializer)
+ %t75 = shufflevector <8 x double> %t74, <8 x double> poison, <8 x i32> <i32 7, i32 6, i32 5, i32 4, i32 3, i32 2, i32 1, i32 0>
+ %t76 = fadd contract <8 x double> %t56, %t75
+ %t77 = mul i64 %i16, 3
+ %t78 = getelementptr double, ptr %t3, i64 %t77
+ %t79 = call <24 x double> @llvm.masked.load.v24f64.p0(ptr %t78, i32 8, <24 x i1> <i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 false, i1 false>, <24 x double> zeroinitializer)
+ %t80 = shufflevector <24 x double> %t79, <24 x double> poison, <8 x i32> <i32 0, i32 3, i32 6, i32 9, i32 12, i32 15, i32 18, i32 21>
+ %t81 = fadd contract <8 x double> %t76, %t80
+ %t82 = icmp ne <8 x i32> %t47, splat (i32 7)
+ %t83 = getelementptr double, ptr %t5, i64 %i16
+ call void @llvm.masked.store.v8f64.p0(<8 x double> %t81, ptr %t83, i32 8, <8 x i1> %t82)
  br label %x20
 x20:
  %n16 = add nuw nsw i64 %i16, 8
@@ -103,44 +108,44 @@ x20:
 x16:
  br label %x15
 x15:
- %t79 = icmp slt i64 %t13, %t7
- br i1 %t79, label %g80, label %x80
-g80:
- br label %b81
-b81:
- %i81 = phi i64 [%t13, %g80], [%n81, %k85]
- %t82 = getelementptr i32, ptr %t1, i64 %i81
- %t83 = load i32, ptr %t82, align 4
- %t84 = icmp ne i32 %t83, 7
- br i1 %t84, label %s85, label %k85
-s85:
- %t86 = sext i32 %t83 to i64
- %t87 = getelementptr double, ptr %t3, i64 %t86
- %t88 = icmp slt i64 %t86, %t9
- %t89 = select i1 %t88, ptr %t87, ptr %dummy
- %t90 = load double, ptr %t89, align 8
- %t91 = add i64 %t7, -1
+ %t84 = icmp slt i64 %t13, %t7
+ br i1 %t84, label %g85, label %x85
+g85:
+ br label %b86
+b86:
+ %i86 = phi i64 [%t13, %g85], [%n86, %k90]
+ %t87 = getelementptr i32, ptr %t1, i64 %i86
+ %t88 = load i32, ptr %t87, align 4
+ %t89 = icmp ne i32 %t88, 7
+ br i1 %t89, label %s90, label %k90
+s90:
+ %t91 = sext i32 %t88 to i64
  %t92 = getelementptr double, ptr %t3, i64 %t91
- %t93 = mul i64 %i81, -1
- %t94 = getelementptr double, ptr %t92, i64 %t93
- %t95 = icmp slt i64 %i81, %t9
- %t96 = select i1 %t95, ptr %t94, ptr %dummy
- %t97 = load double, ptr %t96, align 8
- %t98 = fadd contract double %t90, %t97
- %t99 = mul i64 %i81, 3
- %t100 = getelementptr double, ptr %t3, i64 %t99
- %t101 = load double, ptr %t100, align 8
- %t102 = fadd contract double %t98, %t101
- %t103 = getelementptr double, ptr %t5, i64 %i81
- store double %t102, ptr %t103, align 8
- br label %k85
-k85:
- %n81 = add nuw nsw i64 %i81, 1
- %l81 = icmp slt i64 %n81, %t7
- br i1 %l81, label %b81, label %x81
-x81:
- br label %x80
-x80:
+ %t93 = icmp slt i64 %t91, %t9
+ %t94 = select i1 %t93, ptr %t92, ptr %dummy
+ %t95 = load double, ptr %t94, align 8
+ %t96 = add i64 %t7, -1
+ %t97 = getelementptr double, ptr %t3, i64 %t96
+ %t98 = mul i64 %i86, -1
+ %t99 = getelementptr double, ptr %t97, i64 %t98
+ %t100 = icmp slt i64 %i86, %t9
+ %t101 = select i1 %t100, ptr %t99, ptr %dummy
+ %t102 = load double, ptr %t101, align 8
+ %t103 = fadd contract double %t95, %t102
+ %t104 = mul i64 %i86, 3
+ %t105 = getelementptr double, ptr %t3, i64 %t104
+ %t106 = load double, ptr %t105, align 8
+ %t107 = fadd contract double %t103, %t106
+ %t108 = getelementptr double, ptr %t5, i64 %i86
+ store double %t107, ptr %t108, align 8
+ br label %k90
+k90:
+ %n86 = add nuw nsw i64 %i86, 1
+ %l86 = icmp slt i64 %n86, %t7
+ br i1 %l86, label %b86, label %x86
+x86:
+ br label %x85
+x85:
  br label %x11
 x11:
  ret void
