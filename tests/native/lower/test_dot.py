@@ -279,6 +279,10 @@ def test_batches_of_axes_are_turned() -> None:
     assert not dot.is_gate(*gate((3, 3), (3, 50), (1,), (0,)))  # rows of a matrix
     assert not dot.is_gate(*gate((5, 5), (7, 5, 50), (0,), (1,)))  # long
     assert not dot.is_gate(*gate((50, 3), (7, 3, 50), (1,), (1,)))  # many numbers
+    assert dot.is_gate(*gate((2, 2), (2, 2, 2, 2, 2), (1,), (0,)))
+    x, y, few, turned = gate((4, 4, 4, 2, 2), (4, 4, 4, 2, 2), (4,), (3,))
+    batch = (0, 1, 2)  # of matrices
+    assert not dot.is_gate(x, y, (batch, (3,), few[2]), (batch, (4,), turned[2]))
 
 
 def gate(few: tuple[int, ...], x: tuple[int, ...], cf: Any, cx: Any) -> Any:

@@ -196,7 +196,7 @@ def is_gate(few: Node, x: Node, d_few: Dims, d: Dims) -> bool:
         return False
     if not dims.surely_at_most(count(sides), NEAR * NEAR) or not all(type(n) is int for n in sides):
         return False
-    if len(x.shape) >= MANY_AXES:
+    if len(x.shape) >= MANY_AXES and not d[0]:
         return True
     free, contracted = d[1], d[2]
     return min(free) < min(contracted) and max(contracted) < max(free)
