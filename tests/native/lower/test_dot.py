@@ -275,6 +275,10 @@ def test_batches_of_axes_are_turned() -> None:
     got = run(e, g.astype("f"), x.astype("f"))[0]
     want = np.einsum("bij,bajc->baic", g.astype("f"), x.astype("f"))
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+    for dtype in (np.float32, np.complex64, np.bool_):  # nothing is added
+        none, wide = np.ones((2, 0), dtype), np.ones((3, 0, 4), dtype)
+        e = compiled(lambda g, x: jnp.einsum("ij,ajb->aib", g, x), none, wide)
+        assert not run(e, none, wide)[0].any() and run(e, none, wide)[0].shape == (3, 2, 4)
     assert dot.is_gate(*gate((3, 3), (7, 3, 50), (0,), (1,)))
     assert not dot.is_gate(*gate((3, 3), (3, 50), (1,), (0,)))  # rows of a matrix
     assert not dot.is_gate(*gate((5, 5), (7, 5, 50), (0,), (1,)))  # long

@@ -277,7 +277,7 @@ def matmul_element(low: Lower, n: Node, idx: Index) -> ElementSteps:
         _, a, b = yield from term(low, n, idx, const(k))
         p = times(n, a, b)
         out = started("sum", p, n) if out is None else plus(n, out, p)
-    return low.constant(np.zeros((), n.aval.dtype)[()], n.dtype) if out is None else out
+    return nothing_added(low, n) if out is None else out
 
 
 def axes_element(low: Lower, n: Node, idx: Index) -> ElementSteps:
@@ -292,7 +292,12 @@ def axes_element(low: Lower, n: Node, idx: Index) -> ElementSteps:
         b = yield y, placed(right, (*batch, *free[len(left[1]) :], *k))
         p = times(n, a, b)
         out = started("sum", p, n) if out is None else plus(n, out, p)
-    return out
+    return nothing_added(low, n) if out is None else out
+
+
+def nothing_added(low: Lower, n: Node) -> Value:
+    """The sum of no products."""
+    return low.constant(np.zeros((), n.aval.dtype)[()], n.dtype)
 
 
 def placed(d: Dims, idx: Sequence[Expr]) -> Index:
