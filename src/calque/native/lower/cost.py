@@ -70,8 +70,8 @@ _PRIMITIVE_WEIGHTS: Final = {
     "select_n": 1,
     "gather": 4,
 }
-# What only says which element is meant, or where one is.
-WEIGHTLESS: Final = frozenset(
+# Views: what only says which element is meant.
+LAYOUT: Final = frozenset(
     [
         "broadcast_in_dim",
         "reshape",
@@ -80,17 +80,12 @@ WEIGHTLESS: Final = frozenset(
         "expand_dims",
         "slice",
         "rev",
-        "iota",
-        "literal",
-        "pad",
-        "concatenate",
         "dynamic_slice",
-        "get",
-        "input",
-        "const",
-        "copy",
-        "copy_p",
     ]
+)
+# What costs nothing for an element: views, and what says where one is.
+WEIGHTLESS: Final = LAYOUT | frozenset(
+    ["iota", "literal", "pad", "concatenate", "get", "input", "const", "copy", "copy_p"]
 )
 
 

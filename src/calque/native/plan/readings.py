@@ -7,24 +7,12 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from calque.core.dims import hint_of
-from calque.native.lower.cost import is_expression
+from calque.native.lower.cost import LAYOUT, is_expression
 from calque.native.lower.graph import Node
 from calque.native.lower.reductions import FOLD_OF
 from calque.native.lower.stages import MAX_PIECES
 from calque.native.lower.table import elementwise
 
-LAYOUT: Final = frozenset(
-    [
-        "reshape",
-        "transpose",
-        "squeeze",
-        "expand_dims",
-        "slice",
-        "rev",
-        "dynamic_slice",
-        "broadcast_in_dim",
-    ]
-)
 STRIDED: Final = 8  # windows for which those count that take steps along rows: vectors read rows
 
 
