@@ -8,11 +8,22 @@ import pytest
 
 import calque
 import calque.numpy as jnp
-from calque import nn
+from calque import lax, nn
 from calque.core.config import config
 from calque.machine.code.target import describe
 from calque.machine.records import replace
-from calque.native.loops.tree import Acc, Body, For, If, Let, Store, loaded, statements, stored
+from calque.native.loops.tree import (
+    Acc,
+    Body,
+    For,
+    If,
+    Let,
+    Store,
+    loaded,
+    nodes,
+    statements,
+    stored,
+)
 from calque.native.lower.sizes import Sizes
 from calque.native.scalars.expr import Buffer, Expr, const, ex, load, ref, var
 from calque.native.schedule.turned_rows import LONGEST, filled_by, in_turned_rows
@@ -54,10 +65,12 @@ def test_rows_are_read_and_written_whole() -> None:
 @pytest.mark.parametrize(
     "f",
     [
-        softmax_like(load(X, (I, C), ex("lt", C, const(3)))),  # a row is not there whole
+        softmax_like(
+            load(X, (ex("add", I, const(1)), C), ex("lt", C, const(3)))
+        ),  # perhaps not there
+        softmax_like(load(X, (I, C), ex("lt", I, const(3)))),  # differs from row to row
         softmax_like(guard=ex("lt", C, const(3))),
         softmax_like(load(X, (ex("add", I, C), C))),  # another row at each element
-        softmax_like(to=(I, const(3))),  # the rest of the row is to stay
         softmax_like(to=(const(3), C)),  # all lanes would write the same
     ],
 )
@@ -102,6 +115,56 @@ def test_what_a_turn_finds_on_the_stack_stays() -> None:
     z = Buffer("z", (N, N), "f32")
     row = For(C, (Store(z, (I, C), load(X, (I, C))),))
     assert made(For(I, (row, Store(Y, (I, const(0)), load(z, (const(3), I)))))) is None
+
+
+def test_of_a_row_in_the_lanes_is_read_what_a_guard_allows() -> None:
+    f = made(softmax_like(load(X, (I, ex("add", C, const(1))), ex("lt", C, const(8)))))
+    assert f is not None
+    (read,) = [
+        e
+        for e in nodes(f.body[1:2])
+        if e.op == "load" and e.attr.place == "lane" and len(e.args) > 1
+    ]
+    assert read.args[-1] is ex("lt", C, const(8))
+
+
+def test_the_rest_of_a_row_that_is_written_in_part_stays() -> None:
+    """It is read before, and written back."""
+    f = made(softmax_like(to=(I, const(3))))
+    assert f is not None
+    copies = [(s.value.attr, s.buf) for s in statements(f.body) if isinstance(s, Store)]
+    (lane,) = [to for of, to in copies if of is Y]
+    assert lane.place == "lane" and copies[-1] == (lane, Y)
+
+
+def test_stacks_of_short_loops_have_room() -> None:
+    """Rows on the stack that are read in the loop in which they are written, and longer ones than
+    those that are turned; not where a loop is long enough for vectors."""
+
+    def f(inner: int, outer: int) -> For:
+        a, b = var("a", outer), var("b", inner)
+        t = Buffer("t", (const(outer), const(inner)), "f32", "stack")
+        write = For(b, (Store(t, (a, b), load(X, (I, C))),))
+        use = Store(Y, (I, C), load(t, (a, const(0))))
+        return For(I, (For(C, (For(a, (write, use)),)),))
+
+    assert made(f(5, 12)) is not None
+    assert made(f(LONGEST + 1, 1)) is None and made(f(20, 20)) is None
+
+
+def test_short_loops_that_choose_are_written_out() -> None:
+    x, y = (Buffer(name, (N, const(3)), "f32") for name in "xy")
+    t, c, d = Buffer("t", (const(3),), "f32", "stack"), var("c", 3), var("d", 3)
+    first = ex("lt", c, const(1))
+    chosen = ex("select", first, load(x, (I, const(1)), first), load(x, (I, const(0))))
+    body = (
+        For(c, (Store(t, (c,), chosen),)),
+        For(d, (Store(y, (I, d), load(t, (d,))),)),
+    )
+    f = made(For(I, body))
+    assert f is not None
+    assert [type(s) for s in f.body] == [Store, Store, Store, For]
+    assert not any(e.op == "select" or len(e.args) > 2 for e in nodes(f.body))
 
 
 def test_rows_that_are_made_here_are_summed_here() -> None:
@@ -224,6 +287,76 @@ def test_which_rows_stand_beside_each_other() -> None:
     assert not beside(lambda x: x * 2, (1000, 10))
     assert beside(lambda x, w: x @ w, (1000, 64), (64, 8))
     assert not beside(lambda x, w: x @ w, (1000, 64), (64, 64))
+
+
+def quaternions(q: Any, w: Any) -> Any:
+    """Bodies that turn, each by itself: rows of three and four, cross products, norms."""
+
+    def one(q: Any, w: Any) -> Any:
+        def step(c: Any, _: Any) -> Any:
+            q, w = c
+            w = w + 0.01 * jnp.cross(jnp.array([1.0, 2.0, 3.0]) * w, w)
+            v = jnp.stack([-q[1:] @ w, *(q[0] * w + jnp.cross(q[1:], w))])
+            q = q + 0.005 * v
+            return (q / jnp.linalg.norm(q), w), q
+
+        return lax.scan(step, (q, w), None, length=20)
+
+    return calque.vmap(one)(q, w)
+
+
+def bodies(x: Any, v: Any) -> Any:
+    """Few bodies that attract each other, many times."""
+
+    def one(x: Any, v: Any) -> Any:
+        def step(c: Any, _: Any) -> Any:
+            x, v = c
+            r = x[None] - x[:, None]
+            d = (r**2).sum(-1) + 0.1
+            v = v + 0.01 * (r / (d * jnp.sqrt(d))[..., None]).sum(1)
+            return (x + 0.01 * v, v), (v**2).sum()
+
+        return lax.scan(step, (x, v), None, length=10)
+
+    return calque.vmap(one)(x, v)
+
+
+SYSTEMS: dict[str, Any] = {
+    "quaternions": (quaternions, (150, 4), (150, 3)),
+    "three bodies": (bodies, (100, 3, 3), (100, 3, 3)),
+    "five bodies": (bodies, (70, 5, 2), (70, 5, 2)),
+}
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_small_systems_beside_each_other(name: str) -> None:
+    f, *shapes = SYSTEMS[name]
+    r = np.random.default_rng(7)
+    args = [jnp.asarray(r.normal(size=s), "float32") for s in shapes]
+    with config.override("calque_exact", True):
+        jitted = calque.jit(f, dynamic="never")
+        text = jitted.lower(*args).compile().as_text("loops")
+        if describe().vector_bytes >= 32:
+            assert "rows beside each other" in text
+        got = calque.tree_util.tree_leaves(jitted(*args))
+        with calque.disable_jit():
+            want = calque.tree_util.tree_leaves(f(*args))
+    for g, w in zip(got, want, strict=True):
+        np.testing.assert_array_equal(np.asarray(g), np.asarray(w))
+
+
+def test_no_lane_reads_beyond_a_row_on_the_stack() -> None:
+    """Places far outside, which are asked for nothing."""
+
+    def f(x: Any) -> Any:
+        s = nn.softmax(x)
+        return jnp.exp(s) + jnp.take(s, jnp.arange(9) * 10**8, axis=1, mode="fill", fill_value=0.0)
+
+    x = np.random.default_rng(1).normal(size=(2000, 9)).astype("f")
+    s = np.asarray(nn.softmax(x))
+    want = np.exp(s)
+    want[:, 0] += s[:, 0]
+    np.testing.assert_allclose(np.asarray(calque.jit(f, dynamic="never")(x)), want, rtol=1e-6)
 
 
 def test_values_of_a_turn_stay_before_its_rows() -> None:

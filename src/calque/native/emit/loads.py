@@ -44,8 +44,7 @@ def load(w: Writer, e: Expr, lanes: Lanes) -> str:
     buf: Buffer = e.attr
     idx, guard = index_and_guard(e)
     if buf.place == "lane":
-        p = address(w, buf, place(buf, idx), lanes)
-        raw = w.new(f"load {element_type(buf, lanes)}, ptr {p}, align {align(buf)}")
+        raw = _load_lanes(w, buf, idx, guard, lanes)
     elif lanes.width:
         raw = load_vector(w, buf, idx, guard, lanes)
     else:
@@ -80,6 +79,20 @@ def either_load(w: Writer, e: Expr, lanes: Lanes) -> str | None:
     p = w.new(f"select i1 {c}, ptr {pointers[0]}, ptr {pointers[1]}")
     raw = contiguous(w, reads[0].attr, p, lanes_mask(w, None, lanes), lanes.width)
     return from_memory(w, raw, e.dtype, lanes.width)
+
+
+def _load_lanes(w: Writer, buf: Buffer, idx: Index, guard: Expr | None, lanes: Lanes) -> str:
+    """An element for each lane that lie side by side; what differs from lane to lane is the guard
+    alone."""
+    p, t = address(w, buf, place(buf, idx), lanes), element_type(buf, lanes)
+    if guard is None:
+        return w.new(f"load {t}, ptr {p}, align {align(buf)}")
+    varies = lanes.vary(guard)
+    g = operand(w, guard, lanes) if varies else value(w, guard, SCALAR)
+    some = any_lane(w, g, lanes.width) if varies else g
+    p = _allowed(w, some, p, max(lanes.width, 1) * align(buf))
+    v = w.new(f"load {t}, ptr {p}, align {align(buf)}")
+    return w.new(f"select <{lanes.width} x i1> {g}, {t} {v}, {t} zeroinitializer") if varies else v
 
 
 def load_scalar(w: Writer, buf: Buffer, idx: Index, guard: Expr | None) -> str:

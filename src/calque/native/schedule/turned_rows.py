@@ -8,7 +8,7 @@ after:  for i < 1000 @vector(16):
             for c < 10: y[i, c] = y.row[c]      (turned back)
 
 Every row is read and written whole; what else is read is the same for all lanes, or lies lane by
-lane. Orders of sums stay what they are."""
+lane, or is very short. Orders of sums stay what they are."""
 
 from __future__ import annotations
 
@@ -50,9 +50,13 @@ from calque.native.scalars.expr import (
     var,
     walk,
 )
+from calque.native.schedule.short_rows import with_choosing_written_out
 from calque.native.schedule.unroll import with_sums_beside
 
-LONGEST: Final = 32  # elements of a row that is turned; longer ones fill vectors
+LONGEST: Final = 32  # elements of a row that is turned; longer ones fill vectors, ...
+SEVERAL: Final = 64  # ... if they are one axis: of several axes, each of them is ...
+SHORT: Final = 16  # ... no longer than this
+ROOM: Final = 256  # elements on the stack, of which every lane has its own, if no loop is longer
 
 ONE: Final = const(1)
 Index = tuple[Expr, ...]
@@ -83,12 +87,12 @@ def in_turned_rows(f: For, sizes: Sizes, lanes: int, least: int = 1) -> For | No
     if not all(map(is_calm, (f, *inner))) or any(f.name in x.extent.names for x in inner):
         return None
     try:
-        together = with_sums_beside(f)
-        turning = _Turning(together, sizes, lanes, least, {x.name for x in inner})
+        together = with_sums_beside(with_choosing_written_out(f))
+        turning = _Turning(together, sizes, lanes, least, inner)
         turning.look()
     except Unsuited:
         return None
-    return turning.made() if turning.rows or together is not f else None
+    return turning.made() if turning.rows or turning.stacks or together is not f else None
 
 
 def is_calm(f: For) -> bool:
@@ -126,12 +130,37 @@ def is_near(extent: Expr) -> bool:
     return is_const(extent) and extent.attr <= NEAR
 
 
+def elements(b: Buffer) -> int:
+    """How many a row of known size has."""
+    return int(prod(d.attr for d in b.shape))
+
+
+def is_inside(buf: Buffer, lead: Index) -> bool:
+    """Is a row there in every turn of the loops that say which one?"""
+    return all(
+        i.attr < d.attr if is_const(i) and is_const(d) else i.op == "var" and i.attr[1] is d
+        for i, d in zip(lead, buf.shape, strict=False)
+    )
+
+
+def in_order(body: Body) -> Iterator[Statement]:
+    """All statements in the order in which they are done for the first time: what a loop folds
+    behind what is in its body."""
+    for s in body:
+        if isinstance(s, For):
+            yield from in_order(s.body)
+        yield s
+
+
 class _Turning:
     """One loop whose rows are turned."""
 
-    def __init__(self, f: For, sizes: Sizes, lanes: int, least: int, inner: set[str]) -> None:
-        self.f, self.sizes, self.lanes, self.inner = f, sizes, lanes, inner
-        self.least = least
+    def __init__(self, f: For, sizes: Sizes, lanes: int, least: int, inner: Sequence[For]) -> None:
+        self.f, self.sizes, self.lanes, self.least = f, sizes, lanes, least
+        self.inner = {x.name for x in inner}
+        longest = max([turns(x.extent, sizes) for x in inner], default=0)
+        self.longest = LONGEST if longest > SHORT else SEVERAL
+        self.room = LONGEST if longest > LONGEST else ROOM
         self.own = stored(f.body)
         self.rows: dict[Row, None] = {}
         self.read: dict[Row, None] = {}  # before they are written
@@ -155,10 +184,17 @@ class _Turning:
                 if not self.covers(r, self.written.get(r, ())):
                     self.read[r] = None
                 self.rows[r] = None
-            for t in statements((s,)):
+            for t in in_order((s,)):
+                self.look_at_stacks(t)
                 if isinstance(t, Store):
                     self.note(t)
         self.check()
+
+    def look_at_stacks(self, s: Statement) -> None:
+        """Refuse a turn that reads what an earlier one has left on the stack."""
+        for b in {b for e in own_exprs(s) for b in e.bufs}:
+            if b.place == "stack" and b in self.own and b not in self.stacks:
+                raise Unsuited
 
     def reads(self, s: Statement) -> list[Row]:
         """The rows that a statement and those inside of it read."""
@@ -171,23 +207,24 @@ class _Turning:
                 if e.attr in self.own or not is_read_in_squares(t, e, self.f):
                     row = self.row(e.attr, *index_and_guard(e))
                     rows += [] if row is None else [row]
-                    if e.attr.place == "stack" and e.attr in self.own and e.attr not in self.stacks:
-                        raise Unsuited  # a turn reads what an earlier one has left
         return rows
 
     def note(self, s: Store) -> None:
         """Note the row that a store fills, or a part of."""
-        row = self.row(s.buf, s.idx, s.guard)
+        row = self.row(s.buf, s.idx)
         if row is not None:
+            if s.guard is not None:
+                raise Unsuited
             self.rows[row] = None
             self.written.setdefault(row, []).append(s.idx[len(row.lead) :])
         elif not any(self.f.name in i.names for i in s.idx):
-            if s.buf.place != "stack":
+            if s.buf.place != "stack" or s.guard is not None:
                 raise Unsuited
             self.stacks.setdefault(s.buf, self.lane_stack(s.buf))  # each turn has its own
 
-    def row(self, buf: Buffer, idx: Index, guard: Expr | None) -> Row | None:
-        """The row that an access is in, if it is to be turned."""
+    def row(self, buf: Buffer, idx: Index, guard: Expr | None = None) -> Row | None:
+        """The row that an access is in, if it is to be turned. A guard says which elements of a
+        row are read; all of them may be copied."""
         name = self.f.name
         at = [k for k, i in enumerate(idx) if name in i.names]
         step = step_along(buf.shape, idx, name) if at else 0
@@ -196,15 +233,16 @@ class _Turning:
             return None
         if buf.place != "arg":
             raise Unsuited
-        trailing = buf.shape[at[-1] + 1 :]
-        size = prod(self.sizes.interval(d)[1] for d in trailing)
-        lead = idx[: at[-1] + 1]
+        lead = idx[: self.length_of_lead(idx, at[-1] + 1)]
+        size = prod(self.sizes.interval(d)[1] for d in buf.shape[len(lead) :])
+        if guard is not None and name in guard.names:
+            raise Unsuited
         if size <= NEAR:
-            if step is None or guard is not None:
-                raise Unsuited
             self.others.add(buf)
             return None
-        if size > LONGEST or guard is not None or not self.sizes.known:
+        if size > self.longest or not self.sizes.known:
+            raise Unsuited
+        if guard is not None and not is_inside(buf, lead):
             raise Unsuited
         if size % self.lanes and item_size(buf.dtype) < self.least:
             raise Unsuited
@@ -214,11 +252,19 @@ class _Turning:
             raise Unsuited
         return Row(buf, lead)
 
+    def length_of_lead(self, idx: Index, least: int) -> int:
+        """How many indices say which row it is, in the loop or in those around it."""
+        n = least
+        while n < len(idx) and idx[n].names and self.inner.isdisjoint(idx[n].names):
+            n += 1
+        return n
+
     def check(self) -> None:
-        """Are rows that are written written whole, and is nothing else of them touched?"""
+        """Is nothing else touched of rows that are written? Of those that are not written whole the
+        rest is read, since it is written back."""
         for row, places in self.written.items():
             if not self.covers(row, places):
-                raise Unsuited
+                self.read[row] = None
             if any(r.buf is row.buf and r != row for r in self.rows) or row.buf in self.others:
                 raise Unsuited
 
@@ -249,7 +295,8 @@ class _Turning:
         return Buffer(f"{row.buf.name}.row{k}", (self.places(n),), row.buf.dtype, "lane")
 
     def lane_stack(self, b: Buffer) -> Buffer:
-        if not all(is_const(d) for d in b.shape) or prod(d.attr for d in b.shape) > LONGEST:
+        rows = (b, *self.stacks)
+        if not all(is_const(d) for d in b.shape) or sum(map(elements, rows)) > self.room:
             raise Unsuited
         return Buffer(b.name, b.shape, b.dtype, "lane")
 

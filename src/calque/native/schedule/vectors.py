@@ -55,7 +55,8 @@ from calque.native.schedule.turned_rows import in_turned_rows
 from calque.native.schedule.unroll import FEW, has_few_turns, with_sums_beside, written_out
 
 WORTH: Final = 1.05  # how much more rows beside each other may cost: short vectors idle in parts
-ENOUGH: Final = 1 << 12  # elements that are worth the code of turning them
+ENOUGH: Final = 1 << 12  # elements that are worth the code of turning them, or ...
+GAINED: Final = 800.0  # ... what it saves of the cost of a nest
 PLACE_BYTES: Final = 8  # of an index that is an element of a vector
 MASKED: Final = 32  # bytes of the vectors of processors that read parts of them under masks
 SHORT: Final = 32  # loops up to here get vectors of just this length
@@ -362,7 +363,7 @@ class _Vectorizer:
     def turned_rows(self, f: For) -> For | None:
         """A loop over short rows as one of many rows beside each other, if that costs less."""
         lanes = self.lanes_of(f)
-        if self.vector_bytes < MASKED or self.elements(f) < ENOUGH:
+        if self.vector_bytes < MASKED:
             return None
         least = 1 if self.vector_bytes >= GATHERS else 4
         made = in_turned_rows(f, self.sizes, lanes, least)
@@ -373,12 +374,14 @@ class _Vectorizer:
         others = self.cost_of_others(f, lanes)
         if turned > WORTH * others:
             return None
+        if self.elements(f) < ENOUGH and turned > others - GAINED:
+            return None
         made = replace(made, kind="vector", width=lanes)
         return self.note(made, f"vector: rows beside each other, cost {turned:.3g}, {others:.3g}")
 
     def elements(self, f: For) -> float:
         """How many elements the longest of the loops inside goes through."""
-        inside = [turns(s.extent, self.sizes) for s in statements(f.body) if isinstance(s, For)]
+        inside = [self.elements(s) for s in f.body if isinstance(s, For)]
         return turns(f.extent, self.sizes) * max(inside, default=1.0)
 
     def sums_beside(self, f: For) -> Body | None:
