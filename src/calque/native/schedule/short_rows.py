@@ -7,7 +7,7 @@ after:  for j: let t.0 = x[i, 0] - x[j, 0]; let t.1 = ...; y[i, j] = t.0 * t.0 +
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from calque.machine.records import replace
@@ -18,7 +18,6 @@ from calque.native.loops.tree import (
     Statement,
     Store,
     map_exprs,
-    nodes,
     own_exprs,
     statements,
 )
@@ -83,27 +82,11 @@ def is_brief(f: For) -> bool:
 def with_brief_written_out(f: For) -> For:
     """A loop whose short loops of stores are written out, turn by turn: as a vector it reads what
     each of them names."""
-    return written_out(f, is_brief)
-
-
-def with_choosing_written_out(f: For) -> For:
-    """A loop whose short loops that choose by their turn are written out: each turn makes its
-    choice."""
-    return written_out(f, lambda s: is_brief(s) and chooses(s))
-
-
-def chooses(f: For) -> bool:
-    """Does it compare its variable, or read where that allows it?"""
-    return any(f.name in e.names and e.dtype == "i1" for e in nodes(f.body))
-
-
-def written_out(f: For, which: Callable[[For], bool]) -> For:
-    """A loop with some of the loops in its body written out, turn by turn."""
-    if not any(isinstance(s, For) and which(s) for s in f.body):
+    if not any(isinstance(s, For) and is_brief(s) for s in f.body):
         return f
     body: list[Statement] = []
     for s in f.body:
-        if isinstance(s, For) and which(s):
+        if isinstance(s, For) and is_brief(s):
             body += [t for k in range(s.extent.attr) for t in turn(s, const(k))]
         else:
             body.append(s)

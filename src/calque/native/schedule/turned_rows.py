@@ -50,7 +50,7 @@ from calque.native.scalars.expr import (
     var,
     walk,
 )
-from calque.native.schedule.short_rows import with_choosing_written_out
+from calque.native.schedule.short_rows import with_brief_written_out
 from calque.native.schedule.unroll import with_sums_beside
 
 LONGEST: Final = 32  # elements of a row that is turned; longer ones fill vectors, ...
@@ -86,13 +86,16 @@ def in_turned_rows(f: For, sizes: Sizes, lanes: int, least: int = 1) -> For | No
     inner = [s for s in statements(f.body) if isinstance(s, For)]
     if not all(map(is_calm, (f, *inner))) or any(f.name in x.extent.names for x in inner):
         return None
-    try:
-        together = with_sums_beside(with_choosing_written_out(f))
-        turning = _Turning(together, sizes, lanes, least, inner)
-        turning.look()
-    except Unsuited:
-        return None
-    return turning.made() if turning.rows or turning.stacks or together is not f else None
+    together = with_sums_beside(with_brief_written_out(f))
+    for near in (True, False):
+        try:
+            turning = _Turning(together, sizes, lanes, least, inner, near)
+            turning.look()
+        except Unsuited:
+            continue
+        if turning.rows or turning.stacks or together is not f:
+            return turning.made()
+    return None
 
 
 def is_calm(f: For) -> bool:
@@ -153,10 +156,14 @@ def in_order(body: Body) -> Iterator[Statement]:
 
 
 class _Turning:
-    """One loop whose rows are turned."""
+    """One loop whose rows are turned, those of very few elements as well if these are written and
+    `near`."""
 
-    def __init__(self, f: For, sizes: Sizes, lanes: int, least: int, inner: Sequence[For]) -> None:
+    def __init__(
+        self, f: For, sizes: Sizes, lanes: int, least: int, inner: Sequence[For], near: bool
+    ) -> None:
         self.f, self.sizes, self.lanes, self.least = f, sizes, lanes, least
+        self.near = stored(f.body) if near else frozenset[Buffer]()
         self.inner = {x.name for x in inner}
         longest = max([turns(x.extent, sizes) for x in inner], default=0)
         self.longest = LONGEST if longest > SHORT else SEVERAL
@@ -171,8 +178,8 @@ class _Turning:
     def made(self) -> For:
         rows = {r: self.lane_row(r, k) for k, r in enumerate(self.rows)}
         body = self.moved(rows)
-        before = [self.copied(r, rows[r], back=False) for r in self.read]
-        after = [self.copied(r, rows[r], back=True) for r in self.written]
+        before = [s for r in self.read for s in self.copied(r, rows[r], back=False)]
+        after = [s for r in self.written for s in self.copied(r, rows[r], back=True)]
         return replace(self.f, body=(*before, *body, *after))
 
     # --- what is touched --------------------------------------------------------------------------
@@ -237,14 +244,14 @@ class _Turning:
         size = prod(self.sizes.interval(d)[1] for d in buf.shape[len(lead) :])
         if guard is not None and name in guard.names:
             raise Unsuited
-        if size <= NEAR:
+        if size <= NEAR and buf not in self.near:
             self.others.add(buf)
             return None
         if size > self.longest or not self.sizes.known:
             raise Unsuited
         if guard is not None and not is_inside(buf, lead):
             raise Unsuited
-        if size % self.lanes and item_size(buf.dtype) < self.least:
+        if size > NEAR and size % self.lanes and item_size(buf.dtype) < self.least:
             raise Unsuited
         if any(i.bufs or not self.inner.isdisjoint(i.names) for i in lead):
             raise Unsuited
@@ -300,16 +307,22 @@ class _Turning:
             raise Unsuited
         return Buffer(b.name, b.shape, b.dtype, "lane")
 
-    def copied(self, row: Row, lane: Buffer, back: bool) -> For:
-        """A row into its lane, or back."""
+    def copied(self, row: Row, lane: Buffer, back: bool) -> Body:
+        """A row into its lane, or back; very few elements one by one, which are written as one."""
         size = ONE
         for d in row.trailing:
             size = ex("mul", size, d)
+        if is_near(size):
+            return tuple([self.moved_back(row, lane, const(c), back) for c in range(size.attr)])
         c = var(f"{lane.name}.c", size)
+        return (For(c, (self.moved_back(row, lane, c, back),)),)
+
+    def moved_back(self, row: Row, lane: Buffer, c: Expr, back: bool) -> Store:
+        """An element of a row into its lane, or back."""
         there = (*row.lead, *[ZERO] * (len(row.trailing) - 1), c)
         if back:
-            return For(c, (Store(row.buf, there, load(lane, (c,))),))
-        return For(c, (Store(lane, (c,), load(row.buf, there)),))
+            return Store(row.buf, there, load(lane, (c,)))
+        return Store(lane, (c,), load(row.buf, there))
 
     def moved(self, rows: dict[Row, Buffer]) -> Body:
         """What is done, with rows of lanes."""
