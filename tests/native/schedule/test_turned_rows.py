@@ -167,6 +167,14 @@ def test_short_loops_are_written_out_and_their_rows_written_at_once() -> None:
     assert not any(e.op == "select" or len(e.args) > 2 for e in nodes(f.body))
 
 
+def test_single_elements_far_apart_are_no_rows() -> None:
+    z = Buffer("z", (N, const(6)), "f32")
+    body = softmax_like().body
+    f = made(For(I, (*body, Store(z, (I, var("r", 6)), load(X, (I, const(0)))))))
+    assert f is not None
+    assert [s.idx for s in f.body if isinstance(s, Store)] == [(I, var("r", 6))]
+
+
 def test_rows_that_are_made_here_are_summed_here() -> None:
     """The sum reads the lanes, not memory, which gets the rows at the end."""
     t = Buffer("t", (N, const(COLUMNS)), "f32")

@@ -244,7 +244,7 @@ class _Turning:
         size = prod(self.sizes.interval(d)[1] for d in buf.shape[len(lead) :])
         if guard is not None and name in guard.names:
             raise Unsuited
-        if size <= NEAR and buf not in self.near:
+        if size < 2 or (size <= NEAR and buf not in self.near):
             self.others.add(buf)
             return None
         if size > self.longest or not self.sizes.known:
