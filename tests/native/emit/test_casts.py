@@ -79,6 +79,22 @@ def test_casts(src):
         check(lambda x, dst=dst: cast(x, dst), (src,), dst, meaning, sizes=(17, 100))
 
 
+@pytest.mark.parametrize("src", ["f32", "f64"])
+@pytest.mark.parametrize("dst", INTS)
+def test_floats_at_the_ends_of_an_integer(src, dst):
+    """The floats next to the least and the largest integer, infinities and NaN, lane by lane."""
+    t, info = NP[src], np.iinfo(NP[dst])
+    ends = np.array([info.min, info.max, info.max + 1.0, -1.0, 0.0, 1.0], t)
+    beside = [np.nextafter(ends, t(way)) for way in (-np.inf, np.inf)]
+    x = np.concatenate([ends, *beside, np.array([np.inf, -np.inf, np.nan, -0.0, 0.99, -0.99], t)])
+    x = np.tile(x, 6)
+    xs, y, bodies = maps(lambda a: cast(a, dst), (src,), dst)
+    k, _ = compile_kernels(bodies)
+    got = np.zeros(x.size, NP[dst])
+    call(k.address, words(k, {xs[0]: x, y: got, "n": x.size}))
+    np.testing.assert_array_equal(got, saturated(x, dst))
+
+
 def test_double_to_narrow_rounds_once():
     x = np.array(
         [1 + 2**-9 + 2**-40, 1 + 2**-8 - 2**-40, 1 + 2**-8 + 2**-40, 1 + 2**-8], np.float64

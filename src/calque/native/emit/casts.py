@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from calque.native.emit.instructions import convert, intrinsic
 from calque.native.emit.lanes import Lanes
 from calque.native.emit.narrow import from_memory, round_narrow, to_memory, to_odd
-from calque.native.emit.types import MEMORY, VALUE, mangled, splat_text, vector
+from calque.native.emit.types import MEMORY, VALUE, double_text, mangled, splat_text, vector
 from calque.native.emit.values import operand, operation, steps
 from calque.native.emit.writer import Writer
 from calque.native.scalars.expr import FLOAT_BITS, SIGNED, Expr, cast, stride
 from calque.native.scalars.ranges import interval
+
+DIGITS: Final = {"float": 24, "double": 53}  # binary, of a float
 
 
 @operation("cast", "cast_fast")
@@ -70,8 +74,34 @@ def _float_to_int(w: Writer, v: str, src: str, dst: str, width: int, fast: bool)
     op = "fptosi" if dst in SIGNED else "fptoui"
     if fast:
         return convert(w, op, a, v, b, width)
+    if width and w.options.indexed:
+        return _saturated(w, v, a, dst, width)
     name = f"{mangled(b, width)}.{mangled(a, width)}"
     return intrinsic(w, f"{op}.sat", name, vector(b, width), (vector(a, width), v))
+
+
+def _saturated(w: Writer, v: str, a: str, dst: str, width: int) -> str:
+    """Floats as integers of a range, NaN as 0. (LLVM has an operation for it, which it does lane by
+    lane on x86.)"""
+    b, full = VALUE[dst], vector(a, width)
+    bits, signed = int(b[1:]), dst in SIGNED
+    least, beyond = (-(1 << (bits - 1)), 1 << (bits - 1)) if signed else (0, 1 << bits)
+    digits = DIGITS[a]
+    # the last integer, or the float before the first one beyond
+    last = beyond - max(1, beyond >> digits)
+    low, high = (splat_text(a, double_text(float(x)), width) for x in (least, last))
+    above = w.new(f"fcmp ogt {full} {v}, {low}")  # also where it is no number
+    inside = w.new(f"select <{width} x i1> {above}, {full} {v}, {full} {low}")
+    below = w.new(f"fcmp olt {full} {inside}, {high}")
+    inside = w.new(f"select <{width} x i1> {below}, {full} {inside}, {full} {high}")
+    out = convert(w, "fptosi" if signed else "fptoui", a, inside, b, width)
+    to = vector(b, width)
+    if last != beyond - 1:
+        over = w.new(f"fcmp oge {full} {v}, {splat_text(a, double_text(float(beyond)), width)}")
+        most = splat_text(b, str(beyond - 1), width)
+        out = w.new(f"select <{width} x i1> {over}, {to} {most}, {to} {out}")
+    number = w.new(f"fcmp ord {full} {v}, zeroinitializer")
+    return w.new(f"select <{width} x i1> {number}, {to} {out}, {to} zeroinitializer")
 
 
 def _float_to_float(w: Writer, v: str, src: str, dst: str, width: int) -> str:
