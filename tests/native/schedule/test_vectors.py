@@ -10,7 +10,7 @@ from calque.machine.code.target import describe
 from calque.machine.records import replace
 from calque.native.loops.tree import Acc, Fold, For, If, LoopValue, Recurrence, Statement, Store
 from calque.native.lower.sizes import Sizes
-from calque.native.scalars.expr import Buffer, cast, const, ex, load, make, ref, var
+from calque.native.scalars.expr import Buffer, const, ex, load, make, ref, var
 from calque.native.schedule import vectors
 from tests.native.programs import check, normal
 
@@ -106,55 +106,6 @@ def test_a_loop_that_is_used_in_parts_is_two(size: int) -> None:
     assert [(name, kind) for name, kind, _ in loops] == [("v.q", "serial"), ("v.r", "vector")]
 
 
-def test_read_along_one_loop_written_along_the_other() -> None:
-    square = Buffer("q", (N, N), "f32")
-    k = var("k", N)
-    turned = For(I, (For(k, (Store(Buffer("p", (N, N), "f32"), (I, k), load(square, (k, I))),)),))
-    loops, why = chosen(turned)
-    assert loops[0][1] == "tile" and loops[1][1] == "vector" and "tiles of" in why
-    bytes_ = Buffer("q", (N, N), "u8")
-    other = For(I, (For(k, (Store(Buffer("p", (N, N), "u8"), (I, k), load(bytes_, (k, I))),)),))
-    assert chosen(other)[0][0] == ("i", "tile", vectors.MOST_TILE)
-
-
-def test_loops_change_places_for_tiles() -> None:
-    """The loop that something is read along comes next to the one that it is written along."""
-    few, k = S.dim(12), var("k", S.dim(12))
-    source, target = Buffer("q", (M, few, N), "f32"), Buffer("p", (N, few, M), "f32")
-    moved = Store(target, (I, k, J), load(source, (J, k, I)))
-    loops, why = chosen(For(I, (For(k, (For(J, (moved,)),)),)))
-    assert [x[:2] for x in loops] == [("k", "serial"), ("i", "tile"), ("j", "vector")]
-    assert "read along it, written along j" in why
-
-
-def test_loops_that_go_on_are_one_for_tiles() -> None:
-    """Where the innermost loop is short, and the one around it goes on with it."""
-    a, b = var("a", const(6)), var("b", const(5))
-    source, target = Buffer("q", (6, 5, N), "f32"), Buffer("p", (N, 6, 5), "f32")
-    moved = Store(target, (I, a, b), load(source, (a, b, I)))
-    loops, _ = chosen(For(I, (For(a, (For(b, (moved,)),)),)))
-    assert [x[:2] for x in loops] == [("i", "tile"), ("a", "vector")]
-
-
-def test_short_rows_are_written_side_by_side() -> None:
-    """before: for i: for c < 3: y[i, c] = x[c, i]      after: for i @vector: three stores"""
-    k = var("k", const(3))
-    moved = Store(Buffer("p", (N, 3), "f32"), (I, k), load(Buffer("q", (3, N), "f32"), (k, I)))
-    loops, why = chosen(For(I, (For(k, (moved,)),)))
-    assert [x[:2] for x in loops] == [("i", "vector")] and "rows of 3 elements" in why
-    wide = Store(Buffer("p", (N, 5), "f32"), (I, k), load(Buffer("q", (3, N), "f32"), (k, I)))
-    assert "rows of" not in chosen(For(I, (For(k, (wide,)),)))[1]
-
-
-def test_rows_in_tiles() -> None:
-    """Rows of three elements that are read neither along themselves nor along each other."""
-    k = var("k", const(3))
-    source, target = Buffer("q", (3, M, N), "f32"), Buffer("p", (N, M, 3), "f32")
-    moved = Store(target, (I, J, k), load(source, (k, J, I)))
-    loops, why = chosen(For(I, (For(J, (For(k, (moved,)),)),)))
-    assert [x[:2] for x in loops] == [("i", "tile"), ("j", "vector")] and "tiles" in why
-
-
 def test_running_folds_step_from_row_to_row() -> None:
     """Where rows are the axis; of a fold that is much code not."""
     k = var("k", M)
@@ -221,19 +172,6 @@ def test_registers_around_serial_loops_follow_the_work() -> None:
     one = vectors.describe().vector_bytes // 4
     assert width(0, adds=True) == 8 * one and width(12, adds=True) == 4 * one
     assert width(0, adds=False) == 4 * one and width(60, adds=False) == 2 * one
-
-
-def test_places_that_differ_from_lane_to_lane_count_as_elements() -> None:
-    """A gather of bytes has vectors of places, eight bytes each."""
-    x, y, p = Buffer("x", (N,), "u8"), Buffer("y", (N,), "u8"), Buffer("p", (N,), "i32")
-    v = vectors._Vectorizer(S)
-    plain = For(I, (Store(y, (I,), load(x, (I,))),))
-    gathered = For(I, (Store(y, (I,), load(x, (ex("mul", I, const(7)),))),))
-    compared = For(I, (Store(y, (I,), load(x, (I,), ex("lt", ex("add", I, const(3)), N))),))
-    assert v.element_bytes(plain) == 1
-    assert v.element_bytes(gathered) == v.element_bytes(compared) == vectors.PLACE_BYTES
-    wide = For(I, (Store(y, (I,), load(x, (cast(load(p, (I,)), "i64"),))),))
-    assert v.element_bytes(wide) == 4
 
 
 @pytest.mark.parametrize("extent, fits", [(1, 2), (3, 4), (16, 16), (20, 32), (40, 64), (1000, 64)])

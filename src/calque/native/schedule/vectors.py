@@ -6,13 +6,11 @@ keeps its 16 partial sums beside each other (`lanes`). Every decision is noted i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from calque.machine.code.target import describe
 from calque.machine.records import replace
-from calque.native.loops.moves import moved_pairs
-from calque.native.loops.rows import turn
 from calque.native.loops.tree import (
     BLOCK,
     NEAR,
@@ -27,7 +25,6 @@ from calque.native.loops.tree import (
     Store,
     loaded,
     nodes,
-    own_exprs,
     statements,
     stored,
     vector_names,
@@ -43,21 +40,22 @@ from calque.native.lower.cost import (
 from calque.native.lower.sizes import BAKED, Sizes
 from calque.native.scalars.expr import Expr, index_and_guard, is_const, item_size, walk
 from calque.native.schedule.cuts import cut
+from calque.native.schedule.elements import element_bytes, memory_bytes
 from calque.native.schedule.far_rows import in_far_rows, suits_far_rows
-from calque.native.schedule.flat import divided, flattened, is_plain, joined, nest_of, nested
+from calque.native.schedule.flat import divided, flattened, nested
 from calque.native.schedule.lanes import as_expressions, in_lanes, keeps_blocks, short_block
 from calque.native.schedule.running import RowBlocks
 from calque.native.schedule.short_rows import with_brief_written_out
 from calque.native.schedule.stripes import in_stripes, suits_stripes
 from calque.native.schedule.sums_first import rows_of_block, sums_first
 from calque.native.schedule.threads import PARALLEL_NS
+from calque.native.schedule.turned_round import turned_round
 from calque.native.schedule.turned_rows import in_turned_rows
-from calque.native.schedule.unroll import FEW, has_few_turns, with_sums_beside, written_out
+from calque.native.schedule.unroll import FEW, with_sums_beside, written_out
 
 WORTH: Final = 1.05  # how much more rows beside each other may cost: short vectors idle in parts
 ENOUGH: Final = 1 << 12  # elements that are worth the code of turning them, or ...
 GAINED: Final = 800.0  # ... what it saves of the cost of a nest
-PLACE_BYTES: Final = 8  # of an index that is an element of a vector
 MASKED: Final = 32  # bytes of the vectors of processors that read parts of them under masks
 SHORT: Final = 32  # loops up to here get vectors of just this length
 BULK: Final = 40  # weight of a summand
@@ -65,9 +63,6 @@ LIGHT: Final = 24  # weight of what joins two parts of a running fold
 GATHERS: Final = (
     64  # bytes of the vectors of processors that gather as quickly as they read, and mask
 )
-ROWS: Final = 120  # weight of the elements of a row that are written together
-SMALL_TILE: Final = 8  # elements of the sides of a tile at least, ...
-MOST_TILE: Final = 16  # ... and at most
 LONG: Final = 50  # weight of a body that keeps the units busy with few registers at a time
 
 
@@ -96,9 +91,10 @@ class _Vectorizer:
         if f.kind != "serial":
             return (f,)
         f = flattened(f, self.sizes, 4 * (self.lanes_of(f)))
-        turned = self.turned_round(f)
+        turned = turned_round(f, self.sizes, self.vector_bytes)
         if turned is not None:
-            return (turned,)
+            self.reasons.append(turned.reason)
+            return (turned.nest,)
         if len(parts := self.parts(f, inside)) > 1:
             return tuple(y for x in parts for y in self.loop(x, inside))
         beside = self.turned_rows(f)
@@ -168,132 +164,7 @@ class _Vectorizer:
         if not inside and nanoseconds((f,), self.sizes) > PARALLEL_NS:
             return (f,)
         leaf = not any(isinstance(s, For) for s in f.body)
-        return cut(f, self.sizes, self.vector_bytes // self.memory_bytes(f) if leaf else 1)
-
-    def turned_round(self, f: For) -> For | None:
-        """A nest whose loops only move or map elements, in an order in which the loop along which
-        something is read stands around the one along which it is written, next to it: in tiles;
-        where the latter is very short, its turns are written out in the former. None for others."""
-        chain = nest_of(f)
-        names = {x.name for x in chain}
-        if not all(map(is_plain, chain)):
-            return None
-        if any(not names.isdisjoint(x.extent.names) for x in chain):
-            return None
-        leaf = chain[-1]
-        if not all(isinstance(s, Store) for s in leaf.body):
-            return None
-        if not (has_few_turns(leaf) or self.jumps(leaf)):
-            return None
-        loops: Sequence[For] = chain
-        for loops in self.forms(chain):
-            *around, leaf = loops
-            for k in reversed(range(len(around))):
-                if self.suits_tile(around[k], leaf):
-                    made = self.tile(around[k], leaf)
-                    return nested([*around[:k], *around[k + 1 :], made])
-        *around, row = loops
-        return nested([*around, self.woven(row)]) if self.suits_weaving(row) else None
-
-    def forms(self, chain: Sequence[For]) -> Iterator[Sequence[For]]:
-        """A nest in the forms that may have a place for tiles, each made when it is asked for; in
-        the last one rows are written out."""
-        yield chain
-        yield joined(chain)
-        yield self.written_rows(chain)
-        parts = divided(chain, self.sizes)
-        if parts is not chain:
-            yield parts
-            yield joined(parts)
-            yield self.written_rows(parts)
-
-    def jumps(self, leaf: For) -> bool:
-        """Is anything read at places that do not follow each other along a loop?"""
-        return any(
-            e.op == "load"
-            and leaf.name in e.names
-            and step_along(e.attr.shape, index_and_guard(e)[0], leaf.name) not in (0, 1)
-            for e in nodes(leaf.body)
-        )
-
-    def written_rows(self, chain: Sequence[For]) -> Sequence[For]:
-        """A nest whose innermost loop has very few turns, which fill a row each time: with these
-        written out in the loop around it."""
-        if len(chain) < 2:
-            return chain
-        *around, row, leaf = chain
-        if not has_few_turns(leaf):
-            return chain
-        body = tuple(x for i in range(leaf.extent.attr) for x in turn(leaf, leaf.body, i))
-        found = all(
-            isinstance(s, Store) and step_along(s.buf.shape, s.idx, row.name) == len(body)
-            for s in body
-        )
-        return [*around, replace(row, body=body)] if found else chain
-
-    def suits_weaving(self, f: For) -> bool:
-        """Can each turn write a row, from what vectors along the loop read well?"""
-        size = self.vector_bytes // self.memory_bytes(f)
-        unit = moved_pairs(f.body)
-        if len(f.body) in (1, unit) or turns(f.extent, self.sizes) < size:
-            return False
-        if body_weight((f,)) > ROWS or any(isinstance(s, Store) and s.guard for s in f.body):
-            return False
-        for e in nodes(f.body):
-            if e.op == "load":
-                idx, guard = index_and_guard(e)
-                step = step_along(e.attr.shape, idx, f.name)
-                if guard is not None or step is None or not 0 <= step <= max(unit, NEAR):
-                    return False
-        return True
-
-    def woven(self, f: For) -> For:
-        """A vector loop over the rows."""
-        size = self.vector_bytes // self.memory_bytes(f)
-        why = f"vector: read along it, rows of {len(f.body)} elements are written"
-        return self.note(replace(f, kind="vector", width=size), why)
-
-    def suits_tile(self, f: For, inner: For) -> bool:
-        """Do elements that are written one after the other along a loop come from places that
-        follow each other along another one: a transposition?"""
-        if f.accs or inner.accs or any(not isinstance(s, Store) for s in inner.body):
-            return False
-        if f.colliding or inner.colliding or f.name in inner.extent.names:
-            return False
-        if self.fewest_turns(f, inner) < self.tile_size(f, inner):
-            return False
-        unit = moved_pairs(inner.body)
-        turned = False
-        seen: set[Expr] = set()
-        for s in inner.body:
-            assert isinstance(s, Store)
-            if step_along(s.buf.shape, s.idx, inner.name) not in (unit, len(inner.body)):
-                return False
-            for e in own_exprs(s):
-                for x in walk(e, seen):
-                    if x.op == "load":
-                        idx, guard = index_and_guard(x)
-                        along, across = (step_along(x.attr.shape, idx, g.name) for g in (f, inner))
-                        turned |= guard is None and along == unit and across not in (0, unit)
-        return turned
-
-    def fewest_turns(self, f: For, inner: For) -> float:
-        return min(turns(x.extent, self.sizes) for x in (f, inner))
-
-    def tile_size(self, f: For, inner: For) -> int:
-        """How many elements of two loops a tile has: less where one of them is short."""
-        word = self.memory_bytes(inner) * moved_pairs(inner.body)
-        size = min(max(self.vector_bytes // word, SMALL_TILE), MOST_TILE)
-        return size if self.fewest_turns(f, inner) >= size else SMALL_TILE
-
-    def tile(self, f: For, inner: For) -> For:
-        """Square tiles, transposed in registers."""
-        width = self.tile_size(f, inner)
-        body = replace(inner, kind="vector", width=width)
-        return self.note(
-            replace(f, kind="tile", width=width, body=(body,)),
-            f"tiles of {width}: read along it, written along {inner.name}",
-        )
+        return cut(f, self.sizes, self.vector_bytes // memory_bytes(f) if leaf else 1)
 
     def suits_rows(self, f: For, inner: For) -> bool:
         """Is the loop inside a running fold that steps from row to row, while `f` runs along the
@@ -341,7 +212,7 @@ class _Vectorizer:
 
     def sums_rows(self, f: For, inner: Sequence[For]) -> bool:
         """Does each turn add a row of a matrix, one element after the other?"""
-        if len(inner) != 1 or self.element_bytes(f) not in (4, 8):
+        if len(inner) != 1 or element_bytes(f) not in (4, 8):
             return False
         lanes, (row,) = self.lanes_of(f), inner
         if row.body or turns(f.extent, self.sizes) < 2 * lanes:
@@ -405,7 +276,7 @@ class _Vectorizer:
 
     def lanes_of(self, f: For) -> int:
         """How many elements a register holds."""
-        return self.vector_bytes // self.element_bytes(f)
+        return self.vector_bytes // element_bytes(f)
 
     def serial_inside(self, body: Body) -> Body:
         """Loops inside a vector loop, with those inside of them."""
@@ -489,41 +360,6 @@ class _Vectorizer:
             f"{f.name}: {why}" + (f", {f.width} wide" if f.kind == "vector" else "")
         )
         return f
-
-    def element_bytes(self, f: For) -> int:
-        """The widest element that the vector handles; where places differ from lane to lane, or
-        decide, they count, too."""
-        size = self.memory_bytes(f)
-        return PLACE_BYTES if size < 4 and self.handles_places(f) else size
-
-    def memory_bytes(self, f: For) -> int:
-        """The widest element that is read, computed or written."""
-        size = 1
-        for s in statements((f,)):
-            if isinstance(s, Store):
-                size = max(size, item_size(s.buf.dtype))
-            for e in own_exprs(s):
-                if e.dtype != "i64":
-                    size = max(size, item_size(e.dtype))
-                for b in e.bufs:
-                    size = max(size, item_size(b.dtype))
-        return size
-
-    def handles_places(self, f: For) -> bool:
-        """Are indices themselves vectors: gathered at, or compared?"""
-        seen: set[Expr] = set()
-        for s in statements((f,)):
-            for root in own_exprs(s):
-                for e in walk(root, seen):
-                    if f.name not in e.names:
-                        continue
-                    if e.op == "load":
-                        step = step_along(e.attr.shape, index_and_guard(e)[0], f.name)
-                        if step not in (-1, 0, 1):
-                            return True
-                    if e.dtype == "i1" and e.args and e.args[0].dtype == "i64":
-                        return True
-        return False
 
     def goes_one_by_one(self, f: For) -> bool:
         """Does it read elements that are apart, on a processor that does not gather? LLVM writes
