@@ -2,12 +2,13 @@
 gives."""
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
 
 import calque.numpy as jnp
-from calque import jit, lax
+from calque import disable_jit, explain, jit, lax
 from calque.core.avals import ShapedArray
 from calque.core.primitives import REGISTRY, do
 from calque.native.lower import reductions
@@ -147,12 +148,31 @@ def test_halves_are_summed_in_float32() -> None:
 def test_combining_pairs() -> None:
     a, b = (Cx(ref(f"{n}r", "f32"), ref(f"{n}i", "f32")) for n in "ab")
     assert show(reductions.combine("prod", a, b).im) == "((ar * bi) + (ai * br))"
-    with pytest.raises(NotImplementedError, match="reduce_max of complex numbers"):
-        reductions.combine("max", a, b)
+    before = "((ar > br) | ((ar == br) & (ai > bi)))"
+    assert show(reductions.combine("max", a, b).re) == f"select({before}, ar, br)"
     p, q = ref("p", "i1"), ref("q", "i1")
     assert (
         reductions.combine("max", p, q).op == "or" and reductions.combine("prod", p, q).op == "and"
     )
+
+
+@pytest.mark.parametrize("axes", [0, 1, 2, (0, 1), (1, 2), (0, 2), (2, 0), None])
+def test_the_greatest_complex_number(axes: Any) -> None:
+    """One after the other, in the order of the axes: beside NaN it depends on that. No chunks, and
+    no call of Python."""
+    r = np.random.default_rng(4)
+
+    def some(*shape: int) -> np.ndarray:
+        x = (r.integers(-3, 3, shape) + 1j * r.integers(-3, 3, shape)).astype(np.complex64)
+        return np.where(r.random(shape) < 0.05, complex(np.nan, 1), x).astype(np.complex64)
+
+    for x in (some(7, 33, 5), some(2, 1, 3), some(1, 20_000, 1)):
+        for f in (jnp.max, jnp.min):
+            g = jit(lambda x, f=f: f(x, axis=axes))
+            with disable_jit():
+                want = f(jnp.asarray(x), axis=axes)
+            assert np.asarray(g(x)).tobytes() == np.asarray(want).tobytes()
+            assert not explain(g, x).host_calls
 
 
 @pytest.mark.parametrize("kind", ["argmax", "argmin"])

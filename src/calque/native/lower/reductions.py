@@ -8,6 +8,7 @@ in a column sum, a sum of chunks run by several threads."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial, reduce
 from typing import Any, Final
@@ -18,9 +19,10 @@ from calque.core.avals import ShapedArray
 from calque.core.dims import Dim, may_exceed, product, surely_at_most
 from calque.core.extents import larger
 from calque.native.lower.graph import EXPANSIONS, REAL_PART, GraphBuilder, Node
-from calque.native.lower.rules import LIMITS, RULES, ElementSteps, Index, Lower, Value
+from calque.native.lower.rules import RULES, ElementSteps, Index, Lower, Value
 from calque.native.lower.sizes import BAKED
 from calque.native.scalars.elements import Cx
+from calque.native.scalars.elements.complex_numbers import before, choose
 from calque.native.scalars.expr import DTYPES, Expr, const, const_bits, ex, is_float
 from calque.ops.reductions import largest, smallest
 
@@ -78,15 +80,14 @@ def expand_reduce(kind: str) -> Callable[..., list[Node]]:
 
     before: reduce_sum[axes=(0, 2, 3)] x:bf16[n,c,h,w]
     after:  reduce_sum[axes=(0,)] (reduce_sum[axes=(2,)] (reshape x:f32[n,c,h*w])), as bf16"""
-    op = f"reduce_{kind}"
 
     def expand(
         g: GraphBuilder, args: Sequence[Node], params: dict[str, Any], avals: Sequence[Any]
     ) -> list[Node]:
         x, out = args[0], avals[0]
-        if kind in ("max", "min") and x.dtype in REAL_PART:
-            return [g.add(op, args, params, out)]
         axes = [a % x.aval.ndim for a in params["axes"]]
+        if kind in BOUNDS and x.dtype in REAL_PART and axes:
+            return [folded_in_order(g, x, axes, kind, out)]
         empty = not all(type(x.shape[a]) is int and x.shape[a] for a in axes)
         x = widened(g, x, kind in ("sum", "prod"))
         for run in reversed(runs(axes)):
@@ -126,6 +127,21 @@ def folded(g: GraphBuilder, x: Node, axis: int, kind: str) -> Node:
     return g.add(f"reduce_{kind}", (x,), {"axes": (axis,)}, with_shape(x.aval, (*before, *behind)))
 
 
+def folded_in_order(
+    g: GraphBuilder, x: Node, axes: Sequence[int], kind: str, out: ShapedArray
+) -> Node:
+    """The greatest or least complex number, one after the other: which one it is beside NaN depends
+    on the order."""
+    others = [d for d in range(x.aval.ndim) if d not in axes]
+    order = (*others, *axes)
+    if order != tuple(range(x.aval.ndim)):
+        turned = with_shape(x.aval, [x.shape[d] for d in order])
+        x = g.add("transpose", (x,), {"permutation": order}, turned)
+    n = len(others)
+    x = reshape(g, x, (*x.shape[:n], product(x.shape[n:])))
+    return g.add(f"reduce_{kind}", (x,), {"axes": (n,)}, out)
+
+
 def size_node(g: GraphBuilder, n: Any, dtype: np.dtype) -> Node:
     """A size as a scalar."""
     if type(n) is Dim:
@@ -156,9 +172,9 @@ def reduce_element(low: Lower, n: Node, idx: Index) -> ElementSteps:
         values.append((yield x, (*idx[:axis], const(k), *idx[axis:])))
     if not values:
         return low.constant(identity_of(kind, n), n.dtype)
-    if kind == "prod" and isinstance(values[0], Cx):
-        d = values[0].re.dtype
-        return reduce(partial(combine, kind), values, Cx(const(1.0, d), const(0.0, d)))
+    if kind != "sum" and isinstance(values[0], Cx):
+        start = complex_identity(kind, values[0].re.dtype)
+        return reduce(partial(combine, kind), values, start)
     if kind == "sum" and any([is_product(v) for v in values]):
         # each meets zero first, as in a loop, so that no two are fused with each other
         return tree(kind, [started(kind, v, n) for v in values])
@@ -189,11 +205,17 @@ def combine(kind: str, a: Value, b: Value) -> Value:
         if kind == "prod":
             re = ex("sub", ex("mul", a.re, b.re), ex("mul", a.im, b.im))
             return Cx(re, ex("add", ex("mul", a.re, b.im), ex("mul", a.im, b.re)))
-        raise NotImplementedError(f"reduce_{kind} of complex numbers has no native form")
+        return choose(before(a, b, "gt" if kind == "max" else "lt"), a, b)
     op = BINARY[kind]
     if a.dtype == "i1":
         op = {"max": "or", "min": "and", "add": "or", "mul": "and"}.get(op, op)
     return ex(op, a, b)
+
+
+def complex_identity(kind: str, part: str) -> Cx:
+    """What a product, or the greatest or the least of numbers starts from."""
+    start = {"prod": 1.0, "max": -math.inf, "min": math.inf}[kind]
+    return Cx(const(start, part), const(0.0, part))
 
 
 def started(kind: str, v: Value, n: Node) -> Value:
@@ -263,8 +285,6 @@ def expand_arg(kind: str) -> Callable[..., list[Node]]:
 for _name, _kind in FOLD_OF.items():
     EXPANSIONS[_name] = expand_reduce(_kind)
     RULES[_name] = reduce_element
-for _name in ("max", "min"):
-    LIMITS[f"reduce_{_name}"] = lambda n: n.args[0].dtype not in REAL_PART
 EXPANSIONS["argmax"] = expand_arg("max")
 EXPANSIONS["argmin"] = expand_arg("min")
 

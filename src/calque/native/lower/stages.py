@@ -23,7 +23,14 @@ from calque.native.lower.dot import times
 from calque.native.lower.graph import REAL_PART, Node, graph_of
 from calque.native.lower.indexing import scatter_place
 from calque.native.lower.layout import clamped, reindex
-from calque.native.lower.reductions import CHUNK, FOLD_OF, combine, logaddexp, started
+from calque.native.lower.reductions import (
+    CHUNK,
+    FOLD_OF,
+    combine,
+    complex_identity,
+    logaddexp,
+    started,
+)
 from calque.native.lower.rules import LIMITS, Index, Lower, Value, View
 from calque.native.lower.sizes import BAKED
 from calque.native.passes.pipeline import run as run_passes
@@ -215,10 +222,10 @@ def accumulate(
         )
         return accs, Cx(ref(f"{name}.re", d), ref(f"{name}.im", d))
     left, right = (Cx(ref(f"{name}.{s}re", d), ref(f"{name}.{s}im", d)) for s in "lr")
-    both = combine(kind, left, right)
+    both, start = combine(kind, left, right), complex_identity(kind, d)
     fold = Fold(
         (f"{name}.re", f"{name}.im"),
-        (const(1.0, d), const(0.0, d)),
+        (start.re, start.im),
         (value.re, value.im),
         (left.re, left.im),
         (right.re, right.im),

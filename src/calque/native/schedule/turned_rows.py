@@ -84,7 +84,11 @@ def in_turned_rows(f: For, sizes: Sizes, lanes: int, least: int = 1) -> For | No
     if f.accs or not 4 <= lanes <= SQUARE or turns(f.extent, sizes) < 2 * lanes:
         return None
     inner = [s for s in statements(f.body) if isinstance(s, For)]
-    if not all(map(is_calm, (f, *inner))) or any(f.name in x.extent.names for x in inner):
+    if (
+        not inner
+        or not all(map(is_calm, (f, *inner)))
+        or any(f.name in x.extent.names for x in inner)
+    ):
         return None
     together = with_sums_beside(with_brief_written_out(f))
     for near in (True, False):
