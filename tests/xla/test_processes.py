@@ -3,7 +3,6 @@ nobody comes. The processes of these tests are started here."""
 
 from __future__ import annotations
 
-import os
 import pathlib
 import socket
 import subprocess
@@ -14,6 +13,7 @@ import pytest
 from calque import distributed
 from calque.xla.processes import wait_for_somebody
 from tests.xla.mlir import needs_jaxlib
+from tests.xla.several_processes import come_to_their_end, environment, free_address, two
 
 ROOT = pathlib.Path(__file__).parents[2]
 SCRIPT = """
@@ -69,45 +69,6 @@ assert float(local) == index + 1 and local.devices() == {jax.local_devices()[0]}
 jax.distributed.shutdown()
 print("whole", index)
 """
-
-
-def free_address() -> str:
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{s.getsockname()[1]}"
-
-
-def environment(devices: int = 2) -> dict[str, str]:
-    found = {**os.environ, "CALQUE_NUM_CPU_DEVICES": str(devices)}
-    for name in ("CALQUE_PLATFORMS", "XLA_FLAGS"):
-        found.pop(name, None)
-    return found
-
-
-def two(script: str, devices: int = 2) -> list[subprocess.Popen[str]]:
-    """Two processes of so many devices each, which are told where to meet and which they are."""
-    address = free_address()
-    return [
-        subprocess.Popen(
-            [sys.executable, "-c", script, address, str(i)],
-            env=environment(devices),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for i in range(2)
-    ]
-
-
-def come_to_their_end(running: list[subprocess.Popen[str]]) -> None:
-    """Wait for both; each says at its end that it was whole."""
-    try:
-        done = [p.communicate(timeout=300) for p in running]
-    finally:
-        for p in running:
-            p.kill()
-    for i, (out, error) in enumerate(done):
-        assert f"whole {i}" in out, error[-3000:]
 
 
 @needs_jaxlib

@@ -274,7 +274,8 @@ def spanning(aval: ShapedArray, sharding: Sharding, parts: Mapping[Any, Any]) ->
     """An Array of which this process has these parts, by device, and others have the rest."""
     place = Place(aval, sharding, sharding.device_order)
     own = [d for d in sharding.device_order if is_mine(d)]
-    data = [np.ascontiguousarray(host_of(parts[d])) for d in own]
+    # of NumPy's default dtypes 64 bits come where arrays have 32
+    data = [np.ascontiguousarray(host_of(parts[d]), place.kind.dtype) for d in own]
     buffer = jaxlib.put(data, place.kind, place.sharding, place.devices, False)
     return pending_arrays((aval,), [buffer], (sharding,))[0]
 
