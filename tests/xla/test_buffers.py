@@ -341,13 +341,12 @@ def test_parts_of_several_processes_have_the_dtype_that_their_array_says() -> No
         every = {"f8": "f4", "i8": "i4", "u8": "u4", "c16": "c8", "f4": "f4", "i4": "i4", "?": "?"}
         for given, dtype in every.items():
             values = numbers.astype(given)
+            placed = [jax.device_put(v, d) for v, d in zip(values[at].reshape(2, 1), devices)]
             made = [
                 jax.make_array_from_process_local_data(rows, values[at]),
                 jax.make_array_from_callback((4,), rows, lambda i: values[i]),
                 jax.device_put(values, rows),
-                jax.make_array_from_single_device_arrays(
-                    (4,), rows, [jax.device_put(v, d) for v, d in zip(values[at].reshape(2, 1), devices)]
-                ),
+                jax.make_array_from_single_device_arrays((4,), rows, placed),
             ]
             for x in made:
                 y = jax.jit(lambda v: v | v if v.dtype == bool else v + v)(x)

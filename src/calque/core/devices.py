@@ -154,7 +154,7 @@ class Device:
         return Client()
 
     @property
-    def local_hardware_id(self) -> int:
+    def local_hardware_id(self) -> int | None:
         return self.id
 
     def default_memory(self) -> Memory:

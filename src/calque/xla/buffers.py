@@ -75,7 +75,7 @@ def gathered(buffer: Any) -> np.ndarray:
         raise RuntimeError(
             "Fetching value for an Array that spans non-addressable (non process local) devices is"
             " not possible: look at its addressable_shards, or bring the parts together with"
-            " multihost_utils.process_allgather"
+            " multihost_utils.process_allgather(x, tiled=True)"
         )
     whole = np.empty(shape, parts[0].dtype)
     for part, index in zip(parts, indices, strict=True):

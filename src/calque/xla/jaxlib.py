@@ -318,8 +318,8 @@ def put(
     parts: list[Any], kind: ArrayType, sharding: Any, devices: list[Any], shared: bool = True
 ) -> Any:
     """An array of jaxlib of parts on devices. Memory that is aligned as XLA wants it is shared,
-    then it must not be written any more; unless it is to be copied before this returns. XLA reads
-    buffers as what their type says: parts of another dtype end the process, or are other numbers."""
+    then it must not be written any more; unless it is to be copied before this returns. Parts of
+    another dtype than the type says would be read as other numbers, and beyond their end."""
     if any(part.dtype != kind.dtype for part in parts):
         raise TypeError(f"parts of {parts[0].dtype} cannot be an array of {kind.dtype}")
     make, semantics = _putting()

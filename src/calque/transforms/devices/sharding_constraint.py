@@ -30,9 +30,9 @@ from calque.transforms.devices.sharding_arrays import (
     check_explicit,
     check_shape,
     constraint,
+    located,
     mesh_of_specs,
     names_no_device,
-    placed,
     sharding_of,
 )
 from calque.transforms.devices.specs import UNCONSTRAINED, PartitionSpec, names_of_spec
@@ -48,7 +48,7 @@ def constrained(x: Any, sharding: Sharding, params: dict[str, Any] | None = None
     if names_no_device(sharding):
         return x
     if isinstance(x, ArrayImpl) and trace_state.is_evaluating():
-        return placed(x, sharding)
+        return located(x, sharding)
     rest = params or {"layout": None, "context_mesh": EMPTY}
     free: frozenset[int] = frozenset()
     if isinstance(sharding, NamedSharding):
@@ -362,7 +362,7 @@ class JitShardings:
         if self.device is None:
             return leaves
         return [
-            placed(x, self.device)
+            located(x, self.device)
             if isinstance(x, ArrayImpl) and x._extra not in (None, self.device)
             else x  # one that is there is the caller's own, which may have given it away
             for x in leaves
