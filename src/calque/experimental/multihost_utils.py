@@ -13,13 +13,11 @@ from calque.core.arrays import ArrayImpl
 from calque.core.devices import number_of_processes, process_number
 from calque.core.trace import typeof
 from calque.device_functions import device_put
-from calque.transforms.devices.assembling import (
-    make_array_from_process_local_data,
-    make_array_from_single_device_arrays,
-)
+from calque.transforms.devices.assembling import make_array_from_process_local_data
 from calque.transforms.devices.several_processes import spans
-from calque.transforms.devices.sharding import NamedSharding, Sharding
+from calque.transforms.devices.sharding import NamedSharding
 from calque.transforms.devices.specs import PartitionSpec as P
+from calque.transforms.jit.pmap_rows import own_part
 from calque.transforms.jit.several_processes import of_all, whole_of
 from calque.tree_util import tree_flatten, tree_unflatten
 
@@ -269,17 +267,7 @@ def global_array_to_host_local_array_impl(arr: Any, *, global_mesh: Any, pspec: 
         return device_put(arr, whole)
     if isinstance(arr, ArrayImpl) and not spans(arr._extra):
         return arr  # it is what this process has
-    placed = device_put(arr, whole)
-    local = NamedSharding(global_mesh.local_mesh, pspec)
-    return _of_own_parts(placed, whole, local)
-
-
-def _of_own_parts(x: Any, whole: Sharding, local: NamedSharding) -> Any:
-    """The array over the devices of this process of the parts that they have."""
-    shard = whole.shard_shape(x.shape)
-    shape = [n * size for n, size in zip(local.counts(x.ndim), shard, strict=True)]
-    parts = {s.device: s.data for s in x.addressable_shards}
-    return make_array_from_single_device_arrays(shape, local, list(parts.values()))
+    return own_part(device_put(arr, whole))
 
 
 def _over_trees(f: Any, inputs: Any, mesh: Any, pspecs: Any) -> Any:

@@ -275,14 +275,9 @@ def spanning(aval: ShapedArray, sharding: Sharding, parts: Mapping[Any, Any]) ->
     place = Place(aval, sharding, sharding.device_order)
     own = [d for d in sharding.device_order if is_mine(d)]
     # of NumPy's default dtypes 64 bits come where arrays have 32
-    data = [np.ascontiguousarray(host_of(parts[d]), place.kind.dtype) for d in own]
+    data = [np.ascontiguousarray(host_data(parts[d]), place.kind.dtype) for d in own]
     buffer = jaxlib.put(data, place.kind, place.sharding, place.devices, False)
     return pending_arrays((aval,), [buffer], (sharding,))[0]
-
-
-def host_of(x: Any) -> np.ndarray:
-    """The elements of an Array, or of what NumPy takes for one."""
-    return host_data(x) if isinstance(x, ArrayImpl) else np.asarray(x)
 
 
 def own_parts(x: Any) -> dict[Any, np.ndarray]:
