@@ -10,7 +10,6 @@ import sys
 
 import pytest
 
-from calque import distributed
 from calque.xla.processes import wait_for_somebody
 from tests.xla.mlir import needs_jaxlib
 from tests.xla.several_processes import come_to_their_end, environment, free_address, two
@@ -189,15 +188,3 @@ def test_nobody_listens() -> None:
         s.bind(("127.0.0.1", 0))
         s.listen()
         wait_for_somebody(f"127.0.0.1:{s.getsockname()[1]}", 5)
-
-
-def test_what_initialize_needs() -> None:
-    with pytest.raises(ValueError, match="coordinator_address, num_processes and process_id"):
-        distributed.initialize(num_processes=2)
-    with pytest.raises(ValueError, match="process_id must be from 0 to 1, got 2"):
-        distributed.initialize("localhost:1", num_processes=2, process_id=2)
-    with pytest.raises(ValueError, match="how many processes meet at localhost:1"):
-        distributed.initialize("localhost:1")
-    with pytest.raises(NotImplementedError, match="slice_index cannot be chosen"):
-        distributed.initialize(slice_index=1)
-    assert not distributed.is_initialized()

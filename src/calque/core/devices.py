@@ -243,6 +243,7 @@ def _count() -> int:
 
 DEFAULT_DEVICE: Final = Device(0)  # there is always one
 _devices: Final[list[Device]] = process.container("devices", [DEFAULT_DEVICE])
+were_asked_for: Final[ProcessValue[bool]] = process.value("devices were asked for", False)
 _settled: Final[ProcessValue[bool]] = process.value("the number of devices is settled", False)
 
 
@@ -266,6 +267,7 @@ config.on_change(_config_changed)
 def all_devices() -> list[Device]:
     """The devices of this process. How many the flag of XLA asks for is read when they are first
     asked for, so that a program may set it after the import."""
+    were_asked_for.value = True
     if not _settled.value:
         _adjust()
         _settled.value = True

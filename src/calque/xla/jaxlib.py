@@ -257,6 +257,8 @@ class Distributed:
     client: Any
     process_id: int
     processes: int
+    address: str
+    service: Any  # in process 0, which the others meet at
 
 
 @once

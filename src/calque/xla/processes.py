@@ -55,7 +55,7 @@ def join(
             f"distributed.initialize: process {process_id} of {processes} has not met the others at"
             f" {address} within {initialization_timeout} seconds: {e}"
         ) from None
-    joined.value = jaxlib.Distributed(client, process_id, processes)
+    joined.value = jaxlib.Distributed(client, process_id, processes, address, _service.value)
     set_process(process_id, processes)
     if not config.platforms and not known.accelerator():
         config.update("platforms", "xla_cpu")
