@@ -90,6 +90,7 @@ class Executable:
             Place(c.aval, None, devices).put(host_data(c)) for c in self.lowered.constants
         ]
         results = [result_of(a, s, devices) for a, s in zip(self.out_avals, outs, strict=True)]
+        self.elsewhere = None if any(map(is_mine, devices)) else results  # in other processes
         self.result_places = [where_of(r.kind, r.sharding) for r in results]
         with refusing_options(options):
             self.loaded = loaded_program(
@@ -113,6 +114,8 @@ class Executable:
 
     def run(self, buffers: list[Any], args: Sequence[Any]) -> list[Any]:
         """The results as arrays of jaxlib; the arguments are for errors."""
+        if self.elsewhere is not None:
+            return [jaxlib.put([], r.kind, r.sharding, []) for r in self.elsewhere]
         try:
             return self.loaded.run(buffers)
         except jaxlib.runtime_errors() as e:
@@ -165,7 +168,7 @@ class Executable:
                     delete_array(args[i])
             return found
 
-        if self.loaded.has_effects or not LEARNS:
+        if self.loaded.has_effects or not LEARNS or self.elsewhere is not None:
             return serve
         engine = relay.Engine(
             self.loaded.execute,

@@ -275,6 +275,7 @@ def sharding_classes() -> tuple[Any, Any]:
 
     class OneDevice(lib.client.SingleDeviceSharding):  # type: ignore[misc, name-defined]
         memory_kind = None
+        is_here: bool  # rather than in another process
 
         def _to_xla_hlo_sharding(self, ndim: int) -> Any:
             return lib.client.HloSharding.replicate()
@@ -294,6 +295,7 @@ def one_device(device: Any, kind: str | None = None) -> Any:
     """The sharding of arrays on one device, in a kind of its memory."""
     made = sharding_classes()[0](device)
     made.indices, made.memory_kind = None, kind
+    made.is_here = device.process_index == device.client.process_index()
     return made
 
 

@@ -55,6 +55,38 @@ def test_operations_on_arrays_over_several_processes() -> None:
         here = jax.device_put(numbers, jax.local_devices()[0])
         raises(lambda: x + here, ValueError, "incompatible devices")
         assert (here + 1).tolist() == [1, 2, 3, 4]  # what is of this process alone stays so
+        raises(lambda: x.__dlpack__(), BufferError, "several processes")
+    """)
+
+
+@needs_jaxlib
+def test_operations_on_arrays_of_another_process() -> None:
+    """All processes may call them: only that one has elements."""
+    in_both("""
+        far = jax.device_put(numbers, jax.devices()[3])
+        second = jax.sharding.Mesh(jax.devices()[2:], "y")
+        last = jax.device_put(numbers, jax.NamedSharding(second, jax.P("y")))
+        for y in (far, last):
+            for z in (y + 1, jax.jit(lambda v: v + 1)(y), jax.jit(lambda v: v + 1)(y)):
+                assert z.sharding == y.sharding
+                assert len(z.addressable_shards) == index * len(y.global_shards)
+                if index == 1:
+                    assert z.tolist() == (numbers + 1).tolist()
+                else:
+                    assert repr(z) == "Array(shape=(4,), dtype=float32)"
+                    raises(lambda: np.asarray(z), RuntimeError, "non-addressable")
+    """)
+
+
+@needs_jaxlib
+def test_arrays_where_a_mesh_of_all_is_set() -> None:
+    in_both("""
+        with jax.set_mesh(mesh):
+            y = jnp.arange(4.0)
+            assert parts(y) == [numbers.tolist()] * 2
+            assert parts(y + x.sum()) == [(numbers + 6).tolist()] * 2
+            assert parts(y + x) == [[2 * v] for v in numbers[2 * index : 2 * index + 2].tolist()]
+            assert parts(jax.device_put(y, jax.P("x"))) == parts(x)
     """)
 
 

@@ -340,6 +340,10 @@ def _dlpack(
 
     >>> np.from_dlpack(jnp.arange(3))
     array([0, 1, 2], dtype=int32)"""
+    if not is_deleted(self) and spans(self._extra):
+        raise BufferError(
+            "__dlpack__: the array is on devices of several processes: export x.addressable_shards"
+        )
     device = sharing.device_of(self)
     if device is not None and dl_device in (None, device.dlpack_device()):
         return device.exported(do.copy(self) if copy else self, stream)

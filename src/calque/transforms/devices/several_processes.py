@@ -17,7 +17,9 @@ def _alone(*_: Any, **options: Any) -> Any:
 
 # one made of the parts of this process, and these parts of it
 spanning: Final[Hook[Callable[..., Any]]] = process.hook("arrays of several processes", _alone)
-own_parts: Final[Hook[Callable[[Any], Any]]] = process.hook("parts in this process", _alone)
+own_parts: Final[Hook[Callable[[Any, Sharding], Any]]] = process.hook(
+    "parts in this process", _alone
+)
 # an array brought to where a sharding says, which is in other processes, too, or was
 brought: Final[Hook[Callable[..., Any]]] = process.hook("arrays brought to processes", _alone)
 

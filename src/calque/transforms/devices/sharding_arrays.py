@@ -91,8 +91,9 @@ class Shard:
         whole, where = self._array.aval, self._array._extra
         if not is_mine(self.device):
             return None
-        if not sharding_of(self._array).is_fully_addressable:
-            part = own_parts.call(self._array)[self.device]
+        sharding = sharding_of(self._array)
+        if not sharding.is_fully_addressable:
+            part = own_parts.call(self._array, sharding)[self.device]
         elif type(where) is Summands:
             part = where.row(self.device)[self.index]
         else:
@@ -102,8 +103,7 @@ class Shard:
         found = from_storage(part, whole.without_place().update(shape=part.shape))
         if not where:
             return found
-        kind = sharding_of(self._array).memory_kind
-        return placed(found, SingleDeviceSharding(self.device, memory_kind=kind))
+        return placed(found, SingleDeviceSharding(self.device, memory_kind=sharding.memory_kind))
 
     def __repr__(self) -> str:
         return (
