@@ -352,6 +352,9 @@ def test_parts_of_several_processes_have_the_dtype_that_their_array_says() -> No
                 y = jax.jit(lambda v: v | v if v.dtype == bool else v + v)(x)
                 assert x.dtype == y.dtype == np.dtype(dtype), (given, x.dtype)
                 assert parts(y) == (values + values)[at].reshape(2, 1).tolist(), (given, parts(y))
+        made = jax.make_array_from_callback((), whole, lambda i: np.array(3.0))
+        for one in (jax.device_put(3.0, whole), made):
+            assert parts(one) == [3.0, 3.0] and parts(jax.jit(lambda v: v + v)(one)) == [6.0, 6.0]
         x = jax.make_array_from_process_local_data(rows, np.full(2, 0.5))
         assert float(jax.jit(jnp.sum)(x)) == 2
     """)

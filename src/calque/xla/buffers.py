@@ -248,7 +248,7 @@ class Place:
         if indices is None:
             parts = [host] if self.devices else []  # in another process
         else:
-            parts = [np.ascontiguousarray(host[i.of(host.shape)]) for i in indices]
+            parts = [np.asarray(host[i.of(host.shape)], order="C") for i in indices]
         return jaxlib.put(parts, self.kind, self.sharding, self.devices, shared)
 
     def of_value(self, x: Any) -> Any:
@@ -280,7 +280,7 @@ def spanning(aval: ShapedArray, sharding: Sharding, parts: Mapping[Any, Any]) ->
     place = Place(aval, sharding, sharding.device_order)
     own = [d for d in sharding.device_order if is_mine(d)]
     # of NumPy's default dtypes 64 bits come where arrays have 32
-    data = [np.ascontiguousarray(host_data(parts[d]), place.kind.dtype) for d in own]
+    data = [np.asarray(host_data(parts[d]), place.kind.dtype, order="C") for d in own]
     buffer = jaxlib.put(data, place.kind, place.sharding, place.devices, False)
     return pending_arrays((aval,), [buffer], (sharding,))[0]
 

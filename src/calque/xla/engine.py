@@ -25,6 +25,7 @@ from calque.machine.call.functions import LEARNS, PythonProgram
 from calque.machine.spans import recorder_of_spans, span
 from calque.native.passes.inline import inline_calls
 from calque.transforms.devices.mesh import Mesh, over_devices
+from calque.transforms.devices.several_processes import spans
 from calque.transforms.devices.sharding import NamedSharding
 from calque.transforms.devices.type_constraints import stated
 from calque.xla import jaxlib
@@ -59,6 +60,7 @@ class Executable:
         for a in self.in_avals:
             refuse_six_bits(a, options.name)
         refuse_impossible(closed.jaxpr, options.name)
+        refuse_captured(closed, options.name)
         register_lapack()
         hand_over()
         candidates = itertools.chain([known.home()], known.default_devices(), cpu_devices())
@@ -277,6 +279,16 @@ def refuse_impossible(jaxpr: Jaxpr, name: str) -> None:
                 refuse_six_bits(v.aval, name)
         for body in subjaxprs(e.params):
             refuse_impossible(body, name)
+
+
+def refuse_captured(closed: ClosedJaxpr, name: str) -> None:
+    """RuntimeError for constants of which other processes have parts."""
+    for c in closed.consts:
+        if isinstance(c, ArrayImpl) and not is_deleted(c) and spans(c._extra):
+            raise RuntimeError(
+                f"{name} closes over an array {c.aval.str_short()} that spans non-addressable"
+                " devices, which are of other processes: pass it as an argument"
+            )
 
 
 def refuse_six_bits(aval: ShapedArray, name: str) -> None:

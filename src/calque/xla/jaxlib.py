@@ -324,8 +324,11 @@ def put(
     """An array of jaxlib of parts on devices. Memory that is aligned as XLA wants it is shared,
     then it must not be written any more; unless it is to be copied before this returns. Parts of
     another dtype than the type says would be read as other numbers, and beyond their end."""
-    if any(part.dtype != kind.dtype for part in parts):
-        raise TypeError(f"parts of {parts[0].dtype} cannot be an array of {kind.dtype}")
+    alone = sharding.indices is None
+    for part in parts:
+        fits = part.shape == kind.shape if alone else part.ndim == len(kind.shape)
+        if part.dtype != kind.dtype or not fits:
+            raise TypeError(f"{part.dtype}{part.shape} cannot be of {kind.dtype}{kind.shape}")
     make, semantics = _putting()
     return make(
         kind,

@@ -55,6 +55,7 @@ def test_operations_on_arrays_over_several_processes() -> None:
         here = jax.device_put(numbers, jax.local_devices()[0])
         raises(lambda: x + here, ValueError, "incompatible devices")
         assert (here + 1).tolist() == [1, 2, 3, 4]  # what is of this process alone stays so
+        raises(lambda: jax.jit(lambda v: v + x)(x), RuntimeError, "pass it as an argument")
         raises(lambda: x.__dlpack__(), BufferError, "several processes")
     """)
 

@@ -12,6 +12,7 @@ from calque.core.arrays import to_numpy
 from calque.core.avals import ShapedArray
 from calque.core.backends import known
 from calque.core.devices import number_of_processes, process_number
+from calque.machine.caches import memo
 from calque.transforms.devices.mesh import Mesh
 from calque.transforms.devices.several_processes import spanning, spans
 from calque.transforms.devices.sharding import NamedSharding, Sharding
@@ -21,6 +22,12 @@ from calque.transforms.jit.decorator import jit
 
 def _same(x: Any) -> Any:
     return x
+
+
+@memo("programs that lay arrays out over processes", 256, programs=True)
+def _laying(sharding: Sharding) -> Any:
+    """The program whose result has this sharding and the elements of its argument."""
+    return jit(_same, out_shardings=sharding)
 
 
 def brought(x: Any, sharding: Sharding, *, checked: bool) -> Any:
@@ -39,7 +46,7 @@ def brought(x: Any, sharding: Sharding, *, checked: bool) -> Any:
             " with multihost_utils.process_allgather(x, tiled=True)"
         )
     if own.device_order == sharding.device_order:
-        return jit(_same, out_shardings=sharding)(x)
+        return _laying(sharding)(x)
     return _laid_out(np.asarray(whole_of(x)), x.aval, sharding)  # a program has one order
 
 
@@ -48,7 +55,7 @@ def whole_of(x: Any) -> Any:
     own = x._extra
     if own.is_fully_replicated:
         return x
-    return jit(_same, out_shardings=NamedSharding(own.mesh, PartitionSpec()))(x)
+    return _laying(NamedSharding(own.mesh, PartitionSpec()))(x)
 
 
 def _listed(sharding: Sharding) -> str:
