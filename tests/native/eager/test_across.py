@@ -48,6 +48,15 @@ def test_operations_on_arrays_over_several_processes() -> None:
         assert parts(tall @ jnp.ones((3, 2))) == [[[3.0, 3.0]]] * 2
         assert parts(tall * x[:, None]) == [[[v] * 3] for v in own.tolist()]
 
+        assert jnp.nonzero(x)[0].tolist() == [1, 2, 3]
+        assert jnp.unique(x).tolist() == numbers.tolist()
+        assert jnp.bincount(x.astype(int)).tolist() == [1] * 4 and x[x > 1].tolist() == [2, 3]
+        assert jnp.histogram(x, bins=2)[0].tolist() == [2, 2]
+        gives(jnp.interp(x, jnp.arange(3.0), 2 * jnp.arange(3.0)), [0, 2, 4, 4])
+        assert jnp.arange(10.0, 14.0)[x.astype(int)].sum() == 46
+
+        keys = jax.jit(lambda: jax.random.split(jax.random.key(0), 4), out_shardings=rows)()
+        assert repr(keys).split(" overlaying:")[1].strip() == "Array(shape=(4, 2), dtype=uint32)"
         text = "Array(shape=(4,), dtype=float32)"
         assert repr(x) == str(x) == f"{x}" == text
         assert repr(jax.device_put(x, whole)) == "Array([0., 1., 2., 3.], dtype=float32)"

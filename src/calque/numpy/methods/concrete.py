@@ -30,7 +30,7 @@ def _keys_text(self: Any) -> str:
     """Random keys: their shape and kind, over the bits that they are made of."""
     return (
         f"Array({self.aval.shape}, dtype={self.aval.dtype.name})"
-        f" overlaying:\n{to_numpy(do.random_unwrap(self))}"
+        f" overlaying:\n{_str(do.random_unwrap(self))}"
     )
 
 

@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+import numpy as np
+
+from calque.core.arrays import ArrayImpl, to_numpy
 from calque.core.devices import number_of_processes
+from calque.core.trace import value_if_known
 from calque.machine.state import Hook, process
 from calque.transforms.devices.mesh import Mesh
 from calque.transforms.devices.sharding import NamedSharding, Sharding
+from calque.transforms.devices.specs import PartitionSpec
 
 
 def _alone(*_: Any, **options: Any) -> Any:
@@ -22,6 +27,17 @@ own_parts: Final[Hook[Callable[[Any, Sharding], Any]]] = process.hook(
 )
 # an array brought to where a sharding says, which is in other processes, too, or was
 brought: Final[Hook[Callable[..., Any]]] = process.hook("arrays brought to processes", _alone)
+
+
+def values_of(x: Any) -> np.ndarray:
+    """The elements of an operand for the host, where a size or an error depends on them: those of
+    other processes are brought here, all of which ask for them."""
+    known = value_if_known(x)
+    if isinstance(known, ArrayImpl) and spans(known._extra):
+        known = brought.call(
+            known, NamedSharding(known._extra.mesh, PartitionSpec()), checked=False
+        )
+    return to_numpy(known)
 
 
 def spans(sharding: Sharding | None) -> bool:
