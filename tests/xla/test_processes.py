@@ -12,7 +12,13 @@ import pytest
 
 from calque.xla.processes import wait_for_somebody
 from tests.xla.mlir import needs_jaxlib
-from tests.xla.several_processes import come_to_their_end, environment, free_address, two
+from tests.xla.several_processes import (
+    come_to_their_end,
+    environment,
+    free_address,
+    in_both,
+    two,
+)
 
 ROOT = pathlib.Path(__file__).parents[2]
 SCRIPT = """
@@ -188,3 +194,20 @@ def test_nobody_listens() -> None:
         s.bind(("127.0.0.1", 0))
         s.listen()
         wait_for_somebody(f"127.0.0.1:{s.getsockname()[1]}", 5)
+
+
+@needs_jaxlib
+def test_each_process_has_its_own_processor_beside_the_devices_of_all() -> None:
+    in_both("""
+        processors = jax.devices("cpu")
+        assert processors == jax.local_devices(backend="cpu")
+        assert [d.process_index for d in processors] == [index, index]
+        y = jax.device_put(numbers, processors[1])
+        assert y.devices() == {processors[1]} and (y + 1).tolist() == (numbers + 1).tolist()
+        assert jax.device_put(x.addressable_shards[0].data, processors[0]).tolist() == [2 * index]
+        with jax.default_device(processors[0]):
+            assert (jnp.ones(2) + 1).devices() == {processors[0]}
+        raises(lambda: jax.device_put(x, processors[0]), ValueError, "stays on those")
+        jax.distributed.shutdown()  # arrays that are there stay over several processes
+        assert jax.process_count() == 2 and repr(x) == "Array(shape=(4,), dtype=float32)"
+    """)

@@ -99,8 +99,8 @@ class Client:
     local_device_count = device_count
 
     def process_index(self) -> int:
-        """The number of this process: there is one."""
-        return 0
+        """The number of this process."""
+        return process_number()
 
     host_id = process_index
 
@@ -130,10 +130,19 @@ class Device:
         self.id, self.platform = index, "cpu"
 
     engine = "native"  # the backend that runs programs on it
-    process_index = 0
-    task_id = 0
-    host_id = 0
     device_kind = "cpu"
+
+    @property
+    def process_index(self) -> int:
+        """The process that has it: each has its own processor."""
+        return process_number()
+
+    @property
+    def task_id(self) -> int:
+        """An older name for the process."""
+        return self.process_index
+
+    host_id = task_id
 
     def dlpack_device(self) -> tuple[int, int]:
         """Gives what DLPack calls the memory of the device. This is the memory of the host.

@@ -36,7 +36,7 @@ class XlaDevice(Device):
         return self.xla.client
 
     @property
-    def process_index(self) -> int:  # type: ignore[override]
+    def process_index(self) -> int:
         """The process that has it."""
         return int(self.xla.process_index)
 
