@@ -42,10 +42,11 @@ with _importing():
     from calque.machine import variables as _variables
     from calque.numpy.methods import attaching as _attaching  # attaches them to arrays
     from calque.transforms.devices import type_rules as _type_rules  # types know of meshes
+    from calque.transforms.devices.several_processes import brought as _brought
+    from calque.transforms.devices.several_processes import own_parts as _own_parts
+    from calque.transforms.devices.several_processes import spanning as _spanning
     from calque.transforms.devices.sharding_arrays import constraint as _constraint
     from calque.transforms.devices.sharding_arrays import moved as _moved
-    from calque.transforms.devices.sharding_arrays import own_parts as _own_parts
-    from calque.transforms.devices.sharding_arrays import spanning as _spanning
     from calque.transforms.engines.signatures import captured_values as _captured_values
     from calque.transforms.jit.control_flow import converter as _converter
 
@@ -245,6 +246,7 @@ _backends.register_symbolic("xla_cpu", _lazy.function("calque.xla.unknown_sizes"
 _spanning.install(_lazy.function("calque.xla.buffers", "spanning"))
 _moved.install(_lazy.function("calque.transforms.devices.memory_spaces", "in_memory"))
 _constraint.install(_lazy.function("calque.transforms.devices.sharding_constraint", "constrained"))
+_brought.install(_lazy.function("calque.transforms.jit.several_processes", "brought"))
 _own_parts.install(_lazy.function("calque.xla.buffers", "own_parts"))
 _plugins.install(_lazy.function("calque.xla.plugins", "opened"))
 _unasked.install(_lazy.function("calque.xla.plugin_libraries", "opened_unasked"))

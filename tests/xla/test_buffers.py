@@ -25,6 +25,7 @@ from calque.core.dtypes import as_dtype
 from calque.machine.call import functions as callpath
 from calque.xla import jaxlib
 from tests.xla.mlir import needs_jaxlib
+from tests.xla.several_processes import in_both
 
 pytestmark = needs_jaxlib
 EVERY_TYPE = (
@@ -330,3 +331,30 @@ def test_arguments_that_are_written_anew_do_not_disturb_donation_and_threads() -
 
     with ThreadPoolExecutor(4) as pool:
         assert all(pool.map(work, range(0, 800, 200)))
+
+
+def test_parts_of_several_processes_have_the_dtype_that_their_array_says() -> None:
+    """Programs read the elements as what the type says: with NumPy's own dtypes of 64 bits they
+    read other numbers, or what is behind them."""
+    in_both("""
+        devices, at = jax.local_devices(), slice(2 * index, 2 * index + 2)
+        every = {"f8": "f4", "i8": "i4", "u8": "u4", "c16": "c8", "f4": "f4", "i4": "i4", "?": "?"}
+        for given, dtype in every.items():
+            values = numbers.astype(given)
+            placed = [jax.device_put(v, d) for v, d in zip(values[at].reshape(2, 1), devices)]
+            made = [
+                jax.make_array_from_process_local_data(rows, values[at]),
+                jax.make_array_from_callback((4,), rows, lambda i: values[i]),
+                jax.device_put(values, rows),
+                jax.make_array_from_single_device_arrays((4,), rows, placed),
+            ]
+            for x in made:
+                y = jax.jit(lambda v: v | v if v.dtype == bool else v + v)(x)
+                assert x.dtype == y.dtype == np.dtype(dtype), (given, x.dtype)
+                assert parts(y) == (values + values)[at].reshape(2, 1).tolist(), (given, parts(y))
+        made = jax.make_array_from_callback((), whole, lambda i: np.array(3.0))
+        for one in (jax.device_put(3.0, whole), made):
+            assert parts(one) == [3.0, 3.0] and parts(jax.jit(lambda v: v + v)(one)) == [6.0, 6.0]
+        x = jax.make_array_from_process_local_data(rows, np.full(2, 0.5))
+        assert float(jax.jit(jnp.sum)(x)) == 2
+    """)

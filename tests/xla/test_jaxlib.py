@@ -181,6 +181,15 @@ def test_arrays_go_to_a_device_and_come_back() -> None:
 
 
 @needs_jaxlib
+def test_parts_of_another_type_are_no_array() -> None:
+    (device,) = jaxlib.cpu_client(1).devices()
+    kind, where = jaxlib.array_type((2,), np.dtype(np.float32)), jaxlib.one_device(device)
+    for wrong in (np.ones(2), np.ones(3, np.float32), np.ones((2, 1), np.float32)):
+        with pytest.raises(TypeError, match=r"cannot be of float32\(2,\)"):
+            jaxlib.put([wrong], kind, where, [device])
+
+
+@needs_jaxlib
 def test_tiles_of_arrays() -> None:
     devices = jaxlib.cpu_client(2).devices()
     parts = [np.zeros(2, np.float32), np.ones(2, np.float32)]

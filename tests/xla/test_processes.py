@@ -3,7 +3,6 @@ nobody comes. The processes of these tests are started here."""
 
 from __future__ import annotations
 
-import os
 import pathlib
 import socket
 import subprocess
@@ -11,9 +10,15 @@ import sys
 
 import pytest
 
-from calque import distributed
 from calque.xla.processes import wait_for_somebody
 from tests.xla.mlir import needs_jaxlib
+from tests.xla.several_processes import (
+    come_to_their_end,
+    environment,
+    free_address,
+    in_both,
+    two,
+)
 
 ROOT = pathlib.Path(__file__).parents[2]
 SCRIPT = """
@@ -51,9 +56,9 @@ np.testing.assert_array_equal(jax.jit(mapped)(x), expected.sum(0, keepdims=True)
 y = jax.jit(lambda v: v * 2, donate_argnums=0)(jax.jit(lambda v: v + 1)(x))
 np.testing.assert_array_equal(jax.jit(lambda v: v, out_shardings=whole)(y), (expected + 1) * 2)
 z = jax.make_array_from_callback((4, 2), rows, lambda i: expected[i].astype(np.float32))
-np.testing.assert_array_equal(multihost_utils.process_allgather(z), expected)
+np.testing.assert_array_equal(multihost_utils.process_allgather(z, tiled=True), expected)
 placed = jax.device_put(expected.astype(np.float32), rows)
-np.testing.assert_array_equal(multihost_utils.process_allgather(placed), expected)
+np.testing.assert_array_equal(multihost_utils.process_allgather(placed, tiled=True), expected)
 np.testing.assert_array_equal(np.asarray(jax.device_put(np.ones(3), whole)), np.ones(3))
 
 assert multihost_utils.process_allgather(np.int32(index)).tolist() == [0, 1]
@@ -63,51 +68,14 @@ multihost_utils.sync_global_devices("a place")
 try:
     multihost_utils.assert_equal(np.float32(index), "they differ")
 except AssertionError as e:
-    assert index == 1 and "they differ" in str(e), e
+    assert "they differ" in str(e), e
+else:
+    raise AssertionError("they are equal")
 local = jax.jit(lambda v: v + 1)(np.float32(index))  # a program of each by itself
 assert float(local) == index + 1 and local.devices() == {jax.local_devices()[0]}
 jax.distributed.shutdown()
 print("whole", index)
 """
-
-
-def free_address() -> str:
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{s.getsockname()[1]}"
-
-
-def environment(devices: int = 2) -> dict[str, str]:
-    found = {**os.environ, "CALQUE_NUM_CPU_DEVICES": str(devices)}
-    for name in ("CALQUE_PLATFORMS", "XLA_FLAGS"):
-        found.pop(name, None)
-    return found
-
-
-def two(script: str, devices: int = 2) -> list[subprocess.Popen[str]]:
-    """Two processes of so many devices each, which are told where to meet and which they are."""
-    address = free_address()
-    return [
-        subprocess.Popen(
-            [sys.executable, "-c", script, address, str(i)],
-            env=environment(devices),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for i in range(2)
-    ]
-
-
-def come_to_their_end(running: list[subprocess.Popen[str]]) -> None:
-    """Wait for both; each says at its end that it was whole."""
-    try:
-        done = [p.communicate(timeout=300) for p in running]
-    finally:
-        for p in running:
-            p.kill()
-    for i, (out, error) in enumerate(done):
-        assert f"whole {i}" in out, error[-3000:]
 
 
 @needs_jaxlib
@@ -228,13 +196,18 @@ def test_nobody_listens() -> None:
         wait_for_somebody(f"127.0.0.1:{s.getsockname()[1]}", 5)
 
 
-def test_what_initialize_needs() -> None:
-    with pytest.raises(ValueError, match="coordinator_address, num_processes and process_id"):
-        distributed.initialize(num_processes=2)
-    with pytest.raises(ValueError, match="process_id must be from 0 to 1, got 2"):
-        distributed.initialize("localhost:1", num_processes=2, process_id=2)
-    with pytest.raises(ValueError, match="how many processes meet at localhost:1"):
-        distributed.initialize("localhost:1")
-    with pytest.raises(NotImplementedError, match="slice_index cannot be chosen"):
-        distributed.initialize(slice_index=1)
-    assert not distributed.is_initialized()
+@needs_jaxlib
+def test_each_process_has_its_own_processor_beside_the_devices_of_all() -> None:
+    in_both("""
+        processors = jax.devices("cpu")
+        assert processors == jax.local_devices(backend="cpu")
+        assert [d.process_index for d in processors] == [index, index]
+        y = jax.device_put(numbers, processors[1])
+        assert y.devices() == {processors[1]} and (y + 1).tolist() == (numbers + 1).tolist()
+        assert jax.device_put(x.addressable_shards[0].data, processors[0]).tolist() == [2 * index]
+        with jax.default_device(processors[0]):
+            assert (jnp.ones(2) + 1).devices() == {processors[0]}
+        raises(lambda: jax.device_put(x, processors[0]), ValueError, "stays on those")
+        jax.distributed.shutdown()  # arrays that are there stay over several processes
+        assert jax.process_count() == 2 and repr(x) == "Array(shape=(4,), dtype=float32)"
+    """)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import calque as jax
 from calque.xla import jaxlib, vendors
 from tests.xla.lower.test_accelerator_linalg import REGISTERED
 from tests.xla.mlir import needs_jaxlib
@@ -68,6 +69,12 @@ def test_a_package_tells_its_plugin_what_it_has(
 def test_options_of_clients(client: Any) -> None:
     assert vendors.options("tpu") == {}
     assert vendors.options("rocm") == {"platform_name": "rocm", "allocator": "bfc"}
+    jax.config.update("jax_cuda_visible_devices", "0,3")
+    try:
+        assert vendors.options("cuda")["visible_devices"] == [0, 3]
+        assert "visible_devices" not in vendors.options("rocm")
+    finally:
+        jax.config.update("jax_cuda_visible_devices", "all")
 
 
 def test_libraries_of_the_maker_are_loaded_in_order(

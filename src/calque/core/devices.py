@@ -99,8 +99,8 @@ class Client:
     local_device_count = device_count
 
     def process_index(self) -> int:
-        """The number of this process: there is one."""
-        return 0
+        """The number of this process."""
+        return process_number()
 
     host_id = process_index
 
@@ -130,10 +130,19 @@ class Device:
         self.id, self.platform = index, "cpu"
 
     engine = "native"  # the backend that runs programs on it
-    process_index = 0
-    task_id = 0
-    host_id = 0
     device_kind = "cpu"
+
+    @property
+    def process_index(self) -> int:
+        """The process that has it: each has its own processor."""
+        return process_number()
+
+    @property
+    def task_id(self) -> int:
+        """An older name for the process."""
+        return self.process_index
+
+    host_id = task_id
 
     def dlpack_device(self) -> tuple[int, int]:
         """Gives what DLPack calls the memory of the device. This is the memory of the host.
@@ -154,7 +163,7 @@ class Device:
         return Client()
 
     @property
-    def local_hardware_id(self) -> int:
+    def local_hardware_id(self) -> int | None:
         return self.id
 
     def default_memory(self) -> Memory:
@@ -243,6 +252,7 @@ def _count() -> int:
 
 DEFAULT_DEVICE: Final = Device(0)  # there is always one
 _devices: Final[list[Device]] = process.container("devices", [DEFAULT_DEVICE])
+were_asked_for: Final[ProcessValue[bool]] = process.value("devices were asked for", False)
 _settled: Final[ProcessValue[bool]] = process.value("the number of devices is settled", False)
 
 
@@ -266,6 +276,7 @@ config.on_change(_config_changed)
 def all_devices() -> list[Device]:
     """The devices of this process. How many the flag of XLA asks for is read when they are first
     asked for, so that a program may set it after the import."""
+    were_asked_for.value = True
     if not _settled.value:
         _adjust()
         _settled.value = True

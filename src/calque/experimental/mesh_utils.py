@@ -60,14 +60,16 @@ def create_hybrid_device_mesh(
     should_sort_granules_by_key: bool = True,
     allow_split_physical_axes: bool = False,
 ) -> np.ndarray:
-    """Gives devices of several groups as a grid for a mesh. There is one group.
+    """Gives devices of several groups as a grid for a mesh.
 
     Args:
         mesh_shape: The size of each axis within a group.
-        dcn_mesh_shape: The number of groups along each axis: ones.
+        dcn_mesh_shape: The number of groups along each axis.
         devices: The devices; None takes all.
-        process_is_granule: Whether groups are processes; it changes nothing here.
-        should_sort_granules_by_key: Whether groups are put in order; it changes nothing here.
+        process_is_granule: Whether groups are the devices of a process; otherwise all devices are
+            one group.
+        should_sort_granules_by_key: Whether groups are in the order of their processes; otherwise
+            in that of the devices.
         allow_split_physical_axes: It speaks of networks of TPUs, and changes nothing here.
 
     Returns:
@@ -76,11 +78,24 @@ def create_hybrid_device_mesh(
     >>> from calque.experimental import mesh_utils
     >>> mesh_utils.create_hybrid_device_mesh((1, 1), (1, 1))
     array([[CpuDevice(id=0)]], dtype=object)"""
-    if math.prod(dcn_mesh_shape) != 1:
+    groups: dict[int, list[Any]] = {}
+    for d in known.default_devices() if devices is None else devices:
+        groups.setdefault(d.process_index if process_is_granule else 0, []).append(d)
+    if math.prod(dcn_mesh_shape) != len(groups):
         raise ValueError(
-            f"Number of slices 1 must equal the product of dcn_mesh_shape {tuple(dcn_mesh_shape)}"
+            f"Number of slices {len(groups)} must equal the product of dcn_mesh_shape"
+            f" {tuple(dcn_mesh_shape)}; process_is_granule=True makes each process one"
         )
-    return create_device_mesh(mesh_shape, devices)
+    keys = sorted(groups) if should_sort_granules_by_key else groups
+    grids = [
+        create_device_mesh(
+            mesh_shape, groups[k], allow_split_physical_axes=allow_split_physical_axes
+        )
+        for k in keys
+    ]
+    blocks = np.empty(len(grids), object)
+    blocks[:] = [*grids]
+    return np.block(blocks.reshape(tuple(dcn_mesh_shape)).tolist())
 
 
 _guards.guard_public(globals())

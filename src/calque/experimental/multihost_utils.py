@@ -10,14 +10,15 @@ import numpy as np
 
 from calque.core import pytrees
 from calque.core.arrays import ArrayImpl
-from calque.core.backends import known
 from calque.core.devices import number_of_processes, process_number
+from calque.core.trace import typeof
 from calque.device_functions import device_put
 from calque.transforms.devices.assembling import make_array_from_process_local_data
-from calque.transforms.devices.mesh import Mesh
+from calque.transforms.devices.several_processes import spans
 from calque.transforms.devices.sharding import NamedSharding
 from calque.transforms.devices.specs import PartitionSpec as P
-from calque.transforms.jit.decorator import jit
+from calque.transforms.jit.pmap_rows import own_part
+from calque.transforms.jit.several_processes import of_all, whole_of
 from calque.tree_util import tree_flatten, tree_unflatten
 
 __all__ = [
@@ -49,8 +50,8 @@ def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
     array([0, 1, 2], dtype=int32)"""
     if number_of_processes() > 1:
         source = process_number() == 0 if is_source is None else is_source
-        at = int(np.argmax(_of_all(np.asarray(source))))
-        return pytrees.tree_map(lambda x: _of_all(np.asarray(x))[at], in_tree)
+        at = int(np.argmax(of_all(np.asarray(bool(source)))))
+        return pytrees.tree_map(lambda x: np.asarray(of_all(_as_array_has(x))[at]), in_tree)
     if is_source is False:
         raise ValueError(
             "broadcast_one_to_all: is_source=False, but there is no other process to send the"
@@ -77,25 +78,22 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
 
 
 def _gathered(x: Any, tiled: bool) -> np.ndarray:
-    if isinstance(x, ArrayImpl) and not x.is_fully_addressable:  # it is the whole already
-        mesh = x.sharding.mesh
-        return np.asarray(jit(_same, out_shardings=NamedSharding(mesh, P()))(x))
-    every = _of_all(np.asarray(x))
+    if isinstance(x, ArrayImpl) and spans(x._extra):  # it is the whole already
+        if not tiled:
+            raise ValueError(
+                "process_allgather: an array over several processes is gathered with tiled=True"
+                f" only, which gives all of its {x.aval.str_short()}"
+            )
+        return np.asarray(whole_of(x))
+    several = number_of_processes() > 1
+    every = of_all(_as_array_has(x) if several else np.asarray(x))
     return np.concatenate(every) if tiled and every.ndim > 1 else every
 
 
-def _same(x: Any) -> Any:
-    return x
-
-
-def _of_all(x: np.ndarray) -> np.ndarray:
-    """The values of all processes in a row; all have the same shape."""
-    if number_of_processes() == 1:
-        return x[None]
-    first = {d.process_index: d for d in reversed(known.default_devices())}
-    mesh = Mesh(np.array([first[i] for i in sorted(first)]), ("processes",))
-    whole = make_array_from_process_local_data(NamedSharding(mesh, P("processes")), x[None])
-    return np.asarray(jit(_same, out_shardings=NamedSharding(mesh, P()))(whole))
+def _as_array_has(x: Any) -> np.ndarray:
+    """The elements in the dtype that an array of them has: 32 bits, unless 64 are switched on."""
+    values = np.asarray(x)
+    return values.astype(typeof(values).dtype, copy=False)
 
 
 def sync_global_devices(name: str) -> None:
@@ -125,14 +123,14 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
 
     >>> from calque.experimental import multihost_utils
     >>> multihost_utils.assert_equal(jnp.ones(2))"""
-    expected = broadcast_one_to_all(in_tree)
-    same = pytrees.tree_map(
-        lambda a, b: bool(np.array_equal(np.asarray(a), b, equal_nan=b.dtype.kind in "fc")),
-        in_tree,
-        expected,
-    )
-    if not all(pytrees.leaves(same)):
-        raise AssertionError(f"{fail_message} Expected: {expected}; got: {in_tree}.")
+    found = pytrees.tree_map(lambda x: of_all(np.asarray(x)), in_tree)  # all bits of 64, too
+    if not all(map(_are_equal, pytrees.leaves(found))):
+        raise AssertionError(f"{fail_message} Of all processes: {found}; got: {in_tree}.")
+
+
+def _are_equal(every: np.ndarray) -> bool:
+    is_number = every.dtype.kind in "fc"
+    return all(np.array_equal(x, every[0], equal_nan=is_number) for x in every[1:])
 
 
 def reached_preemption_sync_point(step_id: int) -> bool:
@@ -170,10 +168,12 @@ def live_devices(devices: Sequence[Any]) -> Iterator[list[Any]]:
 
 
 def host_local_array_to_global_array(local_inputs: Any, global_mesh: Any, pspecs: Any) -> Any:
-    """Places arrays over a mesh; this process holds all of each.
+    """Makes arrays over a mesh of what each process has: its part of the mesh cuts its part of an
+    array, as the mesh cuts the whole.
 
     Args:
-        local_inputs: A tree of arrays.
+        local_inputs: A tree of arrays: the parts of this process. Those over several processes
+            stay as they are.
         global_mesh: The mesh.
         pspecs: A PartitionSpec, or a tree of them that the arrays begin with.
 
@@ -188,7 +188,7 @@ def host_local_array_to_global_array(local_inputs: Any, global_mesh: Any, pspecs
 
 
 def global_array_to_host_local_array(global_inputs: Any, global_mesh: Any, pspecs: Any) -> Any:
-    """Gives the parts of arrays over a mesh that this process holds: the whole arrays.
+    """Gives the parts of arrays over a mesh that this process holds, over its part of the mesh.
 
     Args:
         global_inputs: A tree of arrays.
@@ -206,10 +206,10 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Any, pspec
 
 
 def host_local_array_to_global_array_impl(arr: Any, *, global_mesh: Any, pspec: Any) -> Any:
-    """Places one array over a mesh.
+    """Makes one array over a mesh of what each process has.
 
     Args:
-        arr: The array.
+        arr: The part of this process.
         global_mesh: The mesh.
         pspec: A PartitionSpec.
 
@@ -226,11 +226,23 @@ def host_local_array_to_global_array_impl(arr: Any, *, global_mesh: Any, pspec: 
             "`None` is not a valid input to the pspecs argument. Please use P() if you want"
             " replication."
         )
-    return device_put(arr, NamedSharding(global_mesh, pspec))
+    whole = NamedSharding(global_mesh, pspec)
+    if not spans(whole) or (isinstance(arr, ArrayImpl) and spans(arr._extra)):
+        return device_put(arr, whole)
+    values = np.asarray(arr)
+    local = NamedSharding(global_mesh.local_mesh, pspec)
+    local.check(values.shape)
+    shape = tuple(
+        size // own * n
+        for size, own, n in zip(
+            values.shape, local.counts(values.ndim), whole.counts(values.ndim), strict=True
+        )
+    )
+    return make_array_from_process_local_data(whole, values, shape)
 
 
 def global_array_to_host_local_array_impl(arr: Any, *, global_mesh: Any, pspec: Any) -> Any:
-    """Gives the part of one array over a mesh that this process holds: the whole array.
+    """Gives the part of one array over a mesh that this process holds, over its part of the mesh.
 
     Args:
         arr: The array.
@@ -245,7 +257,17 @@ def global_array_to_host_local_array_impl(arr: Any, *, global_mesh: Any, pspec: 
     >>> part = multihost_utils.global_array_to_host_local_array_impl
     >>> part(jnp.ones(2), global_mesh=mesh, pspec=jax.P("x"))
     Array([1., 1.], dtype=float32)"""
-    return host_local_array_to_global_array_impl(arr, global_mesh=global_mesh, pspec=pspec)
+    if pspec is None:
+        raise ValueError(
+            "`None` is not a valid input to the pspecs argument. Please use P() if you want"
+            " replication."
+        )
+    whole = NamedSharding(global_mesh, pspec)
+    if not spans(whole):
+        return device_put(arr, whole)
+    if isinstance(arr, ArrayImpl) and not spans(arr._extra):
+        return arr  # it is what this process has
+    return own_part(device_put(arr, whole))
 
 
 def _over_trees(f: Any, inputs: Any, mesh: Any, pspecs: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from calque.core import errors
-from calque.core.arrays import Array, all_concrete, is_concrete, to_numpy
+from calque.core.arrays import Array, all_concrete, is_concrete
 from calque.core.dtypes import canonicalize, is_integer
 from calque.core.origins import origin
 from calque.core.trace import typeof
@@ -32,6 +32,7 @@ from calque.numpy.promotion import (
 )
 from calque.numpy.shaping import broadcast_arrays, ravel, reshape, where
 from calque.numpy.sorting import nonzero, take
+from calque.transforms.devices.several_processes import values_of
 from calque.transforms.functions.branches import switch
 from calque.transforms.functions.vmap import vmap
 
@@ -158,7 +159,7 @@ def ravel_multi_index(
                 "The error occurred because ravel_multi_index was jit-compiled with mode='raise'."
                 " Use mode='wrap' or mode='clip' instead."
             )
-        if any(((to_numpy(i) < 0) | (to_numpy(i) >= d)).any() for i, d in zip(index, sizes)):
+        if any(((values_of(i) < 0) | (values_of(i) >= d)).any() for i, d in zip(index, sizes)):
             raise ValueError("invalid entry in coordinates array")
     elif mode == "clip":
         index = [ufuncs.minimum(ufuncs.maximum(i, 0), d - 1) for i, d in zip(index, sizes)]
@@ -212,7 +213,7 @@ def compress(
     else:
         k = canonical_axis(axis, a.ndim)
     n = min(condition.shape[0], a.shape[k])
-    if is_concrete(condition) and condition.shape[0] > n and to_numpy(condition)[n:].any():
+    if is_concrete(condition) and condition.shape[0] > n and values_of(condition)[n:].any():
         raise ValueError("condition contains entries that are out of bounds")
     condition = condition[:n]
     if size is not None and not 0 <= size <= n:
@@ -287,7 +288,7 @@ def choose(
                 "The error occurred because jnp.choose was jit-compiled with mode='raise'. Use"
                 f" mode='wrap' or mode='clip' instead.{origin(a)}"
             )
-        if ((to_numpy(a) < 0) | (to_numpy(a) >= n)).any():
+        if ((values_of(a) < 0) | (values_of(a) >= n)).any():
             raise ValueError("invalid entry in choice array")
     elif mode == "wrap":
         a = a % n

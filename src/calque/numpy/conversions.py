@@ -38,6 +38,7 @@ from calque.numpy.promotion import (
 )
 from calque.numpy.signatures import OutSharding, Placement
 from calque.transforms.devices.program_devices import check_stays
+from calque.transforms.devices.several_processes import spans
 from calque.transforms.devices.sharding_arrays import device_put
 
 
@@ -162,6 +163,8 @@ def _is_buffer(x: Any) -> bool:
 
 
 def _copied(x: Any) -> Any:
+    if spans(x._extra):
+        return do.copy(x)
     out = do.copy(x) if is_extended(x.dtype) else from_numpy(to_numpy(x), x.aval.weak_type)
     return out if x._extra is None else device_put(out, x._extra)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from calque.core.arrays import Array, is_concrete, to_numpy
+from calque.core.arrays import Array, is_concrete
 from calque.core.avals import ShapedArray, nbytes
 from calque.core.dims import is_found, is_symbolic
 from calque.core.dtypes import canonicalize, is_integer
@@ -31,6 +31,7 @@ from calque.numpy.promotion import (
 from calque.numpy.ranges import arange
 from calque.numpy.shaping import clip, moveaxis, ravel, reshape, where
 from calque.numpy.sorting import argsort, nonzero, take
+from calque.transforms.devices.several_processes import values_of
 
 __all__ = [
     "append", "delete", "insert", "place", "put", "put_along_axis", "resize", "trim_zeros",
@@ -70,7 +71,7 @@ def _static_places(name: str, obj: Any, n: int) -> np.ndarray | None:
     if isinstance(obj, slice):
         return np.arange(n)[obj]
     check_arraylike(name, obj)
-    return np.asarray(to_numpy(obj)) if is_concrete(obj) else None
+    return np.asarray(values_of(obj)) if is_concrete(obj) else None
 
 
 def delete(
@@ -174,7 +175,7 @@ def _is_one_inside(obj: Any, n: Any) -> bool:
     """Whether it is a single known place on an axis of free size."""
     if isinstance(obj, slice) or not is_concrete(obj) or np.ndim(obj):
         return False
-    place = np.asarray(to_numpy(obj))
+    place = np.asarray(values_of(obj))
     return bool(place.dtype.kind in "iu" and -n <= int(place) < n)
 
 
@@ -299,7 +300,7 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axes | None = None) -> A
     axes = canonical_axes(axis, a.ndim)
     if not is_concrete(a):
         return _trimmed(a, trim.lower(), axes)
-    x = to_numpy(a)
+    x = values_of(a)
     index = [slice(None)] * a.ndim
     places = np.nonzero(x)
     for k in axes:
@@ -406,7 +407,7 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
         )
     vals = ravel(vals)
     if not vals.size:
-        if not is_concrete(mask) or to_numpy(mask).any():
+        if not is_concrete(mask) or values_of(mask).any():
             raise ValueError("place: vals must be non-empty")
         return a
     flat = ravel(mask) != 0

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from calque.core.arrays import Array, is_concrete, to_numpy
+from calque.core.arrays import Array, is_concrete
 from calque.core.dims import as_size
 from calque.core.dtypes import canonicalize, is_integer
 from calque.core.trace import typeof
@@ -24,6 +24,7 @@ from calque.numpy.shaping import clip, ravel, reshape, where
 from calque.numpy.signatures import OutSharding
 from calque.numpy.sorting import searchsorted
 from calque.ops.found_sizes import found_size
+from calque.transforms.devices.several_processes import values_of
 
 __all__ = ["bincount", "digitize", "histogram", "histogram2d", "histogram_bin_edges", "histogramdd"]
 
@@ -61,7 +62,7 @@ def bincount(
     minlength = operator.index(minlength)
     if length is None:
         if is_concrete(x):
-            length = max(minlength, int(to_numpy(x).max()) + 1 if x.size else 0)
+            length = max(minlength, int(values_of(x).max()) + 1 if x.size else 0)
         else:
             most = reductions.max(convert(x, canonicalize(int)), initial=minlength - 1)
             length = found_size(most + 1, "jnp.bincount")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from calque.core import guards as _guards
-from calque.core.arrays import is_concrete, to_numpy
+from calque.core.arrays import is_concrete
 from calque.core.dims import Dim
 from calque.core.dtypes import canonicalize, is_integer
 from calque.numpy import reductions
@@ -21,6 +21,7 @@ from calque.numpy.shaping import broadcast_to, reshape, where
 from calque.ops.dimension_numbers import GatherScatterMode
 from calque.ops.found_sizes import found_size
 from calque.ops.reductions import largest, smallest
+from calque.transforms.devices.several_processes import values_of
 from calque.transforms.functions.vmap import vmap
 
 CLIP = ("clip", GatherScatterMode.CLIP)
@@ -83,7 +84,7 @@ def _for_each(name: str, data: Any, ids: Any) -> Any:
 def _count(name: str, ids: Any, num_segments: int | None) -> Any:
     if num_segments is None:
         if is_concrete(ids):
-            return int(to_numpy(ids).max()) + 1 if ids.size else 0
+            return int(values_of(ids).max()) + 1 if ids.size else 0
         return found_size(reductions.max(convert(ids, canonicalize(int)), initial=-1) + 1, name)
     count = num_segments if isinstance(num_segments, Dim) else operator.index(num_segments)
     if count < 0:

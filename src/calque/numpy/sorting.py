@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from calque.core.arrays import Array, adopted, is_concrete, to_array, to_numpy
+from calque.core.arrays import Array, adopted, is_concrete, to_array
 from calque.core.dims import Dim, as_size, is_found, is_symbolic
 from calque.core.dtypes import (
     canonicalize,
@@ -43,6 +43,7 @@ from calque.numpy.shaping import ravel, reshape, where
 from calque.ops.common import check_places, index_operand
 from calque.ops.convert import bit_width_of, bitcast_convert_type
 from calque.ops.sizes import as_number, index_dtype, places
+from calque.transforms.devices.several_processes import values_of
 
 loops: Any = LazyModule("calque.transforms.functions.loops")
 
@@ -250,7 +251,7 @@ def nonzero(
         if not is_concrete(a):
             return places_found(a, "jnp.nonzero")
         check_places("nonzero", max(typeof(a).shape), dtype)
-        return tuple(adopted(i.astype(dtype)) for i in np.nonzero(to_numpy(a)))
+        return tuple(adopted(i.astype(dtype)) for i in np.nonzero(values_of(a)))
     return _nonzero_of_size(a, as_size(size), fill_value, dtype)
 
 

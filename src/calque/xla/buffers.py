@@ -36,6 +36,11 @@ staging: Any = LazyModule("calque.machine.call.staging")  # where the interprete
 NOTHING: Final = np.zeros(1, np.uint8)  # the memory of arrays without elements
 ALIGNMENT: Final = 64  # of memory of the host that XLA reads where it is
 STAGED: Final = 64 << 10  # bytes that are written anew rather than brought
+ELSEWHERE: Final = (
+    "Fetching value for an Array that spans non-addressable (non process local) devices is not"
+    " possible: look at its addressable_shards, or bring the parts together with"
+    " multihost_utils.process_allgather(x, tiled=True)"
+)
 _NUMBERS: Final[Tables[Any, Any]] = Tables("numbers on devices of XLA", 32)
 _SHARDINGS: Final[Table[Any, Any]] = Table("shardings of jaxlib", 1024)
 _WHERE: Final[Table[Any, Any]] = Table("types of buffers on devices of XLA", 4096)
@@ -52,7 +57,10 @@ def arrive(x: Any) -> np.ndarray:
         return NOTHING
     host = buffer._npy_value
     if type(host) is not np.ndarray:
-        one = buffer._sharding.indices is None
+        where = buffer._sharding
+        one = where.indices is None
+        if not (where.is_here if one else where.indices):
+            raise RuntimeError(ELSEWHERE)
         try:
             host = np.ascontiguousarray(jaxlib.on_host(buffer)) if one else gathered(buffer)
             buffer._npy_value = host
@@ -72,11 +80,7 @@ def gathered(buffer: Any) -> np.ndarray:
     if parts[0].shape == shape:
         return np.ascontiguousarray(parts[0])
     if len(indices) < buffer._sharding.spanned:
-        raise RuntimeError(
-            "Fetching value for an Array that spans non-addressable (non process local) devices is"
-            " not possible: look at its addressable_shards, or bring the parts together with"
-            " multihost_utils.process_allgather"
-        )
+        raise RuntimeError(ELSEWHERE)
     whole = np.empty(shape, parts[0].dtype)
     for part, index in zip(parts, indices, strict=True):
         whole[index.of(shape)] = part
@@ -180,7 +184,7 @@ class Place:
         """`brought`, as a function that is quick for arrays of NumPy, which every call brings
         anew."""
         brought = self.brought
-        if self.sharding.indices is not None:
+        if self.sharding.indices is not None or not self.devices:
             return brought
         put, copying = jaxlib.putting_a_copy()
         kind, sharding, devices, dtype = self.kind, self.sharding, self.devices, self.kind.dtype
@@ -198,7 +202,8 @@ class Place:
         dtype = self.kind.dtype
         nbytes = math.prod(self.shape) * dtype.itemsize
         plain = dtype.kind in "biufc" and dtype == self.dtype
-        if not plain or self.numbers is None or self.sharding.indices is not None:
+        alone = self.sharding.indices is None and self.devices
+        if not plain or self.numbers is None or not alone:
             return None
         if not 0 < nbytes <= STAGED or self.devices[0].platform != "cpu":
             return None
@@ -241,9 +246,9 @@ class Place:
         `shared`, since nobody will write it."""
         indices = self.sharding.indices
         if indices is None:
-            parts = [host]
+            parts = [host] if self.devices else []  # in another process
         else:
-            parts = [np.ascontiguousarray(host[i.of(host.shape)]) for i in indices]
+            parts = [np.asarray(host[i.of(host.shape)], order="C") for i in indices]
         return jaxlib.put(parts, self.kind, self.sharding, self.devices, shared)
 
     def of_value(self, x: Any) -> Any:
@@ -274,20 +279,16 @@ def spanning(aval: ShapedArray, sharding: Sharding, parts: Mapping[Any, Any]) ->
     """An Array of which this process has these parts, by device, and others have the rest."""
     place = Place(aval, sharding, sharding.device_order)
     own = [d for d in sharding.device_order if is_mine(d)]
-    data = [np.ascontiguousarray(host_of(parts[d])) for d in own]
+    # of NumPy's default dtypes 64 bits come where arrays have 32
+    data = [np.asarray(host_data(parts[d]), place.kind.dtype, order="C") for d in own]
     buffer = jaxlib.put(data, place.kind, place.sharding, place.devices, False)
     return pending_arrays((aval,), [buffer], (sharding,))[0]
 
 
-def host_of(x: Any) -> np.ndarray:
-    """The elements of an Array, or of what NumPy takes for one."""
-    return host_data(x) if isinstance(x, ArrayImpl) else np.asarray(x)
-
-
-def own_parts(x: Any) -> dict[Any, np.ndarray]:
+def own_parts(x: Any, sharding: Sharding) -> dict[Any, np.ndarray]:
     """The parts of an Array over several processes that are in this one, by device."""
-    own = [d for d in x._extra.device_order if is_mine(d)]
+    own = [d for d in sharding.device_order if is_mine(d)]
     if type(x._owner) is not jaxlib.buffer_class() or x._owner._sharding.indices is None:
-        whole, index = to_numpy(x), x._extra.devices_indices_map(x.aval.shape)
+        whole, index = to_numpy(x), sharding.devices_indices_map(x.aval.shape)
         return {d: whole[index[d]] for d in own}  # each process has the whole
     return dict(zip(own, parts_of(x._owner), strict=True))

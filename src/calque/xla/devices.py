@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from calque.core.devices import Device, all_devices, known_to_engine
+from calque.core.devices import Device, all_devices, is_mine, known_to_engine
 from calque.machine.caches import memo
 from calque.machine.once import once
 from calque.xla import jaxlib
@@ -36,9 +36,14 @@ class XlaDevice(Device):
         return self.xla.client
 
     @property
-    def process_index(self) -> int:  # type: ignore[override]
+    def process_index(self) -> int:
         """The process that has it."""
         return int(self.xla.process_index)
+
+    @property
+    def local_hardware_id(self) -> int | None:
+        """Its number among those of its process; None, if that is another one."""
+        return int(self.xla.local_hardware_id) if is_mine(self) else None
 
     def memory_stats(self) -> Any:
         """Statistics of the memory, where the device keeps them."""

@@ -25,6 +25,7 @@ from calque.machine.call.functions import LEARNS, PythonProgram
 from calque.machine.spans import recorder_of_spans, span
 from calque.native.passes.inline import inline_calls
 from calque.transforms.devices.mesh import Mesh, over_devices
+from calque.transforms.devices.several_processes import spans
 from calque.transforms.devices.sharding import NamedSharding
 from calque.transforms.devices.type_constraints import stated
 from calque.xla import jaxlib
@@ -59,6 +60,7 @@ class Executable:
         for a in self.in_avals:
             refuse_six_bits(a, options.name)
         refuse_impossible(closed.jaxpr, options.name)
+        refuse_captured(closed, options.name)
         register_lapack()
         hand_over()
         candidates = itertools.chain([known.home()], known.default_devices(), cpu_devices())
@@ -90,6 +92,7 @@ class Executable:
             Place(c.aval, None, devices).put(host_data(c)) for c in self.lowered.constants
         ]
         results = [result_of(a, s, devices) for a, s in zip(self.out_avals, outs, strict=True)]
+        self.elsewhere = None if any(map(is_mine, devices)) else results  # in other processes
         self.result_places = [where_of(r.kind, r.sharding) for r in results]
         with refusing_options(options):
             self.loaded = loaded_program(
@@ -113,6 +116,8 @@ class Executable:
 
     def run(self, buffers: list[Any], args: Sequence[Any]) -> list[Any]:
         """The results as arrays of jaxlib; the arguments are for errors."""
+        if self.elsewhere is not None:
+            return [jaxlib.put([], r.kind, r.sharding, []) for r in self.elsewhere]
         try:
             return self.loaded.run(buffers)
         except jaxlib.runtime_errors() as e:
@@ -165,7 +170,7 @@ class Executable:
                     delete_array(args[i])
             return found
 
-        if self.loaded.has_effects or not LEARNS:
+        if self.loaded.has_effects or not LEARNS or self.elsewhere is not None:
             return serve
         engine = relay.Engine(
             self.loaded.execute,
@@ -274,6 +279,16 @@ def refuse_impossible(jaxpr: Jaxpr, name: str) -> None:
                 refuse_six_bits(v.aval, name)
         for body in subjaxprs(e.params):
             refuse_impossible(body, name)
+
+
+def refuse_captured(closed: ClosedJaxpr, name: str) -> None:
+    """RuntimeError for constants of which other processes have parts."""
+    for c in closed.consts:
+        if isinstance(c, ArrayImpl) and not is_deleted(c) and spans(c._extra):
+            raise RuntimeError(
+                f"{name} closes over an array {c.aval.str_short()} that spans non-addressable"
+                " devices, which are of other processes: pass it as an argument"
+            )
 
 
 def refuse_six_bits(aval: ShapedArray, name: str) -> None:

@@ -257,6 +257,8 @@ class Distributed:
     client: Any
     process_id: int
     processes: int
+    address: str
+    service: Any  # in process 0, which the others meet at
 
 
 @once
@@ -273,6 +275,7 @@ def sharding_classes() -> tuple[Any, Any]:
 
     class OneDevice(lib.client.SingleDeviceSharding):  # type: ignore[misc, name-defined]
         memory_kind = None
+        is_here: bool  # rather than in another process
 
         def _to_xla_hlo_sharding(self, ndim: int) -> Any:
             return lib.client.HloSharding.replicate()
@@ -292,6 +295,7 @@ def one_device(device: Any, kind: str | None = None) -> Any:
     """The sharding of arrays on one device, in a kind of its memory."""
     made = sharding_classes()[0](device)
     made.indices, made.memory_kind = None, kind
+    made.is_here = device.process_index == device.client.process_index()
     return made
 
 
@@ -318,7 +322,13 @@ def put(
     parts: list[Any], kind: ArrayType, sharding: Any, devices: list[Any], shared: bool = True
 ) -> Any:
     """An array of jaxlib of parts on devices. Memory that is aligned as XLA wants it is shared,
-    then it must not be written any more; unless it is to be copied before this returns."""
+    then it must not be written any more; unless it is to be copied before this returns. Parts of
+    another dtype than the type says would be read as other numbers, and beyond their end."""
+    alone = sharding.indices is None
+    for part in parts:
+        fits = part.shape == kind.shape if alone else part.ndim == len(kind.shape)
+        if part.dtype != kind.dtype or not fits:
+            raise TypeError(f"{part.dtype}{part.shape} cannot be of {kind.dtype}{kind.shape}")
     make, semantics = _putting()
     return make(
         kind,

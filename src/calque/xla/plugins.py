@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Final
 
 from calque.core.backends import PLUGIN_PATHS, known
+from calque.core.devices import were_asked_for
 from calque.machine.once import once
 from calque.xla import drivers, jaxlib, shared_memory, vendors
 from calque.xla.devices import XlaDevice
@@ -93,6 +94,7 @@ def client(platform: str) -> Any:
             f"the plugin of {platform!r} is said to be {path}, and nothing is there: set"
             f" {PLUGIN_PATHS} to its library"
         )
+    were_asked_for.value = True
     vendors.load_libraries(platform)
     warn_of_forks()
     options, register = vendors.options(platform), partial(vendors.register, platform)

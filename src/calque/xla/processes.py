@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from calque.core.backends import known
 from calque.core.config import config
-from calque.core.devices import set_process
+from calque.core.devices import set_process, were_asked_for
 from calque.machine.state import ProcessValue, process
 from calque.xla import jaxlib
 
@@ -55,7 +55,7 @@ def join(
             f"distributed.initialize: process {process_id} of {processes} has not met the others at"
             f" {address} within {initialization_timeout} seconds: {e}"
         ) from None
-    joined.value = jaxlib.Distributed(client, process_id, processes)
+    joined.value = jaxlib.Distributed(client, process_id, processes, address, _service.value)
     set_process(process_id, processes)
     if not config.platforms and not known.accelerator():
         config.update("platforms", "xla_cpu")
@@ -84,9 +84,11 @@ def wait_for_somebody(address: str, seconds: float) -> None:
 
 
 def leave() -> None:
-    """Wait until the others have come to the end, too, and part."""
+    """Wait until the others have come to the end, too, and part. Devices that are known by now
+    stay those of several processes."""
     before, joined.value = joined.value, None
-    set_process(0, 1)
+    if not were_asked_for.value:
+        set_process(0, 1)
     if before is not None:
         before.client.shutdown()
     service, _service.value = _service.value, None

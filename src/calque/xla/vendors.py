@@ -16,6 +16,7 @@ from functools import partial
 from types import ModuleType
 from typing import Any, Final
 
+from calque.core.config import config
 from calque.machine.lazy import imported
 from calque.xla import jaxlib
 
@@ -44,11 +45,14 @@ def is_gpu(platform: str) -> bool:
 
 def options(platform: str) -> dict[str, Any]:
     """What the client is made with: on GPUs what variables of XLA say of its memory
-    (XLA_PYTHON_CLIENT_PREALLOCATE, XLA_CLIENT_MEM_FRACTION)."""
+    (XLA_PYTHON_CLIENT_PREALLOCATE, XLA_CLIENT_MEM_FRACTION), and which of them are seen
+    (`jax_cuda_visible_devices`, which `distributed.initialize` sets)."""
     if not is_gpu(platform):
         return {}
     given: dict[str, Any] = jaxlib.jaxlib().client.generate_pjrt_gpu_plugin_options()
-    return {**given, "platform_name": platform}
+    seen = str(config.read(f"{platform}_visible_devices"))
+    own = {} if seen == "all" else {"visible_devices": [int(n) for n in seen.split(",")]}
+    return {**given, **own, "platform_name": platform}
 
 
 def load_libraries(platform: str) -> None:

@@ -17,6 +17,7 @@ from calque.transforms.devices.sharding_constraint import (
 )
 from tests.transforms.devices.four_devices import four_devices
 from tests.xla.mlir import needs_jaxlib
+from tests.xla.several_processes import in_both
 
 
 def square(kind=AxisType.Auto):
@@ -322,3 +323,14 @@ def test_every_place_where_shardings_do_not_fit_is_told():
     f = calque.jit(lambda x: x, out_shardings={"a": [None, None], "b": (None, None)})
     with pytest.raises(ValueError, match=r"Mismatch details \(2 found\)"):
         f({"a": 1.0, "b": 1.0})
+
+
+@needs_jaxlib
+def test_arrays_of_numpy_have_no_shardings_over_several_processes() -> None:
+    in_both("""
+        f = jax.jit(lambda v: v + 1, in_shardings=rows)
+        raises(lambda: f(numbers), ValueError, "each process has an array of its own")
+        assert parts(f(x)) == parts(x + 1) and parts(f(jnp.arange(4.0))) == parts(x + 1)
+        everywhere = jax.jit(lambda v: v + 1, in_shardings=whole)
+        assert parts(everywhere(numbers)) == [(numbers + 1).tolist()] * 2
+    """)

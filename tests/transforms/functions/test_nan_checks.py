@@ -9,6 +9,8 @@ from calque.core.config import config
 from calque.core.jaxprs import subjaxprs
 from calque.machine.call import functions as callpath
 from calque.transforms.functions.nan_checks import any_bad, checked
+from tests.xla.mlir import needs_jaxlib
+from tests.xla.several_processes import in_both
 
 
 @pytest.fixture
@@ -81,3 +83,16 @@ def test_donated_arguments_are_kept(nans):
     x = jnp.full(3, -1.0)
     refused(calque.jit(lambda x: jnp.log(x), donate_argnums=0), x, name="log")
     assert np.asarray(x).tolist() == [-1.0] * 3
+
+
+@needs_jaxlib
+def test_programs_on_several_devices_name_the_operation_too():
+    """They call back in threads of XLA, which have no flags of their own."""
+    in_both("""
+        with jax.debug_nans(True):
+            for f in (jax.jit(lambda v: v / 0), lambda v: v / 0):
+                raises(lambda: parts(f(x)), FloatingPointError, "(nan) encountered in div")
+            assert parts(x / 2) == [[v / 2] for v in numbers[2 * index : 2 * index + 2].tolist()]
+        with jax.debug_infs(True):
+            raises(lambda: parts(1 / x), FloatingPointError, "(inf) encountered in div")
+    """)

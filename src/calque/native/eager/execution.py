@@ -34,6 +34,7 @@ from calque.machine.spans import recorded, span
 from calque.native import stored
 from calque.native.backend import compile as compile_program
 from calque.native.eager import layout as eager_layout
+from calque.native.eager.across import evaluate_across
 from calque.native.eager.families import program_of_any_size
 from calque.native.executable import Planned
 from calque.native.library import linalg
@@ -47,6 +48,7 @@ from calque.native.plan.steps import Call, Routine
 from calque.native.scalars import elements
 from calque.native.scalars.expr import Buffer, Expr
 from calque.native.symbolic import python_text
+from calque.transforms.devices.several_processes import spans
 from calque.transforms.devices.sharding_constraint import has_constraints
 from calque.transforms.devices.sharding_propagation import place_one
 
@@ -299,6 +301,8 @@ def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) 
     arrays = [a if type(a) is ArrayImpl else to_array(a) for a in args]
     for a in arrays:
         if a._extra is not None:  # placed on devices: the results follow
+            if spans(a._extra):
+                return evaluate_across(primitive, arrays, params)
             bare = [share(x, x.aval.without_place()) for x in arrays]
             return place_one(primitive, arrays, params, evaluate(primitive, bare, params))
     try:

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from calque.core.arrays import is_concrete, to_numpy
+from calque.core.arrays import is_concrete
 from calque.core.dtypes import is_signed
 from calque.core.primitives import do
 from calque.core.source import here
 from calque.core.trace import typeof
 from calque.ops.sizes import as_number
+from calque.transforms.devices.several_processes import values_of
 from calque.transforms.functions.checks import raise_if
 
 
@@ -47,7 +48,7 @@ def check_static(shape: Sequence[Any], parts: Sequence[Any]) -> None:
 def outside_of(i: Any, n: Any) -> Any:
     """The elements of an index that lie outside of an axis of size n."""
     if isinstance(i, int) or is_concrete(i):
-        found = np.asarray(i if isinstance(i, int) else to_numpy(i))
+        found = np.asarray(i if isinstance(i, int) else values_of(i))
         return (found < -n) | (found >= n)
     dtype = typeof(i).dtype
     if n > np.iinfo(dtype).max:

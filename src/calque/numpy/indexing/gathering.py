@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from calque.core.arrays import is_concrete, to_numpy
+from calque.core.arrays import ArrayImpl, is_concrete, to_numpy
 from calque.core.config import config
 from calque.core.dims import Dim, is_found, surely_equal, surely_same
 from calque.core.dtypes import (
@@ -42,6 +42,7 @@ from calque.ops.dimension_numbers import (
     ScatterDimensionNumbers,
 )
 from calque.ops.sizes import as_number, exactly, index_dtype, places
+from calque.transforms.devices.several_processes import spans
 
 # ---------------------------------------------------------------- reading
 
@@ -214,7 +215,7 @@ def normalized(i: Any, size: int, wrap: bool, dtype: Any) -> Any:
     if type(i) is int:
         far = np.iinfo(np.int64).max
         i = np.asarray(min(max(i, -far), far), np.int64)
-    if is_concrete(i):
+    if is_concrete(i) and not (isinstance(i, ArrayImpl) and spans(i._extra)):
         n = np.asarray(to_numpy(i)).astype(np.int64 if is_signed(typeof(i).dtype) else np.uint64)
         if isinstance(size, Dim) and (wrap or (n.dtype == np.int64 and (n < 0).any())):
             return normalized_at(n.astype(dtype), size, wrap)

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from calque.core import errors, pytrees
-from calque.core.arrays import ArrayImpl, is_concrete, to_numpy
+from calque.core.arrays import ArrayImpl, is_concrete
 from calque.core.dims import Dim, as_size
 from calque.core.dtypes import is_integer
 from calque.core.extents import slice_bounds
@@ -20,6 +20,7 @@ from calque.numpy.indexing import found_sizes as found
 from calque.numpy.indexing.dynamic_slices import Slice, opened
 from calque.numpy.promotion import as_operand, broadcast_shapes, promote_dtypes
 from calque.ops.dimension_numbers import GatherScatterMode
+from calque.transforms.devices.several_processes import values_of
 
 MODES: Final = {
     None: None,
@@ -155,7 +156,7 @@ def mask_places(mask: Any) -> list[Any]:
         )
     if not is_concrete(mask):
         return list(found.places_found(mask, "x[mask]"))
-    m = to_numpy(mask)
+    m = values_of(mask)
     return [
         np.asarray(i, np.int32 if max(m.shape, default=0) < 2**31 else np.int64)
         for i in np.nonzero(m)

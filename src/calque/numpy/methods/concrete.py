@@ -21,6 +21,7 @@ from calque.core.avals import ShapedArray
 from calque.core.dtypes import is_extended, is_integer
 from calque.core.lazy import LazyModule
 from calque.core.primitives import do
+from calque.transforms.devices.several_processes import spans
 
 sharing = LazyModule("calque.numpy.sharing")
 
@@ -29,7 +30,7 @@ def _keys_text(self: Any) -> str:
     """Random keys: their shape and kind, over the bits that they are made of."""
     return (
         f"Array({self.aval.shape}, dtype={self.aval.dtype.name})"
-        f" overlaying:\n{to_numpy(do.random_unwrap(self))}"
+        f" overlaying:\n{_str(do.random_unwrap(self))}"
     )
 
 
@@ -41,15 +42,34 @@ def _summands(self: Any) -> str | None:
     return f"Array(shape={self.aval.shape}, dtype={self.aval.dtype}, sharding={sharding})"
 
 
+def _is_elsewhere(x: Any) -> bool:
+    """Whether other processes have elements that this one has not."""
+    return (
+        not is_deleted(x)
+        and spans(x._extra)
+        and not (x._extra.is_fully_replicated and x._extra.addressable_devices)
+    )
+
+
+def _str(self: Any) -> str:
+    if is_extended(self.aval.dtype):
+        return _keys_text(self)
+    if _is_elsewhere(self):
+        return _repr(self)
+    return _summands(self) or str(to_numpy(self))
+
+
 def _repr(self: Any) -> str:
     if is_extended(self.aval.dtype):
         return _keys_text(self)
     summands = _summands(self)
     if summands is not None:
         return summands
-    x = to_numpy(self)
     dtype = f"dtype={self.aval.dtype.name}" + (", weak_type=True" if self.aval.weak_type else "")
     prefix = "Array("
+    if _is_elsewhere(self):
+        return f"{prefix}shape={self.aval.shape}, {dtype})"
+    x = to_numpy(self)
     if x.size == 0 and x.ndim != 1:
         return f"{prefix}[], shape={x.shape}, {dtype})"
     body = np.array2string(
@@ -209,6 +229,8 @@ def _rebuild(x: np.ndarray, weak_type: bool) -> Any:
 
 
 def _copied(self: Any) -> Any:
+    if not is_deleted(self) and spans(self._extra):
+        return do.copy(self)
     make, parts = _reduce(self)
     return make(*parts)
 
@@ -318,6 +340,10 @@ def _dlpack(
 
     >>> np.from_dlpack(jnp.arange(3))
     array([0, 1, 2], dtype=int32)"""
+    if not is_deleted(self) and spans(self._extra):
+        raise BufferError(
+            "__dlpack__: the array is on devices of several processes: export x.addressable_shards"
+        )
     device = sharing.device_of(self)
     if device is not None and dl_device in (None, device.dlpack_device()):
         return device.exported(do.copy(self) if copy else self, stream)
@@ -360,9 +386,7 @@ CONCRETE: Final[dict[str, Any]] = {
     "_impl": property(_impl),
     "__numpy_dtype__": property(_as_dtype),
     "__repr__": _repr,
-    "__str__": lambda self: (
-        _keys_text(self) if is_extended(self.aval.dtype) else _summands(self) or str(to_numpy(self))
-    ),
+    "__str__": _str,
     "__format__": _format,
     "__bool__": _bool,
     "__int__": lambda self: int(_scalar(self, "int")),

@@ -16,8 +16,9 @@ from calque.core.errors import UnexpectedTracerError
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.transforms.devices.mesh import consult_mesh
+from calque.transforms.devices.several_processes import spanning
 from calque.transforms.devices.sharding import Index, NamedSharding, Sharding, resolved
-from calque.transforms.devices.sharding_arrays import device_put, placed, sharding_of, spanning
+from calque.transforms.devices.sharding_arrays import device_put, placed, sharding_of
 from calque.transforms.devices.summands import of_parts_on_devices
 
 
@@ -62,7 +63,7 @@ def make_array_from_callback(
         sharding: How it is laid out over devices.
         data_callback: Takes a tuple of slices of the whole and gives the data of that part; it is
             called once for each part.
-        dtype: The dtype; None takes that of the parts.
+        dtype: The dtype; it must be that of the parts. Needed only if this process has none.
 
     Returns:
         An array of this shape and sharding.
@@ -84,19 +85,35 @@ def make_array_from_callback(
     for index in [everywhere[d] for d in own]:
         key = tuple((i.start, i.stop) for i in index)
         if key not in found:
-            found[key] = _one_part(data_callback(index), dtype)
+            found[key] = _one_part(data_callback(index))
         parts.append(found[key])
-    aval = ShapedArray(whole, typeof(parts[0]).dtype if dtype is None else canonicalize(dtype))
+    aval = ShapedArray(whole, _own_dtype(parts, dtype, "jax.make_array_from_callback"))
     return _assembled(aval, sharding, parts, own)
 
 
-def _one_part(part: Any, dtype: Any) -> Any:
+def _own_dtype(parts: Sequence[Any], asked: Any, name: str) -> Any:
+    """The dtype of an array of these parts, of which `asked` is not to say another one."""
+    if not parts and asked is None:
+        raise ValueError(
+            "If the Array has no addressable shards, `dtype` must be provided via the `dtype`"
+            f" argument to `{name}`."
+        )
+    own = typeof(parts[0]).dtype if parts else canonicalize(asked)
+    if asked is not None and canonicalize(asked) != own:
+        raise ValueError(
+            f"If `dtype` is provided to `{name}`, it must match the dtype of the addressable"
+            f" shards. Got dtype={asked} and shards of {own}"
+        )
+    return own
+
+
+def _one_part(part: Any) -> Any:
     if isinstance(part, Tracer):
         raise UnexpectedTracerError(
             "jax.make_array_from_callback cannot be called within a traced context: its callback"
             f" returned a traced value of type {part.aval.str_short()}"
         )
-    return part if isinstance(part, ArrayImpl) else adopted(np.asarray(part, dtype))
+    return part if isinstance(part, ArrayImpl) else adopted(np.asarray(part))
 
 
 def make_array_from_single_device_arrays(
@@ -125,18 +142,7 @@ def make_array_from_single_device_arrays(
             f"{name} requires a list of concrete arrays as input, but got types"
             f" {set(map(type, arrays))}"
         )
-    if dtype is not None and arrays and canonicalize(dtype) != arrays[0].dtype:
-        raise ValueError(
-            f"If `dtype` is provided to `{name}`, it must match the dtype of the addressable"
-            f" shards. Got dtype={dtype} and shards of {arrays[0].dtype}"
-        )
-    if not arrays and dtype is None:
-        raise ValueError(
-            "If the Array has no addressable shards, `dtype` must be provided via the `dtype`"
-            f" argument to `{name}`."
-        )
-    whole = tuple(map(int, shape))
-    aval = ShapedArray(whole, arrays[0].dtype if arrays else canonicalize(dtype))
+    aval = ShapedArray(tuple(map(int, shape)), _own_dtype(arrays, dtype, name))
     return from_arrays(aval, sharding, arrays)
 
 
@@ -193,7 +199,7 @@ def make_array_from_process_local_data(
 ) -> Any:
     """Makes an array, or a tree of them, from the data of this process.
 
-    There is one process: its data is the whole array.
+    Where there is one process, its data is the whole array.
 
     Args:
         sharding: Shardings, devices and, under a current mesh, PartitionSpecs: one, or a tree of
@@ -233,6 +239,12 @@ def _of_this_process(sharding: Sharding, data: np.ndarray, shape: Any) -> Any:
     counts = sharding.parts((0,) * data.ndim)
     grid = sharding.devices_indices_map(counts)  # the tiles as elements
     own = {d: tuple(i.start or 0 for i in grid[d]) for d in grid if is_mine(d)}
+    if not own:
+        raise ValueError(
+            "make_array_from_process_local_data: this process has no device of"
+            f" {sharding}: make_array_from_single_device_arrays(shape, sharding, [], dtype=...)"
+            " makes an array of which it has nothing"
+        )
     mine = [sorted({at[k] for at in own.values()}) for k in range(data.ndim)]
     for k, (size, tiles) in enumerate(zip(data.shape, mine)):
         if size % len(tiles):

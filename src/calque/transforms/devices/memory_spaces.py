@@ -14,7 +14,7 @@ from calque.core.primitives import Primitive, Zero
 from calque.core.trace_state import Tracer
 from calque.ops.common import zero_like
 from calque.transforms.devices.sharding import in_space
-from calque.transforms.devices.sharding_arrays import moved, placed, sharding_of
+from calque.transforms.devices.sharding_arrays import located, moved, sharding_of
 
 
 def in_memory(x: Any, space: Space) -> Any:
@@ -24,7 +24,7 @@ def in_memory(x: Any, space: Space) -> Any:
     if isinstance(x, Tracer):
         return device_put_p.bind(x, space=space)
     array = to_array(x)
-    return placed(array, in_space(sharding_of(array), space))
+    return located(array, in_space(sharding_of(array), space))
 
 
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, space: Space) -> Any:

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from calque.core.backends import known
-from calque.core.devices import Device
+from calque.core.devices import Device, is_mine
 from calque.machine.caches import Table
 from calque.machine.state import PerThread, ProcessValue, process
 from calque.transforms.devices.abstract_mesh import (
@@ -102,15 +102,26 @@ class Mesh(AnyMesh, contextlib.ContextDecorator):
 
     @property
     def local_mesh(self) -> Mesh:
-        return self
+        """The part with the devices of this process, which are neighbours along each axis."""
+        if not self.is_multi_process:
+            return self
+        mine = np.array([is_mine(d) for d in self.devices.flat]).reshape(self.devices.shape)
+        block = tuple(slice(at.min(), at.max() + 1) for at in np.nonzero(mine) if at.size)
+        if not block or not mine[block].all():
+            raise ValueError(
+                "local_mesh: the devices of this process are no block of the mesh: it has"
+                f" {[str(d) for d in self.local_devices]} among {self.device_ids.tolist()}. Order"
+                " the devices so that those of a process are neighbours along each axis"
+            )
+        return Mesh(self.devices[block], self.axis_names)
 
     @property
     def local_devices(self) -> list[Device]:
-        return list(self.devices.flat)
+        return [d for d in self._flat_devices_tuple if is_mine(d)]
 
     @property
     def is_multi_process(self) -> bool:
-        return False
+        return len(self.local_devices) != self.size
 
     def update(self, devices: Any = None, axis_names: Any = None, axis_types: Any = None) -> Mesh:
         """Gives the mesh with some of its attributes replaced.

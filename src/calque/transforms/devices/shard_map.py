@@ -28,6 +28,7 @@ from calque.core.trace_state import Tracer
 from calque.core.tracebacks import boundary
 from calque.transforms.devices.abstract_mesh import AbstractMesh, AxisType
 from calque.transforms.devices.mesh import Mesh, consult_mesh, get_abstract_mesh, manual_region
+from calque.transforms.devices.several_processes import spans
 from calque.transforms.devices.shard_map_checks import (
     check_inferred,
     check_input,
@@ -49,7 +50,7 @@ from calque.transforms.devices.shard_map_equation import (
 )
 from calque.transforms.devices.shard_map_parts import of_parts, whole
 from calque.transforms.devices.sharding import NamedSharding
-from calque.transforms.devices.sharding_arrays import placed, sharding_of
+from calque.transforms.devices.sharding_arrays import located, sharding_of
 from calque.transforms.devices.sharding_constraint import constrained
 from calque.transforms.devices.specs import PartitionSpec, names_in, names_of_spec
 from calque.transforms.devices.typed_values import (
@@ -219,7 +220,7 @@ class _Mapping:
                 return call.recorded()
             except (JAXTypeError, JAXIndexError, RefTouched):
                 pass  # the function asks for values, which it has here
-        return call.typed() if call.needs_types else call.run(call.values)
+        return call.typed() if call.is_typed else call.run(call.values)
 
 
 class _Call:
@@ -263,8 +264,9 @@ class _Call:
         self.mapped = mapped_axes(self.params)
         self.inside = mesh.abstract_mesh.update_axis_types(dict.fromkeys(names, AxisType.Manual))
         self.devices = self.mesh_of_devices()
-        self.needs_types = bool(set(mesh.explicit_axes) - set(names)) and is_evaluating_all(
-            self.values
+        self.is_typed = is_evaluating_all(self.values) and (
+            bool(set(mesh.explicit_axes) - set(names))
+            or any(isinstance(x, ArrayImpl) and spans(x._extra) for x in self.values)
         )
 
     def mesh_of_devices(self) -> Mesh | None:
@@ -283,8 +285,8 @@ class _Call:
         return next((m for m in same if isinstance(m, Mesh)), None)
 
     def typed(self) -> list[Any]:
-        """The results of values at hand, by way of a program, whose types say how they are split
-        along axes that are not mapped."""
+        """The results of values at hand, by way of a program: its types say how they are split
+        along axes that are not mapped, and it runs where other processes have parts of them."""
         closed = trace_to_jaxpr(
             lambda *values: pytrees.leaves(self.run(values)), self.avals, name_of(self.f)
         )
@@ -293,7 +295,7 @@ class _Call:
             _with_auto(type_placement(a, self.devices), s, a.ndim)
             for a, s in zip(closed.out_avals, self.out_specs)
         ]
-        outs = [x if s is None else placed(x, s) for x, s in zip(outs, where)]
+        outs = [x if s is None else located(x, s) for x, s in zip(outs, where)]
         return pytrees.unflatten(self.flat.out_tree, outs)
 
     def recorded(self) -> Any:

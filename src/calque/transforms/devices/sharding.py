@@ -80,7 +80,10 @@ class Sharding:
         """The name under which libraries ask for the order of the devices."""
         return self.device_order
 
-    _addressable_device_assignment = _device_assignment
+    @property
+    def _addressable_device_assignment(self) -> tuple[Device, ...]:
+        """The same, of those of this process."""
+        return tuple([d for d in self.device_order if is_mine(d)])
 
     @property
     def num_devices(self) -> int:
@@ -90,7 +93,9 @@ class Sharding:
     def is_fully_addressable(self) -> bool:
         return all(map(is_mine, self.device_order))
 
-    has_addressable_devices = is_fully_addressable
+    @property
+    def has_addressable_devices(self) -> bool:
+        return any(map(is_mine, self.device_order))
 
     @property
     def is_fully_replicated(self) -> bool:
@@ -128,7 +133,15 @@ class Sharding:
         self.check(shape)
         return dict(zip(self.device_order, self.indices(shape)))
 
-    addressable_devices_indices_map = devices_indices_map
+    def addressable_devices_indices_map(self, global_shape: Sequence[int]) -> dict[Device, Index]:
+        """Tells what part of an array each device of this process holds.
+
+        Args:
+            global_shape: The shape of the whole array.
+
+        Returns:
+            A dict from devices to tuples of slices."""
+        return {d: i for d, i in self.devices_indices_map(global_shape).items() if is_mine(d)}
 
     def check(self, shape: Sequence[int]) -> None:
         """Refuses shapes that this sharding is not for.

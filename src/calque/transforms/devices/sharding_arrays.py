@@ -40,6 +40,7 @@ from calque.transforms.devices.mesh import (
     over_devices,
 )
 from calque.transforms.devices.program_devices import check_context
+from calque.transforms.devices.several_processes import brought, own_parts, spans
 from calque.transforms.devices.sharding import (
     Index,
     NamedSharding,
@@ -81,30 +82,28 @@ class Shard:
     @property
     def data(self) -> Any:
         """The part, as an array on the device. It shares the memory of the whole where its elements
-        are neighbours."""
+        are neighbours. None, if it is in another process."""
         if self._data is None:
             self._data = self._part()
         return self._data
 
     def _part(self) -> Any:
-        whole = self._array.aval
-        if not sharding_of(self._array).is_fully_addressable:
-            part = own_parts.call(self._array)[self.device]
-        elif type(self._array._extra) is Summands:
-            part = self._array._extra.row(self.device)[self.index]
+        whole, where = self._array.aval, self._array._extra
+        if not is_mine(self.device):
+            return None
+        sharding = sharding_of(self._array)
+        if not sharding.is_fully_addressable:
+            part = own_parts.call(self._array, sharding)[self.device]
+        elif type(where) is Summands:
+            part = where.row(self.device)[self.index]
         else:
             part = to_numpy(self._array)[self.index]
-        if (
-            self.replica_id
-            and type(self._array._extra) is not Summands
-            and _is_partial(self._array._extra, self.device)
-        ):
+        if self.replica_id and type(where) is not Summands and _is_partial(where, self.device):
             part = np.zeros_like(part)
         found = from_storage(part, whole.without_place().update(shape=part.shape))
-        if not self._array._extra:
+        if not where:
             return found
-        kind = sharding_of(self._array).memory_kind
-        return placed(found, SingleDeviceSharding(self.device, memory_kind=kind))
+        return placed(found, SingleDeviceSharding(self.device, memory_kind=sharding.memory_kind))
 
     def __repr__(self) -> str:
         return (
@@ -114,15 +113,6 @@ class Shard:
 
 
 _INTERNED: Final[Table[Sharding, Sharding]] = Table("shardings on other engines", 1024)
-
-
-def _alone(*_: Any) -> Any:
-    raise RuntimeError("nothing knows arrays over several processes: import calque")
-
-
-# arrays over several processes: one made of the parts of this one, and these parts of it
-spanning: Final[Hook[Callable[..., Any]]] = process.hook("arrays of several processes", _alone)
-own_parts: Final[Hook[Callable[[Any], Any]]] = process.hook("parts in this process", _alone)
 
 
 def names_no_device(sharding: Sharding | None) -> bool:
@@ -163,6 +153,14 @@ def placed(x: Any, sharding: Sharding | None) -> Any:
     out = share(x, aval if sharding is None else typed(aval, sharding))
     out._extra = sharding
     return out
+
+
+def located(x: Any, sharding: Sharding, *, checked: bool = False) -> Any:
+    """The array with this sharding, its elements in the processes that it names. With `checked`
+    those make sure that they all put the same."""
+    if spans(sharding) or spans(x._extra):
+        return brought.call(x, sharding, checked=checked)
+    return placed(x, sharding)
 
 
 def _with_devices(sharding: NamedSharding, own: Sharding | None) -> NamedSharding:
@@ -501,7 +499,7 @@ def _put(x: Any, target: Any) -> Any:
     is_said = isinstance(sharding, NamedSharding) and not trace_state.is_evaluating()
     if isinstance(value, Tracer) or is_said:
         return constraint.call(value, sharding)
-    return placed(value, sharding)
+    return located(value, sharding, checked=True)
 
 
 def check_shape(what: str, sharding: Sharding, shape: Sequence[int]) -> None:
@@ -594,5 +592,7 @@ def _unaliased(x: Any, donate: Any, may_alias: Any) -> Any:
 def _apart(x: Any) -> Any:
     if not isinstance(x, ArrayImpl):
         return x  # of another library: copied on the way in; of a program: no memory yet
+    if spans(x._extra):
+        return do.copy(x)
     out = from_storage(to_numpy(x).copy(), x.aval.without_place())
     return placed(out, x._extra)

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from calque.core import backends, pytrees, trace_state
 from calque.core.arrays import ArrayImpl, to_array
 from calque.core.config import config
@@ -20,6 +22,7 @@ from calque.transforms.devices.layouts import Format, check_jit_format, without_
 from calque.transforms.devices.memory_spaces import device_put_p
 from calque.transforms.devices.mesh import EMPTY, ambient_mesh
 from calque.transforms.devices.program_devices import check_stays
+from calque.transforms.devices.several_processes import spans
 from calque.transforms.devices.sharding import (
     NamedSharding,
     Sharding,
@@ -30,9 +33,9 @@ from calque.transforms.devices.sharding_arrays import (
     check_explicit,
     check_shape,
     constraint,
+    located,
     mesh_of_specs,
     names_no_device,
-    placed,
     sharding_of,
 )
 from calque.transforms.devices.specs import UNCONSTRAINED, PartitionSpec, names_of_spec
@@ -48,7 +51,7 @@ def constrained(x: Any, sharding: Sharding, params: dict[str, Any] | None = None
     if names_no_device(sharding):
         return x
     if isinstance(x, ArrayImpl) and trace_state.is_evaluating():
-        return placed(x, sharding)
+        return located(x, sharding)
     rest = params or {"layout": None, "context_mesh": EMPTY}
     free: frozenset[int] = frozenset()
     if isinstance(sharding, NamedSharding):
@@ -362,7 +365,7 @@ class JitShardings:
         if self.device is None:
             return leaves
         return [
-            placed(x, self.device)
+            located(x, self.device)
             if isinstance(x, ArrayImpl) and x._extra not in (None, self.device)
             else x  # one that is there is the caller's own, which may have given it away
             for x in leaves
@@ -383,6 +386,17 @@ class JitShardings:
                     "Sharding passed to jit does not match the sharding on the respective arg. Got"
                     f" jit sharding: {s},\narg sharding: {own} for arg type: {x.aval.str_short()}"
                 )
+            if s is not None and isinstance(x, np.ndarray):
+                _check_of_all(x, s)
+
+
+def _check_of_all(x: np.ndarray, sharding: Sharding) -> None:
+    if spans(sharding) and not sharding.is_fully_replicated:
+        raise ValueError(
+            f"jit: an array of NumPy of shape {x.shape} cannot have the in_shardings {sharding}:"
+            " each process has an array of its own. Make one of all of them:"
+            " jax.make_array_from_process_local_data, or device_put where they have the same"
+        )
 
 
 def has_constraints(closed: ClosedJaxpr) -> bool:

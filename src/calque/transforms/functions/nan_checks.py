@@ -4,6 +4,8 @@ Nothing else of a call is slower."""
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -32,8 +34,16 @@ def checked(closed: ClosedJaxpr, name: str) -> ClosedJaxpr:
         return closed
     weak = [a.weak_type for a in closed.in_avals]
 
+    held = holding_flags()
+
     def explain(*args: Any) -> None:
-        debug_nans.explain(closed, [from_numpy(np.asarray(x), w) for x, w in zip(args, weak)], name)
+        with held():
+            given = [from_numpy(np.asarray(x), w) for x, w in zip(args, weak)]
+            debug_nans.explain(closed, given, name)
+
+    def blame() -> None:
+        with held():
+            debug_nans.blame(name)
 
     def program(*args: Any) -> list[Any]:
         outs: list[Any] = jit_p.bind(*args, jaxpr=closed, name=name)
@@ -45,10 +55,25 @@ def checked(closed: ClosedJaxpr, name: str) -> ClosedJaxpr:
         if len(plain) == len(args):
             cond(bad, lambda *xs: debug_callback(explain, *xs), lambda *xs: None, *args)
         else:  # keys are no arguments of callbacks
-            cond(bad, lambda: debug_callback(lambda: debug_nans.blame(name)), lambda: None)
+            cond(bad, lambda: debug_callback(blame), lambda: None)
         return outs
 
     return trace_to_jaxpr(program, closed.in_avals)
+
+
+def holding_flags() -> Callable[[], Any]:
+    """The flags as they are now, as a `with` block: programs on several devices of XLA call back
+    in threads of their own."""
+    flags = [(name, config.read(name)) for name in ("debug_nans", "debug_infs")]
+
+    @contextlib.contextmanager
+    def held() -> Iterator[None]:
+        with contextlib.ExitStack() as stack:
+            for name, value in flags:
+                stack.enter_context(config.override(name, value))
+            yield
+
+    return held
 
 
 def is_looked_at(aval: ShapedArray) -> bool:

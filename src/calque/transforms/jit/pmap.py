@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from calque.core import pytrees
 from calque.core.backends import known
-from calque.core.devices import Device
+from calque.core.devices import Device, is_mine
 from calque.core.errors import InvalidValueError
 from calque.core.primitives import do
 from calque.core.trace import typeof
+from calque.core.trace_state import Tracer
 from calque.core.tracebacks import boundary
 from calque.transforms.devices.mesh import Mesh, grid_of
 from calque.transforms.devices.sharding import NamedSharding
@@ -30,6 +31,7 @@ from calque.transforms.engines.trees import FlatFunction, argument_name, arrays,
 from calque.transforms.functions import debug_nans
 from calque.transforms.functions.vmap import flatten_axes
 from calque.transforms.jit.decorator import jit
+from calque.transforms.jit.pmap_rows import check_rows, of_all_rows, own_part, rows_here
 
 if TYPE_CHECKING:
     from calque.core.generics import P, R
@@ -84,6 +86,7 @@ def pmap(
 
     wrapping(pmapped, fun)
     staged = jit(mapped.on_devices(), static_argnums=mapped.statics, donate_argnums=donated)
+    mapped.staged = staged
     pmapped.lower = staged.lower  # type: ignore[attr-defined]
     pmapped.trace = staged.trace  # type: ignore[attr-defined]
     return pmapped
@@ -94,6 +97,7 @@ class _Mapped:
 
     statics: tuple[int, ...]
     compiled: Any
+    staged: Any
 
     def __init__(
         self,
@@ -113,7 +117,7 @@ class _Mapped:
         )
         if devices is not None and not len(devices):
             raise ValueError("'devices' argument to pmap must be non-empty, or None.")
-        self.devices = list(known.default_devices() if devices is None else devices)
+        self.given = None if devices is None else list(devices)
         self.__name__ = name_of(fun)
         _check_axes("in_axes", self.in_axes)
         _check_axes("out_axes", out_axes)
@@ -128,6 +132,8 @@ class _Mapped:
                 " broadcasted arguments must be passed positionally."
             )
         dynamic = [a for i, a in enumerate(args) if i not in self._statics(args)]
+        if spans_processes(self.devices):
+            return self.across(args, dynamic, kwargs)
         size = self.size(self.axes_of(args, dynamic, kwargs), dynamic, kwargs)
         if size > len(self.devices):
             raise ValueError(
@@ -141,12 +147,41 @@ class _Mapped:
             raise debug_nans.on_devices(e) from None
         return self.placed(out, size)
 
+    @property
+    def devices(self) -> list[Device]:
+        """The devices that were given, or all, of which `axis_size` takes the first."""
+        if self.given is not None:
+            return self.given
+        return list(known.default_devices())[: self.axis_size]
+
+    def across(self, args: tuple[Any, ...], dynamic: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """The call of this process among those of several, see `pmap_rows`."""
+        devices, dims = self.devices, self.axes_of(args, dynamic, kwargs)
+        leaves, tree = pytrees.flatten((tuple(dynamic), kwargs))
+        if any(isinstance(x, Tracer) for x in leaves):
+            return self.staged(*args, **kwargs)
+        rows = {
+            rows_here(x, d, devices) for x, d in zip(leaves, dims, strict=True) if d is not None
+        }
+        for n in rows or (self.size(dims, dynamic, kwargs),):
+            check_rows(n, devices, self.__name__)
+        count = len(devices)
+        given = [
+            of_all_rows(x, d, self.sharding(count, d, typeof(x).ndim))
+            for x, d in zip(leaves, dims, strict=True)
+        ]
+        values, named = pytrees.unflatten(tree, given)
+        rest, statics = iter(values), self._statics(args)
+        out = self.staged(*[a if i in statics else next(rest) for i, a in enumerate(args)], **named)
+        return pytrees.tree_map(own_part, out)
+
     def placed(self, out: Any, size: int) -> Any:
         """The results, each on its devices."""
         leaves, tree = pytrees.flatten(out)
         targets = flatten_axes("pmap out_axes", self.out_axes, out)
         return pytrees.unflatten(
-            tree, [constrained(x, self.sharding(size, t, x)) for x, t in zip(leaves, targets)]
+            tree,
+            [constrained(x, self.sharding(size, t, x.aval.ndim)) for x, t in zip(leaves, targets)],
         )
 
     def on_devices(self) -> Callable[..., Any]:
@@ -156,6 +191,12 @@ class _Mapped:
             args = flat_args  # under which name messages speak of them
             dynamic = [a for i, a in enumerate(args) if i not in self._statics(args)]
             size = self.size(self.axes_of(args, dynamic, kwargs), dynamic, kwargs)
+            if spans_processes(self.devices) and size != len(self.devices):
+                raise ValueError(
+                    f"pmap of {self.__name__}: a program over several processes has all rows, which"
+                    f" are {len(self.devices)}, one for each device, but the mapped axis has size"
+                    f" {size}. Call it outside of jit with the rows of this process"
+                )
             return self.placed(self.over_axis(*args, **kwargs), size)
 
         mapped.__name__ = self.__name__
@@ -164,9 +205,9 @@ class _Mapped:
     def _statics(self, args: Sequence[Any]) -> set[int]:
         return {i % len(args) for i in self.statics if -len(args) <= i < len(args)}
 
-    def sharding(self, size: int, target: Dim, x: Any) -> NamedSharding:
-        """The sharding of a result mapped along the dimension `target`."""
-        k = None if target is None else target % x.aval.ndim
+    def sharding(self, size: int, target: Dim, ndim: int) -> NamedSharding:
+        """The sharding of an array of this rank that is mapped along the dimension `target`."""
+        k = None if target is None else target % ndim
         if (size, k) not in self.shardings:
             name = _UNNAMED if self.axis_name is None else self.axis_name
             mesh = Mesh(grid_of(self.devices[:size], (size,)), (name,))
@@ -275,6 +316,10 @@ class _Mapped:
 
         over_axis.__name__ = self.__name__
         return over_axis
+
+
+def spans_processes(devices: Sequence[Device]) -> bool:
+    return not all(map(is_mine, devices))
 
 
 def _check_axes(what: str, spec: Any) -> None:

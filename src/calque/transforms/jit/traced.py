@@ -12,7 +12,7 @@ from calque.core import backends, pytrees
 from calque.core.arrays import share, to_array
 from calque.core.avals import ShapedArray
 from calque.core.config import config
-from calque.core.devices import DEFAULT_DEVICE
+from calque.core.devices import DEFAULT_DEVICE, is_mine
 from calque.core.jaxprs import ClosedJaxpr, symbols_found_by
 from calque.core.lazy import LazyModule
 from calque.core.pause import no_collection
@@ -179,6 +179,12 @@ class TracedFunction:
                 f" one engine, but these are on {', '.join(sorted(map(str, devices)))}. Bring"
                 " them together with device_put"
             )
+        if len(set(orders)) > 1 and not all(map(is_mine, devices)):
+            raise ValueError(
+                f"{self.name}: the arguments and results of a program over several processes have"
+                f" their devices in one order, but these are {', '.join(map(_in_order, orders))}."
+                " Bring them to the same mesh with device_put"
+            )
         if len(devices) == 1:
             if all(map(is_in_own_memory, (*ins, *outs))):
                 return backends.Places(orders[0])
@@ -238,6 +244,10 @@ class TracedFunction:
             if summands.axes_to_add(aval):
                 results[i] = summands.held(x, s, next(more))
         return Ran(results, True, executable, [])
+
+
+def _in_order(devices: Sequence[Any]) -> str:
+    return str([d.id for d in devices])
 
 
 class Ran(NamedTuple):
