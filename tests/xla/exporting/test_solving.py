@@ -7,10 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+import calque as jax
+import calque.numpy as jnp
+from calque import export
 from calque.core import pytrees
 from calque.core.avals import ShapedArray
 from calque.xla.exporting.scopes import Scope, shape_of
 from calque.xla.exporting.solving import OfShapes, argument_names, plain, plan_of, solved
+from tests.xla.mlir import needs_jaxlib
 
 F32 = np.dtype("float32")
 
@@ -79,3 +83,48 @@ def test_sizes_of_another_program() -> None:
     for text, shape in (("a, a", (c, d)), ("5*a", (c,)), ("a, a + b", (4, c))):
         with pytest.raises(ValueError, match="do not match"):
             found(planned(text), shape)
+
+
+def constrained_by(shape: str, *constraints: str) -> Any:
+    sizes = jax.export.symbolic_shape(shape, constraints=constraints)
+    return jax.ShapeDtypeStruct(sizes, np.float32)
+
+
+CONSTRAINED: dict[str, tuple[Any, Any, int]] = {
+    "slice": (lambda a: a[2:] * a.shape[0], constrained_by("n", "n >= 3"), 1),
+    "quotient": (
+        lambda a: jnp.ones(a.shape[0] // (a.shape[0] - 2)),
+        constrained_by("n", "n >= 3"),
+        2,
+    ),
+    "remainder": (
+        lambda a: jnp.ones(a.shape[0] % (a.shape[0] - 2)),
+        constrained_by("n", "n >= 3"),
+        2,
+    ),
+    "steps": (lambda a: a[2::2], constrained_by("n", "n >= 4"), 2),
+    "argument": (lambda a: a + a.shape[0], constrained_by("n - 2"), 0),
+}
+
+
+@needs_jaxlib
+@pytest.mark.parametrize("name", CONSTRAINED)
+def test_programs_are_read_whose_sizes_were_constrained(name: str) -> None:
+    """The constraints are not part of the bytes."""
+    f, spec, _ = CONSTRAINED[name]
+    exported = export.export(jax.jit(f))(spec)
+    found = export.deserialize(exported.serialize())
+    assert list(map(str, found.out_avals)) == list(map(str, exported.out_avals))
+    x = np.arange(8, dtype=np.float32)
+    expected = f(x)
+    np.testing.assert_array_equal(found.call(x), expected)
+    np.testing.assert_array_equal(jax.jit(found.call)(x), expected)
+
+
+@needs_jaxlib
+@pytest.mark.parametrize("name", [n for n, (_, _, fewest) in CONSTRAINED.items() if fewest])
+def test_too_small_sizes_are_an_error_of_the_caller(name: str) -> None:
+    f, spec, too_few = CONSTRAINED[name]
+    found = export.deserialize(export.export(jax.jit(f))(spec).serialize())
+    with pytest.raises(ValueError, match=r"[Ss]hape"):
+        found.call(np.ones(too_few, np.float32))

@@ -221,7 +221,27 @@ def _shape(*avals: ShapedArray, exported: Exported) -> list[ShapedArray]:
     if plan is None:
         return list(exported.out_avals)
     found = solved(plan, OfShapes([a.shape for a in avals]))
-    return [a.update(shape=plain(a.shape, found)) for a in exported.out_avals]
+    return [a.update(shape=_sizes_of_result(exported, a.shape, found)) for a in exported.out_avals]
+
+
+def _sizes_of_result(
+    exported: Exported, shape: Sequence[Any], found: dict[str, Any]
+) -> tuple[Any, ...]:
+    """The shape of a result; an error where these sizes give none: constraints are not written into
+    the bytes of a program."""
+    try:
+        sizes = plain(shape, found)
+    except ZeroDivisionError:
+        sizes = None
+    if sizes is not None and not any(type(d) is int and d < 0 for d in sizes):
+        return sizes
+    asked = ", ".join(map(str, shape))
+    raise ValueError(
+        f"Input shapes do not match the symbolic shapes that {exported.fun_name} was exported for:"
+        f" it has no result of shape ({asked}) for"
+        f" {', '.join(f'{name} = {n}' for name, n in found.items())}. Call it with arguments of"
+        " other sizes"
+    )
 
 
 def _batch(axis: Axis, args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
