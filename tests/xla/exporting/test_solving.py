@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pathlib
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -128,3 +131,34 @@ def test_too_small_sizes_are_an_error_of_the_caller(name: str) -> None:
     found = export.deserialize(export.export(jax.jit(f))(spec).serialize())
     with pytest.raises(ValueError, match=r"[Ss]hape"):
         found.call(np.ones(too_few, np.float32))
+
+
+THERE = """
+import sys, numpy as np, jax
+from jax import export
+folder, x = sys.argv[1], np.arange(8, dtype=np.float32)
+found = export.deserialize(bytearray(open(folder + "/ours", "rb").read()))
+np.save(folder + "/value", found.call(x))
+size = export.symbolic_shape("n", constraints=["n >= 3"])
+f = jax.jit(lambda a: a[2:] * a.shape[0], donate_argnums=0)
+blob = export.export(f)(jax.ShapeDtypeStruct(size, np.float32)).serialize()
+open(folder + "/theirs", "wb").write(blob)
+"""
+
+
+@needs_jaxlib
+@pytest.mark.peer
+def test_constrained_sizes_go_to_jax_and_come_from_it(tmp_path: pathlib.Path) -> None:
+    pytest.importorskip("jax")
+    pytest.importorskip("flatbuffers")
+    f, spec, _ = CONSTRAINED["slice"]
+    ours = export.export(jax.jit(f, donate_argnums=0))
+    with pytest.warns(UserWarning, match="donated buffers were not usable"):
+        (tmp_path / "ours").write_bytes(ours(spec).serialize())
+    command = [sys.executable, "-c", THERE, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    x = np.arange(8, dtype=np.float32)
+    np.testing.assert_array_equal(np.load(tmp_path / "value.npy"), x[2:] * 8)
+    theirs = export.deserialize((tmp_path / "theirs").read_bytes())
+    np.testing.assert_array_equal(theirs.call(x), x[2:] * 8)
