@@ -95,8 +95,7 @@ class Executable:
             self.loaded = loaded_program(
                 devices[0].client,
                 [d.xla for d in devices],
-                self.lowered.text(),
-                self.lowered.callbacks,
+                self.lowered,
                 results,
                 options.compiler,
             )
