@@ -26,6 +26,7 @@ from calque.machine.spans import recorder_of_spans, span
 from calque.native.passes.inline import inline_calls
 from calque.transforms.devices.mesh import Mesh, over_devices
 from calque.transforms.devices.sharding import NamedSharding
+from calque.transforms.devices.transfers import engine_copies
 from calque.transforms.devices.type_constraints import stated
 from calque.xla import jaxlib
 from calque.xla.buffers import STAGED, Place, sharding_for, where_of
@@ -47,6 +48,7 @@ class Executable:
 
     program: Any = None  # there is no machine code of ours: see `served`
     kernels: Sequence[Any] = ()
+    copies = True  # arguments that are no arrays, to its devices
     known: dict[str, Any] | None = None  # what profiles say of it
 
     def __init__(self, closed: ClosedJaxpr, options: Options) -> None:
@@ -61,6 +63,7 @@ class Executable:
         refuse_impossible(closed.jaxpr, options.name)
         register_lapack()
         hand_over()
+        engine_copies()
         candidates = itertools.chain([known.home()], known.default_devices(), cpu_devices())
         devices = (
             next((d,) for d in candidates if isinstance(d, XlaDevice) and is_mine(d))

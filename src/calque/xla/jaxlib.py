@@ -273,12 +273,14 @@ def sharding_classes() -> tuple[Any, Any]:
 
     class OneDevice(lib.client.SingleDeviceSharding):  # type: ignore[misc, name-defined]
         memory_kind = None
+        platform = "cpu"  # that of its device
 
         def _to_xla_hlo_sharding(self, ndim: int) -> Any:
             return lib.client.HloSharding.replicate()
 
     class Several(lib.client.GSPMDSharding):  # type: ignore[misc, name-defined]
         memory_kind = None
+        platform = "cpu"  # that of its devices
         indices: Any = None  # the part of each device of this process
         spanned: int  # devices, those of all processes
 
@@ -291,7 +293,7 @@ def sharding_classes() -> tuple[Any, Any]:
 def one_device(device: Any, kind: str | None = None) -> Any:
     """The sharding of arrays on one device, in a kind of its memory."""
     made = sharding_classes()[0](device)
-    made.indices, made.memory_kind = None, kind
+    made.indices, made.memory_kind, made.platform = None, kind, str(device.platform)
     return made
 
 
@@ -311,6 +313,7 @@ def tiled(
         )
     made = sharding_classes()[1](lib.extension.DeviceList(tuple(devices)), described)
     made.indices, made.spanned, made.memory_kind = tuple(indices), len(devices), kind
+    made.platform = str(devices[0].platform)
     return made
 
 
