@@ -100,8 +100,7 @@ def default_backend() -> str:
 
     >>> jax.default_backend()
     'cpu'"""
-    device = backends.known.default_devices()[0]
-    return "cpu" if device.engine == "xla_cpu" else str(device.platform)
+    return str(backends.known.default_devices()[0].platform)
 
 
 def process_index(backend: str | None = None) -> int:

@@ -183,4 +183,6 @@ def test_arrays_of_accelerators_that_the_host_looks_at(monkeypatch: pytest.Monke
 def test_the_own_engine_copies_nothing() -> None:
     with jax.transfer_guard("disallow_explicit"):
         assert jax.jit(double, backend="cpu")(Y).tolist() == [2.0] * 8
+        x = jnp.ones(3)
+        assert jax.device_put(x, jax.typeof(x).sharding) is x  # which names no devices
     assert not transfers.asked.is_explicit

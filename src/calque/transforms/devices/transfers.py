@@ -17,6 +17,7 @@ from calque.core.errors import CalqueRuntimeError
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.machine.state import PerThread, process
+from calque.transforms.devices.program_devices import is_abstract
 from calque.transforms.devices.sharding import Sharding, default_sharding
 
 _LOG: Final = logging.getLogger("calque")
@@ -76,8 +77,9 @@ def check_arguments(leaves: Sequence[Any], executable: Any) -> None:
 
 def check_put(x: Any, target: Sharding) -> None:
     """What `device_put` brings to another engine, or moves between its devices."""
-    here = target.device_order[0].engine == DEFAULT_DEVICE.engine
-    if here or not config.here().guards or isinstance(x, Tracer):
+    if not config.here().guards or isinstance(x, Tracer) or is_abstract(target):
+        return
+    if target.device_order[0].engine == DEFAULT_DEVICE.engine:
         return
     if not isinstance(x, ArrayImpl):
         check(HOST_TO_DEVICE, x, explicit=True)
