@@ -151,6 +151,11 @@ class Executable:
                 self.known["bytes"] = costs["bytes accessed"]
         return self.known
 
+    @property
+    def runtime(self) -> Any:
+        """The executable of jaxlib."""
+        return self.loaded.loaded
+
     def served(self, outs: Sequence[Any]) -> PythonProgram:
         """What serves calls whose arguments have been matched; `outs` are the results of such a
         call."""

@@ -396,8 +396,8 @@ class Compiled(Stage):
         """Gives what runs the program.
 
         Returns:
-            The executable of the backend."""
-        return self._executable
+            The executable of the backend; of a program of XLA that of jaxlib."""
+        return getattr(self._executable, "runtime", self._executable)
 
     def serializable(self) -> ClosedJaxpr:
         """Gives the program without calls of Python rules, which have done their work.
