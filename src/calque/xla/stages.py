@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 from calque.core import pytrees
 from calque.core.key_paths import keystr
@@ -17,18 +17,16 @@ from calque.xla import jaxlib
 from calque.xla.lower.module import LoweredModule, Request
 from calque.xla.lower.several_platforms import for_platforms
 
-_USUAL: Final = ("cpu",)  # where no platform was asked for
-
 
 def lowered(
     program: TracedFunction,
     names: Sequence[str],
     keep_unused: bool,
-    platforms: Sequence[str] = (),
+    platforms: Sequence[str],
 ) -> LoweredModule:
-    """The module of a traced function, for the platforms that were asked for."""
+    """The module of a traced function for these platforms."""
     request = request_for(program, names, keep_unused)
-    return for_platforms(with_constraints(program.closed), request, platforms or _USUAL)
+    return for_platforms(with_constraints(program.closed), request, platforms)
 
 
 def request_for(
@@ -64,7 +62,7 @@ def shown(
     if several or has_constraints(program.closed):
         request = request_for(program, names, keep_unused, maps=True, **several)
         try:
-            return for_platforms(stated(program.closed), request, platforms or _USUAL)
+            return for_platforms(stated(program.closed), request, platforms)
         except NotImplementedError:
             pass  # an operation that has no form inside of a program of parts
     return lowered(program, names, keep_unused, platforms)
@@ -108,7 +106,7 @@ def compiler_ir(
     dialect: str,
     names: Sequence[str],
     keep_unused: bool,
-    platforms: Sequence[str] = (),
+    platforms: Sequence[str],
 ) -> Any:
     """The program as an object of jaxlib: a module of MLIR, or a computation of XLA."""
     written = lowered(program, names, keep_unused, platforms).text(located=True)

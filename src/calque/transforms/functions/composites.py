@@ -105,7 +105,11 @@ def platform_dependent(
 
 def platform_here() -> str:
     """The platform of programs that are placed nowhere."""
-    name = backends.known.chosen
+    return platform_of_engine(backends.known.chosen)
+
+
+def platform_of_engine(name: str) -> str:
+    """The platform of the devices of an engine."""
     return "cpu" if name in OWN else name
 
 

@@ -23,12 +23,13 @@ from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.transforms.devices import aot_devices
 from calque.transforms.devices.layouts import row_major
+from calque.transforms.devices.program_devices import is_abstract
 from calque.transforms.devices.sharding import NamedSharding, Sharding, default_sharding
 from calque.transforms.devices.sharding_arrays import placed
 from calque.transforms.devices.sharding_propagation import shardings_of_results, where_placed
 from calque.transforms.devices.specs import PartitionSpec
 from calque.transforms.engines import signatures
-from calque.transforms.functions.composites import platform_here
+from calque.transforms.functions.composites import platform_here, platform_of_engine
 from calque.transforms.functions.shapes import struct
 from calque.transforms.jit.arguments import CallArguments
 from calque.transforms.jit.compiler_options import check_options, flat_options
@@ -242,7 +243,7 @@ class Lowered(Stage):
             return str(self._program.closed)
         form = _known_dialect("as_text", dialect)
         return backends.stablehlo_text.call(
-            self._program, form, *self._shown, debug_info, self._placements
+            self._program, form, *self._told(), debug_info, self._placements
         )
 
     def compiler_ir(self, dialect: str | None = None) -> Any:
@@ -256,7 +257,14 @@ class Lowered(Stage):
         if dialect == "jaxpr":
             return self._program.closed
         form = _known_dialect("compiler_ir", dialect)
-        return backends.stablehlo_module.call(self._program, form, *self._shown)
+        return backends.stablehlo_module.call(self._program, form, *self._told())
+
+    def _told(self) -> Shown:
+        """What showing it needs: the platform is that of the arguments where none was asked for, or
+        that of this process."""
+        devices = [s.device_order for s in self._placements if s is not None and not is_abstract(s)]
+        here = platform_of_engine(devices[0][0].engine) if devices else platform_here()
+        return self._shown._replace(platforms=self._shown.platforms or (here,))
 
     def cost_analysis(self) -> dict[str, float]:
         """Estimates the work.
