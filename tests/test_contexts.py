@@ -132,6 +132,10 @@ def test_devices_and_transfers():
         calque.default_device("tpu")
     with calque.transfer_guard("disallow"), calque.transfer_guard_host_to_device("log"):
         assert float(jnp.sum(np.ones(2))) == 2.0  # nothing is transferred
+    with calque.transfer_guard_host_to_device("log"), calque.transfer_guard("disallow"):
+        assert calque.config.calque_transfer_guard_host_to_device == "disallow"
+        assert calque.config.calque_transfer_guard_device_to_host == "disallow"
+    assert calque.config.calque_transfer_guard_host_to_device is None
     with calque.thread_guard(True), calque.softmax_custom_jvp(False), calque.auto_pcast(True):
         pass
 

@@ -229,25 +229,28 @@ threefry_partitionable = _flag(
 )
 transfer_guard = _flag(
     "transfer_guard",
-    "says what happens to copies between host and devices. Here none is made.",
-    'None, "allow", "log", "disallow", "log_explicit" or "disallow_explicit".',
+    "says what happens to copies between the host and devices of XLA that nobody asked for: of"
+    " NumPy arrays and numbers that are given to jitted functions, of arrays that these move, and"
+    " of arrays of accelerators that the host looks at. calque's own engine makes none.",
+    'None or "allow", "log", which logs them, "disallow", which makes them errors; "log_explicit"'
+    ' and "disallow_explicit" mean those of device_put and device_get, too.',
     "log",
 )
 transfer_guard_device_to_device = _flag(
     "transfer_guard_device_to_device",
-    "says what happens to copies between devices. Here none is made.",
+    "says what happens to copies between devices of XLA.",
     "As of `transfer_guard`.",
     "log",
 )
 transfer_guard_device_to_host = _flag(
     "transfer_guard_device_to_host",
-    "says what happens to copies from a device to the host. Here none is made.",
+    "says what happens to copies from a device to the host of XLA.",
     "As of `transfer_guard`.",
     "log",
 )
 transfer_guard_host_to_device = _flag(
     "transfer_guard_host_to_device",
-    "says what happens to copies from the host to a device. Here none is made.",
+    "says what happens to copies from the host to a device of XLA.",
     "As of `transfer_guard`.",
     "log",
 )

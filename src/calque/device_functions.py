@@ -11,6 +11,7 @@ from calque.core.devices import Device, all_devices, number_of_processes, proces
 from calque.core.dtypes import is_extended
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
+from calque.transforms.devices import transfers
 from calque.transforms.devices.sharding_arrays import device_put
 
 if TYPE_CHECKING:
@@ -99,8 +100,7 @@ def default_backend() -> str:
 
     >>> jax.default_backend()
     'cpu'"""
-    device = backends.known.default_devices()[0]
-    return "cpu" if device.engine == "xla_cpu" else str(device.platform)
+    return str(backends.known.default_devices()[0].platform)
 
 
 def process_index(backend: str | None = None) -> int:
@@ -170,7 +170,8 @@ def device_get(x: Any) -> Any:
 
     >>> jax.device_get({"a": jnp.arange(3)})
     {'a': array([0, 1, 2], dtype=int32)}"""
-    return pytrees.tree_map(_on_host, x)
+    with transfers.asked.inside(is_explicit=True):
+        return pytrees.tree_map(_on_host, x)
 
 
 def _on_host(a: Any) -> Any:

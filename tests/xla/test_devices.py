@@ -7,6 +7,10 @@ import pytest
 
 import calque as jax
 import calque.numpy as jnp
+from calque import extend
+from calque.core.config import config
+from calque.sharding import SingleDeviceSharding
+from calque.transforms.devices.program_devices import common
 from calque.xla.devices import device_of
 from tests.xla.mlir import needs_jaxlib
 
@@ -15,7 +19,8 @@ from tests.xla.mlir import needs_jaxlib
 def test_what_devices_say_of_themselves() -> None:
     device = jax.devices("xla_cpu")[0]
     shown = (repr(device), str(device), device.platform, device.device_kind)
-    assert shown == ("XlaCpuDevice(id=0)", "xla_cpu:0", "xla_cpu", "cpu")
+    assert shown == ("XlaCpuDevice(id=0)", "xla_cpu:0", "cpu", "cpu")
+    assert device.engine == "xla_cpu" and device.default_memory().platform == "cpu"
     assert device.client.platform == "cpu" and jax.devices()[0] != device
     assert jax.device_count("xla_cpu") == len(jax.local_devices(backend="xla_cpu"))
     assert pickle.loads(pickle.dumps(device)) is device
@@ -42,6 +47,19 @@ def test_platforms_that_are_not_there_name_the_known_ones() -> None:
         jax.devices("tpu")
     with pytest.raises(RuntimeError, match="Unknown backend gpu"):
         jax.jit(lambda x: x, backend="gpu")
+
+
+@needs_jaxlib
+def test_platforms_are_what_programs_for_jax_ask_for() -> None:
+    x = jax.device_put(jnp.ones(3), jax.devices("xla_cpu")[0])
+    assert any(y is x for y in jax.live_arrays("cpu"))
+    with config.override("calque_platforms", "xla_cpu"):
+        (platform,) = {d.platform for d in jax.devices()}
+        assert platform == jax.default_backend() == "cpu"
+        assert extend.backend.backends()["xla_cpu"] is jax.devices()[0].client
+    where = [SingleDeviceSharding(jax.devices(name)[0]) for name in ("xla_cpu", "cpu")]
+    with pytest.raises(ValueError, match=r"on platform XLA_CPU.* on platform CPU"):
+        common(where, [jax.typeof(x)] * 2, "f")
 
 
 @needs_jaxlib

@@ -167,6 +167,23 @@ def test_an_accelerator_that_is_there_is_taken(tmp_path: pathlib.Path) -> None:
 
 
 @needs_jaxlib
+def test_programs_are_shown_as_they_are_for_the_accelerator(tmp_path: pathlib.Path) -> None:
+    script = """
+x = jnp.eye(3)
+cpu = jax.devices("cpu")[0]
+lowered = jax.jit(jnp.linalg.cholesky).lower
+texts = [
+    lowered(x).as_text(),
+    lowered(jax.device_put(x, cpu)).as_text(),
+    jax.jit(jnp.linalg.cholesky).trace(x).lower(lowering_platforms=("cpu",)).as_text(),
+]
+print(["cusolver" in t for t in texts], ["lapack" in t for t in texts])
+"""
+    done = in_a_process(a_machine(tmp_path, "nvidiactl") + script)
+    assert done.stdout.splitlines() == ["[True, False, False] [False, True, True]"]
+
+
+@needs_jaxlib
 @pytest.mark.parametrize(
     "files, environment",
     [

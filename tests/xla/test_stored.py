@@ -106,3 +106,52 @@ def test_an_installation_is_tried_out_once(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(jaxlib, "identity", lambda: ("another",))
     stored.proven.__wrapped__()
     assert len(tried) == 2
+
+
+AT_A_LINE = '''
+import sys, calque as jax, calque.numpy as jnp
+source = "\\n" * int(sys.argv[1]) + """
+@jax.jit
+def helper(x):
+    return jnp.cos(x)
+@jax.jit
+def f(x):
+    with jax.named_scope(sys.argv[2]):
+        return jnp.sin(x @ x) + helper(x)
+"""
+exec(compile(source, "program of the test.py", "exec"))
+print(f.lower(jnp.ones((3, 3))).compile().as_text())
+'''
+
+
+def text_at(folder: pathlib.Path, line: int, scope: str) -> str:
+    """The text of a compiled program that begins at this line."""
+    done = subprocess.run(
+        [sys.executable, "-c", AT_A_LINE, str(line), scope],
+        env=os.environ | {"CALQUE_CACHE_DIR": str(folder), "CALQUE_PLATFORMS": "xla_cpu"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_compiled_programs_know_where_operations_were_made(folder: pathlib.Path) -> None:
+    text = text_at(folder, 0, "layer")
+    assert 'op_name="jit(f)/layer/sin"' in text
+    assert 'op_name="jit(f)/layer/jit(helper)/cos"' in text
+    assert '"program of the test.py"' in text and "line=8" in text
+
+
+def test_the_same_program_at_other_lines_is_found(folder: pathlib.Path) -> None:
+    text_at(folder, 0, "layer")
+    programs = {p for p in folder.rglob("*xla*") if p.is_file()}
+    found = text_at(folder, 5, "other")
+    assert "/layer/sin" in found and "/other/" not in found  # the places of what was compiled
+    assert {p for p in folder.rglob("*xla*") if p.is_file()} == programs
+
+
+def test_scopes_of_any_name_are_compiled(folder: pathlib.Path) -> None:
+    text = text_at(folder, 0, 'a "b"\\c\n\u00e9')
+    assert r'op_name="jit(f)/a \"b\"\\c\n\303\251/sin"' in text

@@ -31,7 +31,7 @@ def on_xla() -> Iterator[None]:
 
 
 def executable(f: Any, *args: Any) -> Any:
-    return jax.jit(f).lower(*args).compile().runtime_executable()
+    return jax.jit(f).lower(*args).compile()._executable
 
 
 def test_a_program_is_cut_where_a_size_is_found() -> None:

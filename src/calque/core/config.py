@@ -12,7 +12,7 @@ import contextlib
 import logging
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -121,9 +121,7 @@ _FLAGS: Final[dict[str, tuple[Any, bool]]] = {
     "remove_size_one_mesh_axis_from_type": (False, True),
     "softmax_custom_jvp": (False, False),  # the derivative is the efficient one in any case
     "thread_guard": (False, False),  # speaks of operations of several processes: there is one
-    **dict.fromkeys(
-        TRANSFERS, (None, False)
-    ),  # the devices share the memory of the host: nothing is transferred
+    **dict.fromkeys(TRANSFERS, (None, False)),  # of engines that copy: calque's own does not
 }
 
 
@@ -148,6 +146,11 @@ def _bare(name: str) -> str:
             f" {', '.join('calque_' + f for f in _FLAGS)}."
         )
     return name
+
+
+def _all_of(name: str) -> Sequence[str]:
+    """The flags that this one sets: a guard of all transfers those of each direction."""
+    return TRANSFERS if name == "transfer_guard" else (name,)
 
 
 def _from_environment(name: str, default: Any, package: str = "CALQUE") -> Any:
@@ -178,12 +181,13 @@ def _defaults() -> dict[str, Any]:
 class Flags:
     """The values of all flags: of the process, or of a thread that is inside `with` blocks."""
 
-    __slots__ = ("disable_jit", "key", "looks", "values")
+    __slots__ = ("disable_jit", "guards", "key", "looks", "values")
 
     def __init__(self, values: dict[str, Any]) -> None:
         self.values = values
         self.key = tuple([values[n] for n, (_, keyed) in _FLAGS.items() if keyed])
         self.looks = any([values[n] for n in _LOOKING])
+        self.guards = any([values[n] not in (None, "allow") for n in TRANSFERS])
         self.disable_jit: bool = values["disable_jit"]
 
 
@@ -278,7 +282,7 @@ class Config:
     def _set(self, name: str, value: Any) -> None:
         self._changes += 1
         self._mine.changes += 1
-        self._process = Flags({**self._process.values, name: value})
+        self._process = Flags({**self._process.values, **dict.fromkeys(_all_of(name), value)})
         self._publish()
 
     def _accept(self, name: str, value: Any) -> None:
@@ -370,20 +374,20 @@ class Config:
         """The flag has another value inside the `with` block, for this thread."""
         name = _bare(name)
         (self._accept if name in FOREIGN else self._check)(name, value)
-        thread, before = threading.get_ident(), self._hold(name, value)
+        names = _all_of(name)
+        thread, before = threading.get_ident(), self._hold(dict.fromkeys(names, value))
         try:
             yield
         finally:
             if thread == threading.get_ident():  # a block that is collected may end in another
-                self._hold(name, before)
+                self._hold(before)
 
-    def _hold(self, name: str, value: Any) -> Any:
-        """Give this thread a value of its own, or `_ABSENT` none; what it had."""
+    def _hold(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Give this thread values of its own, or `_ABSENT` none; what it had."""
         thread, mine = threading.get_ident(), self._mine
         with self._turns.taken():
-            before = mine.own.get(name, _ABSENT)
-            kept = {n: v for n, v in mine.own.items() if n != name}
-            mine.own = kept if value is _ABSENT else {**kept, name: value}
+            before = {name: mine.own.get(name, _ABSENT) for name in values}
+            mine.own = {n: v for n, v in {**mine.own, **values}.items() if v is not _ABSENT}
             if mine.own:
                 mine.end = mine.end or _End(thread, self._forget)
                 self._own[thread] = mine.own

@@ -29,7 +29,7 @@ def backends() -> dict[str, Any]:
     ['cpu']"""
     found: dict[str, Any] = {"cpu": all_devices()[0].client}
     home = known.default_devices()[0]
-    found.setdefault(home.platform, home.client)
+    found.setdefault("xla_cpu" if home.engine == "xla_cpu" else home.platform, home.client)
     return found
 
 

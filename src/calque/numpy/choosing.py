@@ -10,6 +10,7 @@ import numpy as np
 
 from calque.core import errors
 from calque.core.arrays import Array, all_concrete, is_concrete
+from calque.core.dims import is_symbolic
 from calque.core.dtypes import canonicalize, is_integer
 from calque.core.origins import origin
 from calque.core.trace import typeof
@@ -32,6 +33,7 @@ from calque.numpy.promotion import (
 )
 from calque.numpy.shaping import broadcast_arrays, ravel, reshape, where
 from calque.numpy.sorting import nonzero, take
+from calque.ops.sizes import as_number
 from calque.transforms.devices.several_processes import values_of
 from calque.transforms.functions.branches import switch
 from calque.transforms.functions.vmap import vmap
@@ -101,6 +103,8 @@ def unravel_index(indices: ArrayLike, shape: ShapeLike) -> tuple[Array, ...]:
     if not all_concrete(given):
         return _unravelled_at(i, arrays("unravel_index", *given))
     sizes = canonical_shape(shape)
+    if is_symbolic(sizes):
+        return _unravelled_at(i, [as_number(d, i.dtype) for d in sizes])
     total = int(np.prod(sizes, dtype=np.int64))
     # places beyond the ends are those of the last, or the first, element
     i = where(i < 0, ufuncs.maximum(i + total, 0), ufuncs.minimum(i, total - 1))

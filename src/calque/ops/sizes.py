@@ -30,8 +30,12 @@ dims.traced_value.install(value_of)
 
 
 def index_dtype(*sizes: Any) -> np.dtype:
-    """The dtype of places along axes of these sizes, or beyond their ends by one size."""
-    return np.dtype("int64" if any(may_exceed(n, 2**31 - 2) for n in sizes) else "int32")
+    """The dtype of places along axes of these sizes, or beyond their ends by one size. Of sizes
+    that have names nothing is known: places in them are as wide as integers are."""
+    large = [n for n in sizes if may_exceed(n, 2**31 - 2)]
+    if all(type(n) is dims.Dim and n.symbols.named for n in large):
+        return np.dtype(canonicalize(int) if large else "int32")
+    return np.dtype("int64")
 
 
 def exactly(x: np.ndarray) -> Any:

@@ -6,6 +6,7 @@ import numpy as np
 
 from calque import numpy as jnp
 from calque.core.arrays import Array, to_array
+from calque.core.dims import is_symbolic
 from calque.core.dtypes import (
     asked,
     canonicalize,
@@ -23,6 +24,7 @@ from calque.numpy.creation import canonical_shape, placed
 from calque.numpy.promotion import broadcast_shapes, broadcast_to, check_arraylike, convert
 from calque.numpy.signatures import OutSharding
 from calque.ops.convert import bitcast_convert_type, optimization_barrier
+from calque.ops.sizes import as_number
 from calque.ops.special import multiply_add
 from calque.random.keys import wrapped
 
@@ -216,6 +218,8 @@ def _whole(v: ArrayLike, dtype: DType) -> ArrayLike:
     """A bound as an integer: what is behind its point does not count."""
     if isinstance(v, (bool, int, float)):
         return int(v)
+    if is_symbolic((v,)):
+        return as_number(v, canonicalize(int))  # type: ignore[no-any-return]
     check_arraylike("randint", v)
     own = typeof(v).dtype
     if is_integer(own):

@@ -19,6 +19,7 @@ from calque.core.devices import is_mine
 from calque.core.lazy import LazyModule
 from calque.machine.caches import Table, Tables
 from calque.machine.call.arrays import arrivals, pending_arrays, set_owner
+from calque.transforms.devices import transfers
 from calque.transforms.devices.sharding import (
     NamedSharding,
     Sharding,
@@ -61,6 +62,8 @@ def arrive(x: Any) -> np.ndarray:
         one = where.indices is None
         if not (where.is_here if one else where.indices):
             raise RuntimeError(ELSEWHERE)
+        if where.platform != "cpu":  # there the host looks into the memory of the device
+            transfers.check_fetch(x)
         try:
             host = np.ascontiguousarray(jaxlib.on_host(buffer)) if one else gathered(buffer)
             buffer._npy_value = host
@@ -229,6 +232,9 @@ class Place:
         ):
             set_owner(x, buffer, self.where)  # says so when it has been deleted
             return buffer
+        if type(buffer) is jaxlib.buffer_class() and buffer._sharding is not self.sharding:
+            if x._extra is None:  # else device_put has looked, which said where it is to be
+                transfers.check(transfers.DEVICE_TO_DEVICE, x)
         if x.aval.shape != self.shape or x.aval.dtype != self.dtype:
             raise TypeError(
                 f"a program compiled for {self.dtype}{list(self.shape)} was called with"

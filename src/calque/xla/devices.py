@@ -14,7 +14,8 @@ from calque.xla.stored import proven
 
 
 class XlaDevice(Device):
-    """A device of a client of XLA."""
+    """A device of a client of XLA. Its platform is what programs for JAX ask for: "cpu", "gpu"; its
+    engine and its text tell it from those of calque's own engine."""
 
     __slots__ = ("xla",)
 
@@ -76,7 +77,7 @@ def cpu_client() -> Any:
 @once
 def cpu_devices() -> tuple[XlaDevice, ...]:
     """The CPU under XLA, as devices."""
-    return tuple(XlaDevice("xla_cpu", device) for device in cpu_client().devices())
+    return tuple(XlaDevice("cpu", device) for device in cpu_client().devices())
 
 
 def device_of(index: int) -> XlaDevice:

@@ -27,6 +27,7 @@ from calque.native.passes.inline import inline_calls
 from calque.transforms.devices.mesh import Mesh, over_devices
 from calque.transforms.devices.several_processes import spans
 from calque.transforms.devices.sharding import NamedSharding
+from calque.transforms.devices.transfers import engine_copies
 from calque.transforms.devices.type_constraints import stated
 from calque.xla import jaxlib
 from calque.xla.buffers import STAGED, Place, sharding_for, where_of
@@ -48,6 +49,7 @@ class Executable:
 
     program: Any = None  # there is no machine code of ours: see `served`
     kernels: Sequence[Any] = ()
+    copies = True  # arguments that are no arrays, to its devices
     known: dict[str, Any] | None = None  # what profiles say of it
 
     def __init__(self, closed: ClosedJaxpr, options: Options) -> None:
@@ -63,6 +65,7 @@ class Executable:
         refuse_captured(closed, options.name)
         register_lapack()
         hand_over()
+        engine_copies()
         candidates = itertools.chain([known.home()], known.default_devices(), cpu_devices())
         devices = (
             next((d,) for d in candidates if isinstance(d, XlaDevice) and is_mine(d))
@@ -98,8 +101,7 @@ class Executable:
             self.loaded = loaded_program(
                 devices[0].client,
                 [d.xla for d in devices],
-                self.lowered.text(),
-                self.lowered.callbacks,
+                self.lowered,
                 results,
                 options.compiler,
             )
@@ -153,6 +155,11 @@ class Executable:
             if "bytes accessed" in costs:
                 self.known["bytes"] = costs["bytes accessed"]
         return self.known
+
+    @property
+    def runtime(self) -> Any:
+        """The executable of jaxlib."""
+        return self.loaded.loaded
 
     def served(self, outs: Sequence[Any]) -> PythonProgram:
         """What serves calls whose arguments have been matched; `outs` are the results of such a

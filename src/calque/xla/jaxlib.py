@@ -276,12 +276,14 @@ def sharding_classes() -> tuple[Any, Any]:
     class OneDevice(lib.client.SingleDeviceSharding):  # type: ignore[misc, name-defined]
         memory_kind = None
         is_here: bool  # rather than in another process
+        platform = "cpu"  # that of its device
 
         def _to_xla_hlo_sharding(self, ndim: int) -> Any:
             return lib.client.HloSharding.replicate()
 
     class Several(lib.client.GSPMDSharding):  # type: ignore[misc, name-defined]
         memory_kind = None
+        platform = "cpu"  # that of its devices
         indices: Any = None  # the part of each device of this process
         spanned: int  # devices, those of all processes
 
@@ -294,7 +296,7 @@ def sharding_classes() -> tuple[Any, Any]:
 def one_device(device: Any, kind: str | None = None) -> Any:
     """The sharding of arrays on one device, in a kind of its memory."""
     made = sharding_classes()[0](device)
-    made.indices, made.memory_kind = None, kind
+    made.indices, made.memory_kind, made.platform = None, kind, str(device.platform)
     made.is_here = device.process_index == device.client.process_index()
     return made
 
@@ -315,6 +317,7 @@ def tiled(
         )
     made = sharding_classes()[1](lib.extension.DeviceList(tuple(devices)), described)
     made.indices, made.spanned, made.memory_kind = tuple(indices), len(devices), kind
+    made.platform = str(devices[0].platform)
     return made
 
 

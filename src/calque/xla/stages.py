@@ -14,12 +14,19 @@ from calque.transforms.devices.sharding_propagation import shardings_of_results
 from calque.transforms.devices.type_constraints import stated, with_constraints
 from calque.transforms.jit.traced import TracedFunction
 from calque.xla import jaxlib
-from calque.xla.lower.module import LoweredModule, Request, lower_module
+from calque.xla.lower.module import LoweredModule, Request
+from calque.xla.lower.several_platforms import for_platforms
 
 
-def lowered(program: TracedFunction, names: Sequence[str], keep_unused: bool) -> LoweredModule:
-    """The module of a traced function."""
-    return lower_module(with_constraints(program.closed), request_for(program, names, keep_unused))
+def lowered(
+    program: TracedFunction,
+    names: Sequence[str],
+    keep_unused: bool,
+    platforms: Sequence[str],
+) -> LoweredModule:
+    """The module of a traced function for these platforms."""
+    request = request_for(program, names, keep_unused)
+    return for_platforms(with_constraints(program.closed), request, platforms)
 
 
 def request_for(
@@ -37,7 +44,11 @@ def request_for(
 
 
 def shown(
-    program: TracedFunction, names: Sequence[str], keep_unused: bool, where: Sequence[Any]
+    program: TracedFunction,
+    names: Sequence[str],
+    keep_unused: bool,
+    platforms: Sequence[str],
+    where: Sequence[Any],
 ) -> LoweredModule:
     """The module of a traced function for several devices, as readers know it: what its arguments
     are split over, and maps over the devices as programs of parts."""
@@ -51,10 +62,10 @@ def shown(
     if several or has_constraints(program.closed):
         request = request_for(program, names, keep_unused, maps=True, **several)
         try:
-            return lower_module(stated(program.closed), request)
+            return for_platforms(stated(program.closed), request, platforms)
         except NotImplementedError:
             pass  # an operation that has no form inside of a program of parts
-    return lowered(program, names, keep_unused)
+    return lowered(program, names, keep_unused, platforms)
 
 
 def _in_other_memory(program: TracedFunction, where: Sequence[Any]) -> list[Any]:
@@ -79,19 +90,24 @@ def text(
     dialect: str,
     names: Sequence[str],
     keep_unused: bool,
+    platforms: Sequence[str],
     located: bool,
     where: Sequence[Any] = (),
 ) -> str:
     """The program in a dialect of XLA: "stablehlo" or "hlo"; `where` its arguments are."""
     if dialect == "stablehlo":
-        return shown(program, names, keep_unused, where).text(located=located)
-    made = lowered(program, names, keep_unused)
+        return shown(program, names, keep_unused, platforms, where).text(located=located)
+    made = lowered(program, names, keep_unused, platforms)
     return str(jaxlib.computation(made.text(located=True)).as_hlo_text())
 
 
 def compiler_ir(
-    program: TracedFunction, dialect: str, names: Sequence[str], keep_unused: bool
+    program: TracedFunction,
+    dialect: str,
+    names: Sequence[str],
+    keep_unused: bool,
+    platforms: Sequence[str],
 ) -> Any:
     """The program as an object of jaxlib: a module of MLIR, or a computation of XLA."""
-    written = lowered(program, names, keep_unused).text(located=True)
+    written = lowered(program, names, keep_unused, platforms).text(located=True)
     return (jaxlib.mlir_module if dialect == "stablehlo" else jaxlib.computation)(written)

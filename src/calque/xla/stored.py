@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from calque.core.config import config
 from calque.machine.code import diskcache
@@ -18,28 +18,39 @@ KIND: Final = "xla"
 PROOF: Final = "xla_proof"  # that the jaxlib that is installed computes as it should
 
 
+class Written(Protocol):
+    """A module that was lowered, and the Python functions that it calls."""
+
+    @property
+    def callbacks(self) -> Sequence[Any]: ...
+    def text(self) -> str: ...
+    def located(self, text: str) -> str: ...
+
+
 def loaded_program(
     client: Any,
     devices: Sequence[Any],
-    text: str,
-    callbacks: Sequence[Any],
+    written: Written,
     results: Sequence[jaxlib.Result],
     asked: Sequence[tuple[str, Any]] = (),
 ) -> jaxlib.LoadedProgram:
     """The program for these devices: one of an earlier process, or compiled now. What calls Python
-    is compiled anew, since its functions are of this process. `asked` are options of the
-    compiler."""
+    is compiled anew, since its functions are of this process. `asked` are options of the compiler.
+    Where its operations were made is told to XLA, but a program is the same at other places."""
     options = jaxlib.compile_options(devices, asked)
+    text, callbacks = written.text(), written.callbacks
     if callbacks or not config.enable_compilation_cache:
-        return jaxlib.LoadedProgram(client, devices, text, callbacks, results, options)
+        located = written.located(text)
+        return jaxlib.LoadedProgram(client, devices, located, callbacks, results, options)
     key = key_of(client, devices, text, asked)
     data = diskcache.get(key, KIND)
     known = None if data is None else jaxlib.deserialized(client, devices, data, options)
-    program = jaxlib.LoadedProgram(client, devices, text, (), results, options, known)
+    located = text if known is not None else written.located(text)
+    program = jaxlib.LoadedProgram(client, devices, located, (), results, options, known)
     if known is None:
-        written = jaxlib.serialized(client, program.loaded)
-        if written is not None:
-            diskcache.put(key, KIND, written)
+        image = jaxlib.serialized(client, program.loaded)
+        if image is not None:
+            diskcache.put(key, KIND, image)
     return program
 
 

@@ -56,6 +56,7 @@ class InPieces:
     """A program that finds sizes while it runs, for given sizes of its arguments."""
 
     program: Any = None  # it is called from Python
+    copies = True  # arguments that are no arrays, to its devices
     kernels: Sequence[Any] = ()
 
     def __init__(

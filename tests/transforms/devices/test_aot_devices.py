@@ -43,6 +43,8 @@ def test_arguments_on_abstract_meshes_get_their_devices_when_they_are_compiled()
     assert out.sharding == NamedSharding(Mesh(np.array(two), ("x",), (AxisType.Auto,)), P("x"))
     with pytest.raises(ValueError, match=r"Passing lowering_platforms .* is required"):
         double.lower(described(abstract(2), "x"))
+    with pytest.raises(ValueError, match=r"Passing lowering_platforms .* is required"):
+        double.trace(described(abstract(2), "x")).lower()
 
 
 @four_devices

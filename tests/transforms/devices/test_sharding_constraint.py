@@ -132,7 +132,7 @@ def test_options_of_jit():
     asked = jit_shardings(None, None, d, None)
     assert asked == JitShardings(None, SingleDeviceSharding(d)) != JitShardings(one(), None)
     assert hash(asked) == hash(JitShardings(None, SingleDeviceSharding(d)))
-    if d.platform == "cpu":
+    if d.engine == "native":
         assert jit_shardings((one(),), None, None, "cpu") == JitShardings((one(),), None)
     with pytest.raises(ValueError, match="both a device and a backend"):
         jit_shardings(None, None, d, "cpu")

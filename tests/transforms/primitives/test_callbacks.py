@@ -10,6 +10,7 @@ import calque
 import calque.numpy as jnp
 from calque.core import pytrees
 from calque.core.avals import ShapedArray
+from calque.errors import JaxRuntimeError
 from calque.transforms.primitives import callbacks
 from calque.transforms.primitives.callbacks import (
     Fail,
@@ -73,7 +74,7 @@ def test_results_come_in_the_types_that_were_announced(out, ok):
         (got,) = callbacks._checked([np.asarray(out)], [aval], print)
         assert got.dtype == np.float32 and got.shape == ()
     else:
-        with pytest.raises(RuntimeError, match=r"output 0 .* result_shape_dtypes say f32\[\]"):
+        with pytest.raises(JaxRuntimeError, match=r"output 0 .* result_shape_dtypes say f32\[\]"):
             callbacks._checked([np.asarray(out)], [aval], print)
 
 

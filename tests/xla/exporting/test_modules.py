@@ -88,3 +88,48 @@ def test_a_platform_without_a_function_is_refused() -> None:
         NotImplementedError, match=r"not found for platform tpu.*give one with tpu="
     ):
         export.export(f, platforms=["cpu", "tpu"])(1.0)
+
+
+def main_of(f: Any, *specs: Any, platforms: tuple[str, ...] = ("cpu",)) -> str:
+    written = export.export(f, platforms=platforms)(*specs).mlir_module()
+    return next(line for line in written.splitlines() if "@main" in line)
+
+
+@needs_jaxlib
+def test_memory_that_was_given_away_is_said() -> None:
+    one = jax.ShapeDtypeStruct((3,), np.float32)
+    f = jax.jit(lambda a, b: (a + 1, b * 2), donate_argnums=1)
+    assert main_of(f, one, one).count("tf.aliasing_output = 0") == 1
+    assert "%arg1: tensor<3xf32> {tf.aliasing_output = 0 : i32}" in main_of(f, one, one)
+    free = jax.ShapeDtypeStruct(jax.export.symbolic_shape("n"), np.float32)
+    negated = jax.jit(jnp.negative, donate_argnums=0)
+    assert "%arg0: tensor<?xf32> {tf.aliasing_output = 0 : i32}" in main_of(negated, free)
+    both = main_of(negated, one, platforms=("cpu", "tpu"))
+    assert "%arg1: tensor<3xf32> {tf.aliasing_output = 0 : i32}" in both
+    with pytest.warns(UserWarning, match="Some donated buffers were not usable"):
+        assert "aliasing" not in main_of(jax.jit(jnp.sum, donate_argnums=0), one)
+
+
+@needs_jaxlib
+@pytest.mark.parametrize("backend", [None, "xla_cpu"])
+def test_programs_that_take_memory_are_called_inside_of_others(backend: str | None) -> None:
+    """There the memory is that of values which others may read."""
+    specs = [
+        jax.ShapeDtypeStruct((3,), np.float32),
+        jax.ShapeDtypeStruct(jax.export.symbolic_shape("n"), np.float32),
+    ]
+    for spec in specs:
+        exported = export.export(jax.jit(jnp.negative, donate_argnums=0))(spec)
+        found = jax.jit(lambda x, e=exported: e.call(x) + x, backend=backend)(np.ones(3, "f4"))
+        assert found.tolist() == [0.0, 0.0, 0.0]
+        x = jnp.ones(3)
+        assert exported.call(x).tolist() == [-1.0] * 3 and x.tolist() == [1.0] * 3
+
+
+@needs_jaxlib
+def test_arguments_that_nobody_reads_are_kept_where_that_was_asked_for() -> None:
+    one = jax.ShapeDtypeStruct((3,), np.float32)
+    kept = export.export(jax.jit(lambda a, b: b * 2, keep_unused=True))(one, one)
+    assert kept.module_kept_var_idx == (0, 1)
+    assert kept.call(np.zeros(3, "f4"), np.ones(3, "f4")).tolist() == [2.0] * 3
+    assert export.export(jax.jit(lambda a, b: b * 2))(one, one).module_kept_var_idx == (1,)

@@ -101,3 +101,26 @@ def test_scopes_are_not_mixed() -> None:
     ):  # fmt: skip
         with pytest.raises(ValueError, match="Invalid mixing of symbolic scopes"):
             mixed()
+
+
+def test_sizes_of_shapes_are_not_negative() -> None:
+    size, n = sizes("n - 2, n")
+    assert size >= 0 and n >= 2 and str(size) == "n - 2"
+    with pytest.raises(InconclusiveDimensionOperation):
+        _ = size >= 1
+
+
+def test_what_is_made_of_sizes_is_bounded_by_their_constraints() -> None:
+    (n,) = sizes("n", "n >= 4", "n <= 9")
+    assert n // 2 - 2 >= 0 and n % (n - 2) >= 0 and n // (n - 3) <= 9
+    with pytest.raises(InconclusiveDimensionOperation):
+        _ = n // 2 >= 3
+
+
+def test_what_a_program_asked_is_not_asked_again_when_it_is_read() -> None:
+    scope = Scope()
+    for text in ("n - 2", "floordiv(n - 3, n - 2)", "n*n - m", "mod(n - 5, 3)"):
+        size = scope.of_program(text)
+        assert size >= 0
+    with pytest.raises(InconclusiveDimensionOperation):
+        _ = scope.of_program("n") >= 5

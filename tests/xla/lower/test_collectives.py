@@ -282,8 +282,8 @@ def test_pmap() -> None:
         f = jax.pmap(lambda v: v / lax.psum(v, "i"), axis_name="i")
         out = f(jnp.arange(1.0, 9.0))
         np.testing.assert_allclose(out, np.arange(1.0, 9.0) / 36, rtol=1e-6)
-        assert {d.platform for d in out.devices()} == {"xla_cpu"} and len(out.devices()) == 8
-        assert jax.make_mesh((8,), ("x",)).devices.flat[0].platform == "xla_cpu"
+        assert {d.engine for d in out.devices()} == {"xla_cpu"} and len(out.devices()) == 8
+        assert jax.make_mesh((8,), ("x",)).devices.flat[0].engine == "xla_cpu"
         assert jnp.ones(3).devices() == {jax.devices()[0]} == {jax.devices("xla_cpu")[0]}
 
 

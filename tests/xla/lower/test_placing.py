@@ -107,6 +107,6 @@ def test_memories_of_arguments_and_results():
     assert '%arg0: tensor<3xf32> {mhlo.memory_kind = "pinned_host"}' in text
     assert text.count("memory_kind") == 2
     compiled = jax.jit(lambda a: a + 1).lower(x).compile()
-    program = compiled.runtime_executable().loaded
+    program = compiled._executable.loaded
     assert program.loaded.get_output_memory_kinds() == [["pinned_host"]]
     assert compiled(x).sharding == host and compiled(x).tolist() == [2, 2, 2]

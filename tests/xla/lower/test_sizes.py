@@ -9,6 +9,7 @@ import pytest
 
 import calque as jax
 import calque.numpy as jnp
+from calque import export, lax
 from calque.xla import jaxlib
 from calque.xla.buffers import Place
 from calque.xla.devices import cpu_client, cpu_devices
@@ -84,3 +85,37 @@ def test_operations_that_have_no_form() -> None:
     spec = jax.ShapeDtypeStruct((size,), np.float32)
     with pytest.raises(NotImplementedError, match=r"export: fft at .*test_sizes.py:\d+ has no"):
         jax.export.export(jax.jit(lambda x: jnp.fft.fft(x)))(spec)
+
+
+ROW = np.asarray([3, 0, 1, 0, 5, 2, 2, 7], np.float32)
+KEY = np.asarray([0, 7], np.uint32)
+OF_A_ROW: dict[str, Any] = {
+    "top_k": lambda a: lax.top_k(a, 3),
+    "top_k of a free number": lambda a: lax.top_k(a, a.shape[0] // 2),
+    "top_k of bfloat16": lambda a: lax.top_k(a.astype(jnp.bfloat16), 3),
+    "gradient of top_k": jax.grad(lambda a: lax.top_k(a, 3)[0].sum()),
+    "approx_min_k": lambda a: lax.approx_min_k(a, 3),
+    "nonzero": lambda a: jnp.nonzero(a, size=3),
+    "nonzero filled": lambda a: jnp.nonzero(a > 2, size=5, fill_value=-1),
+    "argwhere": lambda a: jnp.argwhere(a.reshape(2, -1) > 1, size=3),
+    "unique": lambda a: jnp.unique(a, size=4),
+    "searchsorted": lambda a: jnp.searchsorted(jnp.sort(a), a),
+    "choice": lambda a: jax.random.choice(jax.random.wrap_key_data(KEY), a, (3,)),
+    "randint": lambda a: jax.random.randint(jax.random.wrap_key_data(KEY), (3,), 0, a.shape[0]),
+    "unravel_index": lambda a: jnp.unravel_index(jnp.asarray([3, -1, 99]), (2, a.shape[0])),
+}
+
+
+@needs_jaxlib
+@pytest.mark.parametrize("name", OF_A_ROW)
+@pytest.mark.parametrize("x64", [False, True])
+def test_places_in_axes_of_free_sizes(name: str, x64: bool) -> None:
+    sizes = export.symbolic_shape("2*n", constraints=["n >= 2"])
+    with jax.enable_x64(x64):
+        f = OF_A_ROW[name]
+        exported = export.export(jax.jit(f))(jax.ShapeDtypeStruct(sizes, np.float32))
+        found, expected = jax.tree.leaves(exported.call(ROW)), jax.tree.leaves(f(ROW))
+        if not x64:  # else places in an axis that may be long are wide
+            assert [x.dtype for x in found] == [x.dtype for x in expected]
+        for x, y in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(x, y)

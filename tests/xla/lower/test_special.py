@@ -5,7 +5,7 @@ import pytest
 
 import calque as jax
 import calque.numpy as jnp
-from calque import lax
+from calque import export, lax
 from calque.core.trace import trace_to_jaxpr, typeof
 from calque.xla.lower.module import Request, lower_module
 from calque.xla.lower.special import ON_HOST_OF_CPU, PROGRAMS
@@ -46,3 +46,27 @@ def test_gradients_and_batches() -> None:
 
     for got, wanted in zip(gradients("xla_cpu"), gradients("cpu"), strict=True):
         np.testing.assert_allclose(got, wanted, rtol=2e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("platforms", [("cpu",), ("cpu", "cuda")])
+@pytest.mark.parametrize("size", ["3", "n"])
+def test_exported_programs_find_no_python(name: str, platforms: tuple[str, ...], size: str) -> None:
+    function = FUNCTIONS.get(name) or getattr(lax, name)
+    specs = [jax.ShapeDtypeStruct(export.symbolic_shape(size), np.float32)]
+    args = [np.asarray(v, np.float32) for v in ([0.3, 0.5, 0.9],)]
+
+    def f(x: jax.Array) -> jax.Array:
+        return function(*[x] * OPERANDS.get(name, 2))  # type: ignore[no-any-return]
+
+    exported = export.export(jax.jit(f), platforms=platforms)(*specs)
+    np.testing.assert_allclose(exported.call(*args), f(*args), rtol=2e-5)
+
+
+def test_what_is_drawn_from_a_gamma_distribution_is_exported_with_its_gradient() -> None:
+    def f(a: jax.Array) -> jax.Array:
+        return jax.random.gamma(jax.random.key(3), a).sum()
+
+    a = jnp.asarray([0.5, 2.0])
+    found = export.export(jax.jit(jax.grad(f)))(a).call(a)
+    np.testing.assert_allclose(found, jax.grad(f)(a), rtol=1e-4)

@@ -122,7 +122,7 @@ def test_places_are_explained_once_at_the_end() -> None:
     f.arg_names = ["weights"]
     f.body.ops.append(returned(z))
     text = printed(module(f), located=True)
-    assert text.count('loc("jit(f)/neg"') == 1 and text.count('\\"b.py":7:0') == 1
+    assert text.count('loc("jit(f)/neg"') == 1 and text.count('\\22b.py":7:0') == 1
     assert 'loc("weights")' in text
     names = [line.split(" = ")[0] for line in text.splitlines() if line.startswith("#")]
     assert len(names) == len(set(names)) and names[:2] == ["#loc", "#loc1"]

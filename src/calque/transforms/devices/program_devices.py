@@ -42,7 +42,8 @@ class IncompatibleDevicesError(ValueError):
         if at is not None:
             name = names[at] if at < len(names) else at
             told = f"argument {name} of {self.what} with shape {told} and"
-        ids, platform = [d.id for d in where.device_order], where.device_order[0].platform
+        ids, first = [d.id for d in where.device_order], where.device_order[0]
+        platform = first.engine if first.engine == "xla_cpu" else first.platform
         return f"{told} with device ids {ids} on platform {platform.upper()}"
 
 

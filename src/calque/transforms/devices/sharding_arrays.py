@@ -26,6 +26,7 @@ from calque.core.trace_state import Tracer
 from calque.machine.caches import Table
 from calque.machine.objects.plain import WHY_DELETED
 from calque.machine.state import Hook, process
+from calque.transforms.devices import transfers
 from calque.transforms.devices.abstract_mesh import AbstractMesh, AxisType
 from calque.transforms.devices.layouts import Format, row_major, without_layout
 from calque.transforms.devices.mesh import (
@@ -479,6 +480,7 @@ def _put(x: Any, target: Any) -> Any:
     value = to_array(x)
     target = without_layout(target, value.ndim, "device_put")
     if target is None:
+        transfers.check_put(x, default_sharding())
         return value
     if isinstance(target, Space):
         return moved.call(value, target)
@@ -490,15 +492,15 @@ def _put(x: Any, target: Any) -> Any:
             f" device {target}"
         )
     if isinstance(target, PartitionSpec) and mesh.empty:
-        raise ValueError(
-            "Please set a mesh via `calque.set_mesh` if a PartitionSpec is passed to device_put"
-        )
+        why = "Please set a mesh via `calque.set_mesh` if a PartitionSpec is passed to device_put"
+        raise ValueError(why)
     sharding = resolved(target, "device_put", mesh)
     check_shape("One of device_put args", sharding, typeof(value).shape)
     # a program says itself where its constants are: what they were outside of it is not asked
     is_said = isinstance(sharding, NamedSharding) and not trace_state.is_evaluating()
     if isinstance(value, Tracer) or is_said:
         return constraint.call(value, sharding)
+    transfers.check_put(x, sharding)
     return located(value, sharding, checked=True)
 
 
@@ -594,5 +596,4 @@ def _apart(x: Any) -> Any:
         return x  # of another library: copied on the way in; of a program: no memory yet
     if spans(x._extra):
         return do.copy(x)
-    out = from_storage(to_numpy(x).copy(), x.aval.without_place())
-    return placed(out, x._extra)
+    return placed(from_storage(to_numpy(x).copy(), x.aval.without_place()), x._extra)

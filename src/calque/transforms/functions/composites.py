@@ -87,7 +87,7 @@ def platform_dependent(
     for what, fun in (*per_platform.items(), ("default", default)):
         if fun is not None and not callable(fun):
             raise TypeError(f"platform_dependent: {what} must be a function, got {fun!r}")
-    platforms = config.exporting_for or (_platform_here(),)
+    platforms = config.exporting_for or (platform_here(),)
     chosen = []
     for name in platforms:
         fun = per_platform.get(name, default)
@@ -103,9 +103,13 @@ def platform_dependent(
     return switch(platform_index_p.bind(platforms=platforms), chosen, *args)
 
 
-def _platform_here() -> str:
+def platform_here() -> str:
     """The platform of programs that are placed nowhere."""
-    name = backends.known.chosen
+    return platform_of_engine(backends.known.chosen)
+
+
+def platform_of_engine(name: str) -> str:
+    """The platform of the devices of an engine."""
     return "cpu" if name in OWN else name
 
 

@@ -17,6 +17,7 @@ from calque.core.pause import no_collection
 from calque.core.trace_state import Tracer
 from calque.machine.room import with_room
 from calque.machine.spans import span
+from calque.transforms.devices import transfers
 from calque.transforms.devices.sharding_constraint import has_constraints
 from calque.transforms.devices.sharding_propagation import is_placed
 from calque.transforms.engines.signatures import ArgumentNames, as_tuple, signature_of
@@ -138,6 +139,7 @@ def call(function: Any, arguments: Any) -> Any:
         program.specialised[values] = compiled_at(function.name, program, values)
         counts.settle(program, values)
     executable, start = program.at(values), time.perf_counter()
+    transfers.check_arguments(arguments.leaves, executable)
     out = executable.call([to_array(x) for x in arguments.leaves])
     seconds = time.perf_counter() - start
     if executable.program is None:  # of another engine, which has a program for each size

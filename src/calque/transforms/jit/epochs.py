@@ -13,6 +13,7 @@ from calque.core.lazy import LazyModule
 from calque.machine.call import functions as callpath
 from calque.machine.once import Turns
 from calque.machine.state import process
+from calque.transforms.devices import transfers
 
 key_reuse: Any = LazyModule("calque.transforms.functions.key_reuse")
 _refreshing: Final = Turns()
@@ -72,8 +73,10 @@ def refresh() -> None:
 
 
 def _served(flags: Flags) -> int:
-    """The number of a configuration, 0 where machine code serves none of its calls."""
-    return 0 if flags.disable_jit else _number(flags)
+    """The number of a configuration, 0 where machine code serves none of its calls: it asks nothing
+    of what it copies."""
+    asks = flags.guards and transfers.copying.value
+    return 0 if flags.disable_jit or asks else _number(flags)
 
 
 def renew() -> None:
@@ -92,5 +95,6 @@ config.on_change(refresh)
 primitives.on_replacement.add(refresh)
 config.on_change(watch_keys)
 watch_keys()
+transfers.engines.add(refresh)
 trace_state.on_tracing(lambda _: refresh())
 refresh()

@@ -6,14 +6,16 @@ f.lower(x).compile()    a callable with .as_text("jaxpr" | "loops" | "llvm" | "a
 .cost_analysis(), .memory_analysis()
 """
 
+import functools
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from calque.core import backends, pytrees
 from calque.core.arrays import ArrayImpl, to_array
 from calque.core.avals import ShapedArray
+from calque.core.config import config
 from calque.core.devices import Device
 from calque.core.guards import guard
 from calque.core.jaxprs import ClosedJaxpr
@@ -21,15 +23,18 @@ from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.transforms.devices import aot_devices
 from calque.transforms.devices.layouts import row_major
+from calque.transforms.devices.program_devices import is_abstract
 from calque.transforms.devices.sharding import NamedSharding, Sharding, default_sharding
 from calque.transforms.devices.sharding_arrays import placed
 from calque.transforms.devices.sharding_propagation import shardings_of_results, where_placed
 from calque.transforms.devices.specs import PartitionSpec
 from calque.transforms.engines import signatures
+from calque.transforms.functions.composites import platform_here, platform_of_engine
 from calque.transforms.functions.shapes import struct
 from calque.transforms.jit.arguments import CallArguments
 from calque.transforms.jit.compiler_options import check_options, flat_options
 from calque.transforms.jit.function import function_of
+from calque.transforms.jit.platforms import check_donation, checked_platforms
 from calque.transforms.jit.traced import TracedFunction as Program
 from calque.transforms.primitives.flow import structure_differences, type_text
 
@@ -65,10 +70,11 @@ class Constants(NamedTuple):
 
 class Shown(NamedTuple):
     """What showing a program in another form needs besides the program: what its arguments are
-    called, and whether those that it does not read are shown."""
+    called, whether those that it does not read are shown, and the platforms that were asked for."""
 
     names: Sequence[str] = ()
     keep_unused: bool = False
+    platforms: tuple[str, ...] = ()
 
 
 class Stage:
@@ -142,17 +148,41 @@ class Traced(Stage):
     >>> jax.jit(jnp.sin).trace(1.0).jaxpr.eqns[0].primitive
     sin"""
 
+    _again: Callable[[], "Traced"] | None = None  # traces once more, for other platforms
+
     @property
     def jaxpr(self) -> ClosedJaxpr:
         return self._program.closed
 
-    def lower(self, **_: Any) -> "Lowered":
+    def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> "Lowered":
         """Gives the next stage.
 
+        Args:
+            lowering_platforms: The platforms that the program is for, such as ("cuda", "tpu"); None
+                is the one that programs run on here. The function is traced again for others.
+
         Returns:
-            A Lowered."""
+            A Lowered.
+
+        >>> traced = jax.jit(lambda x: lax.platform_dependent(x, cpu=abs, tpu=jnp.sin)).trace(1.0)
+        >>> "sine" in traced.lower(lowering_platforms=("tpu",)).as_text()
+        True"""
         aot_devices.check_sizes(self._placements)
-        return Lowered(self._program, self._shown, self._placements)
+        if lowering_platforms is None:
+            aot_devices.check_known(self._placements)
+        if not lowering_platforms:
+            return Lowered(self._program, self._shown, self._placements)
+        wanted = checked_platforms(lowering_platforms, "lowering_platforms")
+        program = self._for_platforms(wanted)
+        check_donation(program.donated, wanted)
+        return Lowered(program, self._shown._replace(platforms=wanted), self._placements)
+
+    def _for_platforms(self, wanted: tuple[str, ...]) -> Program:
+        """The program for these platforms, which choices between functions may depend on."""
+        if self._again is None or wanted == (platform_here(),):
+            return self._program
+        with config.override("calque_exporting_for", wanted):
+            return self._again()._program
 
 
 @guard
@@ -186,6 +216,12 @@ class Lowered(Stage):
 
         >>> jax.jit(jnp.sin).lower(1.0).compile(device_assignment=jax.devices()[:1])(0.0)
         Array(0., dtype=float32, weak_type=True)"""
+        if len(self._shown.platforms) > 1:
+            raise ValueError(
+                f"Lowered.compile: {self.fun_name} was lowered for {self._shown.platforms}, and the"
+                " platform is an argument of its module. Name one in lowering_platforms, or use"
+                " jax.export, whose programs learn the platform when they are called"
+            )
         check_options(compiler_options)
         placements = aot_devices.assigned(self._placements, device_assignment)
         program = self._program.told(flat_options(compiler_options))
@@ -207,7 +243,7 @@ class Lowered(Stage):
             return str(self._program.closed)
         form = _known_dialect("as_text", dialect)
         return backends.stablehlo_text.call(
-            self._program, form, *self._shown, debug_info, self._placements
+            self._program, form, *self._told(), debug_info, self._placements
         )
 
     def compiler_ir(self, dialect: str | None = None) -> Any:
@@ -221,7 +257,14 @@ class Lowered(Stage):
         if dialect == "jaxpr":
             return self._program.closed
         form = _known_dialect("compiler_ir", dialect)
-        return backends.stablehlo_module.call(self._program, form, *self._shown)
+        return backends.stablehlo_module.call(self._program, form, *self._told())
+
+    def _told(self) -> Shown:
+        """What showing it needs: the platform is that of the arguments where none was asked for, or
+        that of this process."""
+        devices = [s.device_order for s in self._placements if s is not None and not is_abstract(s)]
+        here = platform_of_engine(devices[0][0].engine) if devices else platform_here()
+        return self._shown._replace(platforms=self._shown.platforms or (here,))
 
     def cost_analysis(self) -> dict[str, float]:
         """Estimates the work.
@@ -361,8 +404,8 @@ class Compiled(Stage):
         """Gives what runs the program.
 
         Returns:
-            The executable of the backend."""
-        return self._executable
+            The executable of the backend; of a program of XLA that of jaxlib."""
+        return getattr(self._executable, "runtime", self._executable)
 
     def serializable(self) -> ClosedJaxpr:
         """Gives the program without calls of Python rules, which have done their work.
@@ -445,14 +488,14 @@ def trace(self: Any, *args: Any, **kwargs: Any) -> Traced:
     program = function.trace_given(arguments)
     shown = Shown(function.argument_names(arguments), function.options.keep_unused)
     where = placements(function, args, kwargs, arguments.leaves)
-    return Traced(program, shown, where)
+    traced = Traced(program, shown, where)
+    traced._again = functools.partial(trace, self, *args, **kwargs)
+    return traced
 
 
 def lower(self: Any, *args: Any, **kwargs: Any) -> Lowered:
     """Trace for these arguments, which may be ShapeDtypeStructs, and make ready to compile."""
-    traced = trace(self, *args, **kwargs)
-    aot_devices.check_known(traced._placements)
-    return traced.lower()
+    return trace(self, *args, **kwargs).lower()
 
 
 def eval_shape(self: Any, *args: Any, **kwargs: Any) -> Any:

@@ -18,7 +18,7 @@ from calque.core.lazy import LazyModule
 from calque.core.pause import no_collection
 from calque.machine.room import with_room
 from calque.machine.spans import span
-from calque.transforms.devices import summands
+from calque.transforms.devices import summands, transfers
 from calque.transforms.devices.program_devices import of_read
 from calque.transforms.devices.sharding import NamedSharding, Sharding, is_in_own_memory
 from calque.transforms.devices.sharding_arrays import placed
@@ -219,6 +219,7 @@ class TracedFunction:
         if self.typed and place is None and summands.are_taken(self.closed):
             return self.run_on_rows(given, where)
         executable = self.compiled(place, hasty=True)
+        transfers.check_arguments(leaves, executable)
         out = executable.call(arrays)
         if executable.program is None or arrays is not given:
             donation.delete_donated(given, self.donated)

@@ -14,7 +14,7 @@ from calque.core import pytrees, trace_state
 from calque.core.arrays import ArrayImpl, from_numpy, to_numpy
 from calque.core.avals import ShapedArray
 from calque.core.config import config
-from calque.core.errors import of_callback
+from calque.core.errors import CalqueRuntimeError, of_callback
 from calque.core.jaxprs import ClosedJaxpr, all_equations, primitives_of
 from calque.core.primitives import NotApplicable, Zero
 from calque.ops.common import front, move, repeated
@@ -65,7 +65,7 @@ class FlatCallback:
                 return []
             found, tree = pytrees.flatten(out)
             if tree.num_leaves != self.out_tree.num_leaves:
-                raise RuntimeError(
+                raise CalqueRuntimeError(
                     f"the callback {name_of(self.callback)} returned a value of structure {tree},"
                     f" but its result_shape_dtypes have structure {self.out_tree}"
                 )
@@ -118,7 +118,7 @@ def _checked(
         )
         if x.shape != a.shape or not fits:
             what = "shape" if x.shape != a.shape else "dtype"
-            raise RuntimeError(
+            raise CalqueRuntimeError(
                 f"Incorrect output {what} for return value #{i}: the callback"
                 f" {name_of(getattr(callback, 'callback', callback))} returned at"
                 f" output {i} an array of type {x.dtype}{list(x.shape)}, but its"

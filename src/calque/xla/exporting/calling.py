@@ -160,7 +160,7 @@ def _loaded(exported: Exported, avals: tuple[ShapedArray, ...]) -> Callable[...,
     lowered = lower_module(closed, Request(name=exported.fun_name))
     places = [Place(avals[i], None, devices) for i in lowered.kept]
     results = [result_of(a, None, devices) for a in outs]
-    program = loaded_program(cpu_client(), [devices[0].xla], lowered.text(), (), results)
+    program = loaded_program(cpu_client(), [devices[0].xla], lowered, results)
 
     def run(*xs: Any) -> list[np.ndarray]:
         kept = [host_data(xs[i]) for i in lowered.kept]
@@ -221,7 +221,27 @@ def _shape(*avals: ShapedArray, exported: Exported) -> list[ShapedArray]:
     if plan is None:
         return list(exported.out_avals)
     found = solved(plan, OfShapes([a.shape for a in avals]))
-    return [a.update(shape=plain(a.shape, found)) for a in exported.out_avals]
+    return [a.update(shape=_sizes_of_result(exported, a.shape, found)) for a in exported.out_avals]
+
+
+def _sizes_of_result(
+    exported: Exported, shape: Sequence[Any], found: dict[str, Any]
+) -> tuple[Any, ...]:
+    """The shape of a result; an error where these sizes give none: constraints are not written into
+    the bytes of a program."""
+    try:
+        sizes = plain(shape, found)
+    except ZeroDivisionError:
+        sizes = None
+    if sizes is not None and not any(type(d) is int and d < 0 for d in sizes):
+        return sizes
+    asked = ", ".join(map(str, shape))
+    raise ValueError(
+        f"Input shapes do not match the symbolic shapes that {exported.fun_name} was exported for:"
+        f" it has no result of shape ({asked}) for"
+        f" {', '.join(f'{name} = {n}' for name, n in found.items())}. Call it with arguments of"
+        " other sizes"
+    )
 
 
 def _batch(axis: Axis, args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:

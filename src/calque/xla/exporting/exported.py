@@ -20,12 +20,14 @@ from calque.transforms.devices.type_constraints import stated, with_constraints
 from calque.transforms.functions.autodiff import vjp
 from calque.transforms.functions.shapes import ShapeDtypeStruct
 from calque.transforms.jit.decorator import jit
+from calque.transforms.jit.donation import warn_unusable
+from calque.transforms.jit.platforms import check_donation, checked_platforms
 from calque.transforms.jit.stages import trace
 from calque.xla import jaxlib
 from calque.xla.exporting.calling import called
 from calque.xla.exporting.checks import DisabledSafetyCheck, refuse_unstable
 from calque.xla.exporting.flat_buffers import decoded, encoded
-from calque.xla.exporting.modules import PLATFORMS, Called, Spread, module_of
+from calque.xla.exporting.modules import Called, Inputs, Spread, module_of
 from calque.xla.exporting.scopes import Scope, is_named
 from calque.xla.exporting.shardings import (
     Where,
@@ -180,8 +182,6 @@ class Exported:
 
 # ---------------------------------------------------------------- made of functions
 
-_KINDS: Final = ("gpu",)  # of platforms
-
 
 def exporter(
     function: Any,
@@ -192,27 +192,14 @@ def exporter(
     """The function of arguments, or of their shapes and dtypes, that exports a jitted function."""
     if not isinstance(function, callpath.Jitted):
         raise ValueError(f"Function to be exported must be the result of `jit` but is: {function}")
-    wanted = tuple(platforms) if platforms is not None else ("cpu",)
-    if not wanted or not all(isinstance(p, str) and p not in _KINDS for p in wanted):
-        raise ValueError(
-            f"export: a program is exported for platforms such as {', '.join(PLATFORMS)}, got"
-            f" {wanted}"
-        )
-
-    def refuse_donated(program: Any) -> None:
-        """Memory is given away on all platforms, or on none."""
-        if program.donated and len({p in PLATFORMS for p in wanted}) > 1:
-            raise NotImplementedError(
-                "In multi-platform lowering either all or no lowering platforms should support"
-                f" donation. Lowering for {wanted} of which only"
-                f" {tuple(p for p in wanted if p in PLATFORMS)} support donation"
-            )
+    wanted = ("cpu",) if platforms is None else checked_platforms(platforms, "export")
 
     def export_for(*args: Any, **kwargs: Any) -> Exported:
         _check_scopes(function, args, kwargs)
         with config.override("calque_exporting_for", wanted):
             stage = trace(function, *args, **kwargs)
-        refuse_donated(stage._program)
+        check_donation(stage.donate_argnums, wanted)
+        warn_unusable(stage._program.unusable, stage.fun_name)
         return _exported(stage, wanted, tuple(disabled_checks), dict(rules or ()))
 
     return export_for
@@ -255,7 +242,9 @@ def _exported(
         closed = stated(stage.jaxpr)
     plan = plan_of(closed.in_avals, stage.in_tree)
     names = Called(name, stage._shown.names, result_names(stage._program))
-    lowered = module_of(closed, names, platforms, plan, Spread(devices, ins, said), rules)
+    inputs = Inputs(stage.donate_argnums, stage._shown.keep_unused)
+    spread = Spread(devices, ins, said)
+    lowered = module_of(closed, names, platforms, plan, spread, rules, inputs)
     if lowered.callbacks:
         raise ValueError(
             f"Cannot serialize {name}: it calls Python on the host, in"

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from calque.core.jaxprs import ClosedJaxpr
 from calque.xla.exporting.solving import OfModule, Plan, solved
-from calque.xla.lower.module import LoweredModule, Request, lower_module
+from calque.xla.lower.module import LoweredModule, Request
 from calque.xla.lower.rules import Builder, State, listed
+from calque.xla.lower.several_platforms import for_platforms
 from calque.xla.text.tree import Function, Region, Value
 from calque.xla.text.types import Tensor, signature, type_of
-
-PLATFORMS: Final = ("cpu", "cuda", "rocm", "tpu")
 
 
 class Spread(NamedTuple):
@@ -33,6 +32,14 @@ class Called(NamedTuple):
     results: Sequence[str] = ()
 
 
+class Inputs(NamedTuple):
+    """Which arguments a program takes the memory of, and whether it has those that it does not
+    read."""
+
+    donated: tuple[int, ...] = ()
+    keep_unused: bool = False
+
+
 def module_of(
     closed: ClosedJaxpr,
     names: Called,
@@ -40,35 +47,26 @@ def module_of(
     plan: Plan | None,
     spread: Spread = Spread(),
     rules: Mapping[Any, Any] = MappingProxyType({}),
+    inputs: Inputs = Inputs(),
 ) -> LoweredModule:
     """The module of a program for these platforms, whose free sizes follow from its arguments;
     `rules` of primitives come before all others."""
     sizes = plan.scope.variables(s.given for s in plan.steps) if plan is not None else []
 
-    def lowered(platform: str, each: Sequence[str] = ()) -> LoweredModule:
-        request = Request(
-            name=names.name,
-            arguments=names.arguments,
-            results=names.results,
-            platform=platform,
-            rules=rules,
-            platforms=each,
-            names=platforms,
-            sizes=sizes,
-            keep_unused=bool(sizes),
-            partitions=spread.devices,
-            in_shardings=spread.ins,
-            out_shardings=spread.outs,
-            exporting=True,
-        )
-        return lower_module(closed, request)
-
-    if len(platforms) == 1:
-        made = lowered(platforms[0])
-    else:
-        alike = [lowered(p, [p] * len(platforms)) for p in dict.fromkeys(platforms)]
-        same = len({each.text() for each in alike}) == 1
-        made = alike[0] if same else lowered(platforms[0], platforms)
+    request = Request(
+        name=names.name,
+        donated=inputs.donated,
+        arguments=names.arguments,
+        results=names.results,
+        rules=rules,
+        sizes=sizes,
+        keep_unused=inputs.keep_unused or bool(sizes),
+        partitions=spread.devices,
+        in_shardings=spread.ins,
+        out_shardings=spread.outs,
+        exporting=True,
+    )
+    made = for_platforms(closed, request, platforms)
     if len(platforms) > 1 or made.refines:
         _polymorphic(made)
     if plan is not None:

@@ -39,6 +39,8 @@ class Scope(Symbols):
         self.at: dict[str, int] = {}  # the atom of each name
         self.known: list[Poly] = []  # expressions that are not negative
         self.same: list[tuple[Poly, Poly]] = []  # sizes that are the same
+        self.sizes_of_shapes: list[Poly] = []  # which are not negative, or there is no such shape
+        self.reads = False  # is a program being read, whose sizes were asked for before?
         self.texts = tuple(constraints_str)
         self._public: SymbolicScope | None = None  # as users know it
         for text in self.texts:
@@ -125,12 +127,47 @@ class Scope(Symbols):
 
     def bounds(self, poly: Poly) -> tuple[int, int]:
         low, high = super().bounds(poly)
-        for k in self.known:  # what is at least a known expression from 0 on is so, too
+        if poly in self.sizes_of_shapes:
+            low = max(low, 0)
+        for k in (
+            *self.known,
+            *self.sizes_of_shapes,
+        ):  # what is at least a known expression from 0 on is so, too
             for factor in (1, 2, 3, 4, 8):
                 scaled = multiplied(k, (((), factor),))
                 low = max(low, super().bounds(summed(poly, scaled, -1))[0])
                 high = min(high, super().bounds(summed(poly, scaled))[1])
         return low, high
+
+    def atom_interval(self, i: int) -> tuple[int, int]:
+        """Names are bounded by constraints that speak of them alone, and so is what is made of
+        them."""
+        low, high = super().atom_interval(i)
+        if self.atoms[i][0] == "size":
+            for k in self.known:
+                rest = {m: c for m, c in k if m}
+                number = sum(c for m, c in k if not m)
+                if rest == {(i,): 1}:
+                    low = max(low, -number)
+                elif rest == {(i,): -1}:
+                    high = min(high, number)
+        return low, high
+
+    def of_shape(self, text: str) -> Any:
+        """A size of a shape: it is not negative, whatever else is known."""
+        size = size_named(self, text)
+        if type(size) is Dim and self.bounds(size.poly)[0] < 0:
+            self.sizes_of_shapes.append(size.poly)
+        return size
+
+    def of_program(self, text: str) -> Any:
+        """A size of a program that was exported before: what it asked then was answered from
+        constraints, which are not written."""
+        self.reads = True
+        try:
+            return self.of_shape(text)
+        finally:
+            self.reads = False
 
     def ask(self, kind: str, poly: Poly) -> bool:
         if not poly:
@@ -138,7 +175,7 @@ class Scope(Symbols):
         low, high = self.bounds(poly)
         if kind == "zero":  # what may be different is
             return low == high == 0
-        if high < 0 or low >= 0:
+        if high < 0 or low >= 0 or self.reads:
             return high < 0
         raise self.unanswered(kind, poly)
 
@@ -234,7 +271,7 @@ def shape_of(text: str | None, scope: Scope, like: Sequence[Any] | None = None) 
                 raise ValueError(f"{text!r} leaves out size {k}, which `like` must give")
             found.append(like[k])
             continue
-        size = size_named(scope, part)
+        size = scope.of_shape(part)
         if like is not None and type(like[k]) is int and type(size) is int and size != like[k]:
             raise ValueError(f"{text!r} says {size} of dimension {k}, which is {like[k]}")
         found.append(size)

@@ -16,7 +16,7 @@ from calque.core.polynomials import Poly, summed
 from calque.xla.exporting.scopes import Scope, is_named, scope_of
 from calque.xla.lower.rules import Builder, listed
 from calque.xla.lower.sizes import INT, size_of
-from calque.xla.text.tree import Value
+from calque.xla.text.tree import Value, escaped
 from calque.xla.text.types import Tensor, signature
 
 _HEAD: Final = "Input shapes do not match the polymorphic shapes specification. "
@@ -231,17 +231,13 @@ class OfModule:
         values = [p for p in pieces if isinstance(p, Value)]
         places = iter(range(len(values)))
         text = "".join(
-            f"{{{next(places)}}}" if isinstance(p, Value) else _quoted(p) for p in pieces
+            f"{{{next(places)}}}" if isinstance(p, Value) else escaped(p) for p in pieces
         )
         attributes = f'{{error_message = "{text}", has_side_effect = true}}'
         operands = [holds, *values]
         types = signature([v.type for v in operands], [])
         call = "stablehlo.custom_call @shape_assertion("
         self.b.emit([], call, *listed(operands), f") {attributes} : {types}")
-
-
-def _quoted(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
 def plain(shape: Sequence[Any], found: dict[str, Any]) -> tuple[Any, ...]:

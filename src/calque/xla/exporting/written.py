@@ -14,7 +14,7 @@ from calque.core import pytrees
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import as_dtype, float0
 from calque.machine.state import process
-from calque.xla.exporting.scopes import Scope, size_named
+from calque.xla.exporting.scopes import Scope
 
 FORMAT: Final[Mapping[str, Any]] = {
     "PyTreeDef": (
@@ -153,7 +153,7 @@ def read_aval(written: Mapping[str, Any], keys: Callable[[str], Any], scope: Sco
         dtype: Any = float0
     else:
         dtype = keys(name) if name.startswith("key<") else as_dtype(name)
-    shape = tuple(int(d) if d.isdigit() else size_named(scope, d) for d in sizes)
+    shape = tuple(int(d) if d.isdigit() else scope.of_program(d) for d in sizes)
     return ShapedArray(shape, dtype)
 
 

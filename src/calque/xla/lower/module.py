@@ -15,7 +15,7 @@ from calque.xla.lower.rules import Builder, State
 from calque.xla.lower.sizes import INT
 from calque.xla.lower.table import MODULES
 from calque.xla.text.printing import printed
-from calque.xla.text.tree import Function, Module, Region, Value, symbol
+from calque.xla.text.tree import Function, Module, Region, Value, escaped, symbol
 from calque.xla.text.types import Tensor, type_of
 
 assert MODULES  # the tables are filled
@@ -67,6 +67,11 @@ class LoweredModule:
         made."""
         text = printed(self.module, located=located)
         return jaxlib.refined(text) if self.refines else text
+
+    def located(self, text: str) -> str:
+        """Its text with the places, which XLA's profiles and texts speak of. What was refined has
+        lost them."""
+        return text if self.refines else self.text(located=True)
 
 
 def read_inputs(jaxpr: Jaxpr) -> list[int]:
@@ -228,10 +233,6 @@ def attributes(*parts: str) -> str:
     """{a = 1, b = 2}, or nothing."""
     given = [p for p in parts if p]
     return f"{{{', '.join(given)}}}" if given else ""
-
-
-def escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
 __all__ = ["LoweredModule", "Request", "lower_module"]

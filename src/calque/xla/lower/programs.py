@@ -18,6 +18,7 @@ from calque.core.jaxprs import (
     all_equations,
     subjaxprs,
 )
+from calque.core.source import written as scopes_as_text
 from calque.core.trace import trace_to_jaxpr
 from calque.transforms.primitives.lowerings import ArrayRule, rule_for
 from calque.xla.lower.callbacks import host_call, native_call
@@ -45,6 +46,7 @@ def lower_program(
 
     for e in closed.jaxpr.eqns:
         b.location = location_of(b, e)
+        b.scopes = e.source.scopes if e.source is not None else ()
         env.update(zip(e.outvars, lower_equation(b, e, [read(a) for a in e.invars]), strict=True))
     b.location = outer
     return [read(a) for a in closed.jaxpr.outvars]
@@ -116,11 +118,16 @@ def host_data(x: Any) -> np.ndarray:
 
 
 def location_of(b: Builder, e: Eqn) -> Location:
+    """Where an equation comes from. A function's own path begins where it is called: XLA puts that
+    of the call ahead of it."""
     source, name = e.source, e.primitive.name
+    if name == "jit":
+        name = f"jit({e.params['name']})"
     if source is None:
         return Location("/".join((*b.path, name)))
-    stack = (source.name_stack,) if source.name_stack else ()
-    path = "/".join((*b.path, *stack, name))
+    scopes, n = source.scopes, len(b.around)
+    stack = scopes_as_text(scopes[n:] if scopes[:n] == b.around else scopes)
+    path = "/".join((*b.path, *([stack] if stack else []), name))
     return Location(path, source.file, source.line, source.function)
 
 
@@ -181,7 +188,7 @@ def asks_for_platform(jaxpr: Jaxpr) -> bool:
 def write_function(b: Builder, f: Function, closed: ClosedJaxpr, orders: bool) -> None:
     """The body of a private function."""
     inner = Builder(b.state, f.body)
-    inner.path, inner.location = b.path, b.location
+    inner.around, inner.location = b.scopes, b.location
     args = list(f.body.args)
     if orders:
         inner.token = Value(TOKEN)

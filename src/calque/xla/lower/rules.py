@@ -94,7 +94,9 @@ class Builder:
     def __init__(self, state: State, region: Region, *, nested: bool = False) -> None:
         self.state, self.region, self.nested = state, region, nested
         self.location: Location | None = None
-        self.path: tuple[str, ...] = ()
+        self.path: tuple[str, ...] = ()  # of names, ahead of those of equations
+        self.scopes: tuple[str, ...] = ()  # of the equation that is being lowered
+        self.around: tuple[str, ...] = ()  # those of the call of this function
         self.token: Value | None = None  # the last effect that keeps its order
 
     def inside(
@@ -107,6 +109,7 @@ class Builder:
     def within(self, region: Region) -> Builder:
         b = Builder(self.state, region, nested=True)
         b.path, b.location = self.path, self.location
+        b.scopes, b.around = self.scopes, self.around
         return b
 
     # --- operations -------------------------------------------------------------------------------

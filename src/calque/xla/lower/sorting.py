@@ -66,7 +66,7 @@ def canonical(b: Builder, x: Value) -> Value:
 
 
 @rule("top_k")
-def top_k(b: Builder, outs: list[Tensor], x: Value, *, k: int, axis: int) -> list[Value]:
+def top_k(b: Builder, outs: list[Tensor], x: Value, *, k: Any, axis: int) -> list[Value]:
     return largest(b, outs, x, k, axis, descending=True)
 
 
@@ -86,16 +86,16 @@ def approx_top_k(
 
 
 def largest(
-    b: Builder, outs: list[Tensor], x: Value, k: int, axis: int, *, descending: bool
+    b: Builder, outs: list[Tensor], x: Value, k: Any, axis: int, *, descending: bool
 ) -> list[Value]:
-    """The first k of a stable sort, values and places."""
+    """The first k of a stable sort, values and places; k may be a free size."""
     if x.dtype.name in BYTES or x.dtype.name == FOUR_BITS:
         wide = as_bytes(b, x) if x.dtype.name in BYTES else b.convert(x, np.dtype("float32"))
         kinds = [outs[0].with_dtype(wide.dtype), outs[1]]
         found = largest(b, kinds, wide, k, axis, descending=descending)
         return [b.convert(found[0], x.dtype), found[1]]
     last = axis == x.ndim - 1
-    if descending and last and outs[1].dtype == np.dtype("int32"):
+    if descending and last and type(k) is int and outs[1].dtype == np.dtype("int32"):
         types = f"{x.type} -> ({outs[0]}, {outs[1]})"
         names = ["values", "indices"]
         return b.emit(outs, "chlo.top_k(", x, f", k = {k}) : {types}", hints=names)

@@ -1,7 +1,7 @@
 """Special functions of which XLA has no operation: their programs take their place.
 
 On CPUs SciPy, called back, is quicker for many elements than most of the programs, and exact to the
-last digits: these are for accelerators."""
+last digits: these are for accelerators, and for exported programs, which find no Python."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ ON_HOST_OF_CPU: Final = frozenset(PROGRAMS) - {"bessel_i0e"}
 
 def _by(name: str, program: Callable[..., Any]) -> Any:
     def lower(b: Builder, e: Eqn, outs: Sequence[Tensor], args: list[Value]) -> list[Value]:
-        if b.state.platform == "cpu" and name in ON_HOST_OF_CPU:
+        on_cpu = b.state.platform == "cpu" and not b.state.exporting
+        if on_cpu and name in ON_HOST_OF_CPU:
             return host_call(b, e, outs, args)
         return lower_function(b, e, program, args)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from calque.xla.text.tree import Function, Location, Module, Op, Region, Value
+from calque.xla.text.tree import Function, Location, Module, Op, Region, Value, escaped
 
 _STEP: Final = "  "
 
@@ -143,11 +143,10 @@ class Printer:
         if location is None:
             return self.alias("loc(unknown)")
         if not location.file:
-            return self.alias(f'loc("{location.path}")')
-        file = location.file.replace("\\", "\\\\").replace('"', '\\"')
-        where = self.alias(f'loc("{file}":{location.line}:0)').strip()
-        inner = self.alias(f'loc("{location.function}"({where[4:-1]}))').strip()
-        return self.alias(f'loc("{location.path}"({inner[4:-1]}))')
+            return self.alias(f'loc("{escaped(location.path)}")')
+        where = self.alias(f'loc("{escaped(location.file)}":{location.line}:0)').strip()
+        inner = self.alias(f'loc("{escaped(location.function)}"({where[4:-1]}))').strip()
+        return self.alias(f'loc("{escaped(location.path)}"({inner[4:-1]}))')
 
     def alias(self, text: str) -> str:
         """loc(#loc3), which is explained at the end."""

@@ -99,6 +99,14 @@ class Module:
     attributes: Sequence[str] = ()
 
 
+def escaped(text: str) -> str:
+    """A text as MLIR writes it between quotation marks."""
+    if text.isascii() and text.isprintable() and '"' not in text:
+        return text.replace("\\", "\\\\")
+    shown = (chr(c) if 32 <= c < 127 and c != ord('"') else f"\\{c:02X}" for c in text.encode())
+    return "".join("\\\\" if c == "\\" else c for c in shown)
+
+
 def symbol(name: str) -> str:
     """A name as MLIR writes it without quotes."""
     return "".join(c if c.isalnum() or c in "_.$" else "_" for c in name) or "_"
