@@ -105,7 +105,7 @@ FLOORS = {
     "calque.xla": [
         "jaxlib plugin_libraries text",
         "drivers failures processes lower stored vendors",
-        "devices foreign_functions",
+        "chosen_shardings devices foreign_functions",
         "buffers",
         "engine shared_memory stages",
         "unknown_sizes",

@@ -26,11 +26,14 @@ from calque.machine.state import Hook, process
 @dataclass(frozen=True)
 class Places:
     """Where a program of another engine runs: its devices, and on several the shardings of its
-    arguments and results, None where nothing is said."""
+    arguments and results, None where nothing is said, and which of them the engine may place
+    itself."""
 
     devices: tuple[Any, ...]
     ins: tuple[Any, ...] = ()
     outs: tuple[Any, ...] = ()
+    free: tuple[bool, ...] = ()  # results that may lie otherwise: the engine says how
+    free_ins: tuple[bool, ...] = ()  # and arguments
 
 
 @dataclass(frozen=True)

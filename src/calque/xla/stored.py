@@ -23,19 +23,19 @@ def loaded_program(
     devices: Sequence[Any],
     text: str,
     callbacks: Sequence[Any],
-    results: Sequence[jaxlib.Result],
     asked: Sequence[tuple[str, Any]] = (),
+    free: tuple[Sequence[bool], Sequence[bool]] = ((), ()),
 ) -> jaxlib.LoadedProgram:
     """The program for these devices: one of an earlier process, or compiled now. What calls Python
     is compiled anew, since its functions are of this process. `asked` are options of the
-    compiler."""
-    options = jaxlib.compile_options(devices, asked)
+    compiler; `free` are the arguments and the results that it may place as it likes."""
+    options = jaxlib.compile_options(devices, asked, free)
     if callbacks or not config.enable_compilation_cache:
-        return jaxlib.LoadedProgram(client, devices, text, callbacks, results, options)
-    key = key_of(client, devices, text, asked)
+        return jaxlib.LoadedProgram(client, devices, text, callbacks, options)
+    key = key_of(client, devices, text, asked, free)
     data = diskcache.get(key, KIND)
     known = None if data is None else jaxlib.deserialized(client, devices, data, options)
-    program = jaxlib.LoadedProgram(client, devices, text, (), results, options, known)
+    program = jaxlib.LoadedProgram(client, devices, text, (), options, known)
     if known is None:
         written = jaxlib.serialized(client, program.loaded)
         if written is not None:
@@ -54,7 +54,11 @@ def proven() -> None:
 
 
 def key_of(
-    client: Any, devices: Sequence[Any], text: str, asked: Sequence[tuple[str, Any]] = ()
+    client: Any,
+    devices: Sequence[Any],
+    text: str,
+    asked: Sequence[tuple[str, Any]] = (),
+    free: tuple[Sequence[bool], Sequence[bool]] = ((), ()),
 ) -> str:
     """What a compiled program depends on."""
     parts = (
@@ -66,5 +70,6 @@ def key_of(
         os.environ.get("XLA_FLAGS", ""),
         repr(describe()),
         *([repr(asked)] if asked else []),
+        *([repr(free)] if any(map(any, free)) else []),
     )
     return hexdigest("\0".join(parts))

@@ -35,8 +35,10 @@ from calque.transforms.devices.sharding_arrays import (
     placed,
     sharding_of,
 )
+from calque.transforms.devices.sharding_propagation import where_placed
 from calque.transforms.devices.specs import UNCONSTRAINED, PartitionSpec, names_of_spec
 from calque.transforms.devices.types import typed
+from calque.transforms.devices.unconstrained import settled
 from calque.transforms.engines.axes import PlacingPrimitive
 
 if TYPE_CHECKING:
@@ -48,7 +50,7 @@ def constrained(x: Any, sharding: Sharding, params: dict[str, Any] | None = None
     if names_no_device(sharding):
         return x
     if isinstance(x, ArrayImpl) and trace_state.is_evaluating():
-        return placed(x, sharding)
+        return placed(x, settled(sharding, where_placed(x), x.ndim))
     rest = params or {"layout": None, "context_mesh": EMPTY}
     free: frozenset[int] = frozenset()
     if isinstance(sharding, NamedSharding):
@@ -77,7 +79,7 @@ def _batch(
     spmd: tuple[Hashable, ...] = (),
     **params: Any,
 ) -> Any:
-    """The new dimension is split over the mesh axes `spmd`, by default over none."""
+    """The new dimension is split over the mesh axes `spmd`, by default as it was."""
     (x,), (d,) = args, dims
     if spmd and not isinstance(sharding, NamedSharding):
         raise ValueError(
@@ -94,9 +96,8 @@ def _batch(
                 f" got spec {sharding.spec}"
             )
         spmd = tuple(n for n in spmd if n not in twice)
-        new = spmd[0] if len(spmd) == 1 else spmd or None
-        if new is None and UNCONSTRAINED in entries:
-            new = UNCONSTRAINED
+        left = UNCONSTRAINED if sharding.mesh.auto_axes else None
+        new = spmd[0] if len(spmd) == 1 else spmd or left
         sharding = sharding.update(
             spec=sharding.spec.update(partitions=(*entries[:d], new, *entries[d:]))
         )

@@ -32,6 +32,7 @@ from calque.transforms.devices.sharding import (
 )
 from calque.transforms.devices.sharding_arrays import placed
 from calque.transforms.devices.specs import PartitionSpec, names_in
+from calque.transforms.devices.unconstrained import settled
 
 Entries = list[Any]  # what a spec says of each dimension
 
@@ -217,7 +218,9 @@ def follow(
 ) -> list[Sharding | None]:
     """The shardings of the results of one primitive."""
     if p.name == "sharding_constraint":
-        return [_fitting(_with_devices(params["sharding"], shardings), outs[0])]
+        asked = _with_devices(params["sharding"], shardings)
+        own = None if asked is None else settled(asked, shardings[0], outs[0].ndim)
+        return [_fitting(own, outs[0])]
     if p.name == "device_put":
         return [in_space(shardings[0] or default_sharding(), params["space"])]
     base = _of_one_memory(p, common(shardings, avals, p.name), shardings, avals, params)
@@ -458,7 +461,7 @@ def shardings_of_results(
     """The shardings of the results of a program whose arguments have these."""
     found = _all_somewhere(propagate(closed, given, name), of_read(closed, given))
     if all(getattr(a, "place", None) is None for a in closed.out_avals):
-        return _said_shortly(closed, of_read(closed, given), found)
+        return said_shortly(closed, of_read(closed, given), found)
     known = [s.mesh for s in (*given, *found) if isinstance(s, NamedSharding)]
     meshes = {m.abstract_mesh: m for m in reversed([*known, current_mesh()]) if isinstance(m, Mesh)}
     return [_as_typed(s, a, meshes) for s, a in zip(found, closed.out_avals, strict=True)]
@@ -467,18 +470,20 @@ def shardings_of_results(
 CHOSEN: Final = "results whose shardings the caller chose"  # of a program: a bool for each
 
 
-def _said_shortly(
+def said_shortly(
     closed: ClosedJaxpr, given: Sequence[Sharding | None], found: list[Sharding | None]
 ) -> list[Sharding | None]:
     """The same shardings in the fewest words, but where the caller chose them. Results that lie as
     an argument does have that one's, in its words."""
     chosen = closed.cache.get(CHOSEN) or (False,) * len(found)
     out: list[Sharding | None] = []
+    ranked = list(zip(given, closed.in_avals, strict=True))
     for s, aval, kept in zip(found, closed.out_avals, chosen, strict=True):
         if kept or not isinstance(s, NamedSharding) or s.mesh.explicit_axes:
             out.append(s)
             continue
-        like = (g for g in given if g == s or (g is not None and _is_same(g, s, aval.ndim)))
+        alike = [g for g, a in ranked if g is not None and a.ndim == aval.ndim]
+        like = (g for g in alike if g == s or _is_same(g, s, aval.ndim))
         out.append(next(like, None) or s.update(spec=_short(s, aval.ndim)))
     return out
 

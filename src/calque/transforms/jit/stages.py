@@ -21,6 +21,8 @@ from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.transforms.devices import aot_devices
 from calque.transforms.devices.layouts import row_major
+from calque.transforms.devices.open_results import as_chosen
+from calque.transforms.devices.program_devices import of_read
 from calque.transforms.devices.sharding import NamedSharding, Sharding, default_sharding
 from calque.transforms.devices.sharding_arrays import placed
 from calque.transforms.devices.sharding_propagation import shardings_of_results, where_placed
@@ -297,7 +299,9 @@ class Compiled(Stage):
     @property
     def input_shardings(self) -> tuple[Any, dict[str, Any]]:
         """Where the arguments are, as (positional, by name)."""
-        where = _all_somewhere([*self._placements, *self._results()])
+        chosen = getattr(self._executable, "chosen_ins", None) or self._placements
+        own = [s if c is None else c for c, s in zip(chosen, self._placements, strict=True)]
+        where = _all_somewhere([*own, *self._results()])
         args, kwargs = pytrees.unflatten(self.in_tree, where[: len(self._placements)])
         return args, kwargs
 
@@ -308,9 +312,9 @@ class Compiled(Stage):
         return pytrees.unflatten(self.out_tree, where[len(self._placements) :])
 
     def _results(self) -> list[Sharding | None]:
-        return shardings_of_results(
-            self._program.closed, tuple(self._placements), self._program.name
-        )
+        closed, ins = self._program.closed, tuple(self._placements)
+        found = shardings_of_results(closed, ins, self._program.name)
+        return as_chosen(closed, of_read(closed, ins), found, self._executable)
 
     @property
     def out_info(self) -> Any:
