@@ -28,6 +28,7 @@ FILES = [
             "sharding_arrays",
             "sharding_constraint",
             "sharding_propagation",
+            "control_propagation",
             "open_results",
             "program_devices",
             "aot_devices",

@@ -2,8 +2,9 @@
 programs.
 
 Elementwise operations keep the layout of their operands, reductions drop dimensions, products take
-the free dimensions of both sides. What has no rule gives a result that every device holds. Arrays
-that were never placed follow the others.
+the free dimensions of both sides, loops and branches keep what all rounds and all branches leave
+alike. What has no rule gives a result that every device holds. Arrays that were never placed follow
+the others.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from calque.core.jaxprs import ClosedJaxpr, Literal, subjaxprs
 from calque.core.primitives import Primitive
 from calque.core.trace import typing
 from calque.machine.state import process
+from calque.transforms.devices.control_propagation import of_control
 from calque.transforms.devices.mesh import Mesh, current_mesh, devices_of, over_devices
 from calque.transforms.devices.program_devices import check_places, common, described, of_read
 from calque.transforms.devices.sharding import (
@@ -316,7 +318,7 @@ def place_one(p: Primitive, arrays: Sequence[Any], params: dict[str, Any], resul
     elif p.name == "shard_map":
         found = _of_map(params, own)
     else:
-        found = follow(p, own, avals, [r.aval for r in results], params)
+        found = _of_equation(p, params, own, avals, [r.aval for r in results], p.name)
     mesh = next((s.mesh for s in found if isinstance(s, NamedSharding)), None)
     if mesh is not None and mesh.explicit_axes:
         outs = [r.aval for r in results]
@@ -386,11 +388,28 @@ def _propagate(
             home = home or next((s for s in env.values() if s is not None), None)
             found = [_whole_in(e.params["space"], home)]
         else:
-            found = follow(
-                e.primitive, ins, [a.aval for a in e.invars], [v.aval for v in e.outvars], e.params
-            )
+            avals, outs = [a.aval for a in e.invars], [v.aval for v in e.outvars]
+            found = _of_equation(e.primitive, e.params, ins, avals, outs, name)
         env.update(zip(e.outvars, found))
     return [None if isinstance(a, Literal) else env.get(a) for a in closed.jaxpr.outvars]
+
+
+def _of_equation(
+    p: Primitive,
+    params: dict[str, Any],
+    ins: Sequence[Sharding | None],
+    avals: Sequence[ShapedArray],
+    outs: Sequence[ShapedArray],
+    name: str,
+) -> list[Sharding | None]:
+    """The results of one equation of a program of this name, of loops and branches as well."""
+    known = None
+    if isinstance(common(ins, avals, p.name), NamedSharding):
+        ranks = [a.ndim for a in avals]
+        known = of_control(
+            p.name, params, ins, ranks, lambda body, given: propagate(body, tuple(given), name)
+        )
+    return follow(p, ins, avals, outs, params) if known is None else known
 
 
 def _whole_in(space: Space, home: Sharding | None) -> Sharding | None:
