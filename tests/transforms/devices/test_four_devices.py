@@ -34,6 +34,7 @@ FILES = [
             "aot_devices",
             "summands",
             "type_rules",
+            "type_whole",
             "type_windows",
             "typed_values",
             "unconstrained",
