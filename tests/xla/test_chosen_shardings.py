@@ -221,3 +221,26 @@ def test_maps_over_some_axes_keep_what_is_said_of_the_others() -> None:
     found = f(ROWS)
     assert found.sharding == NamedSharding(mesh, P("x", "y"))
     np.testing.assert_array_equal(found, ROWS * ROWS)
+
+
+@of_eight
+def test_programs_as_text_say_what_the_caller_chose() -> None:
+    mesh = mesh_of(4, 2)
+    ins, outs = NamedSharding(mesh, P("x", "y")), NamedSharding(mesh, P(None, "x"))
+    text = jax.jit(lambda v: v * 2, in_shardings=ins, out_shardings=outs).lower(ROWS).as_text()
+    assert '%arg0: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}]>}' in text
+    assert '"result", sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>}' in text
+    placed = jax.device_put(ROWS, ins)
+    text = jax.jit(lambda v, w: (v + w, w)).lower(placed, ROWS).as_text()
+    (main,) = [line for line in text.splitlines() if "@main" in line]
+    assert main.count("sdy.sharding =") == 1 and '(tensor<8x16xf32> {jax.result_info = "re' in main
+
+
+@of_eight
+def test_memory_is_that_of_a_device() -> None:
+    f = jax.jit(lambda v: jnp.tanh(v) @ v.T)
+    found = f.lower(split(ROWS, "x")).compile().memory_analysis()
+    assert found.argument_size_in_bytes == ROWS.nbytes // 8
+    assert found.output_size_in_bytes == 8 * 8 * 4 // 8
+    assert found.peak_memory_in_bytes >= found.argument_size_in_bytes + found.output_size_in_bytes
+    assert found.host_argument_size_in_bytes == found.host_temp_size_in_bytes == 0

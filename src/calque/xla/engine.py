@@ -6,6 +6,7 @@ waits for it, and meets what went wrong."""
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -278,13 +279,8 @@ class Executable:
 
     def memory_analysis(self) -> MemoryStats:
         m = self.loaded.memory()
-        return MemoryStats(
-            sum(map(nbytes, self.in_avals)),
-            sum(map(nbytes, self.out_avals)),
-            int(m.temp_size_in_bytes),
-            int(m.alias_size_in_bytes),
-            int(m.generated_code_size_in_bytes),
-        )
+        named = [f.name for f in dataclasses.fields(MemoryStats)]
+        return MemoryStats(**{name: int(getattr(m, name, 0)) for name in named})
 
 
 def _caller() -> dict[str, str]:

@@ -233,8 +233,10 @@ def result_attributes(state: State, request: Request, outs: Sequence[Tensor]) ->
     found = []
     for i, t in enumerate(outs):
         info = f'jax.result_info = "{escaped(request.results[i])}"' if request.results else ""
+        shardings = request.out_shardings
         is_free = any(request.free[i : i + 1])
-        where = "" if is_free else placement(state, request.out_shardings, i, t)
+        kind = memory_attribute(shardings[i]) if is_free else ""
+        where = kind if is_free else placement(state, shardings, i, t)
         found.append(attributes(info, where))
     return found if any(found) else []
 
