@@ -62,7 +62,7 @@ def make_array_from_callback(
         sharding: How it is laid out over devices.
         data_callback: Takes a tuple of slices of the whole and gives the data of that part; it is
             called once for each part.
-        dtype: The dtype; None takes that of the parts.
+        dtype: The dtype, which must be that of the parts; None takes that.
 
     Returns:
         An array of this shape and sharding.
@@ -84,19 +84,26 @@ def make_array_from_callback(
     for index in [everywhere[d] for d in own]:
         key = tuple((i.start, i.stop) for i in index)
         if key not in found:
-            found[key] = _one_part(data_callback(index), dtype)
+            found[key] = _one_part(data_callback(index))
         parts.append(found[key])
     aval = ShapedArray(whole, typeof(parts[0]).dtype if dtype is None else canonicalize(dtype))
+    other = next((d for p in parts if (d := typeof(p).dtype) != aval.dtype), None)
+    if dtype is not None and other is not None:
+        raise ValueError(
+            "If `dtype` is provided to `jax.make_array_from_callback`, it must match the dtype of"
+            f" the addressable shards. Got dtype={aval.dtype.name} and shard dtype={other.name}:"
+            " let the callback convert them"
+        )
     return _assembled(aval, sharding, parts, own)
 
 
-def _one_part(part: Any, dtype: Any) -> Any:
+def _one_part(part: Any) -> Any:
     if isinstance(part, Tracer):
         raise UnexpectedTracerError(
             "jax.make_array_from_callback cannot be called within a traced context: its callback"
             f" returned a traced value of type {part.aval.str_short()}"
         )
-    return part if isinstance(part, ArrayImpl) else adopted(np.asarray(part, dtype))
+    return part if isinstance(part, ArrayImpl) else adopted(np.asarray(part))
 
 
 def make_array_from_single_device_arrays(

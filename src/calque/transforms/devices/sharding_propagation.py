@@ -22,7 +22,12 @@ from calque.core.trace import typing
 from calque.machine.state import process
 from calque.transforms.devices.control_propagation import of_control
 from calque.transforms.devices.mesh import Mesh, current_mesh, devices_of, over_devices
-from calque.transforms.devices.program_devices import check_places, common, described, of_read
+from calque.transforms.devices.program_devices import (
+    check_places,
+    common,
+    described,
+    of_read,
+)
 from calque.transforms.devices.sharding import (
     NamedSharding,
     Sharding,
@@ -312,6 +317,7 @@ def place_one(p: Primitive, arrays: Sequence[Any], params: dict[str, Any], resul
     results = result if p.multiple_results else [result]
     avals = [a.aval for a in arrays]
     own = _in_memories([where_placed(a) for a in arrays], avals)
+    common(own, avals, p.name, ordered=True)
     body = body_of(p, params)
     if body is not None:
         found = propagate(body, tuple(own), p.name)
@@ -370,7 +376,7 @@ def propagate(
 def _propagate(
     closed: ClosedJaxpr, shardings: tuple[Sharding | None, ...], name: str
 ) -> list[Sharding | None]:
-    home = common(of_read(closed, shardings), closed.in_avals, name)
+    home = common(of_read(closed, shardings), closed.in_avals, name, ordered=True)
     env: dict[Any, Sharding | None] = dict(zip(closed.jaxpr.invars, shardings, strict=True))
     for v, c in zip(closed.jaxpr.constvars, closed.consts):
         env[v] = where_placed(c)

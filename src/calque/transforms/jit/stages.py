@@ -295,13 +295,17 @@ class Compiled(Stage):
         placed_at = [where_placed(x) for x in leaves]
         if not any(placed_at):
             return
-        known = zip(placed_at, self._where_arguments(), self._program.closed.in_avals, strict=True)
+        avals = self._program.closed.in_avals
+        told = zip(self._where_arguments(), self._placements, avals, strict=True)
+        # of what was compiled for a deleted array of explicit axes its type alone is known
+        wanted = [None if s is None and a.place is not None else there for there, s, a in told]
+        known = zip(placed_at, wanted, avals, strict=True)
         names = self._shown.names or range(len(leaves))
         wrong = [
             f"Argument {name} with shape {a.str_short(short_dtypes=False)}:\n  Passed sharding:"
             f" {own}\n  Required sharding: {there}"
             for name, (own, there, a) in zip(names, known)
-            if own is not None and not _is_there(own, there, a.ndim)
+            if own is not None and there is not None and not _is_there(own, there, a.ndim)
         ]
         if wrong:
             listed = "\n".join(wrong)
