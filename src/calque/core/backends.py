@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, runtime_checkable
 
 import numpy as np
@@ -262,12 +262,12 @@ class MemoryStats:
     temp_size_in_bytes: int
     alias_size_in_bytes: int = 0
     generated_code_size_in_bytes: int = 0
-    peak_memory_in_bytes: int = 0  # if nothing is said, all at once
-    host_argument_size_in_bytes: int = 0
-    host_output_size_in_bytes: int = 0
-    host_temp_size_in_bytes: int = 0
-    host_alias_size_in_bytes: int = 0
-    host_generated_code_size_in_bytes: int = 0
+    peak_memory_in_bytes: int = field(default=0, repr=False)  # if nothing is said, all at once
+    host_argument_size_in_bytes: int = field(default=0, repr=False)
+    host_output_size_in_bytes: int = field(default=0, repr=False)
+    host_temp_size_in_bytes: int = field(default=0, repr=False)
+    host_alias_size_in_bytes: int = field(default=0, repr=False)
+    host_generated_code_size_in_bytes: int = field(default=0, repr=False)
 
     def __post_init__(self) -> None:
         both = self.argument_size_in_bytes + self.output_size_in_bytes
