@@ -104,8 +104,8 @@ FLOORS = {
     ],
     "calque.xla": [
         "jaxlib plugin_libraries text",
-        "drivers failures processes lower stored vendors",
-        "chosen_shardings devices foreign_functions",
+        "chosen_shardings drivers failures processes lower stored vendors",
+        "devices foreign_functions",
         "buffers",
         "engine shared_memory stages",
         "unknown_sizes",

@@ -143,6 +143,7 @@ class Executable:
                 self.lowered.callbacks,
                 options.compiler,
                 (ins, free[1]),
+                is_own=bool(self.lowered.inspections),
             )
 
     def call(self, args: Sequence[Any]) -> list[Any]:

@@ -25,12 +25,15 @@ def loaded_program(
     callbacks: Sequence[Any],
     asked: Sequence[tuple[str, Any]] = (),
     free: tuple[Sequence[bool], Sequence[bool]] = ((), ()),
+    *,
+    is_own: bool = False,
 ) -> jaxlib.LoadedProgram:
     """The program for these devices: one of an earlier process, or compiled now. What calls Python
-    is compiled anew, since its functions are of this process. `asked` are options of the
-    compiler; `free` are the arguments and the results that it may place as it likes."""
+    is compiled anew, since its functions are of this process, and so is what `is_own`. `asked` are
+    options of the compiler; `free` are the arguments and the results that it may place as it
+    likes."""
     options = jaxlib.compile_options(devices, asked, free)
-    if callbacks or not config.enable_compilation_cache:
+    if callbacks or is_own or not config.enable_compilation_cache:
         return jaxlib.LoadedProgram(client, devices, text, callbacks, options)
     key = key_of(client, devices, text, asked, free)
     data = diskcache.get(key, KIND)

@@ -57,13 +57,14 @@ class Request:
 class LoweredModule:
     """A module; the inputs that it reads; the Python functions that it calls on the host; the
     constants that come ahead of the inputs; whether it calls programs of free sizes, which take
-    those of the call when the text is made."""
+    those of the call when the text is made; what XLA tells shardings while it compiles."""
 
     module: Module
     kept: tuple[int, ...]
     callbacks: tuple[Any, ...]
     constants: tuple[Any, ...]
     refines: bool = False
+    inspections: tuple[Any, ...] = ()
 
     def text(self, *, located: bool = False) -> str:
         """The module as MLIR prints it; with `located` with the place where each operation was
@@ -109,6 +110,8 @@ def lower_module(closed: ClosedJaxpr, request: Request) -> LoweredModule:
     state = State(module, request.platform)
     state.partitions_asked, state.maps = request.partitions, request.maps
     state.exporting, state.rules = request.exporting, request.rules
+    placed = (s.mesh for s in (*request.in_shardings, *request.out_shardings) if hasattr(s, "mesh"))
+    state.mesh, state.is_compiled = next(placed, None), request.constants_as_arguments
     for e in all_equations(jaxpr):  # the meshes of a program that is called keep their names
         for s in getattr(e.params.get("exported"), "shardings", ()):
             mesh_name(state, s.mesh)
@@ -172,7 +175,9 @@ def lower_module(closed: ClosedJaxpr, request: Request) -> LoweredModule:
         "mhlo.num_replicas = 1 : i32",
     )
     refines = state.refines and not request.sizes
-    return LoweredModule(module, tuple(kept), tuple(state.callbacks), tuple(hoisted), refines)
+    asked = tuple(state.inspections)
+    calls = tuple(state.callbacks)
+    return LoweredModule(module, tuple(kept), calls, tuple(hoisted), refines, asked)
 
 
 def for_each_platform(
