@@ -104,7 +104,7 @@ FLOORS = {
     ],
     "calque.xla": [
         "jaxlib plugin_libraries text",
-        "clusters drivers failures processes lower stored vendors",
+        "chosen_shardings clusters drivers failures processes lower stored vendors",
         "devices foreign_functions",
         "buffers",
         "engine shared_memory stages",

@@ -16,6 +16,7 @@ from calque.transforms.devices.sharding import SingleDeviceSharding
 from calque.transforms.functions.callbacks import debug_callback as callback
 from calque.transforms.functions.callbacks import debug_log as log
 from calque.transforms.functions.callbacks import debug_print as print
+from calque.transforms.primitives.inspecting import Inspection, inspect_sharding_p
 
 __all__ = [
     "DebugEffect",
@@ -130,14 +131,20 @@ def inspect_array_sharding(value: Any, *, callback: Callable[[Any], None]) -> No
     """Calls back with the sharding of each array of a tree.
 
     Args:
-        value: A tree of arrays. Those of a program that is being recorded have that of one device.
+        value: A tree of arrays. Those of a program that is being recorded are where its compiler
+            places them: XLA tells it when it compiles for several devices. Programs of calque's
+            own engine run on one device.
         callback: A function of a sharding.
 
     >>> tell = lambda s: print(type(s).__name__)
     >>> jax.debug.inspect_array_sharding(jnp.ones(2), callback=tell)
     SingleDeviceSharding"""
     for leaf in pytrees.leaves(value):
-        callback(getattr(leaf, "sharding", None) or SingleDeviceSharding(devices()[0]))
+        alone = SingleDeviceSharding(devices()[0])
+        if isinstance(leaf, Tracer):
+            inspect_sharding_p.bind(leaf, inspection=Inspection(callback, alone))
+        else:
+            callback(getattr(leaf, "sharding", None) or alone)
 
 
 def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:

@@ -11,11 +11,14 @@ from calque import lax
 from calque.core import backends
 from calque.core.backends import (
     MOVES,
+    TRANSCENDENTAL,
     Backends,
+    MemoryStats,
     Options,
     ReferenceExecutable,
     compile_program,
     flops,
+    transcendentals,
 )
 from calque.core.config import config
 from calque.core.primitives import REGISTRY
@@ -149,4 +152,20 @@ def test_operations_are_counted(f, args, want):
 
 
 def test_what_only_moves_elements_is_known_by_name():
-    assert REGISTRY.keys() >= MOVES
+    assert REGISTRY.keys() >= MOVES | TRANSCENDENTAL
+
+
+def test_transcendental_functions_are_counted():
+    def f(a):
+        return lax.fori_loop(0, 3, lambda i, c: jnp.exp(c) + jnp.sin(c) * 2, a)
+
+    assert transcendentals(calque.make_jaxpr(f)(np.ones(5)).eqns) == 3 * 2 * 5
+    found = calque.jit(lambda a: jnp.tanh(a) + 1).lower(np.ones(7)).cost_analysis()
+    assert found["transcendentals"] == 7
+    assert "transcendentals" not in calque.jit(lambda a: a + 1).lower(np.ones(7)).cost_analysis()
+
+
+def test_what_is_not_said_of_memory_is_all_at_once():
+    found = MemoryStats(8, 4, 2, alias_size_in_bytes=1)
+    assert found.peak_memory_in_bytes == 13 and found.host_temp_size_in_bytes == 0
+    assert MemoryStats(8, 4, 2, peak_memory_in_bytes=9).peak_memory_in_bytes == 9

@@ -1,5 +1,7 @@
 """Functions that say how their work is split: they run as they are, and their rules are checked."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -108,3 +110,20 @@ def test_wrong_types_are_refused():
         CompoundFactor("i", 3)
     with pytest.raises(ValueError, match="two factors"):
         SdyShardingRule((ArrayMapping(CompoundFactor("i")),), ())
+
+
+def test_where_there_are_devices_it_is_said_that_rules_are_not_asked(monkeypatch):
+    monkeypatch.setattr("calque.experimental.custom_partitioning.device_count", lambda: 8)
+    f = scaled()
+    with pytest.warns(
+        UserWarning, match=r"custom_partitioning of scale: its rules are kept and not"
+    ):
+        assert f(jnp.ones(2))["y"].tolist() == [2, 2]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        f(jnp.ones(2))  # once is enough
+        custom_partitioning(jnp.sin)(jnp.ones(2))  # has no rules
+    monkeypatch.setattr("calque.experimental.custom_partitioning.device_count", lambda: 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        scaled()(jnp.ones(2))

@@ -44,6 +44,7 @@ WITHOUT_CASES: dict[str, str] = {
     **dict.fromkeys(("let_size", "places"),
     "sizes that are found: tests/transforms/test_found_sizes.py"),
     "device_put": "where values are: tests/transforms/devices/test_memory_spaces.py",
+    "inspect_sharding": "where values are: tests/transforms/primitives/test_inspecting.py",
     **dict.fromkeys(("ffi_call", "ffi_call_with_effect"),
     "what a library's function computes: tests/test_ffi.py"),
     "composite": "the same lowering as jit: tests/transforms/primitives/test_composites.py",

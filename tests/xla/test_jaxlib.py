@@ -217,14 +217,15 @@ def test_programs_run_and_tell_what_they_are() -> None:
     text = """module @m { func.func public @main(%a: tensor<3xf32>) -> tensor<3xf32> {
     %0 = stablehlo.add %a, %a : tensor<3xf32>
     return %0 : tensor<3xf32> } }"""
-    loaded = jaxlib.LoadedProgram(client, [device], text, [], [jaxlib.Result(kind, where)])
+    loaded = jaxlib.LoadedProgram(client, [device], text, [])
+    loaded.gives([jaxlib.Result(kind, where)])
     array = jaxlib.put([np.float32([1, 2, 3])], kind, where, [device])
     (out,) = loaded.run([array])
     assert jaxlib.parts_on_host(out)[0].tolist() == [2, 4, 6] and not loaded.has_effects
     assert "HloModule" in loaded.hlo() and loaded.costs()["flops"] == 3
     assert loaded.memory().argument_size_in_bytes == 12
     with pytest.raises(jaxlib.runtime_errors()):
-        jaxlib.LoadedProgram(client, [device], "module { no }", [], [])
+        jaxlib.LoadedProgram(client, [device], "module { no }", [])
 
 
 @needs_jaxlib

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, runtime_checkable
 
 import numpy as np
@@ -26,11 +26,14 @@ from calque.machine.state import Hook, process
 @dataclass(frozen=True)
 class Places:
     """Where a program of another engine runs: its devices, and on several the shardings of its
-    arguments and results, None where nothing is said."""
+    arguments and results, None where nothing is said, and which of them the engine may place
+    itself."""
 
     devices: tuple[Any, ...]
     ins: tuple[Any, ...] = ()
     outs: tuple[Any, ...] = ()
+    free: tuple[bool, ...] = ()  # results that may lie otherwise: the engine says how
+    free_ins: tuple[bool, ...] = ()  # and arguments
 
 
 @dataclass(frozen=True)
@@ -259,6 +262,17 @@ class MemoryStats:
     temp_size_in_bytes: int
     alias_size_in_bytes: int = 0
     generated_code_size_in_bytes: int = 0
+    peak_memory_in_bytes: int = field(default=0, repr=False)  # if nothing is said, all at once
+    host_argument_size_in_bytes: int = field(default=0, repr=False)
+    host_output_size_in_bytes: int = field(default=0, repr=False)
+    host_temp_size_in_bytes: int = field(default=0, repr=False)
+    host_alias_size_in_bytes: int = field(default=0, repr=False)
+    host_generated_code_size_in_bytes: int = field(default=0, repr=False)
+
+    def __post_init__(self) -> None:
+        both = self.argument_size_in_bytes + self.output_size_in_bytes
+        whole = both + self.temp_size_in_bytes - self.alias_size_in_bytes
+        object.__setattr__(self, "peak_memory_in_bytes", self.peak_memory_in_bytes or whole)
 
 
 class ReferenceExecutable:
@@ -302,6 +316,15 @@ MOVES: Final = frozenset(
 )
 
 
+TRANSCENDENTAL: Final = frozenset(
+    (
+        *("exp", "exp2", "expm1", "log", "log1p", "sin", "cos", "tan", "tanh", "sqrt", "rsqrt"),
+        *("cbrt", "logistic", "erf", "erfc", "erf_inv", "lgamma", "digamma", "pow", "atan2"),
+        *("asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "igamma", "igammac"),
+    )
+)
+
+
 def flops(eqns: Sequence[Eqn]) -> int:
     """A rough count: one per element, two for each term of products and convolutions, loops by
     their length, nothing for what is only moved."""
@@ -318,6 +341,18 @@ def _flops_of(e: Eqn) -> int:
     if terms is not None:
         return 2 * int(hint_of(e.outvars[0].aval.size)) * terms
     return max((int(hint_of(v.aval.size)) for v in (*e.outvars, *e.invars)), default=0)
+
+
+def transcendentals(eqns: Sequence[Eqn]) -> int:
+    """How many elements functions such as exp and sin make, in loops by their length."""
+    return sum(map(_transcendentals_of, eqns))
+
+
+def _transcendentals_of(e: Eqn) -> int:
+    inner = sum(transcendentals(j.eqns) for j in subjaxprs(e.params))
+    if inner or e.primitive.name not in TRANSCENDENTAL:
+        return inner * int(hint_of(e.params.get("length") or 1))
+    return sum(int(hint_of(v.aval.size)) for v in e.outvars)
 
 
 def _terms(e: Eqn) -> int | None:

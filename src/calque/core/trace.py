@@ -289,6 +289,10 @@ class Typing:
         """The type of so many values in a new first dimension."""
         return ShapedArray((length, *aval.shape), aval.dtype, aval.weak_type)
 
+    def alike(self, a: Any, b: Any) -> bool:
+        """Whether two types of one value say the same of how it is split."""
+        return True
+
     def casts(self, a: Any, b: Any) -> tuple[Any, ...]:
         """The axes along which values of type `b` vary and those of type `a` do not."""
         return ()
@@ -544,9 +548,8 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
         for i, e in enumerate(jaxpr.eqns):
             place.source = e.source
             operands = [env[a] if isinstance(a, Var) else literal_value(a) for a in e.invars]
-            out = e.primitive.bind(
-                *operands, **(at_sizes(e.params, settled) if has_found else e.params)
-            )
+            params = at_sizes(e.params, settled) if has_found else e.params
+            out = e.primitive.bind(*operands, **params)
             if e.primitive.name == "let_size":
                 has_found = has_found or not isinstance(operands[0], Tracer)
             for v, x in zip(e.outvars, out if e.primitive.multiple_results else (out,)):
@@ -574,11 +577,8 @@ def last_uses(jaxpr: Jaxpr) -> dict[int, list[Var]]:
     out: dict[int, list[Var]] = {}
     for i in range(len(jaxpr.eqns) - 1, -1, -1):
         e = jaxpr.eqns[i]
-        dying = [
-            v
-            for v in (*e.outvars, *(a for a in e.invars if isinstance(a, Var)))
-            if v not in seen and v not in keep
-        ]
+        named = (*e.outvars, *(a for a in e.invars if isinstance(a, Var)))
+        dying = [v for v in named if v not in seen and v not in keep]
         if dying:
             out[i] = dying
             seen.update(dying)

@@ -9,12 +9,14 @@ from __future__ import annotations
 import functools
 import inspect
 import re
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from calque.core import pytrees
 from calque.core.errors import UnexpectedTracerError
 from calque.core.trace_state import Tracer
+from calque.device_functions import device_count
 from calque.transforms.engines.trees import name_of
 
 BATCHING: Final = "…"  # stands for the leading dimensions that are not named
@@ -144,7 +146,8 @@ class custom_partitioning:
 
     Differs from JAX:
         The function itself is what runs, on one device as on several, so that it may be
-        differentiated and mapped as it stands; the rules are kept and not asked.
+        differentiated and mapped as it stands; the rules are kept and not asked. Where there are
+        several devices a warning says so.
 
     >>> from calque.experimental.custom_partitioning import custom_partitioning
     >>> @custom_partitioning
@@ -166,6 +169,7 @@ class custom_partitioning:
         self.propagate_user_sharding: Callable[..., Any] | None = None
         self.decode_shardings = True
         self.sharding_rule: Any = None
+        self.is_said = False  # that its rules are not asked
         functools.update_wrapper(self, fun)
 
     def def_partition(
@@ -223,7 +227,21 @@ class custom_partitioning:
                     f"custom_partitioning: argument {i} of {name_of(self.fun)} is static, but a"
                     " traced value was given"
                 )
+        self._warn()
         return self.fun(*args, **kwargs)
+
+    def _warn(self) -> None:
+        """Say once that the rules are not asked, where there are devices to split the work over."""
+        if self.is_said or self.partition is None or device_count() == 1:
+            return
+        self.is_said = True
+        warnings.warn(
+            f"custom_partitioning of {name_of(self.fun)}: its rules are kept and not asked. The"
+            " function itself runs, and the compiler splits it: what partition would compute is not"
+            " computed. Say how to split the work by calque.shard_map",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def _checked_rule(rule: Any, said: dict[str, Any]) -> Any:

@@ -6,6 +6,7 @@ waits for it, and meets what went wrong."""
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -31,6 +32,7 @@ from calque.transforms.devices.transfers import engine_copies
 from calque.transforms.devices.type_constraints import stated
 from calque.xla import jaxlib
 from calque.xla.buffers import STAGED, Place, sharding_for, where_of
+from calque.xla.chosen_shardings import chosen_shardings, cut
 from calque.xla.devices import XlaDevice, cpu_devices
 from calque.xla.failures import advised
 from calque.xla.foreign_functions import hand_over, register_lapack
@@ -77,16 +79,15 @@ class Executable:
             asked = asked_for(closed, devices)
             ins = [own or wanted for own, wanted in zip(ins, asked, strict=True)]
         outs = where.outs if where is not None and where.outs else [None] * len(self.out_avals)
-        request = Request(
-            name=options.name,
-            platform=lowering_platform(devices[0]),
-            donated=options.donated,
-            constants_as_arguments=True,
-            partitions=len(devices),
-            in_shardings=ins,
-            out_shardings=outs,
-        )
-        self.lowered = lower_module(closed, request)
+        free_ins, free = (where.free_ins, where.free) if where is not None else ((), ())
+        free_ins = tuple([f and s is None for f, s in zip(free_ins, ins)])
+        self.compile(devices, (ins, outs), (free_ins, free))
+        self.chosen_ins, self.chosen = self.chosen_by_xla(ins, outs, free_ins, free)
+        ins = [own or known for own, known in zip(self.chosen_ins or ins, ins, strict=True)]
+        outs = [own or known for own, known in zip(self.chosen or outs, outs, strict=True)]
+        decided = zip((*free_ins, *free), (*self.chosen_ins, *self.chosen))
+        if any(is_free and own is None for is_free, own in decided):
+            self.compile(devices, (ins, outs))  # some have to be placed, and the others stay
         self.places = tuple(
             (i, Place(self.in_avals[i], ins[i], devices, i in options.donated))
             for i in self.lowered.kept
@@ -97,13 +98,57 @@ class Executable:
         results = [result_of(a, s, devices) for a, s in zip(self.out_avals, outs, strict=True)]
         self.elsewhere = None if any(map(is_mine, devices)) else results  # in other processes
         self.result_places = [where_of(r.kind, r.sharding) for r in results]
+        self.loaded.gives(results)
+
+    def chosen_by_xla(
+        self, ins: Sequence[Any], outs: Sequence[Any], free_ins: Any, free: Any
+    ) -> tuple[list[Any], list[Any]]:
+        """The shardings that XLA has chosen for free arguments, and for free results; None of the
+        others, and where we have no words for them. Nothing, if none were free."""
+        if not any((*free_ins, *free)):
+            return [], []
+        mesh = next(s.mesh for s in (*ins, *outs) if isinstance(s, NamedSharding))
+        tiles_in, tiles_out = cut(self.loaded)
+        kept, held = self.lowered.kept, len(self.lowered.constants)
+        shapes = [c.aval.shape for c in self.lowered.constants]
+        shapes += [self.in_avals[i].shape for i in kept]
+        are_free = [*[False] * held, *[free_ins[i] for i in kept]]
+        found = chosen_shardings(tiles_in, mesh, shapes, are_free)
+        chosen_ins = dict(zip(kept, found[held:], strict=True))
+        chosen = chosen_shardings(tiles_out, mesh, [a.shape for a in self.out_avals], free)
+        return [chosen_ins.get(i) for i in range(len(ins))], chosen
+
+    def compile(
+        self,
+        devices: Sequence[Any],
+        where: tuple[Sequence[Any], Sequence[Any]],
+        free: tuple[Sequence[bool], Sequence[bool]] = ((), ()),
+    ) -> None:
+        """Lower the program and have XLA compile it, its arguments and results there, but for the
+        free ones, which XLA places."""
+        options = self.options
+        request = Request(
+            name=options.name,
+            platform=lowering_platform(devices[0]),
+            donated=options.donated,
+            constants_as_arguments=True,
+            partitions=len(devices),
+            in_shardings=where[0],
+            out_shardings=where[1],
+            free_ins=free[0],
+            free=free[1],
+        )
+        self.lowered = lower_module(self.closed, request)
+        kept, held = self.lowered.kept, len(self.lowered.constants)
+        ins = [*[False] * held, *[any(free[0][i : i + 1]) for i in kept]]
         with refusing_options(options):
             self.loaded = loaded_program(
                 devices[0].client,
                 [d.xla for d in devices],
                 self.lowered,
-                results,
                 options.compiler,
+                (ins, free[1]),
+                is_own=bool(self.lowered.inspections),
             )
 
     def call(self, args: Sequence[Any]) -> list[Any]:
@@ -247,13 +292,8 @@ class Executable:
 
     def memory_analysis(self) -> MemoryStats:
         m = self.loaded.memory()
-        return MemoryStats(
-            sum(map(nbytes, self.in_avals)),
-            sum(map(nbytes, self.out_avals)),
-            int(m.temp_size_in_bytes),
-            int(m.alias_size_in_bytes),
-            int(m.generated_code_size_in_bytes),
-        )
+        named = [f.name for f in dataclasses.fields(MemoryStats)]
+        return MemoryStats(**{name: int(getattr(m, name, 0)) for name in named})
 
 
 def _caller() -> dict[str, str]:

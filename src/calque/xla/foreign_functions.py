@@ -63,10 +63,13 @@ def _lapack_routines() -> list[tuple[str, str, Any, int]]:
 
 @once
 def register_lapack() -> None:
-    """These routines as targets of custom calls."""
-    register = jaxlib.jaxlib().client.register_custom_call_target
+    """These routines as targets of custom calls. Each device may call them for its part of many
+    matrices."""
+    client = jaxlib.jaxlib().client
     for platform, name, capsule, version in _lapack_routines():
-        register(name, capsule, platform=platform, api_version=version)
+        client.register_custom_call_target(name, capsule, platform=platform, api_version=version)
+    for name in imported("jaxlib.lapack").batch_partitionable_targets():
+        client.register_custom_call_as_batch_partitionable(name)
 
 
 @once

@@ -206,7 +206,8 @@ def prove() -> None:
         kind, where = array_type((3,), np.dtype(np.float32)), one_device(device)
         array = put([np.arange(3, dtype=np.float32)], kind, where, [device], shared=False)
         step = "compiling a program"
-        program = LoadedProgram(client, [device], PROOF, (), [Result(kind, where)])
+        program = LoadedProgram(client, [device], PROOF, ())
+        program.gives([Result(kind, where)])
         step = "running a program"
         (found,) = program.run([array])
         step = "reading a result"
@@ -431,7 +432,6 @@ class LoadedProgram:
         devices: Sequence[Any],
         text: str,
         callbacks: Sequence[Any],
-        results: Sequence[Result],
         options: Any = None,
         known: Any = None,
     ) -> None:
@@ -449,7 +449,10 @@ class LoadedProgram:
             self.loaded = client.compile_and_load(text, place, options)
         self.has_effects = bool(callbacks)
         self.execute = self.loaded.execute_sharded
-        # without handlers jaxlib would import jax for the types of the results
+        self.handlers: list[Any] = []
+
+    def gives(self, results: Sequence[Result]) -> None:
+        """What its results are, before it runs: jaxlib would import jax for their types."""
         self.handlers = [result_handler(r) for r in results]
 
     def run(self, buffers: list[Any]) -> list[Any]:
@@ -506,8 +509,13 @@ def deserialized(client: Any, devices: Sequence[Any], data: bytes, options: Any)
         return None
 
 
-def compile_options(devices: Sequence[Any], asked: Sequence[tuple[str, Any]] = ()) -> Any:
-    """What a program for these devices is compiled with, and what the user `asked` for by name."""
+def compile_options(
+    devices: Sequence[Any],
+    asked: Sequence[tuple[str, Any]] = (),
+    free: tuple[Sequence[bool], Sequence[bool]] = ((), ()),
+) -> Any:
+    """What a program for these devices is compiled with, what the user `asked` for by name, and
+    which arguments and results are `free`, so that XLA chooses where they are."""
     options = jaxlib().extension.CompileOptions()
     options.device_assignment = jaxlib().client.DeviceAssignment.create(
         np.array([[d.id for d in devices]], np.int64)
@@ -516,6 +524,10 @@ def compile_options(devices: Sequence[Any], asked: Sequence[tuple[str, Any]] = (
         options.num_partitions = len(devices)
         building = options.executable_build_options
         building.use_spmd_partitioning = building.use_shardy_partitioner = True
+        if any(free[0]):
+            building.allow_spmd_sharding_propagation_to_parameters = list(free[0])
+        if any(free[1]):
+            building.allow_spmd_sharding_propagation_to_output = list(free[1])
     for name, value in asked:
         if name in EFFORTS:
             setattr(options.executable_build_options, name, value)

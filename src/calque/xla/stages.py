@@ -10,7 +10,7 @@ from calque.core import pytrees
 from calque.core.key_paths import keystr
 from calque.transforms.devices.sharding import NamedSharding, is_in_own_memory
 from calque.transforms.devices.sharding_constraint import has_constraints
-from calque.transforms.devices.sharding_propagation import shardings_of_results
+from calque.transforms.devices.sharding_propagation import CHOSEN, shardings_of_results
 from calque.transforms.devices.type_constraints import stated, with_constraints
 from calque.transforms.jit.traced import TracedFunction
 from calque.xla import jaxlib
@@ -52,13 +52,20 @@ def shown(
 ) -> LoweredModule:
     """The module of a traced function for several devices, as readers know it: what its arguments
     are split over, and maps over the devices as programs of parts."""
-    sizes = [math.prod(s.mesh.axis_sizes) for s in where if isinstance(s, NamedSharding)]
-    outs = _in_other_memory(program, where)
+    outs = _said_of_results(program, where)
+    told = [*where, *outs]
+    sizes = [math.prod(s.mesh.axis_sizes) for s in told if isinstance(s, NamedSharding)]
     several: dict[str, Any] = {}
-    if any(outs) or not all(map(is_in_own_memory, where)):
+    if not all(map(is_in_own_memory, told)):
         several = {"in_shardings": where, "out_shardings": outs}
     if max(sizes, default=1) > 1:
-        several = {"partitions": max(sizes), "in_shardings": where, "out_shardings": outs}
+        several = {
+            "partitions": max(sizes),
+            "in_shardings": where,
+            "out_shardings": outs,
+            "free_ins": [s is None for s in where],
+            "free": [s is None for s in outs],
+        }
     if several or has_constraints(program.closed):
         request = request_for(program, names, keep_unused, maps=True, **several)
         try:
@@ -68,14 +75,19 @@ def shown(
     return lowered(program, names, keep_unused, platforms)
 
 
-def _in_other_memory(program: TracedFunction, where: Sequence[Any]) -> list[Any]:
-    """The shardings of those results that are in another memory than that of their devices."""
+def _said_of_results(program: TracedFunction, where: Sequence[Any]) -> list[Any]:
+    """The shardings of those results of which the caller or a type says where they are, or that are
+    in another memory than that of their devices; None of those that the compiler places."""
     closed = program.closed
     ins = tuple(where) or (None,) * len(closed.in_avals)
     if len(ins) != len(closed.in_avals) or not (has_constraints(closed) or any(ins)):
         return [None] * len(closed.out_avals)
     found = shardings_of_results(closed, ins, program.name)
-    return [None if is_in_own_memory(s) else s for s in found]
+    chosen = closed.cache.get(CHOSEN) or (False,) * len(found)
+    return [
+        s if kept or getattr(a, "place", None) is not None or not is_in_own_memory(s) else None
+        for s, a, kept in zip(found, closed.out_avals, chosen, strict=True)
+    ]
 
 
 def result_names(program: TracedFunction) -> list[str]:

@@ -31,22 +31,24 @@ def loaded_program(
     client: Any,
     devices: Sequence[Any],
     written: Written,
-    results: Sequence[jaxlib.Result],
     asked: Sequence[tuple[str, Any]] = (),
+    free: tuple[Sequence[bool], Sequence[bool]] = ((), ()),
+    *,
+    is_own: bool = False,
 ) -> jaxlib.LoadedProgram:
     """The program for these devices: one of an earlier process, or compiled now. What calls Python
-    is compiled anew, since its functions are of this process. `asked` are options of the compiler.
+    is compiled anew, since its functions are of this process, and so is what `is_own`. `asked` are
+    options of the compiler; `free` are the arguments and the results that it may place as it likes.
     Where its operations were made is told to XLA, but a program is the same at other places."""
-    options = jaxlib.compile_options(devices, asked)
+    options = jaxlib.compile_options(devices, asked, free)
     text, callbacks = written.text(), written.callbacks
-    if callbacks or not config.enable_compilation_cache:
-        located = written.located(text)
-        return jaxlib.LoadedProgram(client, devices, located, callbacks, results, options)
-    key = key_of(client, devices, text, asked)
+    if callbacks or is_own or not config.enable_compilation_cache:
+        return jaxlib.LoadedProgram(client, devices, written.located(text), callbacks, options)
+    key = key_of(client, devices, text, asked, free)
     data = diskcache.get(key, KIND)
     known = None if data is None else jaxlib.deserialized(client, devices, data, options)
     located = text if known is not None else written.located(text)
-    program = jaxlib.LoadedProgram(client, devices, located, (), results, options, known)
+    program = jaxlib.LoadedProgram(client, devices, located, (), options, known)
     if known is None:
         image = jaxlib.serialized(client, program.loaded)
         if image is not None:
@@ -65,7 +67,11 @@ def proven() -> None:
 
 
 def key_of(
-    client: Any, devices: Sequence[Any], text: str, asked: Sequence[tuple[str, Any]] = ()
+    client: Any,
+    devices: Sequence[Any],
+    text: str,
+    asked: Sequence[tuple[str, Any]] = (),
+    free: tuple[Sequence[bool], Sequence[bool]] = ((), ()),
 ) -> str:
     """What a compiled program depends on."""
     parts = (
@@ -77,5 +83,6 @@ def key_of(
         os.environ.get("XLA_FLAGS", ""),
         repr(describe()),
         *([repr(asked)] if asked else []),
+        *([repr(free)] if any(map(any, free)) else []),
     )
     return hexdigest("\0".join(parts))

@@ -26,6 +26,7 @@ PACKAGES: Final = {
 }
 # of jaxlib: each lists the routines that the packages offer, by platform
 ROUTINES: Final = ("gpu_solver", "gpu_linalg", "gpu_sparse", "gpu_prng")
+PARTITIONABLE: Final = "batch_partitionable_targets"
 # NVIDIA's packages, in an order in which each finds what it needs, and what of them is loaded
 LIBRARIES: Final = (
     ("cuda_runtime", "libcudart"), ("cu13", "libcudart"), ("cuda_nvrtc", "libnvrtc"),
@@ -101,6 +102,8 @@ def register(platform: str, c_api: Any) -> None:
         client.register_custom_call_target(target, value, platform=name, api_version=1)
     for target, value, version in routines(platform):
         client.register_custom_call_target(target, value, platform=name, api_version=version)
+    for target in partitionable():
+        client.register_custom_call_as_batch_partitionable(target)
 
 
 def routines(platform: str) -> list[tuple[str, Any, int]]:
@@ -110,3 +113,10 @@ def routines(platform: str) -> list[tuple[str, Any, int]]:
         module = imported(f"jaxlib.{name}")
         found += module.registrations().get(platform.upper(), ())
     return found
+
+
+def partitionable() -> list[str]:
+    """Those that each device may call for its part of many matrices."""
+    modules = [imported(f"jaxlib.{name}") for name in ROUTINES]
+    listed = [m.batch_partitionable_targets() for m in modules if hasattr(m, PARTITIONABLE)]
+    return [target for targets in listed for target in targets]

@@ -63,3 +63,25 @@ def test_devices_that_are_named_are_those_of_the_arguments():
         ValueError, match="AbstractMesh size: 4 does not match the device assignment"
     ):
         calque.jit(lambda x, y: x).lower(described(mesh, "x"), described(abstract(4), "x"))
+
+
+@four_devices
+def test_compiled_functions_refuse_arguments_that_are_elsewhere():
+    mesh = calque.make_mesh((2, 2), ("x", "y"), (AxisType.Auto,) * 2, devices=calque.devices()[:4])
+    host = np.ones((4, 4), np.float32)
+    split = calque.device_put(host, NamedSharding(mesh, P("x", "y")))
+    alike = calque.device_put(host, NamedSharding(mesh, P(("x",), ("y",))))
+    turned = calque.device_put(host, NamedSharding(mesh, P("y", "x")))
+    first, last = [calque.device_put(host, d) for d in (calque.devices()[0], calque.devices()[3])]
+    f = calque.jit(lambda v: v * 2)
+    for given, right, wrong in (
+        (split, (split, alike, host), (turned, last)),
+        (host, (host, jnp.asarray(host), first), (split, last)),
+        (last, (last, host), (first, split)),
+    ):
+        compiled = f.lower(given).compile()
+        for x in right:
+            np.testing.assert_array_equal(compiled(x), 2 * host)
+        for x in wrong:
+            with pytest.raises(ValueError, match=r"disagree .*\nArgument v with shape float32"):
+                compiled(x)

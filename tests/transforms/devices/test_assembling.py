@@ -75,3 +75,12 @@ def test_the_buffer_protocol_shows_the_memory():
     with pytest.raises(BufferError, match="Buffers of type BF16 are not supported"):
         memoryview(jnp.ones(2, jnp.bfloat16))
     np.testing.assert_array_equal(np.asarray(jnp.ones(2, jnp.bfloat16)), [1, 1])
+
+
+def test_a_dtype_that_is_given_is_that_of_the_parts():
+    s = calque.sharding.SingleDeviceSharding(calque.devices()[0])
+    host = np.arange(4.0)
+    x = calque.make_array_from_callback((4,), s, lambda i: host[i], dtype=np.float32)
+    assert x.dtype == np.float32 and x.tolist() == [0, 1, 2, 3]
+    with pytest.raises(ValueError, match=r"must match .*dtype=float16 and shard dtype=float32"):
+        calque.make_array_from_callback((4,), s, lambda i: host[i], dtype=np.float16)

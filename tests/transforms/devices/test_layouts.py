@@ -24,7 +24,7 @@ def test_what_compiled_functions_say():
 
 
 def test_constraints_may_name_the_layout_that_arrays_have():
-    mesh = jax.make_mesh((1,), ("x",))
+    mesh = jax.make_mesh((1,), ("x",), (jax.sharding.AxisType.Auto,))
     s = jax.NamedSharding(mesh, jax.P("x"))
     tree = {"a": jnp.ones((2, 3)), "b": jnp.ones(2)}
     for f in (jax.lax.with_sharding_constraint, jax.jit(

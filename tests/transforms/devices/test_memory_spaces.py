@@ -113,7 +113,9 @@ def test_parts_on_several_devices():
     moved = calque.jit(lambda a: calque.device_put(a, host.with_memory_kind("device")) * 2)(x)
     assert kind_of(moved) == "device" and moved.tolist() == [2 * i for i in range(8)]
     assert calque.jit(lambda a: a, out_shardings=host)(moved).sharding == host
-    constrained = calque.jit(lambda a: lax.with_sharding_constraint(a, host))(moved)
+    auto = calque.make_mesh((len(calque.devices()),), ("x",), (calque.sharding.AxisType.Auto,))
+    there = NamedSharding(auto, P("x"), memory_kind="pinned_host")
+    constrained = calque.jit(lambda a: lax.with_sharding_constraint(a, there))(moved)
     assert kind_of(constrained) == "pinned_host"
     made = calque.jit(lambda a: (a, calque.device_put(jnp.ones(3), Space.Host)))(moved)[1]
     assert kind_of(made) == "pinned_host" and made.sharding.device_set == moved.sharding.device_set

@@ -111,3 +111,27 @@ def test_shardings_that_are_asked_for_are_over_the_mesh_that_is_set():
         with calque.set_mesh(auto), pytest.raises(ValueError, match=r"Context mesh .*should match"):
             ask()
     check_context(s, explicit, "f")
+
+
+@four_devices
+def test_devices_in_another_order_are_refused():
+    devices = np.array(calque.devices()[:4])
+    kinds = (AxisType.Auto,)
+    line, turned = (Mesh(d, ("x",), axis_types=kinds) for d in (devices, devices[::-1]))
+    host = np.arange(8.0, dtype=np.float32)
+    x, y = (calque.device_put(host, NamedSharding(m, P("x"))) for m in (line, turned))
+    twice = {"mesh": turned, "in_specs": P("x"), "out_specs": P("x")}
+    there = NamedSharding(turned, P("x"))
+    for f, args in (
+        (lambda a, b: a + b, (x, y)),
+        (calque.jit(lambda a, b: a + b), (x, y)),
+        (calque.jit(lambda a: a * 2, out_shardings=there), (x,)),
+        (calque.jit(lambda a: lax.with_sharding_constraint(a, there)), (x,)),
+        (calque.shard_map(lambda a: a * 2, **twice), (x,)),
+        (calque.jit(calque.shard_map(lambda a: a * 2, **twice)), (x,)),
+    ):
+        with pytest.raises(ValueError, match=r"incompatible devices .*\[0, 1, 2, 3\].*\[3, 2"):
+            f(*args)
+    assert calque.jit(lambda a: a * 2)(y).sharding == there
+    assert calque.device_put(x, there).sharding == there
+    np.testing.assert_array_equal(calque.shard_map(lambda a: a * 2, **twice)(y), 2 * host)

@@ -68,9 +68,7 @@ def test_the_current_mesh():
             calque.sharding.get_mesh() is mesh
             and calque.sharding.get_abstract_mesh().axis_names == ("x",)
         )
-        assert lax.with_sharding_constraint(jnp.ones(2), P("x")).sharding == NamedSharding(
-            mesh, P("x")
-        )
+        assert calque.reshard(jnp.ones(2), P("x")).sharding == NamedSharding(mesh, P("x"))
         with calque.sharding.use_mesh(calque.make_mesh((1,), ("z",))) as inner:
             assert calque.sharding.get_mesh() is inner
     assert calque.sharding.get_mesh().empty

@@ -226,3 +226,17 @@ def test_constants_of_a_program_are_placed_where_it_says():
         out = calque.jit(lambda: make(values, device=where))()
         assert out.sharding == where
         np.testing.assert_array_equal(out, values)
+
+
+@four_devices
+def test_memory_of_arrays_on_several_devices_has_no_single_address():
+    mesh = Mesh(np.array(calque.devices()[:4]), ("x",))
+    for spec in (P("x"), P()):
+        x = calque.device_put(np.arange(4.0, dtype=np.float32), NamedSharding(mesh, spec))
+        with pytest.raises(RuntimeError, match=r"only for unsharded arrays.* on 4 devices"):
+            x.unsafe_buffer_pointer()
+        for f in (np.from_dlpack, lambda a: a.__dlpack__(), lambda a: a.__dlpack_device__()):
+            with pytest.raises(BufferError, match=r"Sharding over 4 devices.*addressable_shards"):
+                f(x)
+        shard = x.addressable_shards[3].data
+        assert shard.unsafe_buffer_pointer() and np.from_dlpack(shard)[-1] == 3

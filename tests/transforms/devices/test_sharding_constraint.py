@@ -288,12 +288,13 @@ def test_cotangents_are_where_their_values_are():
 
 
 @four_devices
-def test_dimensions_that_are_not_even_stay_whole_in_programs():
+def test_dimensions_that_are_not_even_are_split_as_far_as_they_can_be():
     m, s = square(), NamedSharding(square(), P(("x", "y")))
     f = calque.jit(lambda v: lax.with_sharding_constraint(v, s) * 2)
     assert f(jnp.ones(4)).sharding == s
     out = f(jnp.ones(6))
-    assert out.sharding.is_fully_replicated and out.sharding.mesh == m
+    assert out.sharding.mesh == m
+    assert out.sharding.spec in (P(), P("x"))  # whole, or along the axis that XLA finds to fit
     with pytest.raises(ValueError, match="should evenly divide"):
         lax.with_sharding_constraint(jnp.ones(6), s)
 

@@ -105,7 +105,8 @@ def test_results_without_an_axis_are_summed_if_asked():
 
 @pytest.mark.parametrize("names", ["b", ("b",), ("b", "c")])
 def test_placed_values_are_split_over_the_mesh_axes_given(names):
-    mesh = calque.make_mesh((1, 1, 1), ("b", "c", "x"))
+    kinds = (calque.sharding.AxisType.Auto,) * 3
+    mesh = calque.make_mesh((1, 1, 1), ("b", "c", "x"), axis_types=kinds)
     P = calque.sharding.PartitionSpec
 
     def f(row):

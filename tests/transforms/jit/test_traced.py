@@ -93,7 +93,8 @@ def test_programs_on_several_devices_of_another_engine():
     devices = np.array([OtherDevice(1), OtherDevice(0)])
     mesh = calque.sharding.Mesh(devices, ("x",))
     s = calque.sharding.NamedSharding(mesh, calque.sharding.PartitionSpec("x"))
-    t = traced(jnp.sin, X)
-    assert t.place_of([None, s], [s]) == backends.Places(tuple(devices), (None, s), (s,))
+    t = traced(jnp.add, X, X)
+    where = backends.Places(tuple(devices), (None, s), (s,), (True,), (True, False))
+    assert t.place_of([None, s], [s]) == where
     with pytest.raises(ValueError, match="the same devices of one engine"):
         t.place_of([s, SingleDeviceSharding(devices[0])], [])

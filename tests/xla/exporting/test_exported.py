@@ -520,7 +520,7 @@ ON_EIGHT = """
 import numpy as np, calque as jax
 from calque import export
 from calque.sharding import NamedSharding, PartitionSpec as P
-mesh = jax.make_mesh((8,), ("a",))
+mesh = jax.make_mesh((8,), ("a",), (jax.sharding.AxisType.Auto,))
 x = np.arange(64, dtype=np.float32).reshape(8, 8)
 large = np.arange(640, dtype=np.float32).reshape(10, 8, 8)
 

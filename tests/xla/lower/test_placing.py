@@ -45,6 +45,23 @@ print("gives", np.asarray(jax.jit(f, in_shardings=where, out_shardings=where)(x)
 """
 
 
+PARTITIONED = """
+import warnings
+import calque as jax, numpy as np
+from calque.sharding import Mesh, NamedSharding, PartitionSpec as P
+mesh = Mesh(np.array(jax.devices("xla_cpu")), ("x",))
+x = jax.device_put(np.arange(4), NamedSharding(mesh, P("x")))
+def f(a):
+    jax.debug.callback(lambda p: print("called with", p.shape), a, partitioned=True)
+    return a + 1
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    jax.block_until_ready(jax.jit(f)(x))
+    jax.effects_barrier()
+print([str(w.message).partition(":")[2] for w in caught])
+"""
+
+
 def text(script: str = SCRIPT) -> str:
     command = [sys.executable, "-c", script]
     flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
@@ -78,6 +95,13 @@ def test_callbacks_of_several_devices_run_once() -> None:
     assert_canonical(text(CALLBACKS))
     lines = text(ONCE).splitlines()
     assert lines == ["called with [0 1 2 3]", "gives [2 4 6 8]"]
+
+
+@needs_jaxlib
+def test_callbacks_for_parts_say_that_they_get_the_whole() -> None:
+    called, said = text(PARTITIONED).splitlines()
+    assert called == "called with (4,)" and said.count("partitioned=True is of no effect") == 1
+    assert "calque.shard_map" in said
 
 
 def moving(x):

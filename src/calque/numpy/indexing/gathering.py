@@ -43,6 +43,7 @@ from calque.ops.dimension_numbers import (
 )
 from calque.ops.sizes import as_number, exactly, index_dtype, places
 from calque.transforms.devices.several_processes import spans
+from calque.transforms.devices.typed_values import split_as
 
 # ---------------------------------------------------------------- reading
 
@@ -480,7 +481,7 @@ def scatter_plan(
     if not plan.arrays and not spread and scatter is lax_scatter.scatter:
         dtype = index_dtype(*plan.shape)
         corner = [as_number(starts.get(a, 0), dtype) for a in range(len(plan.shape))]
-        return do.dynamic_update_slice(x, values, *corner)
+        return do.dynamic_update_slice(x, split_as(values, x), *corner)
     batch = [r for r in layout if r[0] == "advanced" or r[1] in spread]
     batch_shape = tuple(n for n, r in zip(typeof(values).shape, layout) if r in batch)
     columns = index_columns(plan, slices, spread, starts, batch, batch_shape, mode == "wrap")

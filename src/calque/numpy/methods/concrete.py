@@ -19,6 +19,7 @@ from calque.core.arrays import (
 )
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import is_extended, is_integer
+from calque.core.errors import CalqueRuntimeError
 from calque.core.lazy import LazyModule
 from calque.core.primitives import do
 from calque.transforms.devices.several_processes import spans
@@ -297,15 +298,35 @@ def _buffer_pointer(self: Any) -> int:
         An int.
 
     Raises:
-        RuntimeError: The array is on several devices of XLA.
+        RuntimeError: The array is on several devices.
 
     >>> jnp.arange(3).unsafe_buffer_pointer() % 4
     0"""
-    if is_pending(_alive(self)) or self._extra is not None:
+    if _is_on_several(_alive(self)):
+        raise CalqueRuntimeError(
+            "unsafe_buffer_pointer() is supported only for unsharded arrays, and this one is on"
+            f" {self.sharding.num_devices} devices: ask its addressable_shards, one by one"
+        )
+    if is_pending(self) or self._extra is not None:
         of_xla = getattr(self._owner, "unsafe_buffer_pointer", None)
         if of_xla is not None:  # the host may have a copy
             return int(of_xla())
     return int(self._ptr)
+
+
+def _is_on_several(x: Any) -> bool:
+    """Whether an array is on several devices, in parts or whole."""
+    return x._extra is not None and x.sharding.num_devices > 1
+
+
+def _refuse_several(x: Any, what: str) -> None:
+    """BufferError where no single device has the array."""
+    if _is_on_several(x):
+        raise BufferError(
+            f"{what} can only pack a dlpack tensor from an array on a singular device, but an array"
+            f" with a Sharding over {x.sharding.num_devices} devices was provided: share its"
+            " addressable_shards, or bring it to one device with device_put"
+        )
 
 
 def _size_on_device(self: Any) -> int:
@@ -340,10 +361,7 @@ def _dlpack(
 
     >>> np.from_dlpack(jnp.arange(3))
     array([0, 1, 2], dtype=int32)"""
-    if not is_deleted(self) and spans(self._extra):
-        raise BufferError(
-            "__dlpack__: the array is on devices of several processes: export x.addressable_shards"
-        )
+    _refuse_several(self, "__dlpack__")
     device = sharing.device_of(self)
     if device is not None and dl_device in (None, device.dlpack_device()):
         return device.exported(do.copy(self) if copy else self, stream)
@@ -366,6 +384,7 @@ def _dlpack_device(self: Any) -> tuple[int, int]:
 
     >>> jnp.arange(3).__dlpack_device__()
     (1, 0)"""
+    _refuse_several(self, "__dlpack_device__")
     device = sharing.device_of(self)
     return (1, 0) if device is None else device.dlpack_device()
 

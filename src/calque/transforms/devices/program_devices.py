@@ -12,6 +12,7 @@ from calque.core.devices import Device
 from calque.core.jaxprs import ClosedJaxpr, Jaxpr, Var, subjaxprs
 from calque.transforms.devices.mesh import Mesh
 from calque.transforms.devices.sharding import NamedSharding, Sharding, SingleDeviceSharding
+from calque.transforms.devices.specs import PartitionSpec
 
 
 class IncompatibleDevicesError(ValueError):
@@ -48,10 +49,14 @@ class IncompatibleDevicesError(ValueError):
 
 
 def common(
-    shardings: Sequence[Sharding | None], avals: Sequence[ShapedArray], what: str
+    shardings: Sequence[Sharding | None],
+    avals: Sequence[ShapedArray],
+    what: str,
+    *,
+    ordered: bool = False,
 ) -> Sharding | None:
     """The sharding whose devices the operation runs on; operands on different devices are
-    refused."""
+    refused; `ordered`: and those on the same ones in another order."""
     first: Sharding | None = None
     at = 0
     for i, s in enumerate(shardings):
@@ -61,7 +66,7 @@ def common(
             first, at = s, i
         elif is_abstract(s) or is_abstract(first):
             continue  # which devices these are is said later
-        elif _devices(s) != _devices(first):
+        elif _devices(s) != _devices(first) or (ordered and _order(s) != _order(first)):
             sides = [(at, described(avals[at]), first), (i, described(avals[i]), s)]
             raise IncompatibleDevicesError(sides, what)
         elif isinstance(s, NamedSharding) and not isinstance(first, NamedSharding):
@@ -69,16 +74,23 @@ def common(
     return first
 
 
-def check_stays(x: Any, target: Any, what: str, *, ordered: bool = False) -> None:
+def check_stays(
+    x: Any,
+    target: Any,
+    what: str,
+    *,
+    ordered: bool = False,
+    told: str = "sharding_constraint inside jit",
+) -> None:
     """An array that was placed is not brought to other devices on the way, as device_put does;
-    `ordered`: nor to the same ones in another order."""
+    `ordered`: nor to the same ones in another order. `told` is what asks for them."""
     own = x._extra if isinstance(x, ArrayImpl) and not is_deleted(x) else None
     if isinstance(target, Device):
         target = SingleDeviceSharding(target)
     if own is None or not isinstance(target, Sharding) or is_abstract(target):
         return
-    if _devices(own) != _devices(target) or (ordered and own.device_order != target.device_order):
-        sides = [(0, described(x.aval), own), (None, "sharding_constraint inside jit", target)]
+    if _devices(own) != _devices(target) or (ordered and _order(own) != _order(target)):
+        sides = [(0, described(x.aval), own), (None, told, target)]
         raise IncompatibleDevicesError(sides, what)
 
 
@@ -103,7 +115,11 @@ def described(aval: ShapedArray) -> str:
 
 
 def _devices(s: Sharding) -> set[tuple[str, int]]:
-    return {(d.engine, d.id) for d in s.device_order}
+    return set(_order(s))
+
+
+def _order(s: Sharding) -> list[tuple[str, int]]:
+    return [(d.engine, d.id) for d in s.device_order]
 
 
 def of_read(
@@ -124,7 +140,7 @@ def check_places(closed: ClosedJaxpr, shardings: tuple[Sharding | None, ...], na
     if key in closed.cache:
         return
     shardings = of_read(closed, shardings)
-    home = common(shardings, closed.in_avals, name)
+    home = common(shardings, closed.in_avals, name, ordered=True)
     side: tuple[int | None, str, Sharding] | None = None
     if home is not None:
         at = next(i for i, s in enumerate(shardings) if s is home)
@@ -132,7 +148,7 @@ def check_places(closed: ClosedJaxpr, shardings: tuple[Sharding | None, ...], na
     for s, kind in _said(closed.jaxpr, "sharding_constraint"):
         if side is None:
             side = (None, kind, s)
-        elif _devices(side[2]) != _devices(s):
+        elif _order(side[2]) != _order(s):
             raise IncompatibleDevicesError([side, (None, kind, s)], name)
     closed.cache[key] = True
 
@@ -140,6 +156,10 @@ def check_places(closed: ClosedJaxpr, shardings: tuple[Sharding | None, ...], na
 def _said(jaxpr: Jaxpr, kind: str) -> Iterator[tuple[Any, str]]:
     """The shardings over meshes that a program speaks of, and what speaks of them."""
     for e in jaxpr.eqns:
+        mesh = e.params.get("mesh") if e.primitive.name == "shard_map" else None
+        if isinstance(mesh, Mesh):
+            yield NamedSharding(mesh, PartitionSpec()), "shard_map"
+            continue  # what is inside speaks of the same devices
         target = e.params.get("sharding") if e.primitive.name == "sharding_constraint" else None
         if isinstance(target, NamedSharding) and isinstance(target.mesh, Mesh):
             yield target, f"{kind} inside jit"

@@ -28,6 +28,7 @@ from calque.core.trace_state import Tracer
 from calque.core.tracebacks import boundary
 from calque.transforms.devices.abstract_mesh import AbstractMesh, AxisType
 from calque.transforms.devices.mesh import Mesh, consult_mesh, get_abstract_mesh, manual_region
+from calque.transforms.devices.program_devices import check_stays
 from calque.transforms.devices.several_processes import spans
 from calque.transforms.devices.shard_map_checks import (
     check_inferred,
@@ -346,6 +347,10 @@ class _Call:
                 "Please pass `jax.Array`s with a `NamedSharding` as input to `shard_map` when"
                 " passing `AbstractMesh` to the mesh argument, or make a mesh the current one"
             )
+        if self.devices is not None:
+            there = NamedSharding(self.devices, PartitionSpec())
+            for x in values:
+                check_stays(x, there, name_of(self.f), ordered=True, told="shard_map")
         with lenient():
             cut = [
                 self.cut(unplaced(x, a, self.names), a, s)

@@ -417,26 +417,30 @@ dependence_rules["shard_map"] = lambda e, unknown: dependent_results(
 )
 
 
-def _of_the_whole(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """The program of parts without what it says of where those are."""
+def _of_the_whole(closed: ClosedJaxpr, mesh: Any) -> ClosedJaxpr:
+    """The program of parts; what it says of where those are is said of the automatic axes of the
+    whole mesh alone."""
     same: dict[Any, Any] = {}
     eqns = []
     for e in closed.eqns:
         e = e.replace(invars=[same.get(a, a) for a in e.invars])
-        sharding = e.params.get("sharding") if e.primitive.name == "sharding_constraint" else None
+        is_constraint = e.primitive.name == "sharding_constraint"
+        sharding: Any = e.params.get("sharding") if is_constraint else None
         if getattr(getattr(sharding, "mesh", None), "manual_axes", ()):
-            same[e.outvars[0]] = e.invars[0]
+            if set(mesh.auto_axes).issuperset(mesh.axis_names):
+                said = sharding.update(mesh=mesh)
+                eqns.append(e.replace(params={**e.params, "sharding": said}))
+            else:
+                same[e.outvars[0]] = e.invars[0]
         else:
             eqns.append(e)
-    if not same:
-        return closed
     outs = [same.get(a, a) for a in closed.jaxpr.outvars]
     return ClosedJaxpr(closed.jaxpr.replace(eqns=eqns, outvars=outs), closed.consts)
 
 
 def _expanded(avals: Sequence[ShapedArray], params: Params) -> ClosedJaxpr:
     """The equation as a program of ordinary ones."""
-    jaxpr = _of_the_whole(without_places(params["jaxpr"]))
+    jaxpr = _of_the_whole(without_places(params["jaxpr"]), params["mesh"])
     mapped = mapped_axes(params)
 
     def expand(*args: Any) -> list[Any]:

@@ -10,11 +10,12 @@ import numpy as np
 
 from calque.core import backends, pytrees, trace_state
 from calque.core.arrays import ArrayImpl, to_array
+from calque.core.avals import ShapedArray
 from calque.core.config import config
 from calque.core.devices import DEFAULT_DEVICE, Device
 from calque.core.jaxprs import ClosedJaxpr, primitives_of
 from calque.core.primitives import Zero
-from calque.core.trace import typeof
+from calque.core.trace import placed_typeof, typeof
 from calque.core.trace_state import Tracer
 from calque.ops.common import zero_like
 from calque.transforms.devices.abstract_mesh import AbstractMesh
@@ -38,8 +39,10 @@ from calque.transforms.devices.sharding_arrays import (
     names_no_device,
     sharding_of,
 )
-from calque.transforms.devices.specs import UNCONSTRAINED, PartitionSpec, names_of_spec
-from calque.transforms.devices.types import typed
+from calque.transforms.devices.sharding_propagation import where_placed
+from calque.transforms.devices.specs import UNCONSTRAINED, PartitionSpec, names_in, names_of_spec
+from calque.transforms.devices.types import entries_of, typed
+from calque.transforms.devices.unconstrained import settled
 from calque.transforms.engines.axes import PlacingPrimitive
 
 if TYPE_CHECKING:
@@ -51,7 +54,7 @@ def constrained(x: Any, sharding: Sharding, params: dict[str, Any] | None = None
     if names_no_device(sharding):
         return x
     if isinstance(x, ArrayImpl) and trace_state.is_evaluating():
-        return located(x, sharding)
+        return located(x, settled(sharding, where_placed(x), x.ndim))
     rest = params or {"layout": None, "context_mesh": EMPTY}
     free: frozenset[int] = frozenset()
     if isinstance(sharding, NamedSharding):
@@ -80,7 +83,7 @@ def _batch(
     spmd: tuple[Hashable, ...] = (),
     **params: Any,
 ) -> Any:
-    """The new dimension is split over the mesh axes `spmd`, by default over none."""
+    """The new dimension is split over the mesh axes `spmd`, by default as it was."""
     (x,), (d,) = args, dims
     if spmd and not isinstance(sharding, NamedSharding):
         raise ValueError(
@@ -97,9 +100,8 @@ def _batch(
                 f" got spec {sharding.spec}"
             )
         spmd = tuple(n for n in spmd if n not in twice)
-        new = spmd[0] if len(spmd) == 1 else spmd or None
-        if new is None and UNCONSTRAINED in entries:
-            new = UNCONSTRAINED
+        left = UNCONSTRAINED if sharding.mesh.auto_axes else None
+        new = spmd[0] if len(spmd) == 1 else spmd or left
         sharding = sharding.update(
             spec=sharding.spec.update(partitions=(*entries[:d], new, *entries[d:]))
         )
@@ -154,7 +156,8 @@ def _is_sharding(x: Any) -> bool:
 
 
 def with_sharding_constraint(x: X, shardings: Any) -> X:
-    """Says how values are laid out over devices, also inside `jit`.
+    """Says how values are laid out over devices, also inside `jit`, along automatic axes. Where all
+    axes of the current mesh are explicit, it raises AssertionError unless values are so already.
 
     Args:
         x: A tree of arrays.
@@ -164,7 +167,8 @@ def with_sharding_constraint(x: X, shardings: Any) -> X:
     Returns:
         The same values with these shardings.
 
-    >>> s = jax.NamedSharding(jax.make_mesh((1,), ("x",)), jax.P("x"))
+    >>> mesh = jax.make_mesh((1,), ("x",), (jax.sharding.AxisType.Auto,))
+    >>> s = jax.NamedSharding(mesh, jax.P("x"))
     >>> jax.jit(lambda v: lax.with_sharding_constraint(v * 2, s))(jnp.ones(2)).sharding.spec
     P('x',)"""
     leaves, tree = pytrees.flatten(x)
@@ -179,11 +183,55 @@ def with_sharding_constraint(x: X, shardings: Any) -> X:
                 " give each array a sharding"
             )
         refuse_manual(s)
+        if isinstance(s, NamedSharding) and _are_stated():
+            _check_stated(placed_typeof(value), s)
+            out.append(value)
+            continue
+        _refuse_explicit(s)
         if not (isinstance(value, Tracer) and _is_of_compiler(s, typeof(value).ndim)):
             check_shape("One of with_sharding_constraint arguments", s, typeof(value).shape)
         _check_operand(leaf, value, s)
         out.append(constrained(value, s))
     return pytrees.unflatten(tree, out)
+
+
+def _are_stated() -> bool:
+    """Whether types say where values are, since all axes of the current mesh are explicit: a
+    constraint can then only agree."""
+    here = ambient_mesh()
+    return len(here.explicit_axes) == len(here.axis_names) > 0
+
+
+def _refuse_explicit(sharding: Sharding) -> None:
+    """ValueError where a constraint names explicit axes: types say how values are split along
+    these."""
+    if not isinstance(sharding, NamedSharding):
+        return
+    if names_of_spec(sharding.spec) & frozenset(sharding.mesh.explicit_axes):
+        raise ValueError(
+            "The spec of NamedSharding passed to with_sharding_constraint can only refer to Auto"
+            f" axes of the mesh. Got spec={sharding.spec} and mesh={sharding.mesh.abstract_mesh}."
+            " You probably meant to use `reshard` API?"
+        )
+
+
+def _check_stated(aval: ShapedArray, sharding: NamedSharding) -> None:
+    """AssertionError where the type says otherwise."""
+    asked: Sequence[Any] = sharding.spec.padded(aval.ndim)
+    if config.remove_size_one_mesh_axis_from_type:
+        sizes = sharding.mesh.shape
+        asked = [
+            e if e is UNCONSTRAINED else tuple(n for n in names_in(e) if sizes[n] > 1)
+            for e in asked
+        ]
+    pairs = [(a, k) for a, k in zip(asked, entries_of(aval)) if a is not UNCONSTRAINED]
+    if any(tuple(names_in(a)) != tuple(names_in(k)) for a, k in pairs):
+        raise AssertionError(
+            "`with_sharding_constraint` acts as an assert when all axes of mesh are of type"
+            f" `Explicit`. The array sharding: {PartitionSpec(*entries_of(aval))} did not match the"
+            f" sharding provided: {sharding.spec}. Please use `jax.sharding.reshard` to shard your"
+            " input to the sharding you want."
+        )
 
 
 def _is_of_compiler(sharding: Sharding, ndim: int) -> bool:

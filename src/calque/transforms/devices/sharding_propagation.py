@@ -2,8 +2,9 @@
 programs.
 
 Elementwise operations keep the layout of their operands, reductions drop dimensions, products take
-the free dimensions of both sides. What has no rule gives a result that every device holds. Arrays
-that were never placed follow the others.
+the free dimensions of both sides, loops and branches keep what all rounds and all branches leave
+alike. What has no rule gives a result that every device holds. Arrays that were never placed follow
+the others.
 """
 
 from __future__ import annotations
@@ -19,8 +20,14 @@ from calque.core.jaxprs import ClosedJaxpr, Literal, subjaxprs
 from calque.core.primitives import Primitive
 from calque.core.trace import typing
 from calque.machine.state import process
+from calque.transforms.devices.control_propagation import of_control
 from calque.transforms.devices.mesh import Mesh, current_mesh, devices_of, over_devices
-from calque.transforms.devices.program_devices import check_places, common, described, of_read
+from calque.transforms.devices.program_devices import (
+    check_places,
+    common,
+    described,
+    of_read,
+)
 from calque.transforms.devices.sharding import (
     NamedSharding,
     Sharding,
@@ -32,6 +39,7 @@ from calque.transforms.devices.sharding import (
 )
 from calque.transforms.devices.sharding_arrays import placed
 from calque.transforms.devices.specs import PartitionSpec, names_in
+from calque.transforms.devices.unconstrained import settled
 
 Entries = list[Any]  # what a spec says of each dimension
 
@@ -217,7 +225,9 @@ def follow(
 ) -> list[Sharding | None]:
     """The shardings of the results of one primitive."""
     if p.name == "sharding_constraint":
-        return [_fitting(_with_devices(params["sharding"], shardings), outs[0])]
+        asked = _with_devices(params["sharding"], shardings)
+        own = None if asked is None else settled(asked, shardings[0], outs[0].ndim)
+        return [_fitting(own, outs[0])]
     if p.name == "device_put":
         return [in_space(shardings[0] or default_sharding(), params["space"])]
     base = _of_one_memory(p, common(shardings, avals, p.name), shardings, avals, params)
@@ -307,13 +317,14 @@ def place_one(p: Primitive, arrays: Sequence[Any], params: dict[str, Any], resul
     results = result if p.multiple_results else [result]
     avals = [a.aval for a in arrays]
     own = _in_memories([where_placed(a) for a in arrays], avals)
+    common(own, avals, p.name, ordered=True)
     body = body_of(p, params)
     if body is not None:
         found = propagate(body, tuple(own), p.name)
     elif p.name == "shard_map":
         found = _of_map(params, own)
     else:
-        found = follow(p, own, avals, [r.aval for r in results], params)
+        found = _of_equation(p, params, own, avals, [r.aval for r in results], p.name)
     mesh = next((s.mesh for s in found if isinstance(s, NamedSharding)), None)
     if mesh is not None and mesh.explicit_axes:
         outs = [r.aval for r in results]
@@ -365,7 +376,7 @@ def propagate(
 def _propagate(
     closed: ClosedJaxpr, shardings: tuple[Sharding | None, ...], name: str
 ) -> list[Sharding | None]:
-    home = common(of_read(closed, shardings), closed.in_avals, name)
+    home = common(of_read(closed, shardings), closed.in_avals, name, ordered=True)
     env: dict[Any, Sharding | None] = dict(zip(closed.jaxpr.invars, shardings, strict=True))
     for v, c in zip(closed.jaxpr.constvars, closed.consts):
         env[v] = where_placed(c)
@@ -383,11 +394,28 @@ def _propagate(
             home = home or next((s for s in env.values() if s is not None), None)
             found = [_whole_in(e.params["space"], home)]
         else:
-            found = follow(
-                e.primitive, ins, [a.aval for a in e.invars], [v.aval for v in e.outvars], e.params
-            )
+            avals, outs = [a.aval for a in e.invars], [v.aval for v in e.outvars]
+            found = _of_equation(e.primitive, e.params, ins, avals, outs, name)
         env.update(zip(e.outvars, found))
     return [None if isinstance(a, Literal) else env.get(a) for a in closed.jaxpr.outvars]
+
+
+def _of_equation(
+    p: Primitive,
+    params: dict[str, Any],
+    ins: Sequence[Sharding | None],
+    avals: Sequence[ShapedArray],
+    outs: Sequence[ShapedArray],
+    name: str,
+) -> list[Sharding | None]:
+    """The results of one equation of a program of this name, of loops and branches as well."""
+    known = None
+    if isinstance(common(ins, avals, p.name), NamedSharding):
+        ranks = [a.ndim for a in avals]
+        known = of_control(
+            p.name, params, ins, ranks, lambda body, given: propagate(body, tuple(given), name)
+        )
+    return follow(p, ins, avals, outs, params) if known is None else known
 
 
 def _whole_in(space: Space, home: Sharding | None) -> Sharding | None:
@@ -458,7 +486,7 @@ def shardings_of_results(
     """The shardings of the results of a program whose arguments have these."""
     found = _all_somewhere(propagate(closed, given, name), of_read(closed, given))
     if all(getattr(a, "place", None) is None for a in closed.out_avals):
-        return _said_shortly(closed, of_read(closed, given), found)
+        return said_shortly(closed, of_read(closed, given), found)
     known = [s.mesh for s in (*given, *found) if isinstance(s, NamedSharding)]
     meshes = {m.abstract_mesh: m for m in reversed([*known, current_mesh()]) if isinstance(m, Mesh)}
     return [_as_typed(s, a, meshes) for s, a in zip(found, closed.out_avals, strict=True)]
@@ -467,18 +495,20 @@ def shardings_of_results(
 CHOSEN: Final = "results whose shardings the caller chose"  # of a program: a bool for each
 
 
-def _said_shortly(
+def said_shortly(
     closed: ClosedJaxpr, given: Sequence[Sharding | None], found: list[Sharding | None]
 ) -> list[Sharding | None]:
     """The same shardings in the fewest words, but where the caller chose them. Results that lie as
     an argument does have that one's, in its words."""
     chosen = closed.cache.get(CHOSEN) or (False,) * len(found)
     out: list[Sharding | None] = []
+    ranked = list(zip(given, closed.in_avals, strict=True))
     for s, aval, kept in zip(found, closed.out_avals, chosen, strict=True):
         if kept or not isinstance(s, NamedSharding) or s.mesh.explicit_axes:
             out.append(s)
             continue
-        like = (g for g in given if g == s or (g is not None and _is_same(g, s, aval.ndim)))
+        alike = [g for g, a in ranked if g is not None and a.ndim == aval.ndim]
+        like = (g for g in alike if g == s or _is_same(g, s, aval.ndim))
         out.append(next(like, None) or s.update(spec=_short(s, aval.ndim)))
     return out
 

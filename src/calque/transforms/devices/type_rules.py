@@ -15,14 +15,14 @@ from typing import Any, Final
 from calque.core.arrays import ArrayImpl
 from calque.core.avals import ShapedArray
 from calque.core.config import config
-from calque.core.dims import Dim, is_found
+from calque.core.dims import Dim
 from calque.core.dtypes import PYTHON_SCALARS
 from calque.core.jaxprs import subjaxprs
 from calque.core.primitives import Primitive, do
 from calque.core.trace import Typing, placed_typeof, typing
 from calque.core.trace_state import Tracer
 from calque.transforms.devices.abstract_mesh import AbstractMesh
-from calque.transforms.devices.mesh import ambient_mesh, checks_variance, devices_of
+from calque.transforms.devices.mesh import EMPTY, ambient_mesh, checks_variance, devices_of
 from calque.transforms.devices.sharding import NamedSharding
 from calque.transforms.devices.sharding_arrays import constraint, mesh_of_specs
 from calque.transforms.devices.sharding_arrays import placed as put_on
@@ -31,6 +31,8 @@ from calque.transforms.devices.sharding_propagation import Entries
 from calque.transforms.devices.specs import DuplicateSpecError, PartitionSpec, names_in
 from calque.transforms.devices.type_lanes import lane_axes, on_lanes
 from calque.transforms.devices.type_sums import joined_kind, sums
+from calque.transforms.devices.type_whole import RULES as WHOLE_RULES
+from calque.transforms.devices.type_whole import scattered
 from calque.transforms.devices.type_windows import RULES as WINDOW_RULES
 from calque.transforms.devices.type_windows import Rule
 from calque.transforms.devices.types import (
@@ -55,7 +57,7 @@ Params = dict[str, Any]
 Avals = Sequence[ShapedArray]
 
 
-def _mesh_of(avals: Avals, mesh: AbstractMesh) -> AbstractMesh:
+def _mesh_of(name: str, avals: Avals, mesh: AbstractMesh) -> AbstractMesh:
     """The mesh of the operands; that of the place where they meet, if they have none."""
     found: AbstractMesh | None = None
     for a in avals:
@@ -68,7 +70,15 @@ def _mesh_of(avals: Avals, mesh: AbstractMesh) -> AbstractMesh:
                     f" {a.place.mesh}"
                 )
             found = a.place.mesh
-    return mesh if found is None else found
+    if found is None:
+        return mesh
+    here = EMPTY if is_lenient() or name == "sharding_constraint" else ambient_mesh()
+    if not here.empty and here.shape_tuple != found.shape_tuple:
+        raise ValueError(
+            f"For primitive {name}, context mesh {here} should match the aval mesh {found}. Set"
+            " that mesh by calque.set_mesh, or bring the array to the present one by device_put"
+        )
+    return found
 
 
 def _mesh_asked(asked: Any, mesh: AbstractMesh) -> AbstractMesh:
@@ -171,19 +181,6 @@ def _selected(
     return first
 
 
-def _updated(
-    name: str, avals: Avals, out: ShapedArray, params: Params, mesh: AbstractMesh
-) -> Entries:
-    operand, update = avals[:2]
-    agree = _agreed([entries_of(operand), entries_of(update)]) is not None
-    if update.place is not None and not agree and not is_lenient():
-        raise ShardingTypeError(
-            f"{name} operand sharding must be equal to update sharding, got operand sharding"
-            f" {operand.str_short()} and update sharding {update.str_short()}."
-        )
-    return entries_of(operand)
-
-
 def _reshaped(
     name: str, avals: Avals, out: ShapedArray, params: Params, mesh: AbstractMesh
 ) -> Entries:
@@ -267,28 +264,6 @@ def _without_ones(old: Sequence[int], new: Sequence[int]) -> list[tuple[list[int
     return groups or []
 
 
-def _gathered(
-    name: str, avals: Avals, out: ShapedArray, params: Params, mesh: AbstractMesh
-) -> Entries:
-    found = LENIENT_RULES["gather"]([entries_of(a) for a in avals], avals, out, params)
-    used = {n for e in found for n in names_in(e)}
-    lost = {n for a in avals for e in entries_of(a) for n in names_in(e)} - used
-    if lost and not is_lenient():
-        sized = ""
-        if any(is_found(n) for n in avals[1].shape):
-            sized = (
-                ". How many indices there are is found while the program runs: on devices of XLA"
-                " give what finds them a static size=, too"
-            )
-        raise ShardingTypeError(
-            "Use `.at[...].get(out_sharding=)` to provide output PartitionSpec for the gather"
-            " indexing as out sharding could not be resolved unambiguously (or would require"
-            f" collectives on inputs). Got operand={avals[0].str_short()},"
-            f" indices={avals[1].str_short()}{sized}"
-        )
-    return found
-
-
 def _constrained(
     name: str, avals: Avals, out: ShapedArray, params: Params, mesh: AbstractMesh
 ) -> Entries:
@@ -310,9 +285,8 @@ _RULES: Final[dict[str, Rule]] = {
     "concatenate": _concatenated,
     "select_n": _selected,
     **WINDOW_RULES,
-    "dynamic_update_slice": _updated,
+    **WHOLE_RULES,
     "reshape": _reshaped,
-    "gather": _gathered,
     "sharding_constraint": _constrained,
     "call_exported": lambda name, avals, out, params, mesh: [None] * out.ndim,
 }
@@ -321,13 +295,11 @@ _RULES: Final[dict[str, Rule]] = {
 def _spec_entries(
     p: Primitive, avals: Avals, out: ShapedArray, params: Params, mesh: AbstractMesh
 ) -> Entries:
-    rule = _RULES.get(p.name)
+    rule = scattered if p.name.startswith("scatter") else _RULES.get(p.name)
     if rule is not None:
         return rule(p.name, avals, out, params, mesh)
     if avals and all(a.shape in ((), out.shape) for a in avals):
         return _elementwise(p.name, avals, out, params, mesh)
-    if p.name.startswith("scatter"):
-        return entries_of(avals[0])
     return [None] * out.ndim
 
 
@@ -443,6 +415,12 @@ class _Typing(Typing):
             place = place.with_entries((None, *place.spec.partitions))
         return ShapedArray((length, *aval.shape), aval.dtype, aval.weak_type, place)
 
+    def alike(self, a: ShapedArray, b: ShapedArray) -> bool:
+        if is_lenient() or a.place is b.place:
+            return True
+        left, right = [_said(x) for x in (a, b)]
+        return left == right
+
     def casts(self, a: Any, b: Any) -> tuple[Any, ...]:
         if getattr(b, "place", None) is None:
             return ()
@@ -503,10 +481,11 @@ class _Typing(Typing):
     ) -> Any:
         if primitive.name == "cond" and out:
             return _joined_branches(out, params["branches"])
-        if any(True for _ in subjaxprs(params)):
+        is_scatter = primitive.name.startswith("scatter")  # carries how to combine two numbers
+        if not is_scatter and any(True for _ in subjaxprs(params)):
             return _of_programs(out, avals, mesh) if primitive.multiple_results else out
         known = [a for a in avals if isinstance(a, ShapedArray)]
-        mesh = _mesh_of(known, mesh)
+        mesh = _mesh_of(primitive.name, known, mesh)
         if primitive.name == "sharding_constraint":
             mesh = _mesh_asked(params["sharding"], mesh)
         if mesh.are_all_axes_auto:
@@ -517,6 +496,12 @@ class _Typing(Typing):
                 for o in out
             ]
         return _result(primitive, known, params, out, mesh) if type(out) is ShapedArray else out
+
+
+def _said(aval: ShapedArray) -> tuple[Any, ...]:
+    """What a type says of explicit axes."""
+    spec = aval.place.spec if isinstance(aval.place, MeshPlace) else PartitionSpec()
+    return tuple(entries_of(aval)), spec.unreduced, spec.reduced
 
 
 def retyped(x: Any, aval: ShapedArray) -> Any:

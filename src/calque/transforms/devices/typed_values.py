@@ -8,13 +8,25 @@ from typing import Any
 from calque.core import trace_state
 from calque.core.arrays import ArrayImpl
 from calque.core.avals import ShapedArray
+from calque.core.trace import placed_typeof
 from calque.core.trace_state import Tracer
 from calque.transforms.devices.mesh import EMPTY, Mesh
 from calque.transforms.devices.sharding import NamedSharding
 from calque.transforms.devices.sharding_arrays import placed
 from calque.transforms.devices.sharding_constraint import sharding_constraint_p
 from calque.transforms.devices.specs import names_in
+from calque.transforms.devices.type_rules import retyped
 from calque.transforms.devices.types import MeshPlace
+
+
+def split_as(x: Any, target: Any) -> Any:
+    """A value of the rank of another, split like that along the dimensions that are as long."""
+    place, own = placed_typeof(target).place, placed_typeof(x)
+    if not isinstance(place, MeshPlace) or not place.mesh.explicit_axes:
+        return x
+    sizes = zip(place.spec.partitions, own.shape, placed_typeof(target).shape)
+    entries = [e if n == whole else None for e, n, whole in sizes]
+    return retyped(x, own.update(place=place.with_entries(entries)))
 
 
 def type_placement(aval: Any, mesh: Mesh | None) -> NamedSharding | None:

@@ -147,7 +147,8 @@ def debug_callback(
         callback: The Python function. It gets NumPy-like arrays, in the trees that were given.
         *args: Positional arguments for it: arrays and trees of them.
         ordered: Whether such calls keep the order in which they stand in the program.
-        partitioned: Whether each device of a split program calls it with its own part.
+        partitioned: Of no effect here: a program calls it once, with whole values. In JAX each
+            device of a split program calls it with its own part.
         **kwargs: Keyword arguments for it, likewise.
 
     Returns:
@@ -227,7 +228,8 @@ def debug_print(
             tracing.
         *args: Values for its places.
         ordered: Whether such calls keep the order in which they stand in the program.
-        partitioned: Whether each device of a split program prints its own part.
+        partitioned: Of no effect here: a program prints once, whole values. In JAX each device
+            of a split program prints its own part.
         skip_format_check: Whether values without a place in the format are let pass.
         **kwargs: Values for its places, by name.
 
@@ -261,7 +263,8 @@ def debug_log(
         fmt: A format string, as of `debug.print`; without one a function is given that takes it.
         *args: Values for its places.
         ordered: Whether such calls keep the order in which they stand in the program.
-        partitioned: Whether each device of a split program logs its own part.
+        partitioned: Of no effect here: a program logs once, whole values. In JAX each device of
+            a split program logs its own part.
         skip_format_check: Whether values without a place in the format are let pass.
         **kwargs: Values for its places, by name.
 

@@ -23,7 +23,8 @@ from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.transforms.devices import aot_devices
 from calque.transforms.devices.layouts import row_major
-from calque.transforms.devices.program_devices import is_abstract
+from calque.transforms.devices.open_results import as_chosen
+from calque.transforms.devices.program_devices import is_abstract, of_read
 from calque.transforms.devices.sharding import NamedSharding, Sharding, default_sharding
 from calque.transforms.devices.sharding_arrays import placed
 from calque.transforms.devices.sharding_propagation import shardings_of_results, where_placed
@@ -270,12 +271,12 @@ class Lowered(Stage):
         """Estimates the work.
 
         Returns:
-            A dict with "flops" and "bytes accessed"."""
+            A dict with "flops", "bytes accessed" and, where there are any, "transcendentals"."""
         closed = self._program.closed
-        return {
-            "flops": float(backends.flops(closed.eqns)),
-            "bytes accessed": float(backends.traffic(closed)),
-        }
+        found = {"flops": float(backends.flops(closed.eqns))}
+        if count := backends.transcendentals(closed.eqns):
+            found["transcendentals"] = float(count)
+        return {**found, "bytes accessed": float(backends.traffic(closed))}
 
 
 @guard
@@ -327,8 +328,40 @@ class Compiled(Stage):
                 "Argument types differ from the types for which this computation was compiled."
                 f" The mismatches are:\n{listed}\nThe function is {self.fun_name}."
             )
+        self._check_places(leaves)
         given = [self._where_compiled(x, s) for x, s in zip(leaves, self._placements, strict=True)]
         return pytrees.unflatten(self.out_tree, self._program.run(given).out)
+
+    def _check_places(self, leaves: Sequence[Any]) -> None:
+        """ValueError where an argument was placed otherwise than it was compiled for."""
+        placed_at = [where_placed(x) for x in leaves]
+        if not any(placed_at):
+            return
+        avals = self._program.closed.in_avals
+        told = zip(self._where_arguments(), self._placements, avals, strict=True)
+        # of what was compiled for a deleted array of explicit axes its type alone is known
+        wanted = [None if s is None and a.place is not None else there for there, s, a in told]
+        known = zip(placed_at, wanted, avals, strict=True)
+        names = self._shown.names or range(len(leaves))
+        wrong = [
+            f"Argument {name} with shape {a.str_short(short_dtypes=False)}:\n  Passed sharding:"
+            f" {own}\n  Required sharding: {there}"
+            for name, (own, there, a) in zip(names, known)
+            if own is not None and there is not None and not _is_there(own, there, a.ndim)
+        ]
+        if wrong:
+            listed = "\n".join(wrong)
+            raise ValueError(
+                "Computation was compiled for input shardings that disagree with the shardings of"
+                f" arguments passed to it. Here are the {len(wrong)} mismatches:\n{listed}\nBring"
+                f" them there with device_put, or call the jitted function {self.fun_name} itself."
+            )
+
+    def _where_arguments(self) -> list[Sharding]:
+        """Where the flat arguments are."""
+        chosen = getattr(self._executable, "chosen_ins", None) or self._placements
+        own = [s if c is None else c for c, s in zip(chosen, self._placements, strict=True)]
+        return _all_somewhere([*own, *self._results()])[: len(own)]
 
     @staticmethod
     def _where_compiled(x: Any, where: Sharding | None) -> Any:
@@ -340,8 +373,7 @@ class Compiled(Stage):
     @property
     def input_shardings(self) -> tuple[Any, dict[str, Any]]:
         """Where the arguments are, as (positional, by name)."""
-        where = _all_somewhere([*self._placements, *self._results()])
-        args, kwargs = pytrees.unflatten(self.in_tree, where[: len(self._placements)])
+        args, kwargs = pytrees.unflatten(self.in_tree, self._where_arguments())
         return args, kwargs
 
     @property
@@ -351,9 +383,9 @@ class Compiled(Stage):
         return pytrees.unflatten(self.out_tree, where[len(self._placements) :])
 
     def _results(self) -> list[Sharding | None]:
-        return shardings_of_results(
-            self._program.closed, tuple(self._placements), self._program.name
-        )
+        closed, ins = self._program.closed, tuple(self._placements)
+        found = shardings_of_results(closed, ins, self._program.name)
+        return as_chosen(closed, of_read(closed, ins), found, self._executable)
 
     @property
     def out_info(self) -> Any:
@@ -423,6 +455,12 @@ def _all_somewhere(known: Sequence[Sharding | None]) -> list[Sharding]:
     one = next((s for s in known if s is not None), None) or default_sharding()
     rest = one if mesh is None else NamedSharding(mesh.mesh, PartitionSpec())
     return [rest if s is None else s for s in known]
+
+
+def _is_there(own: Sharding, there: Sharding, ndim: int) -> bool:
+    """Whether arrays of this rank with a sharding are where the other one says, device by
+    device."""
+    return own.device_order == there.device_order and own.is_equivalent_to(there, ndim)
 
 
 def devices_of(compiled: Compiled) -> list[Any]:

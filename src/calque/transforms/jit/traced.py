@@ -19,6 +19,7 @@ from calque.core.pause import no_collection
 from calque.machine.room import with_room
 from calque.machine.spans import span
 from calque.transforms.devices import summands, transfers
+from calque.transforms.devices.open_results import as_chosen, left_open, unsaid
 from calque.transforms.devices.program_devices import of_read
 from calque.transforms.devices.sharding import NamedSharding, Sharding, is_in_own_memory
 from calque.transforms.devices.sharding_arrays import placed
@@ -190,9 +191,9 @@ class TracedFunction:
                 return backends.Places(orders[0])
             return backends.Places(orders[0], tuple(ins), tuple(outs))
         meshes = [s for s in (*ins, *outs) if isinstance(s, NamedSharding)]
-        return backends.Places(
-            meshes[0].device_order if meshes else orders[0], tuple(ins), tuple(outs)
-        )
+        order = meshes[0].device_order if meshes else orders[0]
+        free, free_ins = left_open(self.closed, outs), unsaid(self.closed, ins, outs)
+        return backends.Places(order, tuple(ins), tuple(outs), free, free_ins)
 
     def own_place(self, given: Sequence[Sharding | None] = ()) -> backends.Places | None:
         """The devices of another engine that arguments placed so, or the function itself, ask
@@ -220,6 +221,7 @@ class TracedFunction:
             return self.run_on_rows(given, where)
         executable = self.compiled(place, hasty=True)
         transfers.check_arguments(leaves, executable)
+        where = as_chosen(self.closed, read, where, executable)
         out = executable.call(arrays)
         if executable.program is None or arrays is not given:
             donation.delete_donated(given, self.donated)

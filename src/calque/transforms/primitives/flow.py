@@ -183,7 +183,7 @@ def converted_results(closed: ClosedJaxpr, avals: Sequence[ShapedArray]) -> Clos
 
 
 def same_type(a: ShapedArray, b: ShapedArray) -> bool:
-    return a.shape == b.shape and a.dtype == b.dtype
+    return a.shape == b.shape and a.dtype == b.dtype and typing.value.alike(a, b)
 
 
 def convert(x: Any, aval: ShapedArray) -> Any:
@@ -212,11 +212,16 @@ def why_different(a: ShapedArray, b: ShapedArray) -> str:
         reasons.append("the dtypes do not match")
     if a.shape != b.shape:
         reasons.append("the shapes do not match")
+    if not typing.value.alike(a, b):
+        reasons.append("the shardings do not match (reshard one of them)")
     return ", and ".join(reasons)
 
 
 def type_text(aval: ShapedArray) -> str:
-    return f"{getattr(aval.dtype, 'name', aval.dtype)}[{','.join(map(str, aval.shape))}]"
+    name = getattr(aval.dtype, "name", aval.dtype)
+    if aval.place is not None:
+        return f"{name}{aval.place.text(aval.shape)}"
+    return f"{name}[{','.join(map(str, aval.shape))}]"
 
 
 def paths(treedef: pytrees.PyTreeDef) -> list[str]:

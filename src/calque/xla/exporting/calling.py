@@ -160,7 +160,8 @@ def _loaded(exported: Exported, avals: tuple[ShapedArray, ...]) -> Callable[...,
     lowered = lower_module(closed, Request(name=exported.fun_name))
     places = [Place(avals[i], None, devices) for i in lowered.kept]
     results = [result_of(a, None, devices) for a in outs]
-    program = loaded_program(cpu_client(), [devices[0].xla], lowered, results)
+    program = loaded_program(cpu_client(), [devices[0].xla], lowered)
+    program.gives(results)
 
     def run(*xs: Any) -> list[np.ndarray]:
         kept = [host_data(xs[i]) for i in lowered.kept]

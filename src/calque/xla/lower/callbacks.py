@@ -3,6 +3,7 @@ operation for."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -201,4 +202,12 @@ def callback(b: Builder, e: Eqn, outs: Sequence[Tensor], args: Sequence[Value]) 
     """Of several devices one calls, with whole arrays: that of the `sharding` asked for."""
     where = e.params.get("sharding")
     one = where.device_order[0].id if isinstance(where, SingleDeviceSharding) else 0
+    if e.params.get("partitioned") and b.state.partitions_asked > 1 and not b.state.manual:
+        warnings.warn(
+            f"{e.primitive.name} at {e.source}: partitioned=True is of no effect, the function is"
+            " called once, with whole values. Call it inside of calque.shard_map, where each device"
+            " has its part",
+            UserWarning,
+            stacklevel=2,
+        )
     return _called(b, e, outs, args, one)

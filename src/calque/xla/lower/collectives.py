@@ -282,7 +282,8 @@ def shard_map(b: Builder, e: Eqn, outs: Sequence[Tensor], args: Sequence[Value])
     if (not b.state.maps and (b.state.partitions_asked == 1 or not is_for_devices(e))) or (
         b.state.sizes and reads_sizes(b.state, e)
     ):
-        return call_function(b, "shard_map", expansions["shard_map"](e), args)
+        found = call_function(b, "shard_map", expansions["shard_map"](e), args)
+        return found if b.state.partitions_asked == 1 else _asked(b, e, found)
     closed, mesh, manual = e.params["jaxpr"], e.params["mesh"], manual_names(e.params)
     body = Region([Value(type_of(a)) for a in closed.in_avals], header=False)
     inner = b.within(body)
@@ -304,6 +305,18 @@ def shard_map(b: Builder, e: Eqn, outs: Sequence[Tensor], args: Sequence[Value])
         parts += [", " if i else "", x, f": {x.type}"]
     types_of_call = signature([x.type for x in args], outs)
     return b.emit(outs, *parts, ") ", body, f" : {types_of_call}")
+
+
+def _asked(b: Builder, e: Eqn, found: Sequence[Value]) -> list[Value]:
+    """Results that are split as the map says, and over its other axes as XLA likes."""
+    mesh, specs = e.params["mesh"], e.params["out_specs"]
+    name = mesh_name(b.state, mesh)
+    out = []
+    for s, x in zip(specs, found, strict=True):
+        split = split_over(PartitionSpec(*s.partitions), mesh, x.ndim, True)
+        where = f" <@{name}, {split}> : {x.type}"
+        out.append(b.one(x.type, "sdy.sharding_constraint ", x, where))
+    return out
 
 
 def shardings(

@@ -59,7 +59,31 @@ def call(
     if shapes:  # what the sizes of the results are, until they are known
         places = ", ".join(str(len(xs) + k) for k in range(len(shapes)))
         attributes["indices_of_shape_operands"] = f"dense<[{places}]> : tensor<{len(shapes)}xi64>"
+    elif b.state.partitions_asked > 1 and batch and not is_free(*(x.shape for x in xs)):
+        attributes["sdy.sharding_rule"] = sharding_rule([x.shape for x in xs], outs, batch)
     return custom_call(b, target, outs, [*xs, *shapes], attributes)
+
+
+def sharding_rule(ins: Sequence[tuple[int, ...]], outs: Sequence[Tensor], batch: int) -> str:
+    """What Shardy is told of a call for many matrices: the first `batch` dimensions are those of
+    all operands and results, and the others are whole on every device."""
+    sizes = list(ins[0][:batch])
+
+    def written(shape: Sequence[int]) -> str:
+        rest = range(len(sizes), len(sizes) + len(shape) - batch)
+        sizes.extend(shape[batch:])
+        return f"[{', '.join(map(_factor, (*range(batch), *rest)))}]"
+
+    left = ", ".join(map(written, ins))
+    right = ", ".join(written(t.shape) for t in outs)
+    factors = ", ".join(f"{_factor(k)}={n}" for k, n in enumerate(sizes))
+    return f"#sdy.op_sharding_rule<({left})->({right}) {{{factors}}}, custom>"
+
+
+def _factor(k: int) -> str:
+    """Shardy's name for a factor: i to z, then z_1 and so on."""
+    last = ord("z") - ord("i")
+    return chr(ord("i") + k) if k <= last else f"z_{k - last}"
 
 
 def _layouts(xs: Sequence[Value], batch: int, columns: bool) -> str:

@@ -28,9 +28,10 @@ class Request:
     `donated` are the inputs whose memory the results may take; inputs that the program does not
     read are left out unless `keep_unused`. `results` and `arguments` name what goes in and out.
     With `constants_as_arguments` large constants are further arguments, ahead of the others. For
-    several `partitions`, `in_shardings` and `out_shardings` say where those live. With `maps` every
-    `shard_map` is a program of parts, for readers: of some it is known here how they run alone.
-    What is `exporting` says nothing of inputs and results of which nothing was said."""
+    several `partitions`, `in_shardings` and `out_shardings` say where those live, but for the
+    `free` results and `free_ins`, which XLA places. With `maps` every `shard_map` is a program of
+    parts, for readers: of some it is known here how they run alone. What is `exporting` says
+    nothing of inputs and results of which nothing was said."""
 
     name: str = "main"
     donated: tuple[int, ...] = ()
@@ -45,6 +46,8 @@ class Request:
     partitions: int = 1
     in_shardings: Sequence[Any] = ()
     out_shardings: Sequence[Any] = ()
+    free: Sequence[bool] = ()
+    free_ins: Sequence[bool] = ()
     maps: bool = False
     exporting: bool = False
     rules: Mapping[Any, Any] = field(default_factory=dict)  # of primitives, ahead of all others
@@ -54,13 +57,14 @@ class Request:
 class LoweredModule:
     """A module; the inputs that it reads; the Python functions that it calls on the host; the
     constants that come ahead of the inputs; whether it calls programs of free sizes, which take
-    those of the call when the text is made."""
+    those of the call when the text is made; what XLA tells shardings while it compiles."""
 
     module: Module
     kept: tuple[int, ...]
     callbacks: tuple[Any, ...]
     constants: tuple[Any, ...]
     refines: bool = False
+    inspections: tuple[Any, ...] = ()
 
     def text(self, *, located: bool = False) -> str:
         """The module as MLIR prints it; with `located` with the place where each operation was
@@ -82,11 +86,15 @@ def read_inputs(jaxpr: Jaxpr) -> list[int]:
 
 
 def aliases(
-    kept: Sequence[int], donated: Sequence[int], ins: Sequence[Tensor], outs: Sequence[Tensor]
+    kept: Sequence[int],
+    donated: Sequence[int],
+    ins: Sequence[Tensor],
+    outs: Sequence[Tensor],
+    placed_later: Sequence[bool] = (),
 ) -> dict[int, int | None]:
     """For each donated input that is kept the result that takes its memory: the first of its type
-    that nobody has; None where there is none."""
-    free = list(range(len(outs)))
+    that nobody has; None where there is none, and XLA finds one among those that it places."""
+    free = [k for k in range(len(outs)) if not any(placed_later[k : k + 1])]
     found: dict[int, int | None] = {}
     for i in kept:
         if i in donated:
@@ -102,11 +110,13 @@ def lower_module(closed: ClosedJaxpr, request: Request) -> LoweredModule:
     jaxpr = closed.jaxpr
     kept = range(len(jaxpr.invars)) if request.keep_unused else read_inputs(jaxpr)
     ins, outs = [type_of(a) for a in closed.in_avals], [type_of(a) for a in closed.out_avals]
-    taken = aliases(kept, request.donated, ins, outs)
+    taken = aliases(kept, request.donated, ins, outs, request.free)
     module = Module(symbol(f"jit_{request.name}").rstrip("_"))
     state = State(module, request.platform)
     state.partitions_asked, state.maps = request.partitions, request.maps
     state.exporting, state.rules = request.exporting, request.rules
+    placed = (s.mesh for s in (*request.in_shardings, *request.out_shardings) if hasattr(s, "mesh"))
+    state.mesh, state.is_compiled = next(placed, None), request.constants_as_arguments
     for e in all_equations(jaxpr):  # the meshes of a program that is called keep their names
         for s in getattr(e.params.get("exported"), "shardings", ()):
             mesh_name(state, s.mesh)
@@ -160,7 +170,7 @@ def lower_module(closed: ClosedJaxpr, request: Request) -> LoweredModule:
         *(f'{{jax.global_constant = "{name}"}}' for name in told),
         *(attributes(everywhere(state, t)) for t in held),
         *(
-            attributes(donation(i, taken), placement(state, request.in_shardings, i, ins[i]))
+            attributes(donation(i, taken), placement_of_input(state, request, i, ins[i]))
             for i in kept
         ),
     ]
@@ -170,7 +180,9 @@ def lower_module(closed: ClosedJaxpr, request: Request) -> LoweredModule:
         "mhlo.num_replicas = 1 : i32",
     )
     refines = state.refines and not request.sizes
-    return LoweredModule(module, tuple(kept), tuple(state.callbacks), tuple(hoisted), refines)
+    asked = tuple(state.inspections)
+    calls = tuple(state.callbacks)
+    return LoweredModule(module, tuple(kept), calls, tuple(hoisted), refines, asked)
 
 
 def for_each_platform(
@@ -204,6 +216,12 @@ def donation(i: int, taken: dict[int, int | None]) -> str:
     return "jax.buffer_donor = true" if place is None else f"tf.aliasing_output = {place} : i32"
 
 
+def placement_of_input(state: State, request: Request, i: int, tensor: Tensor) -> str:
+    """The same of an input, unless XLA places it."""
+    is_free = any(request.free_ins[i : i + 1])
+    return "" if is_free else placement(state, request.in_shardings, i, tensor)
+
+
 def placement(state: State, shardings: Sequence[Any], i: int, tensor: Tensor) -> str:
     """The attributes that say where an input or a result lives: on every device whole, unless a
     sharding over a mesh says otherwise, and in the memory of the devices, unless in another."""
@@ -225,7 +243,11 @@ def result_attributes(state: State, request: Request, outs: Sequence[Tensor]) ->
     found = []
     for i, t in enumerate(outs):
         info = f'jax.result_info = "{escaped(request.results[i])}"' if request.results else ""
-        found.append(attributes(info, placement(state, request.out_shardings, i, t)))
+        shardings = request.out_shardings
+        is_free = any(request.free[i : i + 1])
+        kind = memory_attribute(shardings[i]) if is_free else ""
+        where = kind if is_free else placement(state, shardings, i, t)
+        found.append(attributes(info, where))
     return found if any(found) else []
 
 

@@ -80,6 +80,9 @@ class State:
     platform_index: Value | None = None  # which of them it is
     moves_memory: bool = False  # does it speak of other memories than that of its devices?
     manual: Any = None  # the mesh of the program of parts that is being written
+    mesh: Any = None  # that of the arguments and results, with devices
+    is_compiled: bool = False  # or is it a text for readers?
+    inspections: list[Any] = field(default_factory=list)  # what XLA is to tell shardings
 
     def unique_name(self, name: str) -> str:
         """A name that no function of the module has: sort, sort_0, sort_1."""
