@@ -103,7 +103,7 @@ FLOORS = {
         "eager libraries",
     ],
     "calque.xla": [
-        "jaxlib plugin_libraries text",
+        "jaxlib mlir plugin_libraries text",
         "chosen_shardings clusters drivers failures processes lower stored vendors",
         "devices foreign_functions",
         "buffers",

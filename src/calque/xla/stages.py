@@ -13,7 +13,7 @@ from calque.transforms.devices.sharding_constraint import has_constraints
 from calque.transforms.devices.sharding_propagation import CHOSEN, shardings_of_results
 from calque.transforms.devices.type_constraints import stated, with_constraints
 from calque.transforms.jit.traced import TracedFunction
-from calque.xla import jaxlib
+from calque.xla import jaxlib, mlir
 from calque.xla.lower.module import LoweredModule, Request
 from calque.xla.lower.several_platforms import for_platforms
 
@@ -110,7 +110,7 @@ def text(
     if dialect == "stablehlo":
         return shown(program, names, keep_unused, platforms, where).text(located=located)
     made = lowered(program, names, keep_unused, platforms)
-    return str(jaxlib.computation(made.text(located=True)).as_hlo_text())
+    return str(mlir.computation(made.text(located=True)).as_hlo_text())
 
 
 def compiler_ir(
@@ -122,4 +122,4 @@ def compiler_ir(
 ) -> Any:
     """The program as an object of jaxlib: a module of MLIR, or a computation of XLA."""
     written = lowered(program, names, keep_unused, platforms).text(located=True)
-    return (jaxlib.mlir_module if dialect == "stablehlo" else jaxlib.computation)(written)
+    return (jaxlib.mlir_module if dialect == "stablehlo" else mlir.computation)(written)

@@ -7,7 +7,7 @@ import calque.numpy as jnp
 from calque import lax
 from calque.sharding import Mesh, NamedSharding
 from calque.sharding import PartitionSpec as P
-from calque.transforms.devices.unconstrained import settled
+from calque.transforms.devices.sharding_propagation import settled
 from tests.transforms.devices.four_devices import four_devices
 
 FREE = P.UNCONSTRAINED

@@ -39,10 +39,9 @@ from calque.transforms.devices.sharding_arrays import (
     names_no_device,
     sharding_of,
 )
-from calque.transforms.devices.sharding_propagation import where_placed
+from calque.transforms.devices.sharding_propagation import settled, where_placed
 from calque.transforms.devices.specs import UNCONSTRAINED, PartitionSpec, names_in, names_of_spec
 from calque.transforms.devices.types import entries_of, typed
-from calque.transforms.devices.unconstrained import settled
 from calque.transforms.engines.axes import PlacingPrimitive
 
 if TYPE_CHECKING:

@@ -38,8 +38,7 @@ from calque.transforms.devices.sharding import (
     is_in_own_memory,
 )
 from calque.transforms.devices.sharding_arrays import placed
-from calque.transforms.devices.specs import PartitionSpec, names_in
-from calque.transforms.devices.unconstrained import settled
+from calque.transforms.devices.specs import UNCONSTRAINED, PartitionSpec, names_in, names_of_spec
 
 Entries = list[Any]  # what a spec says of each dimension
 
@@ -573,3 +572,18 @@ def where_placed(x: Any) -> Sharding | None:
     """The sharding of an array that was placed and is not deleted."""
     found = x._extra if isinstance(x, ArrayImpl) and not is_deleted(x) else None
     return found.sharding if type(found) is Summands else found
+
+
+def settled(sharding: Sharding, own: Sharding | None, ndim: int) -> Sharding:
+    """The sharding of a value of this rank, where it was and is constrained: dimensions that are
+    left open stay split as they were, along axes that the constraint does not take."""
+    if not isinstance(sharding, NamedSharding) or UNCONSTRAINED not in sharding.spec.partitions:
+        return sharding
+    is_same = isinstance(own, NamedSharding) and own.mesh == sharding.mesh
+    before = own.spec.padded(ndim) if is_same else (None,) * ndim  # type: ignore[union-attr]
+    taken = names_of_spec(sharding.spec)
+    entries = [
+        (None if taken.intersection(names_in(b)) else b) if e is UNCONSTRAINED else e
+        for e, b in zip(sharding.spec.padded(ndim), before, strict=True)
+    ]
+    return sharding.update(spec=sharding.spec.update(partitions=entries))

@@ -24,7 +24,7 @@ from calque.transforms.engines.axes import Axis, AxisPrimitive
 from calque.transforms.functions.custom_vjp import custom_vjp
 from calque.transforms.jit.decorator import jit
 from calque.transforms.primitives.lanes import one_by_one
-from calque.xla import jaxlib
+from calque.xla import jaxlib, mlir
 from calque.xla.buffers import Place
 from calque.xla.devices import cpu_client, cpu_devices
 from calque.xla.engine import Executable, on_devices, result_of
@@ -272,7 +272,7 @@ def call_exported(b: Builder, e: Eqn, outs: Sequence[Tensor], args: Sequence[Val
     index = platform_index(exported, b.state.platform)
     known = b.state.adopted.get(exported)
     if known is None:
-        text = jaxlib.portable_text(exported.mlir_module_serialized)
+        text = mlir.portable_text(exported.mlir_module_serialized)
         known = b.state.adopted[exported] = adopted(
             b, text, f"call_exported_{exported.fun_name}", "exported_"
         )

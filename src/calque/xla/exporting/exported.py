@@ -23,7 +23,7 @@ from calque.transforms.jit.decorator import jit
 from calque.transforms.jit.donation import warn_unusable
 from calque.transforms.jit.platforms import check_donation, checked_platforms
 from calque.transforms.jit.stages import trace
-from calque.xla import jaxlib
+from calque.xla import jaxlib, mlir
 from calque.xla.exporting.calling import called
 from calque.xla.exporting.checks import DisabledSafetyCheck, refuse_unstable
 from calque.xla.exporting.flat_buffers import decoded, encoded
@@ -138,7 +138,7 @@ class Exported:
             serialized: whether it is given as text.
         Returns:
             A text, or a module of jaxlib's MLIR."""
-        text = jaxlib.portable_text(self.mlir_module_serialized, located=True)
+        text = mlir.portable_text(self.mlir_module_serialized, located=True)
         return text if serialized else jaxlib.mlir_module(text)
 
     def has_vjp(self) -> bool:
@@ -262,7 +262,7 @@ def _exported(
         nr_devices=devices,
         platforms=platforms,
         disabled_safety_checks=checks,
-        mlir_module_serialized=jaxlib.portable(text),
+        mlir_module_serialized=mlir.portable(text),
         calling_convention_version=CALLING_CONVENTIONS[1],
         module_kept_var_idx=tuple(lowered.kept),
         _get_vjp=lambda primal: _backward(closed, primal, (*ins, *said), rules),

@@ -8,7 +8,7 @@ from typing import Any
 
 from calque.core.jaxprs import ClosedJaxpr, Jaxpr, Var, all_equations
 from calque.transforms.devices.sharding import NamedSharding, is_in_own_memory
-from calque.xla import jaxlib
+from calque.xla import mlir
 from calque.xla.lower.placing import memory_attribute, mesh_name, sharding_attribute
 from calque.xla.lower.programs import constant_of, lower_program
 from calque.xla.lower.rules import Builder, State
@@ -70,7 +70,7 @@ class LoweredModule:
         """The module as MLIR prints it; with `located` with the place where each operation was
         made."""
         text = printed(self.module, located=located)
-        return jaxlib.refined(text) if self.refines else text
+        return mlir.refined(text) if self.refines else text
 
     def located(self, text: str) -> str:
         """Its text with the places, which XLA's profiles and texts speak of. What was refined has
