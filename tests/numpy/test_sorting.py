@@ -20,6 +20,18 @@ def test_as_numpy(axis):
     np.testing.assert_array_equal(jnp.take_along_axis(flat, order, k), np.sort(flat, k))
 
 
+def test_along_an_axis_the_others_are_lanes():
+    """So whoever splits them over devices has nothing to send; sizes must agree."""
+    x, i = jnp.ones((4, 5, 1)), np.zeros((4, 2, 3), int)
+    text = str(calque.make_jaxpr(lambda x, i: jnp.take_along_axis(x, i, 1))(x, i))
+    assert "operand_batching_dims=(0,)" in text and "iota" not in text
+    y, j = RNG.normal(size=(4, 5, 1)), RNG.integers(-5, 5, (1, 2, 3))
+    want = np.take_along_axis(np.broadcast_to(y, (4, 5, 3)), j, 1)
+    np.testing.assert_allclose(jnp.take_along_axis(y, j, 1), want, rtol=1e-6)
+    with pytest.raises(TypeError, match="take_along_axis got incompatible shapes"):
+        jnp.take_along_axis(jnp.ones((3, 4)), np.zeros((2, 1), int), 1)
+
+
 def test_descending():
     x = jnp.array([3, 1, 2, 3])
     assert jnp.sort(x, descending=True).tolist() == [3, 3, 2, 1]

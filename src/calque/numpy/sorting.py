@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from calque.core.arrays import Array, adopted, is_concrete, to_array
-from calque.core.dims import Dim, as_size, is_found, is_symbolic
+from calque.core.dims import Dim, as_size, is_found
 from calque.core.dtypes import (
     canonicalize,
     is_complex,
@@ -42,7 +42,7 @@ from calque.numpy.promotion import (
 from calque.numpy.shaping import ravel, reshape, where
 from calque.ops.common import check_places, index_operand
 from calque.ops.convert import bit_width_of, bitcast_convert_type
-from calque.ops.sizes import as_number, index_dtype, places
+from calque.ops.sizes import as_number, index_dtype
 from calque.transforms.devices.several_processes import values_of
 
 loops: Any = LazyModule("calque.transforms.functions.loops")
@@ -437,16 +437,12 @@ def take_along_axis(
     if own[k] == 0:  # there is nothing to take, and JAX takes zeros
         broadcast_shapes("take_along_axis", (*own[:k], 1, *own[k + 1 :]), full)
         return broadcast_to(np.zeros((), typeof(arr).dtype), full)
-    parts: list[Any] = []
-    for i in range(n):
-        if i == k:
-            parts.append(broadcast_to(index_operand(indices), full))
-        else:
-            line = places(full[i] if own[i] != 1 else 1).reshape((-1,) + (1,) * (n - i - 1))
-            parts.append(
-                broadcast_to(line, full) if is_symbolic(full) else np.broadcast_to(line, full)
-            )
-    return indexing.getitem(arr, tuple(parts), mode or "fill", fill_value)
+    broadcast_shapes(
+        "take_along_axis", (*own[:k], 1, *own[k + 1 :]), (*full[:k], 1, *full[k + 1 :])
+    )
+    return indexing.along_axis(
+        as_operand(arr), k, index_operand(indices), full, mode or "fill", fill_value
+    )
 
 
 def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:

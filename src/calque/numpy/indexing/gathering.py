@@ -292,6 +292,33 @@ def gather(x: Any, plan: Plan, mode: Any, fill_value: Any, unique: bool, ordered
     return with_new_axes(out, plan, rank)
 
 
+def along_axis(
+    x: Any, axis: int, indices: Any, shape: tuple[Any, ...], mode: Any, fill_value: Any
+) -> Any:
+    """The elements of `x` at places along an axis, one for each place of the others, where `x` has
+    one element or as many as the result."""
+    mode, size = mode_of(mode), x.shape[axis]
+    if config.check_static_indices and mode is GatherScatterMode.PROMISE_IN_BOUNDS:
+        check_static(x.shape, [indices if a == axis else slice(None) for a in range(x.ndim)])
+    wrap = mode == "wrap"
+    at = broadcast_to(normalized(indices, size, wrap, index_dtype(size)), shape)
+    lanes = tuple(a for a, n in enumerate(x.shape) if a != axis and not surely_equal(n, 1))
+    return lax_indexing.gather(
+        x,
+        stacked([at], shape),
+        GatherDimensionNumbers(
+            offset_dims=(),
+            collapsed_slice_dims=tuple(a for a in range(x.ndim) if a not in lanes),
+            start_index_map=(axis,),
+            operand_batching_dims=lanes,
+            start_indices_batching_dims=lanes,
+        ),
+        (1,) * x.ndim,
+        mode=GatherScatterMode.PROMISE_IN_BOUNDS if wrap else mode,
+        fill_value=fill_value,
+    )
+
+
 def reading_mode(plan: Plan, mode: Any) -> Any:
     """What a gather makes of places outside, if nothing is asked for: the nearest element is read,
     and has no slope from there. One block of neighbours is moved inside instead, slope and all, as
