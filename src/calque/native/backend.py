@@ -27,6 +27,10 @@ class Found:
     planned here when somebody asks how it works. Some of its kernels were made in haste if it is
     `hasty`."""
 
+    # what executables of other engines tell, and this one without a plan
+    chosen: Sequence[Any] = ()
+    copies = False
+
     def __init__(
         self, closed: ClosedJaxpr, options: Options, program: Program, key: stored.Key, hasty: bool
     ) -> None:

@@ -108,7 +108,7 @@ def test_forces_of_pairs_are_stored_component_by_component() -> None:
     check(pairwise, x)
     check(lambda x: lax.scan(lambda x, _: (x + 0.01 * pairwise(x), None), x, None, length=3)[0], x)
     e = compiled(pairwise, x)
-    sums = [c for c in e.calls if any("vector around serial" in r for r in c.schedule.reasons)]
+    sums = [c for c in e.calls if any("vector: rows beside" in r for r in c.schedule.reasons)]
     assert sums, e.as_text("loops")
     assert any(
         b.shape[1:2] == (const(3),) and len(b.shape) == 3 for c in e.calls for b in c.writes()

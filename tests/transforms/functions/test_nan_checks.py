@@ -86,13 +86,14 @@ def test_donated_arguments_are_kept(nans):
 
 
 @needs_jaxlib
-def test_programs_on_several_devices_name_the_operation_too():
-    """They call back in threads of XLA, which have no flags of their own."""
+def test_programs_over_several_processes_are_not_looked_at():
+    """One of them would stop while the others wait for it: all are told."""
     in_both("""
-        with jax.debug_nans(True):
+        import warnings
+        with jax.debug_nans(True), warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
             for f in (jax.jit(lambda v: v / 0), lambda v: v / 0):
-                raises(lambda: parts(f(x)), FloatingPointError, "(nan) encountered in div")
+                assert len(parts(f(x))) == 2
             assert parts(x / 2) == [[v / 2] for v in numbers[2 * index : 2 * index + 2].tolist()]
-        with jax.debug_infs(True):
-            raises(lambda: parts(1 / x), FloatingPointError, "(inf) encountered in div")
+        assert "several processes" in str(told[0].message)
     """)

@@ -317,13 +317,18 @@ class _Turning:
         for d in row.trailing:
             size = ex("mul", size, d)
         if is_near(size):
-            return tuple([self.moved_back(row, lane, const(c), back) for c in range(size.attr)])
+            places = product(*[range(d.attr) for d in row.trailing])
+            return tuple([
+                self.moved_back(row, lane, tuple(map(const, at)), const(c), back)
+                for c, at in enumerate(places)
+            ])  # fmt: skip
         c = var(f"{lane.name}.c", size)
-        return (For(c, (self.moved_back(row, lane, c, back),)),)
+        at = (*[ZERO] * (len(row.trailing) - 1), c)
+        return (For(c, (self.moved_back(row, lane, at, c, back),)),)
 
-    def moved_back(self, row: Row, lane: Buffer, c: Expr, back: bool) -> Store:
+    def moved_back(self, row: Row, lane: Buffer, at: Index, c: Expr, back: bool) -> Store:
         """An element of a row into its lane, or back."""
-        there = (*row.lead, *[ZERO] * (len(row.trailing) - 1), c)
+        there = (*row.lead, *at)
         if back:
             return Store(row.buf, there, load(lane, (c,)))
         return Store(lane, (c,), load(row.buf, there))

@@ -321,6 +321,10 @@ def _is_on_several(x: Any) -> bool:
 
 def _refuse_several(x: Any, what: str) -> None:
     """BufferError where no single device has the array."""
+    if not is_deleted(x) and spans(x._extra):
+        raise BufferError(
+            f"{what}: the array is on devices of several processes: export x.addressable_shards"
+        )
     if _is_on_several(x):
         raise BufferError(
             f"{what} can only pack a dlpack tensor from an array on a singular device, but an array"

@@ -102,7 +102,7 @@ def _own_dtype(parts: Sequence[Any], asked: Any, name: str) -> Any:
     if asked is not None and canonicalize(asked) != own:
         raise ValueError(
             f"If `dtype` is provided to `{name}`, it must match the dtype of the addressable"
-            f" shards. Got dtype={asked} and shards of {own}"
+            f" shards. Got dtype={canonicalize(asked).name} and shard dtype={own.name}"
         )
     return own
 

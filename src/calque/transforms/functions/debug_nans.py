@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from calque.core import backends, errors
-from calque.core.arrays import from_numpy, to_array, to_numpy
+from calque.core.arrays import ArrayImpl, from_numpy, to_array, to_numpy
 from calque.core.config import config
 from calque.core.dtypes import is_inexact
 from calque.core.jaxprs import ClosedJaxpr, Jaxpr
@@ -24,6 +24,12 @@ from calque.core.trace import Evaluator, eval_jaxpr, evaluator, typeof
 from calque.core.trace_state import Tracer
 from calque.transforms.engines import axes
 from calque.transforms.primitives.flow import split
+
+# one process would stop while the others wait for it
+ELSEWHERE: Final = (
+    "calque_debug_nans and calque_debug_infs do not look at programs over the devices of several"
+    " processes: look at the addressable shards of their results"
+)
 
 
 def active() -> bool:
@@ -37,6 +43,8 @@ def bad_kind(x: Any) -> str | None:
         return None
     dtype = typeof(x).dtype
     if not isinstance(dtype, np.dtype) or not is_inexact(dtype):
+        return None
+    if isinstance(x, ArrayImpl) and x._extra is not None and not x.is_fully_addressable:
         return None
     values = to_numpy(x)
     if config.debug_nans and np.isnan(values).any():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -131,7 +132,10 @@ class TracedFunction:
         with span("compile", self.name), no_collection():
             closed = self.closed
             if debug_nans.active():
-                closed = nan_checks.checked(closed, self.name)
+                if place is None or all(map(is_mine, place.devices)):
+                    closed = nan_checks.checked(closed, self.name)
+                else:
+                    warnings.warn(debug_nans.ELSEWHERE, stacklevel=2)
             made = with_room(backends.compile_program, closed, options, engine)
         if is_logged():
             # in JAX's words, which programs look for
