@@ -382,7 +382,7 @@ class StoreForwarding:
                 out.append(Store(s.buf, idx, value, fix(s.guard) if s.guard is not None else None))
                 if self.spoil(s.buf, idx):
                     memo.clear()
-                if s.buf in self.local and s.guard is None:
+                if s.buf in self.local and s.guard is None and not may_read(value, s.buf, idx):
                     place = load(s.buf, idx)
                     self.show(place, value)
                     added.append(place)
@@ -444,6 +444,14 @@ class StoreForwarding:
 def apart(a: Sequence[Expr], b: Sequence[Expr]) -> bool:
     """Are these certainly two places of a buffer?"""
     return any(is_const(x) and is_const(y) and x.attr != y.attr for x, y in zip(a, b))
+
+
+def may_read(value: Expr, buf: Buffer, idx: Sequence[Expr]) -> bool:
+    """May a value read a place, so that it is another one when that is written?"""
+    if buf not in value.bufs:
+        return False
+    reads = (e for e in walk(value, set()) if e.op == "load" and e.attr is buf)
+    return any(not apart(index_and_guard(e)[0], idx) for e in reads)
 
 
 def forward(body: Sequence[Statement], stages: Iterable[Stage]) -> Body:
