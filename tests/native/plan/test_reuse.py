@@ -8,7 +8,7 @@ import pytest
 
 import calque
 import calque.numpy as jnp
-from calque import lax
+from calque import lax, nn
 from calque.core.backends import Options
 from calque.native.backend import compile
 from calque.native.loops.tree import Acc, Body, For, Let, Store, loaded, stored
@@ -167,3 +167,19 @@ def test_many_buffers_are_not_asked_about_early() -> None:
         body = nest(*[put(d, at(b, J, I)) for b, d in zip(read, written, strict=True)])
         call = Call(Schedule(body, 1.0), body)
         assert plan_reuse.keeps_apart(call, {*many}) is apart
+
+
+@pytest.mark.parametrize("shape", [(5, 2), (17, 3), (65, 4)])
+def test_what_waits_is_read_by_its_name(shape: tuple[int, int]) -> None:
+    """Rows of a few elements in the place of the argument, which something behind them reads in
+    another order."""
+    x = np.random.default_rng(3).normal(size=shape).astype("f")
+    for f in (
+        lambda x: (jnp.sin(x), jnp.sin(x)[:, ::-1]),
+        lambda x: (jnp.sin(x), nn.softmax(jnp.sin(x))),
+        lambda x: (jnp.exp(x), jnp.exp(x) - jnp.exp(x).mean(1, keepdims=True)),
+    ):
+        want = f(jnp.asarray(x))
+        got = calque.jit(f, donate_argnums=0)(jnp.asarray(x))
+        for a, b in zip(got, want, strict=True):
+            np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-5, atol=1e-6)

@@ -25,6 +25,7 @@ from calque.native.loops.tree import (
     Store,
     acc_exprs,
     loaded,
+    map_exprs,
     own_exprs,
     reading,
     statements,
@@ -45,7 +46,7 @@ from calque.native.plan.steps import (
     WriteSize,
 )
 from calque.native.plan.steps import walk as walk_steps
-from calque.native.scalars.expr import Buffer, Expr, ref, walk
+from calque.native.scalars.expr import Buffer, Expr, load, ref, rewrite, walk
 
 MOST_PAIRS: Final = 16  # of buffers that might become one, of which each is asked about early
 SMALLEST: Final = 1024  # bytes of a temporary that is worth a thought
@@ -288,29 +289,40 @@ def renamed(body: Body, names: Gone) -> Body:
 
 def _wait(body: Body, names: Gone) -> Body:
     """Before renaming: stores to a buffer whose new memory is read further down in the same row
-    come last.
+    come last; until then what they store is read by its name.
 
-    before: m[i] = f(a[i]); p[i] = g(a[i])      after (m in the place of a): let x = f(a[i]); p[i] =
-    g(a[i]); m[i] = x
+    before: m[i] = f(a[i]); p[i] = g(a[i], m[i])
+    after (m in the place of a): let x = f(a[i]); p[i] = g(a[i], x); m[i] = x
     """
     out: list[Statement] = []
     late: list[Statement] = []
+    waiting: dict[Expr, Expr] = {}  # places, and the names of what is stored there later
     row = [
         k for k, s in enumerate((*body, None)) if not isinstance(s, (Store, Let))
     ]  # where rows of stores end
     for k, s in enumerate(body):
         if not isinstance(s, (Store, Let)):
             out += [*late, replace(s, body=_wait(s.body, names)) if isinstance(s, For) else s]
-            late = []
+            late, waiting = [], {}
             continue
+        s = _by_name(s, waiting)
         end = next(e for e in row if e > k)
         if isinstance(s, Store) and _is_read(body[k + 1 : end], s.buf, names):
             held = f"held{k}.{s.buf.name}"
             out.append(Let(held, s.value))
             late.append(Store(s.buf, s.idx, ref(held, s.value.dtype), s.guard))
+            if s.guard is None:
+                waiting = {**waiting, load(s.buf, s.idx): ref(held, s.value.dtype)}
         else:
             out.append(s)
     return (*out, *late)
+
+
+def _by_name(s: Statement, waiting: dict[Expr, Expr]) -> Statement:
+    """A statement that reads what is stored later by its name."""
+    memo: dict[Expr, Expr] = {}
+    (out,) = map_exprs((s,), lambda e: rewrite(e, waiting.get, memo)) if waiting else (s,)
+    return out
 
 
 def _is_read(rest: Body, buf: Buffer, names: Gone) -> bool:
