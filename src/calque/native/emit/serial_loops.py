@@ -18,7 +18,17 @@ from calque.native.emit.types import VALUE, vector
 from calque.native.emit.values import operand, value
 from calque.native.emit.writer import Scope, Writer
 from calque.native.loops.polls import DECLARATION, counter, latch, may_take_long
-from calque.native.loops.tree import Fold, For, Recurrence, as_fold, nodes
+from calque.native.loops.tree import (
+    Body,
+    Fold,
+    For,
+    Recurrence,
+    Statement,
+    as_fold,
+    loaded,
+    nodes,
+    stored,
+)
 from calque.native.loops.tree import statements as statements_of
 
 _TURNS: Final = 4  # of a loop that may write the same place again, written one after the other
@@ -125,15 +135,33 @@ def _serial_body(
         values = [operand(w, v, kinds[j]) for v in folds[j].values]
         return combine(w, folds[j], kinds[j], parts[j], values)
 
+    early, body = _read_by_running(f, folds)
+    statements(w, early, lanes)
     for j, a in enumerate(folds):
         if a.running:
             new[j] = out = folded(j)
             bind_fold(w, a, out)
-    statements(w, f.body, lanes)
+    statements(w, body, lanes)
     flat: Values = []
     for j in range(len(folds)):
         flat += new[j] or folded(j)
     return flat
+
+
+def _read_by_running(f: For, folds: list[Fold]) -> tuple[Body, Body]:
+    """The statements of a body that fill rows on the stack which its running folds read, and the
+    others, which may read what these fold."""
+    running = [a for a in folds if a.running]
+    rows = {b for b in stored(f.body) if b.place == "stack"} if running else set()
+    read = {b for a in running for v in a.values for b in v.bufs} & rows
+    if not read:
+        return (), f.body
+    early: list[Statement] = []
+    for s in reversed(f.body):
+        if not read.isdisjoint(stored((s,))):
+            early.insert(0, s)
+            read |= loaded((s,)) & rows
+    return tuple(early), tuple([s for s in f.body if s not in early])
 
 
 # --- loops with states ----------------------------------------------------------------------------
