@@ -22,6 +22,7 @@ from calque.native.loops.tree import (
     Body,
     Fold,
     For,
+    Let,
     Recurrence,
     Statement,
     as_fold,
@@ -157,11 +158,15 @@ def _read_by_running(f: For, folds: list[Fold]) -> tuple[Body, Body]:
     if not read:
         return (), f.body
     early: list[Statement] = []
+    names: set[str] = set()  # that they read
     for s in reversed(f.body):
-        if not read.isdisjoint(stored((s,))):
+        if (isinstance(s, Let) and s.name in names) or not read.isdisjoint(stored((s,))):
             early.insert(0, s)
             read |= loaded((s,)) & rows
-    return tuple(early), tuple([s for s in f.body if s not in early])
+            names |= {n for e in nodes((s,)) for n in e.names}
+    if any(not names.isdisjoint(a.names) for a in running):  # they read what is folded first
+        return (), f.body
+    return tuple(early), tuple([s for s in f.body if not any(s is x for x in early)])
 
 
 # --- loops with states ----------------------------------------------------------------------------
