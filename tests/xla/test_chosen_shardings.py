@@ -20,23 +20,11 @@ from calque.sharding import AxisType, Mesh, NamedSharding
 from calque.sharding import PartitionSpec as P
 from calque.xla import jaxlib
 from calque.xla.chosen_shardings import named
+from tests.xla.many_devices import in_many
 from tests.xla.mlir import needs_jaxlib
 
 pytestmark = needs_jaxlib
-several = jax.device_count("cpu") >= 8
-of_eight = pytest.mark.skipif(not several, reason="run by test_with_eight_devices")
-ROOT = pathlib.Path(__file__).parents[2]
-
-
-@pytest.mark.skipif(several, reason="this is the process with eight devices")
-def test_with_eight_devices() -> None:
-    environment = {**os.environ, "CALQUE_NUM_CPU_DEVICES": "8"}
-    environment.pop("CALQUE_PLATFORMS", None)
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", __file__]
-    done = subprocess.run(
-        command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=300
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+of_eight, test_with_many_devices = in_many(8, __file__)
 
 
 def mesh_of(*sizes: int, names: str = "xyz") -> Mesh:

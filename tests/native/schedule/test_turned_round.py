@@ -1,35 +1,22 @@
 """Nests that read along one loop and write along another: in tiles, or rows at a time."""
 
-from typing import Any
+from functools import partial
 
 import numpy as np
 import pytest
 
 import calque.numpy as jnp
-from calque.native.loops.tree import For, Statement, Store
+from calque.native.loops.tree import For, Store
 from calque.native.lower.sizes import Sizes
 from calque.native.scalars.expr import Buffer, const, ex, load, var
-from calque.native.schedule import turned_round, vectors
+from calque.native.schedule import turned_round
 from tests.native.programs import check, normal
+from tests.native.schedule.shared import chosen_in
 
 S = Sizes()
 N, M = S.dim(1000), S.dim(700)
+chosen = partial(chosen_in, S)
 I, J = var("i", N), var("j", M)
-
-
-def chosen(*body: Statement) -> tuple[list[tuple[str, str, int]], str]:
-    """(loop, kind, width) outermost first, and the reasons."""
-    made, reasons = vectors.vectorized(tuple(body), S)
-    out = []
-
-    def visit(body: Any) -> None:
-        for s in body:
-            if isinstance(s, For):
-                out.append((s.name, s.kind, s.width))
-                visit(s.body)
-
-    visit(made)
-    return out, "; ".join(reasons)
 
 
 def test_read_along_one_loop_written_along_the_other() -> None:

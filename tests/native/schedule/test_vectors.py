@@ -1,5 +1,6 @@
 """Which loop becomes a vector, and why."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -8,14 +9,16 @@ import pytest
 import calque.numpy as jnp
 from calque.machine.code.target import describe
 from calque.machine.records import replace
-from calque.native.loops.tree import Acc, Fold, For, If, LoopValue, Recurrence, Statement, Store
+from calque.native.loops.tree import Acc, Fold, For, If, LoopValue, Recurrence, Store
 from calque.native.lower.sizes import Sizes
 from calque.native.scalars.expr import Buffer, const, ex, load, make, ref, var
 from calque.native.schedule import vectors
 from tests.native.programs import check, normal
+from tests.native.schedule.shared import chosen_in
 
 S = Sizes()
 N, M = S.dim(1000), S.dim(700)
+chosen = partial(chosen_in, S)
 I, J = var("i", N), var("j", M)
 X, Y, Z = Buffer("x", (N, M), "f32"), Buffer("y", (N, M), "f32"), Buffer("z", (N,), "f32")
 V = load(X, (I, J))
@@ -32,21 +35,6 @@ def test_transposes_run_in_tiles() -> None:
     e = check(lambda x: x.T + 1.0, normal(100, 130))
     assert "tiles" in " ".join(e.calls[0].schedule.reasons)
     check(lambda x: x.T * 2.0, normal(20, 130).astype(np.float32))
-
-
-def chosen(*body: Statement) -> tuple[list[tuple[str, str, int]], str]:
-    """(loop, kind, width) outermost first, and the reasons."""
-    made, reasons = vectors.vectorized(tuple(body), S)
-    out = []
-
-    def visit(body: Any) -> None:
-        for s in body:
-            if isinstance(s, For):
-                out.append((s.name, s.kind, s.width))
-                visit(s.body)
-
-    visit(made)
-    return out, "; ".join(reasons)
 
 
 def test_the_innermost_loop_along_memory() -> None:

@@ -19,25 +19,13 @@ import calque.numpy as jnp
 from calque import export, lax
 from calque.sharding import AbstractMesh, Mesh, NamedSharding
 from calque.sharding import PartitionSpec as P
+from tests.xla.many_devices import in_many
 from tests.xla.mlir import needs_jaxlib
 
 pytestmark = needs_jaxlib
-several = jax.device_count("cpu") >= 4
-of_four = pytest.mark.skipif(not several, reason="run by test_with_four_devices")
-ROOT = pathlib.Path(__file__).parents[3]
+of_four, test_with_many_devices = in_many(4, __file__)
 X = np.arange(32, dtype=np.float32).reshape(8, 4) / 8
 W = np.ones((4, 4), np.float32)
-
-
-@pytest.mark.skipif(several, reason="this is the process with four devices")
-def test_with_four_devices() -> None:
-    environment = {**os.environ, "CALQUE_NUM_CPU_DEVICES": "4"}
-    environment.pop("CALQUE_PLATFORMS", None)
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", __file__]
-    done = subprocess.run(
-        command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=500
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def grid(platform: str = "xla_cpu", names: str = "ab", order: int = 1) -> Mesh:

@@ -5,10 +5,6 @@ The tests of this file run in a process of their own, which has eight devices.""
 
 from __future__ import annotations
 
-import os
-import pathlib
-import subprocess
-import sys
 from typing import Any
 
 import numpy as np
@@ -22,23 +18,11 @@ from calque.core.config import config
 from calque.machine.call import functions as callpath
 from calque.sharding import AxisType, Mesh, NamedSharding
 from calque.sharding import PartitionSpec as P
+from tests.xla.many_devices import in_many
 from tests.xla.mlir import needs_jaxlib
 
 pytestmark = needs_jaxlib
-several = jax.device_count("cpu") >= 8
-of_eight = pytest.mark.skipif(not several, reason="run by test_with_eight_devices")
-ROOT = pathlib.Path(__file__).parents[3]
-
-
-@pytest.mark.skipif(several, reason="this is the process with eight devices")
-def test_with_eight_devices() -> None:
-    environment = {**os.environ, "CALQUE_NUM_CPU_DEVICES": "8"}
-    environment.pop("CALQUE_PLATFORMS", None)
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", __file__]
-    done = subprocess.run(
-        command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=500
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+of_eight, test_with_many_devices = in_many(8, __file__)
 
 
 def meshes(*sizes: int, names: str = "xyz", kind: Any = AxisType.Auto) -> tuple[Mesh, Mesh]:

@@ -4,10 +4,6 @@ The tests of this file run in a process of their own, which has eight devices.""
 
 from __future__ import annotations
 
-import os
-import pathlib
-import subprocess
-import sys
 from typing import Any
 
 import numpy as np
@@ -17,24 +13,12 @@ import calque as jax
 from calque import lax
 from calque.sharding import AxisType, Mesh, NamedSharding
 from calque.sharding import PartitionSpec as P
+from tests.xla.many_devices import in_many
 from tests.xla.mlir import needs_jaxlib
 
 pytestmark = needs_jaxlib
-several = jax.device_count("cpu") >= 8
-of_eight = pytest.mark.skipif(not several, reason="run by test_with_eight_devices")
-ROOT = pathlib.Path(__file__).parents[3]
+of_eight, test_with_many_devices = in_many(8, __file__)
 X = np.arange(64, dtype=np.float32).reshape(8, 8)
-
-
-@pytest.mark.skipif(several, reason="this is the process with eight devices")
-def test_with_eight_devices() -> None:
-    environment = {**os.environ, "CALQUE_NUM_CPU_DEVICES": "8"}
-    environment.pop("CALQUE_PLATFORMS", None)
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", __file__]
-    done = subprocess.run(
-        command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=300
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def mesh() -> Mesh:

@@ -11,7 +11,7 @@ from calque.core.dims import is_found
 from calque.transforms.devices.abstract_mesh import AbstractMesh
 from calque.transforms.devices.sharding_propagation import RULES as LENIENT_RULES
 from calque.transforms.devices.specs import PartitionSpec, names_in
-from calque.transforms.devices.type_windows import Avals, Entries, Params, Rule
+from calque.transforms.devices.type_windows import Avals, Entries, Params, Rule, whole_along
 from calque.transforms.devices.types import (
     EMPTY_MANUAL,
     ShardingTypeError,
@@ -39,18 +39,6 @@ def _sorted(
             f"Arguments to sort must have equal shardings, got: {_shown(avals)}"
         )
     return [None if i == k else e for i, e in enumerate(found)]
-
-
-def _running(
-    name: str, avals: Avals, out: ShapedArray, params: Params, mesh: AbstractMesh
-) -> Entries:
-    entries, k = entries_of(avals[0]), params["axis"]
-    if entries[k] is not None and not is_lenient():
-        raise ShardingTypeError(
-            f"{name}: input should be unsharded over the axis being reduced. Got input"
-            f" type={avals[0].str_short()} and axis={k}. Reshard it, so that this axis is whole"
-        )
-    return [None if i == k else e for i, e in enumerate(entries)]
 
 
 def _of_matrices(rank: int) -> Rule:
@@ -198,7 +186,7 @@ def _shown(avals: Sequence[ShapedArray]) -> str:
 
 RULES: Final[dict[str, Rule]] = {
     "sort": _sorted,
-    **{f"cum{op}": _running for op in ("sum", "prod", "max", "min", "logsumexp")},
+    **{f"cum{op}": whole_along for op in ("sum", "prod", "max", "min", "logsumexp")},
     **{
         name: _of_matrices(2)
         for name in ("cholesky", "lu", "qr", "householder_product", "eigh", "eig", "svd")

@@ -46,15 +46,15 @@ def _like_the_last(
     return _fitting(name, avals[-1], entries_of(avals[-1]), out, mesh)
 
 
-def _picked(
+def whole_along(
     name: str, avals: Avals, out: ShapedArray, params: Params, mesh: AbstractMesh
 ) -> Entries:
-    """Along one dimension elements are compared: it is whole."""
+    """Along one dimension elements are compared or combined in order: it is whole."""
     entries, k = entries_of(avals[0]), params["axis"]
     if entries[k] is not None and not is_lenient():
         raise ShardingTypeError(
-            f"{name}: the dimension {k} that it picks from is split along {entries[k]}: reshard"
-            f" the operand. Got {avals[0].str_short()}"
+            f"{name}: input should be unsharded over the axis being reduced. Got input"
+            f" type={avals[0].str_short()} and axis={k}. Reshard it, so that this axis is whole"
         )
     return [None if i == k else e for i, e in enumerate(entries)]
 
@@ -87,6 +87,6 @@ RULES: Final[dict[str, Rule]] = {
         for kind in ("", "_sum", "_max", "_min", "_prod", "_and", "_or", "_xor")
     },
     **{f"select_and_{kind}_add": _like_the_last for kind in ("scatter", "gather")},
-    "top_k": _picked,
+    "top_k": whole_along,
     "conv_general_dilated": _convolved,
 }
