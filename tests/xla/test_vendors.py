@@ -30,6 +30,7 @@ def client(monkeypatch: pytest.MonkeyPatch) -> Any:
         register_custom_call_handler=handler,
         register_custom_type=target,
         register_custom_call_target=target,
+        register_custom_call_as_batch_partitionable=lambda name: told.append(("batches", name)),
         generate_pjrt_gpu_plugin_options=lambda: {"platform_name": "cuda", "allocator": "bfc"},
     )
     monkeypatch.setattr(jaxlib, "jaxlib", lambda: SimpleNamespace(client=fake))
@@ -52,6 +53,7 @@ def test_a_package_tells_its_plugin_what_it_has(
     (package / "cuda_plugin_extension.py").write_text(PACKAGE)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(vendors, "routines", lambda platform: [("solve", 3, 1)])
+    monkeypatch.setattr(vendors, "partitionable", lambda: ["solve"])  # here, too, jaxlib would be asked
     vendors.register("cuda", "api")
     for name in [m for m in sys.modules if m.startswith("jax_cuda13_plugin")]:
         del sys.modules[name]
@@ -61,9 +63,10 @@ def test_a_package_tells_its_plugin_what_it_has(
         ("CUDA", "Plan", 1, -1),
         ("CUDA", "callback", 2, 1),
         ("CUDA", "solve", 3, 1),
+        ("batches", "solve"),
     ]
     vendors.register("tpu", "api")  # has no such packages
-    assert len(client.told) == 5
+    assert len(client.told) == 6
 
 
 def test_options_of_clients(client: Any) -> None:
