@@ -1,13 +1,8 @@
 """Counted loops and loops with states, in one lane and in many."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
-import calque
-import calque.numpy as jnp
-from calque import lax
 from calque.native.loops.tree import (
     Acc,
     For,
@@ -191,22 +186,3 @@ def test_turns_that_write_one_place_keep_their_order(size):
             want[k] = np.float32(want[k] * np.float32(0.5)) + v
     np.testing.assert_array_equal(got, want)
     assert text.count("load float, ptr") >= 2 * 5  # four turns, and one of the rest
-
-
-@pytest.mark.parametrize("n", [17, 32])
-def test_running_folds_read_what_their_own_turn_has_stored(n: int) -> None:
-    """An index that is computed once, on the stack, and read by the fold in the same turn."""
-    x = np.linspace(0.5, 1.5, n, dtype="f")
-    sources = (
-        lambda x: jnp.roll(x, 1),
-        lambda x: jnp.concatenate([x[3:], x[:3]]),
-        lambda x: jnp.pad(x, (1, 0))[:-1],
-        lambda x: jnp.stack([x, -x], 1).reshape(-1),
-    )
-    for source in sources:
-
-        def f(x: Any, source: Any = source) -> Any:
-            return lax.cummax(source(x)[(jnp.arange(n) * 7 + 1) % n])
-
-        got = np.asarray(calque.jit(f)(x))
-        np.testing.assert_allclose(got, np.asarray(f(jnp.asarray(x))), rtol=1e-5)

@@ -87,6 +87,10 @@ def broken():
             ),
         ),
     )
+    row = Buffer("row", (const(1),), "f32", "stack")
+    late = Acc("a", "max", load(row, (const(0),)), running=True)
+    filled = Store(row, (const(0),), load(y, (i,)))
+    yield "folded before its turn stores row", (For(i, (filled,), (late,)),)
     yield "no power of two", (For(i, (s,), (), "vector", 12),)
     yield "is its order", (For(i, (), (Acc("a", "sum", load(y, (i,))),), "vector", 32),)
     yield "is its order", (For(i, (), (Acc("a", "scan", load(y, (i,))),), "vector", 32),)

@@ -1,7 +1,5 @@
 """Sharing loops never changes the order of a fold."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -9,10 +7,8 @@ import calque
 import calque.numpy as jnp
 from calque import lax, nn
 from calque.core.config import config
-from calque.native.loops.tree import For, Store, own_exprs, statements
+from calque.native.loops.tree import For, own_exprs, statements
 from calque.native.plan.steps import Call, walk
-from calque.native.scalars.expr import Buffer, const, ex, load
-from calque.native.schedule import fuse
 
 RNG = np.random.default_rng(3)
 
@@ -143,25 +139,3 @@ def test_a_sum_in_order_and_one_in_blocks_have_loops_of_their_own(columns: int) 
         together, alone = calque.jit(f, dynamic="never")(x, w), f(x, w)
     for got, want in zip(together, alone, strict=True):
         assert np.asarray(got).tobytes() == np.asarray(want).tobytes()
-
-
-@pytest.mark.parametrize("place", [0, 1, -1])
-@pytest.mark.parametrize("method", ["multiply", "add", "max"])
-def test_an_element_that_is_updated_from_itself_is_read_again(place: int, method: str) -> None:
-    """before: t[2] = t[2] * 3; y = t[0] + t[1] + t[2]      not: y = t[0] + t[1] + t[2] * 3, where t
-    has been written"""
-    x = np.array([1.0, 2.0, 3.0], np.float32)
-
-    def f(x: Any) -> Any:
-        v = getattr(x.at[place], method)(3.5)
-        return v.sum(-1, keepdims=True) + 0 * v
-
-    np.testing.assert_array_equal(np.asarray(calque.jit(f)(x)), np.asarray(f(jnp.asarray(x))))
-    a, b = Buffer("a", (const(3),), "f32"), Buffer("b", (const(3),), "f32")
-    two = const(2)
-    own = Store(a, (two,), ex("mul", load(a, (two,)), load(a, (const(1),))))
-    other = Store(a, (two,), load(a, (const(1),)))
-    use = Store(b, (two,), load(a, (two,)))
-    for first, read in ((own, two), (other, const(1))):
-        _, after = fuse.StoreForwarding(frozenset((a,))).body((first, use))
-        assert isinstance(after, Store) and after.value is load(a, (read,))

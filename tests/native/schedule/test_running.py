@@ -1,5 +1,8 @@
 """Running folds with what is fused around them."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -99,3 +102,53 @@ def test_without_masks_what_is_left_of_a_vector_goes_one_by_one(
         (lambda x: lax.fori_loop(0, 5, lambda i, c: c * 2 + 1, x), x * 32 + 31),
     ):
         np.testing.assert_array_equal(compiled(f, x).call([x])[0], want)
+
+
+SOURCES: dict[str, Callable[[Any], Any]] = {
+    "roll": lambda x: jnp.roll(x, 1),
+    "concatenate": lambda x: jnp.concatenate([x[3:], x[:3]]),
+    "pad": lambda x: jnp.pad(x, (1, 0))[:-1],
+    "stack": lambda x: jnp.stack([x, -x], 1).reshape(-1)[: x.shape[0]],
+}
+
+
+@pytest.mark.parametrize("name", ["cumsum", "cumprod", "cummax"])
+@pytest.mark.parametrize("source", list(SOURCES))
+def test_folds_of_what_is_read_under_a_guard(source: str, name: str) -> None:
+    """The index is computed once and read where the guard of a roll or a pad holds."""
+    for n in (17, 32):
+        x = np.linspace(0.5, 1.5, n, dtype="f")
+
+        def f(x: Any) -> Any:
+            there = (jnp.arange(x.shape[0]) * 7 + 1) % x.shape[0]
+            return getattr(lax, name)(SOURCES[source](x)[there])
+
+        got = np.asarray(calque.jit(f)(x))
+        np.testing.assert_array_equal(got, np.asarray(f(jnp.asarray(x))))
+
+
+@pytest.mark.parametrize("shape", [(8, 1), (8, 2), (8, 17), (1, 8), (20, 33)])
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("name", ["cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp"])
+def test_a_running_fold_of_a_running_fold(name: str, axis: int, shape: tuple[int, ...]) -> None:
+    x = np.random.default_rng(1).uniform(0.6, 1.4, shape).astype("f")
+    fold = getattr(lax, name)
+
+    def f(x: Any) -> Any:
+        return fold(fold(fold(x, axis) * 0.5, axis) + 0.25, axis)
+
+    np.testing.assert_allclose(calque.jit(f)(x), f(jnp.asarray(x)), rtol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(6, 16), (8, 17), (9, 18), (3, 40)])
+@pytest.mark.parametrize("name", ["cumsum", "cummax", "cummin"])
+def test_a_running_fold_beside_the_sums_that_it_reads(name: str, shape: tuple[int, ...]) -> None:
+    """The sum of a product is known when its turn's loop inside has run, the fold before it."""
+    x = np.random.default_rng(2).standard_normal(shape).astype("f")
+
+    def f(x: Any) -> Any:
+        v = x @ x.T @ x * 0.5
+        return v, getattr(lax, name)(v, 1)
+
+    for got, want in zip(calque.jit(f)(x), f(jnp.asarray(x)), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)

@@ -19,16 +19,11 @@ from calque.native.emit.values import operand, value
 from calque.native.emit.writer import Scope, Writer
 from calque.native.loops.polls import DECLARATION, counter, latch, may_take_long
 from calque.native.loops.tree import (
-    Body,
     Fold,
     For,
-    Let,
     Recurrence,
-    Statement,
     as_fold,
-    loaded,
     nodes,
-    stored,
 )
 from calque.native.loops.tree import statements as statements_of
 
@@ -136,37 +131,15 @@ def _serial_body(
         values = [operand(w, v, kinds[j]) for v in folds[j].values]
         return combine(w, folds[j], kinds[j], parts[j], values)
 
-    early, body = _read_by_running(f, folds)
-    statements(w, early, lanes)
     for j, a in enumerate(folds):
         if a.running:
             new[j] = out = folded(j)
             bind_fold(w, a, out)
-    statements(w, body, lanes)
+    statements(w, f.body, lanes)
     flat: Values = []
     for j in range(len(folds)):
         flat += new[j] or folded(j)
     return flat
-
-
-def _read_by_running(f: For, folds: list[Fold]) -> tuple[Body, Body]:
-    """The statements of a body that fill rows on the stack which its running folds read, and the
-    others, which may read what these fold."""
-    running = [a for a in folds if a.running]
-    rows = {b for b in stored(f.body) if b.place == "stack"} if running else set()
-    read = {b for a in running for v in a.values for b in v.bufs} & rows
-    if not read:
-        return (), f.body
-    early: list[Statement] = []
-    names: set[str] = set()  # that they read
-    for s in reversed(f.body):
-        if (isinstance(s, Let) and s.name in names) or not read.isdisjoint(stored((s,))):
-            early.insert(0, s)
-            read |= loaded((s,)) & rows
-            names |= {n for e in nodes((s,)) for n in e.names}
-    if any(not names.isdisjoint(a.names) for a in running):  # they read what is folded first
-        return (), f.body
-    return tuple(early), tuple([s for s in f.body if not any(s is x for x in early)])
 
 
 # --- loops with states ----------------------------------------------------------------------------

@@ -226,6 +226,10 @@ class _Verifier:
         for a in s.accs:
             if a.running:
                 self.values(a)
+                made = {b for b in stored(s.body) if b.place == "stack"}
+                late = {b.name for v in a.values for b in v.bufs & made}
+                names = ", ".join(a.names)
+                self.need(not late, f"{names} is folded before its turn stores {', '.join(late)}")
                 for name, v in zip(a.names, a.values, strict=True):
                     self.bind(name, v.dtype, self.varies(v))
         self.body(s.body)

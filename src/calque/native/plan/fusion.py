@@ -15,6 +15,7 @@ from calque.native.lower.stages import Stage
 from calque.native.plan.steps import Compute, Nest, Repeat, Step, Switch
 from calque.native.scalars.expr import Buffer
 from calque.native.schedule import fuse
+from calque.native.schedule.forwarding import StoreForwarding
 from calque.native.schedule.short_rows import without_short_rows
 from calque.native.schedule.threads import PARALLEL_NS
 
@@ -126,7 +127,7 @@ def forwarded(
     def is_row(b: Buffer) -> bool:
         return b in makes and b.place == "arg" and not is_wanted(b)
 
-    rows = fuse.shrink(fuse.prune(fuse.StoreForwarding(local).body(body), is_wanted), is_row, sizes)
+    rows = fuse.shrink(fuse.prune(StoreForwarding(local).body(body), is_wanted), is_row, sizes)
     return without_short_rows(rows)
 
 

@@ -7,7 +7,7 @@ folds may turn their loops for it: so softmax of columns is a loop over columns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Final
 
@@ -25,7 +25,6 @@ from calque.native.loops.tree import (
     map_acc,
     own_exprs,
     statements,
-    stored,
 )
 from calque.native.lower.cost import nanoseconds, step_along, turns
 from calque.native.lower.dot import MANY
@@ -44,6 +43,7 @@ from calque.native.scalars.expr import (
     var,
     walk,
 )
+from calque.native.schedule.forwarding import may_read
 from calque.native.schedule.threads import PARALLEL_NS
 
 # weight of the expressions of one nest: beyond it compiling costs more than another pass over
@@ -136,14 +136,27 @@ class Run:
             if p is not None:
                 if not p.local or k >= p.rank or e.args[p.idx.index(p.dims[k])] is not self.var:
                     return False
-                if (
-                    s.running and p.accs and not p.running
-                ):  # a running fold is known before what inner loops of its turn fold
-                    return False
                 related = True
             elif not related and e in self.loads:
                 related = True
-        return related
+        return related and not (folds(s, k) and s.running and self.comes_late(s))
+
+    def comes_late(self, s: Stage) -> bool:
+        """Does `s` depend on what a turn of this loop stores, where reads are not the stored value?
+        A running fold is known before the statements of its turn."""
+        todo, seen = self.between(s), set[int]()
+        while todo:
+            p = todo.pop()
+            if id(p) in seen:
+                continue
+            seen.add(id(p))
+            if folds(p, self.depth) and p.running:
+                continue  # known by then, as its own fold is
+            own = any(may_read(v, p.buf, (*p.idx, *suffix)) for suffix, v in p.parts)
+            if len(p.dims) > self.depth + 1 or p.guard is not None or own:
+                return True
+            todo += self.between(p)
+        return False
 
     def breaks_blocks(self, s: Stage) -> bool:
         """Would a fold in blocks share its loop with loops inside? That loop is a vector."""
@@ -351,113 +364,7 @@ def loop(stages: Sequence[Stage], k: int, sizes: Sizes) -> list[Statement]:
     return [For(var, (*first, *body), tuple(accs), colliding=colliding), *after]
 
 
-# --- values that stay in registers ----------------------------------------------------------------
-
-
-class StoreForwarding:
-    """Replace a read, at the index at which the same body made the value, by the value."""
-
-    def __init__(self, local: frozenset[Buffer]) -> None:
-        self.local = local
-        self.visible: dict[Expr, Expr] = {}
-        self.touching: dict[Buffer, set[Expr]] = {}  # places in a buffer, or with values from it
-
-    def body(self, body: Iterable[Statement]) -> Body:
-        added: list[Expr] = []
-        memo: dict[Expr, Expr] = {}
-
-        def fix(e: Expr) -> Expr:
-            return rewrite(e, self.visible.get, memo)
-
-        out: list[Statement] = []
-        for s in body:
-            if isinstance(s, For):
-                if self.visible and self.overwritten(stored((s,))):
-                    memo.clear()
-                inner = self.body(s.body)
-                out.append(replace(s, body=inner, accs=tuple(self.accs(s, fix))))
-            elif isinstance(s, Store):
-                value = fix(s.value)
-                idx = s.idx if s.buf in self.local else tuple(map(fix, s.idx))
-                out.append(Store(s.buf, idx, value, fix(s.guard) if s.guard is not None else None))
-                if self.spoil(s.buf, idx):
-                    memo.clear()
-                if s.buf in self.local and s.guard is None and not may_read(value, s.buf, idx):
-                    place = load(s.buf, idx)
-                    self.show(place, value)
-                    added.append(place)
-            elif isinstance(s, Let):
-                out.append(Let(s.name, fix(s.value)))
-            else:
-                out.append(s)
-        self.last = {e: self.visible.pop(e) for e in added if e in self.visible}
-        return tuple(out)
-
-    def accs(self, s: For, fix: Callable[[Expr], Expr]) -> Iterable[Accumulator]:
-        """What a loop folds may read what its body made."""
-        if not self.last:
-            return [map_acc(a, fix) for a in s.accs]
-        self.visible |= self.last
-        memo: dict[Expr, Expr] = {}
-        out = [map_acc(a, lambda e: rewrite(e, self.visible.get, memo)) for a in s.accs]
-        for e in self.last:
-            self.visible.pop(e, None)
-        return out
-
-    def overwritten(self, bufs: frozenset[Buffer]) -> bool:
-        """Before a loop: what its turns write is not what it was when they began."""
-        return self.hide([e for buf in bufs for e in self.touched(buf)])
-
-    def spoil(self, buf: Buffer, idx: Sequence[Expr]) -> bool:
-        """After a store, values read from that buffer are values no more, and what it held there
-        may be gone."""
-        return self.hide(
-            [
-                e
-                for e in self.touched(buf)
-                if e.attr is not buf or not apart(e.args, idx) or buf in self.visible[e].bufs
-            ]
-        )
-
-    def show(self, place: Expr, value: Expr) -> None:
-        """Let a value take the place of reads of where it was stored."""
-        self.visible[place] = value
-        for buf in {place.attr, *value.bufs}:
-            self.touching.setdefault(buf, set()).add(place)
-
-    def touched(self, buf: Buffer) -> set[Expr]:
-        """The visible places that a store to this buffer may spoil."""
-        those = self.touching.get(buf)
-        if not those:
-            return set()
-        now = self.visible
-        those = {e for e in those if e in now and (e.attr is buf or buf in now[e].bufs)}
-        self.touching[buf] = those
-        return those
-
-    def hide(self, stale: Sequence[Expr]) -> bool:
-        for e in stale:
-            self.visible.pop(e, None)
-        return bool(stale)
-
-
-def apart(a: Sequence[Expr], b: Sequence[Expr]) -> bool:
-    """Are these certainly two places of a buffer?"""
-    return any(is_const(x) and is_const(y) and x.attr != y.attr for x, y in zip(a, b))
-
-
-def may_read(value: Expr, buf: Buffer, idx: Sequence[Expr]) -> bool:
-    """May a value read a place, so that it is another one when that is written?"""
-    if buf not in value.bufs:
-        return False
-    reads = (e for e in walk(value, set()) if e.op == "load" and e.attr is buf)
-    return any(not apart(index_and_guard(e)[0], idx) for e in reads)
-
-
-def forward(body: Sequence[Statement], stages: Iterable[Stage]) -> Body:
-    """before: for i: t[i] = a; for i of the same loop: y[i] = t[i] + 1      after: y[i] = a + 1, t
-    is stored but not read"""
-    return StoreForwarding(frozenset(s.buf for s in stages if s.local)).body(body)
+# --- what nobody reads ----------------------------------------------------------------------------
 
 
 def prune(body: Body, kept: Callable[[Buffer], bool]) -> Body:

@@ -70,11 +70,10 @@ class RowBlocks:
     ) -> tuple[list[Statement], Sequence[Values]]:
         """The statements of `count` rows from `base` on, and the folds after the last."""
         out: list[Statement] = []
-        rows = [self.rows(f, base, count, tag, out) for f in self.folds]
         known: list[dict[Expr, Expr]] = [{} for _ in range(count)]
         last: list[Values] = []
-        for f, values, before in zip(self.folds, rows, carry, strict=True):
-            inside = prefixes(f, values)
+        for f, before in zip(self.folds, carry, strict=True):
+            inside = prefixes(f, self.rows(f, base, known, tag, out))
             narrow = [cast(c, v.dtype) for c, v in zip(before, f.values)]
             for i, v in enumerate(inside):
                 after = named(out, f, f"{tag}.{i}", combined(f, narrow, v))
@@ -84,44 +83,48 @@ class RowBlocks:
             out += [self.stored(s, values_of, ex("add", base, const(i))) for s in self.inner.body]
         return out, last
 
-    def rows(self, f: Fold, base: Expr, count: int, tag: str, out: list[Statement]) -> list[Values]:
-        """What is folded, row by row; it is read before anything is stored."""
-        if not self.heavy:
-            found = [
-                [self.moved(v, ex("add", base, const(i))) for v in f.values] for i in range(count)
-            ]
-            for i, vs in enumerate(found):
-                out += [Let(f"{n}{tag}.x{i}", v) for n, v in zip(f.names, vs)]
+    def rows(
+        self, f: Fold, base: Expr, known: Sequence[dict[Expr, Expr]], tag: str, out: list[Statement]
+    ) -> list[Values]:
+        """What is folded, row by row; it is read before anything is stored. `known`: the folds
+        before this one, which it may read."""
+        earlier = {e.attr[0] for e in known[0]} if known else set()
+        if not self.heavy or any(not earlier.isdisjoint(v.names) for v in f.values):
+            for i, folded in enumerate(known):
+                at = ex("add", base, const(i))
+                out += [
+                    Let(f"{n}{tag}.x{i}", self.moved(v, at, folded)) for n, v in named_values(f)
+                ]
             return [
-                [ref(f"{n}{tag}.x{i}", v.dtype) for n, v in zip(f.names, vs)]
-                for i, vs in enumerate(found)
+                [ref(f"{n}{tag}.x{i}", v.dtype) for n, v in named_values(f)]
+                for i in range(len(known))
             ]
+        count = len(known)
         j = var(f"{f.names[0]}{tag}.j", count)
-        kept = [Buffer(f"{n}{tag}.x", (count,), v.dtype, "lane") for n, v in zip(f.names, f.values)]
+        kept = [Buffer(f"{n}{tag}.x", (count,), v.dtype, "lane") for n, v in named_values(f)]
         at = ex("add", base, j)
-        out.append(For(j, tuple(Store(b, (j,), self.moved(v, at)) for b, v in zip(kept, f.values))))
+        out.append(
+            For(j, tuple(Store(b, (j,), self.moved(v, at, {})) for b, v in zip(kept, f.values)))
+        )
         return [[load(b, (const(i),)) for b in kept] for i in range(count)]
 
-    def moved(self, e: Expr, at: Expr) -> Expr:
-        return rewrite(e, lambda x: at if x is self.inner.var else None, {})
+    def moved(self, e: Expr, at: Expr, known: dict[Expr, Expr]) -> Expr:
+        """An expression of another turn, in which these values are known."""
+        return rewrite(e, lambda x: at if x is self.inner.var else known.get(x), {})
 
     def stored(self, s: Statement, known: dict[Expr, Expr], at: Expr) -> Store:
         assert isinstance(s, Store)
 
-        def change(x: Expr) -> Expr | None:
-            return at if x is self.inner.var else known.get(x)
-
-        memo: dict[Expr, Expr] = {}
-
-        def fix(e: Expr) -> Expr:
-            return rewrite(e, change, memo)
-
         return Store(
             s.buf,
-            tuple(map(fix, s.idx)),
-            fix(s.value),
-            fix(s.guard) if s.guard is not None else None,
+            tuple([self.moved(i, at, known) for i in s.idx]),
+            self.moved(s.value, at, known),
+            self.moved(s.guard, at, known) if s.guard is not None else None,
         )
+
+
+def named_values(f: Fold) -> list[tuple[str, Expr]]:
+    return list(zip(f.names, f.values, strict=True))
 
 
 def named(out: list[Statement], f: Fold, tag: str, values: Values) -> Values:
