@@ -42,6 +42,7 @@ MINUTES ?= 60
 SEED ?= $(shell date +%s)
 fuzz: $(VENV)/ready
 	$(RUN) -m tests.fuzz --programs 1000000 --minutes $(MINUTES) --seed $(SEED)
+	$(RUN) -m tests.fuzz --chains --programs 1000000 --minutes $(MINUTES) --seed $(SEED)
 
 # Memory stays flat and processes end well, by the thousand; then a small model is trained for an hour.
 soak: $(VENV)/ready

@@ -2,6 +2,7 @@
 
     python -m tests.fuzz --programs 1000 --seed 0 [--minutes M] [--no-peer | --every-call]
                          [--every-check] [--functions NAME …] [--jobs J] [--ledger FILE]
+    python -m tests.fuzz --chains …    (short chains that are compiled, of `chains.py`)
 
 A program is one to four calls of public functions, operators or control flow, on arrays of drawn
 dtypes, shapes and elements. Most programs run on the NumPy meanings and are asked for one law of
@@ -31,6 +32,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tests.fuzz.catalogue import FORMS
+from tests.fuzz.chains import TEXTS, ChainRun
 from tests.fuzz.checks import Checker, by_call
 from tests.fuzz.generate import NEIGHBOURS, Generator, Refusal, catalogue, configured
 from tests.fuzz.ledger import Find, Ledger
@@ -86,6 +88,7 @@ class Run:
         self.thorough = Checker(self.peer, every_check=options.every_check)
         self.failures = 0
         self.finds: list[Find] = []  # since the ledger was written
+        self.called, self.features = self.generator.called, self.generator.features
 
     def one(self, seed: int) -> None:
         try:
@@ -113,7 +116,7 @@ class Run:
         print(f"\n# seed {seed}: {problem[:700]}\n{source(p)}", flush=True)
 
 
-def counted(run: Run, seeds: range, until: float, ledger: Ledger) -> int:
+def counted(run: Run | ChainRun, seeds: range, until: float, ledger: Ledger) -> int:
     """Runs the programs of these seeds in this process; the exit status."""
     done = noted = 0
     for seed in seeds:
@@ -132,17 +135,17 @@ def counted(run: Run, seeds: range, until: float, ledger: Ledger) -> int:
     return run.failures != 0
 
 
-def note(run: Run, seeds: range, noted: int, done: int, ledger: Ledger) -> int:
+def note(run: Run | ChainRun, seeds: range, noted: int, done: int, ledger: Ledger) -> int:
     """Writes down the programs since those that are noted; how many are noted now."""
     ledger.add(seeds[noted:done], run.finds)
     run.finds = []
     return done
 
 
-def drawn(run: Run) -> dict[str, dict[str, int]]:
+def drawn(run: Run | ChainRun) -> dict[str, dict[str, int]]:
     """How often programs held each function, form and feature, and what they were asked."""
-    g = run.generator
-    return {"calls": dict(g.called), "features": dict(g.features), "asked": dict(run.checker.asked)}
+    asked = dict(run.checker.asked)
+    return {"calls": dict(run.called), "features": dict(run.features), "asked": asked}
 
 
 def coverage(found: Sequence[dict[str, dict[str, int]]], names: Sequence[str]) -> str:
@@ -189,7 +192,7 @@ class Blocks:
         for thread in others:
             thread.join()
         if self.found:
-            print(coverage(self.found, self.options.functions or [*catalogue(), *FORMS]))
+            print(coverage(self.found, names(self.options)))
         if self.ledger.path is not None:
             print(self.ledger.summary())
         return self.failed != 0
@@ -212,7 +215,7 @@ class Blocks:
         command = [sys.executable, "-m", "tests.fuzz", "--here", "--seed", str(seeds.start)]
         command += ["--programs", str(len(seeds)), "--minutes", f"{left:.2f}"]
         command += ["--no-peer"] * o.no_peer + ["--every-call"] * o.every_call
-        command += ["--every-check"] * o.every_check
+        command += ["--every-check"] * o.every_check + ["--chains"] * o.chains
         command += ["--ledger", o.ledger] if o.ledger else []
         command += ["--functions", *o.functions] if o.functions else []
         verified = {"CALQUE_VERIFY_KERNELS": str(int(seeds.start // NEIGHBOURS % 2 == 0))}
@@ -240,6 +243,13 @@ class Blocks:
         return range(last + 1, seeds.stop)
 
 
+def names(options: argparse.Namespace) -> Sequence[str]:
+    """What programs draw from."""
+    if options.chains:
+        return tuple(TEXTS)
+    return options.functions or [*catalogue(), *FORMS]
+
+
 def blocks(start: int, stop: int) -> Iterator[range]:
     """The seeds in parts that draw from one part of the catalogue each."""
     while start < stop:
@@ -262,6 +272,7 @@ def main() -> int:
     parser.add_argument("--every-call", action="store_true", help="ask JAX about each call")
     parser.add_argument("--every-check", action="store_true", help="ask several laws of each")
     parser.add_argument("--functions", nargs="*", default=(), help="draw only these")
+    parser.add_argument("--chains", action="store_true", help="short chains, compiled")
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
     parser.add_argument("--ledger", help="a file of the seeds that were run and of their finds")
     parser.add_argument("--here", action="store_true", help="all in this process")
@@ -271,7 +282,8 @@ def main() -> int:
     limit_memory()
     seeds = range(options.seed, options.seed + options.programs)
     until = time.monotonic() + 60 * options.minutes
-    return counted(Run(options), seeds, until, Ledger(options.ledger))
+    run = ChainRun() if options.chains else Run(options)
+    return counted(run, seeds, until, Ledger(options.ledger))
 
 
 if __name__ == "__main__":

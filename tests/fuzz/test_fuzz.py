@@ -646,7 +646,7 @@ def test_a_process_that_dies_costs_one_program(
     monkeypatch.setattr(subprocess, "run", run)
     options = argparse.Namespace(
         seed=3, programs=NEIGHBOURS, minutes=1.0, no_peer=True, every_call=False, functions=(),
-        jobs=jobs, every_check=False, ledger=str(tmp_path / "ledger"),
+        jobs=jobs, every_check=False, chains=False, ledger=str(tmp_path / "ledger"),
     )  # fmt: skip
     assert Blocks(options).run() == 1
     assert sorted(started) == [3, 5, NEIGHBOURS]
