@@ -183,3 +183,23 @@ def test_what_waits_is_read_by_its_name(shape: tuple[int, int]) -> None:
         got = calque.jit(f, donate_argnums=0)(jnp.asarray(x))
         for a, b in zip(got, want, strict=True):
             np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-5, atol=1e-6)
+
+
+def test_stores_to_one_place_stay_in_their_order() -> None:
+    """A first value that waits, since something behind reads the argument that was there, is not
+    stored after the second one."""
+    x = np.array([-1.0], np.float32)
+    for f in (
+        lambda x: jnp.sin(x).at[jnp.int32(x[0] > 0)].set(2 * x[0]).at[0].add(1.5),
+        lambda x: (x * 4).at[::2].add(x[::2] * 2),
+    ):
+        got = calque.jit(f, donate_argnums=0)(jnp.asarray(x))
+        np.testing.assert_array_equal(np.asarray(got), np.asarray(f(jnp.asarray(x))))
+    two = (put(D, ex("mul", at(B), ONE)), put(D, ex("add", at(B), ONE)), put(A, at(B)))
+    (outer,) = plan_reuse.renamed(nest(*two), {D: B})
+    *_, first, last = outer.body[0].body
+    assert first.buf is last.buf is B and first.value is not last.value
+    assert [s.name for s in outer.body[0].body if isinstance(s, Let)] == [
+        first.value.attr[0],
+        last.value.attr[0],
+    ]

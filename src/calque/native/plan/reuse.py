@@ -307,7 +307,9 @@ def _wait(body: Body, names: Gone) -> Body:
             continue
         s = _by_name(s, waiting)
         end = next(e for e in row if e > k)
-        if isinstance(s, Store) and _is_read(body[k + 1 : end], s.buf, names):
+        if isinstance(s, Store) and (
+            _is_read(body[k + 1 : end], s.buf, names) or _is_stored(late, s.buf, names)
+        ):
             held = f"held{k}.{s.buf.name}"
             out.append(Let(held, s.value))
             late.append(Store(s.buf, s.idx, ref(held, s.value.dtype), s.guard))
@@ -323,6 +325,12 @@ def _by_name(s: Statement, waiting: dict[Expr, Expr]) -> Statement:
     memo: dict[Expr, Expr] = {}
     (out,) = map_exprs((s,), lambda e: rewrite(e, waiting.get, memo)) if waiting else (s,)
     return out
+
+
+def _is_stored(late: Sequence[Statement], buf: Buffer, names: Gone) -> bool:
+    """Does a store that waits write the memory of `buf`? One behind it must not come first."""
+    home = names.get(buf, buf)
+    return any(names.get(b, b) is home for b in stored(tuple(late)))
 
 
 def _is_read(rest: Body, buf: Buffer, names: Gone) -> bool:
