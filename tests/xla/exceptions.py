@@ -84,7 +84,7 @@ EXCEPTIONS: Final = {
     "tests/transforms/jit/test_dynamic_calls.py::test_static_arguments_have_programs_of_their_own": _SIZES,  # noqa: E501
     "tests/transforms/jit/test_dynamic_calls.py::test_sizes_that_take_long_get_a_program_of_their_own": _SIZES,  # noqa: E501
     "tests/transforms/jit/test_dynamic_calls.py::test_as_many_calls_are_served_as_take_as_long_as_a_program": _SIZES,  # noqa: E501
-    "tests/transforms/jit/test_dynamic_calls.py::test_a_program_for_one_size_is_no_retrace": _SIZES,  # noqa: E501
+    "tests/transforms/jit/test_dynamic_calls.py::test_a_program_for_one_size_is_no_retrace": _SIZES,
     "tests/transforms/jit/test_dynamic_calls.py::test_a_thousand_lengths_ask_python_three_times": _SIZES,  # noqa: E501
     "tests/transforms/jit/test_dynamic_calls.py::test_a_size_that_comes_back_often_gets_an_entry_of_its_own": _MACHINE_CODE,  # noqa: E501
     "tests/transforms/jit/test_dynamic_calls.py::test_a_function_made_anew_asks_once": _MACHINE_CODE,  # noqa: E501

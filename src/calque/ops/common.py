@@ -126,6 +126,14 @@ def filled_like(x: Any, value: float | complex) -> Any:
     return filled(typeof(x).shape, const(x, value))
 
 
+def polynomial(x: Any, coefficients: Sequence[float]) -> Any:
+    """The sum of coefficients[k] x^k."""
+    found: Any = coefficients[-1]
+    for c in coefficients[-2::-1]:
+        found = found * x + c
+    return found
+
+
 def zeros(aval: ShapedArray) -> Any:
     """An array of zeros of this aval."""
     if aval.dtype == float0:

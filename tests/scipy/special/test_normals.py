@@ -1,11 +1,14 @@
 """The error function and the normal distribution, held against SciPy."""
 
+import math
+
 import numpy as np
 import pytest
 import scipy.special as theirs
 
 import calque
 import calque.scipy.special as sp
+from calque.core.config import config
 
 X = np.concatenate([np.linspace(-6, 6, 41), [-30, 30, 0]]).astype(np.float32)
 P = np.concatenate([np.linspace(0.001, 0.999, 41), [1e-10, 0.5]]).astype(np.float32)
@@ -26,6 +29,28 @@ def test_inverses():
     np.testing.assert_allclose(sp.erf(sp.erfinv(y)), y, rtol=1e-5, atol=1e-6)
     assert sp.ndtri(np.float32([0, 1])).tolist() == [-np.inf, np.inf]
     assert np.isnan(np.asarray(sp.ndtri(np.float32([-1, 2])))).all()
+
+
+def test_quantiles_of_the_tails_are_right_to_their_last_digits() -> None:
+    """Down to the least number, and as near to 1 as floats are."""
+    for dtype, least, ulps in ((np.float32, 1e-45, 3), (np.float64, 5e-324, 5)):
+        low = np.logspace(math.log10(least), -1.3, 3001)
+        p = np.concatenate([low, 1 - np.logspace(-16, -1.3, 301)]).astype(dtype)
+        with config.override("calque_enable_x64", dtype == np.float64):
+            got = np.asarray(calque.jit(sp.ndtri)(p))
+        assert got.dtype == dtype
+        want = theirs.ndtri(p.astype(np.float64))
+        inside = np.isfinite(want)
+        np.testing.assert_array_equal(got[~inside], want[~inside])
+        error = np.abs(got[inside].astype(np.float64) - want[inside])
+        assert (error <= ulps * np.spacing(np.abs(got[inside]))).all()
+
+
+def test_quantiles_of_half_types() -> None:
+    p = np.array([0.001, 0.01, 0.3, 0.5, 0.97], np.float16)
+    got = sp.ndtri(p)
+    assert got.dtype == np.float16
+    np.testing.assert_array_equal(got, theirs.ndtri(p.astype(np.float64)).astype(np.float16))
 
 
 def test_derivatives():

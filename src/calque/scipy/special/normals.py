@@ -1,7 +1,7 @@
 """Error functions and the normal distribution."""
 
 import math
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike
 from calque.numpy.promotion import check_arraylike, convert
+from calque.ops.common import polynomial
 from calque.scipy.special.gammas import inexact
 from calque.transforms.functions.custom_jvp import custom_jvp
 
@@ -145,20 +146,44 @@ def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
     return _log_ndtr(_floating("log_ndtr", x))
 
 
+# r (r - x) for r = sqrt(-2 log q) and q = ndtr(-x), as a quotient of polynomials of r: fitted at 80
+# places from 2.3 to 14.6 (float32, right to 8e-9 of x) and 38.8 (float64, 4e-17).
+_TAILS: Final = {
+    "float32": (
+        (0.1489576911, 2.118031021, 0.8518717446, 0.04855155395, 8.872258216e-5),
+        (1.0, 1.2259167, 0.257494792, 0.008951783304),
+    ),
+    "float64": (
+        (
+            0.039994376707539377556, 2.9195050789360430715, 9.1642428157396039062,
+            8.3220815633414369693, 3.9351006744056714967, 1.0124247305401574887,
+            0.12245088362648109308, 0.0063550922865232237503, 1.2974774529556645825e-4,
+            8.724193049813313515e-7, 1.194601587922995848e-9,
+        ),
+        (
+            1.0, 5.1100213106768705626, 7.1920261509512444085, 4.6679137923669681696,
+            1.7384627473431669721, 0.34851801547638085795, 0.033359553488866204895,
+            0.0014034954888804738775, 2.3495753533963717972e-5, 1.2795928930803554561e-7,
+            1.3148138213125423706e-10,
+        ),
+    ),
+}  # fmt: skip
+
+
 @custom_jvp
 def _ndtri(p: Any) -> Any:
-    """By erf_inv in the middle; in the tails by Newton's method on the logarithm, from the
-    asymptotic value."""
+    """By erf_inv in the middle, in the tails by what is left of the first term of the asymptotic
+    series."""
+    dtype = typeof(p).dtype
+    if dtype.itemsize < 4:
+        return convert(_ndtri(convert(p, np.dtype("float32"))), dtype)
     upper = p > 0.5
     q = jnp.where(upper, 1 - p, p)
     middle = math.sqrt(2) * do.erf_inv(2 * p - 1)
     in_tail = (q < 0.05) & (q > 0)
-    log_q = jnp.log(jnp.where(in_tail, q, 0.01))
-    root = jnp.sqrt(-2 * log_q)
-    x = -(root - (jnp.log(root) + _HALF_LOG_TAU) / root)
-    for _ in range(4):
-        value = _log_ndtr(x)
-        x = x - (value - log_q) * jnp.exp(value + 0.5 * x * x + _HALF_LOG_TAU)
+    root = jnp.sqrt(-2 * jnp.log(jnp.where(in_tail, q, 0.01)))
+    above, below = (polynomial(root, c) for c in _TAILS[dtype.name])
+    x = above / (below * root) - root
     out = jnp.where(in_tail, jnp.where(upper, -x, x), middle)
     out = jnp.where(p == 0, -np.inf, jnp.where(p == 1, np.inf, out))
     return jnp.where((p < 0) | (p > 1), np.nan, out)

@@ -15,7 +15,7 @@ smaller one of P and 1 - P is found."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -23,7 +23,7 @@ import numpy as np
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.machine.caches import memo
-from calque.ops.common import filled, filled_like
+from calque.ops.common import filled, filled_like, polynomial
 from calque.transforms.functions.loops import while_loop
 
 SHORT: Final = np.dtype("float32")
@@ -65,14 +65,6 @@ def where(condition: Any, x: Any, y: Any) -> Any:
     x = filled_like(y, x) if isinstance(x, float) else x
     y = filled_like(x, y) if isinstance(y, float) else y
     return do.select_n(condition, y, x)
-
-
-def polynomial(x: Any, coefficients: Sequence[float]) -> Any:
-    """The sum of coefficients[k] x^k."""
-    found: Any = coefficients[-1]
-    for c in coefficients[-2::-1]:
-        found = found * x + c
-    return found
 
 
 def is_short(x: Any) -> bool:
