@@ -5,6 +5,7 @@ import pytest
 
 import calque
 import calque.numpy as jnp
+from calque.core.config import config
 from tests.numpy.compare import DTYPES, check, values
 
 UNARY = [
@@ -315,3 +316,28 @@ def test_programs_of_float32_look_for_no_common_type(monkeypatch):
     assert not looked
     calque.make_jaxpr(lambda x: x + np.int8(1))(x)
     assert looked
+
+
+@pytest.mark.parametrize("name", ["int8", "uint8", "int16", "int32", "uint32", "int64", "uint64"])
+def test_integers_to_powers_of_any_number_of_bits(name: str) -> None:
+    """Few exponents have more bits than six; where one has, all of its bits count."""
+    rng = np.random.default_rng(4)
+    x = rng.integers(0 if name[0] == "u" else -9, 10, 300).astype(name)
+    with config.override("calque_enable_x64", True), np.errstate(all="ignore"):
+        for most in (8, 120):
+            y = rng.integers(0, most, 300).astype(name)
+            for f in (jnp.power, calque.jit(jnp.power), calque.vmap(jnp.power)):
+                got = np.asarray(f(x, y))
+                assert got.dtype == x.dtype
+                np.testing.assert_array_equal(got, np.power(x, y))
+        far = calque.jit(jnp.power)(np.int64(7), np.int64(2**62 + 5))
+        assert int(far) == pow(7, 2**62 + 5, 2**64)
+
+
+def test_powers_of_integers_beside_derivatives() -> None:
+    def f(x):
+        return (x * jnp.power(jnp.int32(3), jnp.arange(4)) ** jnp.arange(4)).sum()
+
+    want = sum((3**k) ** k for k in range(4))
+    assert float(calque.grad(f)(2.0)) == float(calque.jacfwd(f)(2.0)) == want
+    assert calque.jit(calque.vmap(calque.grad(f)))(jnp.ones(3)).tolist() == [want] * 3

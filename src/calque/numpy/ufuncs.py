@@ -35,6 +35,7 @@ from calque.numpy.promotion import (
 )
 from calque.numpy.signatures import AnyFunction, Binary, Unary, UnaryWithOut
 from calque.ops.common import const, filled_like
+from calque.transforms.functions.loops import while_loop
 
 Promotion = Callable[..., list[Array]]
 _BOOL: Final = np.dtype(bool)
@@ -256,21 +257,25 @@ def _power(x: Any, y: Any) -> Any:
     return do.pow(x, y)
 
 
+_FEW: Final = 6  # bits of an exponent of 32 or 64 that are looked at without asking
+
+
 def _integer_power(x: Any, y: Any) -> Any:
     """Square and multiply over the bits of the exponent; negative exponents give 0, except for
-    bases 1 and -1."""
+    bases 1 and -1. Few exponents have more bits than the first: a loop looks at the others."""
     dtype = typeof(x).dtype
     if dtype == _BOOL:
         dtype = np.dtype("int32")
     x, y = (do.convert_element_type(v, new_dtype=dtype) for v in (x, y))  # no longer weak
     x, y = promote_full(x, y)
     one, zero = (promote_full(x, const(x, v))[1] for v in (1, 0))
-    acc, base, left = one, x, y
-    for _ in range(min(dtype.itemsize * 8, 64)):
-        odd = do.ne(do.and_(left, const(left, 1)), const(left, 0))
-        acc = do.select_n(odd, acc, do.mul(acc, base))
-        base = do.mul(base, base)
-        left = do.shift_right_logical(left, const(left, 1))
+    bits = dtype.itemsize * 8
+    state = (one, x, y if is_unsigned(dtype) else do.max(y, zero))
+    for _ in range(_FEW if bits >= 32 else bits):
+        state = _squared(state)
+    if bits >= 32:
+        state = while_loop(_has_bits, _squared, state)
+    acc: Any = state[0]
     if is_unsigned(dtype):
         return acc
     negative = do.lt(y, const(y, 0))
@@ -280,6 +285,19 @@ def _integer_power(x: Any, y: Any) -> Any:
         do.eq(x, one), do.select_n(do.eq(x, minus), zero, do.select_n(odd, one, minus)), one
     )
     return do.select_n(negative, acc, inverse)
+
+
+def _squared(state: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
+    """The lowest bit of the exponents that are left is taken into account."""
+    acc, base, left = state
+    odd = do.ne(do.and_(left, const(left, 1)), const(left, 0))
+    acc = do.select_n(odd, acc, do.mul(acc, base))
+    return acc, do.mul(base, base), do.shift_right_logical(left, const(left, 1))
+
+
+def _has_bits(state: tuple[Any, Any, Any]) -> Any:
+    left = state[2]
+    return do.reduce_or(do.ne(left, const(left, 0)), axes=tuple(range(typeof(left).ndim)))
 
 
 @python_only
