@@ -5,8 +5,9 @@ rolls, loops and rows of a few elements, each a statement of its own, compiled a
 
 A chain is two to five statements on two arrays of one small shape. It runs eagerly, where each
 statement is a program by itself, and jitted, with its arguments kept or donated, as itself or in a
-gradient, in lanes or as the body of a loop. In exact mode both give the same bits; without it they
-agree to some digits, where no statement turns the last digit into another element."""
+gradient, in lanes, as the body of a loop or at three sizes. In exact mode both give the same bits;
+without it they agree to some digits, where no statement turns the last digit into another
+element."""
 
 import warnings
 from collections import Counter
@@ -26,7 +27,7 @@ SHAPES = (
     *((6, 16), (8, 17), (9, 18), (6, 33), (2, 64), (130, 4), (300, 5), (3, 2, 2), (2, 5, 3)),
 )
 DTYPES = ("float32", "float32", "float32", "float32", "int32", "bfloat16", "float64", "bool_float")
-FORMS = ("plain", "plain", "plain", "plain", "grad", "lanes", "loop")
+FORMS = ("plain", "plain", "plain", "plain", "sizes", "sizes", "grad", "lanes", "loop")
 FORGET = 60  # chains after which caches are cleared
 LARGE = 1e6  # beyond this nothing is compared to some digits
 
@@ -157,7 +158,7 @@ def chain(seed: int) -> Chain:
         )
     made = range(2, len(steps) + 2)
     outs = {made[-1], *(pick(made) for _ in range(int(rng.integers(3))))}
-    form = pick(FORMS) if dtype in ("float32", "float64") else "plain"
+    form = pick(FORMS) if dtype in ("float32", "float64") else pick(("plain", "sizes"))
     shape, donated = pick(SHAPES), bool(rng.random() < 0.4)
     return Chain(seed, shape, dtype, tuple(steps), tuple(sorted(outs)), form, donated)
 
@@ -213,22 +214,32 @@ def program(c: Chain) -> Callable[..., Any]:
     return f
 
 
-def inputs(c: Chain) -> list[np.ndarray[Any, Any]]:
+def shapes(c: Chain) -> list[tuple[int, ...]]:
+    """The shapes that one function is called with: the third one finds a program for all."""
+    if c.form != "sizes":
+        return [c.shape]
+    return [
+        c.shape,
+        *(tuple(grow(n) for n in c.shape) for grow in (lambda n: n + 1, lambda n: 2 * n + 3)),
+    ]
+
+
+def inputs(c: Chain, shape: tuple[int, ...]) -> list[np.ndarray[Any, Any]]:
     """Quarters, so that most sums and products round nothing."""
     rng = np.random.default_rng([c.seed, 43])
     names = {"bool_float": "float32", "bfloat16": ml_dtypes.bfloat16}
-    whole = [rng.integers(-8, 9, c.shape) for _ in range(2)]
+    whole = [rng.integers(-8, 9, shape) for _ in range(2)]
     scale = 1 if c.dtype == "int32" else 0 if c.dtype == "bool_float" else 4
     return [(w / scale if scale else w > 0).astype(names.get(c.dtype, c.dtype)) for w in whole]
 
 
 def results(c: Chain, jitted: bool) -> list[np.ndarray[Any, Any]]:
     """What a chain gives, eagerly or as one program."""
-    xs = [calque.numpy.array(x) for x in inputs(c)]
     f = program(c)
     if jitted:
         f = calque.jit(f, donate_argnums=(0, 1) if c.donated else ())
-    return [np.asarray(o) for o in calque.tree.leaves(f(*xs))]
+    outs = [f(*map(calque.numpy.array, inputs(c, shape))) for shape in shapes(c)]
+    return [np.asarray(o) for o in calque.tree.leaves(outs)]
 
 
 class ChainChecker:
