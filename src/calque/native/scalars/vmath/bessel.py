@@ -1,4 +1,5 @@
-"""The modified Bessel functions I0 and I1, times exp(-|x|). f32 is computed in f64 and rounded.
+"""The modified Bessel functions I0 and I1, times exp(-|x|). f32 is computed in f64, by shorter
+pieces, and rounded.
 
 Each piece is a constant, in two parts, and a polynomial in the distance t from the middle of the
 piece: around 1 and 5, and in 16 / |x| - 1 for what is left when 1 / sqrt(|x|) is taken out."""
@@ -29,13 +30,15 @@ from calque.native.scalars.vmath.base import (
 )
 from calque.native.scalars.vmath.pairs import Pair
 
+Coefficients = tuple[float, ...]
+
 
 class Piece(NamedTuple):
     """f(t) = high + low + t P(t)."""
 
     high: float
     low: float
-    rest: tuple[float, ...]
+    rest: Coefficients
 
 
 I0_LOW: Final = Piece(0.46575960759364043, 1.9933153617687904e-18, (
@@ -90,6 +93,40 @@ I1_LARGE: Final = Piece(0.38939845902587233, -4.422269466329674e-18, (
     -1.0903931404498182e-10, -5.863143488789227e-10, 1.32284308345488e-11, 8.145507706151885e-11,
 ))  # fmt: skip
 
+# For f32, which rounds to fewer digits: all of a piece, to 2e-9 of it
+I0_LOW_SHORT: Final = (
+    0.4657596074885572, -0.25784919222860214, 0.15389399213298227, -0.07626738440695419,
+    0.031211647439234547, -0.010760485656549548, 0.003190769133148334, -0.0008279937925797392,
+    0.0001900853363867647, -3.941237105169738e-05, 8.059639323572357e-06, -1.3702518272904644e-06,
+)  # fmt: skip
+I0_MIDDLE_SHORT: Final = (
+    0.1835408125493857, -0.01956854565840419, 0.003171319822200633, -0.0005802007004872386,
+    0.00011285183551282145, -2.258388310981046e-05, 4.522564808419463e-06, -8.838695014459952e-07,
+    1.6491740777691634e-07, -2.9367647883796862e-08, 5.106346589052236e-09, -7.94688201672757e-10,
+    9.25702836874943e-11, -1.3563480086344105e-11, 3.485147323301135e-12, -4.0864654656997554e-13,
+)  # fmt: skip
+I0_LARGE_SHORT: Final = (
+    0.4021765094450081, 0.003360555851925354, 0.00013621684311530046, 1.1111525456650673e-05,
+    1.4767921099426897e-06, 3.631710305277285e-07, 1.0829898259260847e-07,
+)  # fmt: skip
+I1_LOW_SHORT: Final = (
+    0.20791041533341192, -0.15797163845327336, 0.08306347428721791, -0.03448391434125992,
+    0.011893143499863826, -0.0035112882326929985, 0.0009061690074213353, -0.00020762406609380442,
+    4.265233509950158e-05, -7.982978505805189e-06, 1.4678326381473475e-06,
+    -2.2961369403740993e-07,
+)  # fmt: skip
+I1_MIDDLE_SHORT: Final = (
+    0.16397226699789783, -0.01322590772986241, 0.0014307163827265278, -0.00012878526620803703,
+    -6.489223050033787e-08, 4.540624748712107e-06, -1.6665197029016799e-06, 4.418464198813275e-07,
+    -9.86916869391239e-08, 1.979556042721454e-08, -3.759922080591682e-09, 6.170466723886977e-10,
+    -7.28162199531461e-11, 1.1125842450078083e-11, -3.01918258666343e-12, 3.5928009639248306e-13,
+)  # fmt: skip
+I1_LARGE_SHORT: Final = (
+    0.3893984590744713, -0.009749577241315432, -0.00021923738535629923, -1.5037047143805947e-05,
+    -1.8250069387125121e-06, -3.5481954165334105e-07, -1.2318419674047784e-07,
+    -3.7856024793316294e-08,
+)  # fmt: skip
+
 
 def value(p: Piece, t: Expr) -> Pair:
     polynomial = poly(t, p.rest)
@@ -116,6 +153,8 @@ def far(p: Piece, a: Expr) -> Expr:
 
 def i0e(x: Expr) -> Expr:
     a = absolute(cast(x, "f64"))
+    if x.dtype == "f32":
+        return cast(short(a, I0_LOW_SHORT, I0_MIDDLE_SHORT, I0_LARGE_SHORT), "f32")
     near = pairs.where(less(a, 2.0), near_zero(I0_LOW, a), value(I0_MIDDLE, sub(a, 5.0)))
     y = where(less(a, 8.0), pairs.rounded(near), far(I0_LARGE, a))
     return cast(y, x.dtype)
@@ -123,9 +162,28 @@ def i0e(x: Expr) -> Expr:
 
 def i1e(x: Expr) -> Expr:
     a = absolute(cast(x, "f64"))
+    if x.dtype == "f32":
+        y = short(a, I1_LOW_SHORT, I1_MIDDLE_SHORT, I1_LARGE_SHORT, low_factor=a)
+        return copysign(cast(y, "f32"), x)
     low = near_zero(I1_LOW, a)
     product, lost = two_product(low.high, a)
     low = Pair(product, fma(low.low, a, lost))
     near = pairs.where(less(a, 2.0), low, value(I1_MIDDLE, sub(a, 5.0)))
     y = where(less(a, 8.0), pairs.rounded(near), far(I1_LARGE, a))
     return copysign(cast(y, x.dtype), x)
+
+
+def short(
+    a: Expr,
+    low: Coefficients,
+    middle: Coefficients,
+    large: Coefficients,
+    low_factor: Expr | None = None,
+) -> Expr:
+    """All pieces with as many digits as f32 has, and some more."""
+    first = poly(sub(a, 1.0), low)
+    if low_factor is not None:
+        first = mul(first, low_factor)
+    near = where(less(a, 2.0), first, poly(sub(a, 5.0), middle))
+    beyond = div(poly(sub(div(16.0, a), 1.0), large), sqrt(a))  # 0 at infinity
+    return where(less(a, 8.0), near, beyond)
