@@ -16,6 +16,7 @@ from calque.core.dtypes import (
     is_inexact,
     is_integer,
     is_signed,
+    promote,
     real_part,
 )
 from calque.core.extents import larger
@@ -279,7 +280,7 @@ def _nonzero_of_size(a: Any, size: int, fill_value: Any, dtype: Any) -> Any:
     fills = fill_value if isinstance(fill_value, tuple) else (fill_value,) * len(shape)
     if n == 0:
         return tuple(
-            do.broadcast_in_dim(np.asarray(f or 0, dtype), shape=(size,), broadcast_dimensions=())
+            broadcast_to(convert(0 if f is None else f, _dtype_filled(f, dtype)), (size,))
             for f in fills
         )
     rank = do.cumsum(
@@ -297,9 +298,19 @@ def _nonzero_of_size(a: Any, size: int, fill_value: Any, dtype: Any) -> Any:
     for d, f in zip(shape, fills):
         stride //= d
         place = do.rem(do.div(flat, as_number(stride, dtype)), as_number(d, dtype))
-        filler = broadcast_to(convert(0 if f is None else f, dtype), (size,))
-        out.append(do.select_n(valid, filler, place))
+        f = 0 if f is None else f
+        filled = _dtype_filled(f, dtype)
+        filler = broadcast_to(convert(f, filled), (size,))
+        out.append(do.select_n(valid, filler, convert(place, filled)))
     return tuple(out)
+
+
+def _dtype_filled(fill: Any, dtype: Any) -> Any:
+    """The dtype of places that a number fills up: a float is no place, and makes them floats."""
+    aval = None if fill is None else typeof(fill)
+    if aval is None or not is_inexact(aval.dtype):
+        return dtype
+    return promote(((dtype, False), (aval.dtype, aval.weak_type)))[0]
 
 
 _FAR = np.iinfo(np.int64).max  # beyond the end of any array

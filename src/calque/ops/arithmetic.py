@@ -34,6 +34,7 @@ from calque.ops.common import (
     same_shapes,
     spread,
 )
+from calque.ops.conversions import wide
 from calque.ops.kinds import (
     apply_nary,
     apply_unary,
@@ -46,7 +47,6 @@ from calque.ops.kinds import (
     refusing,
     same_dtype,
     unary,
-    wide,
     widened,
 )
 

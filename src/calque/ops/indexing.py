@@ -10,14 +10,17 @@ import numpy as np
 from calque.core.arrays import Array
 from calque.core.avals import ShapedArray
 from calque.core.dims import surely_less
-from calque.core.dtypes import iinfo, is_complex, is_float, is_integer, is_signed
+from calque.core.dtypes import iinfo, is_complex, is_extended, is_float, is_integer, is_signed
+from calque.core.errors import ConcretizationTypeError
 from calque.core.jaxprs import Jaxpr
 from calque.core.primitives import Primitive, Zero, do
-from calque.core.trace import trace_to_jaxpr, typeof
+from calque.core.trace import trace_to_jaxpr, typeof, value_if_known
+from calque.core.trace_state import Tracer
 from calque.core.types import ArrayLike
 from calque.machine.caches import memo
 from calque.ops.common import front, index_operand, zero_like, zeros
 from calque.ops.common import operand as as_operand
+from calque.ops.conversions import real_constant_of
 from calque.ops.dimension_numbers import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -192,6 +195,19 @@ def _check_slices(
 
 
 # ---------------------------------------------------------------- gather: meaning
+
+
+def _fill_number(dtype: Any, fill_value: Any) -> Any:
+    """What `gather` is told to fill with: a number, and not one that the program computes."""
+    fill_value = value_if_known(fill_value)
+    if isinstance(fill_value, Tracer):
+        raise ConcretizationTypeError(
+            "fill_value is part of the program, and must be a number that is known when it is"
+            f" traced, got {fill_value}. Put it in afterwards: jnp.where(outside, fill_value, x)"
+        )
+    if type(fill_value) is complex and not is_extended(dtype):
+        real_constant_of("fill_value", fill_value, dtype)
+    return fill_of(dtype, fill_value)
 
 
 def fill_of(dtype: Any, fill_value: Any) -> Any:
@@ -431,7 +447,7 @@ def gather(
         GatherScatterMode.PROMISE_IN_BOUNDS if mode is None else GatherScatterMode.from_any(mode)
     )
     fill = (
-        fill_of(typeof(operand).dtype, fill_value)
+        _fill_number(typeof(operand).dtype, fill_value)
         if parsed is GatherScatterMode.FILL_OR_DROP
         else None
     )

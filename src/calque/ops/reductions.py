@@ -43,7 +43,8 @@ from calque.ops.common import (
     scalar_of,
     tangent_aval,
 )
-from calque.ops.kinds import linear_unary, not_linear, wide
+from calque.ops.conversions import wide
+from calque.ops.kinds import linear_unary, not_linear
 
 # ---------------------------------------------------------------- identities
 

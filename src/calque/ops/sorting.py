@@ -27,8 +27,9 @@ from calque.ops.common import (
     zeros,
 )
 from calque.ops.compare import total_order
+from calque.ops.conversions import wide
 from calque.ops.dimension_numbers import GatherDimensionNumbers, GatherScatterMode
-from calque.ops.kinds import not_linear, wide
+from calque.ops.kinds import not_linear
 
 _INT32 = np.dtype("int32")
 
