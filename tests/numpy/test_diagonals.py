@@ -2,6 +2,7 @@
 
 import pytest
 
+import calque.numpy as jnp
 from tests.numpy.expressions import ARRAYS, check_jax, check_jit, check_numpy, lines
 
 DATA = ARRAYS
@@ -38,3 +39,10 @@ def test_under_jit(case):
 @pytest.mark.parametrize("case", CASES)
 def test_as_jax(case):
     check_jax(case, DATA)
+
+
+def test_triangles_beyond_memory_are_refused():
+    with pytest.raises(MemoryError, match="more than a process can address"):
+        jnp.tril_indices(2**63)
+    with pytest.raises(TypeError, match="triu_indices: m must be an integer, got nan"):
+        jnp.triu_indices(2, m=float("nan"))

@@ -218,7 +218,7 @@ class ShapedArray(AbstractValue):
 
 def _new(key: tuple[Any, ...]) -> ShapedArray:
     shape, dtype, weak, place = key if len(key) == 4 else (*key, None)
-    size = 1
+    size, long = 1, 0
     for d in shape:
         if type(d) is not int and type(d) is not Dim:
             # NumPy integers and the like hash as the ints that they equal: the aval keeps these
@@ -226,7 +226,11 @@ def _new(key: tuple[Any, ...]) -> ShapedArray:
             return ShapedArray(plain, dtype, weak, place)
         if d < 0:
             raise TypeError(f"shapes have no negative sizes, got {shape}")
+        if type(d) is int and d > ADDRESSABLE:
+            long = d
         size *= d
+    if long or (type(size) is int and size > ADDRESSABLE):
+        _check_counts(shape, dtype, max(size, long))
     if type(weak) is not bool:
         return ShapedArray(shape, dtype, bool(weak), place)
     if isinstance(dtype, (type, str)):  # as users write dtypes
@@ -250,6 +254,17 @@ def _new(key: tuple[Any, ...]) -> ShapedArray:
             _trim()
         _interned.made += 1
         return _interned.setdefault(key, self)
+
+
+def _check_counts(shape: tuple[Any, ...], dtype: Any, size: int) -> None:
+    """Refuse an array whose bytes no 64-bit number counts: what a program never stores may have
+    more elements than memory, but no more than can be counted."""
+    width = getattr(dtype, "itemsize", 1)
+    if size * (width if type(width) is int else 1) >= 1 << 63:
+        raise MemoryError(
+            f"an array of shape {shape} and dtype {getattr(dtype, 'name', dtype)} has"
+            f" {size * width} bytes, more than a process can address: make its sizes smaller"
+        )
 
 
 _bare: Final = object.__new__

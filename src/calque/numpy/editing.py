@@ -235,6 +235,7 @@ def insert(
     single = index.ndim == 0 or index.shape[0] == 1
     count = values.shape[k] if single else index.shape[0]
     i = broadcast_to(reshape(index, (-1,)), (count,)) if single else index
+    i = i if i.dtype.itemsize >= 4 else convert(i, np.dtype("int32"))  # which holds every size
     i = clip(where(i < 0, i + n, i), 0, n)
     shape = list(a.shape)
     shape[k] = count

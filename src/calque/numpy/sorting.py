@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any
 
 import numpy as np
 
 from calque.core.arrays import Array, adopted, is_concrete, to_array
-from calque.core.dims import Dim, as_size, is_found
+from calque.core.dims import Dim, as_size, is_found, whole
 from calque.core.dtypes import (
     canonicalize,
     is_complex,
@@ -253,7 +252,7 @@ def nonzero(
             return places_found(a, "jnp.nonzero")
         check_places("nonzero", max(typeof(a).shape), dtype)
         return tuple(adopted(i.astype(dtype)) for i in np.nonzero(values_of(a)))
-    return _nonzero_of_size(a, as_size(size), fill_value, dtype)
+    return _nonzero_of_size(a, as_size(size, "nonzero: size"), fill_value, dtype)
 
 
 def _check_fill(fill_value: Any, ndim: int) -> None:
@@ -472,7 +471,7 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     Array([1.2, 2.7], dtype=float32)"""
     check_arraylike("round", a)
     refuse_out("round", out)
-    a, decimals = as_operand(a), operator.index(decimals)
+    a, decimals = as_operand(a), whole(decimals, "round: decimals")
     dtype = typeof(a).dtype
     if is_integer(dtype) or dtype == np.dtype(bool):
         if decimals < 0:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from calque.core.arrays import Array
 from calque.core.avals import ShapedArray
+from calque.core.dims import whole
 from calque.core.dtypes import canonicalize, iinfo, is_complex, is_integer, is_signed, real_part
 from calque.core.primitives import Primitive, UndefinedPrimal, Zero, do
 from calque.core.trace import typeof
@@ -559,7 +559,7 @@ def integer_pow(x: ArrayLike, y: int) -> Array:
 
     >>> lax.integer_pow(2.0, -1)
     Array(0.5, dtype=float32, weak_type=True)"""
-    return apply_unary(integer_pow_p, x, y=operator.index(y))
+    return apply_unary(integer_pow_p, x, y=whole(y, "integer_pow: y"))
 
 
 def reciprocal(x: ArrayLike) -> Array:

@@ -27,6 +27,7 @@ from calque.ops.dimension_numbers import (
     ScatterDimensionNumbers,
 )
 from calque.ops.layout import Shape, canonical_shape, expand_dims, unary_transpose
+from calque.ops.sizes import index_dtype
 from calque.ops.window_checks import (
     check_apart,
     check_batching,
@@ -497,7 +498,9 @@ def index_take(src: ArrayLike, idxs: Sequence[Any], axes: Sequence[int]) -> Arra
 
 def _wrapped(i: Any, size: Any) -> Any:
     """Positions modulo the size, as index_take counts them; the result has the sign of the size."""
-    dtype = typeof(i).dtype
+    own = typeof(i).dtype
+    dtype = own if size <= iinfo(own).max else index_dtype(size)
+    i = i if dtype == own else do.convert_element_type(i, new_dtype=dtype)
     shape = typeof(i).shape
     n = do.broadcast_in_dim(np.asarray(max(size, 1), dtype), shape=shape, broadcast_dimensions=())
     rest = do.rem(i, n)

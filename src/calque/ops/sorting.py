@@ -317,7 +317,7 @@ def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> list[Array]:
     (x,) = _as_operands([operand])
     if not typeof(x).ndim:
         raise TypeError(f"top_k operand must have >= 1 dimension, got {typeof(x).str_short()}")
-    return top_k_p.bind(x, k=as_size(k), axis=axis_in("top_k", axis, typeof(x).ndim))
+    return top_k_p.bind(x, k=as_size(k, "top_k: k"), axis=axis_in("top_k", axis, typeof(x).ndim))
 
 
 def approx_max_k(
