@@ -131,3 +131,7 @@ def test_narrow_places_count_from_the_end_of_long_arrays():
     for n in (300, 70000):
         out = jnp.insert(jnp.arange(n), jnp.array(-1, jnp.int8), 7)
         assert out[-3:].tolist() == [n - 2, 7, n - 1]
+
+
+def test_places_beyond_every_integer_are_the_end():
+    assert jnp.insert(jnp.arange(3), np.uint64(2**63), 7).tolist() == [0, 1, 2, 7]

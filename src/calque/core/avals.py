@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 
-from calque.core.dims import Dim
+from calque.core.dims import Dim, as_size
 from calque.core.dtypes import short_name, tangent_dtype
 from calque.machine.caches import Interned
 from calque.machine.once import Turns
@@ -222,7 +222,7 @@ def _new(key: tuple[Any, ...]) -> ShapedArray:
     for d in shape:
         if type(d) is not int and type(d) is not Dim:
             # NumPy integers and the like hash as the ints that they equal: the aval keeps these
-            plain: list[Any] = [d if type(d) is Dim else int(d) for d in shape]
+            plain: list[Any] = [as_size(d, "a size of a shape") for d in shape]
             return ShapedArray(plain, dtype, weak, place)
         if d < 0:
             raise TypeError(f"shapes have no negative sizes, got {shape}")

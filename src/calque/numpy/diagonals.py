@@ -293,6 +293,11 @@ def mask_indices(
 
     >>> jnp.mask_indices(2, jnp.triu)
     (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))"""
+    if not hasattr(n, "aval"):
+        n = whole(n, "mask_indices: n")
+        if n < 0:
+            raise ValueError(f"mask_indices: n must not be negative, got {n}")
+        nbytes(ShapedArray((n, n), np.dtype("float32")))
     i, j = nonzero(mask_func(np.ones((n, n), np.float32), k), size=size)
     return i, j
 

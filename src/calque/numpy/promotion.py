@@ -16,7 +16,7 @@ from calque.core import foreign_values
 from calque.core.arrays import Array, ArrayImpl, as_it_is, to_array
 from calque.core.avals import ShapedArray
 from calque.core.config import config
-from calque.core.dims import Dim, is_found, surely_equal, surely_same, value_of
+from calque.core.dims import Dim, is_found, surely_equal, surely_same, value_of, whole
 from calque.core.dtypes import (
     PYTHON_SCALARS,
     TypePromotionError,
@@ -364,12 +364,7 @@ def aval_of(x: Any) -> ShapedArray:
 
 def canonical_axis(axis: int, ndim: int, what: str = "axis") -> int:
     """A non-negative axis; out of range is a ValueError with the array's rank."""
-    try:
-        k = axis.__index__()
-    except AttributeError:
-        raise TypeError(
-            f"{what} must be an integer, got {axis!r} of type {type(axis).__name__}"
-        ) from None
+    k = whole(axis, what)
     if not -ndim <= k < ndim:
         raise ValueError(f"{what} {axis} is out of bounds for array of dimension {ndim}")
     return k % ndim if ndim else k

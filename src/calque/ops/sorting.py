@@ -10,7 +10,7 @@ import numpy as np
 
 from calque.core.arrays import Array
 from calque.core.avals import ShapedArray
-from calque.core.dims import as_size
+from calque.core.dims import as_size, whole
 from calque.core.dtypes import is_complex, is_extended, is_float
 from calque.core.primitives import Primitive, Zero, do
 from calque.core.trace import typeof
@@ -401,7 +401,7 @@ def _approx(
 ) -> Any:
     return approx_top_k_p.bind(
         _as_operands([x])[0],
-        k=int(k),
+        k=whole(k, "approx_max_k and approx_min_k: k"),
         reduction_dimension=int(axis),
         recall_target=float(recall),
         is_max_k=largest,
