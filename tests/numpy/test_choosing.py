@@ -124,3 +124,9 @@ def test_shapes_and_places_that_cannot_be_are_refused():
     in_32_bits = functools.partial(jnp.ravel_multi_index, dtype="int32")
     for f in (in_32_bits, calque.jit(in_32_bits, static_argnums=(1, 2))):
         assert f((narrow, narrow), (300, 400), "wrap").tolist() == [401, 80300]
+
+
+def test_positions_that_no_integer_holds_are_refused():
+    with pytest.raises(ValueError, match="int32 does not hold the positions"):
+        jnp.unravel_index(jnp.array([-1]), (2**32, 2))
+    assert [x.tolist() for x in jnp.unravel_index(jnp.uint32(5), (2**32, 2))] == [2, 1]

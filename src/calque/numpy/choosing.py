@@ -10,7 +10,7 @@ import numpy as np
 
 from calque.core import errors
 from calque.core.arrays import Array, all_concrete, is_concrete
-from calque.core.dims import Dim, surely_less
+from calque.core.dims import Dim, may_exceed, surely_less
 from calque.core.dtypes import asked, canonicalize, iinfo, is_integer, is_signed
 from calque.core.origins import origin
 from calque.core.trace import typeof
@@ -109,6 +109,11 @@ def unravel_index(indices: ArrayLike, shape: ShapeLike) -> tuple[Array, ...]:
     sizes = canonical_shape(shape)
     if any(d < 0 for d in sizes):
         raise ValueError(f"unravel_index: sizes of a shape must be non-negative, got {sizes}")
+    if is_signed(i.dtype) and any(may_exceed(d, iinfo(canonicalize(int)).max) for d in sizes):
+        raise ValueError(
+            f"unravel_index: {canonicalize(int).name} does not hold the positions of an array of"
+            f" shape {sizes}: enable 64-bit types, or make its sizes smaller"
+        )
     own = not is_signed(i.dtype) or all(surely_less(d - 2, iinfo(i.dtype).max) for d in sizes)
     return _positions(i, sizes, i.dtype if own else canonicalize(int))
 
