@@ -108,3 +108,10 @@ def test_repeats_are_integers_of_any_width():
             jnp.repeat(jnp.arange(3), counts)
     with pytest.raises(TypeError, match="total_repeat_length must be an integer, got nan"):
         jnp.repeat(jnp.arange(3), 2, total_repeat_length=math.nan)
+
+
+def test_shifts_of_32_bits_without_a_sign_do_not_come_round():
+    far = np.uint32(2**32 - 1)
+    wanted = np.roll(np.arange(300), int(far)).tolist()
+    for f in (jnp.roll, calque.jit(jnp.roll)):
+        assert f(jnp.arange(300), jnp.asarray(far)).tolist() == wanted

@@ -10,7 +10,7 @@ import numpy as np
 from calque.core.arrays import Array, is_concrete, to_array
 from calque.core.avals import ShapedArray, nbytes
 from calque.core.dims import as_size, is_found
-from calque.core.dtypes import canonicalize, is_integer
+from calque.core.dtypes import canonicalize, is_integer, is_unsigned
 from calque.core.extents import larger
 from calque.core.primitives import do
 from calque.core.trace import typeof
@@ -151,7 +151,7 @@ def _roll_one(a: Any, shift: Any, axis: int, size: int) -> Any:
         dtype = index_dtype(*typeof(a).shape)
         own = typeof(shift).dtype
         n, zero = as_number(size, dtype), as_number(0, dtype)
-        wide = own if own.itemsize > dtype.itemsize else dtype
+        wide = own if own.itemsize > dtype.itemsize - is_unsigned(own) else dtype
         r = convert(do.rem(convert(shift, wide), as_number(size, wide)), dtype)
         start = do.rem(do.sub(n, do.select_n(do.lt(r, zero), r, do.add(r, n))), n)
         starts = [start if i == axis else zero for i in range(typeof(a).ndim)]
