@@ -60,7 +60,8 @@ def array(
     Args:
         object: a number, a nested sequence of numbers and arrays with equal lengths, an array of
             any library that speaks NumPy's protocols, or an object with `__jax_array__`.
-        dtype: of the elements; None is the dtype that the values have together.
+        dtype: of the elements; None is the dtype that the values have together. A number of
+            Python's that an integer dtype cannot hold is an error.
         *args: `copy`, `order` and `ndmin` by position, which is deprecated.
         copy: whether the values are copied; an array of calque is immutable and never needs it.
         order: "K", "C" or None. Arrays are row-major.

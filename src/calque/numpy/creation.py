@@ -249,7 +249,8 @@ def full(
 
     Args:
         shape: the size of each axis, a sequence of ints or one int.
-        fill_value: a number, or an array that broadcasts to `shape`.
+        fill_value: a number, or an array that broadcasts to `shape`. Floats beyond the range of an
+            integer dtype take its nearest end.
         dtype: of the elements; None is that of `fill_value`.
         device: where the array lies: a device or a sharding. None is the default device.
         out_sharding: how the array lies on a mesh with explicit axes; None leaves it open.

@@ -231,7 +231,8 @@ def nonzero(
         a: an array with at least one axis.
         size: how many places to return: more are left out, fewer filled up. None returns all, which
             a program finds while it runs; `vmap` needs a number.
-        fill_value: what fills the places up: a number, or one for each axis; None is 0.
+        fill_value: what fills the places up: a number, or one for each axis; None is 0. A float
+            makes the places floats.
     Returns:
         A tuple with an array of positions for each axis, in the order of the elements.
     Differs from NumPy:

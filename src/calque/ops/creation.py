@@ -147,7 +147,8 @@ def full(
 
     Args:
         shape: The size of each dimension, or the size of the only one.
-        fill_value: A number, or an array without axes.
+        fill_value: A number, or an array without axes. Floats beyond the range of an integer dtype
+            take its nearest end.
         dtype: The dtype; None takes that of `fill_value`.
         sharding: How the result is laid out over devices; None leaves it open.
 
