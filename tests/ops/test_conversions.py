@@ -88,3 +88,15 @@ def test_constants_of_less_than_a_byte_saturate():
 def test_converted_wraps_ints_of_less_than_a_byte():
     out = conversions.converted(np.array([9, -9]), np.dtype(ml_dtypes.int4))
     assert out.astype(int).tolist() == [-7, 7]
+
+
+def test_constants_of_narrow_floats_and_near_the_ends():
+    i32, u8 = np.dtype("int32"), np.dtype("uint8")
+    assert conversions.constant_of(ml_dtypes.bfloat16(1e20), i32) == 2**31 - 1
+    assert conversions.constant_of(np.float32(3e9), i32) == 2**31 - 1
+    assert [int(conversions.constant_of(v, u8)) for v in (-1.5, -0.5, 254.9, 255.5)] == [
+        0,
+        0,
+        254,
+        255,
+    ]

@@ -7,7 +7,16 @@ from typing import Any, Final
 
 import numpy as np
 
-from calque.core.dtypes import COMPLEX, FLOATS, iinfo, is_complex, is_float, is_integer, is_signed
+from calque.core.dtypes import (
+    COMPLEX,
+    FLOATS,
+    iinfo,
+    is_complex,
+    is_float,
+    is_inexact,
+    is_integer,
+    is_signed,
+)
 
 WIDE: Final[dict[Any, Any]] = {
     **{d: np.dtype("float64") for d in FLOATS},
@@ -66,9 +75,15 @@ def constant_of(value: Any, dtype: Any) -> np.ndarray:
     """A number of Python's or NumPy's in this dtype."""
     x = np.asarray(value)
     with np.errstate(all="ignore"):
-        if x.dtype.kind in "fc" and is_integer(dtype):
+        if is_integer(dtype) and is_inexact(x.dtype) and not _is_within(x, dtype):
             return converted(x, dtype)
         return x.astype(dtype)
+
+
+def _is_within(x: np.ndarray, dtype: Any) -> bool:
+    """Whether this is one float within the range of an integer dtype: NumPy is quicker then."""
+    info = iinfo(dtype)
+    return x.ndim == 0 and x.dtype.kind == "f" and bool(info.min <= float(x) <= info.max)
 
 
 def real_constant_of(name: str, value: Any, dtype: Any) -> np.ndarray:
@@ -83,6 +98,12 @@ def real_constant_of(name: str, value: Any, dtype: Any) -> np.ndarray:
 
 def exact_constant(name: str, value: Any, dtype: Any) -> np.ndarray:
     """As `real_constant_of`; what an integer dtype cannot hold is refused."""
+    kind = dtype.kind
+    if type(value) is int and kind in "iu":
+        try:
+            return np.asarray(value, dtype)
+        except OverflowError:
+            _check_range(name, value, dtype)
     if type(value) is float and is_integer(dtype):
         if value != value:
             raise ValueError(
@@ -90,9 +111,7 @@ def exact_constant(name: str, value: Any, dtype: Any) -> np.ndarray:
                 " floats, or replace it, for example with jnp.nan_to_num"
             )
         _check_range(name, value, dtype)
-    elif type(value) is int and dtype.kind in "iu":
-        _check_range(name, value, dtype)
-    elif type(value) is int and not is_integer(dtype) and dtype.kind != "b":
+    elif type(value) is int and not is_integer(dtype) and kind != "b":
         value = _as_float(name, value, dtype)
     return real_constant_of(name, value, dtype)
 
