@@ -10,7 +10,7 @@ import numpy as np
 
 from calque.core import errors
 from calque.core.arrays import Array, all_concrete, is_concrete
-from calque.core.dims import Dim, may_exceed, surely_less
+from calque.core.dims import Dim
 from calque.core.dtypes import asked, canonicalize, iinfo, is_integer, is_signed
 from calque.core.origins import origin
 from calque.core.trace import typeof
@@ -105,17 +105,23 @@ def unravel_index(indices: ArrayLike, shape: ShapeLike) -> tuple[Array, ...]:
         numbers = arrays("unravel_index", *given)
         if not all(is_integer(d.dtype) for d in numbers):
             raise TypeError("unravel_index: sizes of a shape must be integers")
-        return _positions(i, [convert(d, _kind_of(i)) for d in numbers], i.dtype)
+        return _positions(i, [convert(d, _kind_of(i)) for d in numbers], _kind_of(i))
     sizes = canonical_shape(shape)
     if any(d < 0 for d in sizes):
         raise ValueError(f"unravel_index: sizes of a shape must be non-negative, got {sizes}")
-    if is_signed(i.dtype) and any(may_exceed(d, iinfo(canonicalize(int)).max) for d in sizes):
+    if is_signed(i.dtype) and not _within(sizes, canonicalize(int)):
         raise ValueError(
             f"unravel_index: {canonicalize(int).name} does not hold the positions of an array of"
             f" shape {sizes}: enable 64-bit types, or make its sizes smaller"
         )
-    own = not is_signed(i.dtype) or all(surely_less(d - 2, iinfo(i.dtype).max) for d in sizes)
+    own = not is_signed(i.dtype) or _within(sizes, i.dtype)
     return _positions(i, sizes, i.dtype if own else canonicalize(int))
+
+
+def _within(sizes: Sequence[Any], dtype: Any) -> bool:
+    """Whether a dtype holds every position along axes of these sizes. Free ones are below 2**31."""
+    most = iinfo(dtype).max
+    return all(d - 1 <= most if type(d) is int else dtype.itemsize >= 4 for d in sizes)
 
 
 def _kind_of(i: Any) -> Any:
