@@ -76,7 +76,8 @@ FLOORS = {
         "backends",
     ],
     "calque.ops": [
-        "associative common dimension_numbers gamma_gradients padding window_checks",
+        "associative conversions dimension_numbers gamma_gradients padding window_checks",
+        "common",
         "found_sizes kinds layout scalar_programs staging",
         "arithmetic bits complexes creation fft indexing joining linalg math random rounding sizes"
         " special",

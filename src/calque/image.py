@@ -153,7 +153,7 @@ def _resampled(
 
 
 def _shape(name: str, image: Any, shape: Sequence[int]) -> tuple[int, ...]:
-    out = tuple(as_size(n) for n in shape)
+    out = tuple(as_size(n, "shape") for n in shape)
     if len(out) != image.ndim:
         raise ValueError(
             f"{name}: shape must have length equal to the number of dimensions of the image: {out}"

@@ -6,6 +6,8 @@ import pickle
 import numpy as np
 import pytest
 
+import calque
+import calque.numpy as jnp
 from calque.core import avals
 from calque.core.avals import ShapedArray, nbytes
 from calque.core.dtypes import float0
@@ -74,3 +76,13 @@ def test_unknown_parts_of_a_type_are_refused():
     assert aval.update() is aval
     with pytest.raises(TypeError, match="unexpected keyword argument 'dtypes'"):
         aval.update(dtypes=np.dtype("int32"))
+
+
+def test_sizes_whose_bytes_cannot_be_counted_are_refused_where_they_are_traced():
+    for shape in ((2**62,), (2**40, 2**40), (0, 2**64)):
+        with pytest.raises(MemoryError, match="more than a process can address"):
+            calque.jit(lambda shape=shape: jnp.sum(jnp.zeros(shape)))()
+        with pytest.raises(MemoryError, match="more than a process can address"):
+            jnp.reshape(jnp.zeros(0), (0, 2**63))
+    large = calque.ShapeDtypeStruct((2**40, 2**10), np.float32)
+    assert calque.eval_shape(lambda x: x + 1, large).shape == (2**40, 2**10)

@@ -1,7 +1,11 @@
 """Free sizes: arithmetic, questions and their guards."""
 
+import math
+
+import numpy as np
 import pytest
 
+from calque.core import dims
 from calque.core.dims import (
     Dim,
     hint_of,
@@ -155,3 +159,12 @@ def test_smaller_and_larger_of_found_sizes():
         _, length, _ = slice_bounds(index, k)
         size = s.program([("value", length.poly)])
         assert [size(a0=n)[0] for n in range(8)] == [len(range(n)[index]) for n in range(8)]
+
+
+def test_an_integer_that_is_none_is_told_with_the_name_of_its_argument():
+    for value in (math.nan, math.inf, 3.5, np.float32(3)):
+        with pytest.raises(TypeError, match=r"n must be an integer, got .*Divide sizes by //"):
+            dims.whole(value, "n")
+    with pytest.raises(TypeError, match="n must be an integer, got '3' of type str"):
+        dims.as_size("3", "n")
+    assert dims.whole(np.uint8(3), "n") == 3

@@ -64,3 +64,8 @@ def test_the_smaller_and_the_larger() -> None:
     assert is_found(between) and between is smaller(3, found)
     symbols.settle(found, 2)
     assert symbols.value(between.poly) == 2 and symbols.value(larger(found, 3).poly) == 3
+
+
+def test_steps_of_slices_are_integers():
+    with pytest.raises(TypeError, match="the step of a slice must be an integer, got nan"):
+        slice_bounds(slice(None, None, float("nan")), 3)

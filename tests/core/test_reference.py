@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import calque.numpy as jnp
 from calque.core import reference
 from calque.core.avals import ShapedArray
 from calque.core.primitives import REGISTRY, NotApplicable, Primitive, do
@@ -53,3 +54,8 @@ def test_a_program():
     a, b, c = reference.run(closed, np.zeros(3, np.float32))
     assert np.isnan(a[0]) and np.isinf(a[1:]).all()  # and no warning
     assert b.tolist() == c.tolist() == [0, 0, 0] and type(a) is np.ndarray
+
+
+def test_a_result_beyond_memory_is_named():
+    with pytest.raises(MemoryError, match=r"pad.*i32\[|more than a process can address"):
+        jnp.pad(jnp.arange(3), (1, 2**45))

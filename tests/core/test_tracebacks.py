@@ -6,6 +6,7 @@ import subprocess
 import sys
 import traceback
 
+import numpy as np
 import pytest
 
 import calque
@@ -168,3 +169,11 @@ def test_the_outermost_boundary_hides(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(ValueError, match="alone"):
             inner(f"alone after {message}")
     assert hidden == ["first", "alone after first", "second", "alone after second"]
+
+
+def test_memory_that_is_not_there_is_told_in_words_of_our_own():
+    with pytest.raises(MemoryError) as told:
+        tracebacks.boundary(lambda: np.ones(2**45))()
+    assert type(told.value) is MemoryError and told.value.__cause__ is None
+    assert str(told.value).startswith("no memory for an array of shape (35184372088832,)")
+    assert f"{2**48} bytes" in str(told.value)

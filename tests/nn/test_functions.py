@@ -1,5 +1,6 @@
 """Activations, softmax and its relatives, attention: values, dtypes and derivatives as in JAX."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -81,3 +82,12 @@ def test_glu() -> None:
     assert nn.glu(jnp.array([3.0, 0.0])).tolist() == [1.5]
     with pytest.raises(AssertionError, match="divisible by 2"):
         nn.glu(jnp.ones(3))
+
+
+def test_classes_beyond_the_reach_of_narrow_numbers_do_not_come_round():
+    for dtype in ("int8", "uint8"):
+        x = nn.one_hot(jnp.array([0, 44, 100], dtype), 300)
+        assert x.sum(1).tolist() == [1, 1, 1] and x.argmax(1).tolist() == [0, 44, 100]
+    assert nn.one_hot(jnp.array([-1], "int8"), 300).sum() == 0
+    with pytest.raises(TypeError, match="num_classes must be an integer, got nan"):
+        nn.one_hot(jnp.arange(2), math.nan)

@@ -1,5 +1,8 @@
 """Elements chosen by masks, places and conditions."""
 
+import functools
+import math
+
 import numpy as np
 import pytest
 
@@ -82,3 +85,48 @@ def test_places_of_numbers_are_an_array() -> None:
     places = jnp.ravel_multi_index((1, 2), (3, 4), mode="wrap")
     assert places == 6 and not places.weak_type
     assert not jnp.ravel_multi_index((), ()).weak_type
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (300, 7), (1000, 1000), (65536, 65536), (2, 3, 4)])
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "uint32"])
+def test_positions_are_exact_in_every_dtype_of_places(shape, dtype):
+    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    places = np.array([0, 1, 5, high, high - 1, low, low + 1, 100], dtype)
+    total, wanted = math.prod(shape), []
+    for i in places.tolist():
+        rest, row = max(i + total, 0) if i < 0 else min(i, total - 1), []
+        for d in reversed(shape):
+            row.insert(0, rest % d)
+            rest //= d
+        wanted.append(row)
+    for f in (jnp.unravel_index, calque.jit(jnp.unravel_index, static_argnums=1)):
+        found = [np.asarray(x).astype(np.int64) for x in f(jnp.asarray(places), shape)]
+        assert np.stack(found, 1).tolist() == wanted
+
+
+def test_narrow_places_in_arrays_whose_size_is_free():
+    f = calque.jit(lambda x, i: jnp.unravel_index(i, x.shape))
+    for n in (3, 5, 300):
+        rows, columns = f(jnp.zeros((n, 200)), jnp.array([-1, 0, 127], jnp.int8))
+        assert rows.tolist() == [n - 1, 0, 0] and columns.tolist() == [199, 0, 127]
+
+
+def test_shapes_and_places_that_cannot_be_are_refused():
+    with pytest.raises(ValueError, match="sizes of a shape must be non-negative"):
+        jnp.unravel_index(jnp.arange(2), (-1, 4))
+    for _ in range(3):  # also where floats of a call would be arguments of a program
+        with pytest.raises(TypeError, match="integer type"):
+            jnp.unravel_index(jnp.arange(2), (3.0, 2))
+    for index, dims in ((jnp.arange(3), (2**16, 2**16)), (jnp.arange(3, dtype="int8"), (20, 20))):
+        with pytest.raises(ValueError, match="give a wider dtype"):
+            jnp.ravel_multi_index((index, index), dims, mode="clip")
+    narrow = jnp.array([1, -100], jnp.int8)
+    in_32_bits = functools.partial(jnp.ravel_multi_index, dtype="int32")
+    for f in (in_32_bits, calque.jit(in_32_bits, static_argnums=(1, 2))):
+        assert f((narrow, narrow), (300, 400), "wrap").tolist() == [401, 80300]
+
+
+def test_positions_that_no_integer_holds_are_refused():
+    with pytest.raises(ValueError, match="int32 does not hold the positions"):
+        jnp.unravel_index(jnp.array([-1]), (2**32, 2))
+    assert [x.tolist() for x in jnp.unravel_index(jnp.uint32(5), (2**32, 2))] == [2, 1]

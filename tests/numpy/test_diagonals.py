@@ -2,6 +2,7 @@
 
 import pytest
 
+import calque.numpy as jnp
 from tests.numpy.expressions import ARRAYS, check_jax, check_jit, check_numpy, lines
 
 DATA = ARRAYS
@@ -38,3 +39,19 @@ def test_under_jit(case):
 @pytest.mark.parametrize("case", CASES)
 def test_as_jax(case):
     check_jax(case, DATA)
+
+
+def test_triangles_beyond_memory_are_refused():
+    with pytest.raises(MemoryError, match="more than a process can address"):
+        jnp.tril_indices(2**63)
+    with pytest.raises(TypeError, match="triu_indices: m must be an integer, got nan"):
+        jnp.triu_indices(2, m=float("nan"))
+
+
+def test_the_size_of_a_mask_is_an_integer_of_which_memory_holds_the_square():
+    with pytest.raises(TypeError, match="mask_indices: n must be an integer, got nan"):
+        jnp.mask_indices(float("nan"), jnp.triu)
+    with pytest.raises(ValueError, match="must not be negative"):
+        jnp.mask_indices(-1, jnp.triu)
+    with pytest.raises(MemoryError, match="more than a process can address"):
+        jnp.mask_indices(2**62, jnp.triu)

@@ -125,3 +125,13 @@ def test_a_traced_place_of_any_integer_dtype_is_deleted(dtype):
         for place in (100, -100) if dtype[0] == "i" else (100,):
             got = calque.jit(lambda i: jnp.delete(a, i))(np.array(place, dtype))
             np.testing.assert_array_equal(got, np.delete(a, place))
+
+
+def test_narrow_places_count_from_the_end_of_long_arrays():
+    for n in (300, 70000):
+        out = jnp.insert(jnp.arange(n), jnp.array(-1, jnp.int8), 7)
+        assert out[-3:].tolist() == [n - 2, 7, n - 1]
+
+
+def test_places_beyond_every_integer_are_the_end():
+    assert jnp.insert(jnp.arange(3), np.uint64(2**63), 7).tolist() == [0, 1, 2, 7]

@@ -1,7 +1,9 @@
 """Elementwise functions of several steps."""
 
+import numpy as np
 import pytest
 
+import calque
 import calque.numpy as jnp
 from tests.numpy.expressions import ARRAYS, check_jax, check_jit, check_numpy, lines
 
@@ -112,3 +114,15 @@ def test_weak_types_of_numbers() -> None:
     for f in (jnp.logaddexp, jnp.logaddexp2):
         assert f(one, 1j).weak_type and not f(many, 1j).weak_type
         assert not f(jnp.ones((), "complex64"), 1j).weak_type
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32"])
+def test_divisors_and_multiples_of_the_least_integer(dtype):
+    least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
+    numbers = np.array([least, least + 1, 0, 1, 6, most - 1, most, -1, -6], dtype)
+    x, y = np.repeat(numbers, 9), np.tile(numbers, 9)
+    for name in ("gcd", "lcm"):
+        with np.errstate(all="ignore"):
+            wanted = getattr(np, name)(x, y).tolist()
+        for f in (getattr(jnp, name), calque.jit(getattr(jnp, name))):
+            assert f(jnp.asarray(x), jnp.asarray(y)).tolist() == wanted

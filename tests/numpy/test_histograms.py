@@ -59,3 +59,13 @@ def test_edges_check_weights():
     assert jnp.histogram_bin_edges(jnp.arange(3.0), 2, weights=jnp.ones(3)).tolist() == [0, 1, 2]
     with pytest.raises(ValueError, match="weights"):
         jnp.histogram_bin_edges(jnp.arange(3.0), 2, weights=jnp.ones(4))
+
+
+def test_numbers_of_bins_are_positive_integers():
+    for bins in (0, -1):
+        with pytest.raises(ValueError, match="`bins` must be positive"):
+            jnp.histogram(jnp.arange(4.0), bins=bins)
+    with pytest.raises(TypeError, match="`bins` must be an integer, got nan"):
+        jnp.histogram(jnp.arange(4.0), bins=float("nan"))
+    with pytest.raises(TypeError, match=r"bincount: length must be an integer, got 3\.5"):
+        jnp.bincount(jnp.arange(3), length=3.5)

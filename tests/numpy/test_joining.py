@@ -35,3 +35,11 @@ def test_a_float_that_is_differentiated_may_say_in_how_many_parts():
     assert (float(out), float(tangent)) == (14.0, 1.0)
     with pytest.raises(calque.errors.ConcretizationTypeError, match="split cuts at integers"):
         calque.jit(f)(2.0, x)
+
+
+def test_numbers_of_sections_are_integers_that_a_list_holds():
+    assert [len(x) for x in jnp.array_split(jnp.arange(5), 2.9)] == [3, 2]
+    with pytest.raises(TypeError, match="array_split: the number of sections must be an integer"):
+        jnp.array_split(jnp.arange(5), float("nan"))
+    with pytest.raises(MemoryError, match="cut into fewer"):
+        jnp.array_split(jnp.arange(5), 2**40)

@@ -1,5 +1,7 @@
 """Elements moved and repeated, held against NumPy."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -75,3 +77,41 @@ def test_nothing_repeated_is_nothing_whatever_the_total(repeats):
     for f in (jnp.repeat, calque.jit(jnp.repeat, static_argnames=("axis", "total_repeat_length"))):
         got = f(np.zeros((0, 2), np.float32), repeats, axis=0, total_repeat_length=3)
         assert got.shape == (0, 2)
+
+
+HUGE = 2**62
+
+
+@pytest.mark.parametrize("repeats", [2**46, 2**63, [HUGE] * 3, np.array([HUGE] * 3)])
+def test_repeats_beyond_memory_are_refused(repeats):
+    for f in (lambda x: jnp.repeat(x, repeats), calque.jit(lambda x: jnp.repeat(x, repeats))):
+        with pytest.raises(MemoryError, match="more than a process can address"):
+            f(jnp.arange(3))
+
+
+def test_sums_of_repeats_do_not_come_round():
+    x, many = jnp.arange(4), jnp.array([2**30] * 4)
+    with pytest.raises(MemoryError, match="the repeats make an axis of 2\\*\\*31 or more"):
+        calque.jit(jnp.repeat)(x, many).block_until_ready()
+    for counts, wanted in (([2**30] * 4, [0] * 5), ([1, 2**31 - 1, 2**31 - 1, 3], [0, 1, 1, 1, 1])):
+        counts = jnp.array(counts)
+        for f in (jnp.repeat, calque.jit(jnp.repeat, static_argnames="total_repeat_length")):
+            assert f(x, counts, total_repeat_length=5).tolist() == wanted
+
+
+def test_repeats_are_integers_of_any_width():
+    for counts in (np.uint64(2), np.array([2, 2, 2], np.uint64), np.int8(2)):
+        f = calque.jit(lambda x, counts=counts: jnp.repeat(x, counts))
+        assert f(jnp.arange(3)).tolist() == [0, 0, 1, 1, 2, 2]
+    for counts in (1.5, math.nan, [1.5, 2, 2], None, 1j):
+        with pytest.raises(TypeError, match="repeats must be integers"):
+            jnp.repeat(jnp.arange(3), counts)
+    with pytest.raises(TypeError, match="total_repeat_length must be an integer, got nan"):
+        jnp.repeat(jnp.arange(3), 2, total_repeat_length=math.nan)
+
+
+def test_shifts_of_32_bits_without_a_sign_do_not_come_round():
+    far = np.uint32(2**32 - 1)
+    wanted = np.roll(np.arange(300), int(far)).tolist()
+    for f in (jnp.roll, calque.jit(jnp.roll)):
+        assert f(jnp.arange(300), jnp.asarray(far)).tolist() == wanted

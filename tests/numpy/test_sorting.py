@@ -77,3 +77,19 @@ def test_refusals_name_the_remedy():
 def test_gradients_follow_the_order():
     g = calque.grad(lambda x: (jnp.sort(x) * jnp.arange(3.0)).sum())(jnp.array([5.0, 1.0, 3.0]))
     assert g.tolist() == [2, 0, 1]
+
+
+def test_a_fill_that_is_no_integer_makes_places_numbers_of_its_kind():
+    for x in (jnp.array([0, 1, 2]), jnp.zeros(0)):
+        (out,) = jnp.nonzero(x, size=3, fill_value=1.5)
+        assert out.dtype == jnp.float32 and out[2] == 1.5
+    (out,) = calque.jit(lambda x: jnp.nonzero(x, size=3, fill_value=-7))(jnp.array([0, 1]))
+    assert out.tolist() == [1, -7, -7]
+
+
+def test_the_fill_of_take_is_known_when_it_is_traced():
+    x, i = jnp.arange(3.0), jnp.array([1, 9])
+    for value in (2.0, 3.0, 4.0):  # a float among the arguments is no argument of a program
+        assert jnp.take(x, i, fill_value=value).tolist() == [1, value]
+    with pytest.raises(calque.errors.ConcretizationTypeError, match="fill_value is part of"):
+        calque.jit(lambda v: jnp.take(x, i, fill_value=v))(2.0)

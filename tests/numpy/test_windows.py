@@ -2,6 +2,7 @@
 
 import pytest
 
+import calque.numpy as jnp
 from tests.numpy.expressions import ARRAYS, check_jax, check_jit, check_numpy, lines
 
 DATA = ARRAYS
@@ -33,3 +34,10 @@ def test_under_jit(case):
 @pytest.mark.parametrize("case", CASES)
 def test_as_jax(case):
     check_jax(case, DATA)
+
+
+def test_numbers_of_points_may_be_floats_as_in_numpy():
+    assert jnp.hanning(3.7).tolist() == jnp.hanning(3).tolist()
+    for points in (float("nan"), float("inf"), "3"):
+        with pytest.raises(TypeError, match="number of points of a window, M, must be an integer"):
+            jnp.hanning(points)

@@ -4,6 +4,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import calque
+import calque.numpy as jnp
+from calque import lax
 from calque.ops import indexing as I
 from calque.ops.dimension_numbers import GatherDimensionNumbers, GatherScatterMode
 from tests.ops import peer
@@ -209,3 +212,11 @@ def test_index_take_beside_jax():
     i, j = np.array([1, -1, 7], "int32"), np.array([0, 2, 1], "int32")
     peer.compare([(lambda lax, x, i: lax.index_take(x, (i,), (1,)), X, i)], printed=False)
     peer.compare([(lambda lax, x, i, j: lax.index_take(x, (i, j), (0, 2)), X, i, j)], printed=False)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16"])
+def test_index_take_counts_modulo_sizes_that_narrow_indices_do_not_hold(dtype):
+    x, i = jnp.arange(70000), jnp.array([0, 100, -3 % 100 if dtype[0] == "u" else -3], dtype)
+    wanted = [int(v) % 70000 for v in i]
+    for f in (lax.index_take, calque.jit(lax.index_take, static_argnums=2)):
+        assert f(x, (i,), (0,)).tolist() == wanted

@@ -146,3 +146,15 @@ def test_beside_jax():
             (lambda lax, x: lax.unstack(x, 1), x),
         ]
     )
+
+
+def test_padding_that_is_cut_off_again_takes_no_memory():
+    x = np.arange(1, 5, dtype=np.int32)
+    for config, wanted in (
+        ((2**62, -(2**62), 0), [0] * 4),
+        ((-(2**62), 2**62, 0), [0] * 4),
+        ((-2, 1 - 3 * 2**40, 2**40), [0] * 3),
+        ((1, -3 * 2**40, 2**40), [0, 1, 0, 0, 0]),
+    ):
+        out = J.pad_p.meaning(x, np.int32(0), padding_config=(config,))
+        assert out.tolist() == wanted

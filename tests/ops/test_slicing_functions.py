@@ -3,6 +3,9 @@
 import numpy as np
 import pytest
 
+import calque
+import calque.numpy as jnp
+from calque import lax
 from calque.ops import slicing_functions as S
 from tests.ops.helpers import run, same, values
 
@@ -59,3 +62,14 @@ def test_functions():
 def test_errors(fun, words):
     with pytest.raises((TypeError, ValueError, IndexError), match=words):
         run(fun, X.astype("float32"))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16"])
+def test_narrow_starts_count_from_the_end_of_axes_longer_than_they_reach(dtype):
+    f = calque.jit(lambda x, i: lax.dynamic_slice(x, (i,), (2,)))
+    put = calque.jit(lambda x, i: lax.dynamic_update_slice(x, x[:2], (i,)))
+    for n in (300, 400, 70000):  # the sizes are free from the second on
+        x = jnp.arange(n)
+        i = jnp.array(-5, dtype)
+        assert f(x, i).tolist() == [n - 5, n - 4] == lax.dynamic_slice(x, (i,), (2,)).tolist()
+        assert put(x, i)[-5:-3].tolist() == [0, 1]

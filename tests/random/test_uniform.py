@@ -79,3 +79,18 @@ def test_integers_of_four_bits(dtype, low, high):
     x = random.randint(random.key(1), (400,), -100, 100, dtype)
     assert x.dtype == dtype
     assert sorted(set(np.asarray(x).astype(int).tolist())) == list(range(low, high + 1))
+
+
+def test_every_number_of_a_dtype_is_drawn_where_the_bound_is_beyond_it():
+    with calque.enable_x64(True):
+        x = np.asarray(random.randint(KEY, (1000,), 0, 2**32, "uint32"))
+        y = np.asarray(random.randint(KEY, (1000,), -(2**31), 2**31, "int32"))
+    for v, middle in ((x.astype(float), 2**31), (y.astype(float), 0)):
+        assert 400 < (v > middle).sum() < 600 and np.ptp(v) > 2**31.9
+
+
+@pytest.mark.parametrize("bound", [1e20, float("inf"), np.float32(1e20), 5e9])
+def test_bounds_beyond_every_integer_are_the_largest_one(bound):
+    x = np.asarray(random.randint(KEY, (500,), 0, bound, "int32"))
+    assert x.min() >= 0 and x.max() > 2**30
+    assert random.randint(KEY, (2,), 0, float("nan"), "int32").tolist() == [0, 0]

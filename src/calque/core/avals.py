@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 
-from calque.core.dims import Dim
+from calque.core.dims import Dim, as_size
 from calque.core.dtypes import short_name, tangent_dtype
 from calque.machine.caches import Interned
 from calque.machine.once import Turns
@@ -218,15 +218,19 @@ class ShapedArray(AbstractValue):
 
 def _new(key: tuple[Any, ...]) -> ShapedArray:
     shape, dtype, weak, place = key if len(key) == 4 else (*key, None)
-    size = 1
+    size, long = 1, 0
     for d in shape:
         if type(d) is not int and type(d) is not Dim:
             # NumPy integers and the like hash as the ints that they equal: the aval keeps these
-            plain: list[Any] = [d if type(d) is Dim else int(d) for d in shape]
+            plain: list[Any] = [as_size(d, "a size of a shape") for d in shape]
             return ShapedArray(plain, dtype, weak, place)
         if d < 0:
             raise TypeError(f"shapes have no negative sizes, got {shape}")
+        if type(d) is int and d > ADDRESSABLE:
+            long = d
         size *= d
+    if long or (type(size) is int and size > ADDRESSABLE):
+        _check_counts(shape, dtype, max(size, long))
     if type(weak) is not bool:
         return ShapedArray(shape, dtype, bool(weak), place)
     if isinstance(dtype, (type, str)):  # as users write dtypes
@@ -250,6 +254,17 @@ def _new(key: tuple[Any, ...]) -> ShapedArray:
             _trim()
         _interned.made += 1
         return _interned.setdefault(key, self)
+
+
+def _check_counts(shape: tuple[Any, ...], dtype: Any, size: int) -> None:
+    """Refuse an array whose bytes no 64-bit number counts: what a program never stores may have
+    more elements than memory, but no more than can be counted."""
+    width = getattr(dtype, "itemsize", 1)
+    if size * (width if type(width) is int else 1) >= 1 << 63:
+        raise MemoryError(
+            f"an array of shape {shape} and dtype {getattr(dtype, 'name', dtype)} has"
+            f" {size * width} bytes, more than a process can address: make its sizes smaller"
+        )
 
 
 _bare: Final = object.__new__

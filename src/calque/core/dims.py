@@ -360,6 +360,19 @@ def surely_divides(k: int, n: Any) -> bool:
     return bool(n % k == 0)
 
 
-def as_size(n: Any) -> Any:
+def as_size(n: Any, what: str = "a size") -> Any:
     """An integer or a free size as it is; anything else must be usable as an index."""
-    return n if type(n) is int or type(n) is Dim else operator.index(n)
+    return n if type(n) is int or type(n) is Dim else whole(n, what)
+
+
+def whole(n: Any, what: str) -> int:
+    """An integer for the argument that the error names."""
+    try:
+        return operator.index(n)
+    except TypeError:
+        if hasattr(n, "aval"):  # of a program or an array, which say what they are
+            raise
+        hint = ". Divide sizes by // instead of /" if isinstance(n, (float, np.floating)) else ""
+        raise TypeError(
+            f"{what} must be an integer, got {n!r} of type {type(n).__name__}{hint}"
+        ) from None

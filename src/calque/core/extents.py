@@ -3,10 +3,9 @@ or found."""
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
-from calque.core.dims import Dim, as_size, hint_of, is_found, poly_of
+from calque.core.dims import Dim, as_size, hint_of, is_found, poly_of, whole
 from calque.core.errors import InconclusiveDimensionOperation
 
 
@@ -63,7 +62,7 @@ def _bounds_found(start: Any, stop: Any, size: Any) -> tuple[Any, Any]:
 def slice_bounds(s: slice, size: Any) -> tuple[Any, Any, int]:
     """(start, length, step) of a Python slice of an axis."""
     start, stop = (None if v is None else as_size(v) for v in (s.start, s.stop))
-    step = 1 if s.step is None else operator.index(s.step)
+    step = 1 if s.step is None else whole(s.step, "the step of a slice")
     if not any(type(v) is Dim for v in (start, stop, size)):
         first, end, step = slice(start, stop, step).indices(size)
         return first, max(-((first - end) // step), 0), step  # `len(range)` ends at 2**63

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from calque.core.arrays import from_storage, to_numpy
-from calque.core.avals import ShapedArray
+from calque.core.avals import ShapedArray, nbytes
 from calque.core.dtypes import storage
 from calque.core.jaxprs import ClosedJaxpr, Literal, Var
 from calque.core.primitives import Primitive
@@ -19,11 +19,17 @@ def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) 
     """Run one primitive on concrete values."""
     avals = [typeof(a) for a in args]
     out_avals = primitive.shape(*avals, **params)
-    with np.errstate(all="ignore"):
-        out = primitive.meaning(*[to_numpy(a) for a in args], **params)
-    if primitive.multiple_results:
-        return [finished(o, a, primitive) for o, a in zip(out, out_avals, strict=True)]
-    return finished(out, out_avals, primitive)
+    several = out_avals if primitive.multiple_results else [out_avals]
+    bytes_needed = [nbytes(a) for a in several]  # what no process can address is refused here
+    try:
+        with np.errstate(all="ignore"):
+            out = primitive.meaning(*[to_numpy(a) for a in args], **params)
+        if primitive.multiple_results:
+            return [finished(o, a, primitive) for o, a in zip(out, out_avals, strict=True)]
+        return finished(out, out_avals, primitive)
+    except MemoryError:
+        told = ", ".join(f"{a.str_short()}, {n} bytes" for a, n in zip(several, bytes_needed))
+        raise MemoryError(f"{primitive.name}: no memory for its result {told}") from None
 
 
 def finished(out: Any, aval: ShapedArray, primitive: Primitive) -> Any:

@@ -43,12 +43,26 @@ def boundary(fun: F) -> F:
         __tracebackhide__ = True
         try:
             return fun(*args, **kwargs)
+        except MemoryError as e:
+            if not hasattr(e, "_total_size") or not _is_outermost(sys._getframe().f_back):
+                raise
+            own = MemoryError(_told(e))
+            hide(own)
+            raise own from None
         except Exception as e:
             if _is_outermost(sys._getframe().f_back):
                 hide(e)
             raise
 
     return call  # type: ignore[return-value]
+
+
+def _told(e: Any) -> str:
+    """What NumPy had no memory for."""
+    return (
+        f"no memory for an array of shape {e.shape} and dtype {e.dtype}: {e._total_size} bytes that"
+        " the function needs: make its sizes smaller"
+    )
 
 
 def leaving() -> None:

@@ -453,7 +453,7 @@ def one_hot(
            [0., 0., 1.]], dtype=float32)"""
     x = jnp.asarray(x)
     if not isinstance(num_classes, Tracer):
-        num_classes = as_size(num_classes)
+        num_classes = as_size(num_classes, "one_hot: num_classes")
         if surely_less(num_classes, 0):
             raise TypeError(f"one_hot: num_classes must not be negative, got {num_classes}")
     if typeof(x).dtype == np.dtype(bool):
@@ -467,6 +467,8 @@ def one_hot(
         )
     n = typeof(x).ndim
     k = canonical_axis(axis, n + 1)
+    if is_integer(typeof(x).dtype) and typeof(x).dtype.itemsize < 4:
+        x = x.astype(np.int32)  # of as many classes as there are, none comes round
     classes = jnp.arange(num_classes, dtype=typeof(x).dtype).reshape(
         (1,) * k + (num_classes,) + (1,) * (n - k)
     )

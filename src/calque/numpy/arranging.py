@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from calque.core.arrays import Array
+from calque.core.dims import whole
 from calque.core.dtypes import canonicalize, complex_of, is_complex
 from calque.core.primitives import do
 from calque.core.trace import typeof
@@ -102,7 +102,7 @@ def rot90(m: ArrayLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Array:
     i, j = (canonical_axis(a, m.ndim) for a in axes)
     if i == j:
         raise ValueError(f"Axes must be different, got {tuple(axes)}")
-    k = operator.index(k) % 4
+    k = whole(k, "rot90: k") % 4
     if k == 0:
         return m
     if k == 2:
@@ -125,7 +125,7 @@ def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
     (4, 2, 3)"""
     a = array_of("rollaxis", a)
     k = canonical_axis(axis, a.ndim)
-    start = operator.index(start)
+    start = whole(start, "rollaxis: start")
     if not -a.ndim <= start <= a.ndim:
         raise ValueError(f"rollaxis: start={start} must satisfy {-a.ndim}<=start<={a.ndim}")
     start += a.ndim if start < 0 else 0

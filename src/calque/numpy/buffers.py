@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import os
 from typing import Any, NoReturn
 
@@ -10,6 +9,7 @@ import numpy as np
 from numpy import get_printoptions, printoptions, set_printoptions
 
 from calque.core.arrays import Array, ArrayImpl, to_numpy
+from calque.core.dims import whole
 from calque.core.dtypes import as_dtype
 from calque.core.trace_state import Tracer
 from calque.core.types import ArrayLike, DTypeLike
@@ -41,9 +41,12 @@ def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: i
     Array([1, 2], dtype=uint8)"""
     if isinstance(buffer, (ArrayImpl, Tracer)):
         raise TypeError(f"a bytes-like object is required by frombuffer, not {type(buffer)}")
-    return asarray(
-        np.frombuffer(buffer, as_dtype(dtype), operator.index(count), operator.index(offset))
-    )
+    kind, count = as_dtype(dtype), whole(count, "count")
+    if count * kind.itemsize >= 1 << 63:
+        raise ValueError(
+            f"frombuffer: the buffer has fewer than {count} elements: make count smaller"
+        )
+    return asarray(np.frombuffer(buffer, kind, count, whole(offset, "offset")))
 
 
 @python_only
@@ -97,7 +100,7 @@ def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: s
 
     >>> jnp.fromstring("1 2 3", dtype=int, sep=" ")
     Array([1, 2, 3], dtype=int32)"""
-    return asarray(np.fromstring(string, as_dtype(dtype), operator.index(count), sep=sep))
+    return asarray(np.fromstring(string, as_dtype(dtype), whole(count, "count"), sep=sep))
 
 
 @python_only

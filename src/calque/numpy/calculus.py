@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calque.core.arrays import Array
-from calque.core.dims import surely_less
+from calque.core.dims import surely_less, whole
 from calque.core.dtypes import canonicalize, is_complex, is_inexact
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike, Axes, DTypeLike
@@ -63,7 +63,7 @@ def diff(
     >>> jnp.diff(jnp.array([1, 4, 9, 16]))
     Array([3, 5, 7], dtype=int32)"""
     a = array_of("diff", a)
-    n = operator.index(n)
+    n = whole(n, "diff: n")
     if n < 0:
         raise ValueError(f"order must be non-negative but got {n}")
     if a.ndim == 0:

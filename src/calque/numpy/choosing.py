@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,8 +10,8 @@ import numpy as np
 
 from calque.core import errors
 from calque.core.arrays import Array, all_concrete, is_concrete
-from calque.core.dims import is_symbolic
-from calque.core.dtypes import canonicalize, is_integer
+from calque.core.dims import Dim
+from calque.core.dtypes import asked, canonicalize, iinfo, is_integer, is_signed
 from calque.core.origins import origin
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike, DTypeLike, ShapeLike
@@ -27,6 +27,7 @@ from calque.numpy.promotion import (
     broadcast_to,
     canonical_axis,
     check_arraylike,
+    common_type,
     convert,
     promote_dtypes,
     refuse_out,
@@ -101,30 +102,57 @@ def unravel_index(indices: ArrayLike, shape: ShapeLike) -> tuple[Array, ...]:
         raise TypeError(f"unravel_index: indices must be integers, got {i.dtype.name}")
     given = shape if isinstance(shape, (tuple, list)) else (shape,)
     if not all_concrete(given):
-        return _unravelled_at(i, arrays("unravel_index", *given))
+        numbers = arrays("unravel_index", *given)
+        if not all(is_integer(d.dtype) for d in numbers):
+            raise TypeError("unravel_index: sizes of a shape must be integers")
+        return _positions(i, [convert(d, _kind_of(i)) for d in numbers], _kind_of(i))
     sizes = canonical_shape(shape)
-    if is_symbolic(sizes):
-        return _unravelled_at(i, [as_number(d, i.dtype) for d in sizes])
-    total = int(np.prod(sizes, dtype=np.int64))
-    # places beyond the ends are those of the last, or the first, element
-    i = where(i < 0, ufuncs.maximum(i + total, 0), ufuncs.minimum(i, total - 1))
-    out = []
-    for d in reversed(sizes):
-        i, r = (i // d, i % d) if d else (i, i)
-        out.append(r)
-    return tuple(reversed(out))
+    if any(d < 0 for d in sizes):
+        raise ValueError(f"unravel_index: sizes of a shape must be non-negative, got {sizes}")
+    if is_signed(i.dtype) and not _within(sizes, canonicalize(int)):
+        raise ValueError(
+            f"unravel_index: {canonicalize(int).name} does not hold the positions of an array of"
+            f" shape {sizes}: enable 64-bit types, or make its sizes smaller"
+        )
+    own = not is_signed(i.dtype) or _within(sizes, i.dtype)
+    return _positions(i, sizes, i.dtype if own else canonicalize(int))
 
 
-def _unravelled_at(i: Any, sizes: Sequence[Any]) -> tuple[Array, ...]:
-    """`unravel_index` with sizes that only the running program knows."""
-    total = functools.reduce(ufuncs.multiply, sizes)
-    i = where(i < 0, ufuncs.maximum(i + total, 0), ufuncs.minimum(i, total - 1))
-    out = []
+def _within(sizes: Sequence[Any], dtype: Any) -> bool:
+    """Whether a dtype holds every position along axes of these sizes. Free ones are below 2**31."""
+    most = iinfo(dtype).max
+    return all(d - 1 <= most if type(d) is int else dtype.itemsize >= 4 for d in sizes)
+
+
+def _kind_of(i: Any) -> Any:
+    """The dtype in which positions are computed: sizes are not of the narrow ones."""
+    return np.dtype("int32") if i.dtype.itemsize < 4 else i.dtype
+
+
+def _positions(i: Any, sizes: Sequence[Any], dtype: Any) -> tuple[Array, ...]:
+    """The positions of places. No step overflows, however large the array is; places beyond its
+    ends are those of the last, or the first, element.
+
+    A negative place `i` counts from the end: its positions are as far from their ends as those of
+    the place `~i` are from their beginnings."""
+    kind, weak = _kind_of(i), typeof(i).weak_type
+    far, i = iinfo(kind).max, convert(i, kind)
+    negative = i < 0 if is_signed(kind) else False
+    rest = where(negative, ~i, i)
+    found = []
     for d in reversed(sizes):
-        safe = ufuncs.maximum(d, 1)
-        out.append(where(d > 0, i % safe, i))
-        i = i // safe
-    return tuple(reversed(out))
+        if type(d) is int and d > far:  # every place is within the first of these
+            found.append((as_number(far, kind), rest))
+            rest = rest - rest
+            continue
+        size = as_number(d, kind) if isinstance(d, (int, Dim)) else d
+        n = ufuncs.maximum(size, as_number(1, kind))
+        found.append((n - 1, rest % n))
+        rest = rest // n
+    last = [where(rest > 0, top, at) for top, at in reversed(found)]
+    tops = [top for top, _ in reversed(found)]
+    counted = [where(negative, n - at, at) for n, at in zip(tops, last)]
+    return tuple([convert(x, dtype, weak) for x in counted])
 
 
 def ravel_multi_index(
@@ -157,6 +185,14 @@ def ravel_multi_index(
         raise ValueError(f"len(multi_index)={len(index)} != len(dims)={len(sizes)}")
     if not all(is_integer(i.dtype) for i in index):
         raise TypeError("only int indices permitted")
+    kind = asked(dtype) if dtype is not None else common_type(0, *index)[0]
+    if math.prod(sizes) - 1 > iinfo(kind).max:
+        raise ValueError(
+            f"ravel_multi_index: {kind.name} does not hold the places of an array with"
+            f" dims={sizes}: give a wider dtype, dtype=jnp.int64 with 64-bit types enabled"
+        )
+    wide = canonicalize(int) if kind.itemsize < 4 else kind
+    index = [i if i.dtype.itemsize > wide.itemsize else convert(i, wide) for i in index]
     if mode == "raise":
         if not all(map(is_concrete, index)):
             raise errors.ConcretizationTypeError(
@@ -177,8 +213,7 @@ def ravel_multi_index(
     out: Any = None
     for i, d in pairs if order == "C" else reversed(pairs):
         out = i if out is None else out * d + i
-    out = asarray(0 if out is None else out)
-    return convert(out, out.dtype if dtype is None else canonicalize(dtype))
+    return convert(asarray(0 if out is None else out), kind)
 
 
 # ---------------------------------------------------------------- choosing

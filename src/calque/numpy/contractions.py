@@ -9,6 +9,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 
 from calque.core.arrays import Array
+from calque.core.dims import whole
 from calque.core.extents import larger, smaller
 from calque.core.primitives import do
 from calque.core.trace import typeof
@@ -452,7 +453,7 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
         raise ValueError(f"axis1 and axis2 can not be same, got {axis1} and {axis2}")
     a = moveaxis(as_operand(a), (i, j), (-2, -1))
     rows, columns = a.shape[-2:]
-    offset = operator.index(offset)
+    offset = whole(offset, "offset")
     if type(rows) is int and type(columns) is int:
         offset = min(max(offset, -rows), columns)
     size = larger(

@@ -22,8 +22,8 @@ from calque.core.dtypes import (
     asked,
     canonicalize,
     float0,
-    is_complex,
     is_extended,
+    is_integer,
     promote,
 )
 from calque.core.primitives import do
@@ -37,6 +37,7 @@ from calque.numpy.promotion import (
     convert,
 )
 from calque.numpy.signatures import OutSharding, Placement
+from calque.ops.conversions import converted, exact_constant
 from calque.transforms.devices.program_devices import check_stays
 from calque.transforms.devices.several_processes import spans
 from calque.transforms.devices.sharding_arrays import device_put
@@ -59,7 +60,8 @@ def array(
     Args:
         object: a number, a nested sequence of numbers and arrays with equal lengths, an array of
             any library that speaks NumPy's protocols, or an object with `__jax_array__`.
-        dtype: of the elements; None is the dtype that the values have together.
+        dtype: of the elements; None is the dtype that the values have together. A number of
+            Python's that an integer dtype cannot hold is an error.
         *args: `copy`, `order` and `ndmin` by position, which is deprecated.
         copy: whether the values are copied; an array of calque is immutable and never needs it.
         order: "K", "C" or None. Arrays are row-major.
@@ -127,11 +129,8 @@ def _array(x: Any, dtype: Any, copy: bool) -> Any:
         return _array(value_of(x), dtype, copy)
     if isinstance(x, PYTHON_SCALARS) and not isinstance(x, np.generic):
         target = dtype if dtype is not None else typeof(x).dtype
-        if isinstance(x, complex) and not is_complex(target):
-            raise TypeError(
-                f"array: the complex number {x} does not become {target}; take its real part"
-            )
-        return from_numpy(_np_array(x, target), weak_type=dtype is None and not isinstance(x, bool))
+        values = exact_constant("array", x, target)
+        return from_numpy(values, weak_type=dtype is None and not isinstance(x, bool))
     if isinstance(x, (list, tuple)):
         return _from_sequence(x, dtype)
     if isinstance(x, (np.ndarray, np.generic)):
@@ -180,8 +179,6 @@ def _np_array(x: Any, dtype: Any) -> np.ndarray:
         a = a.astype(a.dtype.newbyteorder("="))
     if dtype is None:
         return a if a.flags.c_contiguous else np.ascontiguousarray(a).reshape(a.shape)
-    if a.dtype.kind in "iu" and isinstance(x, int):
-        return np.asarray(x, dtype) if np.dtype(dtype).kind in "iu" else a.astype(dtype)
     with np.errstate(all="ignore"):
         return a.astype(dtype, copy=False)
 
@@ -205,9 +202,22 @@ def _from_sequence(x: Sequence[Any], dtype: Any) -> Any:
         return _stacked(x, dtype)
     with np.errstate(all="ignore"):
         if all(type(v) in PYTHON_SCALARS for v in leaves):
-            plain = np.array(x) if dtype.kind != "f" else np.array(x, np.float64)
-            return adopted(np.asarray(x, dtype) if dtype.kind in "iu" else plain.astype(dtype))
+            return adopted(_of_numbers(x, leaves, dtype))
         return adopted(_nested(x, dtype))
+
+
+def _of_numbers(x: Any, leaves: Sequence[Any], dtype: Any) -> np.ndarray:
+    """A nested list of Python's numbers; what `dtype` cannot hold is refused."""
+    if is_integer(dtype) and dtype.kind not in "iu":
+        for v in leaves:
+            exact_constant("array", v, dtype)
+    try:
+        plain = np.array(x) if dtype.kind != "f" else np.array(x, np.float64)
+        return np.asarray(x, dtype) if dtype.kind in "iu" else plain.astype(dtype)
+    except (TypeError, ValueError, OverflowError):
+        for v in leaves:
+            exact_constant("array", v, dtype)
+        raise
 
 
 def _stands_for_a_value(x: Any) -> bool:
@@ -229,7 +239,8 @@ def _with_values(x: Any) -> Any:
 def _nested(x: Any, dtype: Any) -> np.ndarray:
     if isinstance(x, (list, tuple)):
         return np.stack([_nested(v, dtype) for v in x]) if x else np.zeros((0,), dtype)
-    return np.asarray(to_numpy(x)).astype(dtype)
+    values = np.asarray(to_numpy(x))
+    return converted(values, dtype) if isinstance(x, ArrayImpl) else values.astype(dtype)
 
 
 def _stacked(x: Any, dtype: Any) -> Any:

@@ -12,6 +12,7 @@ from calque.core.arrays import (
     Array,
     ArrayImpl,
     adopted,
+    as_it_is,
     repeated,
     to_array,
 )
@@ -40,6 +41,7 @@ from calque.numpy.promotion import (
     result_dtype,
 )
 from calque.numpy.signatures import AnyFunction, OutSharding, Placement
+from calque.ops.conversions import real_constant_of
 from calque.transforms.devices.sharding_arrays import device_put, placed_like, put_as_asked
 from calque.transforms.devices.types import lenient
 from calque.transforms.functions import debug_nans
@@ -247,7 +249,8 @@ def full(
 
     Args:
         shape: the size of each axis, a sequence of ints or one int.
-        fill_value: a number, or an array that broadcasts to `shape`.
+        fill_value: a number, or an array that broadcasts to `shape`. Floats beyond the range of an
+            integer dtype take its nearest end.
         dtype: of the elements; None is that of `fill_value`.
         device: where the array lies: a device or a sharding. None is the default device.
         out_sharding: how the array lies on a mesh with explicit axes; None leaves it open.
@@ -269,6 +272,8 @@ def full(
     dtype, weak = (aval.dtype, aval.weak_type) if target is None else (target, False)
     if is_extended(dtype) and type(fill_value) is int:
         value = number(fill_value, dtype)
+    elif type(fill_value) is complex and not weak:
+        value = as_it_is(real_constant_of("fill_value", fill_value, dtype))
     else:
         value = convert(fill_value, dtype, weak)
     if aval.shape == ():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from calque.core.arrays import Array
 from calque.core.avals import ShapedArray, nbytes
+from calque.core.dims import whole
 from calque.core.dtypes import canonicalize, is_integer
 from calque.core.primitives import do
 from calque.core.trace import typeof
@@ -46,7 +46,7 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
     >>> jnp.diag(jnp.array([[1, 2], [3, 4]]), k=1)
     Array([2], dtype=int32)"""
     v = array_of("diag", v)
-    k = operator.index(k)
+    k = whole(k, "diag: k")
     if v.ndim == 2:
         return diagonal(v, offset=k)
     if v.ndim != 1:
@@ -193,8 +193,10 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
 
 
 def _places(f: Callable[..., Any], n: int, k: int, m: int | None) -> tuple[Any, Any]:
-    n, k = operator.index(n), operator.index(k)
-    rows, columns = f(n, k, n if m is None else operator.index(m))
+    n, k = whole(n, f"{f.__name__}: n"), whole(k, f"{f.__name__}: k")
+    m = n if m is None else whole(m, f"{f.__name__}: m")
+    nbytes(ShapedArray((max(n, 0), max(m, 0)), bool))  # NumPy makes the triangle
+    rows, columns = f(n, k, m)
     dtype = canonicalize(int)
     return array_of("indices", rows.astype(dtype)), array_of("indices", columns.astype(dtype))
 
@@ -249,7 +251,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
 
     >>> jnp.diag_indices(3)
     (Array([0, 1, 2], dtype=int32), Array([0, 1, 2], dtype=int32))"""
-    n, ndim = operator.index(n), operator.index(ndim)
+    n, ndim = whole(n, "diag_indices: n"), whole(ndim, "diag_indices: ndim")
     if n < 0:
         raise ValueError(f"n argument to diag_indices must be nonnegative, got {n}")
     if ndim < 0:
@@ -291,6 +293,11 @@ def mask_indices(
 
     >>> jnp.mask_indices(2, jnp.triu)
     (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))"""
+    if not hasattr(n, "aval"):
+        n = whole(n, "mask_indices: n")
+        if n < 0:
+            raise ValueError(f"mask_indices: n must not be negative, got {n}")
+        nbytes(ShapedArray((n, n), np.dtype("float32")))
     i, j = nonzero(mask_func(np.ones((n, n), np.float32), k), size=size)
     return i, j
 

@@ -31,6 +31,7 @@ from calque.numpy.promotion import (
 from calque.numpy.ranges import arange
 from calque.numpy.shaping import clip, moveaxis, ravel, reshape, where
 from calque.numpy.sorting import argsort, nonzero, take
+from calque.ops.common import index_operand
 from calque.transforms.devices.several_processes import values_of
 
 __all__ = [
@@ -213,6 +214,8 @@ def insert(
     n = a.shape[k]
     if isinstance(obj, slice):
         obj = np.arange(n, dtype=canonicalize(int))[obj]
+    if isinstance(obj, (np.ndarray, np.generic)):
+        obj = index_operand(obj)
     index = array_of("insert", obj)
     if index.ndim > 1:
         raise ValueError(
@@ -235,6 +238,7 @@ def insert(
     single = index.ndim == 0 or index.shape[0] == 1
     count = values.shape[k] if single else index.shape[0]
     i = broadcast_to(reshape(index, (-1,)), (count,)) if single else index
+    i = i if i.dtype.itemsize >= 4 else convert(i, np.dtype("int32"))  # which holds every size
     i = clip(where(i < 0, i + n, i), 0, n)
     shape = list(a.shape)
     shape[k] = count

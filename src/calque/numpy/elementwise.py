@@ -512,7 +512,8 @@ def _gcd(a: Any, b: Any) -> Any:
             where(ab[1] != 0, do.rem(ab[0], safe(ab[1])), const(ab[1], 0)),
         )
 
-    return while_loop(running, step, (a, b))[0]
+    # a remainder has the sign of the least integer, whose size no integer holds
+    return _abs(while_loop(running, step, (a, b))[0])
 
 
 def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:

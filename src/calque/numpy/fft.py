@@ -402,7 +402,7 @@ def _points(name: str, n: int) -> int:
         raise ValueError(
             f"The n argument of calque.numpy.fft.{name} only takes an int. Got n = {list(n)}."
         )
-    n = as_size(n)
+    n = as_size(n, "n")
     if n == 0:
         raise ValueError(f"calque.numpy.fft.{name}: n must be nonzero.")
     return n

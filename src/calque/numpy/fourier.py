@@ -72,7 +72,7 @@ def _transform(name: str, kind: str, a: Any, sizes: Any, axes: Any, norm: str | 
         x = convert(x, np.dtype("float32"))
     inverse, real = kind.startswith("I"), "RFFT" in kind
     full = [
-        as_size(n) if n is not None and n != -1 else x.shape[k]
+        as_size(n, "n") if n is not None and n != -1 else x.shape[k]
         for n, k in zip(sizes or [None] * len(dims), dims)
     ]
     if kind == "IRFFT" and dims and (sizes is None or sizes[-1] in (None, -1)):
@@ -161,7 +161,7 @@ def over_one(name: str, kind: str) -> Any:
         a: Any, n: int | None = None, axis: int | None = -1, norm: str | None = None
     ) -> Any:
         check_axis(name, axis)
-        if n is not None and surely_less(as_size(n), 1):
+        if n is not None and surely_less(as_size(n, "n"), 1):
             raise ValueError(
                 f"calque.numpy.fft.{name}: the number of points n must be positive, got {n}"
             )

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, overload
 
@@ -322,7 +323,8 @@ def _range_of(s: slice, name: str) -> Any:
     if s.stop is None:  # as NumPy reads it: the start alone is the end
         return arange(0, start, step)
     if np.iscomplexobj(step):
-        return linspace(start, s.stop, int(abs(step)))
+        points = abs(step)
+        return linspace(start, s.stop, int(points) if math.isfinite(points) else points)
     return arange(start, s.stop, step)
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import builtins
-import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from calque.core.arrays import Array, is_concrete
-from calque.core.dims import as_size
+from calque.core.dims import as_size, whole
 from calque.core.dtypes import canonicalize, is_integer
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike
@@ -59,7 +58,7 @@ def bincount(
         raise TypeError(f"x argument to bincount must have an integer type; got {x.dtype.name}")
     if x.ndim != 1:
         raise ValueError(f"only 1-dimensional input supported by bincount, got shape {x.shape}")
-    minlength = operator.index(minlength)
+    minlength = whole(minlength, "bincount: minlength")
     if length is None:
         if is_concrete(x):
             length = max(minlength, int(values_of(x).max()) + 1 if x.size else 0)
@@ -67,7 +66,7 @@ def bincount(
             most = reductions.max(convert(x, canonicalize(int)), initial=minlength - 1)
             length = found_size(most + 1, "jnp.bincount")
     else:
-        length = as_size(length)
+        length = as_size(length, "bincount: length")
     if weights is None:
         w: Any = np.asarray(1, canonicalize(int))
     else:
@@ -152,9 +151,16 @@ def histogram_bin_edges(
     return linspace(
         where(flat, low - half, low),
         where(flat, high + half, high),
-        operator.index(bins) + 1,  # type: ignore[arg-type]
+        _bins(bins) + 1,
         dtype=dtype,
     )
+
+
+def _bins(bins: Any) -> int:
+    n = whole(bins, "`bins`")
+    if n < 1:
+        raise ValueError(f"`bins` must be positive, when a number, got {n}")
+    return n
 
 
 def _limits(a: Any, range: Any) -> tuple[Any, Any]:

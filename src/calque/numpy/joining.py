@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import operator
 from collections.abc import Sequence
 from typing import Any, SupportsIndex
 
@@ -11,7 +10,7 @@ import numpy as np
 
 from calque.core import errors
 from calque.core.arrays import Array, all_concrete, is_concrete
-from calque.core.dims import as_size, is_found
+from calque.core.dims import as_size, is_found, whole
 from calque.core.dtypes import is_integer
 from calque.core.extents import larger, slice_bounds
 from calque.core.origins import origin
@@ -267,6 +266,16 @@ def _whole(name: str, place: Any) -> Any:
     return place
 
 
+def _sections(name: str, given: Any) -> int:
+    """How many parts: NumPy takes floats, too, and drops what is behind the point."""
+    if isinstance(given, (float, np.floating)) and np.isfinite(given):
+        given = int(given)
+    n = whole(given, f"{name}: the number of sections")
+    if n >= 1 << 31:
+        raise MemoryError(f"{name}: there is no memory for a list of {n} arrays: cut into fewer")
+    return n
+
+
 def _split(name: str, ary: Any, where: Any, axis: int) -> list[Any]:
     check_arraylike(name, ary)
     ary = as_operand(ary)
@@ -278,9 +287,10 @@ def _split(name: str, ary: Any, where: Any, axis: int) -> list[Any]:
             n = len(where) if isinstance(where, (tuple, list)) else typeof(where).shape[0]
             cuts = [*(_whole(name, where[i]) for i in range(n)), None]
             return [ary[(slice(None),) * k + (slice(a, b),)] for a, b in zip([0, *cuts], cuts)]
-        cuts = [0, *[sum(slice_bounds(slice(0, as_size(i)), size)[:2]) for i in where], size]
+        ends = [slice(0, as_size(i, f"{name}: a place to cut at")) for i in where]
+        cuts = [0, *[sum(slice_bounds(s, size)[:2]) for s in ends], size]
     else:
-        n = operator.index(_whole(name, where))
+        n = _sections(name, _whole(name, where))
         if n < 1:
             raise ValueError(f"{name}: the number of sections must be larger than 0, got {n}")
         small, extra = divmod(size, n)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, SupportsIndex
+from typing import Any, Final, SupportsIndex
 
 import numpy as np
 
 from calque.core.arrays import Array, is_concrete, to_array
+from calque.core.avals import ShapedArray, nbytes
 from calque.core.dims import as_size, is_found
-from calque.core.dtypes import canonicalize, is_integer
+from calque.core.dtypes import canonicalize, is_integer, is_unsigned
 from calque.core.extents import larger
 from calque.core.primitives import do
 from calque.core.trace import typeof
@@ -28,7 +29,7 @@ from calque.numpy.promotion import (
 from calque.numpy.promotion import (
     broadcast_to as _broadcast_to,
 )
-from calque.numpy.shaping import broadcast_to, expand_dims, ravel, reshape
+from calque.numpy.shaping import broadcast_to, expand_dims, ravel, reshape, where
 from calque.numpy.signatures import OutSharding
 from calque.ops.found_sizes import found_size
 from calque.ops.sizes import as_number, index_dtype
@@ -143,14 +144,14 @@ def _roll_one(a: Any, shift: Any, axis: int, size: int) -> Any:
     if size == 0:
         return a
     try:
-        s = as_size(shift) % size if not is_found(size) else None
+        s = as_size(shift, "roll: shift") % size if not is_found(size) else None
     except TypeError:
         s = None
     if s is None:
         dtype = index_dtype(*typeof(a).shape)
         own = typeof(shift).dtype
         n, zero = as_number(size, dtype), as_number(0, dtype)
-        wide = own if own.itemsize > dtype.itemsize else dtype
+        wide = own if own.itemsize > dtype.itemsize - is_unsigned(own) else dtype
         r = convert(do.rem(convert(shift, wide), as_number(size, wide)), dtype)
         start = do.rem(do.sub(n, do.select_n(do.lt(r, zero), r, do.add(r, n))), n)
         starts = [start if i == axis else zero for i in range(typeof(a).ndim)]
@@ -193,10 +194,12 @@ def repeat(
     if axis is None or (typeof(a).ndim == 0 and axis in (0, -1)):
         a, axis = ravel(a), 0
     k = canonical_axis(axis, typeof(a).ndim)
+    if isinstance(repeats, (float, complex, np.inexact)) or repeats is None:
+        raise TypeError(f"repeat: repeats must be integers, got {repeats!r}")
     if isinstance(repeats, int) and repeats < 0:
         raise TypeError(f"repeat: repeats must not be negative, got {repeats}")
     if total_repeat_length is not None:
-        total_repeat_length = as_size(total_repeat_length)
+        total_repeat_length = as_size(total_repeat_length, "repeat: total_repeat_length")
     if total_repeat_length is None and isinstance(repeats, int):
         shape = typeof(a).shape
         wide = expand_dims(a, k + 1)
@@ -216,7 +219,41 @@ def _total(repeats: Any, n: Any) -> Any:
     c = broadcast_to(convert(repeats, canonicalize(int)), (n,))
     negative = do.reduce_or(do.lt(c, np.zeros((), canonicalize(int))), axes=(0,))
     raise_if(negative, lambda: ValueError("repeat: repeats may not contain negative values"))
+    rough = do.reduce_sum(convert(c, np.dtype("float32")), axes=(0,))
+    raise_if(do.ge(rough, np.float32(2**31)), _too_many)
     return found_size(do.reduce_sum(c, axes=(0,)), "jnp.repeat")
+
+
+def _too_many() -> MemoryError:
+    return MemoryError(_TOO_MANY.format("2**31 or more"))
+
+
+_TOO_MANY: Final = "repeat: the repeats make an axis of {} elements: make them smaller"
+
+
+def _known_counts(a: Any, repeats: Any, axis: int) -> np.ndarray:
+    """How often each element comes; a result that no memory holds is refused."""
+    counts = np.asarray(repeats)
+    if counts.dtype.kind not in "iub" and counts.size:
+        raise TypeError(f"repeat: repeats must be integers, got an array of {counts.dtype}")
+    shape = typeof(a).shape
+    counts = np.broadcast_to(counts.astype(counts.dtype if counts.size else int), (shape[axis],))
+    total = sum(map(int, counts)) if counts.size and int(counts.max()) >= 1 << 31 else None
+    if total is not None and total >= 1 << 31:
+        nbytes(ShapedArray((*shape[:axis], total, *shape[axis + 1 :]), typeof(a).dtype))
+        raise MemoryError(_TOO_MANY.format(total))
+    return counts if counts.dtype != np.uint64 else counts.astype(np.int64)
+
+
+def _places_of(a: Any, axis: int, counts: np.ndarray) -> np.ndarray:
+    """Which element stands at each place of the result."""
+    try:
+        return np.repeat(np.arange(len(counts), dtype=np.int32), counts)
+    except MemoryError:
+        raise MemoryError(
+            f"repeat: no memory for the {int(counts.sum())} places of the result of"
+            f" {typeof(a).str_short()} along axis {axis}: make the repeats smaller"
+        ) from None
 
 
 def _repeat_by_counts(a: Any, repeats: Any, axis: int, total: int | None) -> Any:
@@ -225,12 +262,15 @@ def _repeat_by_counts(a: Any, repeats: Any, axis: int, total: int | None) -> Any
         return a  # nothing is there to repeat, whatever the total
     if total is None and not is_concrete(repeats):
         total = _total(repeats, n)
-    counts = np.broadcast_to(np.asarray(repeats), (n,)) if total is None else None
-    if counts is not None:
-        where = np.repeat(np.arange(n, dtype=np.int32), counts)
-        return a[(slice(None),) * axis + (where,)]
+    if total is None:
+        places = _places_of(a, axis, _known_counts(a, repeats, axis))
+        return a[(slice(None),) * axis + (places,)]
     c = broadcast_to(convert(repeats, canonicalize(int)), (n,))
-    ends = do.cumsum(c, axis=0, reverse=False)
+    end = as_number(total, canonicalize(int))
+    ends = do.cumsum(do.min(c, end), axis=0, reverse=False)
+    come_round = do.lt(ends, np.zeros((), canonicalize(int)))
+    beyond = do.cummax(convert(come_round, np.dtype("int32")), axis=0, reverse=False)
+    ends = where(do.gt(beyond, np.zeros((), np.int32)), end, ends)
     nothing = do.broadcast_in_dim(
         np.zeros((), canonicalize(int)), shape=(total,), broadcast_dimensions=()
     )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Final
 
 import numpy as np
 
 from calque.core.arrays import Array
+from calque.core.dims import whole
 from calque.core.dtypes import is_integer
 from calque.core.primitives import do
 from calque.core.types import ArrayLike
@@ -90,7 +90,7 @@ def unpackbits(
     bits = (wide >> shifts) & np.uint8(1)
     bits = reshape(bits, (*x.shape[:-1], x.shape[-1] * 8))
     if count is not None:
-        count = operator.index(count)
+        count = whole(count, "unpackbits: count")
         if count > bits.shape[-1]:
             bits = concatenate(
                 [bits, zeros((*bits.shape[:-1], count - bits.shape[-1]), np.uint8)], axis=-1

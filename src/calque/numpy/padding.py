@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
 
 from calque.core.arrays import Array, is_concrete
+from calque.core.dims import whole
 from calque.core.dtypes import is_inexact, is_integer
 from calque.core.primitives import do
 from calque.core.trace import typeof
@@ -119,11 +119,14 @@ def _widths(pad_width: Any, ndim: int) -> Pairs:
     if isinstance(pad_width, dict):
         table = [(0, 0)] * ndim
         for axis, w in pad_width.items():
-            table[operator.index(axis)] = tuple(w) if isinstance(w, (tuple, list)) else (w, w)
+            table[whole(axis, "pad_width: an axis")] = (
+                tuple(w) if isinstance(w, (tuple, list)) else (w, w)
+            )
         pad_width = table
     try:
         pairs = tuple(
-            (operator.index(a), operator.index(b)) for a, b in _pairs("pad_width", pad_width, ndim)
+            (whole(a, "pad_width"), whole(b, "pad_width"))
+            for a, b in _pairs("pad_width", pad_width, ndim)
         )
     except TypeError as e:
         raise TypeError(f"`pad_width` must be of integral type: got {pad_width!r}") from e
@@ -191,13 +194,13 @@ def _statistic(fold: Callable[..., Any]) -> Callable[..., Any]:
         for k, ((before, after), (left, right)) in enumerate(zip(widths, lengths)):
             n = x.shape[k]
             for v in (left, right):
-                if v is not None and operator.index(v) < 1:
+                if v is not None and whole(v, "stat_length") < 1:
                     raise ValueError(
-                        f"stat_length of {operator.index(v)} is not supported for"
+                        f"stat_length of {whole(v, 'stat_length')} is not supported for"
                         f" mode={fold.__name__}"
                     )
-            head = section(x, k, 0, n if left is None else min(operator.index(left), n))
-            tail = section(x, k, 0 if right is None else max(n - operator.index(right), 0), n)
+            head = section(x, k, 0, n if left is None else min(whole(left, "stat_length"), n))
+            tail = section(x, k, 0 if right is None else max(n - whole(right, "stat_length"), 0), n)
             parts = [
                 _repeated(_folded(fold, part, k), k, w)
                 for part, w in ((head, before), (tail, after))

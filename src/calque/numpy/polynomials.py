@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any, Literal, overload
 
 import numpy as np
 
 from calque.core.arrays import Array
 from calque.core.avals import ShapedArray, nbytes
-from calque.core.dims import surely_at_most
+from calque.core.dims import surely_at_most, whole
 from calque.core.primitives import do
 from calque.core.types import ArrayLike
 from calque.numpy import reductions, ufuncs
@@ -180,7 +179,7 @@ def polyder(p: ArrayLike, m: int = 1) -> Array:
 
     >>> jnp.polyder(jnp.array([1, 2, 3]))
     Array([2., 2.], dtype=float32)"""
-    m = operator.index(m)
+    m = whole(m, "m")
     (p,) = promote_inexact(array_of("polyder", p))
     if m < 0:
         raise ValueError("Order of derivative must be positive")
@@ -204,7 +203,7 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
 
     >>> jnp.polyint(jnp.array([2.0, 2.0]), k=5)
     Array([1., 2., 5.], dtype=float32)"""
-    m = operator.index(m)
+    m = whole(m, "m")
     k = 0 if k is None else k
     p, k = (asarray(v) for v in promote_inexact(*arrays("polyint", p, k)))
     if m < 0:
@@ -322,7 +321,7 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
     x = array_of("vander", x)
     if x.ndim != 1:
         raise ValueError(f"x must be a one-dimensional array, got shape {x.shape}")
-    n = x.shape[0] if N is None else operator.index(N)
+    n = x.shape[0] if N is None else whole(N, "vander: N")
     if n < 0:
         raise ValueError(f"N must be nonnegative, got {n}")
     nbytes(ShapedArray((x.shape[0], n), x.dtype))  # columns are made one by one
@@ -396,7 +395,7 @@ def polyfit(
     >>> jnp.polyfit(jnp.array([0.0, 1.0, 2.0]), jnp.array([1.0, 3.0, 5.0]), 1).round(3)
     Array([2., 1.], dtype=float32)"""
     x, y = arrays("polyfit", x, y)
-    deg = operator.index(deg)
+    deg = whole(deg, "polyfit: deg")
     if deg < 0:
         raise ValueError("expected deg >= 0")
     if x.ndim != 1:

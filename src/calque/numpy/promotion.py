@@ -16,7 +16,7 @@ from calque.core import foreign_values
 from calque.core.arrays import Array, ArrayImpl, as_it_is, to_array
 from calque.core.avals import ShapedArray
 from calque.core.config import config
-from calque.core.dims import Dim, is_found, surely_equal, surely_same, value_of
+from calque.core.dims import Dim, is_found, surely_equal, surely_same, value_of, whole
 from calque.core.dtypes import (
     PYTHON_SCALARS,
     TypePromotionError,
@@ -33,6 +33,7 @@ from calque.core.primitives import do
 from calque.core.source import is_internal
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
+from calque.ops.conversions import constant_of
 
 _ARRAYS = (ArrayImpl, Tracer)
 _NUMBERS = (*PYTHON_SCALARS, Dim)
@@ -124,8 +125,7 @@ def convert(x: Any, dtype: Any, weak_type: bool = False) -> Array:
     if isinstance(x, np.generic):
         if weak_type:
             return do.convert_element_type(as_operand(x), new_dtype=dtype, weak_type=True)
-        with np.errstate(all="ignore"):
-            return as_it_is(np.asarray(x).astype(dtype))
+        return as_it_is(constant_of(x, dtype))
     return do.convert_element_type(as_operand(x), new_dtype=dtype, weak_type=weak_type)
 
 
@@ -140,8 +140,7 @@ def python_scalar(x: Any, dtype: Any) -> Any:
     if isinstance(x, int) and not isinstance(x, bool) and is_integer(dtype):
         info = iinfo(dtype)
         return np.asarray(x if info.min <= x <= info.max else _come_round(x, dtype), dtype)
-    with np.errstate(all="ignore"):
-        return np.asarray(x).astype(dtype)
+    return constant_of(x, dtype)
 
 
 def _come_round(x: int, dtype: Any) -> int:
@@ -365,12 +364,7 @@ def aval_of(x: Any) -> ShapedArray:
 
 def canonical_axis(axis: int, ndim: int, what: str = "axis") -> int:
     """A non-negative axis; out of range is a ValueError with the array's rank."""
-    try:
-        k = axis.__index__()
-    except AttributeError:
-        raise TypeError(
-            f"{what} must be an integer, got {axis!r} of type {type(axis).__name__}"
-        ) from None
+    k = whole(axis, what)
     if not -ndim <= k < ndim:
         raise ValueError(f"{what} {axis} is out of bounds for array of dimension {ndim}")
     return k % ndim if ndim else k

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Literal, overload
 
@@ -14,6 +15,7 @@ from calque.core.arrays import (
     is_concrete,
     to_numpy,
 )
+from calque.core.avals import ShapedArray, nbytes
 from calque.core.dims import Dim, is_found
 from calque.core.dtypes import (
     PYTHON_SCALARS,
@@ -89,7 +91,7 @@ def arange(
         )
     target = _dtype_of(dtype, values)
     concrete: list[Any] = [
-        to_numpy(v).item() if is_concrete(v) and not isinstance(v, PYTHON_SCALARS) else v
+        v if type(v) in PYTHON_SCALARS else v.item() if isinstance(v, np.generic) else _number(v)
         for v in (start, stop, step)
         if v is not None
     ]
@@ -105,12 +107,44 @@ def arange(
         return do.add(line, scalar_of(target, concrete[0])) if concrete[0] else line
     if step is not None and concrete[-1] == 0:
         raise ZeroDivisionError("arange: the step is 0, division by zero: no such range ends")
-    with np.errstate(all="ignore"):
-        if stop is None:
-            out = np.arange(0, concrete[0], 1 if step is None else concrete[-1])
-        else:
-            out = np.arange(*concrete)
-    return adopted(out.astype(target))
+    if stop is None:
+        concrete = [0, concrete[0], 1 if step is None else concrete[-1]]
+    return _table(concrete, target)
+
+
+def _number(v: Any) -> Any:
+    return to_numpy(v).item() if is_concrete(v) and np.ndim(v) == 0 else v
+
+
+def _table(ends: list[Any], target: Any) -> Array:
+    """The numbers of a range; one that never ends, or that no memory holds, is refused."""
+    start, stop, step = ends if len(ends) == 3 else [*ends, 1]
+    n = 0
+    if all(isinstance(v, (int, float)) for v in (start, stop, step)):
+        length = (stop - start) / step
+        if length != length:
+            raise ValueError(
+                f"arange: cannot compute length of the range from {start} to {stop} by {step}: give"
+                " numbers that are not nan"
+            )
+        if math.isinf(length):
+            raise ValueError(
+                f"arange: the range from {start} to {stop} by {step} never ends: give finite ends"
+            )
+        n = max(0, math.ceil(length))
+        if n >= 1 << 63:
+            raise MemoryError(
+                f"arange: the range from {start} to {stop} by {step} has about {float(n):.3g}"
+                " elements, more than a process can address: make it shorter"
+            )
+        nbytes(ShapedArray((n,), target))
+    try:
+        with np.errstate(all="ignore"):
+            return adopted(np.arange(*ends).astype(target))
+    except MemoryError:
+        raise MemoryError(
+            f"arange: no memory for a range of {n} elements of {target.name}: make it shorter"
+        ) from None
 
 
 def _dtype_of(dtype: Any, values: Sequence[Any]) -> Any:

@@ -3,7 +3,6 @@ smallest of them taken."""
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 
 from calque.core import guards as _guards
 from calque.core.arrays import is_concrete
-from calque.core.dims import Dim
+from calque.core.dims import as_size, whole
 from calque.core.dtypes import canonicalize, is_integer
 from calque.numpy import reductions
 from calque.numpy.creation import full, placed
@@ -86,7 +85,7 @@ def _count(name: str, ids: Any, num_segments: int | None) -> Any:
         if is_concrete(ids):
             return int(values_of(ids).max()) + 1 if ids.size else 0
         return found_size(reductions.max(convert(ids, canonicalize(int)), initial=-1) + 1, name)
-    count = num_segments if isinstance(num_segments, Dim) else operator.index(num_segments)
+    count = as_size(num_segments, f"{name}: num_segments")
     if count < 0:
         raise ValueError(f"{name}: num_segments must be non-negative, got {count}")
     return count
@@ -109,7 +108,7 @@ def _places(ids: Any, mode: Any) -> Any:
 
 def _buckets(name: str, data: Any, ids: Any, size: int) -> tuple[Any, Any]:
     """Data and numbers in rows of `size`; what fills the last one is of no segment."""
-    size = operator.index(size)
+    size = whole(size, "size")
     if size <= 0:
         raise ValueError(f"{name}: bucket_size must be positive, got {size}")
     if ids.ndim != 1:

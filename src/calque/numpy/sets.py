@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 
 from calque.core.arrays import Array, is_concrete
-from calque.core.dims import is_found, value_of
+from calque.core.dims import is_found, value_of, whole
 from calque.core.dtypes import canonicalize, is_complex, is_inexact
 from calque.core.primitives import do
 from calque.core.types import ArrayLike
@@ -100,7 +99,7 @@ def unique(
     >>> jnp.unique(jnp.array([3, 1, 3]), return_counts=True)
     (Array([1, 3], dtype=int32), Array([1, 2], dtype=int32))"""
     ar = array_of("unique", ar)
-    size = None if size is None else operator.index(size)
+    size = None if size is None else whole(size, "size")
     flat = axis is None
     k = 0 if flat else canonical_axis(axis, ar.ndim)  # type: ignore[arg-type]
     x = ravel(ar) if flat else moveaxis(ar, k, 0)
@@ -399,7 +398,7 @@ def setdiff1d(
     keep = ~_among(a, b)
     if not assume_unique:
         keep = keep & _first_of_run(a)
-    return x[keep] if size is None else _selected(x, keep, operator.index(size), fill_value)
+    return x[keep] if size is None else _selected(x, keep, whole(size, "size"), fill_value)
 
 
 def _first_of_run(x: Any, equal_nan: bool = True) -> Any:
@@ -460,7 +459,7 @@ def setxor1d(
     if size is None:
         return x[keep]
     fill = _first(x, keep) if fill_value is None and x.shape[0] else fill_value
-    return _selected(x, keep, operator.index(size), fill)
+    return _selected(x, keep, whole(size, "size"), fill)
 
 
 @overload
@@ -520,10 +519,10 @@ def intersect1d(
         (places,) = nonzero(keep)
         values = ordered[places]
     else:
-        (places,) = nonzero(keep, size=operator.index(size), fill_value=n)
+        (places,) = nonzero(keep, size=whole(size, "size"), fill_value=n)
         if fill_value is None and n:
             fill_value = _first(ordered, keep)
-        values = _selected(ordered, keep, operator.index(size), fill_value)
+        values = _selected(ordered, keep, whole(size, "size"), fill_value)
     if not return_indices:
         return values
     first = order[ufuncs.minimum(places, n - 1)] if n else places

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any
 
 import numpy as np
 
 from calque.core.arrays import Array, adopted, is_concrete, to_array
-from calque.core.dims import Dim, as_size, is_found
+from calque.core.dims import Dim, as_size, is_found, whole
 from calque.core.dtypes import (
     canonicalize,
     is_complex,
     is_inexact,
     is_integer,
     is_signed,
+    promote,
     real_part,
 )
 from calque.core.extents import larger
@@ -231,7 +231,8 @@ def nonzero(
         a: an array with at least one axis.
         size: how many places to return: more are left out, fewer filled up. None returns all, which
             a program finds while it runs; `vmap` needs a number.
-        fill_value: what fills the places up: a number, or one for each axis; None is 0.
+        fill_value: what fills the places up: a number, or one for each axis; None is 0. A float
+            makes the places floats.
     Returns:
         A tuple with an array of positions for each axis, in the order of the elements.
     Differs from NumPy:
@@ -252,7 +253,7 @@ def nonzero(
             return places_found(a, "jnp.nonzero")
         check_places("nonzero", max(typeof(a).shape), dtype)
         return tuple(adopted(i.astype(dtype)) for i in np.nonzero(values_of(a)))
-    return _nonzero_of_size(a, as_size(size), fill_value, dtype)
+    return _nonzero_of_size(a, as_size(size, "nonzero: size"), fill_value, dtype)
 
 
 def _check_fill(fill_value: Any, ndim: int) -> None:
@@ -279,7 +280,7 @@ def _nonzero_of_size(a: Any, size: int, fill_value: Any, dtype: Any) -> Any:
     fills = fill_value if isinstance(fill_value, tuple) else (fill_value,) * len(shape)
     if n == 0:
         return tuple(
-            do.broadcast_in_dim(np.asarray(f or 0, dtype), shape=(size,), broadcast_dimensions=())
+            broadcast_to(convert(0 if f is None else f, _dtype_filled(f, dtype)), (size,))
             for f in fills
         )
     rank = do.cumsum(
@@ -297,9 +298,19 @@ def _nonzero_of_size(a: Any, size: int, fill_value: Any, dtype: Any) -> Any:
     for d, f in zip(shape, fills):
         stride //= d
         place = do.rem(do.div(flat, as_number(stride, dtype)), as_number(d, dtype))
-        filler = broadcast_to(convert(0 if f is None else f, dtype), (size,))
-        out.append(do.select_n(valid, filler, place))
+        f = 0 if f is None else f
+        filled = _dtype_filled(f, dtype)
+        filler = broadcast_to(convert(f, filled), (size,))
+        out.append(do.select_n(valid, filler, convert(place, filled)))
     return tuple(out)
+
+
+def _dtype_filled(fill: Any, dtype: Any) -> Any:
+    """The dtype of places that a number fills up: a float is no place, and makes them floats."""
+    aval = None if fill is None else typeof(fill)
+    if aval is None or not is_inexact(aval.dtype):
+        return dtype
+    return promote(((dtype, False), (aval.dtype, aval.weak_type)))[0]
 
 
 _FAR = np.iinfo(np.int64).max  # beyond the end of any array
@@ -461,7 +472,7 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     Array([1.2, 2.7], dtype=float32)"""
     check_arraylike("round", a)
     refuse_out("round", out)
-    a, decimals = as_operand(a), operator.index(decimals)
+    a, decimals = as_operand(a), whole(decimals, "round: decimals")
     dtype = typeof(a).dtype
     if is_integer(dtype) or dtype == np.dtype(bool):
         if decimals < 0:

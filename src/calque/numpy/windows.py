@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
 
 from calque.core.arrays import Array
+from calque.core.dims import whole
 from calque.core.dtypes import canonicalize
 from calque.core.primitives import do
 from calque.core.types import ArrayLike
@@ -20,9 +20,16 @@ from calque.numpy.ranges import arange
 __all__ = ["bartlett", "blackman", "hamming", "hanning", "kaiser"]
 
 
+def _points(M: Any) -> int:
+    """How many points a window has: NumPy takes floats, too, and drops what is behind the point."""
+    if isinstance(M, (float, np.floating)) and np.isfinite(M):
+        return int(M)
+    return whole(M, "the number of points of a window, M,")
+
+
 def _steps(M: int) -> tuple[int, Any]:
     """The number of points, and 0, 1, ... as floats, or None for windows of one point or none."""
-    n = operator.index(M)
+    n = _points(M)
     return n, None if n <= 1 else arange(n, dtype=canonicalize(float))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from calque.core.arrays import Array
 from calque.core.avals import ShapedArray
+from calque.core.dims import whole
 from calque.core.dtypes import canonicalize, iinfo, is_complex, is_integer, is_signed, real_part
 from calque.core.primitives import Primitive, UndefinedPrimal, Zero, do
 from calque.core.trace import typeof
@@ -34,6 +34,7 @@ from calque.ops.common import (
     same_shapes,
     spread,
 )
+from calque.ops.conversions import wide
 from calque.ops.kinds import (
     apply_nary,
     apply_unary,
@@ -46,7 +47,6 @@ from calque.ops.kinds import (
     refusing,
     same_dtype,
     unary,
-    wide,
     widened,
 )
 
@@ -559,7 +559,7 @@ def integer_pow(x: ArrayLike, y: int) -> Array:
 
     >>> lax.integer_pow(2.0, -1)
     Array(0.5, dtype=float32, weak_type=True)"""
-    return apply_unary(integer_pow_p, x, y=operator.index(y))
+    return apply_unary(integer_pow_p, x, y=whole(y, "integer_pow: y"))
 
 
 def reciprocal(x: ArrayLike) -> Array:

@@ -10,6 +10,7 @@ from calque.core.arrays import Array
 from calque.core.dtypes import iinfo, is_signed
 from calque.core.types import ArrayLike
 from calque.ops.common import INT, INT_OR_BOOL
+from calque.ops.conversions import from_unsigned
 from calque.ops.kinds import apply_nary, apply_unary, nary, same_dtype, unary
 
 
@@ -22,18 +23,6 @@ def as_unsigned(x: np.ndarray) -> np.ndarray:
     bits = bit_width(x.dtype)
     wide = x.astype(np.int64) if x.dtype.kind != "u" else x
     return np.asarray(wide).astype(np.uint64) & np.uint64((1 << bits) - 1)
-
-
-def from_unsigned(x: np.ndarray, dtype: Any) -> np.ndarray:
-    """The low bits of uint64 numbers as integers of `dtype`."""
-    if dtype.kind in "iu":
-        return np.asarray(x).astype(dtype)
-    small = np.asarray(x).astype(np.int64)
-    bits = bit_width(dtype)
-    small = small & ((1 << bits) - 1)
-    return np.where(
-        is_signed(dtype) & (small >> (bits - 1) == 1), small - (1 << bits), small
-    ).astype(dtype)
 
 
 def _shift_meaning(left: bool) -> Any:

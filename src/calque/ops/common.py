@@ -30,6 +30,7 @@ from calque.core.dtypes import (
 from calque.core.primitives import REGISTRY, Zero, do
 from calque.core.trace import VALUES, typeof
 from calque.machine.caches import Table
+from calque.ops.conversions import constant_of
 
 # ---------------------------------------------------------------- which dtypes a primitive takes
 
@@ -106,8 +107,7 @@ def scalar_of(dtype: Any, value: Any) -> Any:
     key = (dtype, type(value), value if exact else repr(value), config.enable_x64)
     x = _constants.find(key)
     if x is None:
-        with np.errstate(all="ignore"):
-            x = np.asarray(value).astype(dtype)
+        x = constant_of(value, dtype)
         x.setflags(write=False)
         x = as_it_is(x)
         _constants[key] = x

@@ -28,7 +28,8 @@ from calque.ops.common import (
     tangent_aval,
     zeros,
 )
-from calque.ops.kinds import apply_nary, common_aval, nary, nary_jvp, not_linear, to_bool, wide
+from calque.ops.conversions import wide
+from calque.ops.kinds import apply_nary, common_aval, nary, nary_jvp, not_linear, to_bool
 
 # ---------------------------------------------------------------- comparisons
 

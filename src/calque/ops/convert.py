@@ -26,10 +26,11 @@ from calque.core.dtypes import (
 from calque.core.primitives import Primitive, UndefinedPrimal, Zero, do
 from calque.core.trace import VALUES, as_constant, typeof
 from calque.core.types import ArrayLike, DType, DTypeLike
-from calque.ops.bits import as_unsigned, bit_width, from_unsigned
+from calque.ops.bits import as_unsigned, bit_width
 from calque.ops.common import ANY, PLAIN, move, refuse_dtype, tangent_aval
 from calque.ops.common import operand as as_operand
-from calque.ops.kinds import linear_unary, not_linear, unary, wide
+from calque.ops.conversions import converted, from_unsigned, real_constant_of
+from calque.ops.kinds import linear_unary, not_linear, unary
 
 if TYPE_CHECKING:
     from calque.core.generics import X
@@ -62,35 +63,6 @@ def dtype(x: Any) -> DType:
 
 
 # ---------------------------------------------------------------- convert_element_type
-
-
-def converted(x: np.ndarray, dtype: Any) -> np.ndarray:
-    """`x` in another dtype: integers wrap, floats saturate at the ends of integer types and NaN
-    becomes 0."""
-    if is_complex(x.dtype) and not is_complex(dtype):
-        return x != 0 if dtype.kind == "b" else converted(x.real, dtype)
-    if dtype.kind == "b":
-        return np.asarray(wide(x) != 0)
-    if is_integer(dtype):
-        if is_float(x.dtype):
-            return _saturated(wide(x), dtype)
-        if x.dtype.kind != "b":
-            wide_bits = x if x.dtype.kind == "u" else x.astype(np.int64)
-            return from_unsigned(wide_bits.astype(np.uint64), dtype)
-    narrow = (
-        x.dtype.itemsize == dtype.itemsize == 1 and x.dtype.kind != "b"
-    )  # between some of these NumPy knows no way
-    return (x.astype(np.float32) if narrow else x).astype(dtype)
-
-
-def _saturated(x: np.ndarray, dtype: Any) -> np.ndarray:
-    info = iinfo(dtype)
-    low, high = x <= float(info.min), x >= float(info.max)
-    inner = np.trunc(np.where(low | high | np.isnan(x), 0, x)).astype(
-        np.uint64 if info.max > 2**63 else np.int64
-    )
-    out = np.where(low, np.asarray(int(info.min)).astype(inner.dtype), inner)
-    return np.where(high, np.asarray(int(info.max)).astype(inner.dtype), out).astype(dtype)
 
 
 def _convert_meaning(
@@ -303,8 +275,7 @@ def _python_converted(x: Any, dtype: Any) -> np.ndarray:
     if isinstance(x, int) and is_integer(dtype) and not iinfo(dtype).min <= x <= iinfo(dtype).max:
         wrapped = np.asarray(x % 2**64, np.uint64)
         return from_unsigned(wrapped, dtype)
-    with np.errstate(all="ignore"):
-        return converted(np.asarray(x), dtype)
+    return real_constant_of("convert_element_type", x, dtype)
 
 
 def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:

@@ -13,6 +13,7 @@ from calque.core.dtypes import asked, canonicalize
 from calque.core.primitives import Primitive, do
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike, DTypeLike
+from calque.ops.conversions import real_constant_of
 from calque.ops.layout import (
     NO_OPERANDS,
     Shape,
@@ -130,7 +131,9 @@ def scalar_of(value: Any, dtype: Any, weak_type: bool = False) -> Any:
         kind = getattr(dtype, "kind", "")
         if kind in _PYTHON_KIND and canonicalize(_PYTHON_KIND[kind]) == dtype:
             return _PYTHON_KIND[kind](value)
-    return as_it_is(np.asarray(value).astype(dtype)[()]) if isinstance(dtype, np.dtype) else value
+    if not isinstance(dtype, np.dtype):
+        return value
+    return as_it_is(real_constant_of("fill_value", value, dtype)[()])
 
 
 def full(
@@ -144,7 +147,8 @@ def full(
 
     Args:
         shape: The size of each dimension, or the size of the only one.
-        fill_value: A number, or an array without axes.
+        fill_value: A number, or an array without axes. Floats beyond the range of an integer dtype
+            take its nearest end.
         dtype: The dtype; None takes that of `fill_value`.
         sharding: How the result is laid out over devices; None leaves it open.
 

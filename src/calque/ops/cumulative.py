@@ -25,7 +25,8 @@ from calque.ops.common import (
     refuse_dtype,
     tangent_aval,
 )
-from calque.ops.kinds import linear_unary, not_linear, wide
+from calque.ops.conversions import wide
+from calque.ops.kinds import linear_unary, not_linear
 
 # ---------------------------------------------------------------- meaning
 

@@ -10,20 +10,24 @@ import numpy as np
 from calque.core.arrays import Array
 from calque.core.avals import ShapedArray
 from calque.core.dims import surely_less
-from calque.core.dtypes import iinfo, is_complex, is_float, is_integer, is_signed
+from calque.core.dtypes import iinfo, is_complex, is_extended, is_float, is_integer, is_signed
+from calque.core.errors import ConcretizationTypeError
 from calque.core.jaxprs import Jaxpr
 from calque.core.primitives import Primitive, Zero, do
-from calque.core.trace import trace_to_jaxpr, typeof
+from calque.core.trace import trace_to_jaxpr, typeof, value_if_known
+from calque.core.trace_state import Tracer
 from calque.core.types import ArrayLike
 from calque.machine.caches import memo
 from calque.ops.common import front, index_operand, zero_like, zeros
 from calque.ops.common import operand as as_operand
+from calque.ops.conversions import real_constant_of
 from calque.ops.dimension_numbers import (
     GatherDimensionNumbers,
     GatherScatterMode,
     ScatterDimensionNumbers,
 )
 from calque.ops.layout import Shape, canonical_shape, expand_dims, unary_transpose
+from calque.ops.sizes import index_dtype
 from calque.ops.window_checks import (
     check_apart,
     check_batching,
@@ -192,6 +196,19 @@ def _check_slices(
 
 
 # ---------------------------------------------------------------- gather: meaning
+
+
+def _fill_number(dtype: Any, fill_value: Any) -> Any:
+    """What `gather` is told to fill with: a number, and not one that the program computes."""
+    fill_value = value_if_known(fill_value)
+    if isinstance(fill_value, Tracer):
+        raise ConcretizationTypeError(
+            "fill_value is part of the program, and must be a number that is known when it is"
+            f" traced, got {fill_value}. Put it in afterwards: jnp.where(outside, fill_value, x)"
+        )
+    if type(fill_value) is complex and not is_extended(dtype):
+        real_constant_of("fill_value", fill_value, dtype)
+    return fill_of(dtype, fill_value)
 
 
 def fill_of(dtype: Any, fill_value: Any) -> Any:
@@ -431,7 +448,7 @@ def gather(
         GatherScatterMode.PROMISE_IN_BOUNDS if mode is None else GatherScatterMode.from_any(mode)
     )
     fill = (
-        fill_of(typeof(operand).dtype, fill_value)
+        _fill_number(typeof(operand).dtype, fill_value)
         if parsed is GatherScatterMode.FILL_OR_DROP
         else None
     )
@@ -481,7 +498,9 @@ def index_take(src: ArrayLike, idxs: Sequence[Any], axes: Sequence[int]) -> Arra
 
 def _wrapped(i: Any, size: Any) -> Any:
     """Positions modulo the size, as index_take counts them; the result has the sign of the size."""
-    dtype = typeof(i).dtype
+    own = typeof(i).dtype
+    dtype = own if size <= iinfo(own).max else index_dtype(size)
+    i = i if dtype == own else do.convert_element_type(i, new_dtype=dtype)
     shape = typeof(i).shape
     n = do.broadcast_in_dim(np.asarray(max(size, 1), dtype), shape=shape, broadcast_dimensions=())
     rest = do.rem(i, n)

@@ -162,18 +162,23 @@ def _pad_shape(
 def _pad_meaning(
     x: np.ndarray, value: np.ndarray, *, padding_config: tuple[Shape, ...]
 ) -> np.ndarray:
-    """Place the elements in an array of the padding value, wide enough for no padding to be
-    negative; then cut that to size."""
-    wide, place, cut = [], [], []
+    """Place the elements that are left in an array of the padding value: element `k` stands at
+    `low + k * step`. No array is larger than the result."""
+    sizes, places, taken = [], [], []
     for size, (low, high, interior) in zip(x.shape, padding_config):
-        extent = max(size + (size - 1) * interior, 0)
-        start = max(low, 0)
-        wide.append(start + extent + max(high, 0))
-        place.append(slice(start, start + extent, interior + 1))
-        cut.append(slice(max(-low, 0), max(-low, 0) + low + extent + high))
-    out = np.full(wide, value, x.dtype)
-    out[tuple(place)] = x
-    return out[tuple(cut)]
+        step = interior + 1
+        n = low + max(size + (size - 1) * interior, 0) + high
+        first = max(-(low // step), 0)  # the first one that is not cut off
+        last = min(max((n - 1 - low) // step + 1, first), size)
+        sizes.append(n)
+        taken.append(slice(first, last))
+        start = low + first * step
+        places.append(slice(start, start + (last - first - 1) * step + 1, step))
+    out = np.full(sizes, value, x.dtype)
+    left = x[tuple(taken)]
+    if left.size:
+        out[tuple(places)] = left
+    return out
 
 
 def _pad_transpose(ct: Any, x: Any, value: Any, *, padding_config: tuple[Shape, ...]) -> list[Any]:

@@ -8,12 +8,12 @@ primitives have in common.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from calque.core.avals import ShapedArray
-from calque.core.dtypes import COMPLEX, FLOATS, bool_
+from calque.core.dtypes import bool_
 from calque.core.primitives import REGISTRY, NotApplicable, Primitive, UndefinedPrimal, Zero
 from calque.core.trace import VALUES, typeof
 from calque.ops.common import (
@@ -29,31 +29,21 @@ from calque.ops.common import (
     spread,
     tangent_aval,
 )
+from calque.ops.conversions import WIDE
 
 Tangent = Callable[..., Any]
 
 # ---------------------------------------------------------------- meaning
-
-_WIDE: Final[dict[Any, Any]] = {
-    **{d: np.dtype("float64") for d in FLOATS},
-    COMPLEX[0]: np.dtype("complex128"),
-    COMPLEX[1]: np.dtype("complex128"),
-}
 
 
 def widened(fn: Callable[..., Any]) -> Callable[..., Any]:
     """`fn` computed in float64 (complex128) and rounded once to the dtype of its first operand."""
 
     def meaning(*xs: np.ndarray, **params: Any) -> np.ndarray:
-        wide = [x.astype(_WIDE.get(x.dtype, x.dtype)) for x in xs]
+        wide = [x.astype(WIDE.get(x.dtype, x.dtype)) for x in xs]
         return np.asarray(fn(*wide, **params)).astype(xs[0].dtype)
 
     return meaning
-
-
-def wide(x: np.ndarray) -> np.ndarray:
-    """A floating or complex array in float64 or complex128; integers as they are."""
-    return x.astype(_WIDE.get(x.dtype, x.dtype))
 
 
 def same_dtype(fn: Callable[..., Any]) -> Callable[..., Any]:

@@ -4,7 +4,6 @@ collapse, ...)."""
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 
 from calque.core.arrays import Array
 from calque.core.avals import ShapedArray
-from calque.core.dims import as_size, surely_equal
+from calque.core.dims import as_size, surely_equal, whole
 from calque.core.primitives import NotApplicable, Primitive, UndefinedPrimal, Zero, do
 from calque.core.trace import VALUES, typeof
 from calque.core.types import ArrayLike
@@ -39,7 +38,7 @@ def canonical_shape(shape: Any, what: str = "shape") -> Shape:
 
 def canonical_axis(axis: Any, ndim: int, what: str = "axis") -> int:
     """An axis counted from the front; negative ones count from the back."""
-    axis = operator.index(axis)
+    axis = whole(axis, what)
     if not -ndim <= axis < ndim:
         raise ValueError(f"{what} {axis} is out of bounds for array of dimension {ndim}")
     return axis + ndim if axis < 0 else axis

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
-from calque.core.dims import as_size, is_found
+from calque.core.dims import as_size, is_found, whole
 from calque.core.extents import larger
 
 Pads = tuple[tuple[int, int], ...]
@@ -67,7 +66,7 @@ def padtype_to_pads(
 def canonical_pads(padding: Any, count: int, name: str) -> Pads:
     """Explicit padding as a tuple of pairs."""
     try:
-        pads = tuple([(as_size(low), as_size(high)) for low, high in padding])
+        pads = tuple([(as_size(low, "padding"), as_size(high, "padding")) for low, high in padding])
     except (TypeError, ValueError):
         raise ValueError(
             f"{name}: padding argument must be 'SAME', 'VALID' or a sequence of (low, high) pairs,"
@@ -87,7 +86,7 @@ def per_dimension(values: Sequence[int] | int | None, count: int, name: str) -> 
         return (1,) * count
     if isinstance(values, int):
         values = (values,) * count
-    out = tuple([operator.index(v) for v in values])
+    out = tuple([whole(v, "padding") for v in values])
     if len(out) != count:
         raise ValueError(f"{name} must be {count} positive integers, got {tuple(values)}")
     if any(v < 1 for v in out):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any, Final
@@ -13,6 +12,7 @@ import numpy as np
 from calque.core import pytrees
 from calque.core.arrays import all_concrete
 from calque.core.avals import ShapedArray
+from calque.core.dims import whole
 from calque.core.jaxprs import ClosedJaxpr, Literal, Var
 from calque.core.primitives import REGISTRY, Primitive, Zero, do
 from calque.core.trace import trace_to_jaxpr, typeof
@@ -275,7 +275,7 @@ def reduce(
                 f" {typeof(i).str_short()}"
             )
     inits = [initial_value(i, typeof(x)) for i, x in zip(starts, xs)]
-    axes = tuple(operator.index(d) for d in dimensions)
+    axes = tuple(whole(d, "dimensions") for d in dimensions)
     avals = [ShapedArray((), typeof(x).dtype) for x in xs]
 
     def flat(*args: Any) -> list[Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import builtins
 import math
-import operator
 from collections.abc import Callable, Sequence
 from functools import reduce as fold_left
 from typing import Any, Final
@@ -15,7 +14,7 @@ import numpy as np
 from calque.core.arrays import Array
 from calque.core.avals import ShapedArray
 from calque.core.config import config
-from calque.core.dims import surely_less
+from calque.core.dims import surely_less, whole
 from calque.core.dtypes import (
     asked,
     bfloat16,
@@ -43,7 +42,8 @@ from calque.ops.common import (
     scalar_of,
     tangent_aval,
 )
-from calque.ops.kinds import linear_unary, not_linear, wide
+from calque.ops.conversions import wide
+from calque.ops.kinds import linear_unary, not_linear
 
 # ---------------------------------------------------------------- identities
 
@@ -344,7 +344,7 @@ argmin_p = _arg_reduction("argmin", np.argmin)
 
 
 def _apply(prim: Primitive, x: Any, axes: Sequence[int], **params: Any) -> Any:
-    return prim.bind(operand(x), axes=tuple(operator.index(a) for a in axes), **params)
+    return prim.bind(operand(x), axes=tuple(whole(a, "axes") for a in axes), **params)
 
 
 _SHORT_FLOATS = (np.dtype("float16"), bfloat16)

@@ -12,7 +12,8 @@ from calque.core.avals import ShapedArray
 from calque.core.primitives import do
 from calque.core.types import ArrayLike
 from calque.ops.common import FLOAT, refuse_dtype
-from calque.ops.kinds import apply_unary, linear_unary, to_bool, unary, wide, widened
+from calque.ops.conversions import wide
+from calque.ops.kinds import apply_unary, linear_unary, to_bool, unary, widened
 
 
 class RoundingMethod(enum.IntEnum):

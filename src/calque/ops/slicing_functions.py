@@ -186,7 +186,8 @@ def _start_dtype(avals: Sequence[ShapedArray], shape: Sequence[Any]) -> Any:
     dtype = next((a.dtype for a in avals if not a.weak_type), None)
     dtype = dtype or next((a.dtype for a in avals), least)
     far = np.iinfo(np.int32).max if least.itemsize == 8 else 0
-    far = max([far, *(n for n in shape if type(n) is int)])
+    # a size that is free may be any
+    far = max([far, *(n if type(n) is int else np.iinfo(np.int32).max for n in shape)])
     wide = dtype if iinfo(dtype).max >= far else least
     widest = max((a.dtype.itemsize for a in avals), default=0)
     return np.dtype("int64") if widest == 8 and wide.itemsize < 8 else wide

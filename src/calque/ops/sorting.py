@@ -10,7 +10,7 @@ import numpy as np
 
 from calque.core.arrays import Array
 from calque.core.avals import ShapedArray
-from calque.core.dims import as_size
+from calque.core.dims import as_size, whole
 from calque.core.dtypes import is_complex, is_extended, is_float
 from calque.core.primitives import Primitive, Zero, do
 from calque.core.trace import typeof
@@ -27,8 +27,9 @@ from calque.ops.common import (
     zeros,
 )
 from calque.ops.compare import total_order
+from calque.ops.conversions import wide
 from calque.ops.dimension_numbers import GatherDimensionNumbers, GatherScatterMode
-from calque.ops.kinds import not_linear, wide
+from calque.ops.kinds import not_linear
 
 _INT32 = np.dtype("int32")
 
@@ -316,7 +317,7 @@ def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> list[Array]:
     (x,) = _as_operands([operand])
     if not typeof(x).ndim:
         raise TypeError(f"top_k operand must have >= 1 dimension, got {typeof(x).str_short()}")
-    return top_k_p.bind(x, k=as_size(k), axis=axis_in("top_k", axis, typeof(x).ndim))
+    return top_k_p.bind(x, k=as_size(k, "top_k: k"), axis=axis_in("top_k", axis, typeof(x).ndim))
 
 
 def approx_max_k(
@@ -400,7 +401,7 @@ def _approx(
 ) -> Any:
     return approx_top_k_p.bind(
         _as_operands([x])[0],
-        k=int(k),
+        k=whole(k, "approx_max_k and approx_min_k: k"),
         reduction_dimension=int(axis),
         recall_target=float(recall),
         is_max_k=largest,

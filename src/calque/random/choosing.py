@@ -74,6 +74,14 @@ def shuffle(key: Array, x: Array, axis: int) -> Array:
     return x
 
 
+def _how_many(a: Any) -> int:
+    """The number of integers to choose from: JAX drops what is behind its point."""
+    try:
+        return int(a)
+    except (ValueError, OverflowError):
+        raise ValueError(f"choice: the number to choose from must be finite, got {a}") from None
+
+
 @placed
 def choice(
     key: ArrayLike,
@@ -110,7 +118,7 @@ def choice(
     shape = canonical_shape(shape)
     aval = typeof(a)
     if aval.ndim == 0:
-        n, k = int(a), 0  # type: ignore[arg-type]
+        n, k = _how_many(a), 0
     else:
         k = canonical_axis(axis, aval.ndim)
         n = aval.shape[k]

@@ -23,6 +23,7 @@ from calque.core.types import ArrayLike, DType, DTypeLike, ShapeLike
 from calque.numpy.creation import canonical_shape, placed
 from calque.numpy.promotion import broadcast_shapes, broadcast_to, check_arraylike, convert
 from calque.numpy.signatures import OutSharding
+from calque.ops.conversions import constant_of
 from calque.ops.convert import bitcast_convert_type, optimization_barrier
 from calque.ops.sizes import as_number
 from calque.ops.special import multiply_add
@@ -197,7 +198,7 @@ def randint(
     Array([9, 0, 2], dtype=int32)"""
     typed, _ = wrapped(key, "randint")
     d = int_dtype("randint", dtype)
-    minval, maxval = (_whole(v, d) for v in (minval, maxval))
+    minval, maxval = (_whole(v) for v in (minval, maxval))
     shape = canonical_shape(shape)
     parameter_shape("randint", shape, minval, maxval)
     top, bottom = int(iinfo(d).max), int(iinfo(d).min)
@@ -214,10 +215,10 @@ def randint(
     return _randint(typed, shape, low, high, beyond, d)
 
 
-def _whole(v: ArrayLike, dtype: DType) -> ArrayLike:
+def _whole(v: ArrayLike) -> ArrayLike:
     """A bound as an integer: what is behind its point does not count."""
     if isinstance(v, (bool, int, float)):
-        return int(v)
+        return int(constant_of(v, canonicalize(int)) if isinstance(v, float) else v)
     if is_symbolic((v,)):
         return as_number(v, canonicalize(int))  # type: ignore[no-any-return]
     check_arraylike("randint", v)
@@ -226,7 +227,7 @@ def _whole(v: ArrayLike, dtype: DType) -> ArrayLike:
         return v
     if is_complex(own):
         raise TypeError(f"randint only accepts real bounds, got {own.name}")
-    return convert(v, dtype)
+    return convert(v, canonicalize(int))
 
 
 def clipped(v: ArrayLike, dtype: DType, bottom: int, top: int) -> ArrayLike:
@@ -251,9 +252,10 @@ def _randint(key: Any, shape: tuple[int, ...], low: Any, high: Any, beyond: Any,
     span = bitcast_convert_type(span, unsigned) if is_signed(dtype) else span
     span = jnp.where(high <= low, scalar(1, unsigned), span)
     span = jnp.where(beyond & (high > low), span + 1, span)
-    half = jnp.fmod(scalar(1 << (width // 2), unsigned), span)
-    multiplier = jnp.fmod(half * half, span)
-    offset = jnp.fmod(jnp.fmod(upper, span) * multiplier + jnp.fmod(lower, span), span)
+    # of all numbers of the dtype the span comes round to 0: then `rem` leaves the words as they are
+    half = do.rem(jnp.broadcast_to(scalar(1 << (width // 2), unsigned), shape), span)
+    multiplier = do.rem(half * half, span)
+    offset = do.rem(do.rem(upper, span) * multiplier + do.rem(lower, span), span)
     return low + convert(offset, dtype)
 
 

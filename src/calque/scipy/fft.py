@@ -1,7 +1,6 @@
 """calque.scipy.fft: cosine transforms."""
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -10,6 +9,7 @@ import numpy as np
 from calque import numpy as jnp
 from calque.core import guards as _guards
 from calque.core.arrays import Array
+from calque.core.dims import whole
 from calque.core.dtypes import complex_of, is_complex
 from calque.core.types import ArrayLike
 from calque.numpy.promotion import array_of, canonical_axis, promote_inexact
@@ -35,7 +35,7 @@ def _operand(name: str, x: Any, type: int, norm: str | None) -> Any:
 def _resized(name: str, x: Any, n: int | None, axis: int) -> Any:
     """With `n` elements along an axis: cut, or padded with zeros."""
     size = x.shape[axis]
-    n = size if n is None else operator.index(n)
+    n = size if n is None else whole(n, "n")
     if n < 1:
         raise ValueError(f"{name}: invalid number of data points ({n}) along axis {axis}")
     if n < size:

@@ -313,3 +313,24 @@ def test_places_of_several_dtypes(dtype):
         far = jnp.array([2**32 - 1, 2], dtype)
         got = calque.jit(lambda x, i, j: x.at[i, j].add(1, mode="drop"))(x, far, j)
         assert got.sum() == 67 and got[2, 3] == 12
+
+
+@pytest.mark.parametrize("mode", ["clip", "fill", "wrap"])
+@pytest.mark.parametrize("dtype", ["uint8", "uint32", "uint64", "int64"])
+def test_places_beyond_the_indices_of_programs_do_not_come_round(dtype, mode):
+    info, x = np.iinfo(dtype), np.arange(12.0).reshape(3, 4)
+    with calque.enable_x64(dtype[-2:] == "64"):
+        places = np.array([0, 1, info.max, info.max - 1, info.min], dtype)
+        others = np.zeros(5, np.int32)
+        near = places.tolist()
+        near = [v % 3 for v in near] if mode == "wrap" else np.clip(near, -9, 9).astype(int)
+        for f in (
+            lambda x, i: x[i] if mode == "clip" else x.at[i].get(mode=mode),
+            lambda x, i: x.at[i].set(99.0, mode=mode),
+            lambda x, i: x.at[i, others].get(mode=mode),
+            lambda x, i: jnp.take_along_axis(x[:, 0], i, 0, mode=mode),
+        ):
+            wanted = f(jnp.asarray(x), jnp.asarray(near))
+            for g in (f, calque.jit(f)):
+                got = g(jnp.asarray(x), jnp.asarray(places))
+                assert np.array_equal(got, wanted, equal_nan=True)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import calque
 import calque.numpy as jnp
 from calque import tree_util
 from calque.transforms.functions.autodiff import grad
@@ -114,3 +115,10 @@ def test_a_function_of_several_branches_is_traced_once():
     assert len(times) == 1
     slope = grad(lambda x: cond(True, g, g, x).sum())(jnp.ones(3))
     assert slope.tolist() == [2, 2, 2] and len(times) == 2
+
+
+def test_numbers_of_branches_beyond_32_bits_are_the_last_one():
+    f = jit(lambda i: switch(i, [lambda: 0, lambda: 1]))
+    assert [int(f(v)) for v in (np.uint32(2**32 - 1), np.uint8(200), np.int8(-3))] == [1, 1, 0]
+    with calque.enable_x64(True):
+        assert [int(f(v)) for v in (np.int64(2**40), np.int64(-(2**40)))] == [1, 0]

@@ -33,10 +33,7 @@ def extent(n: Any, maker: str) -> Any:
     """A size, which may be a traced integer: the program makes arrays of that size; a negative one
     is an error while it runs."""
     if not is_traced_integer(n):
-        try:
-            return as_size(n)
-        except TypeError as error:
-            raise TypeError(f"{maker}: {error}; a size was {n!r}") from None
+        return as_size(n, f"{maker}: a size")
     return once(("size", made_as(n)), [n], lambda: _extent(n, maker))
 
 

@@ -24,6 +24,7 @@ from calque.core.dtypes import (
     is_inexact,
     is_integer,
     is_signed,
+    is_unsigned,
     promote,
 )
 from calque.core.primitives import do
@@ -202,13 +203,14 @@ def index_arrays(plan: Plan, wrap: bool) -> Any:
 
 
 def _signed(i: Any) -> Any:
-    """Places of 64 bits without a sign as such with one, which integers of other dtypes join; no
-    array has a place beyond these."""
+    """Places without a sign as such with one, which integers of other dtypes join; what is beyond
+    these is beyond the axis."""
     own = typeof(i).dtype
-    if own != np.dtype(np.uint64):
+    if not is_unsigned(own):
         return i
-    least, most = np.asarray(0, own), np.asarray(np.iinfo(np.int64).max, own)
-    return convert(do.clamp(least, i, most), np.dtype(np.int64))
+    signed = np.dtype(f"int{8 * own.itemsize}")
+    least, most = np.asarray(0, own), np.asarray(np.iinfo(signed).max, own)
+    return convert(do.clamp(exactly(least), i, exactly(most)), signed)
 
 
 def normalized(i: Any, size: int, wrap: bool, dtype: Any) -> Any:
@@ -226,9 +228,10 @@ def normalized(i: Any, size: int, wrap: bool, dtype: Any) -> Any:
             n = np.where(n < 0, n + size, n)
         return exactly(np.clip(n, iinfo(dtype).min, iinfo(dtype).max).astype(dtype))
     own = typeof(i).dtype
-    if not wrap and is_signed(own) and type(size) is int and size <= iinfo(own).max:
+    whole = own.itemsize <= dtype.itemsize - is_unsigned(own)  # `dtype` holds every number of `own`
+    if not wrap and is_signed(own) and whole and type(size) is int and size <= iinfo(own).max:
         return convert(normalized_at(i, size, wrap), dtype)  # no place is beyond its own type
-    wide = dtype if own.itemsize <= dtype.itemsize or not is_integer(own) else own
+    wide = dtype if whole or not is_integer(own) else own
     i = convert(i, wide)
     if not wrap and not is_signed(own):
         return i

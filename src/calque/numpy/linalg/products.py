@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any, SupportsIndex
 
 import numpy as np
 
 from calque.core.arrays import Array
+from calque.core.dims import whole
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike, DTypeLike
 from calque.numpy import contractions
@@ -227,7 +227,7 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
     if a.shape[-2] != a.shape[-1]:
         raise TypeError(f"Last 2 dimensions of the array must be square, got shape {a.shape}")
     try:
-        n = operator.index(n)
+        n = whole(n, "matrix_power: n")
     except TypeError as e:
         raise TypeError(f"exponent must be an integer, got {n}") from e
     if n == 0:

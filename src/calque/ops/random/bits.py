@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 
 from calque.core.arrays import Array
 from calque.core.avals import ShapedArray
+from calque.core.dims import whole
 from calque.core.dtypes import as_dtype, is_float, is_integer, is_unsigned
 from calque.core.primitives import NotApplicable, Primitive, Zero, do
 from calque.core.trace import typeof
@@ -141,7 +141,7 @@ def rng_bit_generator(
     ((4,), dtype('uint32'))"""
     return rng_bit_generator_p.bind(
         operand(key),
-        shape=tuple(operator.index(d) for d in shape),
+        shape=tuple(whole(d, "shape") for d in shape),
         dtype=as_dtype(dtype),
         algorithm=RandomAlgorithm(algorithm),
         out_sharding=out_sharding,
@@ -211,4 +211,4 @@ def rng_uniform(a: ArrayLike, b: ArrayLike, shape: Sequence[int]) -> Array:
 
     >>> lax.rng_uniform(0.0, 1.0, (3,)).shape
     (3,)"""
-    return rng_uniform_p.bind(operand(a), operand(b), shape=tuple(operator.index(d) for d in shape))
+    return rng_uniform_p.bind(operand(a), operand(b), shape=tuple(whole(d, "shape") for d in shape))

@@ -1,13 +1,13 @@
 """Matrices with a pattern: Toeplitz and its kin, companions, and the named ones."""
 
 import math
-import operator
 from typing import Any, Final
 
 import numpy as np
 
 from calque import numpy as jnp
 from calque.core.arrays import Array
+from calque.core.dims import whole
 from calque.core.dtypes import asked, canonicalize, is_complex
 from calque.core.types import ArrayLike, DTypeLike
 from calque.numpy.promotion import array_of, arrays, promote_dtypes, promote_inexact
@@ -242,7 +242,7 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
     Array([[1, 0],
            [2, 1],
            [0, 2]], dtype=int32)"""
-    n = operator.index(n)
+    n = whole(n, "n")
     if n <= 0:
         raise ValueError(f"n must be a positive integer; got {n}.")
     a = array_of("convolution_matrix", a)
@@ -297,7 +297,7 @@ def block_diag(*arrs: ArrayLike) -> Array:
 
 def _size(n: Any) -> int:
     """A size; below zero is none."""
-    return max(operator.index(n), 0)
+    return max(whole(n, "n"), 0)
 
 
 def _constant(value: np.ndarray, dtype: Any = float) -> Any:
@@ -315,7 +315,7 @@ def hilbert(n: int) -> Array:
     >>> scipy.linalg.hilbert(2)
     Array([[1.        , 0.5       ],
            [0.5       , 0.33333334]], dtype=float32)"""
-    if operator.index(n) < 0:
+    if whole(n, "n") < 0:
         raise TypeError(f"hilbert: n must not be negative, got {n}")
     i, j = _row_and_column(n, n)
     return _constant(1 / (1.0 + i + j))
@@ -418,7 +418,7 @@ def helmert(n: int, full: bool = False) -> Array:
 
     >>> scipy.linalg.helmert(2).round(3)
     Array([[ 0.707, -0.707]], dtype=float32)"""
-    n = operator.index(n)
+    n = whole(n, "n")
     if n < 1:
         raise ValueError(f"n must be a positive integer; got {n}.")
     i, j = _row_and_column(n, n)

@@ -10,6 +10,7 @@ import numpy as np
 
 from calque import numpy as jnp
 from calque.core.arrays import Array
+from calque.core.dims import whole
 from calque.core.dtypes import canonicalize, complex_of, inexact_of, is_complex, real_part
 from calque.core.lazy import LazyModule
 from calque.core.types import ArrayLike
@@ -55,10 +56,10 @@ def _window(name: str, window: Any, length: int, dtype: Any) -> Any:
 def _segments(
     name: str, window: Any, nperseg: Any, noverlap: Any, nfft: Any, length: int, dtype: Any
 ) -> _Segments:  # fmt: skip
-    if nperseg is not None and operator.index(nperseg) < 1:
+    if nperseg is not None and whole(nperseg, "nperseg") < 1:
         raise ValueError(f"{name}: nperseg must be a positive integer, got {nperseg}")
     if isinstance(window, (str, tuple)):
-        size = length if nperseg is None else operator.index(nperseg)
+        size = length if nperseg is None else whole(nperseg, "nperseg")
         if size > length:
             warnings.warn(
                 f"{name}: nperseg={size} is greater than the input length {length}, which is used",
@@ -68,7 +69,7 @@ def _segments(
         win = _window(name, window, size, dtype) if size else jnp.zeros(0, dtype)
     else:
         win = jnp.asarray(window, dtype=dtype)
-        size = win.size if nperseg is None else operator.index(nperseg)
+        size = win.size if nperseg is None else whole(nperseg, "nperseg")
         if win.ndim != 1:
             raise ValueError(f"{name}: window must be 1-D, got shape {win.shape}")
         if length < win.size:
@@ -79,8 +80,8 @@ def _segments(
             raise ValueError(
                 f"{name}: nperseg={size} is different from the length of the window, {win.size}"
             )
-    overlap = size // 2 if noverlap is None else operator.index(noverlap)
-    points = size if nfft is None else operator.index(nfft)
+    overlap = size // 2 if noverlap is None else whole(noverlap, "noverlap")
+    points = size if nfft is None else whole(nfft, "nfft")
     if points < size:
         raise ValueError(
             f"{name}: nfft must be greater than or equal to nperseg, got {points} and {size}"
@@ -460,16 +461,16 @@ def _frames(
 ) -> tuple[int, int, int]:
     """The length of a segment, how far the next one is, and the length of the transform."""
     default = 2 * (bins - 1) if onesided else bins
-    length = operator.index(nperseg) if nperseg is not None else default
+    length = whole(nperseg, "nperseg") if nperseg is not None else default
     if length < 1:
         raise ValueError(f"istft: nperseg must be a positive integer, got {length}")
     if nfft is not None:
-        points = operator.index(nfft)
+        points = whole(nfft, "nfft")
     else:
         points = default + (onesided and length == default + 1)  # an odd segment
     if points < length:
         raise ValueError(f"istft: FFT length ({points}) must be at least nperseg ({length})")
-    overlap = operator.index(noverlap) if noverlap is not None else length // 2
+    overlap = whole(noverlap, "noverlap") if noverlap is not None else length // 2
     if overlap >= length:
         raise ValueError(f"istft: noverlap must be less than nperseg, got {overlap} and {length}")
     return length, length - overlap, points

@@ -1,13 +1,13 @@
 """The gamma and beta families, combinatorics, Bernoulli numbers."""
 
 import math
-import operator
 from typing import Any, SupportsIndex
 
 import numpy as np
 
 from calque import numpy as jnp
 from calque.core.arrays import Array, to_array
+from calque.core.dims import whole
 from calque.core.dtypes import is_complex, is_integer
 from calque.core.primitives import do
 from calque.core.trace import typeof
@@ -429,7 +429,7 @@ def multigammaln(a: ArrayLike, d: SupportsIndex) -> Array:
 
     >>> round(float(special.multigammaln(3.0, 2)), 4)
     1.5502"""
-    d = operator.index(d)
+    d = whole(d, "d")
     (a,) = inexact("multigammaln", a)
     shifts = np.arange(d) / 2
     constant = np.asarray(0.25 * d * (d - 1) * math.log(math.pi)).astype(typeof(a).dtype)
@@ -464,7 +464,7 @@ def bernoulli(n: int) -> Array:
 
     >>> special.bernoulli(4).round(4)
     Array([ 1.    , -0.5   ,  0.1667,  0.    , -0.0333], dtype=float32)"""
-    n = operator.index(n)
+    n = whole(n, "n")
     if n < 0:
         raise ValueError(f"n must be a non-negative integer, got {n}")
     return jnp.asarray(_bernoulli_numbers(n))

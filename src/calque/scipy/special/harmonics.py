@@ -1,7 +1,6 @@
 """Bessel functions of whole order and spherical harmonics, by recurrences."""
 
 import math
-import operator
 from typing import Any
 
 import numpy as np
@@ -9,6 +8,7 @@ import numpy as np
 from calque import lax
 from calque import numpy as jnp
 from calque.core.arrays import Array
+from calque.core.dims import whole
 from calque.core.dtypes import is_complex, is_integer
 from calque.core.primitives import do
 from calque.core.trace import typeof
@@ -33,7 +33,7 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
 
     >>> special.bessel_jn(jnp.array(0.0), v=2)
     Array([1., 0., 0.], dtype=float32)"""
-    v, n_iter = operator.index(v), operator.index(n_iter)
+    v, n_iter = whole(v, "v"), whole(n_iter, "n_iter")
     if v < 0 or n_iter < v:
         raise ValueError(
             f"bessel_jn: the order must be between 0 and n_iter, got v={v} and n_iter={n_iter}"
@@ -54,8 +54,8 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
     _, ratios = lax.scan(ratio, jnp.zeros_like(z), orders)
     shares = jnp.concatenate([jnp.ones((1, *z.shape), z.dtype), jnp.cumprod(ratios[::-1], axis=0)])
     # J[0] + 2 J[2] + 2 J[4] + ... = 1
-    whole = 2 * jnp.sum(shares[2::2], axis=0) + 1
-    return (shares[: v + 1] / whole).astype(dtype)
+    total = 2 * jnp.sum(shares[2::2], axis=0) + 1
+    return (shares[: v + 1] / total).astype(dtype)
 
 
 def sph_harm_y(
@@ -95,7 +95,7 @@ def sph_harm_y(
     )
     if is_complex(theta.dtype):
         raise TypeError(f"sph_harm_y takes real angles, got dtype {theta.dtype}")
-    highest = _highest(n) if n_max is None else operator.index(n_max)
+    highest = _highest(n) if n_max is None else whole(n_max, "n_max")
     work = jnp.promote_types(theta.dtype, "float32")
     n, m, theta, phi = jnp.broadcast_arrays(
         jnp.clip(n, 0, highest), m, theta.astype(work), phi.astype(work)

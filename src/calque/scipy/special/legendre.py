@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from calque import lax
 from calque import numpy as jnp
 from calque.core.arrays import Array
+from calque.core.dims import whole
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike
 from calque.numpy.promotion import array_of
@@ -67,7 +67,7 @@ def lpmn_values(m: int, n: int, z: ArrayLike, is_normalized: bool) -> Array:
 
 
 def _checked(name: str, m: Any, n: Any, z: Any) -> tuple[int, int, Any]:
-    m, n, z = operator.index(m), operator.index(n), array_of(name, z)
+    m, n, z = whole(m, "m"), whole(n, "n"), array_of(name, z)
     aval = typeof(z)
     if aval.dtype not in (np.float32, np.float64):
         raise TypeError(f"{name}: z must be of float32 or float64, got dtype {aval.dtype}")

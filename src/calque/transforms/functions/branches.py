@@ -72,9 +72,11 @@ def switch(
             return branches[chosen](*operands)
         which = scalar_of(np.dtype("int32"), chosen)
     else:
+        own = typeof(which).dtype
+        wide = own if is_integer(own) and own.itemsize >= 4 else np.dtype("int32")
+        which = flow.convert(which, ShapedArray((), wide))
+        which = do.clamp(scalar_of(wide, 0), which, scalar_of(wide, len(branches) - 1))
         which = flow.convert(which, ShapedArray((), np.dtype("int32")))
-        last = scalar_of(np.dtype("int32"), len(branches) - 1)
-        which = do.clamp(scalar_of(np.dtype("int32"), 0), which, last)
     return _choose(
         "switch", which, branches, [f"branch {i}" for i in range(len(branches))], operands
     )

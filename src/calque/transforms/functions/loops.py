@@ -213,7 +213,7 @@ def _length(f: Any, leaves: Sequence[Any], tree: pytrees.PyTreeDef, length: int 
     if length is not None:
         try:
             length = as_count(length)
-        except TypeError as e:
+        except (TypeError, ValueError, OverflowError) as e:
             if isinstance(length, Tracer):
                 raise errors.ConcretizationTypeError(
                     "The `length` argument to `scan` expects a concrete `int` value, got a traced"
