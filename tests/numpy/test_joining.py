@@ -35,3 +35,14 @@ def test_a_float_that_is_differentiated_may_say_in_how_many_parts():
     assert (float(out), float(tangent)) == (14.0, 1.0)
     with pytest.raises(calque.errors.ConcretizationTypeError, match="split cuts at integers"):
         calque.jit(f)(2.0, x)
+
+
+def test_parts_stand_in_anything_with_a_length() -> None:
+    arrays = {"a": jnp.arange(2), "b": jnp.arange(2, 4)}
+    assert jnp.stack(arrays.values()).tolist() == [[0, 1], [2, 3]]
+    assert jnp.concatenate(arrays.values()).tolist() == [0, 1, 2, 3]
+    assert jnp.hstack(range(3)).tolist() == [0, 1, 2]
+    assert jnp.vstack(memoryview(np.arange(2))).tolist() == [[0], [1]]
+    for refused in (iter([1, 2]), "ab", np.array([1, None], object)):
+        with pytest.raises(TypeError, match="stack requires ndarray"):
+            jnp.stack(refused)

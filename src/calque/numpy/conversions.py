@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from numbers import Number
 from typing import Any
 
 import numpy as np
 
 from calque.core import pytrees
+from calque.core.adopting import refuse_masked
 from calque.core.arrays import (
     Array,
     ArrayImpl,
@@ -35,6 +37,7 @@ from calque.numpy.creation import placed
 from calque.numpy.promotion import (
     check_arraylike,
     convert,
+    is_arraylike,
 )
 from calque.numpy.signatures import OutSharding, Placement
 from calque.transforms.devices.program_devices import check_stays
@@ -57,8 +60,9 @@ def array(
     """An array made of numbers, nested sequences of them, or another array.
 
     Args:
-        object: a number, a nested sequence of numbers and arrays with equal lengths, an array of
-            any library that speaks NumPy's protocols, or an object with `__jax_array__`.
+        object: a number, a nested sequence of numbers and arrays with equal lengths (a list, a
+            range, a deque), an array of any library that speaks NumPy's protocols, or an object
+            with `__jax_array__`. Of a masked array the values are copied, without the mask.
         dtype: of the elements; None is the dtype that the values have together.
         *args: `copy`, `order` and `ndmin` by position, which is deprecated.
         copy: whether the values are copied; an array of calque is immutable and never needs it.
@@ -132,16 +136,20 @@ def _array(x: Any, dtype: Any, copy: bool) -> Any:
                 f"array: the complex number {x} does not become {target}; take its real part"
             )
         return from_numpy(_np_array(x, target), weak_type=dtype is None and not isinstance(x, bool))
-    if isinstance(x, (list, tuple)):
-        return _from_sequence(x, dtype)
     if isinstance(x, (np.ndarray, np.generic)):
+        if not copy:  # as JAX: a copy is made of what is there, whatever the mask says
+            refuse_masked(x)
         return _of_numpy(x, dtype)
-    if hasattr(x, "__array__") or hasattr(x, "__array_interface__") or _is_buffer(x):
+    if _has_elements(x):
         return _of_numpy(np.asarray(x), dtype)
+    if isinstance(x, Sequence) and not isinstance(x, (str, bytes)):
+        return _from_sequence(x, dtype)
     if x is None:
         raise ValueError("None is not a valid value for jnp.array")
     if isinstance(x, bytes) and dtype == float0:  # as NumPy shows such an element
         return np.asarray(x, float0)
+    if dtype is not None and isinstance(x, Number):  # a Decimal, a Fraction
+        return _of_numpy(np.asarray(x), dtype)
     raise TypeError(f"Unexpected input type for array: {type(x)}")
 
 
@@ -151,10 +159,13 @@ def _of_numpy(x: Any, dtype: Any) -> Any:
     return from_numpy(values) if np.may_share_memory(values, x) else adopted(values)
 
 
-def _is_buffer(x: Any) -> bool:
-    """Whether `x` gives its memory, as `array.array` and `bytearray` do."""
-    if isinstance(x, (str, bytes)):
+def _has_elements(x: Any) -> bool:
+    """Whether NumPy knows how to ask `x` for its elements: by a protocol for arrays, or in its
+    memory, as `array.array` and `bytearray` give it."""
+    if isinstance(x, (str, bytes, list, tuple)):
         return False
+    if hasattr(x, "__array__") or hasattr(x, "__array_interface__"):
+        return True
     try:
         memoryview(x)
     except TypeError:
@@ -171,10 +182,12 @@ def _copied(x: Any) -> Any:
 
 def _np_array(x: Any, dtype: Any) -> np.ndarray:
     a = np.asarray(x)
-    if a.dtype.kind in "OSUMm" or (a.dtype.kind == "V" and dtype is None and a.dtype.names):
+    if a.dtype.kind in ("SU" if dtype is not None else "OSUMm") or (
+        a.dtype.kind == "V" and dtype is None and a.dtype.names
+    ):
         raise TypeError(
             f"Value of dtype {a.dtype} is not a valid array type: only numeric and bool dtypes are"
-            " supported"
+            " supported" + (": give the dtype of the elements" if a.dtype.kind in "OMm" else "")
         )
     if not a.dtype.isnative:
         a = a.astype(a.dtype.newbyteorder("="))
@@ -188,10 +201,11 @@ def _np_array(x: Any, dtype: Any) -> np.ndarray:
 
 def _from_sequence(x: Sequence[Any], dtype: Any) -> Any:
     """Nested lists: of concrete leaves by NumPy at once, of tracers by stacking."""
+    x = x if isinstance(x, (list, tuple)) else list(x)
     leaves = pytrees.leaves(x, is_leaf=lambda v: v is None or not isinstance(v, (list, tuple)))
     if any(v is None for v in leaves):
         raise ValueError("None is not a valid value for jnp.array")
-    if any(_stands_for_a_value(v) for v in leaves):
+    if any(type(v) not in PYTHON_SCALARS and _stands_for_a_value(v) for v in leaves):
         return _from_sequence(_with_values(x), dtype)
     if not leaves:
         return adopted(np.array(x, dtype if dtype is not None else canonicalize(float)))
@@ -211,19 +225,26 @@ def _from_sequence(x: Sequence[Any], dtype: Any) -> Any:
 
 
 def _stands_for_a_value(x: Any) -> bool:
+    """Whether NumPy or the list should see something else in the place of this leaf."""
     if type(x) is Dim:
         return True
-    return hasattr(x, "__jax_array__") and not isinstance(x, (ArrayImpl, Tracer))
+    if isinstance(x, (ArrayImpl, Tracer, np.ndarray, np.generic, str, bytes)):
+        return False
+    return hasattr(x, "__jax_array__") or isinstance(x, Sequence) or _has_elements(x)
 
 
 def _with_values(x: Any) -> Any:
-    """A nested list with free sizes as numbers of the running program, and the values of objects
-    that hold one."""
+    """A nested list with free sizes as numbers of the running program, the values of objects that
+    hold one, and lists in the place of ranges and other sequences."""
     if isinstance(x, (list, tuple)):
         return [_with_values(v) for v in x]
     if not _stands_for_a_value(x):
         return x
-    return value_of(x) if type(x) is Dim else x.__jax_array__()
+    if type(x) is Dim:
+        return value_of(x)
+    if hasattr(x, "__jax_array__"):
+        return x.__jax_array__()
+    return np.asarray(x) if _has_elements(x) else _with_values(list(x))
 
 
 def _nested(x: Any, dtype: Any) -> np.ndarray:
@@ -246,6 +267,17 @@ def _stacked(x: Any, dtype: Any) -> Any:
         for p, s in zip(parts, shapes)
     ]
     return lifted[0] if len(lifted) == 1 else do.concatenate(*lifted, dimension=0)
+
+
+def as_values(name: str, x: Any) -> Any:
+    """An operand that may be a nested sequence as well, or anything else that holds elements."""
+    if hasattr(x, "__jax_array__") and not isinstance(x, (ArrayImpl, Tracer)):
+        return as_values(name, x.__jax_array__())
+    if is_arraylike(x):
+        return x
+    if isinstance(x, (str, bytes)) or not (isinstance(x, Sequence) or _has_elements(x)):
+        check_arraylike(name, x)
+    return asarray(x)
 
 
 @python_only

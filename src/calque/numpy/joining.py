@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence, Sized
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -26,6 +26,7 @@ from calque.numpy.promotion import (
     check_arraylike,
     convert,
     ensure,
+    is_arraylike,
     promote_dtypes,
     refuse_out,
     result_dtype,
@@ -36,7 +37,10 @@ from calque.numpy.shaping import atleast_1d, atleast_2d, atleast_3d, expand_dims
 
 
 def parts_of(name: str, arrays: Any) -> list[Any]:
-    if isinstance(arrays, (list, tuple)):
+    """The operands: of a sequence, or of whatever has a length and items (a range, the values of a
+    dictionary); an array stands for its slices."""
+    listed = isinstance(arrays, Iterable) and isinstance(arrays, Sized)
+    if listed and not isinstance(arrays, (str, np.ndarray)) and not is_arraylike(arrays):
         out = list(arrays)
     else:
         check_arraylike(name, arrays)

@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from calque.core import foreign_values
+from calque.core.adopting import refuse_masked
 from calque.core.arrays import Array, ArrayImpl, as_it_is, to_array
 from calque.core.avals import ShapedArray
 from calque.core.config import config
@@ -83,6 +84,7 @@ def as_operand(x: Any) -> Any:
     if issubclass(type(x), _ARRAYS) or type(x) in PYTHON_SCALARS:
         return x
     if isinstance(x, (np.ndarray, np.generic)):
+        refuse_masked(x)
         dtype = canonicalize(x.dtype) if x.dtype.kind in "iufc" else x.dtype
         if dtype.isnative and dtype == x.dtype:
             return x
