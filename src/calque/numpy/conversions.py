@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from numbers import Number
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -43,6 +43,8 @@ from calque.numpy.signatures import OutSharding, Placement
 from calque.transforms.devices.program_devices import check_stays
 from calque.transforms.devices.several_processes import spans
 from calque.transforms.devices.sharding_arrays import device_put
+
+MOST_AXES: Final = 32  # of a NumPy array, whichever NumPy it is
 
 
 @python_only
@@ -176,7 +178,8 @@ def _has_elements(x: Any) -> bool:
 def _copied(x: Any) -> Any:
     if spans(x._extra):
         return do.copy(x)
-    out = do.copy(x) if is_extended(x.dtype) else from_numpy(to_numpy(x), x.aval.weak_type)
+    numpy_has_it = not is_extended(x.dtype) and x.ndim <= MOST_AXES
+    out = from_numpy(to_numpy(x), x.aval.weak_type) if numpy_has_it else do.copy(x)
     return out if x._extra is None else device_put(out, x._extra)
 
 
