@@ -74,3 +74,10 @@ def test_no_slices_cannot_be_joined() -> None:
             f(jnp.ones((0, 3)))
         with pytest.raises(TypeError, match="zero-dimensional"):
             f(jnp.ones(()))
+
+
+def test_sections_may_be_a_whole_float() -> None:
+    assert [v.tolist() for v in jnp.split(jnp.arange(4), 2.0)] == [[0, 1], [2, 3]]
+    assert len(jnp.array_split(jnp.arange(5), np.float32(2))) == 2
+    with pytest.raises(TypeError, match="integer"):
+        jnp.split(jnp.arange(4), 2.5)

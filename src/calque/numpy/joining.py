@@ -348,7 +348,8 @@ def _split(name: str, ary: Any, where: Any, axis: int) -> list[Any]:
             return [ary[(slice(None),) * k + (slice(a, b),)] for a, b in zip([0, *cuts], cuts)]
         cuts = [0, *[sum(slice_bounds(slice(0, as_size(i)), size)[:2]) for i in where], size]
     else:
-        n = operator.index(_whole(name, where))
+        whole = isinstance(where, (float, np.floating)) and float(where).is_integer()
+        n = int(where) if whole else operator.index(_whole(name, where))
         if n < 1:
             raise ValueError(f"{name}: the number of sections must be larger than 0, got {n}")
         small, extra = divmod(size, n)

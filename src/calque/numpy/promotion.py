@@ -382,9 +382,10 @@ def canonical_axes(axis: Any, ndim: int, what: str = "axis") -> tuple[int, ...]:
     """Every axis for None, one or several otherwise; duplicates are refused."""
     if axis is None:
         return tuple(range(ndim))
-    axes = tuple(
-        canonical_axis(a, ndim, what) for a in (axis if isinstance(axis, Sequence) else (axis,))
-    )
+    given = axis if isinstance(axis, (Sequence, set, frozenset)) else (axis,)
+    if isinstance(axis, (np.ndarray, ArrayImpl)) and axis.ndim == 1:
+        given = axis.tolist()
+    axes = tuple(canonical_axis(a, ndim, what) for a in given)
     if len(set(axes)) != len(axes):
         raise ValueError(f"duplicate value in '{what}': {axis} (a repeated axis)")
     return axes
