@@ -93,9 +93,19 @@ def joined(rows: Any, axis: Any, dtype: Any) -> Array:
     rows = ensure(rows) if target is None else convert(rows, target)
     if axis is None:
         return ravel(rows)
-    k = canonical_axis(axis, len(shape) - 1)
+    k = along(axis, len(shape) - 1)
     merged = (*shape[1 : k + 1], shape[0] * shape[k + 1], *shape[k + 2 :])
     return do.reshape(moveaxis(rows, 0, k), new_sizes=merged)
+
+
+def along(axis: Any, rank: int) -> int:
+    """The axis to join along; an array there is a second one to be joined."""
+    try:
+        return canonical_axis(axis, rank)
+    except TypeError as error:
+        if getattr(axis, "ndim", 0):
+            error.add_note("Pass the arrays as one list: jnp.concatenate([x, y])")
+        raise
 
 
 def concatenate(
@@ -127,12 +137,7 @@ def concatenate(
             "Zero-dimensional arrays cannot be concatenated. Pass the arrays as one list:"
             " jnp.concatenate([x, y])."
         )
-    try:
-        k = canonical_axis(axis, n)
-    except TypeError as error:
-        if getattr(axis, "ndim", 0):
-            error.add_note("Pass the arrays as one list: jnp.concatenate([x, y])")
-        raise
+    k = along(axis, n)
     target = result_dtype(dtype)
     parts = [convert(a, target) for a in parts] if target is not None else promote_dtypes(*parts)
     for a in parts:
