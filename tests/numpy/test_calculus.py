@@ -82,3 +82,17 @@ def test_interpolation_has_the_dtype_of_all_it_reads(points: int) -> None:
             assert y.dtype == wide, (x, xp, fp)
         ones = np.ones(points, narrow)
         assert jnp.interp(narrow(1), ones, ones).dtype == narrow
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_what_is_not_finite_reaches_no_padding(bad: float, mode: str) -> None:
+    """Convolutions add only products of elements, as NumPy's do: the ends stay finite."""
+    x, k = np.arange(1.0, 31, dtype="float32"), np.array([2, bad, 1, 3], "float32")
+    for name in ("convolve", "correlate"):
+        f, want = getattr(jnp, name), getattr(np, name)(x, k, mode)
+        np.testing.assert_allclose(f(x, k, mode), want, rtol=1e-5)
+        np.testing.assert_allclose(calque.jit(f, static_argnums=2)(x, k, mode), want, rtol=1e-5)
+        met = np.isfinite(k)
+        slope = calque.grad(lambda x, k, f=f: f(x, k, mode).sum())
+        np.testing.assert_array_equal(np.isfinite(slope(x, k)), slope(x, 1.0 - met) == 0)

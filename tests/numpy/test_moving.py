@@ -1,6 +1,7 @@
 """Elements moved and repeated, held against NumPy."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -115,3 +116,30 @@ def test_shifts_of_32_bits_without_a_sign_do_not_come_round():
     wanted = np.roll(np.arange(300), int(far)).tolist()
     for f in (jnp.roll, calque.jit(jnp.roll)):
         assert f(jnp.arange(300), jnp.asarray(far)).tolist() == wanted
+
+
+@pytest.mark.parametrize("axis", [None, 0, -1, (1, 1), (0, 1)])
+@pytest.mark.parametrize(
+    "shift", [[1, 2], [200, 100], [-7, 3], [5], []], ids=lambda s: "_".join(map(str, s)) or "none"
+)
+def test_arrays_of_shifts(shift: list[int], axis: Any) -> None:
+    """Several along one axis are one, in whatever dtype they stand, traced or not."""
+    x = np.arange(6.0).reshape(2, 3)
+    if not shift and isinstance(axis, tuple):
+        return
+    want = np.roll(x, shift, axis)
+    for dtype in ("int32", "int16", "uint8") if min(shift, default=0) >= 0 else ("int32", "int16"):
+        s = np.array(shift, dtype)
+        for got in (
+            jnp.roll(x, s, axis),
+            calque.jit(jnp.roll, static_argnums=2)(x, s, axis),
+            calque.jit(lambda x, s=s: jnp.roll(x, s, axis))(x),
+        ):
+            np.testing.assert_array_equal(got, want)
+
+
+def test_many_shifts_are_one_step() -> None:
+    def equations(n: int) -> int:
+        return len(calque.make_jaxpr(jnp.roll)(np.arange(4.0), np.arange(n)).eqns)
+
+    assert equations(3) == equations(40)

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+import calque
+import calque.numpy as jnp
 from tests.numpy.expressions import ARRAYS, check_jax, check_jit, check_numpy, lines
 
 DATA = ARRAYS | {
@@ -61,3 +63,26 @@ def test_under_jit(case):
 @pytest.mark.parametrize("case", CASES)
 def test_as_jax(case):
     check_jax(case, DATA, tol=0.001)
+
+
+@pytest.mark.parametrize("increasing", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "int8", "uint32", "complex64", "float16"])
+def test_vander_is_as_many_equations_for_every_count(dtype: str, increasing: bool) -> None:
+    """Not one for each column, which would be as many programs."""
+    x = np.array([0, 1, 2, 3]).astype(dtype)
+    for n in (0, 1, 2, 5, 9):
+        with np.errstate(over="ignore"):
+            want = np.vander(x, n, increasing).astype(dtype)
+        np.testing.assert_allclose(jnp.vander(x, n, increasing), want, rtol=1e-3)
+
+    def equations(n: int) -> int:
+        return len(calque.make_jaxpr(lambda x: jnp.vander(x, n, increasing))(x).eqns)
+
+    assert equations(5) == equations(50)
+
+
+def test_slopes_of_vander_at_zero() -> None:
+    x = jnp.array([0.0, 2.0])
+    assert calque.jacfwd(lambda x: jnp.vander(x, 4)[0])(x)[:, 0].tolist() == [0, 0, 1, 0]
+    assert calque.grad(lambda x: jnp.vander(x, 3).sum())(x).tolist() == [1, 5]
+    assert calque.hessian(lambda x: jnp.vander(x, 3).sum())(x).tolist() == [[2, 0], [0, 2]]

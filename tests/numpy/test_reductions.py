@@ -1,5 +1,7 @@
 """Sums and their like: axes, masks, initial values, dtypes; held against NumPy."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -182,3 +184,12 @@ def test_no_more_elements_than_are_taken_off(name: str, ddof: float) -> None:
         assert not np.isnan(got[0]) and np.isnan(got[2])
         assert np.isnan(got[1]) == (ddof >= 1)
         assert np.isnan(g(x[:, :2], axis=1, ddof=ddof, where=False)).all()
+
+
+@pytest.mark.parametrize(
+    "axes", [range(2), {0, 1}, [0, 1], np.array([0, 1]), jnp.array([0, -1])], ids=repr
+)
+def test_axes_stand_in_every_collection(axes: Any) -> None:
+    x = np.arange(6.0, dtype="float32").reshape(2, 3)
+    assert jnp.sum(x, axis=axes) == 15 and jnp.any(x, axis=axes)
+    assert jnp.flip(x, axes).tolist() == x[::-1, ::-1].tolist()

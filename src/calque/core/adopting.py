@@ -3,6 +3,7 @@ through NumPy, or in the memory that the caller has just made for them."""
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from calque.core.avals import ShapedArray
 from calque.core.dtypes import canonicalize, float0, storage
 from calque.machine.call.arrays import copied, wrap_numpy
 
-__all__ = ["adopted", "from_numpy", "from_storage"]
+__all__ = ["adopted", "from_numpy", "from_storage", "refuse_masked"]
 
 
 def _aval(x: np.ndarray, weak_type: bool) -> ShapedArray:
@@ -44,3 +45,18 @@ def _in_order(x: np.ndarray, aval: ShapedArray) -> np.ndarray:
     """The elements as they stand in an Array."""
     y = np.ascontiguousarray(x, storage(aval.dtype)).reshape(aval.shape)
     return y if y.flags.aligned else y.copy()
+
+
+def refuse_masked(x: Any) -> None:
+    """Masked arrays are refused wherever a value comes in: their mask would be lost."""
+    if type(x) is not np.ndarray and _is_masked(x):
+        raise ValueError(
+            "numpy masked arrays are not supported as direct inputs to calque functions. Use"
+            " arr.filled() to convert the value to a standard numpy array."
+        )
+
+
+def _is_masked(x: Any) -> bool:
+    """Whether this is a masked array; nobody has one before the module of theirs is imported."""
+    masked = sys.modules.get("numpy.ma")
+    return masked is not None and isinstance(x, masked.MaskedArray)

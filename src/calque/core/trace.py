@@ -4,7 +4,6 @@ a jaxpr."""
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Final
@@ -12,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from calque.core import dims, errors, foreign_values, leaks, primitives, trace_state
-from calque.core.adopting import from_numpy
+from calque.core.adopting import from_numpy, refuse_masked
 from calque.core.at_sizes import at_sizes, settled
 from calque.core.avals import ShapedArray
 from calque.core.config import config
@@ -52,12 +51,6 @@ def high_type_of(x: Any) -> Callable[[Any], Any] | None:
     return next((HIGH_TYPES[c] for c in type(x).__mro__ if c in HIGH_TYPES), None)
 
 
-def _is_masked(x: Any) -> bool:
-    """Whether this is a masked array; nobody has one before the module of theirs is imported."""
-    masked = sys.modules.get("numpy.ma")
-    return masked is not None and isinstance(x, masked.MaskedArray)
-
-
 def typeof(x: Any) -> ShapedArray:
     """The aval of any value that may be an operand: arrays, tracers, NumPy arrays, numbers."""
     aval = getattr(x, "aval", None)
@@ -67,11 +60,7 @@ def typeof(x: Any) -> ShapedArray:
     if t in _PYTHON_AVALS:
         return _PYTHON_AVALS[t](x)
     if isinstance(x, (np.ndarray, np.generic)):
-        if t is not np.ndarray and _is_masked(x):
-            raise ValueError(
-                "numpy masked arrays are not supported as direct inputs to calque functions. Use"
-                " arr.filled() to convert the value to a standard numpy array."
-            )
+        refuse_masked(x)
         dtype = x.dtype
         if dtype.kind == "V" and dtype == float0:
             return ShapedArray(x.shape, float0)
@@ -212,6 +201,7 @@ def constant(x: Any) -> Any:
     if issubclass(type(x), VALUES) or has_type_alone(x):
         return x
     if isinstance(x, (np.ndarray, np.generic)):
+        refuse_masked(x)
         return from_numpy(np.asarray(x))
     return constant(x.__jax_array__() if hasattr(x, "__jax_array__") else held(x))
 

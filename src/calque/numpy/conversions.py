@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from numbers import Number
+from typing import Any, Final
 
 import numpy as np
 
 from calque.core import pytrees
+from calque.core.adopting import refuse_masked
 from calque.core.arrays import (
     Array,
     ArrayImpl,
@@ -35,12 +37,15 @@ from calque.numpy.creation import placed
 from calque.numpy.promotion import (
     check_arraylike,
     convert,
+    is_arraylike,
 )
 from calque.numpy.signatures import OutSharding, Placement
 from calque.ops.conversions import converted, exact_constant
 from calque.transforms.devices.program_devices import check_stays
 from calque.transforms.devices.several_processes import spans
 from calque.transforms.devices.sharding_arrays import device_put
+
+MOST_AXES: Final = 32  # of a NumPy array, whichever NumPy it is
 
 
 @python_only
@@ -58,8 +63,9 @@ def array(
     """An array made of numbers, nested sequences of them, or another array.
 
     Args:
-        object: a number, a nested sequence of numbers and arrays with equal lengths, an array of
-            any library that speaks NumPy's protocols, or an object with `__jax_array__`.
+        object: a number, a nested sequence of numbers and arrays with equal lengths (a list, a
+            range, a deque), an array of any library that speaks NumPy's protocols, or an object
+            with `__jax_array__`. Of a masked array the values are copied, without the mask.
         dtype: of the elements; None is the dtype that the values have together. A number of
             Python's that an integer dtype cannot hold is an error.
         *args: `copy`, `order` and `ndmin` by position, which is deprecated.
@@ -131,16 +137,20 @@ def _array(x: Any, dtype: Any, copy: bool) -> Any:
         target = dtype if dtype is not None else typeof(x).dtype
         values = exact_constant("array", x, target)
         return from_numpy(values, weak_type=dtype is None and not isinstance(x, bool))
-    if isinstance(x, (list, tuple)):
-        return _from_sequence(x, dtype)
     if isinstance(x, (np.ndarray, np.generic)):
+        if not copy:  # as JAX: a copy is made of what is there, whatever the mask says
+            refuse_masked(x)
         return _of_numpy(x, dtype)
-    if hasattr(x, "__array__") or hasattr(x, "__array_interface__") or _is_buffer(x):
+    if _has_elements(x):
         return _of_numpy(np.asarray(x), dtype)
+    if isinstance(x, Sequence) and not isinstance(x, (str, bytes)):
+        return _from_sequence(x, dtype)
     if x is None:
         raise ValueError("None is not a valid value for jnp.array")
     if isinstance(x, bytes) and dtype == float0:  # as NumPy shows such an element
         return np.asarray(x, float0)
+    if dtype is not None and isinstance(x, Number):  # a Decimal, a Fraction
+        return _of_numpy(np.asarray(x), dtype)
     raise TypeError(f"Unexpected input type for array: {type(x)}")
 
 
@@ -150,10 +160,13 @@ def _of_numpy(x: Any, dtype: Any) -> Any:
     return from_numpy(values) if np.may_share_memory(values, x) else adopted(values)
 
 
-def _is_buffer(x: Any) -> bool:
-    """Whether `x` gives its memory, as `array.array` and `bytearray` do."""
-    if isinstance(x, (str, bytes)):
+def _has_elements(x: Any) -> bool:
+    """Whether NumPy knows how to ask `x` for its elements: by a protocol for arrays, or in its
+    memory, as `array.array` and `bytearray` give it."""
+    if isinstance(x, (str, bytes, list, tuple)):
         return False
+    if hasattr(x, "__array__") or hasattr(x, "__array_interface__"):
+        return True
     try:
         memoryview(x)
     except TypeError:
@@ -164,16 +177,19 @@ def _is_buffer(x: Any) -> bool:
 def _copied(x: Any) -> Any:
     if spans(x._extra):
         return do.copy(x)
-    out = do.copy(x) if is_extended(x.dtype) else from_numpy(to_numpy(x), x.aval.weak_type)
+    numpy_has_it = not is_extended(x.dtype) and x.ndim <= MOST_AXES
+    out = from_numpy(to_numpy(x), x.aval.weak_type) if numpy_has_it else do.copy(x)
     return out if x._extra is None else device_put(out, x._extra)
 
 
 def _np_array(x: Any, dtype: Any) -> np.ndarray:
     a = np.asarray(x)
-    if a.dtype.kind in "OSUMm" or (a.dtype.kind == "V" and dtype is None and a.dtype.names):
+    if a.dtype.kind in ("SU" if dtype is not None else "OSUMm") or (
+        a.dtype.kind == "V" and dtype is None and a.dtype.names
+    ):
         raise TypeError(
             f"Value of dtype {a.dtype} is not a valid array type: only numeric and bool dtypes are"
-            " supported"
+            " supported" + (": give the dtype of the elements" if a.dtype.kind in "OMm" else "")
         )
     if not a.dtype.isnative:
         a = a.astype(a.dtype.newbyteorder("="))
@@ -185,10 +201,11 @@ def _np_array(x: Any, dtype: Any) -> np.ndarray:
 
 def _from_sequence(x: Sequence[Any], dtype: Any) -> Any:
     """Nested lists: of concrete leaves by NumPy at once, of tracers by stacking."""
+    x = x if isinstance(x, (list, tuple)) else list(x)
     leaves = pytrees.leaves(x, is_leaf=lambda v: v is None or not isinstance(v, (list, tuple)))
     if any(v is None for v in leaves):
         raise ValueError("None is not a valid value for jnp.array")
-    if any(_stands_for_a_value(v) for v in leaves):
+    if any(type(v) not in PYTHON_SCALARS and _stands_for_a_value(v) for v in leaves):
         return _from_sequence(_with_values(x), dtype)
     if not leaves:
         return adopted(np.array(x, dtype if dtype is not None else canonicalize(float)))
@@ -221,19 +238,26 @@ def _of_numbers(x: Any, leaves: Sequence[Any], dtype: Any) -> np.ndarray:
 
 
 def _stands_for_a_value(x: Any) -> bool:
+    """Whether NumPy or the list should see something else in the place of this leaf."""
     if type(x) is Dim:
         return True
-    return hasattr(x, "__jax_array__") and not isinstance(x, (ArrayImpl, Tracer))
+    if isinstance(x, (ArrayImpl, Tracer, np.ndarray, np.generic, str, bytes)):
+        return False
+    return hasattr(x, "__jax_array__") or isinstance(x, Sequence) or _has_elements(x)
 
 
 def _with_values(x: Any) -> Any:
-    """A nested list with free sizes as numbers of the running program, and the values of objects
-    that hold one."""
+    """A nested list with free sizes as numbers of the running program, the values of objects that
+    hold one, and lists in the place of ranges and other sequences."""
     if isinstance(x, (list, tuple)):
         return [_with_values(v) for v in x]
     if not _stands_for_a_value(x):
         return x
-    return value_of(x) if type(x) is Dim else x.__jax_array__()
+    if type(x) is Dim:
+        return value_of(x)
+    if hasattr(x, "__jax_array__"):
+        return x.__jax_array__()
+    return np.asarray(x) if _has_elements(x) else _with_values(list(x))
 
 
 def _nested(x: Any, dtype: Any) -> np.ndarray:
@@ -257,6 +281,17 @@ def _stacked(x: Any, dtype: Any) -> Any:
         for p, s in zip(parts, shapes)
     ]
     return lifted[0] if len(lifted) == 1 else do.concatenate(*lifted, dimension=0)
+
+
+def as_values(name: str, x: Any) -> Any:
+    """An operand that may be a nested sequence as well, or anything else that holds elements."""
+    if hasattr(x, "__jax_array__") and not isinstance(x, (ArrayImpl, Tracer)):
+        return as_values(name, x.__jax_array__())
+    if is_arraylike(x):
+        return x
+    if isinstance(x, (str, bytes)) or not (isinstance(x, Sequence) or _has_elements(x)):
+        check_arraylike(name, x)
+    return asarray(x)
 
 
 @python_only

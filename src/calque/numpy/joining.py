@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence, Sized
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -25,29 +25,86 @@ from calque.numpy.promotion import (
     check_arraylike,
     convert,
     ensure,
+    is_arraylike,
     promote_dtypes,
     refuse_out,
     result_dtype,
 )
-from calque.numpy.shaping import atleast_1d, atleast_2d, atleast_3d, expand_dims, ravel, transpose
+from calque.numpy.shaping import (
+    atleast_1d,
+    atleast_2d,
+    atleast_3d,
+    expand_dims,
+    moveaxis,
+    ravel,
+    transpose,
+)
 
 # ---------------------------------------------------------------- joining and splitting
 
 
 def parts_of(name: str, arrays: Any) -> list[Any]:
-    if isinstance(arrays, (list, tuple)):
-        out = list(arrays)
-    else:
+    """The operands: of a sequence, or of whatever has a length and items (a range, the values of a
+    dictionary)."""
+    listed = isinstance(arrays, Iterable) and isinstance(arrays, Sized)
+    if not listed or isinstance(arrays, (str, np.ndarray)):
         check_arraylike(name, arrays)
-        if typeof(arrays).ndim == 0:
-            raise TypeError(
-                f"{name}: zero-dimensional arrays cannot be joined; pass a sequence of arrays"
-            )
-        out = [arrays[i] for i in range(typeof(arrays).shape[0])]
+    out: list[Any] = list(arrays)
     if not out:
         raise ValueError(f"Need at least one array to {name}.")
     check_arraylike(name, *out)
     return [as_operand(a) for a in out]
+
+
+def rows_of(name: str, arrays: Any) -> Any:
+    """The array whose slices along its first axis are the operands; None where they are apart."""
+    if not is_arraylike(arrays):
+        return None
+    rows = as_operand(arrays)
+    if typeof(rows).ndim == 0:
+        raise TypeError(
+            f"{name}: zero-dimensional arrays cannot be joined; pass a sequence of arrays"
+        )
+    if typeof(rows).shape[0] == 0:
+        raise ValueError(f"Need at least one array to {name}.")
+    return rows
+
+
+def lifted(rows: Any, before: int, behind: int) -> Any:
+    """The slices with so many new axes of one element before and behind their own."""
+    n, *own = typeof(rows).shape
+    shape = (n, *[1] * before, *own, *[1] * behind)
+    return do.reshape(rows, new_sizes=shape) if before or behind else rows
+
+
+def joined(rows: Any, axis: Any, dtype: Any) -> Array:
+    """The slices joined along an axis of theirs, which takes no more than other sizes.
+
+    before: n slices [a, b, c], joined along the second axis    after: [a, n, b, c] as [a, n b, c]
+    """
+    shape = typeof(rows).shape
+    if len(shape) == 1 and axis is not None:
+        raise ValueError(
+            "Zero-dimensional arrays cannot be concatenated. Pass the arrays as one list:"
+            " jnp.concatenate([x, y])."
+        )
+    target = result_dtype(dtype)
+    rows = ensure(rows) if target is None else convert(rows, target)
+    if axis is None:
+        return ravel(rows)
+    k = along(axis, len(shape) - 1)
+    merged = (*shape[1 : k + 1], shape[0] * shape[k + 1], *shape[k + 2 :])
+    return do.reshape(moveaxis(rows, 0, k), new_sizes=merged)
+
+
+def along(axis: Any, rank: int) -> int:
+    """The axis to join along; an array there is a second one to be joined."""
+    try:
+        return canonical_axis(axis, rank)
+    except TypeError as error:
+        if getattr(axis, "ndim", 0):
+            error.add_note("Pass the arrays as one list: jnp.concatenate([x, y])")
+        raise
 
 
 def concatenate(
@@ -67,6 +124,9 @@ def concatenate(
 
     >>> jnp.concatenate([jnp.arange(2), jnp.arange(3)])
     Array([0, 1, 0, 1, 2], dtype=int32)"""
+    rows = rows_of("concatenate", arrays)
+    if rows is not None:
+        return joined(rows, axis, dtype)
     parts = parts_of("concatenate", arrays)
     if axis is None:
         parts, axis = [ravel(a) for a in parts], 0
@@ -76,12 +136,7 @@ def concatenate(
             "Zero-dimensional arrays cannot be concatenated. Pass the arrays as one list:"
             " jnp.concatenate([x, y])."
         )
-    try:
-        k = canonical_axis(axis, n)
-    except TypeError as error:
-        if getattr(axis, "ndim", 0):
-            error.add_note("Pass the arrays as one list: jnp.concatenate([x, y])")
-        raise
+    k = along(axis, n)
     target = result_dtype(dtype)
     parts = [convert(a, target) for a in parts] if target is not None else promote_dtypes(*parts)
     for a in parts:
@@ -137,6 +192,10 @@ def stack(
     Array([[0, 0],
            [1, 1]], dtype=int32)"""
     refuse_out("stack", out)
+    rows = rows_of("stack", arrays)
+    if rows is not None:
+        k, target = canonical_axis(axis, typeof(rows).ndim), result_dtype(dtype)
+        return moveaxis(ensure(rows) if target is None else convert(rows, target), 0, k)
     parts = parts_of("stack", arrays)
     shapes = {typeof(a).shape for a in parts}
     if len(shapes) > 1:
@@ -160,6 +219,9 @@ def vstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
     >>> jnp.vstack([jnp.arange(2), jnp.arange(2)])
     Array([[0, 1],
            [0, 1]], dtype=int32)"""
+    rows = rows_of("vstack", tup)
+    if rows is not None:
+        return joined(lifted(rows, max(0, 3 - typeof(rows).ndim), 0), 0, dtype)
     return concatenate([atleast_2d(a) for a in parts_of("vstack", tup)], axis=0, dtype=dtype)
 
 
@@ -175,6 +237,10 @@ def hstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
     >>> jnp.hstack([jnp.ones((2, 1)), jnp.zeros((2, 1))])
     Array([[1., 0.],
            [1., 0.]], dtype=float32)"""
+    rows = rows_of("hstack", tup)
+    if rows is not None:
+        rank = typeof(rows).ndim
+        return joined(lifted(rows, max(0, 2 - rank), 0), 0 if rank <= 2 else 1, dtype)
     parts = [atleast_1d(a) for a in parts_of("hstack", tup)]
     return concatenate(parts, axis=0 if typeof(parts[0]).ndim == 1 else 1, dtype=dtype)
 
@@ -190,6 +256,10 @@ def dstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
 
     >>> jnp.dstack([jnp.arange(2), jnp.arange(2)]).shape
     (1, 2, 2)"""
+    rows = rows_of("dstack", tup)
+    if rows is not None:  # a slice [m] becomes [1, m, 1]
+        rank = typeof(rows).ndim
+        return joined(lifted(rows, max(0, 3 - rank), int(rank < 4)), 2, dtype)
     return concatenate([atleast_3d(a) for a in parts_of("dstack", tup)], axis=2, dtype=dtype)
 
 
@@ -204,6 +274,9 @@ def column_stack(tup: ArrayLike | Sequence[ArrayLike]) -> Array:
     >>> jnp.column_stack([jnp.arange(2), jnp.array([5, 6])])
     Array([[0, 5],
            [1, 6]], dtype=int32)"""
+    rows = rows_of("column_stack", tup)
+    if rows is not None:
+        return joined(lifted(rows, 0, max(0, 3 - typeof(rows).ndim)), 1, None)
     parts = [
         a if typeof(a).ndim >= 2 else transpose(atleast_2d(a))
         for a in parts_of("column_stack", tup)

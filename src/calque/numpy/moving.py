@@ -7,10 +7,10 @@ from typing import Any, Final, SupportsIndex
 
 import numpy as np
 
-from calque.core.arrays import Array, is_concrete, to_array
+from calque.core.arrays import Array, is_concrete, to_array, to_numpy
 from calque.core.avals import ShapedArray, nbytes
 from calque.core.dims import as_size, is_found
-from calque.core.dtypes import canonicalize, is_integer, is_unsigned
+from calque.core.dtypes import canonicalize, is_integer
 from calque.core.extents import larger
 from calque.core.primitives import do
 from calque.core.trace import typeof
@@ -125,19 +125,41 @@ def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: Axes | None = Non
         raise ValueError(
             f"roll: shift must be a number or of one dimension, got shape {shape_of(shift)}"
         )
-    several: Any = shift if rank or isinstance(shift, (tuple, list)) else [shift] * len(axes)
-    shifts = list(several)
-    if len(shifts) == 1 and len(axes) > 1:
-        shifts = shifts * len(axes)
-    if len(axes) == 1 and len(shifts) > 1:
-        axes = axes * len(shifts)
-    if len(shifts) != len(axes):
+    listed = isinstance(shift, (tuple, list))
+    count = len(shift) if listed else shape_of(shift)[0] if rank else len(axes)  # type: ignore[arg-type]
+    if len(axes) == 1 or count == 1:
+        axes = axes * (count if len(axes) == 1 else 1)
+    elif count != len(axes):
         raise ValueError(
-            f"Mismatched lengths between shift ({len(shifts)}) and axis ({len(axes)}) for jnp.roll."
+            f"Mismatched lengths between shift ({count}) and axis ({len(axes)}) for jnp.roll."
         )
+    if rank and not listed and len(set(axes)) == 1 and shape[axes[0]] != 0:
+        # one by one they would be as many steps
+        times = len(axes) if count == 1 else 1
+        return ensure(
+            _roll_one(a, _one_shift(shift, shape[axes[0]]) * times, axes[0], shape[axes[0]])
+        )
+    several: Any = shift if rank or listed else [shift]
+    shifts = list(several) * (len(axes) if len(several) == 1 else 1)
     for s, k in zip(shifts, axes):
         a = _roll_one(a, s, k, shape[k])
     return ensure(a)
+
+
+def _one_shift(shifts: Any, size: Any) -> Any:
+    """One shift along an axis of this size in the place of several."""
+    if is_concrete(shifts):
+        return sum(to_numpy(shifts).tolist())
+    dtype = index_dtype(size)
+    rest = do.reduce_sum(_remainder(shifts, size, dtype), axes=(0,))
+    return do.rem(rest, as_number(size, dtype))
+
+
+def _remainder(shift: Any, size: Any, dtype: Any) -> Any:
+    own = typeof(shift).dtype
+    wide = own if own.itemsize > dtype.itemsize - is_unsigned(own) else dtype
+    many = _broadcast_to(as_number(size, wide), typeof(shift).shape)
+    return convert(do.rem(convert(shift, wide), many), dtype)
 
 
 def _roll_one(a: Any, shift: Any, axis: int, size: int) -> Any:
@@ -149,10 +171,8 @@ def _roll_one(a: Any, shift: Any, axis: int, size: int) -> Any:
         s = None
     if s is None:
         dtype = index_dtype(*typeof(a).shape)
-        own = typeof(shift).dtype
         n, zero = as_number(size, dtype), as_number(0, dtype)
-        wide = own if own.itemsize > dtype.itemsize - is_unsigned(own) else dtype
-        r = convert(do.rem(convert(shift, wide), as_number(size, wide)), dtype)
+        r = _remainder(shift, size, dtype)
         start = do.rem(do.sub(n, do.select_n(do.lt(r, zero), r, do.add(r, n))), n)
         starts = [start if i == axis else zero for i in range(typeof(a).ndim)]
         return do.dynamic_slice(

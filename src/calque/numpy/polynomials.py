@@ -7,8 +7,8 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from calque.core.arrays import Array
-from calque.core.avals import ShapedArray, nbytes
 from calque.core.dims import surely_at_most, whole
+from calque.core.dtypes import is_inexact
 from calque.core.primitives import do
 from calque.core.types import ArrayLike
 from calque.numpy import reductions, ufuncs
@@ -324,24 +324,12 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
     n = x.shape[0] if N is None else whole(N, "vander: N")
     if n < 0:
         raise ValueError(f"N must be nonnegative, got {n}")
-    nbytes(ShapedArray((x.shape[0], n), x.dtype))  # columns are made one by one
-    powers = [
-        (
-            do.integer_pow(x, y=i)
-            if i > 1
-            else x
-            if i == 1
-            else broadcast_to(np.ones((), x.dtype), x.shape)
-        )
-        for i in range(n)
-    ]
-    if not increasing:
-        powers.reverse()
-    return (
-        concatenate([asarray(v)[:, None] for v in powers], axis=1)
-        if powers
-        else zeros((x.shape[0], 0), x.dtype)
-    )
+    exponents = np.arange(n) if increasing else np.arange(n)[::-1]
+    base = broadcast_to(x[:, None], (x.shape[0], n))
+    if is_inexact(x.dtype):
+        return do.pow(base, broadcast_to(exponents.astype(np.int32), (x.shape[0], n)))
+    factors = where(exponents == 0, np.ones((), x.dtype), base)
+    return do.cumprod(factors, axis=1, reverse=not increasing)
 
 
 @overload

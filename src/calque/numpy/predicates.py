@@ -100,10 +100,7 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
 
     >>> jnp.array_equal(jnp.arange(3), jnp.array([0, 1, 2]))
     Array(True, dtype=bool)"""
-    try:
-        a1, a2 = asarray(a1), asarray(a2)
-    except (TypeError, ValueError):
-        return asarray(False)
+    a1, a2 = asarray(a1), asarray(a2)
     if a1.shape != a2.shape:
         return asarray(False)
     same = ufuncs.equal(a1, a2)
@@ -122,8 +119,8 @@ def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
 
     >>> jnp.array_equiv(jnp.array([1, 2]), jnp.array([[1, 2], [1, 2]]))
     Array(True, dtype=bool)"""
+    a1, a2 = asarray(a1), asarray(a2)
     try:
-        a1, a2 = asarray(a1), asarray(a2)
         broadcast_shapes("array_equiv", a1.shape, a2.shape)
     except (TypeError, ValueError):
         return asarray(False)

@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from calque.core import foreign_values
+from calque.core.adopting import refuse_masked
 from calque.core.arrays import Array, ArrayImpl, as_it_is, to_array
 from calque.core.avals import ShapedArray
 from calque.core.config import config
@@ -84,6 +85,7 @@ def as_operand(x: Any) -> Any:
     if issubclass(type(x), _ARRAYS) or type(x) in PYTHON_SCALARS:
         return x
     if isinstance(x, (np.ndarray, np.generic)):
+        refuse_masked(x)
         dtype = canonicalize(x.dtype) if x.dtype.kind in "iufc" else x.dtype
         if dtype.isnative and dtype == x.dtype:
             return x
@@ -374,9 +376,10 @@ def canonical_axes(axis: Any, ndim: int, what: str = "axis") -> tuple[int, ...]:
     """Every axis for None, one or several otherwise; duplicates are refused."""
     if axis is None:
         return tuple(range(ndim))
-    axes = tuple(
-        canonical_axis(a, ndim, what) for a in (axis if isinstance(axis, Sequence) else (axis,))
-    )
+    given = axis if isinstance(axis, (Sequence, set, frozenset)) else (axis,)
+    if isinstance(axis, (np.ndarray, ArrayImpl)) and axis.ndim == 1:
+        given = axis.tolist()
+    axes = tuple(canonical_axis(a, ndim, what) for a in given)
     if len(set(axes)) != len(axes):
         raise ValueError(f"duplicate value in '{what}': {axis} (a repeated axis)")
     return axes

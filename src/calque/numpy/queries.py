@@ -297,11 +297,26 @@ def iterable(y: Any) -> bool:
     return True
 
 
-def _aval_of(name: str, a: Any) -> Any:
-    """The aval of an array, or anything with a shape and a size of its own."""
-    if hasattr(a, "shape") and not isinstance(a, (np.ndarray, np.generic, ArrayImpl, Tracer)):
-        return a
-    return typeof(_checked(name, a))
+def _shape_of(name: str, a: Any) -> tuple[Any, ...]:
+    """The shape of an array, or of anything with one. Of what is no operand NumPy is asked, for a
+    while."""
+    if isinstance(a, (np.ndarray, np.generic)) or not (hasattr(a, "shape") or is_arraylike(a)):
+        if not is_arraylike(a):
+            warnings.warn(
+                f"{name} requires ndarray or scalar arguments, got {type(a)}; a later release"
+                " refuses it. Convert it with jnp.array first.",
+                DeprecationWarning,
+                stacklevel=3,
+            )
+        return tuple(asarray(a).shape if _holds_arrays(a) else np.shape(a))
+    return tuple(a.shape if hasattr(a, "shape") else typeof(a).shape)
+
+
+def _holds_arrays(a: Any) -> bool:
+    """Whether this is a nested list with an array in it that NumPy should not look into."""
+    return isinstance(a, (list, tuple)) and any(
+        isinstance(v, (ArrayImpl, Tracer)) or _holds_arrays(v) for v in a
+    )
 
 
 @python_only
@@ -317,7 +332,7 @@ def shape(a: ArrayLike) -> tuple[int, ...]:
 
     >>> jnp.shape(jnp.ones((2, 3)))
     (2, 3)"""
-    return tuple(_aval_of("shape", a).shape)
+    return _shape_of("shape", a)
 
 
 @python_only
@@ -333,20 +348,7 @@ def ndim(a: ArrayLike) -> int:
 
     >>> jnp.ndim(jnp.ones((2, 3)))
     2"""
-    return len(_aval_of("ndim", a).shape)
-
-
-def _checked(name: str, a: Any) -> Any:
-    """An operand. Of anything else is asked what NumPy asks, for a while."""
-    if not is_arraylike(a):
-        warnings.warn(
-            f"{name} requires ndarray or scalar arguments, got {type(a)}; a later release refuses"
-            " it. Convert it with jnp.array first.",
-            DeprecationWarning,
-            stacklevel=3,
-        )
-        return asarray(a) if isinstance(a, (list, tuple)) else 0  # one object, whatever it is
-    return a
+    return len(_shape_of("ndim", a))
 
 
 @python_only
@@ -363,7 +365,7 @@ def size(a: ArrayLike, axis: Axes | None = None) -> int:
 
     >>> jnp.size(jnp.ones((2, 3)), axis=1)
     3"""
-    sizes = _aval_of("size", a).shape
+    sizes = _shape_of("size", a)
     n = 1
     for i in canonical_axes(axis, len(sizes)):
         n *= sizes[i]

@@ -124,8 +124,8 @@ def test_view_of_every_kind_of_dtype(dtype: Any) -> None:
 def test_view_refusals() -> None:
     array = new_array(Aval(), 16)
     f32 = np.dtype(np.float32)
-    with pytest.raises(ValueError, match="too many"):
-        as_numpy(array, f32, (1,) * 40)
+    with pytest.raises(ValueError, match="at most 64 axes"):
+        as_numpy(array, f32, (1,) * 70)
     with pytest.raises(ValueError, match="negative"):
         as_numpy(array, f32, (-1,))
     for arguments in (

@@ -168,3 +168,34 @@ def test_primitives_of_one_name_are_different_ones():
 
     for k in (2, 3):
         assert looped(made(k).bind, jnp.float32(1)) == k**3
+
+
+@pytest.mark.parametrize("rank", [33, 64, 70])
+def test_arrays_of_many_axes(rank: int) -> None:
+    """What NumPy has too many axes for runs as a program."""
+    shape = (1,) * (rank - 2) + (2, 3)
+    x = jnp.arange(6.0).reshape(shape)
+    for f in (
+        lambda x: x[..., ::-1],
+        lambda x: jnp.transpose(x),
+        lambda x: jnp.concatenate([x, x], axis=-1),
+        lambda x: jnp.pad(x, [(0, 0)] * (rank - 1) + [(1, 1)]),
+        lambda x: jnp.roll(x, 1, -1),
+        lambda x: jnp.take(x, jnp.array([2, 0]), axis=-1),
+        lambda x: jnp.stack([x, x]),
+        lambda x: x.at[..., 0].set(5),
+        lambda x: jnp.moveaxis(x, -1, 0),
+        lambda x: jnp.array(x),
+        lambda x: cq.random.uniform(cq.random.key(0), x.shape),
+        lambda x: cq.lax.dynamic_slice(x, (0,) * rank, x.shape),
+        lambda x: cq.grad(lambda x: (x**2).sum())(x),
+    ):
+        eager, jitted = f(x), cq.jit(f)(x)
+        assert eager.shape == jitted.shape
+        assert eager.ravel().tolist() == jitted.ravel().tolist()
+    if rank <= 64 and int(np.__version__.split(".")[0]) >= 2:
+        assert np.asarray(x).shape == shape and jnp.asarray(np.ones(shape)).ndim == rank
+        assert float(x[(0,) * (rank - 1) + (2,)]) == 2
+    else:
+        with pytest.raises(ValueError, match=r"axes|dimensions"):
+            np.asarray(x)

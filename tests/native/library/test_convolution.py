@@ -137,6 +137,29 @@ def test_holes_meet_no_weight(name: str, bad: float, dtype: str) -> None:
     np.testing.assert_allclose(meaning, want, rtol=close, atol=close)
 
 
+@pytest.mark.parametrize("bad", [np.inf, np.nan])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("features", [1, 20])
+def test_padding_meets_no_weight(features: int, dtype: str, bad: float) -> None:
+    """Nor does an input that is padded and no more, but for tiles of single precision, which
+    multiply its zeros as XLA's do; those of derivatives do not."""
+    p = {**params_of("dilated input"), "rhs_dilation": (1, 1), "lhs_dilation": (1, 1)}
+    p |= {"padding": ((1, 1), (2, 0))}
+    p["dimension_numbers"] = ConvDimensionNumbers((0, 1, 2, 3), (0, 1, 2, 3), (0, 1, 2, 3))
+    with config.override("calque_enable_x64", True):
+        x, w = (v.astype(dtype) for v in (normal(2, 8, 9, 20), normal(features, 8, 3, 3, seed=1)))
+        x[0, 0, 0, 0], w[0, 1, 0, 0] = -0.0, bad
+        got = np.asarray(compiled(lambda x, w: CONV.bind(x, w, **p), x, w).call([x, w])[0])
+        slope = calque.jit(calque.grad(lambda x, w: CONV.bind(x, w, **p).sum()))
+        back, reached = slope(x, w), slope(x, (~np.isfinite(w)).astype(dtype)) != 0
+    with np.errstate(invalid="ignore"):
+        want = met_only(x.astype("f8"), w, p)
+    np.testing.assert_allclose(CONV.meaning(x, w, **p), want, rtol=1e-4, atol=1e-4)
+    if dtype == "float64" or features == 1:
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+    np.testing.assert_array_equal(~np.isfinite(np.asarray(back)), reached)
+
+
 def test_holes_of_free_sizes_and_in_loops() -> None:
     """Free sizes know their holes, and so do the rounds of a loop, each by its own weights."""
     numbers = ("NCHW", "OIHW", "NCHW")

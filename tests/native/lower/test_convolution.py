@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import calque.numpy as jnp
 from calque import lax
+from calque.core.config import config
 from calque.native.lower import convolution
 from calque.native.scalars.elements import Cx
 from calque.native.scalars.expr import const
@@ -116,6 +118,23 @@ def test_large_ones_take_tiles() -> None:
     narrow = np.zeros((3, 3, 1, 8), "f4")
     assert "conv" in ops(x, narrow, feature_group_count=8)  # groups that are no matrices
     assert "conv" in ops(x.astype(np.complex64), w.astype(np.complex64))
+
+
+def test_tiles_of_padded_inputs_ask_for_holes_only_where_they_must() -> None:
+    """A second kernel is made in double precision, for groups of the batch and for kernels that are
+    reversed, as derivatives have them."""
+
+    def tests(f: Any, x: Any, w: Any) -> set[int]:
+        return {len(n.args) for n in Elements(f, x, w).graph.nodes if n.op == "conv_tiled"}
+
+    same = conv(padding=[(1, 1), (1, 1)])
+    x, w = np.zeros((2, 20, 20, 8), "f4"), np.zeros((3, 3, 8, 16), "f4")
+    assert tests(same, x, w) == {2}
+    assert tests(lambda x, w: same(x, jnp.flip(w, (0, 1))), x, w) == {3}
+    assert tests(conv(padding=[(1, 1), (1, 1)], batch_group_count=2), x, w) == {3}
+    cut, x, w = conv(padding=[(-1, 0), (0, 0)]), x.astype("f8"), w.astype("f8")
+    with config.override("calque_enable_x64", True):
+        assert tests(same, x, w) == {3} and tests(cut, x, w) == {2}
 
 
 def test_nothing_to_sum_is_zero() -> None:

@@ -139,3 +139,30 @@ def test_slopes_of_pseudo_inverses_of_long_matrices_need_no_large_squares(shape)
     p, t = calque.jvp(jnp.linalg.pinv, (x,), (x,))
     np.testing.assert_allclose(t, -p, rtol=1e-3, atol=1e-6 * float(abs(p).max()) * 10)
     assert calque.grad(lambda x: jnp.linalg.pinv(x).sum())(x).shape == shape
+
+
+@pytest.mark.parametrize("n", [4, 5, 10, 40])
+@pytest.mark.parametrize(
+    "order, dtype", [("apart", "float32"), ("in turn", "float32"), ("in turn", "complex64")]
+)
+def test_determinants_of_large_and_small_elements(n: int, order: str, dtype: str) -> None:
+    """What overflows on the way is no infinity at the end."""
+    large, small = [1e30] * (n // 2), [1e-30] * (n // 2)
+    d = large + small if order == "apart" else [v for pair in zip(large, small) for v in pair]
+    a = np.diag(np.array(d + [-2.0] * (n % 2), dtype))
+    want = -2.0 if n % 2 else 1.0
+    for f in (jnp.linalg.det, calque.jit(jnp.linalg.det)):
+        np.testing.assert_allclose(f(a), want, rtol=1e-3)
+    assert jnp.linalg.det(a * 0) == 0
+    assert not jnp.isfinite(jnp.linalg.det(np.eye(n, dtype=dtype) * 1e30))
+
+
+@pytest.mark.parametrize("bad", [np.inf, -np.inf])
+def test_signs_of_determinants_that_are_not_finite(bad: float) -> None:
+    for a in (np.array([[bad]]), np.diag([2.0, bad, -3.0]), np.diag([bad] * 5)):
+        with np.errstate(invalid="ignore"):
+            want = np.linalg.slogdet(a)
+        for f in (jnp.linalg.slogdet, calque.jit(jnp.linalg.slogdet)):
+            got = f(a.astype("float32"))
+            np.testing.assert_array_equal(got.sign, want.sign)
+            np.testing.assert_allclose(got.logabsdet, want.logabsdet)

@@ -111,7 +111,7 @@ spare_first = unit.var("calque_spare_arrays", ptr)  # freed Array objects, chain
 spare_count = unit.var("calque_spare_count", i64)
 binary_function = signature(ptr, ptr, ptr)
 SPARE_LIMIT = 256
-MAX_RANK = 32
+MAX_RANK = 64  # of NumPy 2; NumPy 1 refuses more than 32 by itself
 ORDER_NATIVE, ORDER_NONE = ord("="), ord("|")
 ORDER_HERE = ord(
     "<" if sys.byteorder == "little" else ">"
@@ -422,7 +422,7 @@ def _as_numpy(self: ptr, args: ptr, count: i64) -> ptr:
         return refuse(type_error, "as_numpy takes an Array, a dtype and a tuple of integers")
     rank = PyTuple(shape).size
     if rank > MAX_RANK:
-        return refuse(value_error, "too many dimensions")
+        return refuse(value_error, "NumPy's arrays have at most 64 axes, and this one has more")
     dims = alloca(8 * MAX_RANK)
     for i in range(rank):
         size = PyLong_AsSsize_t(load_ptr(PyTuple.at(shape).items, 8 * i))

@@ -67,6 +67,7 @@ COMPILED: Final = (
 SAME_BYTES: Final = frozenset(("reshape", "squeeze"))
 CACHE_LIMIT: Final = 20_000
 SMALL: Final = 1 << 16
+MOST_AXES: Final = 30  # of what NumPy's meanings, which add some for a while, take everywhere
 SMALL_PRODUCT: Final = 64**3
 MANY_BITS: Final = 1 << 14  # random words: NumPy needs longer for them than a kernel takes to make
 MANY_TURNED: Final = 1 << 20  # elements of a transposition, likewise
@@ -372,6 +373,8 @@ def prepare(
         program = routine_program(p.name, params, avals, outs)
         if program is not None:
             return results(program, p.multiple_results)
+    if max([a.ndim for a in (*avals, *outs)], default=0) > MOST_AXES:
+        return of_program(p, avals, params)
     return lambda arrays: by_meaning(p, arrays, params)
 
 

@@ -4,9 +4,10 @@ Every element is the sum, in the order (kernel position, input feature), of padd
 kernel, whatever the layout. Large ones are `conv_tiled` (see `library.convolution`), the others a
 plain nest.
 
-Where the input is dilated, its holes and its padding meet no weight: an infinite weight makes nan
-of real elements only. They are -0.0, which no real element is then, so that a kernel knows them by
-their bits, wherever they were copied to."""
+The holes of a dilated input and its padding meet no weight: an infinite weight makes nan of real
+elements only. They are -0.0, which no real element is then, so that a kernel knows them by their
+bits, wherever they were copied to. Only tiles of single precision whose input is padded and no more
+multiply zeros, as XLA's do: asking costs them a second kernel (`asks_for_tiles`)."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ import numpy as np
 
 from calque.core.avals import ShapedArray
 from calque.core.dims import hint_of, product, surely_at_most
-from calque.machine.records import record
+from calque.machine.records import record, replace
 from calque.native.lower.dot import TILED, expand_dot, times, transposed
 from calque.native.lower.graph import EXPANSIONS, GraphBuilder, Node
 from calque.native.lower.layout import reindex
@@ -120,9 +121,9 @@ def expand_conv(
     if is_product(w, params):
         return [convert(g, as_product(g, x, w, params, out), out.dtype)]
     finite = None  # whether all of the kernel is, which is asked once for all of its parts
-    if has_holes(x, params):  # no real element is -0.0
-        x = g.add("add", (x, filled(g, 0, x.aval)), {}, x.aval)
-        finite = all_finite(g, w)
+    if may_have_holes(x, params):
+        x = g.add("add", (x, filled(g, 0, x.aval)), {}, x.aval)  # no real element is -0.0
+        finite = all_finite(g, w) if asks_for_tiles(x, w, params) else None
 
     def convolve(part: Node, p: dict[str, Any], shape: Sequence[Any]) -> Node:
         return convolution(g, x, part, p, ShapedArray(tuple(shape), wide), finite)
@@ -136,21 +137,22 @@ def expand_conv(
 def convolution(
     g: GraphBuilder, x: Node, w: Node, params: dict[str, Any], out: Any, finite: Node | None
 ) -> Node:
-    """The convolution of one kernel. Where the gaps and the padding of the input are holes,
-    `finite` says whether the kernel has nothing that they must not meet."""
-    padding = [n for pads in params["padding"] for n in pads]
-    holes = finite is not None and max((*params["lhs_dilation"], *[n + 1 for n in padding])) > 1
-    if not holes and is_product(w, params):
+    """The convolution of one kernel. `finite` says whether the kernel has nothing that holes must
+    not meet; without it only what is no tiles asks."""
+    gaps = may_have_holes(x, params)
+    if not gaps and is_product(w, params):
         return as_product(g, x, w, params, out)
-    x = padded(g, x, params, holes)
-    geo = geometry(x, w, params, out, holes)
+    config, shape = padding_of(x, params)
+    geo = geometry(shape, x, w, params, out)
+    geo = replace(geo, holes=gaps and (finite is not None or not tiled(geo, x.dtype)))
+    x = padded(g, x, config, shape, geo.holes)
     if not geo.depth or not out.size:
         return filled(g, 0, out)
     matrix = kernel_matrix(g, w, params["dimension_numbers"].rhs_spec, geo)
     if not tiled(geo, x.dtype):
         return g.add("conv", (x, matrix), {"geometry": geo}, out)
     flat = with_shape(out, (geo.rows, geo.features_out * geo.groups))
-    tests = (finite,) if holes and finite is not None else ()
+    tests = (finite,) if geo.holes and finite is not None else ()
     r = g.add("conv_tiled", (x, matrix, *tests), {"geometry": geo}, flat)
     order = (*geo.places, geo.out_spec[1])
     r = reshape(g, r, [geo.out_shape[d] for d in order])
@@ -208,22 +210,55 @@ def as_product(g: GraphBuilder, x: Node, w: Node, p: dict[str, Any], out: Any) -
     return transposed(g, r, [source.get(d, len(kept)) for d in range(len(out.shape))])
 
 
-def has_holes(x: Node, p: dict[str, Any]) -> bool:
-    """Is the input dilated, and of a dtype whose zeros an infinite weight makes nan?"""
-    return x.aval.dtype.kind in "fc" and any(gap > 1 for gap in p["lhs_dilation"])
+def may_have_holes(x: Node, p: dict[str, Any]) -> bool:
+    """Is the input dilated or padded, and of a dtype whose zeros an infinite weight makes nan?"""
+    edges = [n for pads in p["padding"] for n in pads]
+    gaps = is_dilated(p) or not all(surely_at_most(n, 0) for n in edges)
+    return gaps and x.aval.dtype.kind in "fc"
 
 
-def padded(g: GraphBuilder, x: Node, p: dict[str, Any], holes: bool) -> Node:
-    """The input with its padding and the gaps of its dilation; what is cut away to less than
-    nothing is empty. With `holes` these are -0.0."""
+def is_dilated(p: dict[str, Any]) -> bool:
+    return any(gap > 1 for gap in p["lhs_dilation"])
+
+
+def asks_for_tiles(x: Node, w: Node, p: dict[str, Any]) -> bool:
+    """Are holes asked for in tiles, too? XLA multiplies the zeros of an input that is padded and no
+    more, but not in double precision, with groups of the batch or with a kernel that is reversed,
+    as those of derivatives are."""
+    double = x.aval.dtype.itemsize // (2 if x.aval.dtype.kind == "c" else 1) == 8
+    return double or is_dilated(p) or p["batch_group_count"] > 1 or is_reversed(w)
+
+
+def is_reversed(w: Node) -> bool:
+    while w.op in ORDERS:
+        if w.op == "rev":
+            return True
+        w = w.args[0]
+    return False
+
+
+def padding_of(x: Node, p: dict[str, Any]) -> tuple[list[tuple[Any, Any, int]], list[Any]]:
+    """How the input is padded and dilated, and its shape then; what is cut away to less than
+    nothing is empty."""
     spec = p["dimension_numbers"].lhs_spec
-    config = [(0, 0, 0)] * len(spec)
+    config: list[tuple[Any, Any, int]] = [(0, 0, 0)] * len(spec)
     shape = list(x.shape)
     for d, (low, high), gap in zip(spec[2:], p["padding"], p["lhs_dilation"]):
         whole = dilated(x.shape[d], gap)
         high = max(high, -low - whole)
         config[d] = (low, high, gap - 1)
         shape[d] = whole + low + high
+    return config, shape
+
+
+def padded(
+    g: GraphBuilder,
+    x: Node,
+    config: Sequence[tuple[Any, Any, int]],
+    shape: Sequence[Any],
+    holes: bool,
+) -> Node:
+    """The input with its padding and the gaps of its dilation. With `holes` these are -0.0."""
     if all(c == (0, 0, 0) or (c[:2] == (0, 0) and x.shape[d] <= 1) for d, c in enumerate(config)):
         return x
     scalar, zero = ShapedArray((), x.aval.dtype), np.zeros((), x.aval.dtype)[()]
@@ -231,14 +266,15 @@ def padded(g: GraphBuilder, x: Node, p: dict[str, Any], holes: bool) -> Node:
     return g.add("pad", (x, fill), {"padding_config": tuple(config)}, with_shape(x.aval, shape))
 
 
-def geometry(x: Node, w: Node, p: dict[str, Any], out: Any, holes: bool) -> Geometry:
+def geometry(shape: Sequence[Any], x: Node, w: Node, p: dict[str, Any], out: Any) -> Geometry:
+    """Of an input that has this shape when it is padded."""
     numbers = p["dimension_numbers"]
     groups, batch_groups = p["feature_group_count"], p["batch_group_count"]
     features = w.shape[numbers.rhs_spec[1]]
     return Geometry(
         tuple(numbers.lhs_spec),
         tuple(numbers.out_spec),
-        x.shape,
+        tuple(shape),
         tuple(out.shape),
         tuple(w.shape[d] for d in numbers.rhs_spec[2:]),
         tuple(p["window_strides"]),
@@ -247,7 +283,7 @@ def geometry(x: Node, w: Node, p: dict[str, Any], out: Any, holes: bool) -> Geom
         x.shape[numbers.lhs_spec[0]] // batch_groups if batch_groups > 1 else 0,
         features if groups > 1 else 0,
         features,
-        holes,
+        False,
     )
 
 

@@ -15,11 +15,12 @@ from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.core.types import ArrayLike
 from calque.numpy import ufuncs
+from calque.numpy.conversions import as_values
 from calque.numpy.creation import placed
 from calque.numpy.indexing import gathering as indexing
 from calque.numpy.indexing import masked
 from calque.numpy.indexing.parsing import parts_of
-from calque.numpy.promotion import check_arraylike, convert
+from calque.numpy.promotion import convert
 from calque.numpy.shaping import where
 from calque.ops import scatter_functions as lax_scatter
 from calque.ops.dimension_numbers import GatherScatterMode
@@ -140,7 +141,7 @@ class Updates:
         mode: Any,
         wrap: bool,
     ) -> Any:
-        check_arraylike("x.at[...]", values)
+        values = as_values("x.at[...]", values)
         if scatter is not lax_scatter.scatter:
             own, needed = typeof(self.array).dtype, indexing.needed_by(values, self.array)
             if needed != own:  # half of an integer is found before it is rounded

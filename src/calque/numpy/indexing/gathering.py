@@ -458,10 +458,6 @@ def needed_by(values: Any, x: Any) -> Any:
     """The dtype that holds what an update makes of both, with a warning where it is not that of
     the array."""
     dtype = typeof(x).dtype
-    if isinstance(values, (list, tuple)):
-        raise TypeError(
-            f"x.at[...] takes arrays and scalars, got {type(values)}; convert it with jnp.array"
-        )
     if type(values) is bool and is_integer(dtype):
         return dtype  # 0 or 1, also where promotion is strict
     own = (

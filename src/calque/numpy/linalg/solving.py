@@ -87,14 +87,22 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
 @custom_jvp
 def _slogdet(a: Any) -> tuple[Any, Any]:
     lu, pivots, _ = lax_linalg.lu(a)
-    d = _diagonal(lu)
+    return _sign_and_log(_diagonal(lu), pivots)
+
+
+def _sign_and_log(d: Any, pivots: Any) -> tuple[Any, Any]:
+    """Of the determinant, from the diagonal of its factors. The sign is that of NumPy where an
+    element is infinite or nan, too."""
     size = ufuncs.absolute(d)
     singular = reductions.any(d == 0, axis=-1)
-    units = where(
-        size == 0,
-        np.ones((), d.dtype),
-        d / convert(where(size == 0, np.ones((), size.dtype), size), d.dtype),
-    )
+    if is_complex(d.dtype):
+        units = where(
+            size == 0,
+            np.ones((), d.dtype),
+            d / convert(where(size == 0, np.ones((), size.dtype), size), d.dtype),
+        )
+    else:
+        units = where(d < 0, np.asarray(-1, d.dtype), np.asarray(1, d.dtype))
     sign = reductions.prod(units, axis=-1) * _parity(pivots, d.dtype)
     log = reductions.sum(do.log(where(size == 0, np.ones((), size.dtype), size)), axis=-1)
     return where(singular, np.zeros((), d.dtype), sign), where(
@@ -145,8 +153,17 @@ def _cross(x: Any, y: Any) -> Any:
 
 @custom_jvp
 def _det(a: Any) -> Any:
+    """The product of the diagonal; through logarithms where a part of it leaves the range of the
+    dtype, as large and small elements make it that are not next to each other."""
     lu, pivots, _ = lax_linalg.lu(a)
-    return reductions.prod(_diagonal(lu), axis=-1) * _parity(pivots, typeof(a).dtype)
+    d = _diagonal(lu)
+    direct = reductions.prod(d, axis=-1) * _parity(pivots, d.dtype)
+    if is_complex(d.dtype):  # these are multiplied in their order
+        return direct
+    sign, log = _sign_and_log(d, pivots)
+    return where(
+        ufuncs.isfinite(direct) & (direct != 0), direct, sign * convert(do.exp(log), d.dtype)
+    )
 
 
 @_det.defjvp

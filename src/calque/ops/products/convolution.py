@@ -146,7 +146,7 @@ def _conv_meaning(
         config.append(
             (low, max(high, -low - dilated(n, d)), d - 1)
         )  # what is cut away to less than nothing is empty
-    holes = wide.kind in "fc" and any(d > 1 for d in lhs_dilation)
+    holes = wide.kind in "fc" and any(c > 0 for each in config for c in each)
     there = pad_p.meaning(np.ones(x.shape[2:], bool), np.False_, padding_config=tuple(config[2:]))
     x = pad_p.meaning(x, np.zeros((), wide), padding_config=tuple(config))
     counts = [

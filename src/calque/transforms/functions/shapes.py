@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from calque.core import pytrees
+from calque.core.adopting import refuse_masked
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import ExtendedDType, as_dtype, canonicalize
 from calque.core.jaxprs import ClosedJaxpr, drop_unused
@@ -222,6 +223,7 @@ class NamedSizes(ShapeDtypeStruct):
 def aval_of(x: Any) -> ShapedArray:
     """The type of an array, a number, or anything with a shape and a dtype."""
     if hasattr(x, "shape") and hasattr(x, "dtype") and not hasattr(x, "aval"):
+        refuse_masked(x)
         return ShapedArray(
             tuple(x.shape), canonicalize(x.dtype), bool(getattr(x, "weak_type", False))
         )
