@@ -232,7 +232,7 @@ def test_binomial(n: int, p: float, dtype: str) -> None:
     assert discrete(counted(x, n + 1), stats.binom(n, p).pmf(np.arange(n + 1))) > FEWEST
 
 
-@pytest.mark.parametrize("rate", [0.05, 1.0, 9.5, 10.5, 300.0, 1e6])
+@pytest.mark.parametrize("rate", [0.05, 1.0, 9.5, 10.5, 300.0, 3e4, 1e6])
 def test_poisson(rate: float) -> None:
     x = np.asarray(random.poisson(key(), rate, (N,)))
     middle = int(max(0, rate - 2000))  # numbers of a million are counted in hundreds
@@ -260,6 +260,15 @@ def test_multinomial() -> None:
     for k in range(4):
         assert discrete(counted(x[:, k], 13), stats.binom(12, p[k]).pmf(np.arange(13))) > FEWEST
     assert discrete(x.sum(0), p) > FEWEST
+
+
+@pytest.mark.parametrize("rate", [2e4, 1e5, 1e6, 1e7, 1e8])
+def test_poisson_of_large_rates(rate: float) -> None:
+    """The variance, which a rounded test of acceptance changes; of a normal distribution nearly."""
+    n = 200_000
+    z = (np.asarray(random.poisson(key(), rate, (n,)), float) - rate) / rate**0.5
+    assert abs(z.mean()) * n**0.5 < 4
+    assert abs(z.var() - 1) * (n / 2) ** 0.5 < 4
 
 
 P = np.array([0.05, 0.2, 0.45, 0.3])
