@@ -44,6 +44,13 @@ def test_real_numbers(name: str) -> None:
     assert error <= MOST, (error, at)
 
 
+def test_atanh_where_its_quotient_mattered() -> None:
+    """Every number beside those that were more than two last places off."""
+    near = np.float32([0.17273006, 0.17772403, 0.1817438]).view(np.int32)
+    bits = near[:, None] + np.arange(-20_000, 20_000)
+    assert accuracy.worst("atanh", bits.ravel().astype(np.int32).view(np.float32))[0] < MOST
+
+
 @pytest.mark.parametrize("wrong", [np.nan, np.inf, -1.0, 1.0 + 2.0**-20])
 def test_the_one_number_that_is_wrong_is_found(wrong: float, monkeypatch: Any) -> None:
     """Though only numbers with large errors are measured exactly."""
