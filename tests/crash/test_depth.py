@@ -91,3 +91,24 @@ assert float(calque.jit(chain)(jnp.ones(()))) == 2.0
 """,
         timeout=600,
     )
+
+
+def test_a_hundred_thousand_equations() -> None:
+    """A chain of them is traced, compiled and run, in memory that grows no more than it does."""
+    check(
+        START
+        + """
+import math, resource
+resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
+def chain(x, sin):
+    for i in range(100_000):
+        x = sin(x) if i % 3 else x * (1 + i * 1e-9)
+    return x
+traced = lambda x: chain(x, jnp.sin)
+assert len(calque.make_jaxpr(traced)(1.0).eqns) == 100_000
+f, expected = calque.jit(traced), chain(1.0, math.sin)
+assert abs(float(f(1.0)) / expected - 1) < 1e-3, (f(1.0), expected)
+assert float(f(1.0)) == float(f(1.0))
+""",
+        timeout=600,
+    )

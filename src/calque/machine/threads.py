@@ -26,7 +26,7 @@ import time
 from typing import Any
 
 from calque.machine.clock import nanoseconds_now
-from calque.machine.daemons import park_daemon_threads
+from calque.machine.daemons import keep_blas, park_daemon_threads
 from calque.machine.lang.unit import (
     NULL,
     Unit,
@@ -445,6 +445,7 @@ def _at_exit() -> None:
         stop_threads(_EXIT_SECONDS)
     if len(sys._current_frames()) > 1:
         park_daemon_threads(threads_park.address)
+        keep_blas()
 
 
 def _after_fork_in_child() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from calque.core.arrays import Array, is_concrete, to_array, to_numpy
 from calque.core.avals import ShapedArray, nbytes
 from calque.core.dims import as_size, is_found
-from calque.core.dtypes import canonicalize, is_integer
+from calque.core.dtypes import canonicalize, is_integer, is_unsigned
 from calque.core.extents import larger
 from calque.core.primitives import do
 from calque.core.trace import typeof

@@ -727,6 +727,33 @@ def test_what_is_there_once_is_not_made_again():
         unit.over("_again", 8, {})
 
 
+def test_a_host_takes_the_place_of_other_units() -> None:
+    """Also for what helpers of theirs call; the units themselves stay as they are."""
+    inner, host = Unit("hosted_inner"), Unit("hosted_host")
+    outer = Unit("hosted_outer", host=host)
+
+    @inner.function
+    def hosted_step(n: i64) -> i64:
+        return n + 1
+
+    @inner.helper
+    def hosted_twice(n: i64) -> i64:
+        return hosted_step(hosted_step(n))
+
+    def of_host() -> Any:
+        @host.function
+        def hosted_step(n: i64) -> i64:
+            return n + 100
+
+        return hosted_step
+
+    @outer.function
+    def hosted_calls(n: i64) -> i64:
+        return hosted_twice(n)
+
+    assert (of_host()(0), hosted_step(0), hosted_calls(0)) == (100, 1, 200)
+
+
 def test_a_function_that_is_written_by_another() -> None:
     """Its text is taken as it is, and functions of other units call it."""
     made, calls = Unit("test_lang_written"), Unit("test_lang_calls_written")

@@ -43,8 +43,8 @@ _NEAR_FRAME = 2048  # frames and arenas up to these sizes live on the stack
 _NEAR_ARENA = 8192
 _TURNS = 1 << 62  # loop turns between looks at a clock that nobody needs
 
-unit = Unit("library")
 host = Unit("library_host")
+unit = Unit("library", host=host)
 
 # what shares a range among threads, and what it is told: both are the host's
 _parallel: Any = host.var("library_parallel", i64, 2)

@@ -183,11 +183,20 @@ class Unit:
     """A module of the machine language: functions, globals and externs, compiled and linked
     together. The loops `apart` of its functions are over numbers of `item` bytes. One that is
     `plain` has loops that are as they are to be: few passes run over it. One that `leads` only
-    calls what takes time: no time is spent on its instructions, either."""
+    calls what takes time: no time is spent on its instructions, either. What a `host` has takes
+    the place of what other units export under the same names."""
 
-    def __init__(self, name: str, item: int = 8, leads: bool = False, plain: bool = False) -> None:
+    def __init__(
+        self,
+        name: str,
+        item: int = 8,
+        leads: bool = False,
+        plain: bool = False,
+        host: Unit | None = None,
+    ) -> None:
         self.name = name
         self.item = item
+        self.host = host
         self.leads, self.plain = leads, plain or leads
         self.passes = _LEADING_PASSES if leads else _FEW_PASSES if plain else _PASSES
         self.level = 0 if leads else _LEVEL
@@ -238,7 +247,7 @@ class Unit:
         included, by the old names. To the names of its functions the suffix is added."""
         if self.globals:
             raise LangError(f"unit {self.name} has globals, which are there once")
-        other = Unit(self.name + suffix, item, self.leads, self.plain)
+        other = Unit(self.name + suffix, item, self.leads, self.plain, self.host)
         meanings = dict(names)
         for f in self.functions:
             copy = Function(other, f.python, f.exported, f.name + suffix, meanings)
@@ -329,8 +338,10 @@ class Unit:
 
     def _outside(self, needed: list[Any]) -> list[Any]:
         """What the code takes from other units."""
+        host = [] if self.host is None else [*self.host.functions, *self.host.globals]
+        instead: dict[str, Any] = {item.name: item for item in host}
         return [
-            item
+            instead.get(item.name, item)
             for item in needed
             if isinstance(item, Function | Var | Cell)
             and item.unit is not self

@@ -187,10 +187,15 @@ def acosh(x: Expr) -> Expr:
 
 
 def atanh(x: Expr) -> Expr:
-    """log1p(2 a / (1 - a)) / 2."""
+    """log1p(2 a / (1 - a)) / 2, with what the quotient lacks where that matters."""
     a = absolute(x)
-    f, e = split1p(div(add(a, a), sub(1.0, a)))
-    y = mul(combine(f, e), 0.5)
+    below = sub(1.0, a)
+    ratio = div(add(a, a), below)
+    lost = sub(sub(1.0, below), a)  # of the difference
+    rest = fma(neg(ratio), below, fma(neg(ratio), lost, add(a, a)))
+    f, e, scale = split1p_scaled(ratio)
+    error = mul(fma(mul(rest, 0.5), ratio, rest), scale)  # 1 / (1 - a) is 1 + ratio / 2
+    y = mul(combine(f, e, where(less(a, 0.5), error, 0.0)), 0.5)
     y = where(less(a, {"f32": 2.0**-13, "f64": 2.0**-28}[x.dtype]), a, y)
     y = where(equal(a, 1.0), INF, y)
     return copysign(where(greater(a, 1.0), NAN, y), x)
