@@ -139,3 +139,17 @@ def test_a_sum_in_order_and_one_in_blocks_have_loops_of_their_own(columns: int) 
         together, alone = calque.jit(f, dynamic="never")(x, w), f(x, w)
     for got, want in zip(together, alone, strict=True):
         assert np.asarray(got).tobytes() == np.asarray(want).tobytes()
+
+
+def test_products_of_complex_numbers_keep_their_order_beside_sums() -> None:
+    """Complex numbers are multiplied one after the other, sums are folded in blocks."""
+    for n in (4, 10, 17, 40):
+        x = (RNG.normal(size=n) + 1j * RNG.normal(size=n)).astype(np.complex64)
+
+        def f(x):
+            return jnp.prod(x), jnp.sum(jnp.log(jnp.abs(x)))
+
+        with config.override("calque_exact", True):
+            together, alone = calque.jit(f)(x), f(jnp.asarray(x))
+        for got, want in zip(together, alone, strict=True):
+            assert np.asarray(got).tobytes() == np.asarray(want).tobytes()

@@ -233,7 +233,11 @@ def in_order(a: Accumulator) -> bool:
 
 def other_order(s: Stage, p: Stage) -> bool:
     """Does one of them sum in the order of its loop, the other one in blocks?"""
-    return any(in_blocks(a) and any(map(in_order, b.accs)) for a, b in ((s, p), (p, s)))
+
+    def sequential(x: Stage) -> bool:
+        return any(a.ordered and a.order == "sequential" for a in x.accs)
+
+    return any(in_blocks(a) and sequential(b) for a, b in ((s, p), (p, s)))
 
 
 def rounds(s: Stage) -> set[int]:

@@ -158,8 +158,6 @@ def _det(a: Any) -> Any:
     lu, pivots, _ = lax_linalg.lu(a)
     d = _diagonal(lu)
     direct = reductions.prod(d, axis=-1) * _parity(pivots, d.dtype)
-    if is_complex(d.dtype):  # these are multiplied in their order
-        return direct
     sign, log = _sign_and_log(d, pivots)
     return where(
         ufuncs.isfinite(direct) & (direct != 0), direct, sign * convert(do.exp(log), d.dtype)
