@@ -84,6 +84,15 @@ def test_the_tangent_of_a_sum(dtype: str) -> None:
     assert errors(even, wide).max() <= 1.5 and errors(odd, -1 / wide).max() <= 2.0
 
 
+def test_tangents_far_out_lose_no_digit() -> None:
+    """Where the rest of an angle counts twice, and where an angle is a little over a quarter turn:
+    the worst numbers found among all, and a hundred thousand beside them."""
+    worst = np.float32([247996.546875, 239778.14, 40528.902, 243984.73, 1.1065503, 64929.652])
+    spread = np.random.default_rng(8).uniform(2.0**15, 2.0**19, 100_000).astype(np.float32)
+    x = np.concatenate([worst, -worst, spread])
+    assert errors(run("tan", "f32", x), np.tan(x.astype(np.longdouble))).max() <= 2.0
+
+
 def test_infinities_have_no_angle() -> None:
     x = np.array([INF, -INF, NAN, 1.0, -1e30])
     (got,) = outputs(lambda v: [source.finite_only(v, cast(v, "f64"))], x, out=["f64"])
