@@ -5,6 +5,7 @@ what it ran before (`machine.exits`)."""
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from types import CodeType, FunctionType
 from typing import Any, Final, TypeVar
 
@@ -45,9 +46,9 @@ def _guarded(code: CodeType) -> CodeType:
     return with_exit(code.replace(co_consts=tuple(inner)), leaving)
 
 
-def guard_public(namespace: dict[str, Any]) -> None:
+def guard_public(namespace: dict[str, Any], offer: Callable[[str, Any], Any] | None = None) -> None:
     """Guard the functions and classes of a module that are public. Where it only passes on
-    what others define, each when it is first asked for."""
+    what others define, each when it is first asked for, as `offer` gives it."""
     names = namespace.get("__all__") or [n for n in namespace if not n.startswith("_")]
     public = {n: namespace[n] for n in names if n in namespace}
     found = {n: v for n, v in public.items() if isinstance(v, (FunctionType, type))}
@@ -58,14 +59,16 @@ def guard_public(namespace: dict[str, Any]) -> None:
         return
     for name in found:
         del namespace[name]
-    namespace.update(_at_first_use(namespace, found))
+    namespace.update(_at_first_use(namespace, found, offer or offered))
 
 
 def _is_of(value: Any, module: str) -> bool:
     return isinstance(value, (FunctionType, type)) and value.__module__ == module
 
 
-def _at_first_use(namespace: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
+def _at_first_use(
+    namespace: dict[str, Any], found: dict[str, Any], offer: Callable[[str, Any], Any]
+) -> dict[str, Any]:
     def get(name: str) -> Any:
         if name not in found:
             module = namespace["__name__"]
@@ -74,7 +77,7 @@ def _at_first_use(namespace: dict[str, Any], found: dict[str, Any]) -> dict[str,
                 name=name,
                 obj=sys.modules.get(module),
             )
-        namespace[name] = guard(found[name])
+        namespace[name] = offer(name, found[name])
         return namespace[name]
 
     def listing() -> list[str]:

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from calque.core import guards as _guards
 from calque.core import lazy as _lazy
+from calque.numpy.calls import cached as _cached
 
 if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     from calque.nn import initializers
@@ -55,4 +55,4 @@ __all__ = [
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # to checkers, a name that is not imported is none
-    __getattr__, __dir__ = _lazy.facade(__name__, __file__, _guards.offered)
+    __getattr__, __dir__ = _lazy.facade(__name__, __file__, _cached.with_call_path)

@@ -1,6 +1,7 @@
 """Random numbers: pure functions of keys, with the same values as JAX for the same key."""
 
 from calque.core import guards as _guards
+from calque.numpy.calls import cached as _cached
 from calque.random.choosing import choice, permutation
 from calque.random.counts import binomial, geometric, multinomial, poisson
 from calque.random.distributions import (
@@ -58,4 +59,4 @@ __all__ = [
     "uniform", "wald", "weibull_min", "wrap_key_data",
 ]  # fmt: skip
 
-_guards.guard_public(globals())
+_guards.guard_public(globals(), _cached.with_call_path)

@@ -15,6 +15,7 @@ from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.core.types import ArrayLike, DTypeLike
+from calque.numpy.calls.marks import python_only
 from calque.numpy.creation import canonical_shape
 from calque.numpy.promotion import check_arraylike, convert, is_arraylike
 from calque.ops.random.keys import IMPLEMENTATIONS, KeyDType, PRNGImpl, implementation
@@ -24,6 +25,7 @@ def default_impl(impl: str | PRNGImpl | None = None) -> PRNGImpl:
     return implementation(config.default_prng_impl if impl is None else impl)
 
 
+@python_only
 def key(
     seed: ArrayLike, *, impl: str | PRNGImpl | None = None, dtype: DTypeLike | None = None
 ) -> Array:
@@ -53,6 +55,7 @@ def _chosen(name: str, impl: Any, dtype: Any) -> Any:
     return default_impl(impl if dtype is None else dtype)
 
 
+@python_only
 def key_dtype(impl_spec: str | PRNGImpl | None = None) -> KeyDType:
     """Gives the dtype of the keys of an algorithm.
 
@@ -67,6 +70,7 @@ def key_dtype(impl_spec: str | PRNGImpl | None = None) -> KeyDType:
     return default_impl(impl_spec).dtype
 
 
+@python_only
 def PRNGKey(seed: ArrayLike, *, impl: str | PRNGImpl | None = None) -> Array:
     """Makes a raw random key, an array of uint32, from an integer. `key` makes typed ones.
 
@@ -183,6 +187,7 @@ def split(key: ArrayLike, num: int | Sequence[int] = 2) -> Array:
     return unwrapped(do.random_split(typed, shape=shape), raw)
 
 
+@python_only
 def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
     """Makes a new key from a key and an integer, such as the number of a step.
 
@@ -210,6 +215,7 @@ def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
     return unwrapped(do.random_fold_in(typed, word), raw)
 
 
+@python_only
 def key_data(keys: ArrayLike) -> Array:
     """Gives the bits of keys.
 
@@ -225,6 +231,7 @@ def key_data(keys: ArrayLike) -> Array:
     return do.random_unwrap(typed)
 
 
+@python_only
 def wrap_key_data(
     key_bits_array: ArrayLike, *, impl: str | PRNGImpl | None = None, dtype: DTypeLike | None = None
 ) -> Array:
@@ -245,6 +252,7 @@ def wrap_key_data(
     return do.random_wrap(key_bits_array, impl=_chosen("wrap_key_data", impl, dtype))
 
 
+@python_only
 def key_impl(keys: ArrayLike) -> str | PRNGImpl:
     """Gives the name of the algorithm of keys; one that a library has defined is given itself.
 
@@ -261,6 +269,7 @@ def key_impl(keys: ArrayLike) -> str | PRNGImpl:
     return impl.name if impl.name in IMPLEMENTATIONS else impl
 
 
+@python_only
 def clone(key: ArrayLike) -> Array:
     """Gives the same key again, which may then be used twice where `debug_key_reuse` looks.
 

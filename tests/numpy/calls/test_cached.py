@@ -107,6 +107,57 @@ def test_what_cannot_be_taught_is_refused_once(monkeypatch):
     assert [came for t, came in tried if t.f is f.__wrapped__] == [module.REFUSED]
 
 
+def calls(f, args, n):
+    """How many of so many calls run Python, and their results."""
+    ran = []
+    g = cached(lambda *a: ran.append(1) or f(*a))
+    return g, [g(*args) for _ in range(n)], ran
+
+
+@needs_learning
+def test_what_has_no_steps_is_a_whole_program_when_it_came_often(monkeypatch):
+    """With the bits of the calls before: sums of a gather, a solution, random numbers."""
+    monkeypatch.setattr(module, "OFTEN", 6)
+    a = jnp.array([[4.0, 1.0], [1.0, 3.0]])
+    key = calque.random.key(3)
+    for f, args in (
+        (lambda x, i: jnp.sin(x[i]).sum(), (X, jnp.array([2, 0, 2]))),
+        (lambda a, b: jnp.linalg.solve(a, b), (a, X[:2])),
+        (lambda k: calque.random.normal(k, (5,)), (key,)),
+        (lambda k: list(calque.random.split(k)), (key,)),
+    ):
+        g, results, ran = calls(f, args, 12)
+        before = len(ran)
+        assert before < 12
+        got = g(*args)
+        assert len(ran) == before
+        first, last = (calque.tree.leaves(r) for r in (results[0], got))
+        for x, y in zip(first, last, strict=True):
+            x, y = (calque.random.key_data(v) if v.dtype == key.dtype else v for v in (x, y))
+            assert np.asarray(x).tobytes() == np.asarray(y).tobytes()
+
+
+@needs_learning
+def test_what_no_whole_program_serves_runs_its_meanings(monkeypatch):
+    monkeypatch.setattr(module, "OFTEN", 4)
+    monkeypatch.setattr(module, "whole", lambda f, arguments: 1 / 0)
+    g, results, ran = calls(lambda x, i: x[i], (X, jnp.array([2, 0])), 9)
+    assert [r.tolist() for r in results] == [[2.0, 0.0]] * 9 and len(ran) < 9
+
+
+@needs_learning
+def test_a_whole_program_has_no_effects(monkeypatch):
+    monkeypatch.setattr(module, "OFTEN", 2)
+    seen = []
+
+    def f(x):
+        calque.debug.callback(lambda v: seen.append(float(v)), x.sum())
+        return x[jnp.array([1])]
+
+    g, _, ran = calls(f, (X,), 8)
+    assert len(seen) == 8 <= len(ran)
+
+
 @needs_learning
 def test_what_names_64_bits_is_told_of_each_time_and_served_with_32():
     log = []

@@ -162,7 +162,10 @@ def planned(closed: ClosedJaxpr, free: bool) -> EagerSteps:
     return made
 
 
-def assemble(closed: ClosedJaxpr) -> Program:
-    """The program of one step for each equation. Raises Inexpressible."""
+def assemble(closed: ClosedJaxpr, meanings: bool = True) -> Program:
+    """The program of one step for each equation; without `meanings` each of them is a kernel.
+    Raises BeyondSteps."""
     steps = planned(closed, free=False)
+    if not meanings and any(isinstance(s, Host) for s in steps.steps):
+        raise BeyondSteps
     return steps.program(Assembler(steps.sizes, {}, steps.bytes, {}))

@@ -2,7 +2,9 @@
 
 `cached(f)` is called like `f`. When the same kinds of arguments come a second time, `f` is traced
 once and an entry is added to its call path (`native.eager_program`): from then on such a call
-enters no Python frame. Everything else goes to `f`.
+enters no Python frame. What has no step for each of its primitives is compiled as a whole when it
+has been called often, in exact mode, which has the bits of eager calls. Everything else goes to
+`f`.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import numpy as np
 from calque.core import lazy, pytrees
 from calque.core.arrays import ArrayImpl
 from calque.core.avals import ShapedArray
+from calque.core.backends import Options
 from calque.core.config import config
 from calque.core.dtypes import ToldAtEachCall, halved, learning
 from calque.core.guards import guard
@@ -28,6 +31,7 @@ from calque.machine.caches import Tables
 from calque.machine.room import with_room
 from calque.numpy.calls.any_size import AnySize, LibraryCall
 from calque.numpy.calls.marks import is_python_only, is_seldom_taught
+from calque.transforms.engines.trees import name_of
 from calque.transforms.jit.epochs import serving
 from calque.transforms.jit.methods import Jitted
 from calque.transforms.jit.teaching import (
@@ -39,9 +43,12 @@ from calque.transforms.jit.teaching import (
 )
 
 eager_program = lazy.LazyModule("calque.native.eager.program")
+backend = lazy.LazyModule("calque.native.backend")
 
 SEEN_LIMIT = 10_000
 TAUGHT, REFUSED, TELLS = -1, -2, -3  # what came of the attempt to teach a call
+BEYOND = -4  # there is no step for each primitive; less by one for each call since
+OFTEN = 100  # calls after which a whole program is worth its compilation
 TURNS = 20  # calls like `zeros(3)` after which machine code learns them
 _STATIC = (int, bool, str, type(None))
 
@@ -151,6 +158,8 @@ class Teacher:
 
     def learns(self, arguments: CachedArguments, key: Any, known: int | None) -> bool:
         """Whether there is an entry for such arguments now."""
+        if known is not None and known <= BEYOND:
+            return self.learns_whole(arguments, key, known)
         if known is None and arguments.sizes:
             self.seen[key] = 1
             if self.any_size.is_hot(key, arguments.sizes):
@@ -166,22 +175,33 @@ class Teacher:
         self.seen[key] = met + 1
         return False
 
+    def learns_whole(self, arguments: CachedArguments, key: Any, known: int) -> bool:
+        """Whether there is an entry now, of a whole program: these calls came often."""
+        if BEYOND - known < OFTEN:
+            self.seen[key] = known - 1
+            return False
+        came = self.teach(arguments, key[0], whole)
+        if came != TAUGHT:
+            came = self.teach(arguments, key[0], functools.partial(steps, meanings=True))
+        self.seen[key] = came
+        return came == TAUGHT
+
     def sized(self, arguments: CachedArguments, key: Any) -> LibraryCall:
         """A call that a program with free sizes might serve."""
         flat = functools.partial(flat_function, self.f, arguments)
         return LibraryCall(self.any_size.families, self.function, flat, arguments, key)
 
-    def teach(self, arguments: CachedArguments, number: int) -> int:
+    def teach(self, arguments: CachedArguments, number: int, exact: Exact | None = None) -> int:
         """Add an entry for such arguments in the epoch of this number, or say why machine code
         cannot serve such calls."""
         changes = config.changes_elsewhere()
         try:
             with no_collection():
-                lesson = with_room(self.exact, self.f, arguments)
+                lesson = with_room(exact or self.exact, self.f, arguments)
         except ToldAtEachCall:
             return TELLS
-        except Exception:  # whatever is wrong shows again, with concrete values, in the call itself
-            return REFUSED
+        except Exception as e:  # what is wrong shows again, with values, in the call itself
+            return BEYOND if isinstance(e, eager_program.BeyondSteps) else REFUSED
         if changes == config.changes_elsewhere():
             teach(self.function, lesson, number)
         return TAUGHT
@@ -199,10 +219,22 @@ def cached(f: Callable[..., Any]) -> Any:
     return function
 
 
-def steps(f: Callable[..., Any], arguments: CachedArguments) -> Lesson:
-    """A program that does one step for each primitive."""
+def steps(f: Callable[..., Any], arguments: CachedArguments, meanings: bool = False) -> Lesson:
+    """A program that does one step for each primitive; with `meanings` some of them are NumPy's."""
     flat, tree = flat_function(f, arguments)
-    program = eager_program.assemble(trace_to_jaxpr(flat, arguments.avals))
+    program = eager_program.assemble(trace_to_jaxpr(flat, arguments.avals), meanings)
+    return Lesson(arguments.descriptions, program, result_of(tree[0]), tuple(arguments.kwargs))
+
+
+def whole(f: Callable[..., Any], arguments: CachedArguments) -> Lesson:
+    """A compiled program, with the bits of the steps."""
+    flat, tree = flat_function(f, arguments)
+    closed = trace_to_jaxpr(flat, arguments.avals)
+    if closed.jaxpr.effects:
+        raise Inexpressible
+    program = backend.compile(closed, Options(name_of(f), exact=True)).program
+    if program is None:  # it is called from Python
+        raise Inexpressible
     return Lesson(arguments.descriptions, program, result_of(tree[0]), tuple(arguments.kwargs))
 
 
@@ -241,6 +273,9 @@ def substituted(a: Any, arrays: Any) -> Any:
 
 # ---------------------------------------------------------------- which functions
 
+# modules whose functions have call paths
+OWN: Final = ("calque.numpy", "calque.random", "calque.nn", "calque.scipy")
+
 # what a ufunc offers besides its calls
 _OF_UFUNCS: Final = (
     "reduce",
@@ -273,7 +308,7 @@ def with_call_path(name: str, f: Any) -> Any:
     marked as Python's."""
     if name.startswith("_") or is_python_only(f) or isinstance(f, type) or not callable(f):
         return guard(f)
-    if not getattr(f, "__module__", "").startswith("calque.numpy") and not hasattr(f, "outer"):
+    if not getattr(f, "__module__", "").startswith(OWN) and not hasattr(f, "outer"):
         return guard(f)
     made = cached(f)
     for attribute in _OF_UFUNCS:

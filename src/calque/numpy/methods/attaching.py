@@ -14,7 +14,7 @@ from calque.core.arrays import (
     offered,
     to_numpy,
 )
-from calque.core.dtypes import asked, canonicalize, is_complex
+from calque.core.dtypes import asked, canonicalize, is_complex, is_extended
 from calque.core.guards import guard
 from calque.core.lazy import LazyModule
 from calque.core.primitives import do
@@ -267,7 +267,18 @@ def _iter(self: Any) -> Iterator[Any]:
     [0, 1, 2]"""
     if not typeof(self).shape:
         raise TypeError("iteration over a 0-d array")
-    return (self[i] for i in range(typeof(self).shape[0]))
+    n = typeof(self).shape[0]
+    if type(self) is ArrayImpl and is_extended(self.dtype) and n <= _FEW_KEYS:
+        return iter(_slices(self))  # key, other = split(key)
+    return (self[i] for i in range(n))
+
+
+_FEW_KEYS: Final = 16
+
+
+@cached
+def _slices(x: Any) -> list[Any]:
+    return [x[i] for i in range(typeof(x).shape[0])]
 
 
 def _contains(self: Any, value: Any) -> bool:

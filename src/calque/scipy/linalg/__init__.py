@@ -1,6 +1,7 @@
 """calque.scipy.linalg: linear algebra with SciPy's names, on batches of matrices."""
 
 from calque.core import guards as _guards
+from calque.numpy.calls import cached as _cached
 from calque.scipy.linalg.factors import (
     det,
     eigh,
@@ -54,4 +55,4 @@ __all__ = [
     "solve_sylvester", "solve_triangular", "sqrtm", "svd", "toeplitz",
 ]  # fmt: skip
 
-_guards.guard_public(globals())
+_guards.guard_public(globals(), _cached.with_call_path)

@@ -2,6 +2,7 @@
 
 from calque.core import guards as _guards
 from calque.nn.normalisation import logsumexp
+from calque.numpy.calls import cached as _cached
 from calque.scipy.special.entropies import *  # noqa: F403
 from calque.scipy.special.entropies import __all__ as _entropies
 from calque.scipy.special.faddeeva import dawsn, erfcx, wofz
@@ -22,4 +23,4 @@ __all__ = [
     "softmax", "spence", "sph_harm_y", "wofz",
 ]  # fmt: skip
 
-_guards.guard_public(globals())
+_guards.guard_public(globals(), _cached.with_call_path)
