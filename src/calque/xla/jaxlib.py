@@ -301,6 +301,16 @@ def one_device(device: Any, kind: str | None = None) -> Any:
     return made
 
 
+def hlo_tiles(tiles: Any = None) -> Any:
+    """A sharding in XLA's terms as jaxlib has it; without any, the whole on every device."""
+    lib = jaxlib().client
+    if tiles is None or tiles.is_replicated():
+        return lib.HloSharding.replicate()
+    order = np.array(tiles.tile_assignment_devices()).reshape(tiles.tile_assignment_dimensions())
+    same = [lib.OpSharding.Type.REPLICATED] if tiles.replicate_on_last_tile_dim() else []
+    return lib.HloSharding.subgroup_with_device_ordering(order, subgroup_types=same)
+
+
 def tiled(
     devices: Sequence[Any], tiles: np.ndarray, indices: Sequence[Any], kind: str | None = None
 ) -> Any:

@@ -83,6 +83,7 @@ class State:
     mesh: Any = None  # that of the arguments and results, with devices
     is_compiled: bool = False  # or is it a text for readers?
     inspections: list[Any] = field(default_factory=list)  # what XLA is to tell shardings
+    partitioned: list[Any] = field(default_factory=list)  # calls that its partitioner asks about
 
     def unique_name(self, name: str) -> str:
         """A name that no function of the module has: sort, sort_0, sort_1."""
