@@ -236,6 +236,93 @@ def test_shardings_may_be_left_as_tiles() -> None:
     ]
 
 
+@pytest.fixture
+def before_shardy() -> Any:
+    jax.config.update("calque_use_shardy_partitioner", False)
+    yield
+    jax.config.update("calque_use_shardy_partitioner", True)
+
+
+def rows_alone() -> tuple[Any, list[Any]]:
+    """A transform of rows with the rules that XLA asks before Shardy; what it was asked."""
+    seen: list[Any] = []
+
+    def kept(s: Any) -> Any:
+        return NamedSharding(s.mesh, P(s.spec[0], None))
+
+    def partition(mesh: Any, args: Any, result: Any) -> Any:
+        seen.append(("partition", args[0].sharding.spec, result.sharding.spec))
+        return mesh, jnp.fft.fft, kept(args[0].sharding), (kept(args[0].sharding),)
+
+    def infer(mesh: Any, args: Any, result: Any) -> Any:
+        seen.append(("infer", args[0].sharding.spec, result.shape))
+        return kept(args[0].sharding)
+
+    def propagate(mesh: Any, wanted: Any) -> Any:
+        seen.append(("propagate", wanted.sharding.spec))
+        return kept(wanted.sharding)
+
+    f = custom_partitioning(lambda x: jnp.fft.fft(x))
+    f.def_partition(partition, infer, propagate)
+    return f, seen
+
+
+@of_eight
+def test_before_shardy_rules_pass_shardings_on(before_shardy: None) -> None:
+    f, seen = rows_alone()
+    where = NamedSharding(mesh_of(), P("y", P.UNCONSTRAINED))
+    double = jax.shard_map(
+        lambda v: v * 2, mesh=mesh_of(), in_specs=P("x", "y"), out_specs=P("x", "y")
+    )
+    cases: tuple[tuple[Any, Any, Any], ...] = (
+        (lambda x: f(x) + 1, np.fft.fft(X) + 1, P("x")),
+        (lambda x: f(double(x)), np.fft.fft(X * 2), P("x")),
+        (lambda x: lax.with_sharding_constraint(f(x), where), np.fft.fft(X), P("y")),
+    )
+    for run, wanted, spec in cases:
+        seen.clear()
+        out = jax.jit(run)(split(X, "x", "y"))
+        np.testing.assert_allclose(out, wanted, rtol=1e-4, atol=1e-4)
+        assert out.sharding.spec == spec
+        assert ("partition", P("x", "y"), P(spec[0], None)) in seen
+    assert ("infer", P("x", "y"), (8, 8)) in seen or spec == P("y")
+    out = jax.jit(f, out_shardings=NamedSharding(mesh_of(), P("y")))(split(X, "x", "y"))
+    np.testing.assert_allclose(out, np.fft.fft(X), rtol=1e-4, atol=1e-4)
+    assert out.sharding.spec == P("y") and ("propagate", P("y", None)) in seen
+
+
+@of_eight
+def test_before_shardy_others_follow(before_shardy: None) -> None:
+    f, _ = rows_alone()
+    shape = jax.ShapeDtypeStruct((8, 8), np.float32)
+    calls: list[Any] = []
+
+    def host(v: Any) -> Any:
+        calls.append(v.shape)
+        return v + 1
+
+    g = jax.jit(lambda x: (f(jax.pure_callback(host, shape, x)), jnp.linalg.cholesky(x @ x.T)))
+    x = split(np.eye(8, dtype=np.float32) * 2, "x", "y")
+    ours, root = g(x)
+    np.testing.assert_allclose(ours, np.fft.fft(np.eye(8) * 2 + 1), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(root, np.eye(8) * 2, atol=1e-5)
+    assert calls == [(8, 8)]
+
+
+@of_eight
+@pytest.mark.parametrize("name", ["infer_sharding_from_operands", "propagate_user_sharding"])
+def test_before_shardy_errors_end_no_process(name: str, before_shardy: None) -> None:
+    f, _ = rows_alone()
+    g = jax.jit(f, out_shardings=NamedSharding(mesh_of(), P("y")))
+    setattr(f, name, lambda *a: {}["mine"])
+    with pytest.raises(KeyError, match="mine"):
+        g(split(X, "x", "y"))
+    h = jax.jit(lambda x: f(x), out_shardings=NamedSharding(mesh_of(), P("y")))
+    setattr(f, name, lambda *a: None)
+    with pytest.raises(ValueError, match=r"must return Sharding.* got None"):
+        h(split(X, "x", "y"))
+
+
 WRONG: dict[str, tuple[Any, type[Exception], str]] = {
     "shapes": (
         lambda m, a, r: (m, lambda x: x[:1], r.sharding, (a[0].sharding,)),

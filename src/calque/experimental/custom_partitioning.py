@@ -45,12 +45,11 @@ class custom_partitioning:
         static_argnums: Positions of arguments that are no arrays, which rules are given first.
 
     Differs from JAX:
-        Where JAX refuses derivatives and vmap, they are those of the function itself, of which the
-        rules say nothing. Shardy compiles all programs: propagate_user_sharding and
-        infer_sharding_from_operands are not asked, and give `sharding_rule` whatever
-        jax_use_shardy_partitioner says. Errors of rules come as they were raised. The function that
-        `partition` returns cannot call Python on the host. Without `def_partition` the function
-        runs as it is.
+        Derivatives and vmap, which JAX refuses, are those of the function itself: the rules are not
+        asked about them, nor in a `shard_map` that leaves axes to the compiler. Errors of rules
+        come as they were raised. Without `def_partition` the function runs as it is.
+        `jax_use_shardy_partitioner` off is heeded for programs of functions with
+        `infer_sharding_from_operands` alone, which XLA's older partitioner compiles.
 
     >>> from calque.experimental.custom_partitioning import custom_partitioning
     >>> @custom_partitioning
@@ -94,9 +93,9 @@ class custom_partitioning:
                 with the shardings that the compiler has found. It gives a mesh, a function of one
                 device's parts, in which collectives speak of the axes of the mesh, and the
                 shardings of the results and of the arguments that this function is for.
-            infer_sharding_from_operands: A function that gives the sharding of the results, which
-                compilers before Shardy ask.
-            propagate_user_sharding: A function of the sharding that is wanted, which they ask, too.
+            infer_sharding_from_operands: A function that gives the sharding of the results. XLA's
+                partitioner before Shardy asks it (`jax_use_shardy_partitioner` is off).
+            propagate_user_sharding: A function of the sharding that is wanted, asked by it, too.
             decode_shardings: Whether these are given NamedShardings.
             sharding_rule: How dimensions belong together: a text such as "i k, k j -> i j", an
                 SdyShardingRule, or a function of the mesh and of the types of operands and results
@@ -191,13 +190,13 @@ class custom_partitioning:
         return found
 
     def _rules(self) -> dict[str, Any]:
-        """The rules of propagation that count: Shardy asks for the `sharding_rule`, and nobody for
-        the others."""
+        """The rules of propagation that count: Shardy asks for the `sharding_rule`, XLA before it
+        for the others."""
         callbacks = {
             "propagate_user_sharding": self.propagate_user_sharding,
             "infer_sharding_from_operands": self.infer_sharding_from_operands,
         }
-        if not config.use_shardy_partitioner:
+        if not config.use_shardy_partitioner and self.infer_sharding_from_operands is not None:
             return {**callbacks, "sharding_rule": None}
         if self.sharding_rule is None and any(callbacks.values()):
             said = [name for name, rule in callbacks.items() if rule is not None]

@@ -37,6 +37,7 @@ from calque.xla.devices import XlaDevice, cpu_devices
 from calque.xla.failures import advised
 from calque.xla.foreign_functions import hand_over, register_lapack
 from calque.xla.lower.module import Request, lower_module
+from calque.xla.lower.partitioned import asks_for_gspmd
 from calque.xla.lower.programs import host_data
 from calque.xla.partitioners import answering
 from calque.xla.stored import loaded_program
@@ -138,6 +139,7 @@ class Executable:
             out_shardings=where[1],
             free_ins=free[0],
             free=free[1],
+            gspmd=len(devices) > 1 and asks_for_gspmd(self.closed),
             mesh=mesh_of(self.closed, devices, (*where[0], *where[1])),
         )
         self.lowered = lower_module(self.closed, request)
@@ -152,6 +154,7 @@ class Executable:
                 options.compiler,
                 (ins, free[1]),
                 is_own=self.lowered.is_of_this_process,
+                gspmd=request.gspmd,
             )
 
     def call(self, args: Sequence[Any]) -> list[Any]:

@@ -522,9 +522,12 @@ def compile_options(
     devices: Sequence[Any],
     asked: Sequence[tuple[str, Any]] = (),
     free: tuple[Sequence[bool], Sequence[bool]] = ((), ()),
+    *,
+    gspmd: bool = False,
 ) -> Any:
     """What a program for these devices is compiled with, what the user `asked` for by name, and
-    which arguments and results are `free`, so that XLA chooses where they are."""
+    which arguments and results are `free`, so that XLA chooses where they are. With `gspmd` it is
+    for the partitioner before Shardy."""
     options = jaxlib().extension.CompileOptions()
     options.device_assignment = jaxlib().client.DeviceAssignment.create(
         np.array([[d.id for d in devices]], np.int64)
@@ -532,7 +535,7 @@ def compile_options(
     if len(devices) > 1:
         options.num_partitions = len(devices)
         building = options.executable_build_options
-        building.use_spmd_partitioning = building.use_shardy_partitioner = True
+        building.use_spmd_partitioning, building.use_shardy_partitioner = True, not gspmd
         if any(free[0]):
             building.allow_spmd_sharding_propagation_to_parameters = list(free[0])
         if any(free[1]):

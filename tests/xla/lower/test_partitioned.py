@@ -14,7 +14,8 @@ from calque.experimental.custom_partitioning import custom_partitioning
 from calque.sharding import Mesh, NamedSharding
 from calque.sharding import PartitionSpec as P
 from calque.transforms.primitives.sharding_rules import factors_of, parsed_rule
-from calque.xla.lower.partitioned import automatic, written
+from calque.xla.lower.partitioned import automatic
+from calque.xla.lower.placing import rule_attribute
 from tests.xla.many_devices import in_many
 from tests.xla.mlir import needs_jaxlib
 
@@ -33,7 +34,7 @@ def doubled(rule: Any = "i j -> i j", **said: Any) -> Any:
 
 
 def attribute(text: str, ins: Any, outs: Any, **said: Any) -> str:
-    return written(factors_of(parsed_rule(text, said), ins, outs))
+    return rule_attribute(factors_of(parsed_rule(text, said), ins, outs))
 
 
 def test_rules_are_written_as_shardy_writes_them() -> None:

@@ -32,8 +32,9 @@ class Request:
     several `partitions`, `in_shardings` and `out_shardings` say where those live, but for the
     `free` results and `free_ins`, which XLA places. With `maps` every `shard_map` is a program of
     parts, for readers: of some it is known here how they run alone. What is `exporting` says
-    nothing of inputs and results of which nothing was said. `mesh` is one with devices that the
-    program speaks of; a program of the parts of one device is inside of `manual`."""
+    nothing of inputs and results of which nothing was said. With `gspmd` it is for XLA's
+    partitioner before Shardy. `mesh` is one with devices that the program speaks of; a program of
+    the parts of one device is inside of `manual`."""
 
     name: str = "main"
     donated: tuple[int, ...] = ()
@@ -52,6 +53,7 @@ class Request:
     free_ins: Sequence[bool] = ()
     maps: bool = False
     exporting: bool = False
+    gspmd: bool = False
     mesh: Any = None
     manual: Any = None
     rules: Mapping[Any, Any] = field(default_factory=dict)  # of primitives, ahead of all others
@@ -129,13 +131,13 @@ def lower_module(closed: ClosedJaxpr, request: Request) -> LoweredModule:
     state.exporting, state.rules = request.exporting, request.rules
     placed = (s.mesh for s in (*request.in_shardings, *request.out_shardings) if hasattr(s, "mesh"))
     state.mesh, state.manual = request.mesh or next(placed, None), request.manual
-    state.is_compiled = request.constants_as_arguments
+    state.is_compiled, state.gspmd = request.constants_as_arguments, request.gspmd
     for e in all_equations(jaxpr):  # the meshes of a program that is called keep their names
         for s in getattr(e.params.get("exported"), "shardings", ()):
             mesh_name(state, s.mesh)
     for s in (*request.in_shardings, *request.out_shardings):
         state.moves_memory = state.moves_memory or not is_in_own_memory(s)
-        if request.partitions > 1 and isinstance(s, NamedSharding):
+        if request.partitions > 1 and isinstance(s, NamedSharding) and not request.gspmd:
             mesh_name(state, s.mesh)
     own_name = "_wrapped_jax_export_main" if request.sizes else "main"
     state.unique_name("main")

@@ -3,16 +3,15 @@ about (`xla/partitioners.py` answers)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from calque.core.config import config
-from calque.core.jaxprs import ClosedJaxpr, Eqn
+from calque.core.jaxprs import ClosedJaxpr, Eqn, all_equations
 from calque.machine.caches import Alive
 from calque.transforms.devices.mesh import Mesh
 from calque.transforms.engines.trees import name_of
 from calque.transforms.primitives.sharding_rules import (
-    Dimensions,
     Factors,
     SdyShardingRule,
     factors_of,
@@ -21,6 +20,7 @@ from calque.transforms.primitives.sharding_rules import (
 from calque.xla import jaxlib
 from calque.xla.lower.callbacks import custom_call
 from calque.xla.lower.foreign_calls import quoted
+from calque.xla.lower.placing import rule_attribute
 from calque.xla.lower.programs import lower_program
 from calque.xla.lower.rules import Builder, equation_rule
 from calque.xla.text.tree import Value
@@ -66,8 +66,18 @@ def custom_partitioning(
     if e.params["sharding_rule"] is not None:
         ins = [x.tensor for x in args]
         factors = rule_for(info, ins, outs)
-        attributes["sdy.sharding_rule"] = written(factors)
+        attributes["sdy.sharding_rule"] = rule_attribute(factors)
     return custom_call(b, TARGET, outs, args, attributes)
+
+
+def asks_for_gspmd(closed: ClosedJaxpr) -> bool:
+    """Whether a program has calls whose rules XLA asked before Shardy: those that say how shardings
+    are passed on by functions."""
+    return any(
+        e.primitive.name == "custom_partitioning"
+        and e.params["infer_sharding_from_operands"] is not None
+        for e in all_equations(closed.jaxpr)
+    )
 
 
 def with_open_results(
@@ -128,35 +138,3 @@ def rule_for(info: Partitioned, ins: Sequence[Tensor], outs: Sequence[Tensor]) -
         return factors_of(rule, [t.shape for t in ins], [t.shape for t in outs])
     except ValueError as e:
         raise ValueError(f"{info.told}: {e}: the rule is {rule}") from None
-
-
-# ---------------------------------------------------------------- the attribute of a rule
-
-_KINDS: Final[Mapping[str, str]] = {
-    "reduction": "reduction_factors",
-    "need_replication": "need_replication_factors",
-    "permutation": "permutation_factors",
-}
-
-
-def written(factors: Factors) -> str:
-    """#sdy.op_sharding_rule<([i, k], [k, j])->([i, j]) {i=8, j=4, k=2} reduction={k}, custom>"""
-    sizes = ", ".join(f"{_letter(n)}={size}" for n, size in enumerate(factors.sizes))
-    ins, outs = (", ".join(map(_array, each)) for each in (factors.operands, factors.results))
-    special = [
-        f" {kind}={{{', '.join(map(_letter, factors.kinds[field]))}}}"
-        for kind, field in _KINDS.items()
-        if factors.kinds[field]
-    ]
-    held = f" {{{sizes}}}" if sizes else ""
-    return f"#sdy.op_sharding_rule<({ins})->({outs}){held}{''.join(special)}, custom>"
-
-
-def _array(dimensions: Dimensions) -> str:
-    return f"[{', '.join(''.join(map(_letter, d)) for d in dimensions)}]"
-
-
-def _letter(n: int) -> str:
-    """Shardy's names of factors: i to z, then z_1, z_2."""
-    last = ord("z") - ord("i")
-    return chr(ord("i") + n) if n <= last else f"z_{n - last}"
