@@ -207,6 +207,50 @@ def test_trees_static_arguments_and_keywords() -> None:
 
 
 @of_eight
+def test_collectives_and_loops_run_in_the_function_of_the_parts() -> None:
+    def ring(x: Any) -> Any:
+        return lax.ppermute(x, "x", [(i, (i + 1) % 4) for i in range(4)])
+
+    def mean(x: Any) -> Any:
+        return lax.scan(lambda c, _: (lax.pmean(c, ("x", "y")), None), x, None, length=2)[0]
+
+    def first(x: Any) -> Any:
+        return lax.cond(lax.axis_index("x") == 0, lambda v: v, jnp.zeros_like, x)
+
+    blocks = X.reshape(4, 2, 2, 4)
+    averaged = np.tile(blocks.mean((0, 2)), (4, 2))
+    cases = ((ring, np.roll(X, 2, 0)), (mean, averaged), (first, X * (np.arange(8) < 2)[:, None]))
+    for parts, wanted in cases:
+        f, _ = asks(lambda m, a, r, g=parts: (m, jax.jit(g), r.sharding, (a[0].sharding,)))
+        np.testing.assert_allclose(jax.jit(f)(split(X, "x", "y")), wanted)
+
+
+@of_eight
+def test_odd_operands_and_results() -> None:
+    keys = jax.device_put(jax.random.split(jax.random.key(0), 8), NamedSharding(mesh_of(), P("x")))
+    shapes: list[Any] = []
+
+    def words(mesh: Any, args: Any, result: Any) -> Any:
+        shapes.append((args[0].shape, args[0].dtype))
+        return mesh, lambda w: w + 1, result.sharding, (args[0].sharding,)
+
+    f = custom_partitioning(jax.random.key_data)
+    f.def_partition(words, sharding_rule="i j -> i j")
+    assert np.array_equal(jax.jit(f)(keys), jax.random.key_data(keys) + 1)
+    assert shapes == [((8, 2), np.uint32)]  # keys are their words there, as in JAX
+    g, seen = asks(tripled)
+    out = jax.jit(lambda x: g(x[:7]))(split(X, "x"))  # parts that are not equal
+    assert np.array_equal(out, X[:7] * 3)
+    for dtype in (jnp.bfloat16, jnp.int4, np.complex64):
+        x = jnp.asarray(X % 2).astype(dtype)
+        out = jax.jit(g)(split(x, "x", "y")).astype(np.complex64)
+        assert np.array_equal(out, X % 2 * 3)
+    none = custom_partitioning(lambda x: ())
+    none.def_partition(lambda *a: a, sharding_rule="i j ->")
+    assert np.array_equal(jax.jit(lambda x: (none(x), x)[1])(split(X, "x")), X)
+
+
+@of_eight
 def test_typed_meshes_and_constraints_name_the_devices() -> None:
     f, seen = asks(tripled)
     typed = mesh_of(kind=AxisType.Explicit)

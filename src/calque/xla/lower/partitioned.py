@@ -55,7 +55,7 @@ def custom_partitioning(
     """The program itself on one device, in a program of parts, and in a text for other processes,
     which have no such rules."""
     state, mesh = b.state, b.state.mesh
-    is_split = state.partitions_asked > 1 and isinstance(mesh, Mesh)
+    is_split = state.partitions_asked > 1 and isinstance(mesh, Mesh) and bool(outs)
     if not is_split or state.manual is not None or state.exporting:
         return lower_program(b, e.params["call"], args)
     info = Partitioned(e, automatic(mesh), state.platform)
