@@ -22,7 +22,10 @@ from calque.experimental.custom_partitioning import (
 )
 from calque.sharding import AxisType, Mesh, NamedSharding
 from calque.sharding import PartitionSpec as P
+from calque.transforms.devices.tiles import tiles_of
+from calque.xla import jaxlib
 from calque.xla.lower.partitioned import asked_about
+from calque.xla.partitioners import inferred, partitioned, propagated
 from tests.xla.many_devices import in_many
 from tests.xla.mlir import needs_jaxlib
 
@@ -468,6 +471,15 @@ def test_programs_keep_their_rules_as_long_as_they_are_there() -> None:
     jax.clear_caches()
     gc.collect()
     assert len(asked_about) == before
+
+
+def test_programs_of_others_are_told_apart() -> None:
+    shape = jaxlib.jaxlib().client.Shape.array_shape(np.dtype("float32"), (8, 8))
+    wanted = jaxlib.hlo_tiles(tiles_of(NamedSharding(jax.make_mesh((1,), ("x",)), P("x")), 2))
+    assert propagated(wanted, shape, b"no such key") is wanted
+    assert inferred([shape], [wanted], shape, b"no such key").is_replicated()
+    with pytest.raises(KeyError, match="was not lowered in this process"):
+        partitioned([shape], [wanted], shape, wanted, b"no such key")
 
 
 @of_eight

@@ -69,9 +69,9 @@ def tell_partitioner(platform: str) -> None:
 
 def propagated(wanted: Any, shape: Any, key: bytes) -> Any:
     """The sharding of the results, where their readers want this one."""
-    call = asked_about[key]
-    rule = call.params["propagate_user_sharding"]
-    if rule is None:
+    call = asked_about.get(key)
+    rule = None if call is None else call.params["propagate_user_sharding"]
+    if call is None or rule is None:
         return wanted
 
     def ask() -> Any:
@@ -85,13 +85,13 @@ def propagated(wanted: Any, shape: Any, key: bytes) -> Any:
 
 def inferred(arg_shapes: Sequence[Any], tiles: Sequence[Any], shape: Any, key: bytes) -> Any:
     """The sharding of the results, from that of the operands."""
-    call = asked_about[key]
-    rule, shapes = call.params["infer_sharding_from_operands"], each_shape(shape)
+    call, shapes = asked_about.get(key), each_shape(shape)
+    rule = None if call is None else call.params["infer_sharding_from_operands"]
 
     def whole() -> Any:
         return packed(shape, [jaxlib.hlo_tiles() for _ in shapes])
 
-    if rule is None:
+    if call is None or rule is None:
         return whole()
 
     def ask() -> Any:
@@ -107,7 +107,12 @@ def partitioned(
     arg_shapes: Sequence[Any], arg_tiles: Sequence[Any], shape: Any, result_tiles: Any, key: bytes
 ) -> Any:
     """The program of one device's parts as MLIR, and the shardings that it is for."""
-    call = asked_about[key]
+    call = asked_about.get(key)
+    if call is None:
+        raise KeyError(
+            f"{TARGET} {key.decode()}: a program with custom_partitioning was not lowered in this"
+            " process, or is no longer there: lower it again"
+        )
 
     def ask() -> Any:
         params, shapes = call.params, each_shape(shape)
