@@ -106,7 +106,7 @@ FLOORS = {
     "calque.xla": [
         "jaxlib mlir plugin_libraries text",
         "chosen_shardings clusters drivers failures processes lower stored vendors",
-        "devices foreign_functions",
+        "devices foreign_functions partitioners",
         "buffers",
         "engine shared_memory stages",
         "unknown_sizes",

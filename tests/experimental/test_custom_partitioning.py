@@ -1,6 +1,5 @@
-"""Functions that say how their work is split: they run as they are, and their rules are checked."""
-
-import warnings
+"""Functions that say how their work is split: on one device they run as they are, and their rules
+are checked. tests/xla/test_partitioners.py has them asked."""
 
 import numpy as np
 import pytest
@@ -112,18 +111,61 @@ def test_wrong_types_are_refused():
         SdyShardingRule((ArrayMapping(CompoundFactor("i")),), ())
 
 
-def test_where_there_are_devices_it_is_said_that_rules_are_not_asked(monkeypatch):
-    monkeypatch.setattr("calque.experimental.custom_partitioning.device_count", lambda: 8)
-    f = scaled()
-    with pytest.warns(
-        UserWarning, match=r"custom_partitioning of scale: its rules are kept and not"
-    ):
-        assert f(jnp.ones(2))["y"].tolist() == [2, 2]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        f(jnp.ones(2))  # once is enough
-        custom_partitioning(jnp.sin)(jnp.ones(2))  # has no rules
-    monkeypatch.setattr("calque.experimental.custom_partitioning.device_count", lambda: 1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        scaled()(jnp.ones(2))
+def test_the_equation_is_printed_as_jax_prints_it():
+    f = custom_partitioning(lambda x: {"y": x * x})
+    f.def_partition(scaled().partition, sharding_rule="... i -> ... i")
+    assert str(calque.make_jaxpr(f)(jnp.ones((2, 3)))) == (
+        "{ lambda ; a:f32[2,3]. let\n"
+        "    b:f32[2,3] = custom_partitioning[\n"
+        "      call={ lambda ; c:f32[2,3]. let d:f32[2,3] = mul c c in (d,) }\n"
+        "      decode_shardings=True\n"
+        "      in_tree=PyTreeDef((*,))\n"
+        "      infer_sharding_from_operands=None\n"
+        "      out_tree=PyTreeDef({'y': *})\n"
+        "      partition=<function scaled.<locals>.partition at 0xXXXXXXXXXXXX>\n"
+        "      propagate_user_sharding=None\n"
+        "      sharding_rule=SdyShardingRule((('…0', 'i'),), (('…0', 'i'),), {})\n"
+        "      static_args=()\n"
+        "    ] a\n"
+        "  in (b,) }"
+    )
+
+
+def test_static_arguments_stand_anywhere():
+    f = custom_partitioning(lambda n, x, m=3: x * n + m, static_argnums=(0, -1))
+    f.def_partition(lambda *a: a, sharding_rule="i -> i")
+    (e,) = calque.make_jaxpr(lambda x: f(2, x, m=5))(np.ones(2)).eqns
+    assert e.params["static_args"] == (2, 5) and str(e.params["in_tree"]) == "PyTreeDef((*,))"
+    assert f(2, np.ones(2)).tolist() == [5.0, 5.0]
+    g = custom_partitioning(lambda x: x, static_argnums=(2,))
+    with pytest.raises(ValueError, match="static_argnums has 2, and the function has 1"):
+        g(1.0)
+
+
+def test_keywords_become_positions_or_are_refused():
+    f = custom_partitioning(lambda x, *, n: x * n)
+    with pytest.raises(TypeError, match="could not be resolved to positions: n"):
+        f(1.0, n=2)
+
+
+def test_values_that_are_captured_are_known():
+    y = jnp.arange(3.0)
+    f = custom_partitioning(lambda x: x * y)
+    f.def_partition(lambda *a: a, sharding_rule="i -> i")
+    assert calque.jit(f)(y).tolist() == [0, 1, 4]
+
+    def g(a):
+        inner = custom_partitioning(lambda x: x * a)
+        inner.def_partition(lambda *a: a, sharding_rule="i -> i")
+        return inner(y)
+
+    assert g(2.0).tolist() == [0, 2, 4]
+    with pytest.raises(calque.errors.UnexpectedTracerError, match="captures a traced value"):
+        calque.jit(g)(2.0)
+
+
+def test_rules_that_shardy_does_not_ask_are_refused():
+    f = custom_partitioning(lambda x: x)
+    f.def_partition(lambda *a: a, infer_sharding_from_operands=lambda *a: a)
+    with pytest.raises(NotImplementedError, match=r"\(infer_sharding_from_operands\) instead of"):
+        f(1.0)

@@ -53,8 +53,10 @@ def test_a_package_tells_its_plugin_what_it_has(
     (package / "cuda_plugin_extension.py").write_text(PACKAGE)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(vendors, "routines", lambda platform: [("solve", 3, 1)])
+    monkeypatch.setattr(vendors, "interfaces", {})
     monkeypatch.setattr(vendors, "partitionable", lambda: ["solve"])
     vendors.register("cuda", "api")
+    assert vendors.interfaces == {"cuda": "api"}
     for name in [m for m in sys.modules if m.startswith("jax_cuda13_plugin")]:
         del sys.modules[name]
     assert client.told == [

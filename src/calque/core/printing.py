@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
@@ -11,6 +12,11 @@ from calque.core.dtypes import ExtendedDType
 from calque.core.jaxprs import Atom, ClosedJaxpr, DropVar, Eqn, Jaxpr, Var, printer
 
 WIDTH = 88
+# parameters whose functions are printed as objects, rather than by their names
+_OBJECTS: Final = frozenset(
+    ("infer_sharding_from_operands", "partition", "propagate_user_sharding", "sharding_rule")
+)
+_ADDRESS: Final = re.compile(r" at 0x([0-9a-fA-F]+)")
 
 
 class Style(NamedTuple):
@@ -158,6 +164,8 @@ def param(value: Any, names: Names, name: str = "") -> str:
         return "(\n" + "\n".join(indent(param(v, names), 2) for v in value) + "\n)"
     if name == "dimension_numbers" and type(value) is tuple:
         return str(as_lists(value))
+    if name in _OBJECTS:
+        return _ADDRESS.sub(lambda m: " at 0x" + "X" * len(m[1]), str(value))
     if callable(value) and hasattr(value, "__name__"):
         return str(value.__name__)
     return str(value)

@@ -536,7 +536,7 @@ _RULES: Final[dict[str, Callable[..., Result]]] = {
     "while": _while,
     "shard_map": _shard_map,
     **dict.fromkeys(
-        ("closed_call", "call", "remat2", "custom_vmap_call"),
+        ("closed_call", "call", "remat2", "custom_vmap_call", "custom_partitioning"),
         _inlined,
     ),
     "custom_jvp_call": _with_own_rule("jvp", _JvpWithout),

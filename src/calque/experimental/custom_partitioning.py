@@ -1,153 +1,55 @@
 """Functions that say how their work is split among devices.
 
-What such a function gives does not depend on how it is split, so calque runs the function itself:
-its engines split what they know how to split. The rules are checked when they are given, kept, and
-not asked."""
+XLA asks the rules when it compiles a program over several of its devices. What such a function
+gives does not depend on how it is split: on one device, and on calque's own virtual devices, the
+function itself runs."""
 
 from __future__ import annotations
 
 import functools
 import inspect
-import re
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any
 
 from calque.core import pytrees
+from calque.core.config import config
+from calque.core.devices import DEFAULT_DEVICE
 from calque.core.errors import UnexpectedTracerError
+from calque.core.jaxprs import ClosedJaxpr
+from calque.core.trace import trace_to_jaxpr, typeof
 from calque.core.trace_state import Tracer
-from calque.device_functions import device_count
-from calque.transforms.engines.trees import name_of
-
-BATCHING: Final = "…"  # stands for the leading dimensions that are not named
-_DOTS: Final = re.compile(r"\.\.\.(\d*)")  # the same in texts, with a number of these dimensions
-
-
-class CompoundFactor(tuple[str, ...]):
-    """Factors that make one dimension together.
-
-    Args:
-        factors: Their names, two or more.
-
-    >>> from calque.experimental.custom_partitioning import CompoundFactor
-    >>> CompoundFactor("i", "j")
-    ('i', 'j')"""
-
-    def __new__(cls, *factors: str) -> CompoundFactor:
-        if len(factors) < 2:
-            raise ValueError("A compound factor should contain at least two factors")
-        for f in factors:
-            if not isinstance(f, str):
-                raise ValueError(f"Each element of CompoundFactor must be a str, but got {type(f)}")
-            _check_factor(f)
-        return super().__new__(cls, factors)
-
-
-class ArrayMapping(tuple[Any, ...]):
-    """The factors of each dimension of an array.
-
-    Args:
-        dim_mappings: For each dimension a name, or a CompoundFactor; the first may begin with
-            `BATCHING`.
-
-    >>> from calque.experimental.custom_partitioning import ArrayMapping
-    >>> ArrayMapping("i", "j")
-    ('i', 'j')"""
-
-    def __new__(cls, *dim_mappings: Any) -> ArrayMapping:
-        for place, d in enumerate(dim_mappings):
-            if isinstance(d, CompoundFactor):
-                continue
-            if not isinstance(d, str):
-                raise ValueError(
-                    f"Each element of ArrayMapping must be a str or CompoundFactor, got {type(d)}"
-                )
-            if d.startswith(BATCHING) and place:
-                raise ValueError("Ellipsis can only be used at the beginning of a dimension")
-            if not d.startswith(BATCHING):
-                _check_factor(d)
-        return super().__new__(cls, dim_mappings)
-
-
-class SdyShardingRule:
-    """How the dimensions of operands and results belong together.
-
-    Args:
-        operand_mappings: An ArrayMapping for each operand.
-        result_mappings: An ArrayMapping for each result.
-        reduction_factors: Factors that are summed over.
-        need_replication_factors: Factors that are not split.
-        permutation_factors: Factors whose parts move among devices.
-        factor_sizes: The sizes of factors that only stand in compound ones.
-
-    >>> from calque.experimental.custom_partitioning import ArrayMapping, SdyShardingRule
-    >>> print(SdyShardingRule((ArrayMapping("i"),), (ArrayMapping("i"),)))
-    SdyShardingRule((('i',),), (('i',),), {})"""
-
-    def __init__(
-        self,
-        operand_mappings: tuple[Any, ...],
-        result_mappings: tuple[Any, ...],
-        *,
-        reduction_factors: tuple[str, ...] = (),
-        need_replication_factors: tuple[str, ...] = (),
-        permutation_factors: tuple[str, ...] = (),
-        **factor_sizes: int,
-    ) -> None:
-        self.operand_mappings, self.result_mappings = (
-            tuple(operand_mappings),
-            tuple(result_mappings),
-        )
-        self.reduction_factors = tuple(reduction_factors)
-        self.need_replication_factors = tuple(need_replication_factors)
-        self.permutation_factors = tuple(permutation_factors)
-        self.factor_sizes = factor_sizes
-        known = self._factors()
-        special = (
-            *self.reduction_factors,
-            *self.need_replication_factors,
-            *self.permutation_factors,
-        )
-        for f in special:
-            if f not in known:
-                raise ValueError(f"Factor {f} is not in the mappings of operands or results")
-        if len(set(special)) < len(special):
-            raise ValueError("A factor can be of one special kind only, and once")
-        compound = {f for f, alone in known.items() if not alone}
-        if missing := sorted(compound - factor_sizes.keys()):
-            raise ValueError(f"The sizes of factors {missing} of compound ones must be given")
-        if unknown := sorted(factor_sizes.keys() - compound):
-            raise ValueError(
-                f"Factors {unknown} are given sizes, but stand in no compound one only"
-            )
-
-    def _factors(self) -> dict[str, bool]:
-        """The factors, with whether they are a dimension by themselves somewhere."""
-        found: dict[str, bool] = {}
-        for d in (d for m in (*self.operand_mappings, *self.result_mappings) for d in m):
-            parts = d if isinstance(d, CompoundFactor) else (d,)
-            for f in parts:
-                found[f] = found.get(f, False) or parts is not d
-        return found
-
-    def __str__(self) -> str:
-        kinds = ("reduction_factors", "need_replication_factors", "permutation_factors")
-        special = "".join(f" {k}={getattr(self, k)}" for k in kinds if getattr(self, k))
-        mappings = f"{self.operand_mappings}, {self.result_mappings}"
-        return f"SdyShardingRule({mappings}, {self.factor_sizes}{special})"
+from calque.transforms.devices.mesh import Mesh
+from calque.transforms.devices.sharding import Sharding
+from calque.transforms.devices.sharding_propagation import device_checks
+from calque.transforms.engines.trees import FlatFunction, arrays, name_of
+from calque.transforms.primitives.custom_partitioning import custom_partitioning_p
+from calque.transforms.primitives.sharding_rules import (
+    BATCHING,
+    ArrayMapping,
+    CompoundFactor,
+    SdyShardingRule,
+    parsed_rule,
+)
 
 
 class custom_partitioning:
     """A function that says how its work is split among devices.
 
+    The rules of `def_partition` are asked when XLA compiles a program over several of its devices.
+    Everywhere else the function itself runs: by itself, on one device, on calque's own virtual
+    devices (a warning says so), and inside `shard_map`.
+
     Args:
-        fun: The function of arrays.
-        static_argnums: Positions of arguments that are no arrays.
+        fun: The function of arrays. Keyword arguments are resolved to positions.
+        static_argnums: Positions of arguments that are no arrays, which rules are given first.
 
     Differs from JAX:
-        The function itself is what runs, on one device as on several, so that it may be
-        differentiated and mapped as it stands; the rules are kept and not asked. Where there are
-        several devices a warning says so.
+        Derivatives and vmap, which JAX refuses, are those of the function itself: the rules are not
+        asked about them, nor in a `shard_map` that leaves axes to the compiler. Errors of rules
+        come as they were raised. Without `def_partition` the function runs as it is.
+        `jax_use_shardy_partitioner` off is heeded for programs of functions with
+        `infer_sharding_from_operands` alone, which XLA's older partitioner compiles.
 
     >>> from calque.experimental.custom_partitioning import custom_partitioning
     >>> @custom_partitioning
@@ -169,7 +71,6 @@ class custom_partitioning:
         self.propagate_user_sharding: Callable[..., Any] | None = None
         self.decode_shardings = True
         self.sharding_rule: Any = None
-        self.is_said = False  # that its rules are not asked
         functools.update_wrapper(self, fun)
 
     def def_partition(
@@ -185,17 +86,22 @@ class custom_partitioning:
         permutation_factors: tuple[str, ...] = (),
         **factor_sizes: int,
     ) -> Callable[..., Any]:
-        """Says how the work is split. The rules are kept and not asked.
+        """Says how the work is split. Each function is given the static arguments first.
 
         Args:
-            partition: A function of a mesh, arguments and result that gives a mesh, a function of
-                the parts, and shardings.
-            infer_sharding_from_operands: A function that gives the sharding of the result.
-            propagate_user_sharding: A function of the sharding that is wanted.
+            partition: A function of a mesh, the arguments and the results, as ShapeDtypeStructs
+                with the shardings that the compiler has found. It gives a mesh, a function of one
+                device's parts, in which collectives speak of the axes of the mesh, and the
+                shardings of the results and of the arguments that this function is for.
+            infer_sharding_from_operands: A function that gives the sharding of the results. XLA's
+                partitioner before Shardy asks it (`jax_use_shardy_partitioner` is off).
+            propagate_user_sharding: A function of the sharding that is wanted, asked by it, too.
             decode_shardings: Whether these are given NamedShardings.
-            sharding_rule: A text such as "i k, k j -> i j", an SdyShardingRule, or a function that
-                makes one of them.
-            reduction_factors: Factors of a text that are summed over.
+            sharding_rule: How dimensions belong together: a text such as "i k, k j -> i j", an
+                SdyShardingRule, or a function of the mesh and of the types of operands and results
+                that makes one of them. Without one the results are whole on every device.
+            reduction_factors: Factors of a text that are summed over: where one is split, the
+                function of the parts adds up among devices.
             need_replication_factors: Factors of a text that are not split.
             permutation_factors: Factors of a text whose parts move among devices.
             factor_sizes: The sizes of factors of a text that only stand in brackets.
@@ -221,33 +127,109 @@ class custom_partitioning:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         given = inspect.signature(self.fun).bind(*args, **kwargs)
         given.apply_defaults()
+        if given.kwargs:
+            raise TypeError(
+                f"custom_partitioning of {name_of(self.fun)}: keyword arguments could not be"
+                f" resolved to positions: {', '.join(given.kwargs)} can be given by name alone"
+            )
+        fixed = self._static(given.args)
+        if self.partition is None:
+            return self.fun(*given.args)
+        rules = self._rules()
+        dynamic = tuple([x for i, x in enumerate(given.args) if i not in fixed])
+        leaves, in_tree = pytrees.flatten(dynamic)
+        values = arrays(leaves, "custom_partitioning", self.fun, dynamic, {})
+        closed, out_tree = self._traced(values, in_tree, fixed)
+        outs = custom_partitioning_p.bind(
+            *values,
+            call=closed,
+            partition=self.partition,
+            decode_shardings=self.decode_shardings,
+            in_tree=in_tree,
+            out_tree=out_tree,
+            static_args=tuple(fixed.values()),
+            **rules,
+        )
+        return pytrees.unflatten(out_tree, outs)
+
+    def _traced(
+        self, values: Sequence[Any], in_tree: pytrees.PyTreeDef, fixed: dict[int, Any]
+    ) -> tuple[ClosedJaxpr, pytrees.PyTreeDef]:
+        """The function as a program, and the structure of its results."""
+
+        def call(*leaves: Any) -> Any:
+            args = list(pytrees.unflatten(in_tree, leaves))
+            for i in sorted(fixed):
+                args.insert(i, fixed[i])
+            return self.fun(*args)
+
+        flat = FlatFunction(call, pytrees.flatten((tuple(values), {}))[1], "custom_partitioning")
+        closed = trace_to_jaxpr(flat, [typeof(x) for x in values], name_of(self.fun))
+        if any(isinstance(c, Tracer) for c in closed.consts):
+            raise UnexpectedTracerError(
+                f"custom_partitioning: {name_of(self.fun)} captures a traced value, of which its"
+                " rules would not know how it is split: pass it as an argument"
+            )
+        return closed, flat.out_tree
+
+    def _static(self, args: Sequence[Any]) -> dict[int, Any]:
+        """The arguments that are no arrays, by position."""
+        found = {}
         for i in self.static_argnums:
-            if any(isinstance(x, Tracer) for x in pytrees.leaves(given.args[i])):
+            if not -len(args) <= i < len(args):
+                raise ValueError(
+                    f"custom_partitioning of {name_of(self.fun)}: static_argnums has {i}, and the"
+                    f" function has {len(args)} arguments"
+                )
+            found[i % len(args)] = args[i]
+            if any(isinstance(x, Tracer) for x in pytrees.leaves(args[i])):
                 raise UnexpectedTracerError(
                     f"custom_partitioning: argument {i} of {name_of(self.fun)} is static, but a"
                     " traced value was given"
                 )
-        self._warn()
-        return self.fun(*args, **kwargs)
+        return found
 
-    def _warn(self) -> None:
-        """Say once that the rules are not asked, where there are devices to split the work over."""
-        if self.is_said or self.partition is None or device_count() == 1:
-            return
-        self.is_said = True
+    def _rules(self) -> dict[str, Any]:
+        """The rules of propagation that count: Shardy asks for the `sharding_rule`, XLA before it
+        for the others."""
+        callbacks = {
+            "propagate_user_sharding": self.propagate_user_sharding,
+            "infer_sharding_from_operands": self.infer_sharding_from_operands,
+        }
+        if not config.use_shardy_partitioner and self.infer_sharding_from_operands is not None:
+            return {**callbacks, "sharding_rule": None}
+        if self.sharding_rule is None and any(callbacks.values()):
+            said = [name for name, rule in callbacks.items() if rule is not None]
+            raise NotImplementedError(
+                f"custom_partitioning of {name_of(self.fun)}: Shardy is used, but sharding"
+                f" propagation callbacks ({', '.join(said)}) instead of sharding_rule are provided."
+                " Need to provide sharding_rule to migrate to Shardy: def_partition(...,"
+                " sharding_rule='i j -> i j')"
+            )
+        return {**dict.fromkeys(callbacks), "sharding_rule": self.sharding_rule}
+
+
+def _warn_on_own_devices(params: dict[str, Any], here: Sharding) -> None:
+    """Say that the rules are not asked, of a program over several devices of calque's own."""
+    if here.num_devices == 1 or not isinstance(getattr(here, "mesh", None), Mesh):
+        return
+    if here.device_order[0].engine == DEFAULT_DEVICE.engine:
         warnings.warn(
-            f"custom_partitioning of {name_of(self.fun)}: its rules are kept and not asked. The"
-            " function itself runs, and the compiler splits it: what partition would compute is not"
-            " computed. Say how to split the work by calque.shard_map",
+            f"custom_partitioning: the rules beside {name_of(params['partition'])} are kept and not"
+            " asked. On calque's own devices the function itself runs: what partition would compute"
+            " is not computed. XLA's devices ask: CALQUE_PLATFORMS=xla_cpu",
             UserWarning,
-            stacklevel=3,
+            stacklevel=2,
         )
+
+
+device_checks["custom_partitioning"] = _warn_on_own_devices
 
 
 def _checked_rule(rule: Any, said: dict[str, Any]) -> Any:
     """A rule as it is kept."""
     if isinstance(rule, str):
-        return _parsed(rule, said)
+        return parsed_rule(rule, said)
     if said:
         raise ValueError(
             f"def_partition: {', '.join(said)} belong to a sharding_rule that is a text"
@@ -258,40 +240,6 @@ def _checked_rule(rule: Any, said: dict[str, Any]) -> Any:
             f" {rule!r}"
         )
     return rule
-
-
-def _parsed(rule: str, said: dict[str, Any]) -> SdyShardingRule:
-    """The rule that a text says."""
-    left, arrow, right = _DOTS.sub(rf" {BATCHING}\1 ", rule).partition("->")
-    if not arrow or "->" in right:
-        raise ValueError(f"There must be one -> in rule: {rule!r}")
-    operands, results = ([_mapping(part, rule) for part in s.split(",")] for s in (left, right))
-    return SdyShardingRule(tuple(operands), tuple(results), **said)
-
-
-def _mapping(text: str, rule: str) -> ArrayMapping:
-    """The factors of one array."""
-    found: list[Any] = []
-    inside: list[str] | None = None
-    for word in text.replace("(", " ( ").replace(")", " ) ").split():
-        if word in "()":
-            if (word == "(") != (inside is None):
-                raise ValueError(f"Brackets are not balanced in rule: {rule!r}")
-            if inside is not None:
-                found.append(CompoundFactor(*inside))
-            inside = [] if word == "(" else None
-        else:
-            (found if inside is None else inside).append(word)
-    if inside is not None:
-        raise ValueError(f"Brackets are not balanced in rule: {rule!r}")
-    return ArrayMapping(*found)
-
-
-def _check_factor(name: str) -> None:
-    if not name[:1].isalpha():
-        raise ValueError(f"Factor names have to start with a letter, but got {name!r}")
-    if not name.replace("_", "").isalnum():
-        raise ValueError(f"Unknown character in the factor name {name!r}")
 
 
 __all__ = ["BATCHING", "ArrayMapping", "CompoundFactor", "SdyShardingRule", "custom_partitioning"]

@@ -40,20 +40,32 @@ def chosen_shardings(
 def named(tiles: Any, mesh: Mesh, shape: Sequence[int]) -> NamedSharding | None:
     """XLA's sharding of arrays of this shape over a mesh; None if it is none of axes, or cuts
     unequal parts."""
+    whole = by_axes(tiles, mesh, len(shape))
+    if whole is None:
+        return None
+    entries = list(whole.spec)
+    while entries and not entries[-1]:
+        entries.pop()
+    chosen = NamedSharding(mesh, PartitionSpec(*entries))
+    return chosen if all(d % n == 0 for d, n in zip(shape, chosen.counts(len(shape)))) else None
+
+
+def by_axes(tiles: Any, mesh: Mesh, ndim: int) -> NamedSharding | None:
+    """XLA's sharding of arrays of this rank over a mesh, which says something of each dimension;
+    None if it is none of axes."""
     places = places_of(tiles, mesh.size)
     if places is None:
         return None
     grid = np.indices(mesh.axis_sizes).reshape(len(mesh.axis_names), -1)
     found = [axes_of(column, mesh, grid) for column in places]
     entries = [e for e in found if e is not None]
-    if len(entries) < len(found) or any(entries[len(shape) :]):
+    if len(entries) < len(found) or any(entries[ndim:]):
         return None
-    del entries[len(shape) :]
-    while entries and not entries[-1]:
-        entries.pop()
-    spec = PartitionSpec(*[e[0] if len(e) == 1 else e or None for e in entries])
-    chosen = NamedSharding(mesh, spec)
-    return chosen if all(d % n == 0 for d, n in zip(shape, chosen.counts(len(shape)))) else None
+    del entries[ndim:]
+    entries += [()] * (ndim - len(entries))
+    return NamedSharding(
+        mesh, PartitionSpec(*[e[0] if len(e) == 1 else e or None for e in entries])
+    )
 
 
 def places_of(tiles: Any, devices: int) -> list[np.ndarray] | None:

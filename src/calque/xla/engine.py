@@ -18,7 +18,7 @@ from calque.core.avals import ShapedArray, nbytes
 from calque.core.backends import MemoryStats, Options, known
 from calque.core.devices import is_mine
 from calque.core.errors import CalqueRuntimeError
-from calque.core.jaxprs import ClosedJaxpr, Jaxpr, subjaxprs, without_places
+from calque.core.jaxprs import ClosedJaxpr, Jaxpr, all_equations, subjaxprs, without_places
 from calque.core.lazy import LazyModule
 from calque.core.source import user_frame
 from calque.machine.call.arrays import pending_arrays
@@ -37,7 +37,9 @@ from calque.xla.devices import XlaDevice, cpu_devices
 from calque.xla.failures import advised
 from calque.xla.foreign_functions import hand_over, register_lapack
 from calque.xla.lower.module import Request, lower_module
+from calque.xla.lower.partitioned import asks_for_gspmd
 from calque.xla.lower.programs import host_data
+from calque.xla.partitioners import answering
 from calque.xla.stored import loaded_program
 from calque.xla.text.types import type_of
 
@@ -137,18 +139,22 @@ class Executable:
             out_shardings=where[1],
             free_ins=free[0],
             free=free[1],
+            gspmd=len(devices) > 1 and asks_for_gspmd(self.closed),
+            mesh=mesh_of(self.closed, devices, (*where[0], *where[1])),
         )
         self.lowered = lower_module(self.closed, request)
         kept, held = self.lowered.kept, len(self.lowered.constants)
         ins = [*[False] * held, *[any(free[0][i : i + 1]) for i in kept]]
-        with refusing_options(options):
+        asked = self.lowered.partitioned
+        with answering(asked, devices[0].engine), refusing_options(options):
             self.loaded = loaded_program(
                 devices[0].client,
                 [d.xla for d in devices],
                 self.lowered,
                 options.compiler,
                 (ins, free[1]),
-                is_own=bool(self.lowered.inspections),
+                is_own=self.lowered.is_of_this_process,
+                gspmd=request.gspmd,
             )
 
     def call(self, args: Sequence[Any]) -> list[Any]:
@@ -359,6 +365,17 @@ def asked_for(closed: ClosedJaxpr, devices: Sequence[Any]) -> list[Any]:
         s if isinstance(s, NamedSharding) and is_even(s, shape) else None for s, shape in found
     ]
     return [None if s is None else on_devices(s, devices) for s in named]
+
+
+def mesh_of(closed: ClosedJaxpr, devices: Sequence[Any], placed: Sequence[Any]) -> Mesh | None:
+    """A mesh that a program over several devices speaks of: that of its arguments or results, or of
+    what it says of values inside."""
+    if len(devices) == 1:
+        return None
+    inside = (e.params.get("sharding") for e in all_equations(closed.jaxpr))
+    named = (s for s in itertools.chain(placed, inside) if isinstance(s, NamedSharding))
+    found = (on_devices(s, devices) for s in named)
+    return next((s.mesh for s in found if s is not None and s.mesh.size == len(devices)), None)
 
 
 def on_devices(sharding: NamedSharding, devices: Sequence[Any]) -> NamedSharding | None:

@@ -301,6 +301,16 @@ def one_device(device: Any, kind: str | None = None) -> Any:
     return made
 
 
+def hlo_tiles(tiles: Any = None) -> Any:
+    """A sharding in XLA's terms as jaxlib has it; without any, the whole on every device."""
+    lib = jaxlib().client
+    if tiles is None or tiles.is_replicated():
+        return lib.HloSharding.replicate()
+    order = np.array(tiles.tile_assignment_devices()).reshape(tiles.tile_assignment_dimensions())
+    same = [lib.OpSharding.Type.REPLICATED] if tiles.replicate_on_last_tile_dim() else []
+    return lib.HloSharding.subgroup_with_device_ordering(order, subgroup_types=same)
+
+
 def tiled(
     devices: Sequence[Any], tiles: np.ndarray, indices: Sequence[Any], kind: str | None = None
 ) -> Any:
@@ -512,9 +522,12 @@ def compile_options(
     devices: Sequence[Any],
     asked: Sequence[tuple[str, Any]] = (),
     free: tuple[Sequence[bool], Sequence[bool]] = ((), ()),
+    *,
+    gspmd: bool = False,
 ) -> Any:
     """What a program for these devices is compiled with, what the user `asked` for by name, and
-    which arguments and results are `free`, so that XLA chooses where they are."""
+    which arguments and results are `free`, so that XLA chooses where they are. With `gspmd` it is
+    for the partitioner before Shardy."""
     options = jaxlib().extension.CompileOptions()
     options.device_assignment = jaxlib().client.DeviceAssignment.create(
         np.array([[d.id for d in devices]], np.int64)
@@ -522,7 +535,7 @@ def compile_options(
     if len(devices) > 1:
         options.num_partitions = len(devices)
         building = options.executable_build_options
-        building.use_spmd_partitioning = building.use_shardy_partitioner = True
+        building.use_spmd_partitioning, building.use_shardy_partitioner = True, not gspmd
         if any(free[0]):
             building.allow_spmd_sharding_propagation_to_parameters = list(free[0])
         if any(free[1]):

@@ -35,12 +35,14 @@ def loaded_program(
     free: tuple[Sequence[bool], Sequence[bool]] = ((), ()),
     *,
     is_own: bool = False,
+    gspmd: bool = False,
 ) -> jaxlib.LoadedProgram:
     """The program for these devices: one of an earlier process, or compiled now. What calls Python
     is compiled anew, since its functions are of this process, and so is what `is_own`. `asked` are
-    options of the compiler; `free` are the arguments and the results that it may place as it likes.
+    options of the compiler; `free` are the arguments and the results that it may place as it likes;
+    `gspmd` says which partitioner it is for.
     Where its operations were made is told to XLA, but a program is the same at other places."""
-    options = jaxlib.compile_options(devices, asked, free)
+    options = jaxlib.compile_options(devices, asked, free, gspmd=gspmd)
     text, callbacks = written.text(), written.callbacks
     if callbacks or is_own or not config.enable_compilation_cache:
         return jaxlib.LoadedProgram(client, devices, written.located(text), callbacks, options)

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from calque.core.config import config
 from calque.machine.lazy import imported
+from calque.machine.state import process
 from calque.xla import jaxlib
 
 PACKAGES: Final = {
@@ -26,6 +27,8 @@ PACKAGES: Final = {
 }
 # of jaxlib: each lists the routines that the packages offer, by platform
 ROUTINES: Final = ("gpu_solver", "gpu_linalg", "gpu_sparse", "gpu_prng")
+# by platform, of plugins that were loaded: what functions of jaxlib speak to them through
+interfaces: Final[dict[str, Any]] = process.container("interfaces of plugins", {})
 PARTITIONABLE: Final = "batch_partitionable_targets"
 # NVIDIA's packages, in an order in which each finds what it needs, and what of them is loaded
 LIBRARIES: Final = (
@@ -89,6 +92,7 @@ def extension(platform: str) -> ModuleType | None:
 
 def register(platform: str, c_api: Any) -> None:
     """Make the routines known to the plugin, as targets of custom calls."""
+    interfaces[platform] = c_api
     module = extension(platform)
     if module is None:
         return

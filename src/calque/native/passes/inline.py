@@ -20,6 +20,7 @@ CALLS: Final = {
     "custom_jvp_call": "call_jaxpr",
     "custom_vjp_call": "call_jaxpr",
     "custom_vmap_call": "call",
+    "custom_partitioning": "call",
     "remat2": "jaxpr",
     "checkpoint": "jaxpr",
     "custom_lin": "call_jaxpr",

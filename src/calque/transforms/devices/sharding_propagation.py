@@ -46,9 +46,9 @@ Entries = list[Any]  # what a spec says of each dimension
 # ----------------------------------------- rules: entries of the operands -> entries of each result
 
 
-# primitive name -> check(parameters, number of devices that the program runs on)
-device_checks: Final[dict[str, Callable[[dict[str, Any], int], None]]] = process.container(
-    "checks of how many devices a program runs on", {}
+# primitive name -> check(parameters, a sharding over the devices that the program runs on)
+device_checks: Final[dict[str, Callable[[dict[str, Any], Sharding], None]]] = process.container(
+    "checks of what devices a program runs on", {}
 )
 
 
@@ -351,6 +351,7 @@ _CALLS: Final = {
     "composite": "jaxpr",
     "custom_jvp_call": "call_jaxpr",
     "custom_vjp_call": "call_jaxpr",
+    "custom_partitioning": "call",
     "remat2": "jaxpr",
 }
 
@@ -383,7 +384,7 @@ def _propagate(
         ins = tuple([None if isinstance(a, Literal) else env.get(a) for a in e.invars])
         check = device_checks.get(e.primitive.name)
         if check is not None and home is not None:
-            check(e.params, home.num_devices)
+            check(e.params, home)
         body = body_of(e.primitive, e.params)
         if body is not None:
             found = propagate(body, ins, name)

@@ -261,7 +261,7 @@ _PROGRAMS: Final[dict[str, Callable[..., Any]]] = {
         ),
         _of_call,
     ),
-    **dict.fromkeys(("custom_vmap_call", "custom_lin"), _of_call),
+    **dict.fromkeys(("custom_vmap_call", "custom_partitioning", "custom_lin"), _of_call),
     "remat2": _of_remat,
     "cond": _of_cond,
     "scan": _of_scan,

@@ -261,7 +261,9 @@ call_exported_p = AxisPrimitive(
 )
 
 
-device_checks["call_exported"] = lambda params, here: _check_devices(params["exported"], here)
+device_checks["call_exported"] = lambda params, here: _check_devices(
+    params["exported"], here.num_devices
+)
 
 
 @equation_rule("call_exported")

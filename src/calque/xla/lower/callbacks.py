@@ -13,7 +13,7 @@ from calque.core.dtypes import ExtendedDType
 from calque.core.jaxprs import Eqn
 from calque.transforms.devices.sharding import SingleDeviceSharding
 from calque.xla.lower.found_bodies import natively
-from calque.xla.lower.placing import maximal_mesh
+from calque.xla.lower.placing import maximal_mesh, tiled
 from calque.xla.lower.rules import Builder, equation_rule, listed
 from calque.xla.lower.sizes import is_free
 from calque.xla.text.tree import Part, Value
@@ -154,7 +154,9 @@ def call_host(
     }
     if effect:
         attributes["has_side_effect"] = "true"
-    if device is not None and b.state.partitions > 1 and not b.state.manual:
+    if device is not None and b.state.gspmd:
+        attributes["mhlo.sharding"] = f'"{{maximal device={device}}}"'
+    elif device is not None and b.state.partitions > 1 and not b.state.manual:
         alone = f"<@{maximal_mesh(b.state, device)}, []>"
         # one for each result; of a call without results, one for the call
         attributes["sdy.sharding"] = (
@@ -163,6 +165,8 @@ def call_host(
     found = custom_call(b, target, types, xs, attributes)
     if ordered:
         b.token = found.pop(0)
+    if device is not None and b.state.gspmd:  # what reads them is not on that device alone
+        found = [tiled(b, x, None) for x in found]
     return found
 
 

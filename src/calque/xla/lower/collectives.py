@@ -279,11 +279,12 @@ def split_over(spec: PartitionSpec, mesh: Any, ndim: int, is_open: bool) -> str:
 
 @equation_rule("shard_map")
 def shard_map(b: Builder, e: Eqn, outs: Sequence[Tensor], args: Sequence[Value]) -> list[Value]:
-    if (not b.state.maps and (b.state.partitions_asked == 1 or not is_for_devices(e))) or (
+    alone = b.state.partitions_asked == 1 or b.state.gspmd
+    if (not b.state.maps and (alone or not is_for_devices(e))) or (
         b.state.sizes and reads_sizes(b.state, e)
     ):
         found = call_function(b, "shard_map", expansions["shard_map"](e), args)
-        return found if b.state.partitions_asked == 1 else _asked(b, e, found)
+        return found if alone else _asked(b, e, found)
     closed, mesh, manual = e.params["jaxpr"], e.params["mesh"], manual_names(e.params)
     body = Region([Value(type_of(a)) for a in closed.in_avals], header=False)
     inner = b.within(body)

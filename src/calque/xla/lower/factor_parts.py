@@ -10,8 +10,10 @@ import numpy as np
 
 from calque.core.dtypes import is_complex
 from calque.core.extents import smaller
+from calque.transforms.primitives.sharding_rules import Dimensions, Factors
 from calque.xla.lower.callbacks import custom_call, layouts
 from calque.xla.lower.control import while_loop
+from calque.xla.lower.placing import rule_attribute
 from calque.xla.lower.reductions import fold
 from calque.xla.lower.rules import Builder
 from calque.xla.lower.sizes import is_free, shape_operand, size_of
@@ -69,21 +71,14 @@ def sharding_rule(ins: Sequence[tuple[int, ...]], outs: Sequence[Tensor], batch:
     all operands and results, and the others are whole on every device."""
     sizes = list(ins[0][:batch])
 
-    def written(shape: Sequence[int]) -> str:
+    def numbered(shape: Sequence[int]) -> Dimensions:
         rest = range(len(sizes), len(sizes) + len(shape) - batch)
         sizes.extend(shape[batch:])
-        return f"[{', '.join(map(_factor, (*range(batch), *rest)))}]"
+        return tuple([(k,) for k in (*range(batch), *rest)])
 
-    left = ", ".join(map(written, ins))
-    right = ", ".join(written(t.shape) for t in outs)
-    factors = ", ".join(f"{_factor(k)}={n}" for k, n in enumerate(sizes))
-    return f"#sdy.op_sharding_rule<({left})->({right}) {{{factors}}}, custom>"
-
-
-def _factor(k: int) -> str:
-    """Shardy's name for a factor: i to z, then z_1 and so on."""
-    last = ord("z") - ord("i")
-    return chr(ord("i") + k) if k <= last else f"z_{k - last}"
+    operands = tuple(map(numbered, ins))
+    results = tuple([numbered(t.shape) for t in outs])
+    return rule_attribute(Factors(tuple(sizes), operands, results, {}))
 
 
 def _layouts(xs: Sequence[Value], batch: int, columns: bool) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from calque.core.jaxprs import ClosedJaxpr, Jaxpr, Var, all_equations
 from calque.transforms.devices.sharding import NamedSharding, is_in_own_memory
 from calque.xla import mlir
+from calque.xla.lower.partitioned import with_open_results
 from calque.xla.lower.placing import memory_attribute, mesh_name, sharding_attribute
 from calque.xla.lower.programs import constant_of, lower_program
 from calque.xla.lower.rules import Builder, State
@@ -31,7 +32,9 @@ class Request:
     several `partitions`, `in_shardings` and `out_shardings` say where those live, but for the
     `free` results and `free_ins`, which XLA places. With `maps` every `shard_map` is a program of
     parts, for readers: of some it is known here how they run alone. What is `exporting` says
-    nothing of inputs and results of which nothing was said."""
+    nothing of inputs and results of which nothing was said. With `gspmd` it is for XLA's
+    partitioner before Shardy. `mesh` is one with devices that the program speaks of; a program of
+    the parts of one device is inside of `manual`."""
 
     name: str = "main"
     donated: tuple[int, ...] = ()
@@ -50,6 +53,9 @@ class Request:
     free_ins: Sequence[bool] = ()
     maps: bool = False
     exporting: bool = False
+    gspmd: bool = False
+    mesh: Any = None
+    manual: Any = None
     rules: Mapping[Any, Any] = field(default_factory=dict)  # of primitives, ahead of all others
 
 
@@ -57,7 +63,8 @@ class Request:
 class LoweredModule:
     """A module; the inputs that it reads; the Python functions that it calls on the host; the
     constants that come ahead of the inputs; whether it calls programs of free sizes, which take
-    those of the call when the text is made; what XLA tells shardings while it compiles."""
+    those of the call when the text is made; what XLA tells shardings while it compiles, and what
+    its partitioner asks about."""
 
     module: Module
     kept: tuple[int, ...]
@@ -65,6 +72,12 @@ class LoweredModule:
     constants: tuple[Any, ...]
     refines: bool = False
     inspections: tuple[Any, ...] = ()
+    partitioned: tuple[Any, ...] = ()
+
+    @property
+    def is_of_this_process(self) -> bool:
+        """Whether XLA calls functions of this process while it compiles it."""
+        return bool(self.inspections or self.partitioned)
 
     def text(self, *, located: bool = False) -> str:
         """The module as MLIR prints it; with `located` with the place where each operation was
@@ -107,6 +120,7 @@ def aliases(
 
 def lower_module(closed: ClosedJaxpr, request: Request) -> LoweredModule:
     """The module of a program."""
+    closed = with_open_results(closed, request.out_shardings, request.free)
     jaxpr = closed.jaxpr
     kept = range(len(jaxpr.invars)) if request.keep_unused else read_inputs(jaxpr)
     ins, outs = [type_of(a) for a in closed.in_avals], [type_of(a) for a in closed.out_avals]
@@ -116,13 +130,14 @@ def lower_module(closed: ClosedJaxpr, request: Request) -> LoweredModule:
     state.partitions_asked, state.maps = request.partitions, request.maps
     state.exporting, state.rules = request.exporting, request.rules
     placed = (s.mesh for s in (*request.in_shardings, *request.out_shardings) if hasattr(s, "mesh"))
-    state.mesh, state.is_compiled = next(placed, None), request.constants_as_arguments
+    state.mesh, state.manual = request.mesh or next(placed, None), request.manual
+    state.is_compiled, state.gspmd = request.constants_as_arguments, request.gspmd
     for e in all_equations(jaxpr):  # the meshes of a program that is called keep their names
         for s in getattr(e.params.get("exported"), "shardings", ()):
             mesh_name(state, s.mesh)
     for s in (*request.in_shardings, *request.out_shardings):
         state.moves_memory = state.moves_memory or not is_in_own_memory(s)
-        if request.partitions > 1 and isinstance(s, NamedSharding):
+        if request.partitions > 1 and isinstance(s, NamedSharding) and not request.gspmd:
             mesh_name(state, s.mesh)
     own_name = "_wrapped_jax_export_main" if request.sizes else "main"
     state.unique_name("main")
@@ -180,9 +195,9 @@ def lower_module(closed: ClosedJaxpr, request: Request) -> LoweredModule:
         "mhlo.num_replicas = 1 : i32",
     )
     refines = state.refines and not request.sizes
-    asked = tuple(state.inspections)
+    asked = tuple(state.inspections), tuple(state.partitioned)
     calls = tuple(state.callbacks)
-    return LoweredModule(module, tuple(kept), calls, tuple(hoisted), refines, asked)
+    return LoweredModule(module, tuple(kept), calls, tuple(hoisted), refines, *asked)
 
 
 def for_each_platform(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Final
 
 from calque.core.devices import Space
 from calque.transforms.devices.sharding import NamedSharding, is_in_own_memory
 from calque.transforms.devices.specs import UNCONSTRAINED, names_in
+from calque.transforms.devices.tiles import tiles_of
+from calque.transforms.primitives.sharding_rules import Dimensions, Factors
 from calque.xla.lower.rules import Builder, State, rule
 from calque.xla.text.tree import Value
 from calque.xla.text.types import Tensor, signature
@@ -59,9 +61,45 @@ def _dimension(entry: Any) -> str:
     return "{" + ", ".join(f'"{name}"' for name in names_in(entry)) + "}"
 
 
+_KINDS: Final = ("reduction", "need_replication", "permutation")
+
+
+def rule_attribute(factors: Factors) -> str:
+    """#sdy.op_sharding_rule<([i, k], [k, j])->([i, j]) {i=8, j=4, k=2} reduction={k}, custom>"""
+    sizes = ", ".join(f"{_factor(n)}={size}" for n, size in enumerate(factors.sizes))
+    ins, outs = (", ".join(map(_factors, each)) for each in (factors.operands, factors.results))
+    special = "".join(
+        f" {kind}={{{', '.join(map(_factor, factors.kinds[f'{kind}_factors']))}}}"
+        for kind in _KINDS
+        if factors.kinds.get(f"{kind}_factors")
+    )
+    held = f" {{{sizes}}}" if sizes else ""
+    return f"#sdy.op_sharding_rule<({ins})->({outs}){held}{special}, custom>"
+
+
+def _factors(dimensions: Dimensions) -> str:
+    return f"[{', '.join(''.join(map(_factor, d)) for d in dimensions)}]"
+
+
+def _factor(n: int) -> str:
+    """Shardy's name for a factor: i to z, then z_1 and so on."""
+    last = ord("z") - ord("i")
+    return chr(ord("i") + n) if n <= last else f"z_{n - last}"
+
+
+def tiles_attribute(sharding: Any, ndim: int) -> str:
+    """The same of a value as tiles, which XLA read before Shardy."""
+    if not isinstance(sharding, NamedSharding):
+        return 'mhlo.sharding = "{replicated}"'
+    entries = [None if e is UNCONSTRAINED else e for e in sharding.spec.padded(ndim)]
+    return f'mhlo.sharding = "{tiles_of(sharding.update(spec=entries), ndim)}"'
+
+
 def sharding_attribute(state: State, sharding: Any, tensor: Tensor) -> str:
     """The attribute of an argument or a result of the program that lives so. Of one that says
     nothing every device has the whole, which has to be said: Shardy would choose itself."""
+    if state.gspmd:
+        return tiles_attribute(sharding, tensor.ndim)
     if isinstance(sharding, NamedSharding):
         name, split = mesh_name(state, sharding.mesh), dimensions(sharding, tensor.ndim, True)
     elif state.meshes:
@@ -113,7 +151,19 @@ def sharding_constraint(b: Builder, out: Tensor, x: Value, *, sharding: Any, **_
         raise NotImplementedError(
             f"XLA is told of shardings by a mesh: use a NamedSharding, not {sharding}"
         )
+    if b.state.gspmd:
+        return tiled(b, x, sharding)
     name = mesh_name(b.state, sharding.mesh)
     is_compiled = b.state.partitions_asked > 1
     where = f" <@{name}, {dimensions(sharding, out.ndim, is_compiled)}> : {out}"
     return b.one(out, "sdy.sharding_constraint ", x, where)  # type: ignore[no-any-return]
+
+
+def tiled(b: Builder, x: Value, sharding: NamedSharding | None) -> Value:
+    """The value in these tiles, for XLA before Shardy; without any, whole on every device."""
+    spec = sharding.spec.padded(x.ndim) if sharding is not None else ()
+    free = ",".join(str(k) for k, entry in enumerate(spec) if entry is UNCONSTRAINED)
+    said = f"unspecified_dims=[{free}]" if free else ""
+    options = f'backend_config = "{said}", {tiles_attribute(sharding, x.ndim)}'
+    ending = f") {{{options}}} : {signature([x.type], [x.type])}"
+    return b.one(x.type, "stablehlo.custom_call @Sharding(", x, ending)  # type: ignore[no-any-return]

@@ -73,6 +73,7 @@ class State:
     partitions_asked: int = 1  # devices that it is compiled for
     rules: Mapping[Any, Any] = field(default_factory=dict)  # of primitives, ahead of all others
     exporting: bool = False  # is the module for others?
+    gspmd: bool = False  # is it for XLA before Shardy?
     maps: bool = False  # are programs of parts written that are not run
     sizes: dict[str, Value] = field(default_factory=dict)  # free ones by name
     refines: bool = False  # does it call a program of free sizes?
@@ -83,6 +84,7 @@ class State:
     mesh: Any = None  # that of the arguments and results, with devices
     is_compiled: bool = False  # or is it a text for readers?
     inspections: list[Any] = field(default_factory=list)  # what XLA is to tell shardings
+    partitioned: list[Any] = field(default_factory=list)  # calls that its partitioner asks about
 
     def unique_name(self, name: str) -> str:
         """A name that no function of the module has: sort, sort_0, sort_1."""
