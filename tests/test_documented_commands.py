@@ -75,6 +75,7 @@ NOT_RUN = {
     "make soak": HOURS,
     "make xla": NEEDS_INDEX,
     "python -m tests.fuzz": HOURS,
+    "python -m tests.fuzz --chains": HOURS,
     "make conformance": "needs the kit, which is no part of calque",
     "CONFORMANCE_KIT=dir make conformance": "needs the kit, which is no part of calque",
     "pip install .": "needs an index",

@@ -44,14 +44,15 @@ def test_sizes_beyond_memory_are_named() -> None:
 def test_the_line_of_what_no_process_can_hold_is_named() -> None:
     check(
         """
-        import calque, calque.numpy as jnp
+        import calque, calque.numpy as jnp, traceback
         def f(x):
             y = x + 1
             return jnp.broadcast_to(y, (1 << 33, 1 << 33))
         try:
             calque.jit(f)(1.0)
         except MemoryError as e:
-            assert "f32[8589934592,8589934592]" in str(e) and "(f)" in str(e), e
+            assert "f32[8589934592,8589934592]" in str(e), e
+            assert traceback.extract_tb(e.__traceback__)[-1].name == "f"
         else:
             raise AssertionError("no MemoryError")
         """

@@ -69,7 +69,7 @@ def test_sizes_that_are_none(name: str) -> None:
     for n in NONE:
         if isinstance(n, int) and below:
             continue
-        if name == "arange" and n == 2.5:
+        if name in ("arange", "hamming") and n == 2.5:  # floats count, as in JAX
             continue
         with pytest.raises((MemoryError, OverflowError, ValueError, TypeError)):
             f(n)

@@ -198,12 +198,12 @@ def top_k_of_more_than_there_are(jax: Any, jnp: Any) -> None:
     jax.lax.top_k(jnp.ones(3), 5)
 
 
-@mistake("better", "top_k", "`k`", "1.5")
+@mistake("better", "top_k", "k must be an integer", "1.5")
 def top_k_of_a_float(jax: Any, jnp: Any) -> None:
     jax.lax.top_k(jnp.ones(3), 1.5)
 
 
-@mistake("better", "jnp.hamming", "`M`", "given None")
+@mistake("better", "window", "M, must be an integer", "got None")
 def a_window_of_no_length(jax: Any, jnp: Any) -> None:
     jnp.hamming(None)
 

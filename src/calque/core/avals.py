@@ -261,9 +261,10 @@ def _check_counts(shape: tuple[Any, ...], dtype: Any, size: int) -> None:
     more elements than memory, but no more than can be counted."""
     width = getattr(dtype, "itemsize", 1)
     if size * (width if type(width) is int else 1) >= 1 << 63:
+        sizes = ",".join(map(str, shape))
         raise MemoryError(
-            f"an array of shape {shape} and dtype {getattr(dtype, 'name', dtype)} has"
-            f" {size * width} bytes, more than a process can address: make its sizes smaller"
+            f"an array of type {short_name(dtype)}[{sizes}] has {size * width} bytes, more than a"
+            " process can address: make its sizes smaller"
         )
 
 

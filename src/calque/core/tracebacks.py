@@ -43,15 +43,14 @@ def boundary(fun: F) -> F:
         __tracebackhide__ = True
         try:
             return fun(*args, **kwargs)
-        except MemoryError as e:
-            if not hasattr(e, "_total_size") or not _is_outermost(sys._getframe().f_back):
-                raise
-            own = MemoryError(_told(e))
-            hide(own)
-            raise own from None
         except Exception as e:
-            if _is_outermost(sys._getframe().f_back):
-                hide(e)
+            if not _is_outermost(sys._getframe().f_back):
+                raise
+            if isinstance(e, MemoryError) and hasattr(e, "_total_size"):
+                own = MemoryError(_told(e))
+                hide(own)
+                raise own from None
+            hide(e)
             raise
 
     return call  # type: ignore[return-value]

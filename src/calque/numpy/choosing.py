@@ -105,7 +105,7 @@ def unravel_index(indices: ArrayLike, shape: ShapeLike) -> tuple[Array, ...]:
         numbers = arrays("unravel_index", *given)
         if not all(is_integer(d.dtype) for d in numbers):
             raise TypeError("unravel_index: sizes of a shape must be integers")
-        return _positions(i, [convert(d, _kind_of(i)) for d in numbers], _kind_of(i))
+        return _positions(i, [convert(d, _kind_of(i)) for d in numbers], i.dtype)
     sizes = canonical_shape(shape)
     if any(d < 0 for d in sizes):
         raise ValueError(f"unravel_index: sizes of a shape must be non-negative, got {sizes}")

@@ -18,6 +18,7 @@ from calque.core.dtypes import (
     is_integer,
     is_unsigned,
 )
+from calque.core.lazy import LazyModule
 from calque.core.primitives import do
 from calque.core.trace import VALUES, typeof
 from calque.core.types import ArrayLike
@@ -35,9 +36,9 @@ from calque.numpy.promotion import (
 )
 from calque.numpy.signatures import AnyFunction, Binary, Unary, UnaryWithOut
 from calque.ops.common import const, filled_like
-from calque.transforms.functions.loops import while_loop
 
 Promotion = Callable[..., list[Array]]
+loops = LazyModule("calque.transforms.functions.loops")
 _BOOL: Final = np.dtype(bool)
 _FLOAT32: Final = np.dtype("float32")
 _SMALL: Final = 1 << 24  # ints that float32 holds
@@ -274,7 +275,7 @@ def _integer_power(x: Any, y: Any) -> Any:
     for _ in range(_FEW if bits >= 32 else bits):
         state = _squared(state)
     if bits >= 32:
-        state = while_loop(_has_bits, _squared, state)
+        state = loops.while_loop(_has_bits, _squared, state)
     acc: Any = state[0]
     if is_unsigned(dtype):
         return acc

@@ -375,3 +375,18 @@ def test_values_of_a_turn_stay_before_its_rows() -> None:
     f = made(For(I, body))
     assert f is not None
     assert [type(s) for s in f.body] == [For, Let, For, For]
+
+
+@pytest.mark.parametrize("columns", [5, 7, 8])
+def test_a_row_that_is_read_at_a_place_found_in_the_turn(columns: int) -> None:
+    """The distance to the nearest of some points, and which one it is: lanes find other places."""
+    r = np.random.default_rng(3)
+    x, y = r.normal(size=(50, 3)).astype("f"), r.normal(size=(columns, 3)).astype("f")
+
+    def f(x: Any, y: Any) -> Any:
+        far = jnp.linalg.norm(x[:, None] - y, axis=-1)
+        nearest = jnp.argmin(far, -1)
+        return nearest, calque.vmap(lambda row, k: row[k])(far, nearest)
+
+    for got, want in zip(calque.jit(f)(x, y), f(jnp.asarray(x), jnp.asarray(y)), strict=True):
+        np.testing.assert_allclose(np.asarray(got), np.asarray(want), rtol=1e-6)

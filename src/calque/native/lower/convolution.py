@@ -121,9 +121,8 @@ def expand_conv(
     if is_product(w, params):
         return [convert(g, as_product(g, x, w, params, out), out.dtype)]
     finite = None  # whether all of the kernel is, which is asked once for all of its parts
-    if may_have_holes(x, params):
-        x = g.add("add", (x, filled(g, 0, x.aval)), {}, x.aval)  # no real element is -0.0
-        finite = all_finite(g, w) if asks_for_tiles(x, w, params) else None
+    if may_have_holes(x, params) and asks_for_tiles(x, w, params):
+        finite = all_finite(g, w)
 
     def convolve(part: Node, p: dict[str, Any], shape: Sequence[Any]) -> Node:
         return convolution(g, x, part, p, ShapedArray(tuple(shape), wide), finite)
@@ -145,6 +144,8 @@ def convolution(
     config, shape = padding_of(x, params)
     geo = geometry(shape, x, w, params, out)
     geo = replace(geo, holes=gaps and (finite is not None or not tiled(geo, x.dtype)))
+    if geo.holes:
+        x = g.add("add", (x, filled(g, 0, x.aval)), {}, x.aval)  # no real element is -0.0
     x = padded(g, x, config, shape, geo.holes)
     if not geo.depth or not out.size:
         return filled(g, 0, out)

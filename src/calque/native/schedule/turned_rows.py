@@ -159,6 +159,16 @@ def in_order(body: Body) -> Iterator[Statement]:
         yield s
 
 
+def names_bound(body: Body) -> Iterator[str]:
+    """The names of values and folds in a loop's turn."""
+    for s in statements(body):
+        if isinstance(s, Let):
+            yield s.name
+        elif isinstance(s, For):
+            for a in s.accs:
+                yield from a.names
+
+
 class _Turning:
     """One loop whose rows are turned, those of very few elements as well if these are written and
     `near`."""
@@ -169,6 +179,7 @@ class _Turning:
         self.f, self.sizes, self.lanes, self.least = f, sizes, lanes, least
         self.near = stored(f.body) if near else frozenset[Buffer]()
         self.inner = {x.name for x in inner}
+        self.found = frozenset(names_bound(f.body))  # values of a turn, which lanes do not share
         longest = max([turns(x.extent, sizes) for x in inner], default=0)
         self.longest = LONGEST if longest > SHORT else SEVERAL
         self.room = LONGEST if longest > LONGEST else ROOM
@@ -237,6 +248,8 @@ class _Turning:
         """The row that an access is in, if it is to be turned. A guard says which elements of a
         row are read; all of them may be copied."""
         name = self.f.name
+        if buf.place == "stack" and any(not self.found.isdisjoint(i.names) for i in idx):
+            raise Unsuited
         at = [k for k, i in enumerate(idx) if name in i.names]
         step = step_along(buf.shape, idx, name) if at else 0
         if step in (0, 1):
