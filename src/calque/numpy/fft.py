@@ -7,12 +7,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from calque.core import guards as _guards
 from calque.core.arrays import Array
 from calque.core.dims import as_size
 from calque.core.dtypes import canonicalize, is_inexact
 from calque.core.types import ArrayLike, Axes, DTypeLike
 from calque.numpy import ufuncs
+from calque.numpy.calls.cached import with_call_path
 from calque.numpy.creation import placed
 from calque.numpy.descriptions.writing import written
 from calque.numpy.fourier import check_axis, over_many, over_one, over_two, scale_of
@@ -457,4 +457,4 @@ def _axes(axes: Any, ndim: int) -> tuple[int, ...]:
     return tuple(canonical_axis(k, ndim) for k in given)
 
 
-_guards.guard_public(globals())
+globals().update({_name: with_call_path(_name, globals()[_name]) for _name in __all__})
