@@ -143,3 +143,11 @@ def test_many_shifts_are_one_step() -> None:
         return len(calque.make_jaxpr(jnp.roll)(np.arange(4.0), np.arange(n)).eqns)
 
     assert equations(3) == equations(40)
+
+
+def test_shifts_that_are_floats_are_cut_off_one_by_one() -> None:
+    x = jnp.arange(5)
+    for shifts, want in (([1.7, 1.7], 2), ([0.9] * 4, 0), ([-1.5, 0.5], -1)):
+        for f in (jnp.roll, calque.jit(jnp.roll)):
+            got = f(x, jnp.array(shifts))
+            assert got.tolist() == np.roll(np.arange(5), want).tolist()

@@ -259,6 +259,7 @@ def _new(key: tuple[Any, ...]) -> ShapedArray:
 def _check_counts(shape: tuple[Any, ...], dtype: Any, size: int) -> None:
     """Refuse an array whose bytes no 64-bit number counts: what a program never stores may have
     more elements than memory, but no more than can be counted."""
+    dtype = np.dtype(dtype) if isinstance(dtype, (type, str)) else dtype
     width = getattr(dtype, "itemsize", 1)
     if size * (width if type(width) is int else 1) >= 1 << 63:
         sizes = ",".join(map(str, shape))

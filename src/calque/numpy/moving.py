@@ -149,7 +149,7 @@ def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: Axes | None = Non
 def _one_shift(shifts: Any, size: Any) -> Any:
     """One shift along an axis of this size in the place of several."""
     if is_concrete(shifts):
-        return sum(to_numpy(shifts).tolist())
+        return sum(map(int, to_numpy(shifts).tolist()))  # each of them, as in JAX
     dtype = index_dtype(size)
     rest = do.reduce_sum(_remainder(shifts, size, dtype), axes=(0,))
     return do.rem(rest, as_number(size, dtype))

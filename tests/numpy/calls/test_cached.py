@@ -1,5 +1,7 @@
 """Library functions whose eager calls run as machine code: what is learned, and what is not."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -135,6 +137,35 @@ def test_what_has_no_steps_is_a_whole_program_when_it_came_often(monkeypatch):
         for x, y in zip(first, last, strict=True):
             x, y = (calque.random.key_data(v) if v.dtype == key.dtype else v for v in (x, y))
             assert np.asarray(x).tobytes() == np.asarray(y).tobytes()
+
+
+@needs_learning
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, i: x[i] @ x[i],
+        lambda x, i: calque.lax.fori_loop(0, 3, lambda _, v: v[i] * 1.1 + 0.3, x),
+        lambda x, i: calque.random.gamma(calque.random.key(0), x[i] + 1),
+    ],
+)
+def test_what_exact_mode_rounds_otherwise_stays_in_steps(f, monkeypatch):
+    """Products and loops of floats: their own kernels add products without a rounding between."""
+    monkeypatch.setattr(module, "OFTEN", 3)
+    asked = []
+    compile_ = module.backend.compile
+
+    def compile_noted(closed, options):
+        if options.name != "getitem":  # which is a call of its own in steps
+            asked.append(options)
+        return compile_(closed, options)
+
+    monkeypatch.setattr(module, "backend", SimpleNamespace(compile=compile_noted))
+    args = (jnp.linspace(0.1, 0.9, 3), jnp.array([2, 0, 2]))
+    _, results, _ = calls(f, args, 12)
+    assert not asked and len({np.asarray(r).tobytes() for r in results}) == 1
+    with config.override("calque_exact", True):
+        _, results, _ = calls(f, args, 12)
+    assert asked and len({np.asarray(r).tobytes() for r in results}) == 1
 
 
 @needs_learning

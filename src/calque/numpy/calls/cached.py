@@ -21,8 +21,9 @@ from calque.core.arrays import ArrayImpl
 from calque.core.avals import ShapedArray
 from calque.core.backends import Options
 from calque.core.config import config
-from calque.core.dtypes import ToldAtEachCall, halved, learning
+from calque.core.dtypes import ToldAtEachCall, halved, is_inexact, learning
 from calque.core.guards import guard
+from calque.core.jaxprs import Eqn, Var, all_equations, subjaxprs
 from calque.core.pause import no_collection
 from calque.core.trace import trace_to_jaxpr, typeof
 from calque.core.trace_state import Tracer
@@ -48,6 +49,17 @@ backend = lazy.LazyModule("calque.native.backend")
 SEEN_LIMIT = 10_000
 TAUGHT, REFUSED, TELLS = -1, -2, -3  # what came of the attempt to teach a call
 BEYOND = -4  # there is no step for each primitive; less by one for each call since
+# what multiplies and adds inside of its own kernel
+PRODUCTS: Final = frozenset(
+    ("dot_general", "conv_general_dilated", "ragged_dot_general", "random_gamma",
+     "random_gamma_grad", "tridiagonal_solve")
+)  # fmt: skip
+# what gives floats that it was given
+MOVES: Final = frozenset(
+    ("select_n", "gather", "dynamic_slice", "dynamic_update_slice", "broadcast_in_dim", "reshape",
+     "slice", "squeeze", "transpose", "concatenate", "scatter", "rev", "sort", "copy", "max", "min",
+     "neg", "abs", "convert_element_type")
+)  # fmt: skip
 OFTEN = 100  # calls after which a whole program is worth its compilation
 TURNS = 20  # calls like `zeros(3)` after which machine code learns them
 _STATIC = (int, bool, str, type(None))
@@ -183,7 +195,7 @@ class Teacher:
         came = self.teach(arguments, key[0], whole)
         if came != TAUGHT:
             came = self.teach(arguments, key[0], functools.partial(steps, meanings=True))
-        self.seen[key] = came
+        self.seen[key] = came if came != BEYOND else REFUSED
         return came == TAUGHT
 
     def sized(self, arguments: CachedArguments, key: Any) -> LibraryCall:
@@ -227,15 +239,29 @@ def steps(f: Callable[..., Any], arguments: CachedArguments, meanings: bool = Fa
 
 
 def whole(f: Callable[..., Any], arguments: CachedArguments) -> Lesson:
-    """A compiled program, with the bits of the steps."""
+    """A compiled program, with the bits of the steps: of what these give other bits than exact
+    mode there is none."""
     flat, tree = flat_function(f, arguments)
     closed = trace_to_jaxpr(flat, arguments.avals)
-    if closed.jaxpr.effects:
+    if closed.jaxpr.effects or not (config.exact or all(map(is_exact, closed.jaxpr.eqns))):
         raise Inexpressible
     program = backend.compile(closed, Options(name_of(f), exact=True)).program
     if program is None:  # it is called from Python
         raise Inexpressible
     return Lesson(arguments.descriptions, program, result_of(tree[0]), tuple(arguments.kwargs))
+
+
+def is_exact(e: Eqn) -> bool:
+    """Does an equation that runs by itself give the bits of exact mode? What multiplies and adds
+    does not, and loops and branches only where they move floats."""
+    if e.primitive.name in PRODUCTS:
+        return False
+    inside = (x for program in subjaxprs(e.params) for x in all_equations(program))
+    return all(x.primitive.name in MOVES or not any(map(is_rounded, x.outvars)) for x in inside)
+
+
+def is_rounded(v: Var) -> bool:
+    return is_inexact(v.aval.dtype)
 
 
 def flat_function(
