@@ -44,6 +44,7 @@ WITHOUT_CASES: dict[str, str] = {
     **dict.fromkeys(("let_size", "places"),
     "sizes that are found: tests/transforms/test_found_sizes.py"),
     "device_put": "where values are: tests/transforms/devices/test_memory_spaces.py",
+    "custom_partitioning": "its function runs: transforms/primitives/test_custom_partitioning.py",
     "inspect_sharding": "where values are: tests/transforms/primitives/test_inspecting.py",
     **dict.fromkeys(("ffi_call", "ffi_call_with_effect"),
     "what a library's function computes: tests/test_ffi.py"),
@@ -104,6 +105,8 @@ def test_the_table_is_complete() -> None:
         "todense",
         "ffi_call",
         "ffi_call_with_effect",
+        "custom_partitioning",
+        "inspect_sharding",
     }  # defined where their modules are imported
     ours = {
         n for n, p in REGISTRY.items() if type(p) is not OwnPrimitive
