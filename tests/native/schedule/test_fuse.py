@@ -7,6 +7,7 @@ import calque
 import calque.numpy as jnp
 from calque import lax, nn
 from calque.core.config import config
+from calque.machine.code.target import describe
 from calque.native.loops.tree import For, own_exprs, statements
 from calque.native.plan.steps import Call, walk
 
@@ -125,7 +126,8 @@ def test_sums_of_many_rows_have_a_loop_of_their_own() -> None:
     assert loops(lambda x, w: jnp.tanh(x @ w) + 1, x) == (1, True)
     assert loops(lambda x, w: nn.log_softmax(x @ w), x)[1]
     assert loops(lambda x, w: [jnp.maximum(x, 0), jnp.maximum(x, 0) @ w], x)[1]
-    assert loops(lambda x, w: nn.log_softmax(x @ w), x[:20]) == (1, False)
+    if describe().vector_bytes == 64:  # rows enough for shorter vectors
+        assert loops(lambda x, w: nn.log_softmax(x @ w), x[:20]) == (1, False)
 
 
 @pytest.mark.parametrize("columns", [1, 2, 4])
