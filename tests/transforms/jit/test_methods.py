@@ -32,6 +32,24 @@ def test_a_copy_is_the_function_itself():
     assert pickle.loads(pickle.dumps(jnp.cos)) is jnp.cos
 
 
+def test_functions_of_the_library_are_pickled_by_their_names():
+    """Models hold them: an activation, a sampler."""
+    names = (
+        "nn.relu", "nn.softmax", "random.normal", "numpy.linalg.solve", "numpy.fft.fft",
+        "scipy.special.erf", "scipy.linalg.solve", "numpy.where", "numpy.add", "numpy.sum",
+    )  # fmt: skip
+    for name in names:
+        *path, last = name.split(".")
+        function = calque
+        for part in (*path, last):
+            function = getattr(function, part)
+        pickled = pickle.dumps(function)
+        assert pickle.loads(pickled) is function
+        assert copy.deepcopy({"activation": function})["activation"] is function
+        again = f"import pickle; assert pickle.loads({pickled!r}).__name__ == {last!r}"
+        subprocess.run([sys.executable, "-c", again], check=True)
+
+
 def test_a_cleared_function_is_traced_again():
     times = []
     f = calque.jit(lambda x: times.append(1) or x)

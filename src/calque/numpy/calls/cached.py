@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import functools
 import operator
+import sys
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import Any, Final
 
 import numpy as np
@@ -34,7 +36,7 @@ from calque.numpy.calls.any_size import AnySize, LibraryCall
 from calque.numpy.calls.marks import is_python_only, is_seldom_taught
 from calque.transforms.engines.trees import name_of
 from calque.transforms.jit.epochs import serving
-from calque.transforms.jit.methods import Jitted
+from calque.transforms.jit.methods import PICKLED, Jitted
 from calque.transforms.jit.teaching import (
     Description,
     Inexpressible,
@@ -300,6 +302,7 @@ def substituted(a: Any, arrays: Any) -> Any:
 # ---------------------------------------------------------------- which functions
 
 # modules whose functions have call paths
+OFFERED: Final = "_calque_offered"
 OWN: Final = ("calque.numpy", "calque.random", "calque.nn", "calque.scipy")
 
 # what a ufunc offers besides its calls
@@ -336,8 +339,20 @@ def with_call_path(name: str, f: Any) -> Any:
         return guard(f)
     if not getattr(f, "__module__", "").startswith(OWN) and not hasattr(f, "outer"):
         return guard(f)
+    if (known := getattr(f, OFFERED, None)) is not None:
+        return known
     made = cached(f)
     for attribute in _OF_UFUNCS:
         if hasattr(f, attribute):
             setattr(made, attribute, getattr(f, attribute))
+    if isinstance(f, FunctionType):
+        setattr(f, OFFERED, made)  # one for all names, and for pickles of it
+        setattr(made, PICKLED, (with_call_path, (name, f)))
+    else:
+        setattr(made, PICKLED, (universal_function, (name,)))
     return made
+
+
+def universal_function(name: str) -> Any:
+    """The one that the namespace offers under a name."""
+    return getattr(sys.modules["calque.numpy"], name)

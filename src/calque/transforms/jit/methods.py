@@ -10,7 +10,9 @@ from calque.machine.call import functions as callpath
 from calque.machine.call.functions import Jitted
 from calque.transforms.engines.trees import name_of
 
-__all__ = ["Jitted"]
+__all__ = ["PICKLED", "Jitted"]
+
+PICKLED: Final = "_calque_pickled"  # of a library function: what gives it again
 
 _FUNCTION: Final = lazy.LazyModule("calque.transforms.jit.function")
 _STAGES: Final = {
@@ -28,12 +30,14 @@ def clear_cache(jitted: Any) -> None:
 
 def _reduced(jitted: Any) -> Any:
     """How a jitted function is pickled: by its name where that leads to it, else by the function
-    that it runs."""
+    that it runs, or that the library offers as it."""
     place: Any = sys.modules.get(jitted.__module__)
     for name in jitted.__qualname__.split("."):
         place = getattr(place, name, None)
-    if place is jitted or not hasattr(jitted, "_function"):
+    if place is jitted:
         return jitted.__qualname__
+    if not hasattr(jitted, "_function"):
+        return getattr(jitted, PICKLED, jitted.__qualname__)
     function = _FUNCTION.function_of(jitted)
     return _restored, (function.fun, tuple(function.options))
 
