@@ -100,3 +100,10 @@ def test_constants_of_narrow_floats_and_near_the_ends():
         254,
         255,
     ]
+
+
+def test_complex_nan_is_0_and_other_complex_numbers_are_refused() -> None:
+    for value in (complex(np.nan, 0), complex(0, np.nan), complex(np.nan, 1)):
+        assert int(lax.convert_element_type(value, np.int32)) == 0
+    with pytest.raises(TypeError, match="take its real part"):
+        lax.convert_element_type(3 + 2j, np.int32)

@@ -88,8 +88,10 @@ def _is_within(x: np.ndarray, dtype: Any) -> bool:
 
 def real_constant_of(name: str, value: Any, dtype: Any) -> np.ndarray:
     """As `constant_of`, of what the user calls a constant: a complex number of Python's is taken by
-    complex dtypes and bools alone."""
+    complex dtypes and bools alone, but for nan, as JAX does."""
     if type(value) is complex and not is_complex(dtype) and dtype.kind != "b":
+        if value != value:
+            return constant_of(value.real, dtype)
         raise TypeError(
             f"{name}: the complex number {value} does not become {dtype.name}; take its real part"
         )
