@@ -125,6 +125,7 @@ def test_what_has_no_steps_is_a_whole_program_when_it_came_often(monkeypatch):
     for f, args in (
         (lambda x, i: jnp.sin(x[i]).sum(), (X, jnp.array([2, 0, 2]))),
         (lambda a, b: jnp.linalg.solve(a, b), (a, X[:2])),
+        (lambda a: jnp.linalg.slogdet(a), (a,)),
         (lambda k: calque.random.normal(k, (5,)), (key,)),
         (lambda k: list(calque.random.split(k)), (key,)),
     ):

@@ -256,8 +256,13 @@ def whole(f: Callable[..., Any], arguments: CachedArguments) -> Lesson:
 def is_exact(e: Eqn) -> bool:
     """Does an equation that runs by itself give the bits of exact mode? What multiplies and adds
     does not, and loops and branches only where they move floats."""
-    if e.primitive.name in PRODUCTS:
+    name = e.primitive.name
+    if name in PRODUCTS:
         return False
+    if name == "custom_jvp_call":  # which runs its equations one by one
+        return all(is_exact(x) for program in subjaxprs(e.params) for x in program.eqns)
+    if name == "custom_linear_solve":
+        return all(map(is_exact, e.params["jaxprs"].solve.jaxpr.eqns))
     inside = (x for program in subjaxprs(e.params) for x in all_equations(program))
     return all(x.primitive.name in MOVES or not any(map(is_rounded, x.outvars)) for x in inside)
 
