@@ -194,7 +194,10 @@ def _own_tiles(call: Partitioned, tiles: Any) -> HloSharding:
         return HloSharding()
     found = _TILES.fullmatch(str(tiles))
     if found is None:
-        raise NotImplementedError(f"{call.told}: XLA splits an array as {tiles}")
+        raise NotImplementedError(
+            f"{call.told}: XLA splits an array as {tiles}, which no PartitionSpec says: name its"
+            " sharding by lax.with_sharding_constraint before the call"
+        )
     dims, sizes, perm = ([int(n) for n in (t or "").split(",") if n] for t in found.groups()[:3])
     kinds = ("replicated",) if "last_tile_dim_replicate" in found[4] else ()
     return HloSharding.iota_tile(dims, sizes, perm, kinds)

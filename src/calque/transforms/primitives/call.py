@@ -35,6 +35,28 @@ def close_over_tracers(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
     return hoisted(closed)
 
 
+class ProgramPrimitive(AxisPrimitive):
+    """The program in the parameter `call`, with rules of its own; evaluated, it is the program
+    itself."""
+
+    __slots__ = ()
+
+    def __init__(self, name: str, **rules: Any) -> None:
+        super().__init__(
+            name,
+            meaning=lambda *args, call, **_: reference.run(call, *args),
+            shape=lambda *avals, call, **_: call.out_avals,
+            multiple_results=True,
+            **rules,
+        )
+
+    def bind(self, *args: Any, **params: Any) -> Any:
+        trace = trace_state.top_trace(args)
+        if trace.level == 0:
+            return eval_jaxpr(params["call"].jaxpr, params["call"].consts, *args)
+        return trace.process(self, args, params)
+
+
 class CallPrimitive(AxisPrimitive):
     """A primitive that runs the program in its parameter `jaxpr`. All rules transform that program.
 

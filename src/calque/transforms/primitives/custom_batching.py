@@ -7,14 +7,10 @@ the values from the equation and the derivative from the program."""
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
-from calque.core import reference, trace_state
-from calque.core.avals import ShapedArray
 from calque.core.jaxprs import ClosedJaxpr
 from calque.core.trace import eval_jaxpr, typeof
 from calque.ops.common import front
-from calque.transforms.engines.axes import Axis, AxisPrimitive
+from calque.transforms.engines.axes import Axis
 from calque.transforms.engines.batching import Dim, batch
 from calque.transforms.engines.jvp import jvp, jvp_jaxpr
 from calque.transforms.engines.linear import linearize_jaxpr
@@ -27,32 +23,13 @@ from calque.transforms.engines.zeros import (
     with_zeros,
     zero_like,
 )
+from calque.transforms.primitives.call import ProgramPrimitive
 from calque.transforms.primitives.custom_calls import call_transpose
 from calque.transforms.primitives.lanes import together_rules
 
 # (size of the axis, which operands are batched, operands) -> (results, which of them are batched);
 # batch dimensions are first
 FlatRule = Callable[[int, Sequence[bool], Sequence[Any]], tuple[list[Any], list[bool]]]
-
-
-class _CustomVmapPrimitive(AxisPrimitive):
-    """The program in the parameter `call`; evaluated, it is the program itself."""
-
-    __slots__ = ()
-
-    def bind(self, *args: Any, **params: Any) -> Any:
-        trace = trace_state.top_trace(args)
-        if trace.level == 0:
-            return eval_jaxpr(params["call"].jaxpr, params["call"].consts, *args)
-        return trace.process(self, args, params)
-
-
-def _meaning(*args: np.ndarray, call: ClosedJaxpr, **_: Any) -> list[np.ndarray]:
-    return reference.run(call, *args)
-
-
-def _shape(*avals: ShapedArray, call: ClosedJaxpr, **_: Any) -> list[ShapedArray]:
-    return call.out_avals
 
 
 def _transpose(cts: Sequence[Any], *args: Any, call: ClosedJaxpr, **_: Any) -> list[Any]:
@@ -184,14 +161,11 @@ class _JvpRule:
         return [*outs, *kept], out_flags
 
 
-custom_vmap_call_p = _CustomVmapPrimitive(
+custom_vmap_call_p = ProgramPrimitive(
     "custom_vmap_call",
-    meaning=_meaning,
-    shape=_shape,
     jvp=_jvp,
     transpose=_transpose,
     batch=_batch,
     linearize=_linearize,
-    multiple_results=True,
 )
 together_rules["custom_vmap_call"] = lambda params: True

@@ -10,35 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from calque.core import reference, trace_state
-from calque.core.avals import ShapedArray
 from calque.core.jaxprs import ClosedJaxpr
-from calque.core.trace import eval_jaxpr
-from calque.transforms.engines.axes import Axis, AxisPrimitive
+from calque.transforms.engines.axes import Axis
 from calque.transforms.engines.batching import Dim
-from calque.transforms.primitives.call import closed_call_p
-
-
-class _CustomPartitioning(AxisPrimitive):
-    """The program in the parameter `call`; evaluated, it is the program itself."""
-
-    __slots__ = ()
-
-    def bind(self, *args: Any, **params: Any) -> Any:
-        trace = trace_state.top_trace(args)
-        if trace.level == 0:
-            return eval_jaxpr(params["call"].jaxpr, params["call"].consts, *args)
-        return trace.process(self, args, params)
-
-
-def _meaning(*args: np.ndarray, call: ClosedJaxpr, **_: Any) -> list[np.ndarray]:
-    return reference.run(call, *args)
-
-
-def _shape(*avals: ShapedArray, call: ClosedJaxpr, **_: Any) -> list[ShapedArray]:
-    return call.out_avals
+from calque.transforms.primitives.call import ProgramPrimitive, closed_call_p
 
 
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, call: ClosedJaxpr, **_: Any) -> Any:
@@ -61,13 +36,10 @@ def _batch(
     return closed_call_p.batch_rule(axis, args, dims, jaxpr=call)
 
 
-custom_partitioning_p = _CustomPartitioning(
+custom_partitioning_p = ProgramPrimitive(
     "custom_partitioning",
-    meaning=_meaning,
-    shape=_shape,
     jvp=_jvp,
     linearize=_linearize,
     transpose=_transpose,
     batch=_batch,
-    multiple_results=True,
 )
