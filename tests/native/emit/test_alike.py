@@ -6,6 +6,7 @@ import pytest
 import calque
 import calque.numpy as jnp
 from calque.machine.code import diskcache
+from calque.machine.records import replace
 from calque.native.emit import alike, kernels, making
 from calque.native.loops.canonical import canonical
 from calque.native.loops.tree import Acc, For, Let, Store
@@ -111,3 +112,16 @@ def test_products_share_their_code_and_keep_their_bits(no_disk, monkeypatch):
     assert len(few - many) < len(many - few)
     for a, b in zip(shared, alone, strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+def test_what_is_brought_near_is_part_of_a_loop():
+    def bringing(offset, *ahead):
+        (loop,) = moved(16, "s100")
+        x = next(iter(loop.body[0].value.bufs))
+        at = ex("min", ex("add", loop.var, const(offset)), ex("sub", loop.extent, const(1)))
+        return (replace(loop, ahead=(load(x, (at,)),) if ahead else ()),)
+
+    near, far, without = bringing(1, 1), bringing(200, 1), bringing(1)
+    assert in_groups(near, far, without) == [[0, 1]]
+    made = common(near, far)
+    assert ["200" in map(str, a) for a in made.arguments] == [False, True]

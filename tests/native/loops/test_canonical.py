@@ -119,3 +119,11 @@ def test_operands_that_are_one_are_told_from_two():
     assert canonical(added(x, y)).key == canonical(added(y, x)).key
     one = added(x, y)
     assert canonical((*one, *one)).key != canonical(one).key
+
+
+def test_what_is_brought_near_stands_in_the_key():
+    i = var("i", var("n"))
+    x, y = Buffer("x", (var("n"),), "f32"), Buffer("y", (var("n"),), "f32")
+    loop = For(i, (Store(y, (i,), load(x, (i,))),))
+    near = [replace(loop, ahead=(load(b, (i,)),)) for b in (x, y)]
+    assert len({canonical((f,)).key for f in (loop, *near)}) == 3

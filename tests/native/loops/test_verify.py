@@ -116,3 +116,12 @@ def test_the_verifier_refuses(message, body):
     x = next((s.buf for s in statements(body) if isinstance(s, Store) and s.buf.name == "x"), None)
     with pytest.raises(MalformedKernel, match=message):
         verify(body, [x] if x is not None and message == "is an input" else [])
+
+
+def test_what_is_brought_near_is_an_element_inside_of_a_serial_loop() -> None:
+    body = (Store(Y, (i,), load(X, (i,))),)
+    verify((For(i, body, ahead=(load(X, (ex("min", ex("add", i, const(1)), n),)),)),))
+    with pytest.raises(MalformedKernel, match="is no element"):
+        verify((For(i, body, ahead=(ex("add", i, const(1)),)),))
+    with pytest.raises(MalformedKernel, match="brings near, but is vector"):
+        verify((For(i, body, kind="vector", width=8, ahead=(load(X, (i,)),)),))

@@ -288,12 +288,16 @@ class _Unifier:
 
     def loop(self, ss: list[For], count: int) -> For:
         first = ss[0]
-        facts = {(s.kind, s.width, s.colliding, len(s.accs)) for s in ss}
+        facts = {(s.kind, s.width, s.colliding, len(s.accs), len(s.ahead)) for s in ss}
         if len(ss) != count or len(facts) > 1:
             raise _Unlike
         counter = self.expr(tuple([s.var for s in ss]))
         accs = tuple([self.acc(a) for a in zip(*[s.accs for s in ss], strict=True)])
-        return replace(first, var=counter, body=self.body(tuple([s.body for s in ss])), accs=accs)
+        body, ahead = (
+            self.body(tuple([s.body for s in ss])),
+            self.exprs([s.ahead for s in ss], True),
+        )
+        return replace(first, var=counter, body=body, accs=accs, ahead=ahead)
 
     def acc(self, found: Sequence[object]) -> Acc:
         accs = [a for a in found if isinstance(a, Acc)]

@@ -244,3 +244,10 @@ def gathered(
     args = f"<{n} x ptr> {p}, i32 {align(buf)}, <{n} x i1> {where}, {full} zeroinitializer"
     types = f"<{n} x ptr>, i32, <{n} x i1>, {full}"
     return w.new(masked(w, "gather", f"{mangled(t, n)}.v{n}p0", full, args, types))
+
+
+def bring_near(w: Writer, e: Expr) -> None:
+    """Have the memory of an element brought near, which reads nothing and waits for nothing."""
+    p = address(w, e.attr, place(e.attr, index_and_guard(e)[0]), SCALAR)
+    w.declared.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+    w.put(f" call void @llvm.prefetch.p0(ptr {p}, i32 0, i32 3, i32 1)")

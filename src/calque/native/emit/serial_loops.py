@@ -11,6 +11,7 @@ from calque.native.emit.flow import Values, counted, guarded
 from calque.native.emit.folds import Parts, combine, fold_types, split, start, starts
 from calque.native.emit.instructions import any_lane
 from calque.native.emit.lanes import SCALAR, Lanes
+from calque.native.emit.loads import bring_near
 from calque.native.emit.statements import statement, statements, writes
 from calque.native.emit.turned_rows import turned_copy
 from calque.native.emit.turned_sums import in_squares, row_variable
@@ -135,6 +136,8 @@ def _serial_body(
         if a.running:
             new[j] = out = folded(j)
             bind_fold(w, a, out)
+    for e in f.ahead:
+        bring_near(w, e)
     statements(w, f.body, lanes)
     flat: Values = []
     for j in range(len(folds)):

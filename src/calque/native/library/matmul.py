@@ -21,6 +21,7 @@ from typing import Final, NamedTuple
 from calque.core.dims import hint_of, is_found, is_symbolic, surely_at_most, surely_divides
 from calque.machine.code.target import describe
 from calque.machine.records import record, replace
+from calque.native.library.ahead import Place, ahead
 from calque.native.library.near_rows import Block, NearRows, Stretches, copied, turned
 from calque.native.library.repeats import Description, Made, Unlike
 from calque.native.library.tiles import MANY_ROWS, TILES, Extents, Tile, goes_by_panel, has_masks
@@ -330,7 +331,7 @@ class Product:
         shape = self.M, self.tile.rows, even, first, t, TILES, ZERO, self.K, self.stretches
         rows = Block(self.left, *shape)
         near, copy = copied(rows, self.depth, self.node.dtype)
-        tile = self.micro(q, ex("add", first, t), None, near)
+        tile = self.micro(q, ex("add", first, t), None, near, (t, TILES))
         return self.around(For(block, (*copy, For(q, (For(t, tile),)))))
 
     def deep(self) -> Body:
@@ -344,7 +345,7 @@ class Product:
         first = ex("mul", blocks, const(high))
         t, q = var("t", ex("min", const(high), ex("sub", tiles, first))), var("q", self.panels)
         rows, copy = self.rows_of_a_block(high, first, t, r)
-        tile = self.micro(q, ex("add", first, t), r, rows)
+        tile = self.micro(q, ex("add", first, t), r, rows, (t, high))
         return self.around(For(blocks, (For(r, (*copy, For(q, (For(t, tile),)))),)))
 
     def rows_of_a_block(
@@ -401,14 +402,25 @@ class Product:
         """Whether the result can hold sums that are not finished."""
         return self.last.dtype == self.node.dtype and self.last.shape == self.node.shape
 
-    def micro(self, q: Expr, i: Expr, r: Expr | None = None, rows: NearRows | None = None) -> Body:
+    def micro(
+        self,
+        q: Expr,
+        i: Expr,
+        r: Expr | None = None,
+        rows: NearRows | None = None,
+        tile: tuple[Expr, int] | None = None,
+    ) -> Body:
         """One tile: its sums in registers, then what follows. `r` is the round of a long sum,
-        `rows` are those that were copied."""
+        `rows` are those that were copied, `tile` is which one of its block it is, and of how many
+        at most."""
         start, depth = (ZERO, self.K) if r is None else self.round_at(r)
         j, k = var("j", self.tile.columns), var("k", depth)
         column = ex("add", ex("mul", q, const(self.tile.columns)), j)
         ok = self.inside(column)
         sums = self.sums(i, q, j, k, r, rows)
+        if tile is not None:
+            near = ahead(self, Place(i, q, r, *tile), k)
+            sums = sums._replace(loop=replace(sums.loop, ahead=near))
         row, total = sums.row, ref(SUM, self.node.dtype)
         lets: Body = ()
         if r is not None:  # before the first is stored: the last rows may be one and the same
@@ -419,8 +431,8 @@ class Product:
         if r is not None and self.last is not self.node:
             is_last = ex("ge", ex("add", r, const(1)), self.rounds())
             stores = (If(is_last, stores, (kept,)),)
-        tile = sums.for_all((*lets, *stores))
-        return (For(j, tile, kind="vector", width=self.tile.columns),)
+        inner = sums.for_all((*lets, *stores))
+        return (For(j, inner, kind="vector", width=self.tile.columns),)
 
     def sums(
         self, i: Expr, q: Expr, j: Expr, k: Expr, r: Expr | None, rows: NearRows | None

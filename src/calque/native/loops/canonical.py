@@ -146,6 +146,8 @@ class Numbering:
             self.lines.append(f"store {buf} {idx} = {value}{guard}")
         elif isinstance(s, For):
             self.lines.append(f"for {self.node(s.var)} {s.kind} {s.width}")
+            if s.ahead:
+                self.lines.append(f"ahead {self.many(s.ahead)}")
             first = len(self.lines)
             self.body(s.body)
             if s.kind == "rows" and is_const(s.extent):

@@ -131,7 +131,8 @@ class For:
     serial loop whose body is one vector loop of the same width without accumulators; what is
     contiguous along this loop, not along that one, is read in square tiles turned in registers.
     ``rows``: each statement is done for all iterations before the next one (`loops.rows`).
-    """
+    ``ahead``: elements that later loops touch; each iteration has the memory of its own brought
+    near, and reads nothing of it."""
 
     var: Expr
     body: tuple[Statement, ...]
@@ -139,6 +140,7 @@ class For:
     kind: LoopKind = "serial"
     width: int = 1
     colliding: bool = False
+    ahead: tuple[Expr, ...] = ()
 
     @property
     def name(self) -> str:
@@ -343,7 +345,8 @@ def map_exprs(body: Body, f: Callable[[Expr], Expr]) -> Body:
 
 def _map_statement(s: Statement, f: Callable[[Expr], Expr]) -> Statement:
     if isinstance(s, For):
-        return replace(s, body=map_exprs(s.body, f), accs=tuple(map_acc(a, f) for a in s.accs))
+        accs, ahead = tuple([map_acc(a, f) for a in s.accs]), tuple([f(e) for e in s.ahead])
+        return replace(s, body=map_exprs(s.body, f), accs=accs, ahead=ahead)
     if isinstance(s, Recurrence):
         states = tuple(LoopValue(t.name, f(t.init), f(t.next)) for t in s.states)
         cond = f(s.cond) if s.cond is not None else None
@@ -529,6 +532,8 @@ class LoopPrinter:
         )
         kind += " @colliding" if s.colliding else ""
         self.line(depth, f"for {s.name} < {show(s.extent)}{kind}:")
+        for e in s.ahead:
+            self.line(depth + 1, f"ahead {show(e)}")
         self.body(s.body, depth + 1)
         for a in s.accs:
             self.acc(a, depth + 1)

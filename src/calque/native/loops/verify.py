@@ -195,6 +195,10 @@ class _Verifier:
             if s.kind == "vector":
                 self.vec = s.name
                 self.vecnames.add(LANE)
+            self.need(not s.ahead or s.kind == "serial", f"{s.name} brings near, but is {s.kind}")
+            for e in s.ahead:
+                self.need(e.op == "load", f"{show(e)} is no element that {s.name} could bring near")
+                self.expr(e)
             self.inside(s)
             vec = [any(self.varies(e) for e in acc_exprs(a)) for a in s.accs]
         self.vec, self.idle = outer, idle

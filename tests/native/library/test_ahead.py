@@ -1,0 +1,104 @@
+"""Products of large matrices bring near what they read next, and nothing else changes."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+import calque
+import calque.numpy as jnp
+from calque.native.library import ahead, matmul
+
+
+def normal(*shape, dtype=np.float32):
+    return np.random.default_rng(sum(shape)).standard_normal(shape).astype(dtype)
+
+
+def loops(f, *args):
+    return calque.jit(f, dynamic="never").lower(*args).compile().as_text("loops")
+
+
+def nearby(text):
+    """What is brought near, by buffer."""
+    lines = [x.strip() for x in text.splitlines() if x.strip().startswith("ahead ")]
+    return [x.removeprefix("ahead ").split("[")[0].rstrip("0123456789") for x in lines]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=str)
+def test_the_next_panel_and_the_result_of_a_long_product(dtype):
+    with calque.enable_x64(True):
+        x, y = jnp.zeros((300, 1100), dtype), jnp.zeros((1100, 2000), dtype)
+        assert nearby(loops(lambda a, b: a @ b, x, y)) == ["panels", "out"]
+
+
+def test_a_product_of_one_round_adds_to_no_result():
+    x, y = jnp.zeros((20_000, 300)), jnp.zeros((300, 4000))
+    assert nearby(loops(lambda a, b: a @ b, x, y)) == ["panels"]
+
+
+@pytest.mark.parametrize("m, k, n", [(300, 1100, 900), (20_000, 300, 200), (40, 30, 20)], ids=str)
+def test_a_right_side_that_stays_near_is_not_brought(m, k, n):
+    assert nearby(loops(lambda a, b: a @ b, jnp.zeros((m, k)), jnp.zeros((k, n)))) == []
+
+
+@pytest.mark.parametrize(
+    "m, k, n",
+    [(260, 513, 333), (217, 1100, 65), (140, 2000, 31), (230, 1024, 96), (1900, 520, 17)],
+    ids=str,
+)
+@pytest.mark.parametrize("after", [lambda x: x, jnp.tanh, jnp.transpose], ids=["", "tanh", "T"])
+def test_no_bit_depends_on_it(m, k, n, after, monkeypatch):
+    """Edges of rows, columns and rounds: what is brought near lies inside of its array, or the
+    verifier would tell."""
+    x, y = normal(m, k), normal(k, n)
+    plain = calque.jit(lambda a, b: after(a @ b))(x, y)
+    monkeypatch.setattr(ahead, "FAR", 0)
+    f = calque.jit(lambda a, b: after(jnp.matmul(a, b)))
+    assert "panels" in nearby(loops(f, x, y))
+    assert np.array_equal(plain, f(x, y))
+
+
+def test_every_line_of_a_panel_and_of_a_tile(monkeypatch):
+    """The lines that the turns of all tiles of a block bring are those of the next panel; those of
+    one tile are those of its result."""
+    seen = []
+
+    def remembered(p, at, k):
+        found = ahead.next_panel(p, at, k), ahead.result(p, at, k)
+        seen.append((p, at, found))
+        return found
+
+    monkeypatch.setattr(matmul, "ahead", remembered)
+    x, y = jnp.zeros((4000, 1024)), jnp.zeros((1024, 2048))
+    calque.jit(lambda a, b: a @ b, dynamic="never").lower(x, y).compile()
+    ((p, at, (panel, result)),) = seen
+    line, width, rows = ahead.LINE // 4, p.tile.columns, p.tile.rows
+
+    def places(element, tile):
+        """In the second block, the second round, at the fourth panel."""
+        names = {"i": 1, "r": 1, "q": 3, "t": tile}
+        for k in range(p.depth):
+            yield [number(e, {**names, "k": k}) for e in element.args]
+
+    lines = [(q, k, j // line) for t in range(at.tiles) for q, k, j in places(panel, t)]
+    wanted = product([4], range(p.depth, 2 * p.depth), range(-(-width // line)))
+    assert set(lines) == set(wanted)
+    first = (at.tiles + 2) * rows
+    columns = range(3 * width, 4 * width, line)
+    assert {(m, j) for m, j in places(result, 2)} == set(
+        product(range(first, first + rows), columns)
+    )
+
+
+def number(e, known):
+    """What an expression is where some variables are known; a size says it by its name."""
+    if e.op == "const":
+        return e.attr
+    if e.op == "var":
+        name = e.attr[0]
+        return known[name] if name in known else int(name.removeprefix("s"))
+    args = [number(a, known) for a in e.args]
+    rules = {"add": sum, "min": min, "max": max}
+    rules |= {"sub": lambda v: v[0] - v[1], "mul": lambda v: v[0] * v[1]}
+    rules |= {"floordiv": lambda v: v[0] // v[1], "mod": lambda v: v[0] % v[1]}
+    return rules[e.op](args)
