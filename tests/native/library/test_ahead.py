@@ -1,13 +1,12 @@
 """Products of large matrices bring near what they read next, and nothing else changes."""
 
-from itertools import product
-
 import numpy as np
 import pytest
 
 import calque
 import calque.numpy as jnp
 from calque.native.library import ahead, matmul
+from calque.native.scalars.expr import const, load
 
 
 def normal(*shape, dtype=np.float32):
@@ -58,7 +57,17 @@ def test_no_bit_depends_on_it(m, k, n, after, monkeypatch):
     assert np.array_equal(plain, f(x, y))
 
 
-def test_every_line_of_a_panel_and_of_a_tile(monkeypatch):
+FORMS = {
+    "packed": ((4000, 1024), (1024, 2048), lambda a, b: a @ b),
+    "few rows": ((24, 1024), (1024, 2048), lambda a, b: a @ b),
+    "shared columns": ((150, 1024), (1024, 2048), lambda a, b: a @ b),
+    "turned": ((150, 1024), (2048, 1024), lambda a, b: a @ b.T),
+    "turned for one tile": ((2, 1024), (2048, 1024), lambda a, b: a @ b.T),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_line_of_a_panel_and_of_a_tile(form, monkeypatch):
     """The lines that the turns of all tiles of a block bring are those of the next panel; those of
     one tile are those of its result."""
     seen = []
@@ -66,28 +75,42 @@ def test_every_line_of_a_panel_and_of_a_tile(monkeypatch):
     def remembered(p, at, k):
         found = ahead.next_panel(p, at, k), ahead.result(p, at, k)
         seen.append((p, at, found))
-        return found
+        return (*found[0], found[1])
 
     monkeypatch.setattr(matmul, "ahead", remembered)
-    x, y = jnp.zeros((4000, 1024)), jnp.zeros((1024, 2048))
-    calque.jit(lambda a, b: a @ b, dynamic="never").lower(x, y).compile()
+    left, right, f = FORMS[form]
+    calque.jit(lambda a, b: f(a, b), dynamic="never").lower(
+        jnp.zeros(left), jnp.zeros(right)
+    ).compile()
     ((p, at, (panel, result)),) = seen
-    line, width, rows = ahead.LINE // 4, p.tile.columns, p.tile.rows
-
-    def places(element, tile):
-        """In the second block, the second round, at the fourth panel."""
-        names = {"i": 1, "r": 1, "q": 3, "t": tile}
+    names = {"g": 1, "i": 0, "r": 1, "q": 3, "t": 2}  # in the second round
+    q = number(at.q, names) + 1
+    inside = [(k, j) for k in range(p.depth, 2 * p.depth) for j in range(p.tile.columns)]
+    wanted = {
+        line_of(ahead.of_right_side(p, const(q), const(k), const(j)), names) for k, j in inside
+    }
+    brought = set()
+    for tile in range(at.tiles):
         for k in range(p.depth):
-            yield [number(e, {**names, "k": k}) for e in element.args]
+            here = {**names, at.tile.attr[0]: tile, "k": k}
+            brought |= {line_of(e, here) for e in panel}
+    assert brought == wanted
+    here = {**names, at.tile.attr[0]: 1 if at.tiles > 1 else 0}
+    first, columns = number(at.i, here) * p.tile.rows, (q - 1) * p.tile.columns
+    rows = range(first, min(first + p.tile.rows, left[0]))
+    wanted = {
+        line_of(load(result.attr, (const(m), const(columns + j))), here)
+        for m in rows
+        for j in range(p.tile.columns)
+    }
+    assert {line_of(result, {**here, "k": k}) for k in range(p.depth)} == wanted
 
-    lines = [(q, k, j // line) for t in range(at.tiles) for q, k, j in places(panel, t)]
-    wanted = product([4], range(p.depth, 2 * p.depth), range(-(-width // line)))
-    assert set(lines) == set(wanted)
-    first = (at.tiles + 2) * rows
-    columns = range(3 * width, 4 * width, line)
-    assert {(m, j) for m, j in places(result, 2)} == set(
-        product(range(first, first + rows), columns)
-    )
+
+def line_of(e, known):
+    """In which line of its array an element lies."""
+    shape = [number(n, known) for n in e.attr.shape]
+    at = [number(i, known) for i in e.args[: len(shape)]]
+    return int(np.ravel_multi_index(at, shape)) * 4 // ahead.LINE
 
 
 def number(e, known):

@@ -10,7 +10,7 @@ import calque
 import calque.numpy as jnp
 from calque import lax
 from calque.machine.code.target import describe
-from calque.native.library import matmul, tiles
+from calque.native.library import matmul, tiles, turned_panels
 from calque.native.plan.steps import Switch
 from calque.transforms.jit.function import function_of
 
@@ -206,7 +206,7 @@ def test_small_right_sides_of_half_a_panel_more(n):
     assert "panels" not in loops
     turned = calque.jit(lambda x, y: x @ jnp.swapaxes(y, 1, 2), dynamic="never")
     z = np.ascontiguousarray(np.swapaxes(y, 1, 2))
-    squares = n % (min(describe().vector_bytes, matmul.SQUARE) // 4) == 0
+    squares = n % (min(describe().vector_bytes, turned_panels.SQUARE) // 4) == 0
     assert turned.lower(x, z).compile().as_text("loops").count("@tile") == squares
     got = np.asarray(standing(x, y))
     np.testing.assert_allclose(got, x.astype("f8") @ y, rtol=1e-4, atol=1e-4)

@@ -18,6 +18,7 @@ FORMS: dict[str, Callable[[Any, Any], Any]] = {
     "computed": lambda a, b: jnp.tanh(a) @ jnp.where(b > 0, b, 0.0),
     "then": lambda a, b: jnp.exp(-jnp.abs(a @ b)) + 1,
     "turned": lambda a, b: a @ jnp.asarray(b).T.reshape(b.shape),
+    "a transposed matrix": lambda a, b: a @ jnp.asarray(b).reshape(b.shape[::-1]).T,
     "stored otherwise": lambda a, b: (a @ b).astype("float16"),
     "rows turned": lambda a, b: jnp.asarray(a).reshape(a.shape[::-1]).T @ b,
 }
@@ -53,7 +54,7 @@ def test_what_is_shared(extents: Extents, dtype: str, answer: bool) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("shape", [(128, 1100, 512), (91, 600, 515), (80, 1024, 300)], ids=str)
+@pytest.mark.parametrize("shape", [(128, 1100, 512), (91, 600, 515), (80, 1024, 304)], ids=str)
 def test_the_bits_are_those_of_shared_rows(
     form: str, shape: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -61,7 +62,7 @@ def test_the_bits_are_those_of_shared_rows(
     m, k, n = shape
     f, a, b = FORMS[form], normal(m, k), normal(k, n, seed=1)
     e = compiled(f, a, b)
-    if form in ("plain", "computed"):
+    if form in ("plain", "computed") or (form == "a transposed matrix" and n % 8 == 0):
         assert shares(e)
     monkeypatch.setattr(products, "shared_tile", lambda *_: None)
     other = compiled(lambda a, b: f(a, b), a, b)

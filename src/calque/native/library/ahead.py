@@ -11,13 +11,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from calque.core.dims import hint_of
-from calque.native.scalars.expr import Expr, const, ex, item_size, load
+from calque.native.library.turned_panels import goes_in_squares
+from calque.native.scalars.expr import ZERO, Expr, const, ex, item_size, load, walk
 
 if TYPE_CHECKING:
     from calque.native.library.matmul import Product
 
 LINE: Final = 64  # bytes that memory brings at a time
 FAR: Final = 1 << 22  # bytes of a right side that stays near by itself
+WIDE: Final = 512  # bytes of a row of a panel, which processors bring by themselves
 
 
 class Place(NamedTuple):
@@ -33,27 +35,47 @@ class Place(NamedTuple):
 
 def ahead(p: Product, at: Place, k: Expr) -> tuple[Expr, ...]:
     """What turn `k` of a tile brings near."""
-    if p.right_side.packed is None or hint_of(p.extents.right_bytes(p.node.dtype)) <= FAR:
+    wide = p.tile.columns * item_size(p.node.dtype) >= WIDE
+    if wide or hint_of(p.extents.right_bytes(p.node.dtype)) <= FAR:
         return ()
     panel = next_panel(p, at, k)
-    return (panel,) if at.r is None else (panel, result(p, at, k))
+    return panel if at.r is None else (*panel, result(p, at, k))
 
 
-def next_panel(p: Product, at: Place, k: Expr) -> Expr:
-    """An element of the next panel, of which each tile of the block brings as many rows."""
-    assert p.right_side.packed is not None
-    tiles, width = at.tiles, p.tile.columns
-    start, depth = (const(0), hint_of(p.k)) if at.r is None else (p.round_at(at.r)[0], p.depth)
-    own = ex("mul", at.tile, const(-(-depth // tiles)))
-    row = ex("add", ex("add", start, own), ex("floordiv", k, const(tiles)))
-    column = ex("mul", ex("mod", k, const(tiles)), const(width // tiles))
-    place = following(at.q, p.panels), ex("min", row, ex("sub", p.K, const(1))), column
-    return load(p.right_side.packed, (*p.pre(), *place))
+def next_panel(p: Product, at: Place, k: Expr) -> tuple[Expr, ...]:
+    """Elements of the next panel, line by line as they lie in memory; each tile of the block brings
+    its part of the lines."""
+    size, width = item_size(p.node.dtype), p.tile.columns
+    start, depth = (ZERO, hint_of(p.k)) if at.r is None else (p.round_at(at.r)[0], p.depth)
+    turned = p.right_side.packed is None and goes_in_squares(p)
+    rows, length = (width, depth) if turned else (depth, width)
+    lines = -(-length * size // LINE)  # of a row
+    turns = depth << (at.tiles.bit_length() - 1)
+    each, seldom = -(-rows * lines // turns), max(turns // (rows * lines), 1)
+    turn = ex("floordiv", ex("add", k, ex("mul", at.tile, const(depth))), const(seldom))
+    q, elements = within(ex("add", at.q, const(1)), p.panels), []
+    for x in range(each):
+        line = ex("add", ex("mul", turn, const(each)), const(x))
+        far = ex("mul", ex("mod", line, const(lines)), const(LINE // size))
+        row = ex("floordiv", line, const(lines))
+        inner, j = (far, row) if turned else (row, far)
+        e = of_right_side(p, q, within(ex("add", start, inner), p.K), within(j, const(width)))
+        elements += [] if e is None else [e]
+    return tuple(elements)
 
 
-def following(q: Expr, n: Expr) -> Expr:
-    """The number after `q`, if there is one."""
-    return ex("min", ex("add", q, const(1)), ex("sub", n, const(1)))
+def of_right_side(p: Product, q: Expr, k: Expr, j: Expr) -> Expr | None:
+    """An element of panel `q` in memory, if there it is: packed, or where it stands."""
+    if p.right_side.packed is not None:
+        return load(p.right_side.packed, (*p.pre(), q, k, j))
+    column = within(ex("add", ex("mul", q, const(p.tile.columns)), j), p.N)
+    loads = [e for e in walk(p.right(k, column), set()) if e.op == "load"]
+    return loads[0] if len(loads) == 1 else None
+
+
+def within(e: Expr, n: Expr) -> Expr:
+    """A number, or the last one below `n`."""
+    return ex("min", e, ex("sub", n, const(1)))
 
 
 def result(p: Product, at: Place, k: Expr) -> Expr:
@@ -61,8 +83,8 @@ def result(p: Product, at: Place, k: Expr) -> Expr:
     line = LINE // item_size(p.node.dtype)
     lines = max(p.tile.columns // line, 1)
     turns = 1 << (max(p.depth // (p.tile.rows * lines), 1).bit_length() - 1)
-    m = ex("min", ex("floordiv", k, const(turns * lines)), const(p.tile.rows - 1))
+    m = within(ex("floordiv", k, const(turns * lines)), const(p.tile.rows))
     far = ex("mul", ex("mod", ex("floordiv", k, const(turns)), const(lines)), const(line))
     column = ex("add", ex("mul", at.q, const(p.tile.columns)), far)
-    column = ex("min", column, ex("sub", p.N, const(1)))
+    column = within(column, p.N)
     return load(p.home.buf, p.place(p.row_of_a_round(at.i, m), column))

@@ -22,9 +22,10 @@ from calque.core.dims import hint_of, is_found, is_symbolic, surely_at_most, sur
 from calque.machine.code.target import describe
 from calque.machine.records import record, replace
 from calque.native.library.ahead import Place, ahead
-from calque.native.library.near_rows import Block, NearRows, Stretches, copied, turned
+from calque.native.library.near_rows import Block, NearRows, Stretches, copied
 from calque.native.library.repeats import Description, Made, Unlike
 from calque.native.library.tiles import MANY_ROWS, TILES, Extents, Tile, goes_by_panel, has_masks
+from calque.native.library.turned_panels import goes_in_squares, turned_panel
 from calque.native.loops.tree import ROUND, Acc, Body, For, If, Let, Store, round_of
 from calque.native.lower.graph import Node
 from calque.native.lower.layout import guarded, reindex
@@ -61,7 +62,6 @@ FAR: Final = 1 << 20  # bytes of a left side that is read as it lies in memory
 STRETCH: Final = 512  # columns that are read before the next round
 SUM: Final = "s"  # the name of a sum
 TOTAL: Final = "s.t"  # ... and of what it makes with the rounds before
-SQUARE: Final = 32  # bytes of a row of a tile, at most
 GROUPS: Final = 8  # of panels, at least, for threads to share
 
 
@@ -202,10 +202,11 @@ class Product:
         assert self.right_side.packed is not None
         width = self.tile.columns
         q, k, j = var("q", self.panels), var("k", self.K), var("j", width)
+        if goes_in_squares(self):
+            panel = turned_panel(self, q, k, ZERO, self.right_side.packed, (*self.pre(), q))
+            return self.around(For(q, panel))
         column = ex("add", ex("mul", q, const(width)), j)
         value = self.right_at(k, q, j)
-        if surely_divides(self.square(), self.n) and turned(value, k, j):
-            return self.around(For(q, self.pack_turned(q, k)))
         if not surely_divides(width, self.n):
             value = guarded(value, ex("lt", column, self.N))
         inner = For(
@@ -215,38 +216,6 @@ class Product:
             width=width,
         )
         return self.around(For(q, (For(k, (inner,)),)))
-
-    def square(self) -> int:
-        """The side of a tile of a transposed matrix."""
-        return min(describe().vector_bytes, SQUARE) // item_size(self.node.dtype)
-
-    def pack_turned(self, q: Expr, k: Expr) -> Body:
-        """Panels of a right side that is a transposed matrix, in square tiles, beside each other in
-        a loop: written out, each would be compiled anew. The last panel may have
-        fewer, and zeros behind them."""
-        side = self.square()
-        tiles, j = self.tile.columns // side, var("j", side)
-        if tiles == 1:
-            return (self.squares(q, k, j),)
-        if surely_divides(self.tile.columns, self.n):
-            tile = var("tile", tiles)
-            return (For(tile, (self.squares(q, k, column_of(tile, j, side)),)),)
-        left = ex("sub", ceil_div(self.N, side), ex("mul", q, const(tiles)))
-        there = ex("min", const(tiles), left)
-        tile, none = var("tile", there), var("none", ex("sub", const(tiles), there))
-        assert self.right_side.packed is not None
-        at = column_of(ex("add", there, none), j, side)
-        zero = Store(self.right_side.packed, (*self.pre(), q, k, at), const(0, self.node.dtype))
-        nothing = For(k, (For(j, (zero,), kind="vector", width=side),))
-        return For(tile, (self.squares(q, k, column_of(tile, j, side)),)), For(none, (nothing,))
-
-    def squares(self, q: Expr, k: Expr, at: Expr) -> For:
-        """A square tile of the right side after the other, into a panel."""
-        assert self.right_side.packed is not None
-        side = self.square()
-        store = Store(self.right_side.packed, (*self.pre(), q, k, at), self.right_at(k, q, at))
-        inner = For(var("j", side), (store,), kind="vector", width=side)
-        return For(k, (inner,), kind="tile", width=side)
 
     def around(self, f: For) -> Body:
         return (For(self.b, (f,)),) if self.batched else (f,)
@@ -385,8 +354,9 @@ class Product:
         first = ex("mul", g, const(many))
         t = var("t", ex("min", const(many), ex("sub", self.panels, first)))
         r, q = var("r", self.rounds()), ex("add", first, t)
-        i = var("i", ceil_div(self.M, self.tile.rows))
-        return self.around(For(g, (For(r, (For(t, (For(i, self.micro(q, i, r)),)),)),)))
+        i, tiles = var("i", ceil_div(self.M, self.tile.rows)), -(-hint_of(self.m) // self.tile.rows)
+        tile = self.micro(q, i, r, None, (i, tiles))
+        return self.around(For(g, (For(r, (For(t, (For(i, tile),)),)),)))
 
     def row_of_a_round(self, i: Expr, m: Expr) -> Expr:
         """Row m of tile i in a long sum, of which no row may be in two tiles: each round adds to
@@ -492,11 +462,6 @@ class Product:
         hole = self.p.view[self.node].buf
         e: Expr = guarded(self.p.made(self.last, self.index(row, column)), guard)
         return rewrite(e, lambda x: total if x.op == "load" and x.attr is hole else None, {})
-
-
-def column_of(tile: Expr, j: Expr, side: int) -> Expr:
-    """Column `j` of a square tile, in its panel."""
-    return ex("add", ex("mul", tile, const(side)), j)
 
 
 def ceil_div(e: Expr, n: int) -> Expr:

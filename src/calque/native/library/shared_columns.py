@@ -20,6 +20,7 @@ from calque.machine.threads import get_num_threads
 from calque.native.library.matmul import Product, ceil_div
 from calque.native.library.near_rows import Block, copied, turned
 from calque.native.library.tiles import VECTORS, Extents, Tile, even_part
+from calque.native.library.turned_panels import goes_in_squares, turned_panel
 from calque.native.loops.tree import ROUND, Body, For, Store
 from calque.native.lower.layout import guarded
 from calque.native.scalars.expr import ZERO, Buffer, Expr, const, ex, item_size, load, var
@@ -73,7 +74,13 @@ class SharedColumns(Product):
         tiles = ceil_div(self.M, self.tile.rows)
         i, q, r = var("i", tiles), ex("add", first, t), self.r
         rows, copy = copied(self.rows_near(i), self.depth, self.dtype)
-        panel = For(t, (*self.near_panel(q), For(i, self.micro(q, i, r, rows))))
+        panel = For(
+            t,
+            (
+                *self.near_panel(q),
+                For(i, self.micro(q, i, r, rows, (i, -(-self.m // self.tile.rows)))),
+            ),
+        )
         return (For(group, (For(r, (*copy, panel)),)),)
 
     def rows_near(self, i: Expr) -> Block:
@@ -87,12 +94,14 @@ class SharedColumns(Product):
         """The copy of a panel."""
         start, depth = self.round_at(self.r)
         j, k = var("j", self.tile.columns), var("kp", depth)
+        if goes_in_squares(self):
+            return turned_panel(self, q, k, start, self.panel)
         column = ex("add", ex("mul", q, const(self.tile.columns)), j)
         value = guarded(self.right_at(ex("add", start, k), q, j), self.inside(column))
         inner = For(j, (Store(self.panel, (k, j), value),), kind="vector", width=self.tile.columns)
         return (For(k, (inner,)),)
 
     def reads_columns(self) -> bool:
-        """Does the right side lie in memory along what is summed?"""
+        """Does the right side lie in memory along what is summed, and fills no squares?"""
         k, j = var("k", self.K), var("j", self.N)
-        return turned(self.right(k, j), k, j)
+        return turned(self.right(k, j), k, j) and not goes_in_squares(self)
