@@ -14,7 +14,7 @@ from calque.native.emit import emitter
 from calque.native.emit.kernels import Kernel
 from calque.native.emit.making import compile_kernels
 from calque.native.emit.modules import processor
-from calque.native.loops import polls
+from calque.native.loops import asking
 from calque.native.loops.canonical import canonical
 from calque.native.loops.tree import Body
 from calque.native.loops.verify import verify
@@ -69,7 +69,7 @@ def run_plain(body: Body, values: dict[Any, Any], **options: Any) -> str:
     defined = " ".join([t.split("(")[0] for t in texts[1:]])
     declared = {d for d in declared if d.partition("@")[2].partition("(")[0] not in defined}
     text = "\n".join([*sorted(declared), *texts])
-    imports = {polls.ASK: interp.calque_poll.address} if polls.DECLARATION in f.declared else {}
+    imports = {asking.ASK: interp.calque_poll.address} if asking.DECLARATION in f.declared else {}
     address = llvm.link_module(text, ["k_plain"], imports, cache=False)["k_plain"]
     call(address, words(order, values))
     return text

@@ -8,7 +8,7 @@ import pytest
 from calque.machine.code import llvm
 from calque.native.emit import emitter
 from calque.native.emit.modules import processor
-from calque.native.loops import polls
+from calque.native.loops import asking, polls
 from calque.native.loops.canonical import canonical
 from calque.native.loops.tree import For, If, LoopValue, Recurrence, Store
 from calque.native.scalars.expr import Buffer, const, ex, load, param, ref, var
@@ -59,7 +59,7 @@ def asked(body, values, stop_at=None):  # type: ignore[no-untyped-def]
     f = emitter.write_kernel("k", order.buffers, order.sizes, order.params, body, options)
     text = "\n".join([*sorted(f.declared), f.text])
     callback = ASKED(answer)
-    imports = {polls.ASK: ctypes.cast(callback, ctypes.c_void_p).value}
+    imports = {asking.ASK: ctypes.cast(callback, ctypes.c_void_p).value}
     address = llvm.link_module(text, ["k"], imports, cache=False)["k"]
     args = [77, *words(order, values)]
     array = (ctypes.c_int64 * len(args))(*args)

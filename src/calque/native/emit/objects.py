@@ -17,7 +17,7 @@ from calque.machine.memory import calque_free
 from calque.machine.once import Turns, once
 from calque.machine.routines.scratch import calque_scratch
 from calque.native.emit import scratch
-from calque.native.loops import polls
+from calque.native.loops import asking
 
 _FORMAT: Final = "kernel-4"  # of what stands on disk
 _MARSHAL: Final = 4  # a form that every Python reads
@@ -26,7 +26,7 @@ IMPLEMENTED_BY: Final = ("scalars", "scalars/vmath", "loops", "emit")
 
 # What kernels call of the runtime, and how they declare it.
 RUNTIME: Final = {f.name: f for f in (calque_poll, calque_scratch, calque_free)}
-_DECLARED: Final = {polls.ASK: polls.DECLARATION, **scratch.DECLARATIONS}
+_DECLARED: Final = {asking.ASK: asking.DECLARATION, **scratch.DECLARATIONS}
 
 turns = Turns()
 linked: Final[Alive[str, Linked]] = Alive("linked kernels and math functions")  # by symbol

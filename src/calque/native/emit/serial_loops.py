@@ -18,7 +18,8 @@ from calque.native.emit.turned_sums import in_squares, row_variable
 from calque.native.emit.types import VALUE, vector
 from calque.native.emit.values import operand, value
 from calque.native.emit.writer import Scope, Writer
-from calque.native.loops.polls import DECLARATION, counter, latch, may_take_long
+from calque.native.loops.asking import DECLARATION
+from calque.native.loops.polls import counter, latch, may_take_long
 from calque.native.loops.tree import (
     Fold,
     For,

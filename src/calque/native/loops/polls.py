@@ -9,12 +9,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from calque.machine.driver.interpreter import POLL
+from calque.native.loops.asking import ASK
 from calque.native.loops.tree import Body, For, If, Recurrence, statements
 from calque.native.scalars.expr import is_const
 
-ASK: Final = POLL
-DECLARATION: Final = f"declare i32 @{ASK}(ptr) cold"
 FEW: Final = 1 << 12  # rounds that need no question
 SHORT: Final = 1 << 16  # rounds between questions when a round has no loop inside
 LONG: Final = 1 << 8
