@@ -83,6 +83,10 @@ def driver_loop(p: Planner, loop: LoopParts, block: CodeBlock) -> list[Step]:
     copied = [(loop.init[i], View(current[i])) for i in moving if i not in taken]
     steps += first_values(p, loop, copied)
     for i in moving:
+        if current[i] is not following[i] and keeps_around(loop, i):
+            steps.append(Copy(following[i], current[i]))
+            p.around_stands[loop.next[i]] = View(following[i])
+    for i in moving:
         p.view[loop.carries[i]] = View(current[i])
         if loop.test is not None:
             p.view[loop.test_carries[i]] = View(current[i])
@@ -121,6 +125,19 @@ def driver_loop(p: Planner, loop: LoopParts, block: CodeBlock) -> list[Step]:
         elif i < len(loop.carries):
             p.view[get] = View(following[i] if odd else current[i])
     return steps
+
+
+def keeps_around(loop: LoopParts, i: int) -> bool:
+    """Does every round write the same box of a carry, and leave what lies around it? That stands in
+    both buffers then, once it has been copied.
+
+    before: loop: v[border] = u[border]; v[box] = f(u); swap u, v
+    after:  v = u; loop: v[box] = f(u); swap u, v
+    """
+    carry, after = loop.carries[i], loop.next[i]
+    box = after.op == "dynamic_update_slice" and after.args[0] is carry
+    enough = loop.length is None or (type(loop.length) is int and loop.length >= ENOUGH)
+    return box and enough and all(s.op == "literal" for s in after.args[2:])
 
 
 def first_values(p: Planner, loop: LoopParts, targets: list[tuple[Node, View]]) -> list[Step]:
@@ -242,6 +259,7 @@ def emit_let_size(p: Planner, n: Node, block: CodeBlock) -> list[Step]:
     return [Count(str(name), p.in_memory(n.args[0], block))]
 
 
+ENOUGH: Final = 4  # rounds that are worth a copy before the first
 SMALL_LOOPS: Final[tuple[Callable[[Planner, LoopParts, CodeBlock], list[Step] | None], ...]] = (
     lanes_together,
     lanes_loop,

@@ -118,6 +118,8 @@ class Lower:
         self.names: dict[Any, Expr] = {}
         self.open: dict[str, Number] = {}  # the parameters that are open
         self.opened: set[Node] = set()  # the loops whose bodies open their numbers
+        # updates that are written where all that lies around them stands already
+        self.around_stands: dict[Node, View] = {}
 
     def attempt(self) -> Self:
         """One that knows all this, for something that may fail. What it finds out about elements

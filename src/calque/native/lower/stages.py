@@ -368,9 +368,11 @@ def update_stage(low: Lower, n: Node, home: View) -> list[Stage]:
     """dynamic_update_slice: what lies around the box is copied (two slabs per dimension), the box
     computed in place.
 
-    When the operand already stands in the same memory nothing is copied: O(update), not O(array).
+    When the operand, or what lies around the box, already stands in the same memory nothing is
+    copied: O(update), not O(array).
     """
-    boxes = boxes_of(low, n, low.view.get(n.args[0]) != home)
+    stands = home in (low.view.get(n.args[0]), low.around_stands.get(n))
+    boxes = boxes_of(low, n, not stands)
     return [box_stage(home, b) for b in boxes]
 
 
