@@ -266,7 +266,10 @@ def statements(body: Body) -> list[Statement]:
     while todo:
         s = todo.pop()
         out.append(s)
-        if not isinstance(s, (Store, Let)):
+        kind = type(s)  # asked thousands of times for each program
+        if kind is For:
+            todo += s.body[::-1]
+        elif kind is not Store and kind is not Let:
             for b in bodies(s)[::-1]:
                 todo += b[::-1]
     return out
