@@ -149,7 +149,7 @@ def test_what_has_no_steps_is_a_whole_program_when_it_came_often(monkeypatch):
         lambda x, i: calque.random.gamma(calque.random.key(0), x[i] + 1),
     ],
 )
-def test_what_exact_mode_rounds_otherwise_stays_in_steps(f, monkeypatch):
+def test_what_exact_mode_rounds_otherwise_runs_one_equation_after_the_other(f, monkeypatch):
     """Products and loops of floats: their own kernels add products without a rounding between."""
     monkeypatch.setattr(module, "OFTEN", 3)
     asked = []
@@ -162,8 +162,9 @@ def test_what_exact_mode_rounds_otherwise_stays_in_steps(f, monkeypatch):
 
     monkeypatch.setattr(module, "backend", SimpleNamespace(compile=compile_noted))
     args = (jnp.linspace(0.1, 0.9, 3), jnp.array([2, 0, 2]))
-    _, results, _ = calls(f, args, 12)
+    _, results, ran = calls(f, args, 12)
     assert not asked and len({np.asarray(r).tobytes() for r in results}) == 1
+    assert len(ran) < 12
     with config.override("calque_exact", True):
         _, results, _ = calls(f, args, 12)
     assert asked and len({np.asarray(r).tobytes() for r in results}) == 1
@@ -173,8 +174,20 @@ def test_what_exact_mode_rounds_otherwise_stays_in_steps(f, monkeypatch):
 def test_what_no_whole_program_serves_runs_its_meanings(monkeypatch):
     monkeypatch.setattr(module, "OFTEN", 4)
     monkeypatch.setattr(module, "whole", lambda f, arguments: 1 / 0)
+    monkeypatch.setattr(module, "apart", lambda f, arguments: 1 / 0)
     g, results, ran = calls(lambda x, i: x[i], (X, jnp.array([2, 0])), 9)
     assert [r.tolist() for r in results] == [[2.0, 0.0]] * 9 and len(ran) < 9
+
+
+@needs_learning
+def test_what_was_jitted_is_no_row_of_equations(monkeypatch):
+    """It is one program where it runs by itself, of which products and sums are rounded once."""
+    monkeypatch.setattr(module, "OFTEN", 3)
+    inner = calque.jit(lambda x, y: x * y + 1.1)
+    x, i = jnp.linspace(0.1, 0.9, 7), jnp.array([2, 0, 2, 5, 6, 1, 3])
+    for f in (lambda x, i: inner(x[i], x), lambda x, i: inner(x, x)):
+        _, results, _ = calls(f, (x, i), 12)
+        assert len({np.asarray(r).tobytes() for r in results}) == 1
 
 
 @needs_learning

@@ -266,10 +266,9 @@ def statements(body: Body) -> list[Statement]:
     while todo:
         s = todo.pop()
         out.append(s)
-        kind = type(s)  # asked thousands of times for each program
-        if kind is For:
-            todo += s.body[::-1]
-        elif kind is not Store and kind is not Let:
+        if s.__class__ is For:  # asked thousands of times for each program
+            todo += s.body[::-1]  # type: ignore[union-attr]
+        elif s.__class__ is not Store and s.__class__ is not Let:
             for b in bodies(s)[::-1]:
                 todo += b[::-1]
     return out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any, Final
 
 from calque.core.jaxprs import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
@@ -70,8 +71,9 @@ def program_of(e: Eqn) -> ClosedJaxpr:
     return trace_to_jaxpr(flat, [a.aval for a in e.invars], e.primitive.name)
 
 
-def inline_calls(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """Put the body of every call in its place, at any depth, with fresh variables.
+def inline_calls(closed: ClosedJaxpr, only: Container[str] | None = None) -> ClosedJaxpr:
+    """Put the body of every call in its place, at any depth, with fresh variables; or of some
+    primitives `only`.
 
     before: y = jit[jaxpr={ lambda ; a. let b = sin a in (b,) }] x
     after:  y = sin x
@@ -79,10 +81,14 @@ def inline_calls(closed: ClosedJaxpr) -> ClosedJaxpr:
     Runs before all rewriting: rules should see through calls. Constants of inner programs become
     constants of the outer one.
     """
-    if not any(
-        e.primitive.name in CALLS or e.primitive.name in _CHOSEN or e.primitive.program is not None
-        for e in closed.jaxpr.eqns
-    ):
+
+    def may_go(e: Eqn) -> bool:
+        name = e.primitive.name
+        if only is not None:
+            return name in only
+        return name in CALLS or name in _CHOSEN or e.primitive.program is not None
+
+    if not any(map(may_go, closed.jaxpr.eqns)):
         return closed
     consts = dict(zip(closed.jaxpr.constvars, closed.consts))
     top: dict[Var, Atom] = {}
@@ -101,7 +107,7 @@ def inline_calls(closed: ClosedJaxpr) -> ClosedJaxpr:
         f.at += 1
         env = f.env
         invars = [env.get(a, a) if a.__class__ is not Literal else a for a in e.invars]  # type: ignore[arg-type]
-        body, operands = body_of(e, invars)
+        body, operands = body_of(e, invars) if may_go(e) else (None, invars)
         if body is not None:
             if e.primitive.name == "remat2" and e.params["differentiated"]:
                 operands = _kept_apart(e, operands, out)

@@ -25,7 +25,7 @@ from calque.core.backends import Options
 from calque.core.config import config
 from calque.core.dtypes import ToldAtEachCall, halved, is_inexact, learning
 from calque.core.guards import guard
-from calque.core.jaxprs import Eqn, Var, all_equations, subjaxprs
+from calque.core.jaxprs import Eqn, Literal, Var, all_equations, subjaxprs
 from calque.core.pause import no_collection
 from calque.core.trace import trace_to_jaxpr, typeof
 from calque.core.trace_state import Tracer
@@ -47,6 +47,8 @@ from calque.transforms.jit.teaching import (
 
 eager_program = lazy.LazyModule("calque.native.eager.program")
 backend = lazy.LazyModule("calque.native.backend")
+equations = lazy.LazyModule("calque.native.eager.apart")
+inline = lazy.LazyModule("calque.native.passes.inline")
 
 SEEN_LIMIT = 10_000
 TAUGHT, REFUSED, TELLS = -1, -2, -3  # what came of the attempt to teach a call
@@ -196,6 +198,8 @@ class Teacher:
             return False
         came = self.teach(arguments, key[0], whole)
         if came != TAUGHT:
+            came = self.teach(arguments, key[0], apart)
+        if came != TAUGHT:
             came = self.teach(arguments, key[0], functools.partial(steps, meanings=True))
         self.seen[key] = came if came != BEYOND else REFUSED
         return came == TAUGHT
@@ -236,7 +240,10 @@ def cached(f: Callable[..., Any]) -> Any:
 def steps(f: Callable[..., Any], arguments: CachedArguments, meanings: bool = False) -> Lesson:
     """A program that does one step for each primitive; with `meanings` some of them are NumPy's."""
     flat, tree = flat_function(f, arguments)
-    program = eager_program.assemble(trace_to_jaxpr(flat, arguments.avals), meanings)
+    closed = trace_to_jaxpr(flat, arguments.avals)
+    if not all(map(runs_apart, closed.jaxpr.eqns)):
+        raise eager_program.BeyondSteps
+    program = eager_program.assemble(closed, meanings)
     return Lesson(arguments.descriptions, program, result_of(tree[0]), tuple(arguments.kwargs))
 
 
@@ -251,6 +258,29 @@ def whole(f: Callable[..., Any], arguments: CachedArguments) -> Lesson:
     if program is None:  # it is called from Python
         raise Inexpressible
     return Lesson(arguments.descriptions, program, result_of(tree[0]), tuple(arguments.kwargs))
+
+
+def apart(f: Callable[..., Any], arguments: CachedArguments) -> Lesson:
+    """A compiled program that runs one equation after the other, with the bits of the steps."""
+    flat, tree = flat_function(f, arguments)
+    closed = trace_to_jaxpr(flat, arguments.avals)
+    if closed.jaxpr.effects:
+        raise Inexpressible
+    program = equations.EquationsApart(closed, Options(name_of(f), exact=config.exact)).program
+    return Lesson(arguments.descriptions, program, result_of(tree[0]), tuple(arguments.kwargs))
+
+
+def runs_apart(e: Eqn) -> bool:
+    """Has an equation the bits that its steps would have? A jitted function is one program where it
+    runs by itself, and would be many steps."""
+    name = e.primitive.name
+    if name in ("custom_jvp_call", "custom_vjp_call"):  # which run their equations one by one
+        return all(runs_apart(x) for program in subjaxprs(e.params) for x in program.eqns)
+    if name == "custom_linear_solve":
+        return all(map(runs_apart, e.params["jaxprs"].solve.jaxpr.eqns))
+    inlined = name in inline.CALLS or e.primitive.program is not None
+    inlined |= name == "cond" and isinstance(e.invars[0], Literal)
+    return not inlined or is_exact(e)
 
 
 def is_exact(e: Eqn) -> bool:
