@@ -53,7 +53,7 @@ def test_what_machine_code_cannot_recognise():
 
 def test_arrays_are_replaced_in_order():
     args = (X, [2.0, (X, 3)], None)
-    got = [substituted(a, values) for values in [iter("abc")] for a in args]
+    got = [substituted(a, values, (type(X), float)) for values in [iter("abc")] for a in args]
     assert got == ["a", ["b", ("c", 3)], None]
 
 

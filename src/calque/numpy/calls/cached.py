@@ -38,6 +38,7 @@ from calque.transforms.engines.trees import name_of
 from calque.transforms.jit.epochs import serving
 from calque.transforms.jit.methods import PICKLED, Jitted
 from calque.transforms.jit.teaching import (
+    SCALARS,
     Description,
     Inexpressible,
     Lesson,
@@ -71,10 +72,13 @@ _STATIC = (int, bool, str, type(None))
 
 class CachedArguments:
     """The arguments of one call: a key, the arrays among them, and how the call path recognises
-    them."""
+    them. `numbers` are the types of those that differ from call to call, others are part of the
+    key."""
 
-    def __init__(self, args: Sequence[Any], kwargs: dict[str, Any]):
-        self.args, self.kwargs = args, kwargs
+    def __init__(
+        self, args: Sequence[Any], kwargs: dict[str, Any], numbers: Sequence[type] = (float,)
+    ):
+        self.args, self.kwargs, self.numbers = args, kwargs, numbers
         self.avals: list[ShapedArray] = []
         self.key: list[Any] = []
         self.descriptions = [self.described(a) for a in args]
@@ -90,12 +94,12 @@ class CachedArguments:
         t = type(a)
         if t is ArrayImpl and a._extra is not None:
             raise Inexpressible  # placed on devices: the results follow, in Python
-        if t is ArrayImpl or t is float:
+        if t is ArrayImpl or t in self.numbers:
             aval = typeof(a)
             self.avals.append(aval)
             self.key.append(aval)
             i = len(self.avals) - 1
-            return ("array", aval, i) if t is ArrayImpl else ("pyfloat", aval.dtype, i)
+            return ("array", aval, i) if t is ArrayImpl else (SCALARS[t], aval.dtype, i)
         if t is tuple or t is list:
             self.key.append((t, len(a)))
             return (t.__name__, [self.described(v) for v in a])
@@ -123,9 +127,14 @@ class Teacher:
     `exact` gives the lesson for arguments of just this sort."""
 
     def __init__(
-        self, f: Callable[..., Any], exact: Exact | None = None, at_once: bool = False
+        self,
+        f: Callable[..., Any],
+        exact: Exact | None = None,
+        at_once: bool = False,
+        numbers: Sequence[type] = (float,),
     ) -> None:
         self.f, self.exact, self.at_once = f, exact or steps, at_once
+        self.numbers = numbers
         self.function: Any = None  # whom to teach
         self.seen = _SEEN.new()  # arguments met before -> how often, or what came of it
         self.any_size = AnySize()
@@ -138,7 +147,7 @@ class Teacher:
         if not epoch or (self.seldom and self.is_rare(epoch, args, kwargs)):
             return self.f(*args, **kwargs)
         try:
-            arguments = CachedArguments(args, kwargs)
+            arguments = CachedArguments(args, kwargs, self.numbers)
             key = (epoch, *arguments.key)
             known = self.seen.find(key)
         except (Inexpressible, TypeError):
@@ -228,9 +237,10 @@ class Teacher:
 Exact = Callable[[Callable[..., Any], CachedArguments], Lesson]
 
 
-def cached(f: Callable[..., Any]) -> Any:
-    """`f` with a call path of its own for eager calls."""
-    teacher = Teacher(f)
+def cached(f: Callable[..., Any], numbers: Sequence[type] = (float,)) -> Any:
+    """`f` with a call path of its own for eager calls, which takes numbers of these types as
+    arrays."""
+    teacher = Teacher(f, numbers=numbers)
     teacher.function = function = Jitted(boundary(teacher.miss))
     functools.update_wrapper(function, f, updated=())
     function.__wrapped__ = f
@@ -310,8 +320,9 @@ def flat_function(
 
     def flat(*arrays: Any) -> list[Any]:
         values = iter(arrays)
-        full = [substituted(a, values) for a in arguments.args]
-        named = {k: substituted(v, values) for k, v in arguments.kwargs.items()}
+        kinds = (ArrayImpl, *arguments.numbers)
+        full = [substituted(a, values, kinds) for a in arguments.args]
+        named = {k: substituted(v, values, kinds) for k, v in arguments.kwargs.items()}
         with learning():
             out, structure = pytrees.flatten(f(*full, **named))
         if not all(
@@ -324,13 +335,13 @@ def flat_function(
     return flat, tree
 
 
-def substituted(a: Any, arrays: Any) -> Any:
-    """An argument with its arrays and floats replaced by the next traced values."""
+def substituted(a: Any, arrays: Any, kinds: Sequence[type]) -> Any:
+    """An argument with its arrays and numbers of these kinds replaced by the next traced values."""
     t = type(a)
-    if t is ArrayImpl or t is float:
+    if t in kinds:
         return next(arrays)
     if t is tuple or t is list:
-        return t(substituted(v, arrays) for v in a)
+        return t(substituted(v, arrays, kinds) for v in a)
     return a
 
 

@@ -17,8 +17,8 @@ from calque.core.types import ArrayLike
 from calque.numpy import ufuncs
 from calque.numpy.conversions import as_values
 from calque.numpy.creation import placed
+from calque.numpy.indexing import at_calls, masked
 from calque.numpy.indexing import gathering as indexing
-from calque.numpy.indexing import masked
 from calque.numpy.indexing.parsing import parts_of
 from calque.numpy.promotion import convert
 from calque.numpy.shaping import where
@@ -114,6 +114,10 @@ class Updates:
         >>> jnp.arange(3.0).at[jnp.array([1, 7])].get(mode="fill", fill_value=-1)
         Array([ 1., -1.], dtype=float32)"""
         index = self.index
+        if mode is None and fill_value is None and wrap_negative_indices:
+            call = at_calls.call_of(self.array, index)
+            if call is not None:
+                return _learned_get(self.array, call.layout, *call.parts)
         if not wrap_negative_indices:
             below = mode not in ("fill", "drop", GatherScatterMode.FILL_OR_DROP)
             index = _negatives_outside(index, mode, below, self.array.shape)
@@ -251,6 +255,11 @@ def _as_weak_as(x: Any, out: Any) -> Any:
     return do.convert_element_type(out, new_dtype=aval.dtype, weak_type=True)
 
 
+def _get(array: Any, layout: str, *parts: Any) -> Any:
+    return indexing.getitem(array, at_calls.index_of(layout, parts), None, None, False, False)
+
+
+_learned_get = at_calls.learned(_get)
 _FAR = np.iinfo(np.int64).max  # no array is so long
 
 
@@ -288,10 +297,20 @@ def _method(name: str, scatter: Callable[..., Any], does: str, example: str) -> 
         out_sharding: Any = None,
         wrap_negative_indices: bool = True,
     ) -> Any:
+        plain = mode is None and wrap_negative_indices
+        call = at_calls.call_of(self.array, self.index) if plain else None
+        if call is not None and at_calls.suits(self.array, values):
+            return learned(self.array, values, call.layout, *call.parts)
         return self._update(
             scatter, values, unique_indices, indices_are_sorted, mode, wrap_negative_indices
         )
 
+    def function(array: Any, values: Any, layout: str, *parts: Any) -> Any:
+        index = at_calls.index_of(layout, parts)
+        return Updates(array, index)._update(scatter, values, False, False, None)
+
+    function.__name__ = name
+    learned = at_calls.learned(function)
     update.__name__, update.__qualname__ = name, f"{Updates.__qualname__}.{name}"
     update.__doc__ = f"""Gives the array with {does}; the array itself stays as it is.
 
