@@ -122,3 +122,16 @@ def test_keys_are_made_and_copied_as_arrays_are() -> None:
             assert (np.asarray(random.key_data(made)) == n).all()
         for copied in (f(jnp.array)(keys), f(lambda k: jnp.array([k[0], k[1]]))(keys)):
             assert copied.dtype == dtype and (copied == keys).all()
+
+
+def test_numbers_folded_in_are_learned_once() -> None:
+    """Each number gives what an array of it gives, whatever calls came before, and is refused as
+    ever."""
+    for key in (random.key(5), random.PRNGKey(5)):
+        for i in (*range(40), 2**31 - 1, 2**31, 2**32 - 1):
+            got = random.fold_in(key, i)
+            wanted = random.fold_in(key, np.uint32(i))
+            assert np.array_equal(random.key_data(got), random.key_data(wanted))
+        for i in (-1, 2**32):
+            with pytest.raises(OverflowError, match="out of bounds"):
+                random.fold_in(key, i)

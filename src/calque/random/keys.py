@@ -15,7 +15,7 @@ from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.core.types import ArrayLike, DTypeLike
-from calque.numpy.calls.marks import python_only
+from calque.numpy.calls.marks import python_only, with_numbers
 from calque.numpy.creation import canonical_shape
 from calque.numpy.promotion import check_arraylike, convert, is_arraylike
 from calque.ops.random.keys import IMPLEMENTATIONS, KeyDType, PRNGImpl, implementation
@@ -200,6 +200,8 @@ def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
 
     >>> jax.random.fold_in(jax.random.PRNGKey(0), 1)
     Array([ 928981903, 3453687069], dtype=uint32)"""
+    if type(data) is int and type(key) is ArrayImpl and 0 <= data < 1 << 31:
+        return _folded(key, data)
     typed, raw = wrapped(key, "fold_in")
     check_arraylike("fold_in", data)
     if not isinstance(data, int) and typeof(data).ndim:
@@ -207,12 +209,18 @@ def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
             f"fold_in accepts a scalar, but was given an array of shape {typeof(data).shape}. Use"
             " calque.vmap for batching."
         )
-    if isinstance(data, int) and not 0 <= data < 1 << 32:
+    if not isinstance(data, int):
+        return unwrapped(do.random_fold_in(typed, convert(data, np.dtype("uint32"))), raw)
+    if not 0 <= data < 1 << 32:
         raise OverflowError(f"fold_in: Python integer {data} out of bounds for uint32")
-    word = (
-        np.asarray(data, np.uint32) if isinstance(data, int) else convert(data, np.dtype("uint32"))
-    )
-    return unwrapped(do.random_fold_in(typed, word), raw)
+    return unwrapped(do.random_fold_in(typed, np.asarray(data, np.uint32)), raw)
+
+
+@with_numbers
+def _folded(key: Any, data: Any) -> Any:
+    """`fold_in` of a number that is an int32."""
+    typed, raw = wrapped(key, "fold_in")
+    return unwrapped(do.random_fold_in(typed, convert(data, np.dtype("uint32"))), raw)
 
 
 @python_only

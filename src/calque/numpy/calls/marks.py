@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
+from calque.core.lazy import LazyModule
+
+cached: Any = LazyModule("calque.numpy.calls.cached")
 F = TypeVar("F", bound=Callable[..., Any])
 _MARK: Final = "_calque_calls"
 
@@ -25,6 +28,12 @@ def seldom_taught(f: F) -> F:
     kinds of calls."""
     setattr(f, _MARK, seldom_taught)
     return f
+
+
+def with_numbers(f: Callable[..., Any]) -> Any:
+    """A function with a call path of its own, to which Python's integers and floats are arrays that
+    differ from call to call."""
+    return cached.cached(f, (int, float))
 
 
 def is_python_only(f: object) -> bool:

@@ -15,6 +15,7 @@ from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.core.types import ArrayLike
 from calque.numpy import ufuncs
+from calque.numpy.calls.marks import with_numbers
 from calque.numpy.conversions import as_values
 from calque.numpy.creation import placed
 from calque.numpy.indexing import at_calls, masked
@@ -259,7 +260,7 @@ def _get(array: Any, layout: str, *parts: Any) -> Any:
     return indexing.getitem(array, at_calls.index_of(layout, parts), None, None, False, False)
 
 
-_learned_get = at_calls.learned(_get)
+_learned_get = with_numbers(_get)
 _FAR = np.iinfo(np.int64).max  # no array is so long
 
 
@@ -310,7 +311,7 @@ def _method(name: str, scatter: Callable[..., Any], does: str, example: str) -> 
         return Updates(array, index)._update(scatter, values, False, False, None)
 
     function.__name__ = name
-    learned = at_calls.learned(function)
+    learned = with_numbers(function)
     update.__name__, update.__qualname__ = name, f"{Updates.__qualname__}.{name}"
     update.__doc__ = f"""Gives the array with {does}; the array itself stays as it is.
 

@@ -3,20 +3,17 @@ says of what it consists, and its numbers and arrays."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from calque.core.arrays import ArrayImpl
 from calque.core.dtypes import is_extended, is_inexact, is_integer
-from calque.core.lazy import LazyModule
 
-cached: Any = LazyModule("calque.numpy.calls.cached")
 NUMBER: Final = "i"  # a place, a number that differs from call to call
 PLACES: Final = "a"  # an array of them
 NEW: Final = "n"
 REST: Final = "e"
 MOST: Final = 1 << 31  # integers beyond are no int32
-_NUMBERS: Final = (int, float)
 
 
 class IndexCall(NamedTuple):
@@ -74,8 +71,3 @@ def suits(array: Any, values: Any) -> bool:
     if kind is int:
         return -MOST <= values < MOST and (is_integer(dtype) or is_inexact(dtype))
     return kind is float and is_inexact(dtype)
-
-
-def learned(f: Callable[..., Any]) -> Any:
-    """A function of arrays, a layout and the parts of an index, with a call path."""
-    return cached.cached(f, _NUMBERS)
