@@ -24,7 +24,14 @@ from calque.machine.records import record, replace
 from calque.native.library.ahead import Place, ahead
 from calque.native.library.near_rows import Block, NearRows, Stretches, copied
 from calque.native.library.repeats import Description, Made, Unlike
-from calque.native.library.tiles import MANY_ROWS, TILES, Extents, Tile, goes_by_panel, has_masks
+from calque.native.library.tiles import (
+    TILES,
+    Extents,
+    Tile,
+    goes_by_panel,
+    has_masks,
+    tiles_of_block,
+)
 from calque.native.library.turned_panels import goes_in_squares, turned_panel
 from calque.native.loops.tree import ROUND, Acc, Body, For, If, Let, Store, round_of
 from calque.native.lower.graph import Node
@@ -309,7 +316,7 @@ class Product:
 
         for blocks of tiles of rows: for rounds: copy rows; for panels: for tiles: ..."""
         tiles, r = ceil_div(self.M, self.tile.rows), var("r", self.rounds())
-        high = TILES if hint_of(self.m) < MANY_ROWS * self.tile.rows else 2 * TILES
+        high = tiles_of_block(self.extents, self.tile.rows)
         blocks = var("i", ceil_div(tiles, high))
         first = ex("mul", blocks, const(high))
         t, q = var("t", ex("min", const(high), ex("sub", tiles, first))), var("q", self.panels)

@@ -15,6 +15,8 @@ MASKED: Final = 64  # bytes of a vector of processors that read and write under 
 MOST_ROWS: Final = 14
 TILES: Final = 4  # tiles of rows of a block in a long product
 MANY_ROWS: Final = 128  # of so many tiles, twice as many: the right side is read half as often
+SHORT: Final = 1.5  # rows that take as long as what a tile takes beside its sums, ...
+HIGH: Final = 0.25  # ... and where sums are long, and registers many
 LITTLE: Final = 1 << 20  # multiplications that one thread does alone
 VECTORS: Final = 2  # of a tile of many rows
 WIDEST: Final = 8  # vectors of a tile of few rows
@@ -57,19 +59,25 @@ def tile_for(e: Extents, dtype: str, most: int = MOST_ROWS) -> Tile:
     vectors = 1 if surely_at_most(e.columns, lanes) else VECTORS
     most = min((t.vector_registers - vectors - 2) // vectors, most)
     long = hint_of(e.depth) > ROUND // item_size(dtype)
-    high = hint_of(e.rows) >= MANY_ROWS * most
-    block = (2 * TILES if high else TILES) if long else 1  # of tiles, which a thread does
     threads = 1 if goes_by_panel(e, most, vectors * lanes) and not long else threads_of_rows(e)
     nearly = () if threads == 1 else (most - 1, most - 2)
     few = () if is_symbolic((e.rows,)) else (4,)
 
+    beside = HIGH if long and most > 8 else SHORT
+
     def longest(rows: int) -> tuple[float, int]:
         """What the thread that does most has to do."""
         tiles = -(-hint_of(e.rows) // rows)
+        block = tiles_of_block(e, rows) if long else 1  # which a thread does
         own = tiles if threads == 1 else -(-tiles // (block * threads)) * block
-        return min(own, tiles) * (rows + 1.5), -rows
+        return min(own, tiles) * (rows + beside), -rows
 
     return Tile(min(min((most, *nearly, 8, *few), key=longest), most), vectors * lanes)
+
+
+def tiles_of_block(e: Extents, rows: int) -> int:
+    """How many tiles of so many rows a block of a long product has."""
+    return 2 * TILES if hint_of(e.rows) >= MANY_ROWS * rows else TILES
 
 
 def goes_by_panel(e: Extents, rows: int, columns: int) -> bool:
