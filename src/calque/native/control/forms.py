@@ -26,8 +26,9 @@ from calque.native.control.pointwise import pointwise_loop
 from calque.native.control.together import lanes_together
 from calque.native.lower.graph import Graph, Node
 from calque.native.lower.rules import View
+from calque.native.lower.stages import box_stage, boxes_around
 from calque.native.plan.blocks import CodeBlock, Planner
-from calque.native.plan.steps import Copy, Count, Repeat, Step, Swap, Switch
+from calque.native.plan.steps import Compute, Copy, Count, Repeat, Step, Swap, Switch
 from calque.native.scalars.expr import Buffer, Expr, cast, const, ex
 
 
@@ -83,13 +84,14 @@ def driver_loop(p: Planner, loop: LoopParts, block: CodeBlock) -> list[Step]:
     copied = [(loop.init[i], View(current[i])) for i in moving if i not in taken]
     steps += first_values(p, loop, copied)
     for i in moving:
-        if current[i] is not following[i] and keeps_around(loop, i):
-            steps.append(Copy(following[i], current[i]))
-            p.around_stands[loop.next[i]] = View(following[i])
-    for i in moving:
         p.view[loop.carries[i]] = View(current[i])
         if loop.test is not None:
             p.view[loop.test_carries[i]] = View(current[i])
+        if current[i] is not following[i] and keeps_around(loop, i):
+            after, home = loop.next[i], View(following[i])
+            around = tuple([box_stage(home, b) for b in boxes_around(p, after)])
+            steps += [Compute(around)] if around else []
+            p.around_stands[after] = home
     targets = [(loop.next[i], View(following[i])) for i in moving]
     for k, y in enumerate(loop.stacked):
         get = loop.gets.get(len(loop.carries) + k)
@@ -132,12 +134,11 @@ def keeps_around(loop: LoopParts, i: int) -> bool:
     both buffers then, once it has been copied.
 
     before: loop: v[border] = u[border]; v[box] = f(u); swap u, v
-    after:  v = u; loop: v[box] = f(u); swap u, v
+    after:  v[border] = u[border]; loop: v[box] = f(u); swap u, v
     """
     carry, after = loop.carries[i], loop.next[i]
     box = after.op == "dynamic_update_slice" and after.args[0] is carry
-    enough = loop.length is None or (type(loop.length) is int and loop.length >= ENOUGH)
-    return box and enough and all(s.op == "literal" for s in after.args[2:])
+    return box and all(s.op == "literal" for s in after.args[2:])
 
 
 def first_values(p: Planner, loop: LoopParts, targets: list[tuple[Node, View]]) -> list[Step]:
@@ -259,7 +260,6 @@ def emit_let_size(p: Planner, n: Node, block: CodeBlock) -> list[Step]:
     return [Count(str(name), p.in_memory(n.args[0], block))]
 
 
-ENOUGH: Final = 4  # rounds that are worth a copy before the first
 SMALL_LOOPS: Final[tuple[Callable[[Planner, LoopParts, CodeBlock], list[Step] | None], ...]] = (
     lanes_together,
     lanes_loop,

@@ -388,29 +388,42 @@ class Box(NamedTuple):
 def boxes_of(low: Lower, n: Node, around: bool = True) -> list[Box]:
     """The box that an update writes; with `around` after those of the elements that stay what they
     were."""
+    u = n.args[1]
+    part = [low.sizes.dim(d) for d in u.shape]
+    inside = box(low, u, starts_of(low, n), part, shifted=False)
+    return [*boxes_around(low, n), *inside] if around else inside
+
+
+def starts_of(low: Lower, n: Node) -> list[Expr]:
+    """Where the box that an update writes begins."""
     x, u = n.args[:2]
-    whole, part = [low.sizes.dim(d) for d in x.shape], [low.sizes.dim(d) for d in u.shape]
     starts = [
         ZERO if dx == du else clamped(low, low.at(s, ()), low.sizes.dim(dx - du))
         for s, dx, du in zip(n.args[2:], x.shape, u.shape)
     ]
-    starts += [ZERO] * (len(x.shape) - len(starts))  # the words of random keys
+    return starts + [ZERO] * (len(x.shape) - len(starts))  # the words of random keys
+
+
+def boxes_around(low: Lower, n: Node) -> list[Box]:
+    """The boxes of the elements that an update leaves what they were."""
+    x, u = n.args[:2]
+    whole, part = [low.sizes.dim(d) for d in x.shape], [low.sizes.dim(d) for d in u.shape]
+    starts = starts_of(low, n)
     out: list[Box] = []
-    if around:
-        lo: list[Expr] = [ZERO] * len(starts)
-        size = list(whole)
-        for k, s in enumerate(starts):
-            if x.shape[k] != u.shape[k]:
-                end = ex("add", s, part[k])
-                out += box(low, x, lo, [*size[:k], s, *size[k + 1 :]])
-                out += box(
-                    low,
-                    x,
-                    [*lo[:k], end, *lo[k + 1 :]],
-                    [*size[:k], ex("sub", whole[k], end), *size[k + 1 :]],
-                )
-            lo[k], size[k] = s, part[k]
-    return out + box(low, u, starts, part, shifted=False)
+    lo: list[Expr] = [ZERO] * len(starts)
+    size = list(whole)
+    for k, s in enumerate(starts):
+        if x.shape[k] != u.shape[k]:
+            end = ex("add", s, part[k])
+            out += box(low, x, lo, [*size[:k], s, *size[k + 1 :]])
+            out += box(
+                low,
+                x,
+                [*lo[:k], end, *lo[k + 1 :]],
+                [*size[:k], ex("sub", whole[k], end), *size[k + 1 :]],
+            )
+        lo[k], size[k] = s, part[k]
+    return out
 
 
 def box(
