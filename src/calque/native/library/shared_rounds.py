@@ -54,9 +54,10 @@ class SharedRounds(Product):
 
     @cached_property
     def near(self) -> Buffer:
-        """The panels of the right side, round by round."""
-        shape = (self.rounds(), self.panels, const(self.depth), const(self.tile.columns))
-        return temporary(self.p, "near", shape, self.node.dtype)
+        """The panels of the right side in one round, which stay with the thread."""
+        width = self.tile.columns
+        shape = (const(-(-self.n // width)), const(self.depth), const(width))
+        return Buffer("near", shape, self.node.dtype, "stack")
 
     @cached_property
     def r(self) -> Expr:
@@ -70,7 +71,7 @@ class SharedRounds(Product):
         value = self.right_at(ex("add", start, k), q, j)
         guard = self.column(q, j)[1]
         value = value if guard is None else guarded(value, guard)
-        store = Store(self.near, (self.r, q, k, j), value)
+        store = Store(self.near, (q, k, j), value)
         panel = For(j, (store,), kind="vector", width=self.tile.columns)
         return (For(k, (For(q, (panel,)),)),)
 
@@ -80,7 +81,7 @@ class SharedRounds(Product):
         return turned(self.right(k, j), k, j)
 
     def element(self, k: Expr, q: Expr, j: Expr) -> Expr:
-        return load(self.near, (self.r, q, ex("sub", k, self.round_at(self.r)[0]), j))
+        return load(self.near, (q, ex("sub", k, self.round_at(self.r)[0]), j))
 
     def products(self, stands_in: bool = False) -> list[Step]:
         return [
