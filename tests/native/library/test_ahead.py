@@ -5,7 +5,7 @@ import pytest
 
 import calque
 import calque.numpy as jnp
-from calque.native.library import ahead, matmul
+from calque.native.library import ahead, matmul, shared_rounds
 from calque.native.scalars.expr import const, load
 
 
@@ -104,6 +104,40 @@ def test_every_line_of_a_panel_and_of_a_tile(form, monkeypatch):
         for j in range(p.tile.columns)
     }
     assert {line_of(result, {**here, "k": k}) for k in range(p.depth)} == wanted
+
+
+@pytest.mark.parametrize("m, n", [(64, 64), (128, 64), (64, 100), (100, 64)], ids=str)
+def test_rounds_that_threads_share_bring_the_next_one(m, n, monkeypatch):
+    """Every line of both sides, by the turns of all tiles."""
+    seen = []
+
+    def remembered(p, r, *others):
+        found = ahead.next_round(p, r, *others)
+        seen.append((p, (r, *others), found))
+        return found
+
+    monkeypatch.setattr(shared_rounds, "next_round", remembered)
+    calque.jit(lambda a, b: a.T @ b, dynamic="never").lower(
+        jnp.zeros((40_000, m)), jnp.zeros((40_000, n))
+    ).compile()
+    ((p, (r, i, q, k), elements),) = seen
+    sides = {}
+    for tile in range(-(-m // p.tile.rows)):
+        for panel in range(-(-n // p.tile.columns)):
+            names = {"r": 3, "i": 0, "t": tile, "q": panel}
+            for turn in (0, 5, p.depth - 1):
+                for e in elements:
+                    row, column = [number(x, {**names, k.attr[0]: turn}) for x in e.args[:2]]
+                    assert row == 4 * p.depth + turn
+                    sides.setdefault(e.attr, set()).add(column * 4 // ahead.LINE)
+    lines = {len(s) for s in sides.values()}
+    assert len(sides) == 2 and lines == {-(-m * 4 // ahead.LINE), -(-n * 4 // ahead.LINE)}
+
+
+def test_rounds_that_multiply_much_bring_nothing():
+    x = jnp.zeros((8192, 256))
+    text = loops(lambda a, b: a.T @ b, x, x)
+    assert "near[" in text and nearby(text) == []
 
 
 def line_of(e, known):

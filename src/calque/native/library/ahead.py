@@ -8,6 +8,7 @@ The tiles of a block share the next panel, each brings its part of it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from calque.core.dims import hint_of
@@ -71,6 +72,39 @@ def of_right_side(p: Product, q: Expr, k: Expr, j: Expr) -> Expr | None:
     column = within(ex("add", ex("mul", q, const(p.tile.columns)), j), p.N)
     loads = [e for e in walk(p.right(k, column), set()) if e.op == "load"]
     return loads[0] if len(loads) == 1 else None
+
+
+def next_round(p: Product, r: Expr, i: Expr, q: Expr, k: Expr) -> tuple[Expr, ...]:
+    """Elements of both sides of the next round, where threads share the rounds: turn `k` of a tile
+    brings lines of row `k`, each tile others, so that nothing but an address moves between turns.
+    """
+    if (p.m + p.n) * p.tile.columns * item_size(p.node.dtype) <= p.m * p.n:
+        return ()  # little is read for what is multiplied
+    row = within(ex("add", p.round_at(ex("add", r, const(1)))[0], k), p.K)
+    tiles, panels = -(-p.m // p.tile.rows), -(-p.n // p.tile.columns)
+    tile = ex("add", ex("mul", i, const(panels)), q)
+    return tuple(
+        [
+            *lines_of_row(p, tile, tiles * panels, p.m, lambda far: p.left(far, row)),
+            *lines_of_row(p, tile, tiles * panels, p.n, lambda far: p.right(row, far)),
+        ]
+    )
+
+
+def lines_of_row(
+    p: Product, tile: Expr, tiles: int, length: int, element: Callable[[Expr], Expr]
+) -> list[Expr]:
+    """The lines of a row that one of so many tiles brings."""
+    size = item_size(p.node.dtype)
+    lines = -(-length * size // LINE)
+    each, again = -(-lines // tiles), max(tiles // lines, 1)
+    elements: list[Expr] = []
+    for x in range(each):
+        line = ex("add", ex("mul", ex("floordiv", tile, const(again)), const(each)), const(x))
+        far = within(ex("mul", line, const(LINE // size)), p.p.sizes.dim(length))
+        loads = [e for e in walk(element(far), set()) if e.op == "load"]
+        elements += loads if len(loads) == 1 else []
+    return elements
 
 
 def within(e: Expr, n: Expr) -> Expr:

@@ -16,7 +16,8 @@ from functools import cached_property
 from typing import Final
 
 from calque.core.dims import is_symbolic
-from calque.machine.records import record
+from calque.machine.records import record, replace
+from calque.native.library.ahead import next_round
 from calque.native.library.matmul import SUM, Product, ceil_div, temporary
 from calque.native.library.near_rows import turned
 from calque.native.library.tiles import Extents
@@ -98,6 +99,8 @@ class SharedRounds(Product):
         rows, copy = self.rows_of_a_block(TILES, first, t, r)
         j, k = var("j", self.tile.columns), var("k", self.round_at(r)[1])
         sums = self.sums(ex("add", first, t), q, j, k, r, rows)
+        near = next_round(self, r, ex("add", first, t), q, k)
+        sums = sums._replace(loop=replace(sums.loop, ahead=near))
         column, guard = self.column(q, j)
         store = Store(self.parts, (r, sums.row, column), ref(SUM, self.node.dtype), guard)
         tile = For(j, sums.for_all((store,)), kind="vector", width=self.tile.columns)
