@@ -473,8 +473,8 @@ def reduce_window(
     )
     if any(isinstance(c, Tracer) for c in closed.consts):
         raise NotImplementedError(
-            "the computation of reduce_window uses a traced value from outside: pass it in"
-            " another way"
+            "the computation of reduce_window uses a traced value from outside: compute the"
+            " windows with lax.conv_general_dilated_patches and reduce those, or give it a number"
         )
     p = window_params(
         typeof(xs[0]).shape,

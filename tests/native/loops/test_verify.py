@@ -123,5 +123,7 @@ def test_what_is_brought_near_is_an_element_inside_of_a_serial_loop() -> None:
     verify((For(i, body, ahead=(load(X, (ex("min", ex("add", i, const(1)), n),)),)),))
     with pytest.raises(MalformedKernel, match="is no element"):
         verify((For(i, body, ahead=(ex("add", i, const(1)),)),))
+    with pytest.raises(MalformedKernel, match="brings near"):
+        verify((For(i, body, colliding=True, ahead=(load(X, (i,)),)),))
     with pytest.raises(MalformedKernel, match="brings near, but is vector"):
         verify((For(i, body, kind="vector", width=8, ahead=(load(X, (i,)),)),))

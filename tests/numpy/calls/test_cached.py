@@ -180,6 +180,26 @@ def test_what_no_whole_program_serves_runs_its_meanings(monkeypatch):
 
 
 @needs_learning
+@pytest.mark.parametrize("forward", [True, False])
+def test_functions_with_rules_of_their_own_keep_their_bits(forward, monkeypatch):
+    """Their equations run one by one in eager calls, and so they do when they are learned."""
+    monkeypatch.setattr(module, "OFTEN", 3)
+
+    def plain(x, y):
+        return (x @ y) * y + 1.1
+
+    if forward:
+        inner = calque.custom_jvp(plain)
+        inner.defjvp(lambda xs, ts: (inner(*xs), ts[1]))
+    else:
+        inner = calque.custom_vjp(plain)
+        inner.defvjp(lambda x, y: (inner(x, y), None), lambda _, ct: (ct, ct))
+    x, i = jnp.linspace(0.1, 0.9, 7), jnp.array([2, 0, 2, 5, 6, 1, 3])
+    _, results, ran = calls(lambda x, i: inner(x[i], x), (x, i), 12)
+    assert len(ran) < 12 and len({np.asarray(r).tobytes() for r in results}) == 1
+
+
+@needs_learning
 def test_what_was_jitted_is_no_row_of_equations(monkeypatch):
     """It is one program where it runs by itself, of which products and sums are rounded once."""
     monkeypatch.setattr(module, "OFTEN", 3)

@@ -19,15 +19,13 @@ from calque.native.lower.graph import graph_of, memory_type
 from calque.native.lower.rules import View, buffer_of
 from calque.native.lower.sizes import Sizes
 from calque.native.passes.dead_code import dead_code
-from calque.native.passes.inline import inline_calls
+from calque.native.passes.inline import IN_STEPS, inline_calls
 from calque.native.passes.pipeline import run as run_passes
 from calque.native.plan.blocks import Planner
 from calque.native.plan.scheduling import scheduled
 from calque.native.plan.steps import Call, Copy, Routine, Step, walk
 from calque.native.scalars.expr import Buffer
 
-# calls whose equations run one by one
-IN_STEPS: Final = frozenset(("custom_jvp_call", "custom_vjp_call", "custom_linear_solve"))
 MOST_BYTES: Final = 1 << 20  # of what lies between equations: small arrays are what calls cost at
 
 
@@ -60,8 +58,9 @@ class EquationsApart(NativeExecutable):
             wanted = [v for v in e.outvars if v in homes or used[v]]
             self.steps += self.of_equation(e, wanted, homes)
         for a, (b, _) in zip(jaxpr.outvars, self.outputs):
-            if self.read(a) is not b:
-                self.steps.append(Copy(b, self.read(a)))
+            source = self.read(a)
+            if source is not b:
+                self.steps.append(Copy(b, source))
         self.planner.mutable.update(self.between)
         self.checked(
             "steps", self.steps, StagedProgram(self.planner, self.inputs, self.outputs, ())
@@ -87,7 +86,7 @@ class EquationsApart(NativeExecutable):
         return made
 
     def read(self, a: Atom) -> Buffer:
-        """Where an operand is."""
+        """Where a result of the program is."""
         return self.constant(a.aval, a.val) if isinstance(a, Literal) else self.values[a]
 
     def of_equation(self, e: Eqn, wanted: list[Var], homes: dict[Var, Buffer]) -> list[Step]:

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from calque.core.dims import hint_of
-from calque.native.library.turned_panels import goes_in_squares
 from calque.native.scalars.expr import ZERO, Expr, const, ex, item_size, load, walk
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ def next_panel(p: Product, at: Place, k: Expr) -> tuple[Expr, ...]:
     its part of the lines."""
     size, width = item_size(p.node.dtype), p.tile.columns
     start, depth = (ZERO, hint_of(p.k)) if at.r is None else (p.round_at(at.r)[0], p.depth)
-    turned = p.right_side.packed is None and goes_in_squares(p)
+    turned = p.right_side.packed is None and p.in_squares
     rows, length = (width, depth) if turned else (depth, width)
     lines = -(-length * size // LINE)  # of a row
     turns = depth << (at.tiles.bit_length() - 1)

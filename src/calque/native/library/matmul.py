@@ -162,6 +162,11 @@ class Product:
         turns = round_of(self.node.dtype)
         return 0 if self.p.sizes.interval(self.K)[1] <= turns else turns
 
+    @cached_property
+    def in_squares(self) -> bool:
+        """Is the right side a transposed matrix that square tiles fill?"""
+        return goes_in_squares(self)
+
     def pre(self) -> Index:
         return (self.b,) if self.batched else ()
 
@@ -209,7 +214,7 @@ class Product:
         assert self.right_side.packed is not None
         width = self.tile.columns
         q, k, j = var("q", self.panels), var("k", self.K), var("j", width)
-        if goes_in_squares(self):
+        if self.in_squares:
             panel = turned_panel(self, q, k, ZERO, self.right_side.packed, (*self.pre(), q))
             return self.around(For(q, panel))
         column = ex("add", ex("mul", q, const(width)), j)

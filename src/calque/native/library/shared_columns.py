@@ -20,7 +20,7 @@ from calque.machine.threads import get_num_threads
 from calque.native.library.matmul import Product, ceil_div
 from calque.native.library.near_rows import Block, copied, turned
 from calque.native.library.tiles import VECTORS, Extents, Tile, even_part
-from calque.native.library.turned_panels import goes_in_squares, turned_panel
+from calque.native.library.turned_panels import turned_panel
 from calque.native.loops.tree import ROUND, Body, For, Store
 from calque.native.lower.layout import guarded
 from calque.native.scalars.expr import ZERO, Buffer, Expr, const, ex, item_size, load, var
@@ -94,7 +94,7 @@ class SharedColumns(Product):
         """The copy of a panel."""
         start, depth = self.round_at(self.r)
         j, k = var("j", self.tile.columns), var("kp", depth)
-        if goes_in_squares(self):
+        if self.in_squares:
             return turned_panel(self, q, k, start, self.panel)
         column = ex("add", ex("mul", q, const(self.tile.columns)), j)
         value = guarded(self.right_at(ex("add", start, k), q, j), self.inside(column))
@@ -104,4 +104,4 @@ class SharedColumns(Product):
     def reads_columns(self) -> bool:
         """Does the right side lie in memory along what is summed, and fills no squares?"""
         k, j = var("k", self.K), var("j", self.N)
-        return turned(self.right(k, j), k, j) and not goes_in_squares(self)
+        return turned(self.right(k, j), k, j) and not self.in_squares

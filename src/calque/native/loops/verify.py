@@ -195,7 +195,8 @@ class _Verifier:
             if s.kind == "vector":
                 self.vec = s.name
                 self.vecnames.add(LANE)
-            self.need(not s.ahead or s.kind == "serial", f"{s.name} brings near, but is {s.kind}")
+            plain = s.kind == "serial" and not s.colliding
+            self.need(not s.ahead or plain, f"{s.name} brings near, but is {s.kind} or collides")
             for e in s.ahead:
                 self.need(e.op == "load", f"{show(e)} is no element that {s.name} could bring near")
                 self.expr(e)

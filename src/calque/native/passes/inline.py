@@ -27,6 +27,8 @@ CALLS: Final = {
     "custom_lin": "call_jaxpr",
     "while_back": "jaxpr",
 }
+# those whose equations run one by one in eager calls
+IN_STEPS: Final = frozenset(("custom_jvp_call", "custom_vjp_call", "custom_linear_solve"))
 _CHOSEN = ("cond", "custom_linear_solve")  # one of the bodies may stand in the place of these
 
 

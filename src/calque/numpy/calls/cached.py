@@ -284,10 +284,9 @@ def runs_apart(e: Eqn) -> bool:
     """Has an equation the bits that its steps would have? A jitted function is one program where it
     runs by itself, and would be many steps."""
     name = e.primitive.name
-    if name in ("custom_jvp_call", "custom_vjp_call"):  # which run their equations one by one
-        return all(runs_apart(x) for program in subjaxprs(e.params) for x in program.eqns)
-    if name == "custom_linear_solve":
-        return all(map(runs_apart, e.params["jaxprs"].solve.jaxpr.eqns))
+    inside = run_one_by_one(e)
+    if inside is not None:
+        return all(map(runs_apart, inside))
     inlined = name in inline.CALLS or e.primitive.program is not None
     inlined |= name == "cond" and isinstance(e.invars[0], Literal)
     return not inlined or is_exact(e)
@@ -299,12 +298,22 @@ def is_exact(e: Eqn) -> bool:
     name = e.primitive.name
     if name in PRODUCTS:
         return False
-    if name == "custom_jvp_call":  # which runs its equations one by one
-        return all(is_exact(x) for program in subjaxprs(e.params) for x in program.eqns)
-    if name == "custom_linear_solve":
-        return all(map(is_exact, e.params["jaxprs"].solve.jaxpr.eqns))
+    steps = run_one_by_one(e)
+    if steps is not None:
+        return all(map(is_exact, steps))
     inside = (x for program in subjaxprs(e.params) for x in all_equations(program))
     return all(x.primitive.name in MOVES or not any(map(is_rounded, x.outvars)) for x in inside)
+
+
+def run_one_by_one(e: Eqn) -> list[Eqn] | None:
+    """The equations of a call that run one by one where it runs by itself; None for other
+    equations."""
+    name = e.primitive.name
+    if name not in inline.IN_STEPS:
+        return None
+    if name == "custom_linear_solve":
+        return list(e.params["jaxprs"].solve.jaxpr.eqns)
+    return [x for program in subjaxprs(e.params) for x in program.eqns]
 
 
 def is_rounded(v: Var) -> bool:
