@@ -35,7 +35,7 @@ from calque.machine.once import once
 from calque.machine.threads import get_num_threads
 from calque.native import routines
 from calque.native.emit import objects
-from calque.native.lower.numbers import TAKERS, Number, is_open, number_of, opened_body, word_of
+from calque.native.lower.numbers import TAKERS, Number, open_numbers, opened_body, word_of
 from calque.native.passes.inline import CALLS, program_of
 from calque.native.passes.pipeline import run as run_passes
 from calque.ops.random.keys import KeyDType, PRNGImpl
@@ -72,7 +72,7 @@ def version() -> str:
 
 class Key(NamedTuple):
     """The name of a program, and its open numbers, which are not part of the name: only which of
-    them are equal is. Some are worth a place on disk."""
+    them are one is. Some are worth a place on disk."""
 
     name: str
     numbers: tuple[Number, ...] = ()
@@ -143,7 +143,7 @@ def find(
     outputs = [(aval, nbytes(aval)) for aval in out_avals]
     arrays = [constant_data(c) for c in closed.consts]
     hasty, data = marshal.loads(raw)
-    numbers = [(n, word_of(n[1])) for n in key.numbers]
+    numbers = [(n, word_of(n.value.tobytes())) for n in key.numbers]
     program = from_data(data, outputs, arrays, _code_of, text, numbers)
     stats.found += program is not None
     return None if program is None else Stored(program, hasty)
@@ -216,6 +216,7 @@ class _Writer:
         """A program; in one that `opens` its numbers, those that nothing depends on are left out
         of the text."""
         numbers: dict[Var, int] = {}
+        open_here = open_numbers(jaxpr) if opens else {}
 
         def bind(variables: Sequence[Var]) -> str:
             for v in variables:
@@ -228,8 +229,8 @@ class _Writer:
             return str(numbers[a])  # type: ignore[index]
 
         def taken(a: Var | Literal) -> str:
-            if a.__class__ is Literal and is_open(a):  # type: ignore[arg-type]
-                number = number_of(a.val)  # type: ignore[union-attr]
+            number = open_here.get(id(a.val)) if a.__class__ is Literal else None  # type: ignore[union-attr]
+            if number is not None:
                 k = self.numbers.setdefault(number, len(self.numbers))
                 return f"#{k}:{self.type(a.aval)}"
             return read(a)

@@ -17,7 +17,7 @@ from calque.core.dtypes import ExtendedDType
 from calque.core.jaxprs import Atom, ClosedJaxpr, Jaxpr, Literal, Var
 from calque.machine.records import record
 from calque.machine.state import process
-from calque.native.lower.numbers import TAKERS, is_open, opened_body
+from calque.native.lower.numbers import TAKERS, Number, open_numbers, opened_body
 from calque.native.passes.dead_code import has_effect
 from calque.native.scalars import elements
 
@@ -31,6 +31,8 @@ KIND: Final[dict[Any, str]] = {
         "complex128": "c128",
     }.items()
 }  # fmt: skip
+Numbers = dict[int, Number]  # by the identities of the values of literals
+NO_NUMBERS: Final[Numbers] = {}
 REAL_PART: Final = {"c64": "f32", "c128": "f64"}
 
 
@@ -141,11 +143,12 @@ def extend(
     results."""
     env: dict[Var, Node] = dict(zip((*jaxpr.constvars, *jaxpr.invars), inputs, strict=True))
     literals: dict[Any, Node] = {}
+    numbers = open_numbers(jaxpr) if opens else NO_NUMBERS
     for e in jaxpr.eqns:
         name, g.source = e.primitive.name, e.source
-        takes = opens and name in TAKERS
+        taken = numbers if name in TAKERS else NO_NUMBERS
         args = [
-            _literal(g, a, literals, takes) if a.__class__ is Literal else env[a]  # type: ignore[arg-type,index]
+            _literal(g, a, literals, taken) if a.__class__ is Literal else env[a]  # type: ignore[arg-type,index]
             for a in e.invars
         ]
         expand = EXPANSIONS.get(name)
@@ -168,15 +171,15 @@ def extend(
 
 
 def _atom(g: GraphBuilder, a: Atom, env: dict[Var, Node], literals: dict[Any, Node]) -> Node:
-    return _literal(g, a, literals) if isinstance(a, Literal) else env[a]
+    return _literal(g, a, literals, NO_NUMBERS) if isinstance(a, Literal) else env[a]
 
 
-def _literal(g: GraphBuilder, a: Literal, literals: dict[Any, Node], takes: bool = False) -> Node:
-    opens = takes and is_open(a)
-    key = (a.aval.dtype, a.val.tobytes(), opens)
+def _literal(g: GraphBuilder, a: Literal, literals: dict[Any, Node], numbers: Numbers) -> Node:
+    number = numbers.get(id(a.val))
+    key = number or (a.aval.dtype, a.val.tobytes())
     n = literals.get(key)
     if n is None:
-        params = {"value": a.val, "open": True} if opens else {"value": a.val}
+        params = {"value": a.val} if number is None else {"value": a.val, "open": number}
         n = literals[key] = g.add("literal", (), params, a.aval)
     return n
 

@@ -7,20 +7,46 @@ same words."""
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Final
 
 import numpy as np
 from ml_dtypes import bfloat16
 
-from calque.core.jaxprs import ClosedJaxpr, Eqn, Literal
+from calque.core.jaxprs import ClosedJaxpr, Eqn, Jaxpr, Literal
 
-Number = tuple[str, bytes]  # of a dtype by its name, and the bytes of the value
+
+class Number:
+    """A number of the user's program. It is one with those of the same name, and may change
+    without them where others are equal to it by chance.
+
+    Args:
+        value: What it is here.
+        name: What tells it from others."""
+
+    __slots__ = ("name", "value")
+
+    def __init__(self, value: np.ndarray, name: Hashable):
+        self.value, self.name = value, name
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Number) and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __repr__(self) -> str:
+        return f"Number({self.value})"
+
 
 # Operations on elements that take a number as it comes.
 TAKERS: Final = frozenset(
     ["add", "add_any", "atan2", "broadcast_in_dim", "clamp", "div", "eq", "ge", "gt", "le", "lt"]
     + ["max", "min", "mul", "ne", "pad", "pow", "rem", "select_n", "sub"]
 )
+# Where a program has no more numbers, each is told from the others by where it was written, as
+# kernels have a parameter for each; else by its value.
+APART: Final = 32
 _FLOATS: Final = tuple(map(np.dtype, ("float16", "float32", "float64", bfloat16)))
 _BAKED_FLOATS: Final = frozenset(
     (0.0, 1.0, -1.0, 2.0, 0.5, -0.5, -2.0, float("inf"), float("-inf"))
@@ -53,9 +79,19 @@ def is_open(x: Literal) -> bool:
     return not is_baked(x.val)
 
 
-def number_of(x: np.ndarray) -> Number:
-    """What tells a number from others."""
-    return x.dtype.name, x.tobytes()
+def open_numbers(jaxpr: Jaxpr) -> dict[int, Number]:
+    """The open numbers of a program, without those in it, by the identities of the values of its
+    literals."""
+    places = {
+        id(a.val): a.val
+        for e in jaxpr.eqns
+        if e.primitive.name in TAKERS
+        for a in e.invars
+        if a.__class__ is Literal and is_open(a)
+    }
+    if len(places) <= APART:
+        return {k: Number(x, k) for k, x in places.items()}
+    return {k: Number(x, (x.dtype.name, x.tobytes())) for k, x in places.items()}
 
 
 def word_of(data: bytes) -> int:

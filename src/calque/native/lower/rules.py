@@ -16,7 +16,7 @@ import numpy as np
 
 from calque.machine.state import process
 from calque.native.lower.graph import REAL_PART, Node
-from calque.native.lower.numbers import Number, is_baked, number_of
+from calque.native.lower.numbers import Number, is_baked
 from calque.native.lower.sizes import Sizes
 from calque.native.scalars.elements import Cx
 from calque.native.scalars.elements import lower as lower_element
@@ -218,9 +218,9 @@ class Lower:
 
     # --- constants --------------------------------------------------------------------------------
 
-    def constant(self, value: Any, dtype: str, is_open: bool = False) -> Value:
+    def constant(self, value: Any, dtype: str, number: Number | None = None) -> Value:
         """A scalar of the user's program. What arithmetic can profit from is baked into the kernel;
-        all else is a parameter. One that is open is told from equal ones that are not."""
+        all else is a parameter. One that is open is told from all others."""
         real = REAL_PART.get(dtype)
         if real is not None:
             return Cx(self.constant(value.real, real), self.constant(value.imag, real))
@@ -233,14 +233,14 @@ class Lower:
                 if is_float(dtype)
                 else const(x.item(), dtype)
             )
-        key = (dtype, x.tobytes(), is_open)
+        key = number or (dtype, x.tobytes())
         e = self.names.get(key)
         if e is None:
             name = f"p{len(self.names)}"
             e = self.names[key] = param(name, dtype)
             self.params[name] = x
-            if is_open:
-                self.open[name] = number_of(x)
+            if number is not None:
+                self.open[name] = number
         return e
 
     @staticmethod
@@ -268,7 +268,7 @@ def stored_constant(x: np.ndarray, dtype: str) -> Expr:
 
 
 def _literal(low: Lower, node: Node, idx: Index) -> Generator[Request, Value, Value]:
-    return low.constant(node.params["value"], node.dtype, "open" in node.params)
+    return low.constant(node.params["value"], node.dtype, node.params.get("open"))
     yield
 
 
