@@ -18,7 +18,7 @@ from calque.machine.spans import span
 from calque.machine.threads import get_num_threads
 from calque.native import stored
 from calque.native.calls import call_program, compiled, memory_of
-from calque.native.control.emitters import EMITTERS, takes
+from calque.native.control.emitters import EMITTERS, copies_left, takes
 from calque.native.emit.kernels import Kernel
 from calque.native.emit.making import Making
 from calque.native.lower.graph import graph_of
@@ -167,7 +167,7 @@ class Planned:
     def lowered(self, sizes: Sizes, told: Told | None = None) -> StagedProgram:
         """Homes for what comes in and goes out, and the stages between. Steps that no stage makes
         are `told` as they come."""
-        p, g = Planner(sizes, EMITTERS, takes), graph_of(self.simplified, opens=True)
+        p, g = Planner(sizes, EMITTERS, takes, copies_left), graph_of(self.simplified, opens=True)
         p.opened.update(g.opened)
         inputs: list[Buffer] = []
         for n, value in zip(g.consts, self.simplified.consts):

@@ -4,6 +4,7 @@ alone."""
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import calque
@@ -12,7 +13,7 @@ from calque import lax
 from calque.core.backends import Options
 from calque.machine.records import replace
 from calque.native import backend
-from calque.native.control.emitters import EMITTERS
+from calque.native.control.emitters import EMITTERS, copies_left
 from calque.native.lower.graph import Node, graph_of
 from calque.native.lower.sizes import Sizes
 from calque.native.passes.pipeline import run as run_passes
@@ -30,6 +31,7 @@ def homes(fun: Callable[..., Any], *args: Any, donated: bool = False) -> Homes:
         lambda n: "donated" if donated else "foreign",
         lambda n: n.op in EMITTERS,
         Sizes(),
+        copies=copies_left,
     )
     results = list(dict.fromkeys(g.outputs))
     made = homes_of("program", needed([*results, *g.effects], g.inputs), results, around)
@@ -67,6 +69,57 @@ def test_long_expressions_are_cut() -> None:
     h = homes(chain, normal(10))
     cut = [n for n in h.order if "too long" in h.of[n].why]
     assert 2 < len(cut) < 10
+
+
+def messages(x: Any, i: Any, w: Any) -> Any:
+    return jnp.concatenate([x[i], jnp.maximum(x[i[::-1]], 0.0)], 1) @ w
+
+
+def test_rows_that_products_copy_are_gathered_there() -> None:
+    x, w = normal(500, 64), normal(128, 64)
+    many, few = (np.random.default_rng(0).integers(0, 500, n) for n in (4000, 400))
+    h = homes(messages, x, many, w)
+    assert h.of[only(h, "concatenate")] == Home("inlined", "products copy these rows")
+    h = homes(calque.grad(lambda w, x, i: jnp.sin(messages(x, i, w)).sum()), w, x, many)
+    assert h.of[only(h, "concatenate")].how == "inlined"  # the product of the derivative, too
+
+    def stored(f: Any, *args: Any) -> bool:
+        h = homes(f, *args)
+        return bool(h.of[only(h, "concatenate")].how == "stored")
+
+    assert stored(messages, x, few, w)  # little memory
+    assert stored(messages, x, many, normal(128, 9000))  # read again for each panel of columns
+
+    def also_read(x: Any, i: Any, w: Any) -> Any:
+        rows = jnp.concatenate([x[i], x[i[::-1]]], 1)
+        return rows @ w, jnp.cumsum(rows, 0)
+
+    assert stored(also_read, x, many, w)
+
+    def as_right_side(x: Any, i: Any, w: Any) -> Any:
+        rows = jnp.concatenate([x[i], x[i[::-1]]], 1)
+        return rows @ w, w @ rows.T
+
+    assert stored(as_right_side, x, many, normal(128, 128))
+
+
+def test_what_gives_the_memory_of_two_for_one_is_stored() -> None:
+    def block(x: Any, w: Any) -> Any:
+        y = jnp.maximum(jnp.cumsum(x, 0) + jnp.cumsum(x, 1), 0.0)
+        return jnp.cumsum(y, 1) + y[::-1] @ w
+
+    h = homes(block, normal(600, 600), normal(600, 600))
+    assert h.of[only(h, "max")] == Home("stored", "what it is made of would have to be kept")
+    h = homes(block, normal(60, 60), normal(60, 60))
+    assert h.of[only(h, "max")].how == "inlined"  # little memory
+
+    def kept(x: Any, w: Any) -> Any:
+        a, b = jnp.cumsum(x, 0), jnp.cumsum(x, 1)
+        y = jnp.maximum(a + b, 0.0)
+        return jnp.cumsum(y, 1) + y[::-1] @ w, a - b[::-1]
+
+    h = homes(kept, normal(600, 600), normal(600, 600))
+    assert h.of[only(h, "max")].how == "inlined"  # both are kept for something else
 
 
 def test_a_product_computes_what_alone_reads_it() -> None:

@@ -8,10 +8,12 @@ from typing import Final
 from calque.core import lazy
 from calque.native.library.names import FACTORS, SORTS, TRANSFORMS
 from calque.native.plan.blocks import Emitter, Takes
+from calque.native.plan.homes import Copies
 
 _loop: Final = lazy.function("calque.native.control.forms", "emit_loop")
 
 takes: Final[Takes] = lazy.function("calque.native.control.in_place", "takes")
+copies_left: Final[Copies] = lazy.function("calque.native.library.products", "copies_left")
 EMITTERS: Final[dict[str, Emitter]] = {
     "scan": _loop,
     "while": _loop,

@@ -22,7 +22,7 @@ from calque.core.dims import hint_of, is_found, is_symbolic, surely_at_most, sur
 from calque.machine.code.target import describe
 from calque.machine.records import record, replace
 from calque.native.library.ahead import Place, ahead
-from calque.native.library.near_rows import Block, NearRows, Stretches, copied
+from calque.native.library.near_rows import Block, NearRows, Stretches, asked_for, copied
 from calque.native.library.repeats import Description, Made, Unlike
 from calque.native.library.tiles import (
     TILES,
@@ -172,7 +172,7 @@ class Product:
 
     def left(self, i: Expr, k: Expr) -> Expr:
         e: Expr = self.p.at(self.node.args[0], (*self.pre(), i, k))
-        return e
+        return asked_for(e)
 
     def right(self, k: Expr, j: Expr) -> Expr:
         e: Expr = self.p.at(self.node.args[1], (*self.pre(), k, j))
@@ -309,7 +309,18 @@ class Product:
         first = ex("mul", block, const(TILES))
         t, q = var("t", ex("min", const(TILES), ex("sub", tiles, first))), var("q", self.panels)
         even = surely_divides(self.tile.rows, self.m)
-        shape = self.M, self.tile.rows, even, first, t, TILES, ZERO, self.K, self.stretches
+        shape = (
+            self.M,
+            self.tile.rows,
+            even,
+            first,
+            t,
+            TILES,
+            ZERO,
+            self.K,
+            self.p.sizes,
+            self.stretches,
+        )
         rows = Block(self.left, *shape)
         near, copy = copied(rows, self.depth, self.node.dtype)
         tile = self.micro(q, ex("add", first, t), None, near, (t, TILES))
@@ -335,7 +346,18 @@ class Product:
         """Where a block of tiles reads the rows of one round, and how they come there."""
         start, depth = self.round_at(r)
         even = surely_divides(self.tile.rows, self.m)
-        shape = self.M, self.tile.rows, even, first, t, high, start, depth, self.stretches
+        shape = (
+            self.M,
+            self.tile.rows,
+            even,
+            first,
+            t,
+            high,
+            start,
+            depth,
+            self.p.sizes,
+            self.stretches,
+        )
         rows = Block(self.left, *shape)
         return copied(rows, self.depth, self.node.dtype)
 

@@ -11,9 +11,10 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from calque.machine.code.target import describe
-from calque.machine.records import record
+from calque.machine.records import record, replace
 from calque.native.loops.tree import Body, For, If, Store
 from calque.native.lower.rules import Index
+from calque.native.lower.sizes import Sizes
 from calque.native.scalars.expr import (
     Buffer,
     Expr,
@@ -23,10 +24,13 @@ from calque.native.scalars.expr import (
     item_size,
     linear,
     load,
+    rewrite,
     stride,
     var,
     walk,
 )
+from calque.native.scalars.sums import summands
+from calque.native.schedule.cuts import cut
 
 PADDING: Final = (
     16  # keeps rows that are a power of two long from falling on each other in the cache
@@ -57,6 +61,7 @@ class Block:
     most: int
     start: Expr
     depth: Expr
+    sizes: Sizes
     stretches: Stretches | None = None
 
 
@@ -101,7 +106,9 @@ def one_by_one(b: Block, to: NearRows) -> For:
     m = var("m", b.rows)
     if b.stretches is None:
         k = var("kc", b.depth)
-        loop = For(k, (stored(b, to, m, k),), kind="vector", width=width)
+        whole = For(k, (stored(b, to, m, k),))
+        parts = [replace(f, kind="vector", width=width) for f in cut(whole, b.sizes, width)]
+        return For(to.tile, (For(m, tuple(parts)),))
     else:
         length = const(b.stretches.length)
         piece, far = var("p", ex("floordiv", b.depth, length)), var("kc", length)
@@ -119,15 +126,61 @@ def lanes(b: Block) -> int:
 
 def side_by_side(b: Block, to: NearRows) -> For:
     """A row of memory holds elements of all rows of a tile; tile by tile, so that few places are
-    written at a time."""
+    written at a time, but one that must be looked for is looked for once."""
     m, k, wide = var("m", b.rows), var("kc", b.depth), var("mv", lanes(b))
-    whole = For(wide, (stored(b, to, wide, k, full=True),), kind="vector", width=lanes(b))
+    store = stored(b, to, wide, k, full=True)
+    store = replace(store, value=for_all_lanes(store.value, wide, lanes(b), b.sizes))
+    whole = For(wide, (store,), kind="vector", width=lanes(b))
     if b.even and lanes(b) == b.rows:
-        return For(to.tile, (For(k, (whole,)),))
+        inner, outer = (to.tile, k) if is_gathered(store.value) else (k, to.tile)
+        return For(outer, (For(inner, (whole,)),))
     first = ex("mul", ex("add", b.first, b.tile), const(b.rows))
     fits = ex("ge", b.extent, ex("add", first, const(lanes(b))))
     rest = For(m, (stored(b, to, m, k),))
     return For(to.tile, (If(fits, (For(k, (whole,)),), (For(k, (rest,)),)),))
+
+
+def asked_for(e: Expr) -> Expr:
+    """Without the guards of what is read at a place of other loops than a guard asks about, which
+    is there in any case: of `i[row]` in `join(x[i], y)[row, column]`, where the column says which
+    part is meant. Else each lane of a vector would ask for the place of its own element."""
+
+    def rule(x: Expr) -> Expr | None:
+        if x.op != "load":
+            return None
+        idx, guard = index_and_guard(x)
+        names = {name for i in idx for name in i.names}
+        if guard is None or not names or not guard.names or any(i.bufs for i in idx):
+            return None
+        return load(x.attr, idx) if guard.names.isdisjoint(names) else None
+
+    return rewrite(e, rule, {})
+
+
+def is_gathered(e: Expr) -> bool:
+    """Does what is read say where something else is read?"""
+    return any(i.bufs for x in walk(e, set()) if x.op == "load" for i in index_and_guard(x)[0])
+
+
+def for_all_lanes(e: Expr, lane: Expr, width: int, sizes: Sizes) -> Expr:
+    """With questions about a place that a vector begins at in place of those about each of its
+    places, where the answer is the same: ``8 * i + lane < 64`` is ``8 * i < 64``."""
+
+    def is_multiple(k: int, t: Expr) -> bool:
+        low, high = sizes.interval(t) if k % width else (0, 0)
+        return low == high and low * k % width == 0
+
+    def rule(x: Expr) -> Expr | None:
+        if x.op not in ("lt", "ge") or lane.attr[0] not in x.names:
+            return None
+        terms, rest = summands(ex("sub", *x.args))
+        if terms.get(lane) != 1 or rest % width != 0:
+            return None
+        if not all(is_multiple(k, t) for t, k in terms.items() if t is not lane):
+            return None
+        return ex(x.op, ex("sub", x.args[0], lane), x.args[1])
+
+    return rewrite(e, rule, {})
 
 
 def stored(b: Block, to: NearRows, m: Expr, k: Expr, full: bool = False) -> Store:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from calque.core.dims import surely_at_most
+from calque.core.dims import is_symbolic, surely_at_most
 from calque.native.library.matmul import (
     FEW,
     NEAR,
@@ -18,14 +18,16 @@ from calque.native.library.tiles import (
     MOST_ROWS,
     Extents,
     flat_tile,
+    goes_by_panel,
     has_masks,
     tile_for,
 )
+from calque.native.loops.tree import ROUND
 from calque.native.lower.graph import Node
 from calque.native.lower.rules import View
 from calque.native.plan.blocks import CodeBlock, Planner
 from calque.native.plan.steps import Step
-from calque.native.scalars.expr import var
+from calque.native.scalars.expr import item_size, var
 
 
 def product_of(p: Planner, n: Node, last: Node, home: View) -> Product:
@@ -53,6 +55,22 @@ def product_of(p: Planner, n: Node, last: Node, home: View) -> Product:
         if columns.plain() and not columns.reads_columns():
             return columns
     return Product(p, n, last, home, extents, tile, right_side(p, n, extents, tile))
+
+
+def copies_left(n: Node) -> bool:
+    """Does a product copy its left side near, a block of rows at a time, so that each of its
+    elements is asked for once?"""
+    batch, dtype = n.shape[:-2], n.dtype
+    extents = Extents(None, n.shape[-2], n.shape[-1], n.args[0].shape[-1])
+    if batch or is_symbolic((extents.rows, extents.columns, extents.depth)):
+        return False
+    if shares_rounds(extents, dtype):
+        return True
+    if surely_at_most(extents.rows, FEW * MOST_ROWS):
+        return False
+    tile = tile_for(extents, dtype)
+    by_panel = goes_by_panel(extents, tile.rows, tile.columns)
+    return not by_panel and extents.depth * item_size(dtype) <= ROUND
 
 
 def is_turned(product: Product) -> bool:

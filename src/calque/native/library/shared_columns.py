@@ -87,7 +87,18 @@ class SharedColumns(Product):
         """All rows, by tile."""
         start, depth = self.round_at(self.r)
         even, most = self.m % self.tile.rows == 0, -(-self.m // self.tile.rows)
-        shape = self.M, self.tile.rows, even, ZERO, i, most, start, depth, self.stretches
+        shape = (
+            self.M,
+            self.tile.rows,
+            even,
+            ZERO,
+            i,
+            most,
+            start,
+            depth,
+            self.p.sizes,
+            self.stretches,
+        )
         return Block(self.left, *shape)
 
     def near_panel(self, q: Expr) -> Body:

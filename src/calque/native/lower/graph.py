@@ -6,8 +6,9 @@ order of evaluation."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import field
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -31,8 +32,8 @@ KIND: Final[dict[Any, str]] = {
         "complex128": "c128",
     }.items()
 }  # fmt: skip
-Numbers = dict[int, Number]  # by the identities of the values of literals
-NO_NUMBERS: Final[Numbers] = {}
+Numbers = Mapping[int, Number]  # by the identities of the values of literals
+NO_NUMBERS: Final[Numbers] = MappingProxyType({})
 REAL_PART: Final = {"c64": "f32", "c128": "f64"}
 
 

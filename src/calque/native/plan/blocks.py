@@ -18,7 +18,7 @@ from calque.native.lower.rules import LIMITS, RULES, Layer, Lower, View, buffer_
 from calque.native.lower.sizes import Sizes
 from calque.native.lower.stages import MAKERS, Stage, loops_of, parts_of, stages_of
 from calque.native.lower.table import elementwise
-from calque.native.plan.homes import Around, Homes, Owner, homes_of, needed
+from calque.native.plan.homes import Around, Copies, Homes, Owner, copies_nothing, homes_of, needed
 from calque.native.plan.steps import Compute, Copy, Host, Step
 from calque.native.scalars.expr import Buffer, item_size
 
@@ -145,10 +145,14 @@ class Planner(Lower):
     """The whole program: memory, kernels and steps."""
 
     def __init__(
-        self, sizes: Sizes, emitters: dict[str, Emitter], takes: Takes = nothing_taken
+        self,
+        sizes: Sizes,
+        emitters: dict[str, Emitter],
+        takes: Takes = nothing_taken,
+        copies: Copies = copies_nothing,
     ) -> None:
         super().__init__(sizes)
-        self.takes = takes
+        self.takes, self.copies = takes, copies
         self.taken: dict[Node, Mapping[int, int]] = {}  # what it has answered
         self.emitters = (
             emitters  # what is neither an expression nor a stage: name -> how it becomes steps
@@ -227,7 +231,9 @@ class Planner(Lower):
             return "ours" if home.buf in self.mutable else "foreign"
 
         takes = partial(self.takes, self)
-        return Around(self.view.__contains__, memory, self.is_barrier, self.sizes, takes)
+        return Around(
+            self.view.__contains__, memory, self.is_barrier, self.sizes, takes, copies=self.copies
+        )
 
     def block(
         self,

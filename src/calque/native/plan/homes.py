@@ -23,7 +23,7 @@ from calque.native.lower.sizes import Sizes
 from calque.native.lower.stages import MAKERS, MAX_PIECES
 from calque.native.lower.table import elementwise
 from calque.native.plan.overwriting import SMALLEST, Reads, Update, is_free, way_for
-from calque.native.plan.readings import Readings
+from calque.native.plan.readings import MANY, Readings, bytes_of
 from calque.native.scalars.expr import ZERO, var
 from calque.native.schedule.fuse import CAP
 
@@ -35,6 +35,7 @@ IN_PLACE: Final = frozenset(n for n in MAKERS if n.startswith("scatter")) | {
 WHOLE: Final = 0.99  # as much of an array that is read in steps
 DEAR: Final = 8  # recomputing less than this is cheaper than storing it
 WINDOWS: Final = 16  # ... when all windows that overlap there are counted
+ROWS_WEIGHT: Final = 40  # of an element of rows that products copy
 MOST_CASES: Final = 64  # of which piece of which piece an element lies in, ...
 GROWTH: Final = 4  # ... as so many of which each of these counts
 _GROWING: Final = frozenset(("reshape", "pad"))
@@ -87,10 +88,18 @@ def takes_nothing(n: Node) -> Mapping[int, int]:
     return {}
 
 
+Copies = Callable[[Node], bool]
+
+
+def copies_nothing(n: Node) -> bool:
+    return False
+
+
 class Around(NamedTuple):
     """What stands around a piece: which nodes are in memory already, and whose that is; what no
-    stage can make; sizes; which results of a step may take the memory of which of its operands.
-    Memory that is `promised` is for the chain of updates in `links` alone."""
+    stage can make; sizes; which results of a step may take the memory of which of its operands;
+    which products copy their left side. Memory that is `promised` is for the chain of updates in
+    `links` alone."""
 
     given: Callable[[Node], bool]
     memory: Callable[[Node], Owner]
@@ -98,6 +107,7 @@ class Around(NamedTuple):
     sizes: Sizes
     takes: Callable[[Node], Mapping[int, int]] = takes_nothing
     links: Collection[Node] = ()
+    copies: Copies = copies_nothing
 
 
 def needed(outputs: Iterable[Node], given: Collection[Node]) -> tuple[Node, ...]:
@@ -115,6 +125,7 @@ def homes_of(
     """The homes of a piece of program with these results. Nodes with effects keep their order."""
     made = _Chooser(order, results, around, effects)
     made.choose()
+    made.store_joined()
     made.find_last()
     made.make_way()
     made.find_fused()
@@ -134,6 +145,7 @@ def homes_of(
 _GIVEN: Final = Home("given", "")
 _PART: Final = Home("part", "")
 _STEP: Final = Home("step", "no stage can make it")
+_ROWS: Final = Home("inlined", "products copy these rows")
 _INDEX: Final = Home("inlined", "it only says which element")
 _ONCE: Final = Home("inlined", "it is read once")
 _CHEAP: Final = Home("inlined", "it takes less to compute than to load")
@@ -144,6 +156,7 @@ _LONG_AXIS: Final = Home("stored", "it folds a very long axis, and is read for m
 _SPREAD: Final = Home("stored", "it is read more often than it has elements")
 _STEPS: Final = Home("stored", "it is read in steps along rows, all of it")
 _OFTEN: Final = Home("stored", "several read it")
+_JOINED: Final = Home("stored", "what it is made of would have to be kept")
 _PIECES: Final = Home("stored", "it is written piece by piece")
 _OPERAND: Final = Home("stored", "a step reads it in memory")
 _FACTOR: Final = Home("stored", "a product or convolution reads it many times")
@@ -171,6 +184,7 @@ class _Chooser:
         self.ends: dict[Node, Node] = {}
         self.roots: dict[Node, Node] = {}  # of chains of updates
         self.how_read = Readings(order, self.results)
+        self.rows = self.how_read.rows_for(around.copies)
 
     # --- what is stored ---------------------------------------------------------------------------
 
@@ -188,7 +202,7 @@ class _Chooser:
                 of[n], cost[n] = _PART, 0
             elif barrier(n):
                 for a in n.args:
-                    if cost.get(a, 0) > 0:
+                    if cost.get(a, 0) > 0 and a not in self.rows:
                         self.store(in_memory_for(n, a, cost), _OPERAND)
                 of[n], cost[n] = _STEP, 0
             else:
@@ -223,6 +237,8 @@ class _Chooser:
             return _LONG
         if spread and n.op in FOLD_OF and n.args[0].op == "reduce_chunks":
             return _LONG_AXIS  # once, not once for each of its elements
+        if n in self.rows and weight < ROWS_WEIGHT:
+            return _ROWS
         if weight >= DEAR and (spread or how.readers.get(n, 0) > 1):
             return _SPREAD if spread else _OFTEN
         if weight * how.windows.get(n, 0) >= WINDOWS:
@@ -238,6 +254,47 @@ class _Chooser:
         if weight >= DEAR:
             return _ONCE
         return _CHEAP if weight else _INDEX
+
+    def store_joined(self) -> None:
+        """Let a large value that several read be stored, however cheap, where two others that it
+        is made of are kept for nothing else."""
+        wide = [n for n in self.order if self.of[n] in (_CHEAP, _ONCE) and self.is_wide(n)]
+        if not wide:
+            return
+        until = self.read_until()
+        for n in wide:
+            kept = [b for b in self.wide_below(n) if until[b] == until[n]]
+            if len(kept) > 1:
+                self.store(n, _JOINED)
+
+    def is_wide(self, n: Node) -> bool:
+        """Is this large, and read by several?"""
+        return self.how_read.readers.get(n, 0) > 1 and bytes_of(n) >= MANY
+
+    def read_until(self) -> dict[Node, int]:
+        """The position of the last node that reads each node, through the expressions between."""
+        until = dict.fromkeys(self.results, len(self.order))
+        for i, n in reversed(list(enumerate(self.order))):
+            at = until.get(n, i) if self.of[n].how == "inlined" else i
+            for a in n.args:
+                until[a] = max(until.get(a, at), at)
+        return until
+
+    def wide_below(self, n: Node) -> set[Node]:
+        """The arrays of the size of a value that it is made of, through the expressions between."""
+        out: set[Node] = set()
+        todo, seen = list(n.args), {n}
+        while todo:
+            a = todo.pop()
+            if a in seen or a.aval is None or a not in self.of:
+                continue
+            seen.add(a)
+            how = self.of[a].how
+            if how == "inlined":
+                todo += a.args
+            elif how in ("stored", "step", "part") and bytes_of(a) == bytes_of(n):
+                out.add(a)
+        return out
 
     # --- until when -------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@ the graph shows it."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final
 
 from calque.core.dims import hint_of
@@ -13,6 +13,7 @@ from calque.native.lower.reductions import FOLD_OF
 from calque.native.lower.stages import MAX_PIECES
 from calque.native.lower.table import elementwise
 
+MANY: Final = 1 << 20  # bytes of an array for which it matters whether it is in memory
 STRIDED: Final = 8  # windows for which those count that take steps along rows: vectors read rows
 
 
@@ -62,6 +63,24 @@ class Readings:
         elif n.op == "reshape" and is_in_turn(n.args[0], n.shape):
             self.in_turn.add(n.args[0])
 
+    def rows_for(self, copies: Callable[[Node], bool]) -> set[Node]:
+        """Many rows that are gathered for products alone, which copy them."""
+        gathered: set[Node] = set()
+        for n in self.order:
+            moves = n.op in ("concatenate", "transpose") or elementwise(n)
+            if n.op == "gather" or (moves and any([a in gathered for a in n.args])):
+                gathered.add(n)
+        if not gathered:
+            return gathered
+        rows: set[Node] = set()
+        others = set(self.results)
+        for n in reversed(self.order):
+            copied = n.op == "matmul_tiled" and n.args[0] in gathered and copies(n)
+            turned = n.op == "transpose" and n in rows and n not in others
+            for k, a in enumerate(n.args):
+                (rows if turned or (copied and k == 0) else others).add(a)
+        return {n for n in rows - others if n in gathered and bytes_of(n) >= MANY}
+
     def find_picked(self) -> set[Node]:
         """What is stacked, and never asked for a place that is not known."""
         stacked = [n for n in self.order if n.op == "concatenate" and len(n.args) > MAX_PIECES]
@@ -85,6 +104,11 @@ class Readings:
             and all(a.shape[n.params["dimension"]] == 1 for a in n.args)
             and all(picks(u, n.params["dimension"]) for u in readers.get(n, ()))
         }
+
+
+def bytes_of(n: Node) -> int:
+    """How long an array is."""
+    return hint_of(n.aval.size) * n.aval.dtype.itemsize
 
 
 def expands(n: Node) -> bool:
