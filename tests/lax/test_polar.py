@@ -79,3 +79,22 @@ def test_refuses():
         qdwh(np.ones((2, 2), int))
     with pytest.raises(TypeError, match="is_hermitian must be a bool"):
         qdwh(np.ones((2, 2)), is_hermitian=1.0)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("exponent", [0, -1, 1])
+def test_singular_matrices(dtype, exponent):
+    """x = u h also where x maps something to nothing, and at sizes whose squares have no number."""
+    far = 28 if dtype in ("float32", "complex64") else 240
+    scale = 10.0 ** (far * exponent)
+    rng = np.random.default_rng(far)
+    for rank in range(5):
+        x = rng.normal(size=(6, rank)) @ rng.normal(size=(rank, 4))
+        x = x + 1j * x[::-1] if dtype[0] == "c" else x
+        u, h, rounds, converged = qdwh(jnp.asarray((x * scale).astype(dtype)))
+        u, h = np.asarray(u, complex), np.asarray(h, complex) / scale
+        tolerance = 200 * float(jnp.finfo(dtype).eps)
+        np.testing.assert_allclose(u @ h, x, atol=tolerance * np.linalg.norm(x))
+        np.testing.assert_allclose(h, scipy.linalg.polar(x)[1], atol=tolerance * np.linalg.norm(x))
+        if rank in (0, 4):  # in between what rounding has left of nothing grows for long
+            assert bool(converged) and int(rounds) <= 7

@@ -9,7 +9,7 @@ from calque.core.dtypes import finfo, is_complex, is_inexact, real_part
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike
-from calque.ops.arithmetic import abs, add, div, max, min, mul, sub
+from calque.ops.arithmetic import abs, add, div, min, mul, sub
 from calque.ops.common import operand, scalar_of
 from calque.ops.compare import lt, select
 from calque.ops.complexes import conj
@@ -30,7 +30,7 @@ def qdwh(
     eps: float | None = None,
     dynamic_shape: tuple[int, int] | None = None,
 ) -> tuple[Array, Array, Array, Array]:
-    """Gives the polar decomposition of a matrix of full rank: x = u h.
+    """Gives the polar decomposition of a matrix: x = u h.
 
     Args:
         x: The matrix, with no more columns than rows.
@@ -41,8 +41,8 @@ def qdwh(
             it.
 
     Returns:
-        (u, h, rounds, whether it converged): the columns of u are orthonormal, h is positive
-        definite.
+        (u, h, rounds, whether it converged): h is positive semidefinite, and the columns of u are
+        orthonormal where x has full rank.
 
     >>> u, h, _, converged = lax.linalg.qdwh(jnp.array([[0.0, -2.0], [3.0, 0.0]]))
     >>> bool(converged), abs(h).round(4).tolist()
@@ -72,7 +72,7 @@ def qdwh(
         u, x = _masked(u, *dynamic_shape), _masked(x, *dynamic_shape)
     h = dot(_adjoint(u), x)
     half = scalar_of(aval.dtype, 0.5)
-    return u, mul(half, add(h, _adjoint(h))), n, lt(change, _limit(u, tolerance))
+    return u, mul(half, add(h, _adjoint(h))), n, do.le(change, _limit(u, tolerance))
 
 
 def _adjoint(x: Any) -> Any:
@@ -125,22 +125,26 @@ def _iterated(x: Any, rounds: int, tolerance: float) -> tuple[Any, Any, Any]:
     def largest(axis: int) -> Any:
         return do.reduce_max(do.reduce_sum(size, axes=(axis,)), axes=(0,))
 
-    bound = sqrt(mul(largest(0), largest(1)))
-    start = div(x, _like(bound, x))
-    # the smallest one of R, from its inverse, is that of x
+    bound = mul(sqrt(largest(0)), sqrt(largest(1)))
+    one, floor = scalar_of(real, 1.0), scalar_of(real, float(finfo(real).eps))
+    start = div(x, _like(select(do.gt(bound, scalar_of(real, 0.0)), bound, one), x))
+    # the smallest one of R, from its inverse, is that of x; a singular matrix has no inverse, and
+    # what it maps to nothing stays so
     smallest = _smallest(start, n)
-    floor = scalar_of(real, float(finfo(real).eps))
-    first = min(max(smallest, floor), scalar_of(real, 1.0))
+    first = min(select(do.gt(smallest, floor), smallest, floor), one)
 
     def going(state: Any) -> Any:
-        u, _, change, k = state
-        return do.and_(do.ge(change, _limit(u, tolerance)), lt(k, rounds))
+        u, low, change, k = state
+        # a round may change little before the small singular values have come up
+        more = do.or_(do.gt(change, _limit(u, tolerance)), lt(low, near))
+        return do.and_(more, lt(k, rounds))
 
     def step(state: Any) -> Any:
         u, low, _, k = state
         new, low = _step(u, low)
         return new, low, _norm(sub(new, u)), add(k, 1)
 
+    near = scalar_of(real, 1.0 - 10 * tolerance)
     infinite = full((), np.inf, real)
     u, _, change, k = while_loop(going, step, (start, first, infinite, 0))
     return u, k, change

@@ -105,6 +105,19 @@ def test_eig(dtype, tol):
             check_fun_jvp(squares, x[0], order=2, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+def test_eigenvalues_of_very_small_and_very_large_matrices(dtype):
+    """Builds of OpenBLAS bring such matrices to a middle size, and do not bring the values back."""
+    double = dtype in ("float64", "complex128")
+    x = values(dtype, (5, 5))
+    for exponent in (-37, -20, -14, 14, 20, 37):
+        scale = 10.0 ** (exponent * (8 if double else 1))
+        w, _, v = run(lambda x: S.eig(x), x * x.real.dtype.type(scale))
+        w = w.astype(complex) / scale
+        tolerance = 1e-12 if double else 2e-4 if abs(exponent) == 37 else 1e-5
+        np.testing.assert_allclose(x @ v, v * w, atol=tolerance)
+
+
 def test_eig_edges():
     out = run(lambda x: S.eig(x), np.full((2, 2), np.nan, "float32"))
     assert all(np.isnan(o).all() for o in out)

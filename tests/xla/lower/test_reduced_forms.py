@@ -134,3 +134,14 @@ def test_a_matrix_that_is_not_finite_has_no_eigenvalues_and_the_others_theirs() 
         jnp.asarray(two)
     )
     assert w[0].tolist() == [1, 1] and np.isnan(w[1]).all() and np.isnan(v[1]).all()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_eigenvalues_of_very_small_and_very_large_matrices(dtype: str) -> None:
+    x = elements(dtype, 3, 4, 4)
+    power = 160 if dtype in ("float64", "complex128") else 20
+    scales = np.array([10.0**-power, 1, 10.0**power], x.real.dtype)[:, None, None]
+    w, v = jax.jit(jnp.linalg.eig, backend="xla_cpu")(x * scales)
+    w, v = np.asarray(w) / scales[..., 0], np.asarray(v)
+    tolerance = 1e-5 if power == 20 else 1e-12
+    np.testing.assert_allclose(x @ v, v * w[:, None, :], atol=tolerance)

@@ -200,10 +200,34 @@ def _eig_meaning(
             return [np.zeros(shape, dtype) for shape, _ in outs]
         if not np.isfinite(a).all():
             return [np.full(shape, np.nan * (1 + 1j), dtype) for shape, _ in outs]
+        scale = _power_for(a)
+        if scale != 1:
+            a = a * scale
         w, left, right = scipy_linalg.eig(a, left=True, right=True, check_finite=False)
+        if scale != 1:
+            w = w * (1 / scale)
         return [v for v, keep in zip((w, left, right), wanted) if keep]
 
     return la.for_each(one, [(x, 2)], outs)
+
+
+def middle_sizes(dtype: np.dtype) -> tuple[float, float]:
+    """Between which sizes of the largest element a matrix is left as it is. LAPACK brings others to
+    a size between by itself, but some builds of OpenBLAS forget to bring the eigenvalues back."""
+    info = np.finfo(la.real_dtype(dtype))
+    least = float(np.sqrt(float(info.smallest_normal))) / float(info.eps)
+    return least, 1 / least
+
+
+def _power_for(a: np.ndarray) -> Any:
+    """A power of two that brings a matrix to a middle size; 1 where it has one."""
+    real = la.real_dtype(a.dtype)
+    size = float(max(np.abs(a.real).max(), np.abs(a.imag).max()))
+    least, most = middle_sizes(a.dtype)
+    if size == 0 or least <= size <= most:
+        return real.type(1)
+    largest = int(np.finfo(real).maxexp) - 2
+    return real.type(2.0 ** max(-largest, min(-int(np.frexp(size)[1]), largest)))
 
 
 def _eig_jvp(
