@@ -4,7 +4,18 @@ import random
 
 import pytest
 
-from calque.native.plan.memory import ALIGN, LEAST, Lifetimes, _Gaps, arrange, lent, swapped
+from calque.native.plan.memory import (
+    ALIGN,
+    LEAST,
+    Lifetimes,
+    _Gaps,
+    arrange,
+    first_fit,
+    in_order,
+    lent,
+    most_alive,
+    swapped,
+)
 from calque.native.plan.steps import Copy, Repeat, Step, Swap, Switch
 from calque.native.scalars.expr import Buffer, const
 
@@ -73,7 +84,8 @@ def test_no_two_that_live_overlap(seed: int) -> None:
     """Random straight programs of buffers of random sizes: against all pairs."""
     rng = random.Random(seed)
     buffers = [Buffer(f"t{k}", (const(1),), "u8") for k in range(25)]
-    nbytes = {b: rng.choice([0, 1, 63, 64, 65, 1000, 5000]) for b in buffers}
+    most = 100 if seed % 2 else 1  # in large ones gaps matter
+    nbytes = {b: rng.choice([0, 1, 63, 64, 65, 1000, 5000]) * most for b in buffers}
     steps: list[Step] = [Copy(rng.choice(buffers), rng.choice(buffers)) for _ in range(60)]
     offsets, total = arrange(steps, set(buffers), nbytes)
     alive = Lifetimes(steps, set(buffers))
@@ -85,6 +97,22 @@ def test_no_two_that_live_overlap(seed: int) -> None:
             assert x is y or apart or below
     everything = sum(max(-(-nbytes[b] // ALIGN), 1) * ALIGN for b in offsets)
     assert total <= everything
+
+
+def test_the_largest_come_first_where_gaps_would_be_left() -> None:
+    """a and b end together, but what lies between them is too small for what comes then."""
+    small, a, b, large = (Buffer(n, (const(100),), "f32") for n in ("small", "a", "b", "large"))
+    size = {small: 64 * 1024, a: 128 * 1024, b: 256 * 1024, large: 384 * 1024}
+    steps = [Copy(a, A), Copy(small, a), Copy(b, a), Copy(large, b), Copy(A, large), Copy(A, small)]
+    at, total = arrange(steps, set(size), size)
+    life = Lifetimes(steps, set(size))
+    assert first_fit(in_order(life, size), life, size)[1] > total
+    assert total == most_alive(life, size)
+    for x in size:
+        for y in size:
+            apart = at[x] + size[x] <= at[y] or at[y] + size[y] <= at[x]
+            alive = life.first[x] <= life.last[y] and life.first[y] <= life.last[x]
+            assert x is y or apart or not alive
 
 
 def test_gaps_are_joined_and_given_first() -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Sequence
 from heapq import heappop, heappush
-from itertools import chain
+from itertools import accumulate, chain
 from typing import Final
 
 from calque.native.plan.steps import Repeat, Step, Swap, Switch, walk
@@ -14,6 +14,10 @@ from calque.native.scalars.expr import Buffer
 
 ALIGN: Final = 64
 LEAST: Final = 4096  # bytes of a temporary that is worth a place in a result
+MUCH: Final = 1 << 16  # bytes of an arena whose gaps matter
+GAPS: Final = 1.02  # ... where it is so much larger than what is needed at the same time
+LARGE: Final = 64  # the part of that which a large buffer takes at least
+MOST_LARGE: Final = 200  # of them that are compared with each other
 MOST_RESULTS: Final = 16  # that are looked at for a temporary
 
 
@@ -110,13 +114,62 @@ class Lifetimes:
 def arrange(
     steps: Sequence[Step], temporaries: set[Buffer], nbytes: dict[Buffer, int]
 ) -> tuple[dict[Buffer, int], int]:
-    """(offset of every temporary, size of the arena): first fit, in order of first use."""
+    """(offset of every temporary, size of the arena): first fit, in order of first use; or where
+    that leaves gaps, the large ones first, the largest before all others."""
     if not temporaries:
         return {}, 0
     life = Lifetimes(steps, temporaries)
+    order = in_order(life, nbytes)
+    offsets, size = first_fit(order, life, nbytes)
+    needed = most_alive(life, nbytes)
+    if size >= MUCH and size > GAPS * needed:
+        large = [b for b in order if LARGE * nbytes[b] >= needed]
+        if len(large) <= MOST_LARGE:
+            placed, high = largest_first(large, life, nbytes)
+            rest, more = first_fit([b for b in order if b not in placed], life, nbytes)
+            if high + more < size:
+                return placed | {b: high + at for b, at in rest.items()}, high + more
+    return offsets, size
+
+
+def first_fit(
+    order: Sequence[Buffer], life: Lifetimes, nbytes: dict[Buffer, int]
+) -> tuple[dict[Buffer, int], int]:
+    """Each at the first place that is free at its first use."""
     room = _Room(_Gaps())
-    offsets = {b: room.take(b, life, nbytes) for b in in_order(life, nbytes)}
-    return offsets, room.gaps.most
+    return {b: room.take(b, life, nbytes) for b in order}, room.gaps.most
+
+
+def largest_first(
+    buffers: Sequence[Buffer], life: Lifetimes, nbytes: dict[Buffer, int]
+) -> tuple[dict[Buffer, int], int]:
+    """Each at the lowest place that no larger one has during its life."""
+    offsets: dict[Buffer, int] = {}
+    top = 0
+    for b in sorted(buffers, key=lambda b: (-nbytes[b], life.first[b], b.name)):
+        at, size = 0, size_of(b, nbytes)
+        beside = [
+            (begin, begin + size_of(x, nbytes))
+            for x, begin in offsets.items()
+            if life.first[x] <= life.last[b] and life.first[b] <= life.last[x]
+        ]
+        for begin, end in sorted(beside):
+            if begin - at >= size:
+                break
+            at = max(at, end)
+        offsets[b] = at
+        top = max(top, at + size)
+    return offsets, top
+
+
+def most_alive(life: Lifetimes, nbytes: dict[Buffer, int]) -> int:
+    """The bytes of what is needed at the same time, at most."""
+    changes = [0] * (life.clock + 3)
+    for b, first in life.first.items():
+        size = size_of(b, nbytes)
+        changes[first] += size
+        changes[life.last[b] + 1] -= size
+    return max(accumulate(changes))
 
 
 def in_order(life: Lifetimes, nbytes: dict[Buffer, int]) -> list[Buffer]:
