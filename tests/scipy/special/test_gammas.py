@@ -25,6 +25,14 @@ def test_of_two_numbers(name):
     np.testing.assert_allclose(getattr(sp, name)(a, b), want, rtol=1e-4, atol=1e-6)
 
 
+def test_rising_factorials_of_large_numbers():
+    """Of numbers whose gamma functions have no number in float32."""
+    z, m = np.float32([40, 300, -20.5, 90, 0.5]), np.float32([2, 1.5, 10, -3, 33])
+    want = theirs.poch(z.astype("f8"), m.astype("f8"))
+    np.testing.assert_allclose(sp.poch(z, m), want, rtol=1e-3)
+    assert np.isfinite(calque.vmap(calque.grad(sp.poch, 1))(z[:2], m[:2])).all()
+
+
 @pytest.mark.parametrize("n", [0, 1, 2, 4])
 def test_polygamma(n):
     np.testing.assert_allclose(

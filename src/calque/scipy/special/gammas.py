@@ -225,7 +225,10 @@ def poch(z: ArrayLike, m: ArrayLike) -> Array:
 
 @custom_jvp
 def _poch(z: Any, m: Any) -> Any:
-    return jnp.where(m == 0, 1.0, gamma(z + m) / gamma(z)).astype(typeof(z).dtype)
+    """The quotient of two numbers that may be too large for their dtype."""
+    size = jnp.exp(do.lgamma(z + m) - do.lgamma(z))
+    quotient = gammasgn(z + m) * gammasgn(z) * size
+    return jnp.where(m == 0, 1.0, quotient).astype(typeof(z).dtype)
 
 
 @_poch.defjvp

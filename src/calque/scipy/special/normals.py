@@ -105,15 +105,16 @@ def _ndtr(x: Any) -> Any:
 
 @custom_jvp
 def _log_ndtr(x: Any) -> Any:
-    """Of three pieces: -P(-x) far right, log P(x) in the middle, an asymptotic series far left."""
-    low, high = (-20.0, 8.0) if typeof(x).dtype == np.dtype("float64") else (-10.0, 5.0)
-    right = -_ndtr(-x)
+    """Of three pieces: log(1 - P(-x)) right of 0, which keeps its digits near 0, log P(x) left of it,
+    an asymptotic series far left."""
+    low = -20.0 if typeof(x).dtype == np.dtype("float64") else -10.0
+    right = jnp.log1p(-_ndtr(-jnp.maximum(x, 0.0)))
     middle = jnp.log(_ndtr(jnp.maximum(x, low)))
     far = jnp.minimum(x, low)
     s = 1 / (far * far)
     series = jnp.log1p(-s * (1 - s * (3 - s * (15 - s * (105 - 945 * s)))))
     left = -0.5 * far * far - jnp.log(-far) - _HALF_LOG_TAU + series
-    return jnp.where(x > high, right, jnp.where(x > low, middle, left))
+    return jnp.where(x > 0, right, jnp.where(x > low, middle, left))
 
 
 @_log_ndtr.defjvp
