@@ -9,7 +9,7 @@ import pytest
 
 import calque
 from calque import random
-from tests.peers import jax, processor_flags
+from tests.peers import glibc, jax, processor_flags
 
 MANY = 50_000
 SPREAD = (np.random.default_rng(0).random(MANY) + 0.3).astype(np.float32)
@@ -25,6 +25,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "gumbel highest": ("gumbel", {"mode": "highest"}),
     "laplace": ("laplace", {}),
     "logistic": ("logistic", {}),
+    "cauchy": ("cauchy", {}),
     "truncated_normal": ("truncated_normal", {"lower": -1.2, "upper": 2.3}),
     "truncated_normal between arrays": ("truncated_normal", {"lower": -SPREAD, "upper": SPREAD}),
     "truncated_normal far": ("truncated_normal", {"lower": 0.3, "upper": 50.0}),
@@ -34,6 +35,8 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "pareto of arrays": ("pareto", {"b": SPREAD}),
     "rayleigh": ("rayleigh", {"scale": 2.3}),
     "rayleigh of arrays": ("rayleigh", {"scale": SPREAD}),
+    "weibull_min": ("weibull_min", {"scale": 1.3, "concentration": 1.7}),
+    "weibull_min of arrays": ("weibull_min", {"scale": 1.3, "concentration": SPREAD}),
     "wald": ("wald", {"mean": 1.3}),
     "wald of arrays": ("wald", {"mean": SPREAD}),
     "triangular": ("triangular", {"left": 0.0, "mode": 0.3, "right": 1.0}),
@@ -43,30 +46,34 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "f": ("f", {"dfnum": 3.0, "dfden": 4.0}),
     "loggamma": ("loggamma", {"a": 0.3}),
     "gamma": ("gamma", {"a": 1.5}),
+    "gamma of less than 1": ("gamma", {"a": 0.3}),
+    "generalized_normal": ("generalized_normal", {"p": 2.0}),
     "beta": ("beta", {"a": 1.5, "b": 0.4}),
     "geometric": ("geometric", {"p": 0.2}),
     "poisson": ("poisson", {"lam": 30.0}),
     "categorical": ("categorical", {"logits": np.log(np.arange(1, 6, dtype=np.float32))}),
     **{
-        f"{name} {dtype}": (name, {**given, "dtype": dtype})
+        " ".join([name, *map(str, given.values()), dtype]): (name, {**given, "dtype": dtype})
         for dtype in ("bfloat16", "float16")
         for name, given in (
             ("normal", {}),
             ("exponential", {}),
+            ("gumbel", {}),
+            ("gumbel", {"mode": "high"}),
             ("laplace", {}),
+            ("logistic", {}),
+            ("cauchy", {}),
             ("lognormal", {"sigma": 1}),
             ("rayleigh", {"scale": 2}),
             ("pareto", {"b": 2}),
             ("truncated_normal", {"lower": -1, "upper": 2}),
         )
     },
-    "gumbel bfloat16": ("gumbel", {"dtype": "bfloat16"}),
-    "logistic bfloat16": ("logistic", {"dtype": "bfloat16"}),
 }
 # compiled, its product and its sum are rounded once
 EAGERLY = {"double_sided_maxwell"}
 # where the processor has float16 XLA rounds each step of it
-STEPWISE = {"truncated_normal float16"}
+STEPWISE = {"truncated_normal -1 2 float16"}
 # XLA works out what it knows with roundings of its own, in JAX too: here its programs are given
 # the numbers, as JAX gives them to those of its functions that are called outside of jit
 GIVEN = {"f", "truncated_normal"}
@@ -92,6 +99,8 @@ def test_they_are_those_of_jax(case: str) -> None:
     if case in STEPWISE and "avx512_fp16" in processor_flags():
         pytest.skip("JAX has other bits where the processor has float16")
     name, given = CASES[case]
+    if name == "cauchy" and not () < glibc() < (2, 41):
+        pytest.skip("the C library has another tangent")
     given = {"shape": (MANY,), **given}
     want = np.asarray(getattr(jax().random, name)(jax().random.key(3), **given))
     draw = getattr(random, name)

@@ -13,18 +13,18 @@ from calque.core.types import ArrayLike, DType, DTypeLike, ShapeLike
 from calque.numpy.creation import canonical_shape, placed
 from calque.numpy.promotion import (
     broadcast_shapes,
-    canonical_axis,
     check_arraylike,
     promote_inexact,
 )
 from calque.numpy.signatures import OutSharding
 from calque.ops.convert import stop_gradient
-from calque.ops.sorting import top_k
 from calque.ops.special import (
     drawn_erf,
     drawn_exp,
     drawn_log,
     drawn_log1p,
+    drawn_pow,
+    drawn_tan,
     multiply_add,
     normal_erf_inv,
 )
@@ -199,8 +199,14 @@ def gumbel(
         finer = coarse + fine * finfo(d).eps + finfo(d).tiny
         u = jnp.where(coarse >= 0.5, coarse, finer)
         return -drawn_log(-drawn_log1p(-u))
-    u = uniform_between(typed, shape, d, finfo(d).tiny, 1.0)
-    return -drawn_log(-drawn_log(u))
+    return -drawn_log(-drawn_log(_positive(typed, shape, d)))
+
+
+def _positive(key: Array, shape: tuple[int, ...], dtype: DType) -> Array:
+    """Uniform numbers below 1, with the least normal number in place of 0. It is not added to the
+    others: XLA, which knows it, adds it to what it subtracts from them, where it is lost."""
+    drawn = uniform_between(key, shape, dtype, 0.0, 1.0)
+    return jnp.maximum(scalar(finfo(dtype).tiny, dtype), drawn)
 
 
 @placed
@@ -253,7 +259,7 @@ def logistic(
     Array([2.8963... , 3.82177...], dtype=float32)"""
     typed, _ = wrapped(key, "logistic")
     d = float_dtype("logistic", dtype)
-    u = uniform_between(typed, canonical_shape(shape), d, finfo(d).tiny, 1.0)
+    u = _positive(typed, canonical_shape(shape), d)
     return drawn_log(u) - drawn_log1p(-u)
 
 
@@ -281,7 +287,7 @@ def cauchy(
     typed, _ = wrapped(key, "cauchy")
     d = float_dtype("cauchy", dtype)
     u = uniform_between(typed, canonical_shape(shape), d, finfo(d).eps, 1.0)
-    return jnp.tan(math.pi * (u - 0.5))
+    return drawn_tan(math.pi * (u - 0.5))
 
 
 @placed
@@ -371,7 +377,8 @@ def weibull_min(
     d = float_dtype("weibull_min", dtype)
     e = -drawn_log1p(-uniform_between(typed, canonical_shape(shape), d, 0.0, 1.0))
     own = to_array(promote_inexact(concentration)[0])
-    return e ** parameter(1 / own, d) * parameter(scale, d)  # the inverse is rounded as that
+    inverse = parameter(1 / own, d)  # rounded as the inverse
+    return drawn_pow(e, inverse) * parameter(scale, d)
 
 
 @placed
@@ -532,67 +539,3 @@ def lognormal(
     d = float_dtype("lognormal", dtype)
     shape = parameter_shape("lognormal", shape, sigma)
     return drawn_exp(real_normal(typed, shape, d, parameter(sigma, d)))
-
-
-@placed
-def categorical(
-    key: ArrayLike,
-    logits: ArrayLike,
-    axis: int = -1,
-    shape: ShapeLike | None = None,
-    replace: bool = True,
-    mode: str | None = None,
-    *,
-    out_sharding: OutSharding = None,
-) -> Array:
-    """Draws positions along an axis, with the probabilities softmax(logits).
-
-    Args:
-        key: A random key.
-        logits: The logarithms of weights.
-        axis: The axis; the result does not have it.
-        shape: The shape of the result; it ends with the other axes of `logits`. None takes these
-            alone.
-        replace: Whether a position may be drawn more than once, along the leading axes of `shape`.
-        mode: None or "low"; or "high" or "highest", which take twice the bits, as of `gumbel`, for
-            small probabilities.
-        out_sharding: How the result is laid out over devices; None leaves it open.
-
-    Returns:
-        An array of integers.
-
-    >>> jax.random.categorical(jax.random.key(0), jnp.log(jnp.array([0.1, 0.9])), shape=(4,))
-    Array([1, 1, 1, 1], dtype=int32)"""
-    typed, _ = wrapped(key, "categorical")
-    check_arraylike("categorical", logits)
-    logits = to_array(promote_inexact(logits)[0])
-    own = logits.shape
-    k = canonical_axis(axis, len(own))
-    batch = own[:k] + own[k + 1 :]
-    shape = batch if shape is None else canonical_shape(shape)
-    lead, tail = shape[: len(shape) - len(batch)], shape[len(shape) - len(batch) :]
-    if len(tail) < len(batch) or any(n not in (1, m) for n, m in zip(batch, tail)):
-        raise ValueError(
-            f"categorical: shape {shape} must end with what the batch shape {batch} of logits"
-            " broadcasts to"
-        )
-    if tail != batch:
-        own = (*tail[:k], own[k], *tail[k:])
-        logits = jnp.broadcast_to(logits, own)
-    if not replace:
-        return _without_replacement(typed, logits, k, lead, mode)
-    noise = gumbel(typed, (*lead, *own), logits.dtype, mode)
-    return jnp.argmax(noise + jnp.broadcast_to(logits, noise.shape), axis=k + len(lead))
-
-
-def _without_replacement(key: Any, logits: Any, axis: int, lead: tuple[int, ...], mode: Any) -> Any:
-    n = int(np.prod(lead, dtype=np.int64))
-    own = logits.shape
-    if n > own[axis]:
-        raise ValueError(
-            f"Number of samples without replacement ({n}) cannot exceed number of categories"
-            f" ({own[axis]})."
-        )
-    scores = jnp.moveaxis(gumbel(key, own, logits.dtype, mode) + logits, axis, -1)
-    places = jnp.moveaxis(top_k(scores, n)[1], -1, 0)
-    return jnp.reshape(places, (*lead, *places.shape[1:]))
