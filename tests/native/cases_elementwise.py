@@ -52,7 +52,10 @@ NEAR = {
 }  # fmt: skip
 ZEROS_ALIKE = ("max", "min", "clamp", "nextafter")  # which of two zeros comes out is not said
 # the meanings themselves are not nearer
-SPECIAL64 = {"erfc": 200, "lgamma": 8, "digamma": 8, "bessel_i0e": 8, "bessel_i1e": 10}
+SPECIAL64 = {
+    "erfc": 200, "lgamma": 8, "digamma": 8, "bessel_i0e": 8, "bessel_i1e": 10,
+    "drawn_log1p": 200, "normal_erf_inv": 1_000_000,
+}  # fmt: skip
 SCALES: dict[str, Callable[..., Any]] = {  # near their zeros and poles
     "erfc": lambda x: np.where(np.abs(x) > 25, 1.0, 0.0),  # its meaning gives no subnormal numbers
     "lgamma": lambda x: np.ones(x.shape),

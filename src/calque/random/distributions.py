@@ -7,13 +7,22 @@ import numpy as np
 
 from calque import numpy as jnp
 from calque.core.arrays import Array, to_array
-from calque.core.dtypes import asked, canonicalize, finfo, is_complex, is_inexact, real_part
+from calque.core.dtypes import (
+    asked,
+    bfloat16,
+    canonicalize,
+    finfo,
+    is_complex,
+    is_inexact,
+    real_part,
+)
 from calque.core.primitives import do
 from calque.core.types import ArrayLike, DType, DTypeLike, ShapeLike
 from calque.numpy.creation import canonical_shape, placed
 from calque.numpy.promotion import (
     broadcast_shapes,
     check_arraylike,
+    convert,
     promote_inexact,
 )
 from calque.numpy.signatures import OutSharding
@@ -25,7 +34,6 @@ from calque.ops.special import (
     drawn_log1p,
     drawn_pow,
     drawn_tan,
-    multiply_add,
     normal_erf_inv,
 )
 from calque.random.keys import wrapped
@@ -36,6 +44,7 @@ from calque.random.uniform import (
     pair,
     parameter,
     parameter_shape,
+    product_and_sum,
     rademacher,
     scalar,
     two_uniforms,
@@ -84,19 +93,31 @@ def normal(
 def real_normal(
     key: Array, shape: tuple[int, ...], dtype: DType, deviation: Array | None = None
 ) -> Array:
-    """Normal numbers; a deviation that is one number is multiplied with first, as XLA does."""
-    low = np.nextafter(np.asarray(-1, dtype), np.asarray(0, dtype), dtype=dtype)
-    drawn = normal_erf_inv(uniform_between(key, shape, dtype, low, 1.0))
+    """Normal numbers; a deviation that is one number is multiplied with first, as XLA does, but for
+    bfloat16, where a rounding lies between."""
+    drawn = normal_erf_inv(_inside(key, shape, dtype))
     if deviation is None:
         return math.sqrt(2) * drawn
-    if deviation.ndim:
+    if deviation.ndim or dtype == bfloat16:
         return math.sqrt(2) * drawn * deviation
     return math.sqrt(2) * deviation * drawn
 
 
+def _inside(key: Array, shape: tuple[int, ...], dtype: DType) -> Array:
+    """Uniform numbers between -1 and 1."""
+    low = np.nextafter(np.asarray(-1, dtype), np.asarray(0, dtype), dtype=dtype)
+    return uniform_between(key, shape, dtype, low, 1.0)
+
+
 def over(x: Array, parameter: Array) -> Array:
-    """x / parameter; by one number it is a product with its reciprocal, as XLA has it."""
-    return x / parameter if parameter.ndim else x * (1 / parameter)
+    """x / parameter; by one number it is a product with its reciprocal, as XLA has it. That is not
+    rounded to bfloat16."""
+    if parameter.ndim:
+        return x / parameter
+    if parameter.dtype != bfloat16:
+        return x * (1 / parameter)
+    single = np.dtype("float32")
+    return convert(convert(x, single) * (1 / convert(parameter, single)), bfloat16)
 
 
 @placed
@@ -127,9 +148,9 @@ def truncated_normal(
     typed, _ = wrapped(key, "truncated_normal")
     d = float_dtype("truncated_normal", dtype)
     shape = parameter_shape("truncated_normal", shape, lower, upper)
-    half = scalar(math.sqrt(0.5), d)
+    root = to_array(scalar(math.sqrt(2), d))
     lower, upper = parameter(lower, d), parameter(upper, d)
-    low, high = drawn_erf(lower * half), drawn_erf(upper * half)
+    low, high = drawn_erf(over(lower, root)), drawn_erf(over(upper, root))
     out = math.sqrt(2) * normal_erf_inv(uniform_between(typed, shape, d, low, high))
     low = jnp.nextafter(stop_gradient(lower), math.inf)
     high = jnp.nextafter(stop_gradient(upper), -math.inf)
@@ -376,9 +397,8 @@ def weibull_min(
     typed, _ = wrapped(key, "weibull_min")
     d = float_dtype("weibull_min", dtype)
     e = -drawn_log1p(-uniform_between(typed, canonical_shape(shape), d, 0.0, 1.0))
-    own = to_array(promote_inexact(concentration)[0])
-    inverse = parameter(1 / own, d)  # rounded as the inverse
-    return drawn_pow(e, inverse) * parameter(scale, d)
+    inverse = 1 / to_array(promote_inexact(concentration)[0])
+    return drawn_pow(*promote_inexact(e, inverse)) * to_array(scale)
 
 
 @placed
@@ -404,7 +424,17 @@ def maxwell(
     Array([2.63109..., 0.99103...], dtype=float32)"""
     typed, _ = wrapped(key, "maxwell")
     d = float_dtype("maxwell", dtype)
-    parts = real_normal(typed, (*canonical_shape(shape), 3), d)
+    return convert(_lengths(typed, canonical_shape(shape), d), d)
+
+
+def _lengths(key: Array, shape: tuple[int, ...], dtype: DType) -> Array:
+    """Of normal vectors; those for bfloat16 as float32, since XLA rounds the result alone."""
+    if dtype == bfloat16:
+        single = np.dtype("float32")
+        drawn = normal_erf_inv(convert(_inside(key, (*shape, 3), dtype), single))
+        parts = drawn * scalar(math.sqrt(2), dtype).astype(single)
+    else:
+        parts = real_normal(key, (*shape, 3), dtype)
     return jnp.sqrt(jnp.sum(parts * parts, axis=-1))
 
 
@@ -436,7 +466,10 @@ def double_sided_maxwell(
     common = broadcast_shapes("double_sided_maxwell", loc.shape, scale.shape)
     whole = (*(canonical_shape(shape) or common), *common)
     first, second = pair(typed)
-    return rademacher(second, whole, d) * maxwell(first, whole, d) * scale + loc
+    lengths = _lengths(first, whole, d)
+    sign = convert(rademacher(second, whole, d), lengths.dtype)
+    loc, scale = convert(loc, lengths.dtype), convert(scale, lengths.dtype)
+    return convert(sign * lengths * scale + loc, d)
 
 
 @placed
@@ -469,8 +502,8 @@ def wald(
     m = parameter(mean, d, shape)
     z, u = real_normal(first, shape, d), uniform_between(second, shape, d, 0.0, 1.0)
     y = z**2
-    root = jnp.sqrt(multiply_add(4 * m, y, m**2 * y**2))
-    x = multiply_add(-m / 2, root, m + m**2 * y / 2)
+    root = jnp.sqrt(product_and_sum(4 * m, y, m**2 * y**2))
+    x = product_and_sum(-m / 2, root, m + m**2 * y / 2)
     return jnp.where(u <= m / (m + x), x, m**2 / x)
 
 

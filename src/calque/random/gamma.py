@@ -16,7 +16,7 @@ from calque import numpy as jnp
 from calque.core import reference
 from calque.core.arrays import Array
 from calque.core.avals import ShapedArray
-from calque.core.dtypes import finfo, is_float
+from calque.core.dtypes import bfloat16, finfo, is_float
 from calque.core.primitives import Primitive, Zero, do
 from calque.core.trace import trace_to_jaxpr, typeof
 from calque.core.types import ArrayLike, DTypeLike, ShapeLike
@@ -29,7 +29,7 @@ from calque.ops.convert import stop_gradient
 from calque.ops.kinds import not_linear
 from calque.ops.random.keys import impl_of, need_key
 from calque.ops.special import drawn_exp, drawn_log, drawn_pow, random_gamma_grad
-from calque.random.distributions import exponential, real_normal
+from calque.random.distributions import exponential, over, real_normal
 from calque.random.keys import wrapped
 from calque.random.uniform import (
     float_dtype,
@@ -342,6 +342,8 @@ def f(
     dfnum, dfden = parameter(dfnum, d), parameter(dfden, d)
     below, above = pair(typed)
     numerator, denominator = chisquare(above, dfnum, shape, d), chisquare(below, dfden, shape, d)
+    if d == bfloat16:
+        return over(numerator, dfnum) / over(denominator, dfden)
     return (numerator * dfden) / (dfnum * denominator)
 
 

@@ -21,12 +21,14 @@ from calque.native.scalars.vmath.base import (
     at_most,
     bits,
     div,
+    fast_two_sum,
     flip_sign,
     fma,
     from_bits,
     greater,
     greater_equal,
     iop,
+    ldexp,
     less,
     lookup,
     mul,
@@ -35,9 +37,11 @@ from calque.native.scalars.vmath.base import (
     no_less,
     not_,
     pattern,
+    poly,
     rare,
     sign_bit,
     sub,
+    two_product,
     where,
 )
 from calque.native.scalars.vmath.logarithm import unusual
@@ -61,7 +65,38 @@ _LOG2_OF: Final = (
     0.288457581109214, -0.36092606229713164, 0.480898481472577, -0.7213474675006291,
     1.4426950408774342,
 )  # fmt: skip
-_EXP2: Final = tuple(2.0 ** (i / 32) for i in range(32))
+# 2^(i / 32) in two parts
+_EXP2: Final = (
+    1.0, 1.0218971486541166, 1.0442737824274138, 1.0671404006768237, 1.0905077326652577,
+    1.1143867425958924, 1.1387886347566916, 1.1637248587775775, 1.189207115002721,
+    1.215247359980469, 1.241857812073484, 1.2690509571917332, 1.2968395546510096,
+    1.3252366431597413, 1.3542555469368927, 1.383909881963832, 1.4142135623730951,
+    1.4451808069770467, 1.4768261459394993, 1.5091644275934228, 1.5422108254079407,
+    1.5759808451078865, 1.6104903319492543, 1.645755478153965, 1.681792830507429,
+    1.718619298122478, 1.7562521603732995, 1.7947090750031072, 1.8340080864093424,
+    1.8741676341103, 1.9152065613971474, 1.9571441241754002,
+)  # fmt: skip
+_EXP2_LOW: Final = (
+    0.0, 5.109225028973444e-17, 8.551889705537965e-17, -7.899853966841582e-17,
+    -3.046782079812471e-17, 1.0410278456845571e-16, 8.912812676025408e-17, 3.8292048369240935e-17,
+    3.982015231465646e-17, -7.712630692681488e-17, 4.658027591836937e-17, 2.667932131342186e-18,
+    2.5382502794888315e-17, -2.8587312100388614e-17, 7.70094837980299e-17, -6.770511658794786e-17,
+    -9.667293313452913e-17, -3.0237581349939873e-17, -3.483994556892796e-17,
+    -1.016455327754295e-16, 7.949834809697621e-17, -1.0136916471278304e-17,
+    2.4707192569797888e-17, -1.0125679913674773e-16, 8.199010020581497e-17,
+    -1.851380418263111e-17, 2.960140695448873e-17, 1.8227458427912087e-17, 3.283107224245627e-17,
+    -6.122763413004143e-17, -1.0619946056195963e-16, 8.960767791036668e-17,
+)  # fmt: skip
+_LOG_2: Final = (0.021660849391992087, 5.062034433330175e-13)  # log(2) / 32, the first with 35 bits
+_PER_LOG: Final = 46.16624130844683
+# of (e^r - 1 - r) / r^2
+_EXP_REST: Final = (
+    0.5,
+    0.16666666666666666,
+    0.041666666666666664,
+    0.008333333333333333,
+    0.001388888888888889,
+)
 # 2^r, the highest power first
 _EXP2_OF: Final = (0.05550361559341535, 0.2402284522445722, 0.6931471806916203)
 
@@ -78,7 +113,7 @@ _TAN_EVEN: Final = (0x3D5D0DD1, 0x3C11371F, 0x3ABEDE48, 0x398137B9, 0x3895C07A, 
 def pow(x: Expr, y: Expr) -> Expr:
     """x^y; what is not a power of a positive normal number is computed as elsewhere."""
     if x.dtype != "f32":
-        return power.power(x, y)
+        return wide_pow(x, y)
     odd = any_of(unusual(x), not_(less(absolute(y), INF)))
     exponent = mul(cast(y, "f64"), log2(bits(x)))
     drawn = cast(exp2(at_most(no_less(exponent, -300.0), 300.0)), "f32")
@@ -107,6 +142,31 @@ def exp2(x: Expr) -> Expr:
     scale = from_bits(iop("add", root, iop("shl", iop("ashr", i, 5), 52)), "f64")
     a, b, c = _EXP2_OF
     return mul(fma(fma(r, a, b), mul(r, r), fma(r, c, 1.0)), scale)
+
+
+def wide_pow(x: Expr, y: Expr) -> Expr:
+    """x^y in f64, rounded from some 60 bits, as the C library's nearly is."""
+    high, low = power.log_pair(x)
+    p = mul(y, high)
+    rest = fma(y, low, fma(y, high, neg(p)))
+    drawn = wide_exp(p, rest)
+    odd = any_of(unusual(x), not_(less(absolute(p), 700.0)))
+    return rare(odd, drawn, power.power(x, y))
+
+
+def wide_exp(x: Expr, low: Expr) -> Expr:
+    """e^(x + low) for |x| < 700: 2^(n / 32) e^r, all but the last terms in two parts."""
+    n, i = nearest_integer(x, _PER_LOG)
+    r = fma(n, -_LOG_2[0], x)
+    low = fma(n, -_LOG_2[1], low)
+    full = add(r, low)
+    low = fma(mul(full, full), poly(full, _EXP_REST), low)
+    index = cast(i, "i32")
+    root, root_low = lookup(index, _EXP2, "f64"), lookup(index, _EXP2_LOW, "f64")
+    product, product_low = two_product(root, r)
+    high, lost = fast_two_sum(root, product)
+    low = fma(root, low, fma(root_low, r, add(root_low, product_low)))
+    return ldexp(add(high, add(lost, low)), iop("ashr", i, 5))
 
 
 def tan(x: Expr) -> Expr:
