@@ -1,5 +1,6 @@
 """Comparisons of library functions with JAX's, where it is installed."""
 
+import platform
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -50,6 +51,12 @@ def same(
     compare(ours(*args), want, tol)
     if jit:
         compare(calque.jit(ours)(*args), want, tol)
+
+
+def glibc() -> tuple[int, ...]:
+    """The version of the C library, nothing where it is another one."""
+    name, version = platform.libc_ver()
+    return tuple(map(int, version.split("."))) if name == "glibc" else ()
 
 
 def processor_flags() -> set[str]:

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import calque
+import calque.numpy as jnp
 from calque import lax
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -49,6 +51,37 @@ def test_atanh_where_its_quotient_mattered() -> None:
     near = np.float32([0.17273006, 0.17772403, 0.1817438]).view(np.int32)
     bits = near[:, None] + np.arange(-20_000, 20_000)
     assert accuracy.worst("atanh", bits.ravel().astype(np.int32).view(np.float32))[0] < MOST
+
+
+def test_erf_inv_where_its_polynomial_mattered() -> None:
+    """Every number beside one that was more than two last places off."""
+    bits = int(np.float32(0.035232037).view(np.int32)) + np.arange(-20_000, 20_000)
+    assert accuracy.worst("erf_inv", bits.astype(np.int32).view(np.float32))[0] < 1.9
+
+
+@pytest.mark.parametrize("name", ["exp", "log", "sin"])
+def test_compiled_code_finds_the_largest_error(name: str) -> None:
+    """Of every thousandth float32: as it is found by NumPy's function of float64."""
+    stride = 1 << 10
+    error, at = accuracy.worst_single(name, stride, 5)
+    slow = max(accuracy.worst(name, x)[0] for x in accuracy.singles(stride, 5))
+    assert abs(error - slow) < 1e-6 and error < MOST
+    assert accuracy.worst(name, np.full(1, at, np.float32))[0] == pytest.approx(error)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, 1.0])
+def test_compiled_code_finds_the_one_number_that_is_wrong(wrong: float, monkeypatch: Any) -> None:
+    at = np.float32(3)
+
+    def planted(x: Any) -> Any:
+        right = lax.exp(x)
+        return jnp.where(x == at, np.float32(wrong), right) if x.dtype == at.dtype else right
+
+    monkeypatch.setattr(lax, "planted", planted, raising=False)
+    bits = at.view(np.uint32)
+    with calque.enable_x64(True):
+        error, found = accuracy.measured_singles("planted")(bits - np.uint32(1000), np.uint32(1))
+    assert error > 1000 and int(found) == bits
 
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf, -1.0, 1.0 + 2.0**-20])

@@ -44,6 +44,7 @@ NEAR = {
     "cbrt": 2, "rsqrt": 2, "erf": 3, "erfc": 4,
     "erf_inv": 4, "normal_erf_inv": 80, "multiply_add": 1,
     "drawn_erf": 8, "drawn_exp": 8, "drawn_log": 8, "drawn_log1p": 8,
+    "drawn_pow": 4, "drawn_tan": 4,
     "lgamma": 4, "digamma": 8, "pow": 4, "bessel_i0e": 1, "bessel_i1e": 1,
     "igamma": 1, "igammac": 1,
     "igamma_grad_a": 1, "polygamma": 1, "random_gamma_grad": 1, "regularized_incomplete_beta": 1,
@@ -51,7 +52,10 @@ NEAR = {
 }  # fmt: skip
 ZEROS_ALIKE = ("max", "min", "clamp", "nextafter")  # which of two zeros comes out is not said
 # the meanings themselves are not nearer
-SPECIAL64 = {"erfc": 200, "lgamma": 8, "digamma": 8, "bessel_i0e": 8, "bessel_i1e": 10}
+SPECIAL64 = {
+    "erfc": 200, "lgamma": 8, "digamma": 8, "bessel_i0e": 8, "bessel_i1e": 10,
+    "drawn_log1p": 200, "normal_erf_inv": 1_000_000,
+}  # fmt: skip
 SCALES: dict[str, Callable[..., Any]] = {  # near their zeros and poles
     "erfc": lambda x: np.where(np.abs(x) > 25, 1.0, 0.0),  # its meaning gives no subnormal numbers
     "lgamma": lambda x: np.ones(x.shape),
@@ -76,7 +80,7 @@ OPERANDS = {
         ("add", "sub", "mul", "div", "rem", "max", "min", "and", "or", "xor", "eq", "ne", "lt",
         "le", "gt", "ge", "eq_to", "lt_to", "le_to",
          "shift_left", "shift_right_logical", "shift_right_arithmetic", "nextafter", "atan2",
-         "pow", "complex", "mulhi", "add_any",
+         "pow", "drawn_pow", "complex", "mulhi", "add_any",
          "igamma", "igammac", "igamma_grad_a", "polygamma", "random_gamma_grad", "zeta"), 2,
     ),
 }  # fmt: skip

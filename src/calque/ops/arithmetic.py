@@ -270,7 +270,7 @@ def _pow_shape(x: ShapedArray, y: ShapedArray) -> ShapedArray:
     return out.update(weak_type=x.weak_type)
 
 
-def _pow_tangent_x(t: Any, out: Any, x: Any, y: Any) -> Any:
+def pow_tangent_x(t: Any, out: Any, x: Any, y: Any) -> Any:
     """y x^(y-1), and 0 where both are 0, or where the exponent is the integer 0."""
     shape = typeof(out).shape
     x, y = spread(x, shape), spread(y, shape)
@@ -282,7 +282,7 @@ def _pow_tangent_x(t: Any, out: Any, x: Any, y: Any) -> Any:
     return do.mul(t, do.mul(factor, do.pow(x, lower)))
 
 
-def _pow_tangent_y(t: Any, out: Any, x: Any, y: Any) -> Any:
+def pow_tangent_y(t: Any, out: Any, x: Any, y: Any) -> Any:
     safe = do.select_n(do.eq(x, const(x, 0)), x, filled_like(x, 1))
     return do.mul(t, do.mul(do.log(safe), out))
 
@@ -297,7 +297,7 @@ pow_p = Primitive(
     "pow",
     meaning=_pow_meaning,
     shape=_pow_shape,
-    jvp=nary_jvp("pow", (_pow_tangent_x, _pow_tangent_y)),
+    jvp=nary_jvp("pow", (pow_tangent_x, pow_tangent_y)),
     transpose=not_linear("pow"),
     batch=batch_elementwise("pow"),
 )

@@ -13,6 +13,7 @@ from calque.core.lazy import LazyModule
 from calque.core.primitives import do
 from calque.core.types import ArrayLike
 from calque.ops import gamma_gradients
+from calque.ops.arithmetic import pow_tangent_x, pow_tangent_y
 from calque.ops.common import FLOAT, const, filled_like
 from calque.ops.kinds import apply_nary, apply_unary, nary, refusing, unary, widened
 
@@ -126,6 +127,19 @@ drawn_log1p_p = unary(
     FLOAT,
     widened(np.log1p),
     lambda t, x, out: do.div(t, do.add(x, const(x, 1))),
+)
+drawn_pow_p = nary(
+    "drawn_pow",
+    FLOAT,
+    widened(np.power),
+    pow_tangent_x,
+    pow_tangent_y,
+)
+drawn_tan_p = unary(
+    "drawn_tan",
+    FLOAT,
+    widened(np.tan),
+    lambda t, x, out: do.mul(t, do.add(do.square(out), const(out, 1))),
 )
 multiply_add_p = nary(
     "multiply_add",
@@ -266,6 +280,16 @@ def drawn_log(x: Any) -> Any:
 def drawn_log1p(x: Any) -> Any:
     """`log1p`, likewise: `drawn_log1p(0.) == 0.`"""
     return apply_unary(drawn_log1p_p, x)
+
+
+def drawn_pow(x: Any, y: Any) -> Any:
+    """`pow` of floats, likewise: `drawn_pow(2., 0.) == 1.`"""
+    return apply_nary(drawn_pow_p, x, y)
+
+
+def drawn_tan(x: Any) -> Any:
+    """`tan`, likewise: `drawn_tan(0.) == 0.`"""
+    return apply_unary(drawn_tan_p, x)
 
 
 def multiply_add(x: Any, y: Any, z: Any) -> Any:

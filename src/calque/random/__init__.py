@@ -2,10 +2,9 @@
 
 from calque.core import guards as _guards
 from calque.numpy.calls import cached as _cached
-from calque.random.choosing import choice, permutation
+from calque.random.choosing import categorical, choice, permutation
 from calque.random.counts import binomial, geometric, multinomial, poisson
 from calque.random.distributions import (
-    categorical,
     cauchy,
     double_sided_maxwell,
     exponential,

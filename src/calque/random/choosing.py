@@ -1,4 +1,4 @@
-"""Permutations and choices."""
+"""Permutations, choices, and positions by their weights."""
 
 import math
 from collections.abc import Sequence
@@ -167,3 +167,67 @@ def _weighted(key: Any, p: Any, n: int, shape: tuple[int, ...], replace: bool, m
     scores = gumbel(key, (n,), p.dtype, mode) + jnp.log(p)
     best = top_k(scores, math.prod(shape), axis=0)[1]
     return jnp.reshape(best, shape).astype(canonicalize(int))
+
+
+@placed
+def categorical(
+    key: ArrayLike,
+    logits: ArrayLike,
+    axis: int = -1,
+    shape: ShapeLike | None = None,
+    replace: bool = True,
+    mode: str | None = None,
+    *,
+    out_sharding: OutSharding = None,
+) -> Array:
+    """Draws positions along an axis, with the probabilities softmax(logits).
+
+    Args:
+        key: A random key.
+        logits: The logarithms of weights.
+        axis: The axis; the result does not have it.
+        shape: The shape of the result; it ends with the other axes of `logits`. None takes these
+            alone.
+        replace: Whether a position may be drawn more than once, along the leading axes of `shape`.
+        mode: None or "low"; or "high" or "highest", which take twice the bits, as of `gumbel`, for
+            small probabilities.
+        out_sharding: How the result is laid out over devices; None leaves it open.
+
+    Returns:
+        An array of integers.
+
+    >>> jax.random.categorical(jax.random.key(0), jnp.log(jnp.array([0.1, 0.9])), shape=(4,))
+    Array([1, 1, 1, 1], dtype=int32)"""
+    typed, _ = wrapped(key, "categorical")
+    check_arraylike("categorical", logits)
+    logits = to_array(promote_inexact(logits)[0])
+    own = logits.shape
+    k = canonical_axis(axis, len(own))
+    batch = own[:k] + own[k + 1 :]
+    shape = batch if shape is None else canonical_shape(shape)
+    lead, tail = shape[: len(shape) - len(batch)], shape[len(shape) - len(batch) :]
+    if len(tail) < len(batch) or any(n not in (1, m) for n, m in zip(batch, tail)):
+        raise ValueError(
+            f"categorical: shape {shape} must end with what the batch shape {batch} of logits"
+            " broadcasts to"
+        )
+    if tail != batch:
+        own = (*tail[:k], own[k], *tail[k:])
+        logits = jnp.broadcast_to(logits, own)
+    if not replace:
+        return _without_replacement(typed, logits, k, lead, mode)
+    noise = gumbel(typed, (*lead, *own), logits.dtype, mode)
+    return jnp.argmax(noise + jnp.broadcast_to(logits, noise.shape), axis=k + len(lead))
+
+
+def _without_replacement(key: Any, logits: Any, axis: int, lead: tuple[int, ...], mode: Any) -> Any:
+    n = int(np.prod(lead, dtype=np.int64))
+    own = logits.shape
+    if n > own[axis]:
+        raise ValueError(
+            f"Number of samples without replacement ({n}) cannot exceed number of categories"
+            f" ({own[axis]})."
+        )
+    scores = jnp.moveaxis(gumbel(key, own, logits.dtype, mode) + logits, axis, -1)
+    places = jnp.moveaxis(top_k(scores, n)[1], -1, 0)
+    return jnp.reshape(places, (*lead, *places.shape[1:]))

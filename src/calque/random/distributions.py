@@ -7,25 +7,33 @@ import numpy as np
 
 from calque import numpy as jnp
 from calque.core.arrays import Array, to_array
-from calque.core.dtypes import asked, canonicalize, finfo, is_complex, is_inexact, real_part
+from calque.core.dtypes import (
+    asked,
+    bfloat16,
+    canonicalize,
+    finfo,
+    is_complex,
+    is_inexact,
+    real_part,
+)
 from calque.core.primitives import do
 from calque.core.types import ArrayLike, DType, DTypeLike, ShapeLike
 from calque.numpy.creation import canonical_shape, placed
 from calque.numpy.promotion import (
     broadcast_shapes,
-    canonical_axis,
     check_arraylike,
+    convert,
     promote_inexact,
 )
 from calque.numpy.signatures import OutSharding
 from calque.ops.convert import stop_gradient
-from calque.ops.sorting import top_k
 from calque.ops.special import (
     drawn_erf,
     drawn_exp,
     drawn_log,
     drawn_log1p,
-    multiply_add,
+    drawn_pow,
+    drawn_tan,
     normal_erf_inv,
 )
 from calque.random.keys import wrapped
@@ -36,6 +44,7 @@ from calque.random.uniform import (
     pair,
     parameter,
     parameter_shape,
+    product_and_sum,
     rademacher,
     scalar,
     two_uniforms,
@@ -84,19 +93,31 @@ def normal(
 def real_normal(
     key: Array, shape: tuple[int, ...], dtype: DType, deviation: Array | None = None
 ) -> Array:
-    """Normal numbers; a deviation that is one number is multiplied with first, as XLA does."""
-    low = np.nextafter(np.asarray(-1, dtype), np.asarray(0, dtype), dtype=dtype)
-    drawn = normal_erf_inv(uniform_between(key, shape, dtype, low, 1.0))
+    """Normal numbers; a deviation that is one number is multiplied with first, as XLA does, but for
+    bfloat16, where a rounding lies between."""
+    drawn = normal_erf_inv(_inside(key, shape, dtype))
     if deviation is None:
         return math.sqrt(2) * drawn
-    if deviation.ndim:
+    if deviation.ndim or dtype == bfloat16:
         return math.sqrt(2) * drawn * deviation
     return math.sqrt(2) * deviation * drawn
 
 
+def _inside(key: Array, shape: tuple[int, ...], dtype: DType) -> Array:
+    """Uniform numbers between -1 and 1."""
+    low = np.nextafter(np.asarray(-1, dtype), np.asarray(0, dtype), dtype=dtype)
+    return uniform_between(key, shape, dtype, low, 1.0)
+
+
 def over(x: Array, parameter: Array) -> Array:
-    """x / parameter; by one number it is a product with its reciprocal, as XLA has it."""
-    return x / parameter if parameter.ndim else x * (1 / parameter)
+    """x / parameter; by one number it is a product with its reciprocal, as XLA has it. That is not
+    rounded to bfloat16."""
+    if parameter.ndim:
+        return x / parameter
+    if parameter.dtype != bfloat16:
+        return x * (1 / parameter)
+    single = np.dtype("float32")
+    return convert(convert(x, single) * (1 / convert(parameter, single)), bfloat16)
 
 
 @placed
@@ -127,9 +148,9 @@ def truncated_normal(
     typed, _ = wrapped(key, "truncated_normal")
     d = float_dtype("truncated_normal", dtype)
     shape = parameter_shape("truncated_normal", shape, lower, upper)
-    half = scalar(math.sqrt(0.5), d)
+    root = to_array(scalar(math.sqrt(2), d))
     lower, upper = parameter(lower, d), parameter(upper, d)
-    low, high = drawn_erf(lower * half), drawn_erf(upper * half)
+    low, high = drawn_erf(over(lower, root)), drawn_erf(over(upper, root))
     out = math.sqrt(2) * normal_erf_inv(uniform_between(typed, shape, d, low, high))
     low = jnp.nextafter(stop_gradient(lower), math.inf)
     high = jnp.nextafter(stop_gradient(upper), -math.inf)
@@ -199,8 +220,14 @@ def gumbel(
         finer = coarse + fine * finfo(d).eps + finfo(d).tiny
         u = jnp.where(coarse >= 0.5, coarse, finer)
         return -drawn_log(-drawn_log1p(-u))
-    u = uniform_between(typed, shape, d, finfo(d).tiny, 1.0)
-    return -drawn_log(-drawn_log(u))
+    return -drawn_log(-drawn_log(_positive(typed, shape, d)))
+
+
+def _positive(key: Array, shape: tuple[int, ...], dtype: DType) -> Array:
+    """Uniform numbers below 1, with the least normal number in place of 0. It is not added to the
+    others: XLA, which knows it, adds it to what it subtracts from them, where it is lost."""
+    drawn = uniform_between(key, shape, dtype, 0.0, 1.0)
+    return jnp.maximum(scalar(finfo(dtype).tiny, dtype), drawn)
 
 
 @placed
@@ -253,7 +280,7 @@ def logistic(
     Array([2.8963... , 3.82177...], dtype=float32)"""
     typed, _ = wrapped(key, "logistic")
     d = float_dtype("logistic", dtype)
-    u = uniform_between(typed, canonical_shape(shape), d, finfo(d).tiny, 1.0)
+    u = _positive(typed, canonical_shape(shape), d)
     return drawn_log(u) - drawn_log1p(-u)
 
 
@@ -281,7 +308,7 @@ def cauchy(
     typed, _ = wrapped(key, "cauchy")
     d = float_dtype("cauchy", dtype)
     u = uniform_between(typed, canonical_shape(shape), d, finfo(d).eps, 1.0)
-    return jnp.tan(math.pi * (u - 0.5))
+    return drawn_tan(math.pi * (u - 0.5))
 
 
 @placed
@@ -370,8 +397,8 @@ def weibull_min(
     typed, _ = wrapped(key, "weibull_min")
     d = float_dtype("weibull_min", dtype)
     e = -drawn_log1p(-uniform_between(typed, canonical_shape(shape), d, 0.0, 1.0))
-    own = to_array(promote_inexact(concentration)[0])
-    return e ** parameter(1 / own, d) * parameter(scale, d)  # the inverse is rounded as that
+    inverse = 1 / to_array(promote_inexact(concentration)[0])
+    return drawn_pow(*promote_inexact(e, inverse)) * to_array(scale)
 
 
 @placed
@@ -397,7 +424,17 @@ def maxwell(
     Array([2.63109..., 0.99103...], dtype=float32)"""
     typed, _ = wrapped(key, "maxwell")
     d = float_dtype("maxwell", dtype)
-    parts = real_normal(typed, (*canonical_shape(shape), 3), d)
+    return convert(_lengths(typed, canonical_shape(shape), d), d)
+
+
+def _lengths(key: Array, shape: tuple[int, ...], dtype: DType) -> Array:
+    """Of normal vectors; those for bfloat16 as float32, since XLA rounds the result alone."""
+    if dtype == bfloat16:
+        single = np.dtype("float32")
+        drawn = normal_erf_inv(convert(_inside(key, (*shape, 3), dtype), single))
+        parts = drawn * scalar(math.sqrt(2), dtype).astype(single)
+    else:
+        parts = real_normal(key, (*shape, 3), dtype)
     return jnp.sqrt(jnp.sum(parts * parts, axis=-1))
 
 
@@ -429,7 +466,10 @@ def double_sided_maxwell(
     common = broadcast_shapes("double_sided_maxwell", loc.shape, scale.shape)
     whole = (*(canonical_shape(shape) or common), *common)
     first, second = pair(typed)
-    return rademacher(second, whole, d) * maxwell(first, whole, d) * scale + loc
+    lengths = _lengths(first, whole, d)
+    sign = convert(rademacher(second, whole, d), lengths.dtype)
+    loc, scale = convert(loc, lengths.dtype), convert(scale, lengths.dtype)
+    return convert(sign * lengths * scale + loc, d)
 
 
 @placed
@@ -462,8 +502,8 @@ def wald(
     m = parameter(mean, d, shape)
     z, u = real_normal(first, shape, d), uniform_between(second, shape, d, 0.0, 1.0)
     y = z**2
-    root = jnp.sqrt(multiply_add(4 * m, y, m**2 * y**2))
-    x = multiply_add(-m / 2, root, m + m**2 * y / 2)
+    root = jnp.sqrt(product_and_sum(4 * m, y, m**2 * y**2))
+    x = product_and_sum(-m / 2, root, m + m**2 * y / 2)
     return jnp.where(u <= m / (m + x), x, m**2 / x)
 
 
@@ -532,67 +572,3 @@ def lognormal(
     d = float_dtype("lognormal", dtype)
     shape = parameter_shape("lognormal", shape, sigma)
     return drawn_exp(real_normal(typed, shape, d, parameter(sigma, d)))
-
-
-@placed
-def categorical(
-    key: ArrayLike,
-    logits: ArrayLike,
-    axis: int = -1,
-    shape: ShapeLike | None = None,
-    replace: bool = True,
-    mode: str | None = None,
-    *,
-    out_sharding: OutSharding = None,
-) -> Array:
-    """Draws positions along an axis, with the probabilities softmax(logits).
-
-    Args:
-        key: A random key.
-        logits: The logarithms of weights.
-        axis: The axis; the result does not have it.
-        shape: The shape of the result; it ends with the other axes of `logits`. None takes these
-            alone.
-        replace: Whether a position may be drawn more than once, along the leading axes of `shape`.
-        mode: None or "low"; or "high" or "highest", which take twice the bits, as of `gumbel`, for
-            small probabilities.
-        out_sharding: How the result is laid out over devices; None leaves it open.
-
-    Returns:
-        An array of integers.
-
-    >>> jax.random.categorical(jax.random.key(0), jnp.log(jnp.array([0.1, 0.9])), shape=(4,))
-    Array([1, 1, 1, 1], dtype=int32)"""
-    typed, _ = wrapped(key, "categorical")
-    check_arraylike("categorical", logits)
-    logits = to_array(promote_inexact(logits)[0])
-    own = logits.shape
-    k = canonical_axis(axis, len(own))
-    batch = own[:k] + own[k + 1 :]
-    shape = batch if shape is None else canonical_shape(shape)
-    lead, tail = shape[: len(shape) - len(batch)], shape[len(shape) - len(batch) :]
-    if len(tail) < len(batch) or any(n not in (1, m) for n, m in zip(batch, tail)):
-        raise ValueError(
-            f"categorical: shape {shape} must end with what the batch shape {batch} of logits"
-            " broadcasts to"
-        )
-    if tail != batch:
-        own = (*tail[:k], own[k], *tail[k:])
-        logits = jnp.broadcast_to(logits, own)
-    if not replace:
-        return _without_replacement(typed, logits, k, lead, mode)
-    noise = gumbel(typed, (*lead, *own), logits.dtype, mode)
-    return jnp.argmax(noise + jnp.broadcast_to(logits, noise.shape), axis=k + len(lead))
-
-
-def _without_replacement(key: Any, logits: Any, axis: int, lead: tuple[int, ...], mode: Any) -> Any:
-    n = int(np.prod(lead, dtype=np.int64))
-    own = logits.shape
-    if n > own[axis]:
-        raise ValueError(
-            f"Number of samples without replacement ({n}) cannot exceed number of categories"
-            f" ({own[axis]})."
-        )
-    scores = jnp.moveaxis(gumbel(key, own, logits.dtype, mode) + logits, axis, -1)
-    places = jnp.moveaxis(top_k(scores, n)[1], -1, 0)
-    return jnp.reshape(places, (*lead, *places.shape[1:]))

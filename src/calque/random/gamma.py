@@ -16,7 +16,7 @@ from calque import numpy as jnp
 from calque.core import reference
 from calque.core.arrays import Array
 from calque.core.avals import ShapedArray
-from calque.core.dtypes import finfo, is_float
+from calque.core.dtypes import bfloat16, finfo, is_float
 from calque.core.primitives import Primitive, Zero, do
 from calque.core.trace import trace_to_jaxpr, typeof
 from calque.core.types import ArrayLike, DTypeLike, ShapeLike
@@ -28,11 +28,10 @@ from calque.ops.common import move
 from calque.ops.convert import stop_gradient
 from calque.ops.kinds import not_linear
 from calque.ops.random.keys import impl_of, need_key
-from calque.ops.special import drawn_exp, drawn_log, random_gamma_grad
-from calque.random.distributions import exponential, real_normal
+from calque.ops.special import drawn_exp, drawn_log, drawn_pow, random_gamma_grad
+from calque.random.distributions import exponential, over, real_normal
 from calque.random.keys import wrapped
 from calque.random.uniform import (
-    broadcast_one,
     float_dtype,
     keys_of,
     pair,
@@ -89,7 +88,7 @@ def _one(key: Any, alpha: Any, log_space: bool) -> Any:
         boost = jnp.where(large | (log_u == 0), 0, log_u * exponent)
         return drawn_log(d) + drawn_log(v) + boost
     u = 1 - uniform_between(for_boost, (), dtype, 0.0, 1.0)
-    return d * v * jnp.where(large, 1, u**exponent)
+    return d * v * jnp.where(large, 1, drawn_pow(u, exponent))
 
 
 # ---------------------------------------------------------------- arrays of values
@@ -343,6 +342,8 @@ def f(
     dfnum, dfden = parameter(dfnum, d), parameter(dfden, d)
     below, above = pair(typed)
     numerator, denominator = chisquare(above, dfnum, shape, d), chisquare(below, dfden, shape, d)
+    if d == bfloat16:
+        return over(numerator, dfnum) / over(denominator, dfden)
     return (numerator * dfden) / (dfnum * denominator)
 
 
@@ -406,7 +407,8 @@ def generalized_normal(
     shape = canonical_shape(shape)
     first, second = pair(typed)
     inverse = parameter(jnp.divide(1, p), d)
-    return rademacher(second, shape, d) * gamma(first, inverse, shape, d) ** inverse
+    size = drawn_pow(gamma(first, inverse, shape, d), inverse)
+    return rademacher(second, shape, d) * size
 
 
 @placed
@@ -440,7 +442,7 @@ def ball(
     (dim,) = canonical_shape(d)
     first, second = pair(typed)
     g = generalized_normal(first, p, (*shape, dim), dt)
-    powers = jnp.abs(g) ** broadcast_one(convert(p, dt), ())
+    powers = drawn_pow(jnp.abs(g), convert(p, dt))
     total = jnp.sum(powers, axis=-1) + exponential(second, shape, dt)
-    radius = total ** parameter(jnp.divide(1, p), dt)
+    radius = drawn_pow(total, parameter(jnp.divide(1, p), dt))
     return g / jnp.expand_dims(radius, -1)

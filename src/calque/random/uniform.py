@@ -163,8 +163,12 @@ def uniform_between(
     unit = bitcast_convert_type((word >> (drawn - nmant)) | one, dtype) - 1
     low, high = broadcast_one(low, shape), broadcast_one(high, shape)
     width = high - low
-    drawn = multiply_add(unit, width, low) if nbits >= 32 else unit * width + low
-    return jnp.maximum(low, drawn)
+    return jnp.maximum(low, product_and_sum(unit, width, low))
+
+
+def product_and_sum(x: Any, y: Any, z: Any) -> Any:
+    """x y + z; in float32 and float64 rounded once, as XLA does with FMA."""
+    return multiply_add(x, y, z) if typeof(x).dtype.itemsize >= 4 else x * y + z
 
 
 def broadcast_one(x: Array, shape: tuple[int, ...]) -> Array:

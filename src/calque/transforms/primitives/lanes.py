@@ -33,7 +33,8 @@ DEAR = 20  # what an operation with a name in here costs beside an addition
 # fmt: off
 DEAR_NAMES = frozenset((
     "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "cos", "cosh", "digamma",
-    "drawn_erf", "drawn_exp", "drawn_log", "drawn_log1p", "erf", "erf_inv", "erfc", "exp",
+    "drawn_erf", "drawn_exp", "drawn_log", "drawn_log1p", "drawn_pow", "drawn_tan",
+    "erf", "erf_inv", "erfc", "exp",
     "exp2", "expm1", "lgamma", "log", "log1p", "logistic", "normal_erf_inv", "pow",
     "sin", "sinh", "sqrt", "rsqrt",
     "tan", "tanh",

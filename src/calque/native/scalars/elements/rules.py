@@ -327,7 +327,8 @@ MATH: Final = (
     "atanh", "sin", "cos", "tan", "asin",
     "acos", "atan", "atan2", "cbrt", "rsqrt", "erf", "erfc", "erf_inv", "lgamma", "digamma",
     "bessel_i0e", "bessel_i1e",
-    "normal_erf_inv", "drawn_erf", "drawn_exp", "drawn_log", "drawn_log1p",
+    "normal_erf_inv", "drawn_erf", "drawn_exp", "drawn_log", "drawn_log1p", "drawn_pow",
+    "drawn_tan",
 )  # fmt: skip
 # What moves or reinterprets elements without computing works on narrow ones as they are stored.
 AS_STORED: Final = frozenset(

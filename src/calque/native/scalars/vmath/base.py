@@ -246,9 +246,9 @@ def whole(n: Expr) -> Expr:
     return iop("sub", n, 0x4B400000 if n.dtype == "i32" else 0x4338000000000000)
 
 
-def lookup(index: Expr, table: tuple[float, ...]) -> Expr:
-    """The f32 number of a table of 32 at an i32 index, of which the low five bits count."""
-    return make("lookup", (index,), "f32", tuple([float_bits(v, "f32") for v in table]))
+def lookup(index: Expr, table: tuple[float, ...], dtype: str = "f32") -> Expr:
+    """The number of a table of 32 at an i32 index, of which the low five bits count."""
+    return make("lookup", (index,), dtype, tuple([float_bits(v, dtype) for v in table]))
 
 
 # --- two numbers for one --------------------------------------------------------------------------

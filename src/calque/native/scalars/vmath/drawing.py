@@ -4,7 +4,7 @@ FMA, one by one, so that the numbers are JAX's to the last bit.
 The inverse of erf is Giles' (Approximating the erfinv function, 2012), up to 65 units in the last
 place off in the tails, which are as dense as the uniform numbers behind them. The logarithm and the
 exponential function are Cephes', the error function is a quotient of polynomials: all of them up to
-5 units off. In f64 these are the accurate functions."""
+5 units off. Those of f64 stand in `drawing_double`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import math
 from typing import Final
 
 from calque.native.scalars.expr import Expr, cast, ex
-from calque.native.scalars.vmath import error_function, exponential, logarithm
+from calque.native.scalars.vmath import drawing_double, error_function
 from calque.native.scalars.vmath.base import (
     INF,
     NAN,
@@ -69,9 +69,9 @@ _ERF_END: Final = 0x407547CB  # 3.83: beyond it 1
 
 
 def normal_erf_inv(x: Expr) -> Expr:
-    """The inverse of erf; in f64 the accurate one."""
+    """The inverse of erf."""
     if x.dtype != "f32":
-        return error_function.erf_inv(x)
+        return drawing_double.erf_inv(x)
     log = log1p_inside(mul(x, neg(x)))
     return rare(less_equal(log, -5.0), mul(horner(sub(-2.5, log), _MIDDLE), x), tail(x, log))
 
@@ -123,7 +123,7 @@ def log_inside(x: Expr) -> Expr:
 def log(x: Expr) -> Expr:
     """The logarithm; XLA's is infinite for subnormal numbers, which are never drawn."""
     if x.dtype != "f32":
-        return logarithm.log(x)
+        return drawing_double.log(x)
     tiny = less(x, number(0x00800000))
     y = log_inside(where(tiny, mul(x, 2.0**23), x))
     y = where(less(x, INF), where(tiny, add(y, -23 * math.log(2)), y), x)
@@ -134,7 +134,7 @@ def log(x: Expr) -> Expr:
 def log1p(x: Expr) -> Expr:
     """log(1 + x)."""
     if x.dtype != "f32":
-        return logarithm.log1p(x)
+        return drawing_double.log1p(x)
     y = where(less(x, INF), log1p_inside(x), x)
     y = where(equal(x, -1.0), -INF, y)
     return where(any_of(less(x, -1.0), not_a_number(x)), NAN, y)
@@ -143,7 +143,7 @@ def log1p(x: Expr) -> Expr:
 def exp(x: Expr) -> Expr:
     """e^x = 2^n e^r: r is what is left of x without n log 2."""
     if x.dtype != "f32":
-        return exponential.exp(x)
+        return drawing_double.exp(x)
     first, last = map(number, _EXP_ENDS)
     inside = where(less(x, last), x, last)
     inside = where(less(first, inside), inside, first)
@@ -157,7 +157,7 @@ def exp(x: Expr) -> Expr:
 
 
 def erf(x: Expr) -> Expr:
-    """The error function, a quotient of polynomials of x^2."""
+    """The error function, a quotient of polynomials of x^2; in f64 the accurate one."""
     if x.dtype != "f32":
         return error_function.erf(x)
     square = mul(x, x)

@@ -181,8 +181,12 @@ def falling_power(a: Expr) -> tuple[Pair, Expr]:
 
 
 def closing_poly(t: Expr, coefficients: tuple[float, ...]) -> Expr:
-    """A polynomial whose last step is in f64, so that it rounds nothing."""
-    return fma(cast(t, "f64"), cast(poly(t, coefficients[1:]), "f64"), coefficients[0])
+    """A polynomial whose last two steps are in f64, so that they round nothing: what these add is
+    as large as the result."""
+    constant, linear, *others = coefficients
+    wide = cast(t, "f64")
+    slope = fma(wide, cast(poly(t, tuple(others)), "f64"), linear)
+    return fma(wide, slope, constant)
 
 
 def erf_inv(x: Expr) -> Expr:
