@@ -167,6 +167,6 @@ def test_an_integer_that_is_none_is_told_with_the_name_of_its_argument():
             dims.whole(value, "n")
     with pytest.raises(TypeError, match="n must be an integer, got '3': 'str' object cannot be"):
         dims.as_size("3", "n")
-    with pytest.raises(TypeError, match="interpreted as an integer$"):  # an axis is no quotient
+    with pytest.raises(TypeError, match=r"interpreted as an integer$"):  # an axis is no quotient
         dims.whole(1.5, "axis")
     assert dims.whole(np.uint8(3), "n") == 3

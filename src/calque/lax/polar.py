@@ -141,7 +141,7 @@ def _iterated(x: Any, rounds: int, tolerance: float) -> tuple[Any, Any, Any]:
         new, low = _step(u, low)
         return new, low, _norm(sub(new, u)), add(k, 1)
 
-    infinite = full((), np.inf, real)
+    infinite = scalar_of(real, np.inf)
     u, _, change, k = while_loop(going, step, (start, first, infinite, 0))
     return u, k, change
 

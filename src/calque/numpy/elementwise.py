@@ -30,7 +30,7 @@ from calque.numpy.promotion import (
 )
 from calque.numpy.shaping import where
 from calque.numpy.ufuncs import binary, named, operands, unary
-from calque.ops.common import const
+from calque.ops.common import const, scalar_of
 from calque.transforms.functions.custom_jvp import custom_jvp
 from calque.transforms.functions.loops import while_loop
 
@@ -136,8 +136,8 @@ def _exponent_of_two(n: Any, dtype: Any) -> Any:
     info = np.finfo(dtype)
     bits = np.dtype(f"int{dtype.itemsize * 8}")
     shifted = do.shift_left(
-        convert(n, bits) + np.asarray(info.maxexp - 1, bits),
-        broadcast_to(np.asarray(info.nmant, bits), n.shape),
+        convert(n, bits) + scalar_of(bits, info.maxexp - 1),
+        broadcast_to(scalar_of(bits, info.nmant), n.shape),
     )
     return do.bitcast_convert_type(shifted, new_dtype=dtype)
 
@@ -176,7 +176,7 @@ def _scaled(y: Any, n: Any, dtype: Any) -> Any:
     info = np.finfo(dtype)
     top, bottom = int(info.maxexp - 1), int(-info.minexp - info.nmant - 1)
     clip = ufuncs.maximum(ufuncs.minimum(n, np.int32(4 * top)), np.int32(-4 * top))
-    one, up, down = np.ones((), dtype), np.asarray(2.0**top, dtype), np.asarray(2.0**-bottom, dtype)
+    one, up, down = (scalar_of(dtype, 2.0**n) for n in (0, top, -bottom))
     for _ in range(3):
         big, small = clip > top, clip < int(info.minexp)
         y = y * where(big, up, where(small, down, one))
@@ -205,11 +205,11 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     bits = np.dtype(f"int{work.itemsize * 8}")
     y = convert(x, work, x.aval.weak_type and not narrow)
     ordinary = ufuncs.logical_and(ufuncs.isfinite(y), ufuncs.not_equal(y, 0))
-    tiny = _abs(y) < np.asarray(info.smallest_normal, work)
-    lifted = where(tiny, y * np.asarray(2.0**info.nmant, work), y)
+    tiny = _abs(y) < scalar_of(work, float(info.smallest_normal))
+    lifted = where(tiny, y * scalar_of(work, 2.0**info.nmant), y)
     field = do.shift_right_logical(
         do.bitcast_convert_type(_abs(lifted), new_dtype=bits),
-        broadcast_to(np.asarray(info.nmant, bits), x.shape),
+        broadcast_to(scalar_of(bits, info.nmant), x.shape),
     )
     exponent = (
         convert(field, np.dtype("int32"))
@@ -346,7 +346,7 @@ def _complex_log_sum(x: Any, y: Any, scale: float) -> Any:
 def filled(aval: Any, value: float) -> Any:
     """An array of this type with one value everywhere."""
     return do.broadcast_in_dim(
-        np.asarray(value, aval.dtype), shape=aval.shape, broadcast_dimensions=()
+        scalar_of(aval.dtype, value), shape=aval.shape, broadcast_dimensions=()
     )
 
 

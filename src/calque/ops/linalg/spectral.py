@@ -16,8 +16,8 @@ from calque.core.lazy import LazyModule
 from calque.core.primitives import NotApplicable, Primitive, Zero, do
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike
+from calque.ops.common import filled, scalar_of, zero_like
 from calque.ops.common import operand as as_operand
-from calque.ops.common import zero_like
 from calque.ops.linalg import common as la
 from calque.ops.linalg.factors import hermitian_tangent, symmetrized
 
@@ -381,7 +381,7 @@ def _svd_jvp(
 
 def ones_like(x: Any) -> Any:
     aval = typeof(x)
-    return do.broadcast_in_dim(np.ones((), aval.dtype), shape=aval.shape, broadcast_dimensions=())
+    return filled(aval.shape, scalar_of(aval.dtype, 1))
 
 
 def _vectors(s: Any, inner: Any) -> tuple[Any, Any]:
