@@ -6,7 +6,7 @@ import pytest
 
 import calque
 import calque.numpy as jnp
-from calque import scipy
+from calque import lax, scipy
 
 with calque.enable_x64(True):
     X = jnp.array([1.5, -0.25, 3.0])
@@ -38,6 +38,7 @@ KEPT = {
     "unique": lambda: jnp.unique(C),
     "cholesky": lambda: jnp.linalg.cholesky(M),
     "eigh": lambda: jnp.linalg.eigvalsh(M),
+    "derivative of eigh": lambda: calque.grad(lambda m: jnp.linalg.eigvalsh(m).max())(M),
     "cond": lambda: jnp.linalg.cond(M),
     "hypot": lambda: jnp.hypot(X, X),
     "copysign": lambda: jnp.copysign(X, -X),
@@ -57,6 +58,8 @@ OTHERS = {
     "count_nonzero": lambda: jnp.count_nonzero(X),
     "fft": lambda: jnp.fft.ifft(X, norm="ortho"),
     "polar": lambda: scipy.linalg.polar(M),
+    "lanes of slices": lambda: calque.vmap(lambda m: lax.dynamic_slice(m, (I[2],), (2,)))(M),
+    "lanes of updates": lambda: calque.vmap(lambda m: lax.dynamic_update_slice(m, X, (I[1],)))(M),
     "poisson": lambda: scipy.stats.poisson.cdf(I, abs(X)),
 }
 
