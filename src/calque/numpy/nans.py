@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from calque.core.arrays import Array, as_it_is
-from calque.core.dtypes import is_complex, is_float, is_inexact, real_part
+from calque.core.dtypes import is_complex, is_inexact, real_part
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike, DTypeLike
@@ -211,7 +211,7 @@ def nanvar(
         raise ValueError(f"nanvar: a complex array has no variance of dtype {target.name}")
     if target == np.dtype(bool):
         raise TypeError("nanvar: a variance cannot have dtype bool")
-    if is_float(target) and not is_complex(typeof(x).dtype):
+    if is_inexact(target) and not is_complex(typeof(x).dtype):
         work = np.dtype("float32") if target.itemsize < 4 else target
         x = convert(x, work)
     there = _numbers(x, where)
