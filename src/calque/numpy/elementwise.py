@@ -163,12 +163,11 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         )
     (x,) = promote_inexact(array_of("ldexp", x1))
     shape = broadcast_shapes("ldexp", x.shape, typeof(x2).shape)
-    narrow = x.dtype.itemsize < 4
-    work = np.dtype("float32") if narrow else x.dtype
-    y = broadcast_to(convert(x, work, x.aval.weak_type and not narrow), shape)
+    work = np.dtype("float32") if x.dtype.itemsize < 4 else x.dtype
+    y = broadcast_to(convert(x, work), shape)
     n = broadcast_to(convert(array_of("ldexp", x2), canonicalize(int)), shape)
     out = _scaled(y, n, work)
-    return convert(out, x.dtype, x.aval.weak_type)
+    return convert(out, x.dtype)
 
 
 def _scaled(y: Any, n: Any, dtype: Any) -> Any:
@@ -199,11 +198,10 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     (x,) = promote_inexact(array_of("frexp", x))
     if is_complex(x.dtype):
         raise TypeError("frexp does not support complex-valued inputs")
-    narrow = x.dtype.itemsize < 4
-    work = np.dtype("float32") if narrow else x.dtype
+    work = np.dtype("float32") if x.dtype.itemsize < 4 else x.dtype
     info = np.finfo(work)
     bits = np.dtype(f"int{work.itemsize * 8}")
-    y = convert(x, work, x.aval.weak_type and not narrow)
+    y = convert(x, work)
     ordinary = ufuncs.logical_and(ufuncs.isfinite(y), ufuncs.not_equal(y, 0))
     tiny = _abs(y) < scalar_of(work, float(info.smallest_normal))
     lifted = where(tiny, y * scalar_of(work, 2.0**info.nmant), y)
@@ -218,7 +216,7 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     )
     exponent = where(ordinary, exponent, np.int32(0))
     mantissa = where(ordinary, _scaled(y, -exponent, work), y)
-    return convert(mantissa, x.dtype, x.aval.weak_type), exponent
+    return convert(mantissa, x.dtype), exponent
 
 
 def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:

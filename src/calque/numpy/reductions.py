@@ -340,9 +340,7 @@ def mean(
         where=where,
         promote_integers=False,
     )
-    return convert(
-        do.div(total, counted(x, axes, where, keepdims, work, names)), target, typeof(x).weak_type
-    )
+    return convert(do.div(total, counted(x, axes, where, keepdims, work, names)), target)
 
 
 def var(
