@@ -36,3 +36,17 @@ def test_infinities_on_both_sides_are_no_difference():
         return jnp.stack([x, jnp.where(x > 5, x, -jnp.inf)])
 
     test_util.check_grads(f, (1.5,), order=1, modes=["fwd"])
+
+
+def test_complex_functions_have_the_tolerance_of_their_precision() -> None:
+    @calque.custom_vjp
+    def nearly(z):
+        return z * z
+
+    nearly.defvjp(lambda z: (z * z, z), lambda z, ct: (2.02 * z * ct,))
+    z = (jnp.array([1 + 2j, 0.5 - 1j]),)
+    fine: dict[Any, float] = {"float32": 0.1, "complex64": 0.1, "float64": 1e-9}
+    test_util.check_grads(nearly, z, order=1, modes=["rev"], atol=fine, rtol=fine)
+    coarse = {**fine, "float32": 1e-3, "float64": 1.0}
+    with pytest.raises(AssertionError, match="cotangent projection"):
+        test_util.check_grads(nearly, z, order=1, modes=["rev"], atol=coarse, rtol=coarse)

@@ -8,7 +8,7 @@ import numpy as np
 
 from calque.core import pytrees
 from calque.core.arrays import to_numpy
-from calque.core.dtypes import float0, is_complex, is_inexact
+from calque.core.dtypes import float0, is_complex, is_inexact, real_part
 from calque.core.trace import typeof
 from calque.numpy.conversions import asarray
 from calque.transforms.functions.autodiff import jvp, vjp
@@ -172,9 +172,9 @@ def check_vjp(
     )
     back = pullback(cotangents)
     leaf = pytrees.leaves(out)
-    like = to_numpy(leaf[0]).dtype if leaf else np.dtype("float32")
-    left = np.asarray(_dot(tangents, back)).astype(like if like.kind != "c" else np.float64)
-    right = np.asarray(_dot(slope, cotangents)).astype(like if like.kind != "c" else np.float64)
+    like = real_part(to_numpy(leaf[0]).dtype) if leaf else np.dtype("float32")
+    left = np.asarray(_dot(tangents, back)).astype(like)
+    right = np.asarray(_dot(slope, cotangents)).astype(like)
     _assert_close(
         left,
         right,

@@ -165,6 +165,8 @@ def test_an_integer_that_is_none_is_told_with_the_name_of_its_argument():
     for value in (math.nan, math.inf, 3.5, np.float32(3)):
         with pytest.raises(TypeError, match=r"n must be an integer, got .*Divide sizes by //"):
             dims.whole(value, "n")
-    with pytest.raises(TypeError, match="n must be an integer, got '3' of type str"):
+    with pytest.raises(TypeError, match="n must be an integer, got '3': 'str' object cannot be"):
         dims.as_size("3", "n")
+    with pytest.raises(TypeError, match=r"interpreted as an integer$"):  # an axis is no quotient
+        dims.whole(1.5, "axis")
     assert dims.whole(np.uint8(3), "n") == 3

@@ -204,3 +204,18 @@ def test_an_x64_dtype_is_told_of_once_for_each_line_and_is_an_error_where_warnin
     with warnings.catch_warnings(), pytest.raises(UserWarning, match="is not available"):
         warnings.simplefilter("error")
         make("float64")
+
+
+@pytest.mark.parametrize("make", WIDE.values(), ids=WIDE)
+def test_who_names_64_bits_gets_an_error_if_it_is_wanted(make):
+    with calque.config.override("calque_explicit_x64_dtypes", "error"):
+        for wide in (np.float64, "float64", np.dtype("float64")):
+            with pytest.raises(
+                ValueError, match="is not available while 64-bit types are off: ask"
+            ):
+                make(wide)
+        assert make(float).dtype == np.float32  # it names no size
+        with calque.enable_x64(True):
+            assert make("float64").dtype == np.float64
+    with pytest.raises(NotImplementedError, match="calque_enable_x64"):
+        calque.config.update("jax_explicit_x64_dtypes", "allow")

@@ -67,3 +67,15 @@ def test_shardings_speak_of_all_dimensions():
         for make in (init.constant(2.0), init.he_normal()):
             out = make(calque.random.key(0), (calque.device_count(), 2), out_sharding=calque.P("x"))
             assert out.sharding.spec == calque.P("x", None)
+
+
+def test_axes_that_are_named_serve_arrays_of_any_rank() -> None:
+    key = calque.random.key(0)
+    for shape in ((), (3,), (4, 3)):
+        scaled = init.variance_scaling(1.0, "fan_in", "normal", in_axis=(), out_axis=())
+        assert scaled(key, shape).shape == shape
+    vector = init.variance_scaling(1.0, "fan_in", "normal", in_axis=0, out_axis=())
+    spread = vector(key, (1000,)).std()
+    assert abs(float(spread) - 1000**-0.5) < 0.003
+    with pytest.raises(ValueError, match="specify in_axis explicitly"):
+        init.variance_scaling(1.0, "fan_in", "normal")(key, (3,))

@@ -135,3 +135,21 @@ def test_narrow_places_count_from_the_end_of_long_arrays():
 
 def test_places_beyond_every_integer_are_the_end():
     assert jnp.insert(jnp.arange(3), np.uint64(2**63), 7).tolist() == [0, 1, 2, 7]
+
+
+@pytest.mark.parametrize("trim", ["f", "b", "fb"])
+def test_a_number_has_no_zeros_to_trim(trim):
+    for number in (0.0, 3.0):
+        for f in (jnp.trim_zeros, calque.jit(jnp.trim_zeros, static_argnums=1)):
+            out = f(jnp.array(number), trim)
+            assert out.shape == () and float(out) == number
+
+
+def test_unique_places_in_several_axes_are_deleted_all():
+    x = np.arange(18).reshape(2, 3, 3)
+    for places in ([[0], [2]], [[1, 0]], [[0], [1], [2]]):
+        f = calque.jit(lambda i: jnp.delete(x, i, axis=2, assume_unique_indices=True))
+        want = np.delete(x, np.ravel(places), axis=2)
+        np.testing.assert_array_equal(f(jnp.array(places)), want)
+        got = jnp.delete(x, jnp.array(places), axis=2, assume_unique_indices=True)
+        np.testing.assert_array_equal(got, want)

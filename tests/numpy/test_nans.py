@@ -65,3 +65,13 @@ def test_what_is_taken_off_the_count_may_be_a_fraction(ddof: float, dtype: str) 
         np.testing.assert_allclose(
             jnp.nanvar(holed, axis=1, ddof=ddof), jnp.var(x, axis=1, ddof=ddof), rtol=1e-6
         )
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_variances_of_halves_as_complex_numbers_are_computed_as_such(dtype):
+    x = jnp.array([1.5, 2.25, -3.5, np.nan, 7.1], dtype)
+    wide = np.asarray(x).astype("float32")
+    for f, g in ((jnp.nanvar, np.nanvar), (jnp.nanstd, np.nanstd)):
+        out = f(x, dtype="complex64")
+        assert out.dtype == np.complex64
+        np.testing.assert_allclose(out, g(wide), rtol=1e-6)

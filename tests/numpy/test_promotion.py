@@ -143,3 +143,26 @@ def test_weak_types_of_functions_of_two():
     assert jnp.logaddexp(2.0, whole).weak_type and not jnp.logaddexp2(2.0, whole).weak_type
     assert not jnp.gcd(2, flags).weak_type and not jnp.lcm(flags, 2).weak_type
     assert jnp.logaddexp2(2.0, jnp.asarray(1.0)).weak_type
+
+
+WEAK = {
+    "mean": (lambda x: jnp.mean(x), False),
+    "average": (lambda x: jnp.average(x), False),
+    "count of an average": (lambda x: jnp.average(x, returned=True)[1], False),
+    "frexp": (lambda x: jnp.frexp(x)[0], False),
+    "ldexp": (lambda x: jnp.ldexp(x, 2), False),
+    "round": (lambda x: jnp.round(x, 2), True),
+    "round to tens": (lambda x: jnp.round(x, -1), True),
+    "round to nothing": (lambda x: jnp.round(x, -50), True),
+    "round of complex numbers": (lambda x: jnp.round(x + 1j, 2), True),
+}
+
+
+@pytest.mark.parametrize("name", WEAK)
+def test_weak_types_of_functions_of_numbers(name):
+    f, weak = WEAK[name]
+    for x in (2.5, jnp.asarray(2.5)):
+        for g in (f, jax.jit(f)):
+            out = g(x)
+            assert isinstance(out, jax.Array) and out.weak_type == weak
+            assert out.dtype == (np.complex64 if "complex" in name else np.float32)

@@ -53,7 +53,7 @@ def test_functions():
         (lambda x: S.index_in_dim(x, 5), "out of bounds"),
         (lambda x: S.dynamic_slice(x, (0, 0), (6, 1)), "slice sizes"),
         (lambda x: S.dynamic_slice(x, (0,), (1,)), "rank of the operand"),
-        (lambda x: S.dynamic_slice(x, (np.float32(0), 0), (1, 1)), "integers"),
+        (lambda x: S.dynamic_slice(x, (np.float32(0), 0), (1, 1)), "type, got: float32, int32"),
         (lambda x: S.dynamic_update_slice(x, np.ones(3, "float32"), (0, 0)), "same rank"),
         (lambda x: S.dynamic_update_slice(x, np.ones((1, 1), "int32"), (0, 0)), "same dtype"),
         (lambda x: S.dynamic_update_index_in_dim(x, 1.0, 0, 0), "rank"),

@@ -59,6 +59,7 @@ _CHOICES: Final = {
         "unsafe_rbg",
     ),
     "legacy_prng_key": ("allow", "warn", "error"),
+    "explicit_x64_dtypes": ("warn", "error", "allow"),
     "traceback_filtering": (
         "auto",
         "off",
@@ -79,6 +80,10 @@ _REFUSED: Final[dict[str, tuple[tuple[Any, ...], str]]] = {
         "arrays that are part of reference cycles are not reported",
     ),
     "jax2tf_associative_scan_reductions": ((True,), "there is no TensorFlow here"),
+    "explicit_x64_dtypes": (
+        ("allow",),
+        "there are 64-bit types for all or for nobody, as calque_enable_x64 says",
+    ),
 }
 
 # name -> (default, part of the trace key)
@@ -112,6 +117,7 @@ _FLAGS: Final[dict[str, tuple[Any, bool]]] = {
     "enable_checks": (False, False),
     "enable_custom_prng": (False, True),
     "explain_cache_misses": (False, False),
+    "explicit_x64_dtypes": ("warn", True),  # what one gets who names 64 bits where they are off
     "exporting_for": ((), True),  # the platforms of the program that is being exported
     "jax2tf_associative_scan_reductions": (False, False),
     "legacy_prng_key": ("allow", True),

@@ -372,7 +372,8 @@ def whole(n: Any, what: str) -> int:
     except TypeError:
         if hasattr(n, "aval"):  # of a program or an array, which say what they are
             raise
-        hint = ". Divide sizes by // instead of /" if isinstance(n, (float, np.floating)) else ""
+        divided = isinstance(n, (float, np.floating)) and not what.endswith(("axis", "axes"))
         raise TypeError(
-            f"{what} must be an integer, got {n!r} of type {type(n).__name__}{hint}"
+            f"{what} must be an integer, got {n!r}: '{type(n).__name__}' object cannot be"
+            f" interpreted as an integer{'. Divide sizes by // instead of /' if divided else ''}"
         ) from None

@@ -96,7 +96,8 @@ def canonicalize(dtype: Any) -> Any:
 
 def asked(dtype: Any) -> Any:
     """`canonicalize` of a dtype that the user gave as an argument: one who names 64 bits and gets
-    32 of them is told so. The types `int`, `float` and `complex` name no size."""
+    32 of them is told so, by an error if `calque_explicit_x64_dtypes` says so. The types `int`,
+    `float` and `complex` name no size."""
     if config.enable_x64:
         return canonicalize(dtype)
     dt = _PLAIN.get(dtype) if isinstance(dtype, (np.dtype, type)) else None
@@ -137,15 +138,23 @@ def halved(value: Any) -> Any:
     return value
 
 
-_TOLD: Final = {
-    wide: f"Explicitly requested dtype {wide} is not available while 64-bit types are off, and the"
-    f" result is {half}: ask for {half}, or turn them on with"
-    ' calque.config.update("calque_enable_x64", True) or the variable CALQUE_ENABLE_X64=1'
+_MISSING: Final = {
+    wide: (
+        f"Explicitly requested dtype {wide} is not available while 64-bit types are off",
+        f": ask for {half}, or turn them on with"
+        ' calque.config.update("calque_enable_x64", True) or the variable CALQUE_ENABLE_X64=1',
+    )
     for wide, half in _NARROW.items()
+}
+_TOLD: Final = {
+    wide: f"{what}, and the result is {_NARROW[wide]}{instead}"
+    for wide, (what, instead) in _MISSING.items()
 }
 
 
 def _tell_of_half(wide: np.dtype) -> None:
+    if config.explicit_x64_dtypes == "error":
+        raise ValueError("".join(_MISSING[wide]))
     frame = user_frame()
     if frame is None:
         return

@@ -49,7 +49,6 @@ FOREIGN: Final[dict[str, Any]] = {
     "error_checking_behavior_oob": "ignore",
     "exec_time_optimization_effort": 0.0,
     "experimental_unsafe_xla_runtime_errors": False,
-    "explicit_x64_dtypes": "warn",
     "export_calling_convention_version": 10,
     "export_ignore_forward_compatibility": False,
     "force_dcn_cross_host_transfers": False,
@@ -116,11 +115,11 @@ NOT_OFFERED: Final[dict[str, str]] = {
     "random_seed_offset": "add the offset to the seed",
 }
 
-# Values that say what is the case anyway.
 # Options that are heeded in one place: XLA's engine keeps its programs on disk, and functions with
 # rules of their own may not read values of transformations around them; programs over several
 # devices that were exported want Shardy.
 HEEDED: Final = frozenset(("custom_vjp3", "enable_compilation_cache", "use_shardy_partitioner"))
+# Values that say what is the case anyway.
 TRUE_ANYWAY: Final[dict[str, tuple[Any, ...]]] = {
     "platform_name": ("cpu", None),
     "xla_backend": ("cpu", None),

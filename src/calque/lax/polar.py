@@ -145,7 +145,7 @@ def _iterated(x: Any, rounds: int, tolerance: float) -> tuple[Any, Any, Any]:
         return new, low, _norm(sub(new, u)), add(k, 1)
 
     near = scalar_of(real, 1.0 - 10 * tolerance)
-    infinite = full((), np.inf, real)
+    infinite = scalar_of(real, np.inf)
     u, _, change, k = while_loop(going, step, (start, first, infinite, 0))
     return u, k, change
 

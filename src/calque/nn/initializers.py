@@ -198,7 +198,7 @@ def _fans(
 ) -> tuple[float, float]:
     """How many inputs and outputs each weight has: sizes of the axes, times those of a receptive
     field."""
-    if len(shape) <= 1:
+    if in_axis == -2 and len(shape) <= 1:
         raise ValueError(
             f"Can't compute input and output sizes of a {len(shape)}-dimensional weights tensor"
             " with default in_axis. Must be at least 2D or specify in_axis explicitly."

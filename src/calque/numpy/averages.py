@@ -6,7 +6,7 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from calque.core.arrays import Array
+from calque.core.arrays import Array, to_array
 from calque.core.dims import is_found
 from calque.core.dtypes import canonicalize, is_complex, is_inexact
 from calque.core.extents import larger
@@ -125,7 +125,7 @@ def average(
         if not returned:
             return mean
         n = reductions.count(a.shape, canonical_axes(axis, a.ndim))
-        return mean, broadcast_to(np.asarray(n).astype(mean.dtype), mean.shape)
+        return mean, to_array(broadcast_to(np.asarray(n).astype(mean.dtype), mean.shape))
     a, weights = promote_inexact(*arrays("average", a, weights))
     a, weights = asarray(a), asarray(weights)
     if a.shape != weights.shape:

@@ -177,8 +177,8 @@ def _has_elements(x: Any) -> bool:
 def _copied(x: Any) -> Any:
     if spans(x._extra):
         return do.copy(x)
-    numpy_has_it = not is_extended(x.dtype) and x.ndim <= MOST_AXES
-    out = from_numpy(to_numpy(x), x.aval.weak_type) if numpy_has_it else do.copy(x)
+    plain = not is_extended(x.dtype) and canonicalize(x.dtype) == x.dtype
+    out = from_numpy(to_numpy(x), x.aval.weak_type) if plain and x.ndim <= MOST_AXES else do.copy(x)
     return out if x._extra is None else device_put(out, x._extra)
 
 

@@ -262,8 +262,12 @@ def full(
     >>> jnp.full((2, 2), 7)
     Array([[7, 7],
            [7, 7]], dtype=int32, weak_type=True)"""
+    return _full(shape, fill_value, result_dtype(dtype))
+
+
+def _full(shape: Any, fill_value: Any, target: Any) -> Array:
+    """A value everywhere, as an element of this dtype; None is that of the value."""
     check_arraylike("full", fill_value)
-    target = result_dtype(dtype)
     if is_extended(target) and not is_extended(getattr(fill_value, "dtype", None)):
         return _keys_of_bits(shape, fill_value, target)
     if type(fill_value) is int and target is not None and is_integer(target):
@@ -316,7 +320,7 @@ def _like(a: Any, value: Any, dtype: Any, shape: Any, name: str) -> Any:
     else:
         check_arraylike(name, a)
         aval = typeof(a)
-    out = full(aval.shape if shape is None else shape, value, result_dtype(dtype, aval.dtype))
+    out = _full(aval.shape if shape is None else shape, value, result_dtype(dtype, aval.dtype))
     if dtype is None and aval.weak_type:
         out = do.convert_element_type(out, new_dtype=aval.dtype, weak_type=True)
     return placed_like(out, a)

@@ -21,6 +21,7 @@ from calque.numpy.matrices import diagonal_places
 from calque.numpy.promotion import array_of, broadcast_to, check_arraylike, convert, result_dtype
 from calque.numpy.shaping import clip, ravel, reshape, where
 from calque.numpy.sorting import nonzero
+from calque.ops.common import filled, scalar_of
 from calque.ops.sizes import places
 
 __all__ = [
@@ -63,7 +64,7 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
     values = v[clip(line - max(-k, 0), 0, n - 1)]
     here = (rows == columns) & (rows >= 0) & (rows < n)
     return where(
-        here, broadcast_to(reshape(values, (size, 1)), (size, size)), np.zeros((), v.dtype)
+        here, broadcast_to(reshape(values, (size, 1)), (size, size)), scalar_of(v.dtype, 0)
     )
 
 
@@ -130,7 +131,7 @@ def tril(m: ArrayLike, k: int = 0) -> Array:
            [1, 1, 1]], dtype=int32)"""
     m = _matrix("tril", m)
     keep = broadcast_to(_below(m.shape[-2], m.shape[-1], k), m.shape)
-    return do.select_n(keep, broadcast_to(np.zeros((), m.dtype), m.shape), m)
+    return do.select_n(keep, filled(m.shape, scalar_of(m.dtype, 0)), m)
 
 
 def triu(m: ArrayLike, k: int = 0) -> Array:
@@ -152,7 +153,7 @@ def triu(m: ArrayLike, k: int = 0) -> Array:
         raise TypeError(f"k, the number of a diagonal, must be an integer, got {k!r}")
     row, column, k = diagonal_places(n, columns, k)
     drop = broadcast_to(do.gt(do.add(row, k), column), m.shape)
-    return do.select_n(drop, m, broadcast_to(np.zeros((), m.dtype), m.shape))
+    return do.select_n(drop, m, filled(m.shape, scalar_of(m.dtype, 0)))
 
 
 def _matrix(name: str, m: Any) -> Array:

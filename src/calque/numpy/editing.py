@@ -145,7 +145,7 @@ def delete(
     if not assume_unique_indices:
         gone = zeros((n,), bool).at[index].set(True, mode="drop")
         return a[(*[slice(None)] * k, ~gone)]
-    kept = _complement(index, n, max(n - index.shape[0], 0))
+    kept = _complement(ravel(index), n, max(n - index.size, 0))
     return take(a, kept, axis=k, mode="clip")
 
 
@@ -302,6 +302,8 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axes | None = None) -> A
     if set(trim.lower()) - set("fb"):
         raise ValueError(f"unexpected character(s) in `trim`: {trim!r}")
     axes = canonical_axes(axis, a.ndim)
+    if not axes:
+        return a
     if not is_concrete(a):
         return _trimmed(a, trim.lower(), axes)
     x = values_of(a)

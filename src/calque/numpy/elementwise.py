@@ -30,7 +30,7 @@ from calque.numpy.promotion import (
 )
 from calque.numpy.shaping import where
 from calque.numpy.ufuncs import binary, named, operands, unary
-from calque.ops.common import const
+from calque.ops.common import const, scalar_of
 from calque.transforms.functions.custom_jvp import custom_jvp
 from calque.transforms.functions.loops import while_loop
 
@@ -136,8 +136,8 @@ def _exponent_of_two(n: Any, dtype: Any) -> Any:
     info = np.finfo(dtype)
     bits = np.dtype(f"int{dtype.itemsize * 8}")
     shifted = do.shift_left(
-        convert(n, bits) + np.asarray(info.maxexp - 1, bits),
-        broadcast_to(np.asarray(info.nmant, bits), n.shape),
+        convert(n, bits) + scalar_of(bits, info.maxexp - 1),
+        broadcast_to(scalar_of(bits, info.nmant), n.shape),
     )
     return do.bitcast_convert_type(shifted, new_dtype=dtype)
 
@@ -163,12 +163,11 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         )
     (x,) = promote_inexact(array_of("ldexp", x1))
     shape = broadcast_shapes("ldexp", x.shape, typeof(x2).shape)
-    narrow = x.dtype.itemsize < 4
-    work = np.dtype("float32") if narrow else x.dtype
-    y = broadcast_to(convert(x, work, x.aval.weak_type and not narrow), shape)
+    work = np.dtype("float32") if x.dtype.itemsize < 4 else x.dtype
+    y = broadcast_to(convert(x, work), shape)
     n = broadcast_to(convert(array_of("ldexp", x2), canonicalize(int)), shape)
     out = _scaled(y, n, work)
-    return convert(out, x.dtype, x.aval.weak_type)
+    return convert(out, x.dtype)
 
 
 def _scaled(y: Any, n: Any, dtype: Any) -> Any:
@@ -176,7 +175,7 @@ def _scaled(y: Any, n: Any, dtype: Any) -> Any:
     info = np.finfo(dtype)
     top, bottom = int(info.maxexp - 1), int(-info.minexp - info.nmant - 1)
     clip = ufuncs.maximum(ufuncs.minimum(n, np.int32(4 * top)), np.int32(-4 * top))
-    one, up, down = np.ones((), dtype), np.asarray(2.0**top, dtype), np.asarray(2.0**-bottom, dtype)
+    one, up, down = (scalar_of(dtype, 2.0**n) for n in (0, top, -bottom))
     for _ in range(3):
         big, small = clip > top, clip < int(info.minexp)
         y = y * where(big, up, where(small, down, one))
@@ -199,17 +198,16 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     (x,) = promote_inexact(array_of("frexp", x))
     if is_complex(x.dtype):
         raise TypeError("frexp does not support complex-valued inputs")
-    narrow = x.dtype.itemsize < 4
-    work = np.dtype("float32") if narrow else x.dtype
+    work = np.dtype("float32") if x.dtype.itemsize < 4 else x.dtype
     info = np.finfo(work)
     bits = np.dtype(f"int{work.itemsize * 8}")
-    y = convert(x, work, x.aval.weak_type and not narrow)
+    y = convert(x, work)
     ordinary = ufuncs.logical_and(ufuncs.isfinite(y), ufuncs.not_equal(y, 0))
-    tiny = _abs(y) < np.asarray(info.smallest_normal, work)
-    lifted = where(tiny, y * np.asarray(2.0**info.nmant, work), y)
+    tiny = _abs(y) < scalar_of(work, float(info.smallest_normal))
+    lifted = where(tiny, y * scalar_of(work, 2.0**info.nmant), y)
     field = do.shift_right_logical(
         do.bitcast_convert_type(_abs(lifted), new_dtype=bits),
-        broadcast_to(np.asarray(info.nmant, bits), x.shape),
+        broadcast_to(scalar_of(bits, info.nmant), x.shape),
     )
     exponent = (
         convert(field, np.dtype("int32"))
@@ -218,7 +216,7 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     )
     exponent = where(ordinary, exponent, np.int32(0))
     mantissa = where(ordinary, _scaled(y, -exponent, work), y)
-    return convert(mantissa, x.dtype, x.aval.weak_type), exponent
+    return convert(mantissa, x.dtype), exponent
 
 
 def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
@@ -346,7 +344,7 @@ def _complex_log_sum(x: Any, y: Any, scale: float) -> Any:
 def filled(aval: Any, value: float) -> Any:
     """An array of this type with one value everywhere."""
     return do.broadcast_in_dim(
-        np.asarray(value, aval.dtype), shape=aval.shape, broadcast_dimensions=()
+        scalar_of(aval.dtype, value), shape=aval.shape, broadcast_dimensions=()
     )
 
 

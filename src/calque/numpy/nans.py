@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from calque.core.arrays import Array
-from calque.core.dtypes import is_complex, is_float, is_inexact, real_part
+from calque.core.arrays import Array, as_it_is
+from calque.core.dtypes import is_complex, is_inexact, real_part
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike, DTypeLike
@@ -24,7 +24,7 @@ from calque.numpy.promotion import (
 )
 from calque.numpy.shaping import where as where_
 from calque.numpy.signatures import Extreme, FoldAxes, NanSumLike, Position, Running
-from calque.ops.common import const
+from calque.ops.common import const, scalar_of
 from calque.ops.complexes import squared_magnitude
 from calque.ops.reductions import largest, smallest
 
@@ -170,7 +170,9 @@ def nanmean(
     count = reductions.sum(
         convert(_numbers(a, where), np.dtype("int32")), axis=axis, keepdims=keepdims
     )
-    total = nansum(a, axis, target, keepdims=keepdims, where=where)
+    # a dtype that is named loses its 64 bits, and what is summed in its own needs no name
+    named = target if dtype is not None or target.itemsize < 4 else None
+    total = nansum(a, axis, named, keepdims=keepdims, where=where)
     return do.div(*promote_shapes("nanmean", total, convert(count, target)))
 
 
@@ -209,7 +211,7 @@ def nanvar(
         raise ValueError(f"nanvar: a complex array has no variance of dtype {target.name}")
     if target == np.dtype(bool):
         raise TypeError("nanvar: a variance cannot have dtype bool")
-    if is_float(target) and not is_complex(typeof(x).dtype):
+    if is_inexact(target) and not is_complex(typeof(x).dtype):
         work = np.dtype("float32") if target.itemsize < 4 else target
         x = convert(x, work)
     there = _numbers(x, where)
@@ -218,16 +220,16 @@ def nanvar(
         if mean is None
         else convert(mean, typeof(x).dtype)
     )
-    centered = where_(there, ufuncs.subtract(x, center), np.zeros((), typeof(x).dtype))
+    centered = where_(there, ufuncs.subtract(x, center), const(x, 0))
     squares = squared_magnitude(centered)
     count = reductions.sum(
         convert(there, np.dtype("int32")), axis=axis, keepdims=keepdims, promote_integers=False
     )
     total = reductions.sum(squares, axis=canonical_axes(axis, typeof(x).ndim), keepdims=keepdims)
     kind = typeof(total).dtype
-    left = convert(count, kind) - np.asarray(ddof).astype(kind)
-    enough = left > np.asarray(0, kind)
-    safe = where_(enough, left, np.asarray(1, kind))
+    left = convert(count, kind) - as_it_is(np.asarray(ddof).astype(kind))
+    enough = left > scalar_of(kind, 0)
+    safe = where_(enough, left, scalar_of(kind, 1))
     result = where_(enough, total / safe, const(total, np.nan))
     return convert(result, target)
 

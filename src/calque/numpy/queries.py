@@ -32,6 +32,7 @@ from calque.numpy.conversions import asarray
 from calque.numpy.creation import placed
 from calque.numpy.promotion import array_of, canonical_axes, convert, is_arraylike
 from calque.numpy.signatures import Placement
+from calque.ops.common import scalar_of
 from calque.ops.random.keys import extended
 
 __all__ = [
@@ -429,7 +430,7 @@ def astype(
     x = array_of("astype", x)
     target = canonicalize(float) if dtype is None else asked(dtype)
     if target == np.dtype(bool) and x.dtype != target:
-        return do.ne(x, np.zeros((), x.dtype))
+        return do.ne(x, scalar_of(x.dtype, 0))
     if is_complex(x.dtype) and not is_complex(target):
         x = do.real(x)
     out = convert(x, target)

@@ -290,7 +290,7 @@ def linspace(
         return do.broadcast_in_dim(v, shape=whole, broadcast_dimensions=tuple(range(1, len(whole))))
 
     t = broadcast_value(t, whole)
-    out = do.add(do.mul(spread(a), do.sub(np.ones((), compute), t)), do.mul(spread(b), t))
+    out = do.add(do.mul(spread(a), do.sub(scalar_of(compute, 1), t)), do.mul(spread(b), t))
     if endpoint and (is_found(num) or num > 1):  # the last value is exactly `stop`
         last = do.eq(
             do.iota(dtype=np.dtype("int32"), shape=whole, dimension=0),

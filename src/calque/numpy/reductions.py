@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from calque.core.arrays import Array, to_array
+from calque.core.arrays import Array, as_it_is, to_array
 from calque.core.dims import is_found, surely_equal
 from calque.core.dtypes import (
     canonicalize,
@@ -39,6 +39,7 @@ from calque.numpy.promotion import (
     result_dtype,
 )
 from calque.numpy.signatures import Binary, Extreme, FoldAxes, Position, Running, SumLike, Truth
+from calque.ops.common import filled, scalar_of
 from calque.ops.complexes import squared_magnitude
 from calque.ops.reductions import largest, smallest
 from calque.ops.sizes import as_number
@@ -70,12 +71,7 @@ def masked(name: str, x: Any, where: Any, neutral: Any) -> Any:
             f"where of shape {shape} does not broadcast to the array's shape {aval.shape}"
         )
     mask = broadcast_to(mask, aval.shape)
-    value = do.broadcast_in_dim(
-        np.asarray(neutral).astype(aval.dtype),
-        shape=aval.shape,
-        broadcast_dimensions=(),
-    )
-    return do.select_n(mask, value, x)
+    return do.select_n(mask, filled(aval.shape, scalar_of(aval.dtype, neutral)), x)
 
 
 def where_mask(name: str, where: Any) -> Any:
@@ -262,7 +258,7 @@ def _logical(name: str, primitive: str, neutral: bool) -> Truth:
         check_arraylike(name, a)
         refuse_out(name, out)
         a = as_operand(a)
-        x = a if typeof(a).dtype == np.dtype(bool) else do.ne(a, np.zeros((), typeof(a).dtype))
+        x = a if typeof(a).dtype == np.dtype(bool) else do.ne(a, scalar_of(typeof(a).dtype, 0))
         x = convert(x, np.dtype(bool))
         return fold(name, primitive, x, axis, keepdims, where, None, neutral, ufuncs.add, {})
 
@@ -344,9 +340,7 @@ def mean(
         where=where,
         promote_integers=False,
     )
-    return convert(
-        do.div(total, counted(x, axes, where, keepdims, work, names)), target, typeof(x).weak_type
-    )
+    return convert(do.div(total, counted(x, axes, where, keepdims, work, names)), target)
 
 
 def var(
@@ -405,17 +399,17 @@ def var(
     total = sum(squares, axis=(*axes, *names), keepdims=keepdims, where=where)
     kind = typeof(squares).dtype
     n = counted(squares, axes, where, keepdims, kind, names)
-    freedom = np.asarray(ddof).astype(kind)
+    freedom = as_it_is(np.asarray(ddof).astype(kind))
     left = (
         ufuncs.subtract(n, freedom) if where is not None or isinstance(n, Tracer) else n - freedom
     )
     few = count(typeof(squares).shape, axes)
     if (is_found(few) or where is not None) and ddof > 0:  # too few: NaN, of 0 / -1 too
-        zero = np.zeros((), kind)
-        nan = broadcast_to(np.asarray(np.nan, kind), typeof(left).shape)
-        return convert(do.div(total, do.select_n(do.gt(left, zero), nan, left)), target)
+        nan = filled(typeof(left).shape, scalar_of(kind, np.nan))
+        enough = do.gt(left, scalar_of(kind, 0))
+        return convert(do.div(total, do.select_n(enough, nan, left)), target)
     if where is None and not names and not is_found(few) and few <= math.floor(ddof):
-        nothing = do.div(do.mul(total, np.asarray(np.nan, kind)), np.asarray(1, kind))
+        nothing = do.div(do.mul(total, scalar_of(kind, np.nan)), scalar_of(kind, 1))
         return convert(nothing, target)
     return convert(do.div(total, left), target)
 
@@ -436,14 +430,14 @@ def _var_in_integers(
     squares = do.square(ufuncs.subtract(x, middle))
     total = sum(squares, folded, dtype, keepdims=keepdims, where=where, promote_integers=False)
     n = counted(x, axes, where, keepdims, dtype, names)
-    left = broadcast_to(ufuncs.subtract(n, np.asarray(ddof).astype(dtype)), typeof(total).shape)
+    left = broadcast_to(
+        ufuncs.subtract(n, as_it_is(np.asarray(ddof).astype(dtype))), typeof(total).shape
+    )
     default = canonicalize(float)
     nan = broadcast_to(np.asarray(np.nan, default), typeof(total).shape)
-    one = np.ones((), dtype)
-    enough = do.gt(left, np.zeros((), dtype))
-    quotient = convert(
-        do.div(total, do.select_n(enough, broadcast_to(one, typeof(left).shape), left)), default
-    )
+    one = filled(typeof(left).shape, scalar_of(dtype, 1))
+    enough = do.gt(left, scalar_of(dtype, 0))
+    quotient = convert(do.div(total, do.select_n(enough, one, left)), default)
     return convert(do.select_n(enough, nan, quotient), default, True)
 
 

@@ -27,6 +27,7 @@ from calque.numpy.promotion import (
 )
 from calque.numpy.shaping import moveaxis, ravel, reshape, where
 from calque.numpy.sorting import argsort, nonzero, searchsorted, sort
+from calque.ops.common import scalar_of
 
 __all__ = [
     "intersect1d", "isin", "setdiff1d", "setxor1d", "union1d", "unique", "unique_all",
@@ -157,7 +158,7 @@ def _with_one_nan(x: Any) -> Any:
     """The values; a complex number with a nan is nan, whichever of its parts is one."""
     if not is_complex(x.dtype):
         return x
-    return where(ufuncs.isnan(x), np.asarray(np.nan, x.dtype), x)
+    return where(ufuncs.isnan(x), scalar_of(x.dtype, np.nan), x)
 
 
 def _unique_of_nothing(x: Any, size: int | None, fill_value: Any) -> _Unique:
@@ -170,7 +171,7 @@ def _unique_of_nothing(x: Any, size: int | None, fill_value: Any) -> _Unique:
             " specified"
         )
     fill = (
-        np.zeros((), x.dtype)
+        scalar_of(x.dtype, 0)
         if fill_value is None
         else convert(array_of("unique", fill_value), x.dtype)
     )
@@ -414,13 +415,13 @@ def _first_of_run(x: Any, equal_nan: bool = True) -> Any:
 
 def _first(x: Any, keep: Any) -> Any:
     """The first value that is kept, 0 if none is."""
-    return where(reductions.any(keep), x[reductions.argmax(keep)], np.zeros((), x.dtype))
+    return where(reductions.any(keep), x[reductions.argmax(keep)], scalar_of(x.dtype, 0))
 
 
 def _selected(x: Any, keep: Any, size: int, fill_value: Any) -> Any:
     (places,) = nonzero(keep, size=size, fill_value=x.shape[0])
     fill = (
-        np.zeros((), x.dtype)
+        scalar_of(x.dtype, 0)
         if fill_value is None
         else convert(array_of("setdiff1d", fill_value), x.dtype)
     )

@@ -30,6 +30,7 @@ from calque.numpy.promotion import (
     broadcast_to as _broadcast_to,
 )
 from calque.numpy.signatures import OutSharding
+from calque.ops.common import scalar_of
 
 
 @placed
@@ -457,7 +458,7 @@ def where(
     check_arraylike("where", condition, x, y)
     c = as_operand(condition)
     if typeof(c).dtype != np.dtype(bool):
-        c = do.ne(c, np.zeros((), typeof(c).dtype))
+        c = do.ne(c, scalar_of(typeof(c).dtype, 0))
     x, y = promote_dtypes(as_operand(x), as_operand(y))
     shape = broadcast_shapes("where", typeof(c).shape, typeof(x).shape, typeof(y).shape)
     c = c if typeof(c).shape == () else _broadcast_to(c, shape)

@@ -40,7 +40,7 @@ from calque.numpy.promotion import (
     result_dtype,
 )
 from calque.numpy.shaping import ravel, reshape, where
-from calque.ops.common import check_places, index_operand
+from calque.ops.common import check_places, index_operand, scalar_of
 from calque.ops.convert import bit_width_of, bitcast_convert_type
 from calque.ops.sizes import as_number, index_dtype
 from calque.transforms.devices.several_processes import values_of
@@ -273,7 +273,7 @@ def _check_fill(fill_value: Any, ndim: int) -> None:
 def _nonzero_of_size(a: Any, size: int, fill_value: Any, dtype: Any) -> Any:
     shape = typeof(a).shape
     mask = ravel(
-        a if typeof(a).dtype == np.dtype(bool) else do.ne(a, np.zeros((), typeof(a).dtype))
+        a if typeof(a).dtype == np.dtype(bool) else do.ne(a, scalar_of(typeof(a).dtype, 0))
     )
     n = typeof(mask).shape[0]
     check_places("nonzero", n, dtype)
@@ -480,8 +480,10 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
                 "integer np.round not implemented for decimals < 0: convert to a float first"
             )
         return to_array(a)
+    weak = typeof(a).weak_type
     if is_complex(dtype):
-        return do.complex(round(do.real(a), decimals), round(do.imag(a), decimals))
+        rounded = do.complex(round(do.real(a), decimals), round(do.imag(a), decimals))
+        return convert(rounded, dtype, weak)
     if decimals == 0:
         return do.round(a, rounding_method=1)
     work = np.dtype("float32") if dtype.itemsize < 4 else dtype
@@ -489,14 +491,14 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     if decimals > most:  # there are no such digits
         return to_array(a)
     if decimals < -most:
-        return do.mul(a, np.zeros((), dtype))
+        return convert(do.mul(a, scalar_of(dtype, 0)), dtype, weak)
     factor = np.asarray(10.0 ** abs(decimals)).astype(work)
     x = convert(a, work)
     if decimals > 0:
         out_ = do.div(do.round(do.mul(x, factor), rounding_method=1), factor)
     else:
         out_ = do.mul(do.round(do.div(x, factor), rounding_method=1), factor)
-    return convert(out_, dtype)
+    return convert(out_, dtype, weak)
 
 
 def view(a: Any, dtype: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -35,7 +36,7 @@ from calque.numpy.promotion import (
     refuse_out,
 )
 from calque.numpy.signatures import AnyFunction, Binary, Unary, UnaryWithOut
-from calque.ops.common import const, filled_like
+from calque.ops.common import const, filled_like, scalar_of
 
 Promotion = Callable[..., list[Array]]
 loops = LazyModule("calque.transforms.functions.loops")
@@ -393,7 +394,7 @@ def _log_base(base: float) -> Callable[[Any], Any]:
         return do.complex(_scaled(do.real(log)), _scaled(do.imag(log)))
 
     def _scaled(part: Any) -> Any:
-        return do.div(part, np.asarray(np.log(base)).astype(typeof(part).dtype))
+        return do.div(part, scalar_of(typeof(part).dtype, math.log(base)))
 
     return apply
 
@@ -466,11 +467,7 @@ def _isinf(x: Any) -> Any:
     dtype = typeof(x).dtype
     if is_complex(dtype):
         return do.or_(_isinf(do.real(x)), _isinf(do.imag(x)))
-    return (
-        do.eq(do.abs(x), np.asarray(np.inf).astype(dtype))
-        if is_float(dtype)
-        else _constant(x, False)
-    )
+    return do.eq(do.abs(x), scalar_of(dtype, np.inf)) if is_float(dtype) else _constant(x, False)
 
 
 def _constant(x: Any, value: bool) -> Any:
@@ -484,7 +481,7 @@ def _sign_infinite(value: float) -> Callable[[Any], Any]:
             raise ValueError(
                 f"is{'pos' if value > 0 else 'neg'}inf is not defined for complex numbers"
             )
-        return do.eq(x, np.asarray(value).astype(dtype)) if is_float(dtype) else _constant(x, False)
+        return do.eq(x, scalar_of(dtype, value)) if is_float(dtype) else _constant(x, False)
 
     return apply
 
@@ -494,9 +491,9 @@ def _signbit(x: Any) -> Any:
     if is_complex(dtype):
         raise ValueError(f"signbit is not defined for complex numbers, got dtype {dtype.name}")
     if not is_float(dtype):
-        return do.lt(x, np.zeros((), dtype)) if dtype != _BOOL else _constant(x, False)
+        return do.lt(x, scalar_of(dtype, 0)) if dtype != _BOOL else _constant(x, False)
     bits = np.dtype(f"int{dtype.itemsize * 8}")
-    return do.lt(do.bitcast_convert_type(x, new_dtype=bits), np.zeros((), bits))
+    return do.lt(do.bitcast_convert_type(x, new_dtype=bits), scalar_of(bits, 0))
 
 
 def _ordered(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:

@@ -15,7 +15,7 @@ from calque.core.lazy import LazyModule
 from calque.core.primitives import Primitive, do
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike
-from calque.ops.common import move
+from calque.ops.common import move, scalar_of
 from calque.ops.common import operand as as_operand
 from calque.ops.dimension_numbers import FftType
 from calque.ops.layout import Shape, canonical_shape, linear_jvp, size_of, unary_transpose
@@ -86,7 +86,7 @@ def _mirrored(x: Any, n: int, inverse: bool) -> Any:
 
 def _scaled(x: Any, factor: float) -> Any:
     aval = typeof(x)
-    return do.mul(x, np.asarray(factor, aval.dtype))
+    return do.mul(x, scalar_of(aval.dtype, factor))
 
 
 @unary_transpose

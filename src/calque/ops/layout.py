@@ -201,7 +201,7 @@ def broadcast_in_dim(
         operand: An array.
         shape: The shape of the result.
         broadcast_dimensions: For each dimension of `operand` the one of the result that it becomes,
-            in ascending order. Its size is that of the result, or 1.
+            and no other becomes it. Its size is that of the result, or 1.
         out_sharding: How the result is laid out over devices; None leaves it open.
 
     Returns:
@@ -216,6 +216,10 @@ def broadcast_in_dim(
     aval = typeof(operand)
     if shape == aval.shape and dims == tuple(range(len(shape))) and _is_array(operand):
         return operand
+    order = sorted(range(len(dims)), key=dims.__getitem__)
+    if order != list(range(len(dims))) and len(dims) == aval.ndim:
+        operand = do.transpose(operand, permutation=tuple(order))
+        dims = tuple(sorted(dims))
     return do.broadcast_in_dim(
         operand, shape=shape, broadcast_dimensions=dims, sharding=out_sharding
     )

@@ -14,7 +14,7 @@ from calque.core.dtypes import canonicalize, is_integer
 from calque.core.primitives import Primitive, UndefinedPrimal, Zero, do
 from calque.core.trace import typeof
 from calque.ops import common
-from calque.ops.common import batch_size, front, instantiate, zero_like, zeros
+from calque.ops.common import batch_size, front, instantiate, scalar_of, zero_like, zeros
 from calque.ops.dimension_numbers import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -151,7 +151,7 @@ def _dynamic_slice_batch(
     b, ndim = dims[0], len(indices)
     if all(d is None for d in dims[1:]):
         assert b is not None
-        first = np.zeros((), typeof(indices[0]).dtype if indices else canonicalize(int))
+        first = scalar_of(typeof(indices[0]).dtype if indices else canonicalize(int), 0)
         sizes = (*slice_sizes[:b], typeof(x).shape[b], *slice_sizes[b:])
         return do.dynamic_slice(x, *indices[:b], first, *indices[b:], slice_sizes=sizes), b
     if b is None:
@@ -255,7 +255,7 @@ def _update_batch(args: Sequence[Any], dims: Sequence[int | None]) -> tuple[Any,
     x, update = front(args[0], dims[0], size), front(args[1], dims[1], size)
     indices = args[2:]
     if all(d is None for d in dims[2:]):
-        first = np.zeros((), typeof(indices[0]).dtype if indices else canonicalize(int))
+        first = scalar_of(typeof(indices[0]).dtype if indices else canonicalize(int), 0)
         return do.dynamic_update_slice(x, update, first, *indices), 0
     later = tuple(range(1, len(indices) + 1))
     out = do.scatter(

@@ -155,16 +155,15 @@ def _start_indices(
             f" for shape {shape}"
         )
     indices = [i if _is_integer_number(i) else as_operand(i) for i in start_indices]
-    avals = [None if _is_integer_number(i) else typeof(i) for i in indices]
-    if any(a is not None and not is_integer(a.dtype) for a in avals):
-        raise TypeError(f"start indices must be integers, got {', '.join(str(a) for a in avals)}")
-    strong = {typeof(i).dtype for i in indices if type(i) is not int and not typeof(i).weak_type}
-    if len(strong) > 1:
+    types = [typeof(i) for i in indices]
+    strong = {a.dtype for i, a in zip(indices, types) if type(i) is not int and not a.weak_type}
+    if len(strong) > 1 or not all(is_integer(a.dtype) for a in types):
         raise TypeError(
             f"index arguments to {name} must be integers of the same type, got:"
-            f" {', '.join(sorted(d.name for d in strong))}"
+            f" {', '.join(a.dtype.name for a in types)}"
         )
-    dtype = _start_dtype([a for a in avals if a is not None], shape)
+    arrays = [a for i, a in zip(indices, types) if not _is_integer_number(i)]
+    dtype = _start_dtype(arrays, shape)
     allow = (
         [allow_negative_indices] * len(shape)
         if isinstance(allow_negative_indices, bool)

@@ -17,6 +17,7 @@ from calque.core.extents import slice_bounds
 from calque.core.primitives import do
 from calque.core.trace import JaxprTracer, typeof
 from calque.core.trace_state import Tracer, dynamic_trace
+from calque.ops.common import scalar_of
 from calque.ops.found_sizes import found_size, places
 from calque.ops.sizes import as_number
 from calque.transforms.functions.checks import raise_if
@@ -43,7 +44,7 @@ def _extent(n: Any, maker: str) -> Any:
         def negative(found: int) -> ValueError:
             return ValueError(f"{maker}: a size cannot be negative, got {int(found)}")
 
-        raise_if(do.lt(n, np.zeros((), typeof(n).dtype)), negative, [n])
+        raise_if(do.lt(n, scalar_of(typeof(n).dtype, 0)), negative, [n])
     return found_size(n, maker)
 
 
@@ -100,7 +101,7 @@ def once(key: Any, reads: Sequence[Any], make: Callable[[], Any]) -> Any:
 
 def _places(a: Any, maker: str) -> tuple[Any, ...]:
     shape = typeof(a).shape
-    mask = a if typeof(a).dtype == np.dtype(bool) else do.ne(a, np.zeros((), typeof(a).dtype))
+    mask = a if typeof(a).dtype == np.dtype(bool) else do.ne(a, scalar_of(typeof(a).dtype, 0))
     if len(shape) != 1:
         mask = do.reshape(mask, new_sizes=(typeof(a).size,))
     flat = places(mask, maker)

@@ -31,6 +31,7 @@ from calque.numpy.promotion import (
 )
 from calque.numpy.shaping import transpose
 from calque.numpy.signatures import OutSharding
+from calque.ops.common import scalar_of
 from calque.ops.dimension_numbers import PrecisionLike, canonical_precision
 
 __all__ = ["einsum", "einsum_path"]
@@ -373,7 +374,7 @@ def _diagonal(x: Any, ix: str, c: str) -> tuple[Any, str]:
     rows, columns = (do.iota(dtype=np.dtype("int32"), shape=shape, dimension=k) for k in (i, j))
     kept = do.select_n(
         do.eq(rows, columns),
-        do.broadcast_in_dim(np.zeros((), typeof(x).dtype), shape=shape, broadcast_dimensions=()),
+        do.broadcast_in_dim(scalar_of(typeof(x).dtype, 0), shape=shape, broadcast_dimensions=()),
         x,
     )
     return _sum(kept, (j,)), ix[:j] + ix[j + 1 :]

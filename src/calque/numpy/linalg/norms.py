@@ -19,6 +19,7 @@ from calque.numpy.linalg.solving import inv
 from calque.numpy.promotion import array_of, canonical_axes, convert, promote_inexact
 from calque.numpy.reductions import keep
 from calque.numpy.shaping import moveaxis, where
+from calque.ops.common import scalar_of
 from calque.ops.complexes import squared_magnitude
 
 __all__ = ["cond", "matrix_norm", "matrix_rank", "norm", "vector_norm"]
@@ -26,9 +27,9 @@ __all__ = ["cond", "matrix_norm", "matrix_rank", "norm", "vector_norm"]
 
 def safe_root(x: Any) -> Any:
     """The square root with derivative 0 at 0."""
-    zero = ufuncs.equal(x, np.zeros((), typeof(x).dtype))
-    one = np.ones((), typeof(x).dtype)
-    return where(zero, np.zeros((), typeof(x).dtype), do.sqrt(where(zero, one, x)))
+    zero = ufuncs.equal(x, scalar_of(typeof(x).dtype, 0))
+    one = scalar_of(typeof(x).dtype, 1)
+    return where(zero, scalar_of(typeof(x).dtype, 0), do.sqrt(where(zero, one, x)))
 
 
 def _euclidean(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
@@ -99,8 +100,8 @@ def _vector_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any
     zero = total == 0
     return where(
         zero,
-        np.zeros((), total.dtype),
-        ufuncs.power(where(zero, np.ones((), total.dtype), total), 1 / ord),
+        scalar_of(total.dtype, 0),
+        ufuncs.power(where(zero, scalar_of(total.dtype, 1), total), 1 / ord),
     )
 
 
@@ -197,7 +198,7 @@ def cond(x: ArrayLike, p: int | float | str | None = None) -> Array:
             raise ValueError(f"cond with p={p} takes square matrices, got shape {x.shape}")
         out = matrix_norm(x, ord=p) * matrix_norm(inv(x), ord=p)
     bad = ufuncs.isnan(out) & ufuncs.logical_not(reductions.any(ufuncs.isnan(x), axis=(-2, -1)))
-    return where(bad, np.asarray(np.inf, out.dtype), out)
+    return where(bad, scalar_of(out.dtype, np.inf), out)
 
 
 def matrix_rank(

@@ -32,6 +32,7 @@ from calque.numpy.methods.operators import operators
 from calque.numpy.methods.traced import KNOWN, TRACED, of_value
 from calque.numpy.promotion import convert, is_arraylike
 from calque.numpy.public import complex_parts, folds
+from calque.ops.common import scalar_of
 from calque.transforms.devices.sharding_arrays import device_put
 
 choosing, arranging = LazyModule("calque.numpy.choosing"), LazyModule("calque.numpy.arranging")
@@ -71,9 +72,9 @@ def _as_type(self: Any, dtype: Any) -> Any:
                 DeprecationWarning,
                 stacklevel=3,
             )
-        self = do.real(self) if target != np.dtype(bool) else do.ne(self, np.zeros((), own))
+        self = do.real(self) if target != np.dtype(bool) else do.ne(self, scalar_of(own, 0))
     if target == np.dtype(bool) and typeof(self).dtype != target:
-        return do.ne(self, np.zeros((), typeof(self).dtype))
+        return do.ne(self, scalar_of(typeof(self).dtype, 0))
     return convert(self, target)
 
 

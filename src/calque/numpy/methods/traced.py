@@ -14,7 +14,7 @@ from calque.core.dtypes import is_integer
 from calque.core.origins import origin
 from calque.core.trace import JaxprTracer, value_if_known
 from calque.core.trace_state import Tracer
-from calque.transforms.devices.mesh import current_mesh, over_devices
+from calque.transforms.devices.mesh import mapped_mesh
 from calque.transforms.engines.batching import BatchTracer
 from calque.transforms.engines.jvp import JVPTracer
 
@@ -119,7 +119,7 @@ def _members(self: Any) -> str | None:
     if not names or any(isinstance(x, Tracer) for x in held.values()):
         return None
     manual = [n for n in mesh.axis_names if n in names or n in mesh.manual_axes]
-    concrete = over_devices(mesh, current_mesh())  # None where the map alone names its mesh
+    concrete = mapped_mesh(mesh)
     said = []
     for where in np.ndindex(*(mesh.shape[n] for n in manual)):
         at = dict(zip(manual, where, strict=True))

@@ -13,7 +13,7 @@ from calque.core.dtypes import is_complex, is_inexact, real_part
 from calque.core.primitives import REGISTRY, Zero, do
 from calque.core.trace import trace_to_jaxpr, typeof
 from calque.ops import common
-from calque.ops.common import batch_size, front, instantiate, zero_like
+from calque.ops.common import batch_size, front, instantiate, scalar_of, zero_like
 from calque.ops.dimension_numbers import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -187,7 +187,7 @@ def as_dtype(x: Any, dtype: Any) -> Any:
 
 
 def scaled(x: Any, factor: float) -> Any:
-    return do.mul(x, np.asarray(factor, typeof(x).dtype))
+    return do.mul(x, scalar_of(typeof(x).dtype, factor))
 
 
 def part(x: Any, m: int, n: int, top: int = 0, left: int = 0) -> Any:

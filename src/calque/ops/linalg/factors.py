@@ -16,7 +16,7 @@ from calque.core.primitives import NotApplicable, Primitive, Zero, do
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike
 from calque.ops import common
-from calque.ops.common import add_tangents, zero_like
+from calque.ops.common import add_tangents, scalar_of, zero_like
 from calque.ops.common import operand as as_operand
 from calque.ops.layout import constant_jvp
 from calque.ops.linalg import common as la
@@ -212,7 +212,7 @@ cholesky_p = Primitive(
 def symmetrized(x: Any) -> Any:
     """(x + x^H) / 2."""
     aval = typeof(x)
-    return do.div(do.add(x, la.adjoint(x)), np.asarray(2, aval.dtype))
+    return do.div(do.add(x, la.adjoint(x)), scalar_of(aval.dtype, 2))
 
 
 def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:

@@ -16,8 +16,8 @@ from calque.core.lazy import LazyModule
 from calque.core.primitives import NotApplicable, Primitive, Zero, do
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike
+from calque.ops.common import filled, filled_like, scalar_of, zero_like
 from calque.ops.common import operand as as_operand
-from calque.ops.common import zero_like
 from calque.ops.linalg import common as la
 from calque.ops.linalg.factors import hermitian_tangent, symmetrized
 
@@ -100,12 +100,7 @@ def _gaps(w: Any) -> Any:
     n = typeof(w).shape[-1]
     apart = do.sub(la.rows(w, n), la.columns(w, n))
     eye = la.eye(typeof(apart))
-    one = do.broadcast_in_dim(
-        np.ones((), typeof(w).dtype),
-        shape=typeof(apart).shape,
-        broadcast_dimensions=(),
-    )
-    return do.sub(do.div(one, do.add(apart, eye)), eye)
+    return do.sub(do.div(filled_like(apart, 1), do.add(apart, eye)), eye)
 
 
 def _eigh_jvp(
@@ -405,7 +400,7 @@ def _svd_jvp(
 
 def ones_like(x: Any) -> Any:
     aval = typeof(x)
-    return do.broadcast_in_dim(np.ones((), aval.dtype), shape=aval.shape, broadcast_dimensions=())
+    return filled(aval.shape, scalar_of(aval.dtype, 1))
 
 
 def _vectors(s: Any, inner: Any) -> tuple[Any, Any]:

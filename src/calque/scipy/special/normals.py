@@ -105,7 +105,7 @@ def _ndtr(x: Any) -> Any:
 
 @custom_jvp
 def _log_ndtr(x: Any) -> Any:
-    """Of three pieces: log(1 - P(-x)) right of 0, which keeps its digits there, log P(x) left of it,
+    """Of three pieces: log(1 - P(-x)) right of 0, which keeps digits there, log P(x) left of it,
     an asymptotic series far left."""
     low = -20.0 if typeof(x).dtype == np.dtype("float64") else -10.0
     right = jnp.log1p(-_ndtr(-jnp.maximum(x, 0.0)))

@@ -61,7 +61,7 @@ poisson = discrete(
     WholeWithMu,
     lambda k, mu: sp.xlogy(k, mu) - do.lgamma(k + 1) - mu,
     _whole,
-    cdf=lambda k, mu: jnp.where(k < 0, 0.0, do.igammac(jnp.floor(jnp.maximum(k, 0)) + 1, mu)),
+    cdf=lambda k, mu: jnp.where(k < 0, 0.0, sp.gammaincc(jnp.floor(jnp.maximum(k, 0)) + 1, mu)),
     valid=lambda mu: mu >= 0,
 )
 binom = discrete(

@@ -259,6 +259,7 @@ class _Current(PerThread, name="current meshes"):
         tuple[Mesh, bool], ...
     ] = ()  # (mesh, entered by set_mesh or use_mesh rather than by `with mesh`)
     abstract: tuple[AbstractMesh, ...] = ()
+    mapped: Mesh | None = None  # over which `shard_map` computes, and whose devices are named
     consultations: int = 0
 
 
@@ -428,15 +429,17 @@ def mesh_that_is_set() -> Mesh:
 
 
 @contextlib.contextmanager
-def manual_region(mesh: AbstractMesh, checks: bool) -> Iterator[None]:
-    """A `with` block inside which `mesh`, with its manual axes, is the current one."""
-    before = _current.checks
-    _current.checks = checks
-    try:
-        with use_abstract_mesh(mesh):
-            yield
-    finally:
-        _current.checks = before
+def manual_region(mesh: AbstractMesh, checks: bool, devices: Mesh | None = None) -> Iterator[None]:
+    """A `with` block inside which `mesh`, with its manual axes, is the current one, over these
+    devices where the values of the members are at hand."""
+    mapped = _current.mapped if devices is None else devices
+    with _current.inside(checks=checks, mapped=mapped), use_abstract_mesh(mesh):
+        yield
+
+
+def mapped_mesh(mesh: AbstractMesh) -> Mesh | None:
+    """The devices over which a map of this mesh computes here; None where they are not known."""
+    return over_devices(mesh, _current.mapped or current_mesh())
 
 
 def checks_variance() -> bool:

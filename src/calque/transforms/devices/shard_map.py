@@ -338,7 +338,7 @@ class _Call:
 
     def body(self, *parts: Any) -> list[Any]:
         """The flat results of the function for its part of the arguments."""
-        with manual_region(self.inside, self.check):
+        with manual_region(self.inside, self.check, self.devices):
             return self.flat(*self.filled(parts))
 
     def run(self, values: Sequence[Any]) -> Any:
