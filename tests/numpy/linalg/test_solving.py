@@ -166,3 +166,30 @@ def test_signs_of_determinants_that_are_not_finite(bad: float) -> None:
             got = f(a.astype("float32"))
             np.testing.assert_array_equal(got.sign, want.sign)
             np.testing.assert_allclose(got.logabsdet, want.logabsdet)
+
+
+@pytest.mark.parametrize("shape", [(4, 4), (6, 3), (3, 6)])
+@pytest.mark.parametrize("exact", [True, False])
+def test_slopes_of_least_squares_where_singular_values_are_equal(
+    shape: tuple[int, int], exact: bool
+) -> None:
+    """Orthogonal columns have equal singular values, whose vectors have no derivative; the solution
+    has one."""
+    rng = np.random.default_rng(5)
+    a = (
+        np.eye(*shape)
+        if exact
+        else np.linalg.qr(rng.normal(size=(6, 6)))[0][: shape[0], : shape[1]]
+    )
+    b, t, step = rng.normal(size=(shape[0], 2)), rng.normal(size=shape), 1e-6
+
+    def solution(a):
+        return jnp.linalg.lstsq(a, b)[0]
+
+    with calque.enable_x64(True):
+        got = calque.jvp(solution, (a,), (t,))[1]
+        slope = calque.grad(lambda a: (solution(a) ** 2).sum())(a)
+        ends = [np.linalg.lstsq(a + h * t, b, rcond=None)[0] for h in (-step, step)]
+    np.testing.assert_allclose(got, (ends[1] - ends[0]) / (2 * step), rtol=1e-6, atol=1e-7)
+    change = ((ends[1] ** 2).sum() - (ends[0] ** 2).sum()) / (2 * step)
+    np.testing.assert_allclose((slope * t).sum(), change, rtol=1e-6)

@@ -212,3 +212,24 @@ def test_derivatives_beside_jax():
     got = run(lambda x, t: S.eigh_p.jvp((x,), (t,), **EIGH)[1], h, t)
     for g, w in zip(got, want):
         np.testing.assert_allclose(np.abs(g), np.abs(w), rtol=1e-2, atol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+@pytest.mark.parametrize("case", ["identity", "orthogonal", "pairs", "tall", "wide"])
+def test_what_equal_singular_values_leave_certain(dtype, case):
+    """The vectors of equal singular values turn freely, but U V^H, the nearest matrix with
+    orthonormal columns, has a derivative."""
+    q, r = (np.linalg.qr(values(dtype, (4, 4), seed=i))[0] for i in (1, 2))
+    x = {
+        "identity": np.eye(4, dtype=dtype),
+        "orthogonal": q,
+        "pairs": (q * [3, 3, 2, 2]) @ r,
+        "tall": (q * 2)[:, :3],
+        "wide": (q * 2)[:3],
+    }[case]
+
+    def nearest(x):
+        _, u, vt = do.svd(x, **SVD)
+        return la.matmul(u, vt)
+
+    check_fun_jvp(nearest, x, rtol=1e-6, atol=1e-6)

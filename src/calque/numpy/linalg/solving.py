@@ -384,6 +384,29 @@ def _pinv_of(hermitian: bool) -> Any:
     return _PINV[hermitian]
 
 
+@custom_jvp
+def _least_squares(a: Any, b: Any, rtol: Any, factors: tuple[Any, ...]) -> Any:
+    """The solution, from u, which of the singular values count, these, and v^H of `a`."""
+    u, there, s, vh = factors
+    weights = where(there, 1 / where(there, s, np.ones((), s.dtype)), np.zeros((), s.dtype))
+    return matmul(adjoint(vh), convert(weights, a.dtype)[:, None] * matmul(adjoint(u), b))
+
+
+@_least_squares.defjvp
+def _least_squares_rule(primals: Any, tangents: Any) -> Any:
+    """The derivative of pinv(a) @ b, in products that are no larger than `b` and `x`. That through
+    the singular vectors would have none where singular values are equal, those of an orthogonal
+    matrix."""
+    (a, b, rtol, _), (ta, tb, _, _) = primals, tangents
+    x = _least_squares(*primals)
+    p = _pinv_of(False)(a, rtol)
+    th = adjoint(ta)
+    by_residual = matmul(adjoint(p), matmul(th, b - matmul(a, x)))
+    outside = matmul(th, matmul(adjoint(p), x))
+    moved = matmul(p, tb - matmul(ta, x) + by_residual - matmul(a, outside))
+    return x, moved + outside
+
+
 def lstsq(
     a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid: bool = False
 ) -> tuple[Array, Array, Array, Array]:
@@ -434,9 +457,7 @@ def lstsq(
         u, s, vh = svd(a, full_matrices=False)
         there = (s > 0) & (s >= convert(asarray(limit), real) * s[0])
         rank = reductions.sum(there, dtype=canonicalize(int))
-        safe = where(there, s, np.ones((), real))
-        weights = convert(where(there, 1 / safe, np.zeros((), real)), a.dtype)[:, None]
-        x = matmul(adjoint(vh), weights * matmul(adjoint(u), b))
+        x = _least_squares(a, b, convert(asarray(limit), real), (u, there, s, vh))
     if numpy_resid and (m <= n or int(rank) < n):
         residuals = asarray(np.zeros((0,), real))
     else:

@@ -404,28 +404,37 @@ def ones_like(x: Any) -> Any:
 
 
 def _vectors(s: Any, inner: Any) -> tuple[Any, Any]:
-    """U^H dU and V^H dV from U^H dA V, for the rotations inside the spans of U and V."""
+    """U^H dU and V^H dV from E = U^H dA V, for the rotations inside the spans of U and V: their
+    sum is (E + E^H)[i, j] / (s[j] - s[i]), their difference (E - E^H)[i, j] / (s[j] + s[i]). Of
+    equal singular values the vectors turn together in no certain way, but U V^H has a
+    derivative."""
     k = typeof(s).shape[-1]
     dtype = typeof(inner).dtype
     row, column = la.rows(s, k), la.columns(s, k)
-    square = do.mul(do.add(row, column), do.sub(row, column))
-    eye = la.eye(typeof(square))
-    # equal singular values, the diagonal among them: their factor is zero
-    same = do.convert_element_type(
-        do.eq(square, la.zeros_like(square)),
-        new_dtype=typeof(s).dtype,
-    )
-    factor = la.as_dtype(do.sub(do.div(ones_like(square), do.add(square, same)), same), dtype)
-    right, left = do.mul(inner, la.as_dtype(row, dtype)), do.mul(inner, la.as_dtype(column, dtype))
-    du = do.mul(factor, do.add(right, la.adjoint(right)))
-    dv = do.mul(factor, do.add(left, la.adjoint(left)))
+    gap, sum_of_two = do.sub(row, column), do.add(row, column)
+    # what is nearer than the digits of singular values is equal, the diagonal among it
+    near = la.scaled(sum_of_two, 4 * float(np.finfo(typeof(s).dtype).eps))
+    together = _divided(do.add(inner, la.adjoint(inner)), gap, do.le(do.abs(gap), near))
+    apart = do.sub(inner, la.adjoint(inner))
+    own = do.eq(la.position(typeof(apart).shape, -2), la.position(typeof(apart).shape, -1))
+    none = do.eq(sum_of_two, la.zeros_like(sum_of_two))
+    against = _divided(apart, sum_of_two, do.or_(none, own))
+    du = la.scaled(do.add(together, against), 0.5)
+    dv = la.scaled(do.sub(together, against), 0.5)
     if is_complex(dtype):  # the phases: all of them are given to U
-        phase = do.mul(do.sub(inner, la.adjoint(inner)), la.as_dtype(eye, dtype))
+        phase = do.mul(apart, la.as_dtype(la.eye(typeof(gap)), dtype))
         du = do.add(
             du,
             do.mul(la.scaled(phase, 0.5), la.as_dtype(la.rows(do.div(ones_like(s), s), k), dtype)),
         )
     return du, dv
+
+
+def _divided(x: Any, by: Any, unless: Any) -> Any:
+    """x / by, and 0 where `unless` is true."""
+    safe = do.select_n(unless, by, ones_like(by))
+    factor = do.select_n(unless, do.div(ones_like(by), safe), la.zeros_like(by))
+    return do.mul(x, la.as_dtype(factor, typeof(x).dtype))
 
 
 svd_p = Primitive(
