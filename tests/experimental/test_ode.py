@@ -216,3 +216,17 @@ def test_gradients_of_gradients() -> None:
     np.testing.assert_allclose(by_both[1], 2 * np.exp(-0.5), rtol=1e-4)
     still = calque.grad(lambda y: calque.grad(last, 0)(y, 0.0))(1.0)  # no step has any error
     assert float(still) == 0.0
+
+
+def test_times_that_are_the_first() -> None:
+    """The state at the first time may be asked for again."""
+    times = np.array([0.5, 0.5, 1.0, 1.0, 1.5])
+
+    def solution(rate: Any, start: Any) -> Any:
+        return odeint(lambda y, t, a: -a * y, start, times, rate)
+
+    with x64():
+        close(solution(2.0, 3.0), 3 * np.exp(-2 * (times - 0.5)))
+        slopes = calque.grad(lambda *args: solution(*args).sum(), (0, 1))(2.0, 3.0)
+    terms = np.exp(-2 * (times - 0.5))
+    close(slopes, (-(3 * (times - 0.5) * terms).sum(), terms.sum()))

@@ -322,7 +322,7 @@ def _integrate(fun: Callable[..., Any], options: _Options, y0: Any, ts: Any) -> 
     t0 = ts[0]
     f0 = fun(y0, t0)
     dt = jnp.clip(initial_step_size(fun, t0, y0, 4, rtol, atol, f0), 0.0, hmax).astype(ts.dtype)
-    start = _Progress(y0, f0, t0, dt, t0, jnp.stack([y0] * 5))
+    start = _Progress(y0, f0, t0, dt, t0, jnp.stack([jnp.zeros_like(y0)] * 4 + [y0]))
 
     def up_to(now: _Progress, target: Any) -> tuple[_Progress, Any]:
         def unfinished(state: Any) -> Any:
@@ -332,7 +332,9 @@ def _integrate(fun: Callable[..., Any], options: _Options, y0: Any, ts: Any) -> 
             return (state[0] + 1, _advance(fun, state[1], rtol, atol, hmax))
 
         _, now = lax.while_loop(unfinished, step, (jnp.zeros((), np.int32), now))
-        place = (target - now.last_t) / (now.t - now.last_t)
+        # no step has been made yet for times that are the first
+        there = target == now.t
+        place = jnp.where(there, 1, (target - now.last_t) / jnp.where(there, 1, now.t - now.last_t))
         return now, jnp.polyval(now.polynomial, place.astype(y0.dtype))
 
     _, ys = lax.scan(up_to, start, ts[1:])

@@ -158,3 +158,30 @@ def test_solutions_for_plain_numbers(name: str) -> None:
         x, y = run(lambda v: calque.tree.map(lambda u: 2 * u, v), [1.0, jnp.float32(3.0)])[0]
         assert (x.weak_type, y.weak_type) == (name != "cg", False)
         assert (float(x), float(y)) == pytest.approx((0.5, 1.5), rel=1e-5)
+
+
+@every
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64])
+def test_a_right_side_of_zeros(name: str, dtype: type) -> None:
+    """Its solution is 0, wherever the search begins; so is the slope of what is not used."""
+    start = jnp.asarray(B, dtype)
+    x, _ = SOLVERS[name](S.astype(dtype), jnp.zeros(N, dtype), x0=start)
+    assert not np.any(x)
+    slope = calque.grad(lambda b: 0 * SOLVERS[name](S, b, x0=B)[0].sum())(B)
+    assert not np.any(slope)
+
+
+@every
+@pytest.mark.parametrize("size", [1e-36, 1e-21, 1e20, 1e32])
+def test_right_sides_whose_squares_are_no_numbers(name: str, size: float) -> None:
+    b = (B * size).astype(np.float32)
+    want = np.linalg.solve(S.astype(np.float64), b.astype(np.float64))
+    for options in ({}, {"x0": b}, {"atol": 1e-7 * size}):
+        x, _ = SOLVERS[name](S, b, tol=1e-6, maxiter=40, **options)
+        np.testing.assert_allclose(x / np.abs(want).max(), want / np.abs(want).max(), atol=1e-3)
+
+
+def test_a_step_that_arrives() -> None:
+    """Nothing is divided by a residual of 0."""
+    x, _ = sparse.bicgstab(np.eye(3, dtype=np.float32), B[:3], tol=0.0)
+    np.testing.assert_allclose(x, B[:3], rtol=1e-6)

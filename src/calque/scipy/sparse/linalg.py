@@ -1,6 +1,7 @@
 """calque.scipy.sparse.linalg: linear systems by Krylov iterations, for trees of arrays and
 operators given as functions."""
 
+import functools
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -16,6 +17,7 @@ from calque.core.types import ArrayLike
 from calque.flatten_util import ravel_pytree
 from calque.lax import linalg as lax_linalg
 from calque.numpy.promotion import promote_inexact
+from calque.ops.linalg.spectral import middle_sizes
 from calque.tree_util import tree_leaves, tree_map, tree_structure
 
 __all__ = ["bicgstab", "cg", "gmres"]
@@ -77,11 +79,13 @@ def _solve(
     M: Any,
     maxiter: int | None,
     symmetric: bool,
+    atol: Any,
     **options: Any,
 ) -> tuple[Any, None]:
     b = tree_map(lambda v: jnp.asarray(promote_inexact(jnp.asarray(v))[0]), b)
     weak = tree_map(lambda v: v.weak_type, b)
     b = tree_map(lambda v: v.astype(v.dtype), b)  # no weak types in loops
+    begun = x0
     x0 = tree_map(jnp.zeros_like, b) if x0 is None else tree_map(jnp.asarray, x0)
     if tree_structure(x0) != tree_structure(b):
         raise ValueError(
@@ -104,11 +108,32 @@ def _solve(
     precondition = _identity if M is None else _as_operator(M)
 
     def solve(f: Any, y: Any) -> Any:
-        return iterate(f, y, x0=x0, M=precondition, maxiter=limit, **options)
+        scale, empty = _scale(y)
+        first = x0 if begun is None else tree_map(lambda v: jnp.where(empty, 0, v * scale), x0)
+        middle = {
+            "x0": tree_map(lambda x, v: x.astype(v.dtype), first, x0),
+            "atol": jnp.asarray(atol) * scale,
+        }
+        y = tree_map(lambda v: (v * scale).astype(v.dtype), y)
+        x = iterate(f, y, M=precondition, maxiter=limit, **middle, **options)
+        return tree_map(lambda v: (v / scale).astype(v.dtype), x)
 
     real = not any(is_complex(v.dtype) for v in tree_leaves(b))
     x = lax.custom_linear_solve(matvec, b, solve, solve, symmetric=symmetric and real)
     return (x if symmetric else tree_map(_weakened, x, weak)), None
+
+
+def _scale(b: Any) -> tuple[Any, Any]:
+    """A power of two that brings a right side to a size whose squares are numbers of its dtype, 1
+    for usual ones; and whether it is 0. Then the search begins at 0, too: no residual but 0 is
+    small enough, which it only comes to from elsewhere by dividing 0 by 0."""
+    dtype = real_part(jnp.result_type(*tree_leaves(b)))
+    parts = [p for v in tree_leaves(b) for p in ((v.real, v.imag) if is_complex(v.dtype) else (v,))]
+    sizes = [jnp.max(abs(p), initial=0).astype(dtype) for p in parts]
+    largest = functools.reduce(jnp.maximum, sizes)
+    exponent = jnp.frexp(largest)[1]
+    least, most = (int(np.frexp(size)[1]) for size in middle_sizes(dtype))
+    return jnp.ldexp(jnp.ones((), dtype), jnp.clip(exponent, least, most) - exponent), largest == 0
 
 
 def _weakened(x: Any, weak: bool) -> Any:
@@ -200,7 +225,7 @@ def _bicgstab(
         q = A(phat)
         alpha = new_rho / _vdot(shadow, q)
         s = _plus(r, -alpha, q)
-        early = _dot(s, s) < threshold
+        early = _dot(s, s) <= threshold
         shat = M(s)
         t = A(shat)
         omega = _vdot(t, s) / _vdot(t, t)
