@@ -84,3 +84,19 @@ def test_bad_arguments() -> None:
     for call, error, text in calls:
         with pytest.raises(error, match=text):
             call()
+
+
+@pytest.mark.parametrize("method", ["linear", "nearest"])
+@pytest.mark.parametrize("fill", [np.nan, 5.0, None])
+@pytest.mark.parametrize("turned", [(1, 1), (-1, 1), (1, -1), (-1, -1)])
+def test_grids_that_fall(method: str, fill: Any, turned: tuple[int, int]) -> None:
+    rng = np.random.default_rng(2)
+    grid = tuple(np.array(g)[::d] for g, d in zip(([0.0, 1.0, 2.5, 4.0], [-1.0, 0.0, 3.0]), turned))
+    points = np.concatenate(
+        [rng.uniform(-2, 5, (40, 2)), [[0, -1], [4, 3], [0.5, 1.5], [1.75, 0], [np.nan, 0]]]
+    )
+    options: dict[str, Any] = {"method": method, "bounds_error": False, "fill_value": fill}
+    for values in (rng.normal(size=(4, 3)), rng.normal(size=(4, 3, 2))):
+        want = scipy.interpolate.RegularGridInterpolator(grid, values, **options)(points)
+        got = RegularGridInterpolator(grid, values, **options)(points)
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)

@@ -24,7 +24,7 @@ class RegularGridInterpolator:
     """A function between samples on a rectangular grid.
 
     Args:
-        points: the coordinates along each axis, rising.
+        points: the coordinates along each axis, rising or falling.
         values: the samples; further axes make a function with values of more than one number.
         method: "linear" or "nearest".
         bounds_error: whether a point off the grid is an error, which needs known points.
@@ -113,14 +113,12 @@ class RegularGridInterpolator:
             )
         flat = jnp.reshape(points, (-1, n)).T
         cells = [_cell(g, x) for g, x in zip(self.grid, flat)]
-        result = self._linear(cells) if method == "linear" else self._nearest(cells)
+        result = self._linear(cells) if method == "linear" else self._nearest(cells, flat)
         if self.fill_value is not None:
             off = jnp.zeros(flat.shape[1], bool)
             for g, x in zip(self.grid, flat):
-                off = off | (x < g[0]) | (x > g[-1])
-            result = jnp.where(
-                jnp.reshape(off, (-1,) + (1,) * (result.ndim - 1)), self.fill_value, result
-            )
+                off = off | (x < jnp.minimum(g[0], g[-1])) | (x > jnp.maximum(g[0], g[-1]))
+            result = jnp.where(_beside(off, result), self.fill_value, result)
         return jnp.reshape(result, points.shape[:-1] + self.values.shape[n:])
 
     def _linear(self, cells: Sequence[tuple[Any, Any]]) -> Any:
@@ -135,8 +133,24 @@ class RegularGridInterpolator:
             out = term if out is None else out + term
         return out
 
-    def _nearest(self, cells: Sequence[tuple[Any, Any]]) -> Any:
-        return self.values[tuple(jnp.where(part <= 0.5, i, i + 1) for i, part in cells)]
+    def _nearest(self, cells: Sequence[tuple[Any, Any]], flat: Any) -> Any:
+        """In the middle the sample at the smaller coordinate; nothing is near to nan."""
+        places = tuple(
+            i + jnp.where(_falls(g), part >= 0.5, part > 0.5)
+            for g, (i, part) in zip(self.grid, cells)
+        )
+        result = self.values[places]
+        unknown = jnp.any(jnp.isnan(flat), axis=0)
+        return jnp.where(_beside(unknown, result), np.nan, result)
+
+
+def _beside(flags: Any, values: Any) -> Any:
+    """A flag for each point, in a shape that meets the values there."""
+    return jnp.reshape(flags, (-1,) + (1,) * (values.ndim - 1))
+
+
+def _falls(grid: Any) -> Any:
+    return grid[-1] < grid[0]
 
 
 def _checked(method: str) -> str:
@@ -162,7 +176,8 @@ def _coordinates(xi: Any, n: int) -> Any:
 def _cell(grid: Any, x: Any) -> tuple[Any, Any]:
     """The interval of the grid in which x lies, the nearest one for points off the grid, and the
     place within it from 0 to 1."""
-    i = jnp.clip(jnp.searchsorted(grid, x) - 1, 0, grid.size - 2)
+    sign = jnp.where(_falls(grid), -1.0, 1.0)
+    i = jnp.clip(jnp.searchsorted(sign * grid, sign * x) - 1, 0, grid.size - 2)
     return i, (x - grid[i]) / (grid[i + 1] - grid[i])
 
 

@@ -101,3 +101,14 @@ def test_bad_arguments() -> None:
     for call, error, text in cases:
         with pytest.raises(error, match=text):
             call()
+
+
+@pytest.mark.parametrize("shift", [-41.0, -38.0, -20.0])
+def test_largest_eigenvalues_that_are_negative(shift: float) -> None:
+    """No direction that is 0, with a value of 0, is taken for one of them."""
+    q, _ = np.linalg.qr(RNG.normal(size=(40, 40)))
+    a = ((q * (np.arange(1, 41) + shift)) @ q.T).astype(np.float32)
+    start = RNG.normal(size=(40, 4)).astype(np.float32)
+    theta, vectors, _ = linalg.lobpcg_standard((a + a.T) / 2, start, m=200)
+    np.testing.assert_allclose(theta, np.arange(40, 36, -1) + shift, atol=2e-3)
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(4), atol=1e-4)

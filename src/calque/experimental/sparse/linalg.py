@@ -33,8 +33,8 @@ def lobpcg_standard(
     eigenvectors and the number of steps.
 
     X (n, k) has k independent directions to begin with, 5 k < n. An eigenvector is good when its
-    residual is below `tol * 10 * n * (eigenvalue + |A x|)`; `tol` is the precision of the dtype by
-    default.
+    residual is below `tol * 10 * n * (|eigenvalue| + |A x|)`; `tol` is the precision of the dtype
+    by default.
 
     >>> from calque.experimental.sparse import linalg
     >>> theta, U, steps = linalg.lobpcg_standard(jnp.diag(jnp.arange(10.0)), jnp.ones((10, 1)))
@@ -52,14 +52,14 @@ def lobpcg_standard(
     def body(state: Any) -> Any:
         steps, X, P, R, _, _ = state
         S = jnp.concatenate([X, P, _outside(jnp.concatenate([X, P], axis=1), R)], axis=1)
-        values, vectors = jnp.linalg.eigh(_product(S.T, times(S)))
+        values, vectors = jnp.linalg.eigh(_without_zeros(S, _product(S.T, times(S))))
         B, theta = vectors[:, ::-1][:, :k], values[::-1][:k]
         older = B.at[:k].set(0)  # what comes from beyond the last X
         X = _unit(_product(S, B))
         P = _unit(_product(S, _outside(_unit(B), older)))
         AX = times(X)
         R = AX - theta * X
-        allowed = tol * 10 * n * (jnp.linalg.norm(AX, axis=0) + theta)
+        allowed = tol * 10 * n * (jnp.linalg.norm(AX, axis=0) + jnp.abs(theta))
         return steps + 1, X, P, R, jnp.sum(jnp.linalg.norm(R, axis=0) < allowed), theta
 
     start = (jnp.asarray(0), X, P, AX - theta * X, jnp.asarray(0), theta)
@@ -108,6 +108,14 @@ def _unit(x: Any) -> Any:
     """Columns of length 1; those that are 0 stay."""
     length = jnp.linalg.norm(x, axis=0, keepdims=True)
     return x / jnp.where(length == 0, 1, length)
+
+
+def _without_zeros(basis: Any, inner: Any) -> Any:
+    """A matrix in the directions of a basis, with a value below all others for directions that are
+    0: its own, 0, would be above negative eigenvalues."""
+    bound = jnp.max(jnp.sum(jnp.abs(inner), axis=0))
+    least = jnp.where(bound == 0, -1, -2 * bound)
+    return inner + jnp.diag(jnp.where(jnp.any(basis, axis=0), 0, least))
 
 
 def _orthonormal(x: Any) -> Any:
