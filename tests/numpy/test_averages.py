@@ -1,7 +1,9 @@
 """Averages, order statistics, covariance."""
 
+import numpy as np
 import pytest
 
+import calque
 import calque.numpy as jnp
 from tests.numpy.expressions import ARRAYS, check_jax, check_jit, check_numpy, lines
 
@@ -97,3 +99,22 @@ def test_places_in_numbers_of_few_bits(name: str, method: str) -> None:
         got = f(numbers, jnp.float32(at), method=method)
         assert got.dtype == (numbers.dtype if "float" in name else jnp.float32)
         assert got.astype("float32") == f(wide, jnp.float32(at), method=method)
+
+
+@pytest.mark.parametrize("method", ["linear", "lower", "higher", "nearest"])
+def test_quantiles_that_are_infinite_elements(method: str) -> None:
+    x = np.array([np.inf, 1, -np.inf, 2, 3], np.float32)
+    for function in (jnp.quantile, calque.jit(jnp.quantile, static_argnames="method")):
+        got = [float(function(x, q, method=method)) for q in (0.0, 0.25, 0.5, 0.75, 1.0)]
+        assert got == [-np.inf, 1, 2, 3, np.inf]
+    holes = np.append(x, np.nan)
+    assert float(jnp.nanquantile(holes, 1.0, method=method)) == np.inf
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 13])
+def test_shares_of_what_is_there(n: int) -> None:
+    x = np.random.default_rng(n).normal(size=(3, 2 * n)).astype(np.float32)
+    x[:, ::2] = np.nan
+    q = np.array([0.0, 0.1, 0.3, 0.55, 0.8, 0.95, 1.0], np.float32)
+    got = jnp.nanquantile(x, q, axis=1, method="inverted_cdf")
+    np.testing.assert_array_equal(got, np.quantile(x[:, 1::2], q, axis=1, method="inverted_cdf"))

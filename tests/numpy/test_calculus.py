@@ -96,3 +96,21 @@ def test_what_is_not_finite_reaches_no_padding(bad: float, mode: str) -> None:
         met = np.isfinite(k)
         slope = calque.grad(lambda x, k, f=f: f(x, k, mode).sum())
         np.testing.assert_array_equal(np.isfinite(slope(x, k)), slope(x, 1.0 - met) == 0)
+
+
+@pytest.mark.parametrize("period", [3, 4, 5, 7])
+def test_whole_angles(period: int) -> None:
+    """Half of an odd period is no whole number."""
+    angles = np.random.default_rng(0).integers(-9, 9, 40)
+    want = np.unwrap(angles, period=period)
+    for f in (jnp.unwrap, calque.jit(jnp.unwrap, static_argnames="period")):
+        np.testing.assert_array_equal(f(angles, period=period), want)
+
+
+@pytest.mark.parametrize("xp", [[0.0, 1, 2], [0.0, 1, 1], [0.0, 0, 1], [1.0, 1, 1]])
+@pytest.mark.parametrize("fp", [[0, 1, np.inf], [np.inf, 1, 2], [-np.inf, 3, 3], [np.inf] * 3])
+def test_interpolation_between_infinite_values_and_at_equal_places(xp: list, fp: list) -> None:
+    x = np.array([-1.0, 0, 0.25, 0.5, 1, 1.5, 2, 3])
+    want = np.interp(x, xp, fp)
+    for f in (jnp.interp, calque.jit(jnp.interp)):
+        np.testing.assert_allclose(f(x, np.array(xp), np.array(fp, float)), want, rtol=1e-6)

@@ -332,6 +332,8 @@ def _at_ranks(rows: Any, q: Any, method: str, skip: bool) -> Any:
     ordered = sort(rows, -1)
     flat_q = ufuncs.minimum(ufuncs.maximum(ravel(q), 0), 1)
     place = flat_q * last if not skip else last * flat_q  # (..., k) for skip, (k,) else
+    if method == "inverted_cdf":  # the first whose share of all reaches q
+        place, method = ufuncs.maximum(do.ceil(flat_q * (last + 1)) - 1, 0), "lower"
     place = broadcast_to(place, (*rows.shape[:-1], flat_q.shape[0]))
     if n == 0:
         out = place * np.asarray(np.nan).astype(dtype)
@@ -360,15 +362,11 @@ def _between(ordered: Any, place: Any, method: str, n: int) -> Any:
         return pick(high)
     if method == "nearest":
         return pick(do.round(place, rounding_method=1))
-    if method == "inverted_cdf":
-        return pick(
-            ufuncs.maximum(do.ceil(place * np.asarray(n / max(n - 1, 1), place.dtype)) - 1, 0)
-        )
     a, b = pick(low), pick(high)
     if method == "midpoint":
         return where(low == high, a, (a + b) * np.asarray(0.5, a.dtype))
     t = place - low
-    return a * (1 - t) + b * t
+    return where(low == high, a, a * (1 - t) + b * t)  # which may be infinite
 
 
 def _weighted(name: str, rows: Any, q: Any, weights: Any, skip: bool) -> Any:

@@ -367,10 +367,21 @@ def interp(
             if dx.dtype.kind == "f"
             else dx == 0
         )
-        value = where(tiny, f0, f0 + (x - x0) / where(tiny, np.ones((), dx.dtype), dx) * (f1 - f0))
+        part = (x - x0) / where(tiny, np.ones((), dx.dtype), dx)
+        # at equal places the last value counts, as everywhere else by the search from the right
+        value = where(tiny, where(x < x1, f0, f1), _mixed(part, f0, f1))
     if period is None:
         value = _ends(x, xp, fp, value, left, right)
     return value
+
+
+def _mixed(part: Any, f0: Any, f1: Any) -> Any:
+    """The value at a part of the way from f0 to f1. Where one of them is infinite, the sum of one
+    and a part of the difference may be nan where that of the other is not."""
+    rise = f1 - f0
+    value = f0 + part * rise
+    still = (part == 0) | ((f0 == f1) & ~ufuncs.isnan(part))
+    return where(ufuncs.isnan(value), where(still, f0, f1 - (1 - part) * rise), value)
 
 
 def _ends(x: Any, xp: Any, fp: Any, value: Any, left: Any, right: Any) -> Any:
@@ -426,7 +437,8 @@ def unwrap(
     half = period // 2 if not is_inexact(p.dtype) else period / 2
     d = diff(p, axis=k)
     rest = (d + half) % period - half
-    rest = where((rest == -half) & (d > 0), half, rest)
+    if is_inexact(p.dtype) or period % 2 == 0:  # else no step is half a period
+        rest = where((rest == -half) & (d > 0), half, rest)
     fix = rest - d
     if discont is not None:
         fix = where(ufuncs.absolute(d) < ufuncs.maximum(discont, half), 0, fix)
