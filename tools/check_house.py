@@ -123,7 +123,7 @@ FLOORS = {
         "histograms padding polynomials",
         "segments",
     ],
-    "calque.random": ["keys", "uniform", "counts distributions", "choosing gamma matrices"],
+    "calque.random": ["keys", "tails uniform", "counts distributions", "choosing gamma matrices"],
 }
 
 # Calls that make something that can be changed.

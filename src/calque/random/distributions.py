@@ -37,6 +37,7 @@ from calque.ops.special import (
     normal_erf_inv,
 )
 from calque.random.keys import wrapped
+from calque.random.tails import in_tails, with_tails
 from calque.random.uniform import (
     broadcast_one,
     fine_uniforms,
@@ -149,9 +150,15 @@ def truncated_normal(
     d = float_dtype("truncated_normal", dtype)
     shape = parameter_shape("truncated_normal", shape, lower, upper)
     root = to_array(scalar(math.sqrt(2), d))
+    tail = in_tails(lower, upper, d)
     lower, upper = parameter(lower, d), parameter(upper, d)
-    low, high = drawn_erf(over(lower, root)), drawn_erf(over(upper, root))
+    usual = [lower, upper]
+    if tail is not None:
+        usual = [jnp.where(tail, scalar(v, d), end) for v, end in zip((0, 1), usual)]
+    low, high = (drawn_erf(over(end, root)) for end in usual)
     out = math.sqrt(2) * normal_erf_inv(uniform_between(typed, shape, d, low, high))
+    if tail is not None:
+        out = with_tails(out, uniform_between(typed, shape, d, 0.0, 1.0), tail, lower, upper)
     low = jnp.nextafter(stop_gradient(lower), math.inf)
     high = jnp.nextafter(stop_gradient(upper), -math.inf)
     return jnp.minimum(broadcast_one(high, shape), jnp.maximum(broadcast_one(low, shape), out))
