@@ -70,7 +70,9 @@ class JitOptions(NamedTuple):
 
 
 _EQUAL_ENTRIES: Final = 4  # entries with static values that are compared one after the other
-_STEADY: Final = frozenset((int, str, bool, type(None)))  # equal ones are told by their values
+_STEADY: Final = frozenset(
+    (int, str, bool, float, type(None))
+)  # equal ones are told by their values
 _EARLIER: Final = 4  # programs for captured values that were
 _OF_VALUES: Final[Tables[Any, Any]] = Tables("functions of the values of Refs", 256, programs=True)
 
