@@ -58,6 +58,37 @@ def test_choices_that_are_numbers(options):
         assert f(a, options, mode="wrap").tolist() == np.choose(a, options, mode="wrap").tolist()
 
 
+def test_functions_of_pieces_are_traced_once_and_when_they_have_changed():
+    x, traced, factor = jnp.arange(6.0), [], 2.0
+
+    def low(v):
+        traced.append(0)
+        return v * factor
+
+    def pieces(other):
+        return jnp.piecewise(x, [x < 2, x > 3], [low, jnp.negative, other]).tolist()
+
+    assert pieces(5.0) == [0, 2, 5, 5, -4, -5]
+    once = len(traced)
+    assert pieces(7.0) == [0, 2, 7, 7, -4, -5] and len(traced) == once
+    factor = 3.0
+    assert pieces(7.0) == [0, 3, 7, 7, -4, -5] and len(traced) == 2 * once
+
+    class Unhashable:
+        __hash__ = None
+
+        def __call__(self, v):
+            return v + 1
+
+    assert jnp.piecewise(x, [x < 2], [Unhashable()]).tolist() == [1, 2, 0, 0, 0, 0]
+
+    def line(v, by, *, then):
+        return v * by + then
+
+    assert jnp.piecewise(x, [x < 2], [line, line], 2, then=1).tolist() == [1, 3, 5, 7, 9, 11]
+    assert jnp.piecewise(x, [x < 2], [lambda v, w: v + w.sum()], np.ones(3))[1] == 4
+
+
 def test_conditions_in_order():
     x = np.arange(6)
     conditions, choices = [x < 2, x < 4], [x * 10, x * 100]

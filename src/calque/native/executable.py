@@ -214,7 +214,7 @@ class Planned:
     def apart(self, calls: Iterable[Call]) -> list[Call]:
         """Those whose kernels no sharing of memory changes."""
         members = self.planner.mutable.union([b for b, _ in self.outputs], self.donated)
-        return [c for c in calls if keeps_apart(c, members.union(c.schedule.left))]
+        return [c for c in calls if keeps_apart(c, members)]
 
     @property
     def donated(self) -> list[Buffer]:

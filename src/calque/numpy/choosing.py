@@ -38,6 +38,7 @@ from calque.ops.sizes import as_number
 from calque.transforms.devices.several_processes import values_of
 from calque.transforms.functions.branches import switch
 from calque.transforms.functions.vmap import vmap
+from calque.transforms.jit.decorator import jit
 
 # ---------------------------------------------------------------- places
 
@@ -421,21 +422,50 @@ def piecewise(
             f"with {len(flags)} condition(s), either {len(flags)} or {len(flags) + 1} functions are"
             f" expected; got {len(functions)}"
         )
+    calls = tuple([f if callable(f) else None for f in functions])
+    numbers = [0 if callable(f) else f for f in functions]
+    given, named = tuple(args), tuple(kw.items())
+    try:
+        hash((calls, given, named))
+    except TypeError:
+        return _joined(calls, given, named, x, flags, numbers)
+    made: Array = _joined_by_program(calls, given, named, x, flags, numbers)
+    return made
+
+
+def _joined(
+    calls: Sequence[Callable[..., Any] | None],
+    given: Sequence[Any],
+    named: Sequence[tuple[str, Any]],
+    x: Any,
+    flags: Sequence[Any],
+    numbers: Sequence[Any],
+) -> Array:
+    """The pieces of functions of these further arguments, or of numbers where there is none, side
+    by side."""
     which = broadcast_to(asarray(np.int32(len(flags))), x.shape)
     for i, c in enumerate(flags):
         which = where(c, np.int32(i), which)
-    dtype = x.dtype
-    branches = [_branch(f, dtype, args, kw) for f in functions]
+    further = given, dict(named)
+    branches = [_branch(f, n, further, x.dtype) for f, n in zip(calls, numbers, strict=True)]
 
     def one(k: Any, v: Any) -> Any:
         return switch(k, branches, v)
 
     for _ in x.shape:
         one = vmap(one)
-    return one(broadcast_to(which, x.shape), x)
+    made: Array = one(broadcast_to(which, x.shape), x)
+    return made
 
 
-def _branch(f: Any, dtype: Any, args: Any, kw: Any) -> Callable[[Any], Any]:
-    if callable(f):
-        return lambda v: asarray(convert(asarray(f(v, *args, **kw)), dtype))
-    return lambda v: asarray(convert(asarray(f), dtype))
+def _branch(
+    f: Callable[..., Any] | None, number: Any, further: tuple[Any, Any], dtype: Any
+) -> Callable[[Any], Any]:
+    if f is None:
+        return lambda v: asarray(convert(asarray(number), dtype))
+    args, kw = further
+    return lambda v: asarray(convert(asarray(f(v, *args, **kw)), dtype))
+
+
+# The functions are traced once, and again when what they read has changed.
+_joined_by_program = jit(_joined, static_argnums=(0, 1, 2), on_stale="retrace")

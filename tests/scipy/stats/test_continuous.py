@@ -102,3 +102,17 @@ def test_densities_on_the_circle_integrate_to_one(name):
         end = start + 2 * np.pi
         total, _ = scipy.integrate.quad(lambda x: float(density(x, shape)), start, end)
     assert total == pytest.approx(1, rel=1e-9)
+
+
+def test_tails_and_first_digits_are_kept():
+    """What is 0 as a difference of two numbers near 1 has digits of its own."""
+    y = np.float32([-30, -9, -3, 0, 2, 9])
+    want = scipy.stats.gennorm.cdf(y.astype("f8"), 0.9)
+    np.testing.assert_allclose(stats.gennorm.cdf(y, 0.9), want, rtol=2e-5)
+    y, q = np.float32([1.00001, 1.01, 3]), np.float32([1e-9, 1e-4, 0.5])
+    want = scipy.stats.pareto.cdf(y.astype("f8"), 2.5)
+    np.testing.assert_allclose(stats.pareto.cdf(y, 2.5), want, rtol=1e-5)
+    want = scipy.stats.pareto.ppf(q.astype("f8"), 2.5) - 1
+    with x64():
+        found = stats.pareto.ppf(q.astype("f8"), 2.5) - 1
+    np.testing.assert_allclose(found, want, rtol=1e-6)

@@ -91,6 +91,34 @@ def test_a_change_warns_once(scale):
     assert float(silent(lambda: f(jnp.ones(2))[0])) == 10.0  # a new trace sees the new value
 
 
+def test_functions_that_are_static_arguments_are_watched(scale):
+    """Alone, bound, by name, and in tuples: what they read is a constant of the program, too."""
+    calls = {
+        "by place": (jax.jit(lambda f, x: f(x), static_argnums=0), (scaled, 3.0), {}),
+        "by name": (jax.jit(lambda x, f: f(x), static_argnames="f"), (3.0,), {"f": scaled}),
+        "partial": (
+            jax.jit(lambda f, x: f(x), static_argnums=0),
+            (functools.partial(scaled), 3.0),
+            {},
+        ),
+        "several": (
+            jax.jit(lambda fs, x: fs[1](x), static_argnums=0),
+            ((None, scaled), 3.0),
+            {},
+        ),
+    }
+    for f, args, kwargs in calls.values():
+        assert float(silent(lambda: f(*args, **kwargs))) == 6.0
+    scale(10.0)
+    for name, (f, args, kwargs) in calls.items():
+        with pytest.warns(StaleCaptureWarning, match="SCALE was 2.0"):
+            assert float(f(*args, **kwargs)) == 6.0, name
+    anew = jax.jit(lambda f, x: f(x), static_argnums=0, on_stale="retrace")
+    for value in (2.0, 10.0, 2.0):
+        scale(value)
+        assert float(silent(lambda: anew(scaled, 3.0))) == 3 * value
+
+
 def test_retrace(scale):
     f = jax.jit(through, on_stale="retrace")
     for value in (2.0, 10.0, 10.0, 2.0):

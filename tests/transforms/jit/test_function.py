@@ -106,6 +106,40 @@ def test_statics_of_equal_value_and_other_type_are_different():
     assert c.n == 3
 
 
+@pytest.mark.parametrize(
+    "wrap",
+    [lambda v: (v,), lambda v: (None, ("a", (v,))), lambda v: frozenset([v]), lambda v: (str, v)],
+)
+def test_parts_of_statics_of_equal_value_and_other_type_are_different(wrap):
+    """(2,) equals (2.0,), also in machine code that has learned such a call."""
+
+    def inner(s):
+        return (
+            next((inner(v) for v in s if isinstance(v, (tuple, int, float))), None)
+            if (isinstance(s, (tuple, frozenset)))
+            else s
+        )
+
+    f = calque.jit(lambda x, s: x * inner(s), static_argnums=1)
+    x = np.arange(3)
+    for _ in range(6):
+        for v in (2, 2.0, 1, True, 1.0, 2):
+            assert f(x, wrap(v)).dtype == ("float32" if type(v) is float else "int32")
+            assert np.asarray(f(x, wrap(v))).tolist() == [0, int(v), 2 * int(v)]
+
+
+def test_statics_that_are_zeros_of_both_signs():
+    f = calque.jit(lambda x, s: x / (s[0] if isinstance(s, tuple) else s), static_argnums=1)
+    for _ in range(5):
+        assert [float(f(1.0, s)) for s in (0.0, -0.0, (0.0,), (-0.0,))] == [
+            np.inf,
+            -np.inf,
+            np.inf,
+            -np.inf,
+        ]
+        assert np.isnan(float(f(1.0, float("nan"))))
+
+
 def test_statics_that_are_equal_but_not_identical():
     f, c = counted(lambda x, s: x + len(s), static_argnums=1)
     for _ in range(3):

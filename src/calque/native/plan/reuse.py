@@ -160,12 +160,14 @@ def keeps_apart(s: Call, members: Collection[Buffer]) -> bool:
     nest = s.nest
     if nest is None:
         return True
+    left = s.schedule.left  # memory that its kernel was left by another one
+    reads = [b for b in s.reads() if b in members or b in left]
     pairs = [
         (b, d)
         for d in s.writes()
-        if d in members
-        for b in s.reads()
-        if b is not d and b in members and (b.shape, b.dtype) == (d.shape, d.dtype)
+        if d in members or d in left
+        for b in reads
+        if b is not d and (b.shape, b.dtype) == (d.shape, d.dtype)
     ]
     # many are as many questions: it may as well be found out with the rest
     return len(pairs) <= MOST_PAIRS and not any(reads_before_writing(nest, *p) for p in pairs)

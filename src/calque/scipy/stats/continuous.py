@@ -67,6 +67,12 @@ def _within(p: Any, y: Any) -> Any:
     return jnp.where((p >= 0) & (p <= 1), y, np.nan)
 
 
+def _both_sides(y: Any, tail: Any) -> Any:
+    """The distribution function of a symmetric distribution, whose tails beyond -|y| and |y| these
+    are."""
+    return jnp.where(y < 0, tail, 1 - tail)
+
+
 norm = continuous(
     "norm",
     "the normal distribution",
@@ -194,11 +200,11 @@ pareto = continuous(
     WithB,
     lambda y, b: jnp.log(b) - (b + 1) * jnp.log(y),
     lambda y, b: y >= 1,
-    cdf=lambda y, b: jnp.where(y < 1, 0.0, 1 - jnp.maximum(y, 1) ** -b),
+    cdf=lambda y, b: -jnp.expm1(-b * jnp.log(jnp.maximum(y, 1))),
     sf=lambda y, b: jnp.maximum(y, 1) ** -b,
     logcdf=lambda y, b: jnp.where(y <= 1, -np.inf, jnp.log1p(-(jnp.where(y <= 1, 2.0, y) ** -b))),
     logsf=lambda y, b: -b * jnp.log(jnp.maximum(y, 1)),
-    ppf=lambda q, b: _within(q, (1 - q) ** (-1 / b)),
+    ppf=lambda q, b: _within(q, jnp.exp(-jnp.log1p(-q) / b)),
     valid=lambda b: b > 0,
 )
 t = continuous(
@@ -219,7 +225,7 @@ gennorm = continuous(
     WithBeta,
     lambda y, b: jnp.log(0.5 * b) - do.lgamma(1 / b) - jnp.abs(y) ** b,
     logs=False,
-    cdf=lambda y, b: 0.5 * (1 + jnp.sign(y) * do.igamma(1 / b, jnp.abs(y) ** b)),
+    cdf=lambda y, b: _both_sides(y, 0.5 * do.igammac(1 / b, jnp.abs(y) ** b)),
     valid=lambda b: b > 0,
 )
 

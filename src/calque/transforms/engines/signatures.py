@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 import sys
 import types
 import weakref
@@ -192,7 +193,18 @@ def hashable_static(x: Any, where: int | str, name: str) -> Any:
             f" type {type(x)}, which cannot be hashed. Static arguments are part of the key of the"
             " compiled program: pass a tuple instead of a list, or let the argument be traced."
         ) from None
-    return (type(x), x)
+    return (kind_of_static(x), x)
+
+
+def kind_of_static(x: Any) -> Any:
+    """What tells static values apart that Python says are equal: 1, 1.0 and True, 0.0 and -0.0,
+    and tuples and sets of them."""
+    kind = type(x)
+    if isinstance(x, tuple):
+        return (kind, *[kind_of_static(v) for v in x])
+    if kind is frozenset:
+        return (kind, frozenset([(kind_of_static(v), v) for v in x]))
+    return (kind, math.copysign(1.0, x)) if kind is float and x == 0 else kind
 
 
 def describe_function(fun: Callable[..., Any], name: str) -> str:

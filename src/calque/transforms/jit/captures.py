@@ -39,6 +39,7 @@ _PLAIN: Final = (
     np.ndarray,
     ArrayImpl,
 )
+_FUNCTIONS: Final = (types.FunctionType, types.MethodType, functools.partial)
 _CONTAINERS: Final = (tuple, list, dict, set, frozenset)
 _COMPARED: Final = (
     int,
@@ -234,10 +235,16 @@ class Captures:
         """After tracing: what tracing itself changed is not watched."""
         self.reads = tuple(r for r in self.reads if not r.changed())
 
-    def without(self, codes: Collection[types.CodeType], fun: Callable[..., Any]) -> Captures:
-        """What `fun` reads elsewhere than in these codes, which run anew at each call."""
+    def without(
+        self,
+        codes: Collection[types.CodeType],
+        fun: Callable[..., Any],
+        statics: Sequence[Any] = (),
+    ) -> Captures:
+        """What `fun` and its static arguments read elsewhere than in these codes, which run anew at
+        each call."""
         finder = CaptureFinder(codes)
-        finder.function(fun)
+        finder.functions(fun, statics)
         kept = {(id(r.holder), r.key, r.name) for r in finder.reads.values()}
         return Captures([r for r in self.reads if (id(r.holder), r.key, r.name) in kept])
 
@@ -300,10 +307,10 @@ def short(value: Any) -> str:
 # ---------------------------------------------------------------- finding them
 
 
-def captured(fun: Callable[..., Any]) -> Captures:
-    """What `fun` reads, with the values of this moment."""
+def captured(fun: Callable[..., Any], statics: Sequence[Any] = ()) -> Captures:
+    """What `fun` reads, and the functions among its static arguments, with the values of now."""
     finder = CaptureFinder()
-    finder.function(fun)
+    finder.functions(fun, statics)
     return Captures(tuple(finder.reads.values()), whole=not finder.opaque)
 
 
@@ -335,6 +342,14 @@ class CaptureFinder:
             int, Read
         ] = {}  # objects whose methods are looked into -> where they were read
 
+    def functions(self, fun: Callable[..., Any], statics: Sequence[Any]) -> None:
+        """A function, and those among its static arguments, alone or in tuples."""
+        self.function(fun)
+        for x in statics:
+            for f in x if type(x) is tuple else (x,):
+                if isinstance(f, _FUNCTIONS):
+                    self.function(f)
+
     def function(self, f: Any) -> None:
         """A callable: look into its code where it is the user's."""
         if isinstance(f, functools.partial):
@@ -357,7 +372,7 @@ class CaptureFinder:
                 self.reads[id(x), "bound"] = Read(
                     "bound", "a default or bound argument", None, None, x
                 )
-        elif isinstance(x, (types.FunctionType, types.MethodType, functools.partial)):
+        elif isinstance(x, _FUNCTIONS):
             self.function(x)
         elif not isinstance(x, (type, types.ModuleType, types.BuiltinFunctionType)):
             self.opaque = True

@@ -70,7 +70,9 @@ class JitOptions(NamedTuple):
 
 
 _EQUAL_ENTRIES: Final = 4  # entries with static values that are compared one after the other
-_STEADY: Final = frozenset((int, str, bool, type(None)))  # equal ones are told by their values
+_STEADY: Final = frozenset(
+    (int, str, bool, float, type(None))
+)  # equal ones are told by their values
 _EARLIER: Final = 4  # programs for captured values that were
 _OF_VALUES: Final[Tables[Any, Any]] = Tables("functions of the values of Refs", 256, programs=True)
 
@@ -256,7 +258,8 @@ class JittedFunction:
             )
         start = time.perf_counter()
         consulted, changes = consultations(), config.changes_elsewhere()
-        watched = captures.captured(self.fun)
+        statics = [x for _, (_, x) in arguments.rest[1]]
+        watched = captures.captured(self.fun, statics)
         with span("trace", self.name), no_collection():
             described = describe_function(self.fun, self.name)
             closed = with_room(trace_to_jaxpr, flat, avals, described, names)
@@ -274,10 +277,10 @@ class JittedFunction:
             traced.settings = None
         watched.settle()
         if watched.reads and (called := callbacks.codes_called(closed)):
-            watched = watched.without(called, self.fun)
+            watched = watched.without(called, self.fun, statics)
         traced.compiler = self.options.compiler
         traced.captures, traced.owner, traced.keys = watched, reference(self.fun), keys
-        identity.note_program(self.cache, closed.consts, [x for _, (_, x) in arguments.rest[1]])
+        identity.note_program(self.cache, closed.consts, statics)
         o = self.options
         if (o.donate_argnums or o.donate_argnames) and not hoisted and not debug_nans.active():
             places = donation.positions(

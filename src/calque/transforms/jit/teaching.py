@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
+from types import FunctionType
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -111,12 +112,20 @@ def argument(a: Any, inputs: Iterator[int]) -> Description:
 
 def same_argument(a: Any) -> Description:
     """A static argument is this very value."""
-    return ("eq" if type(a) in (int, str, bool) else "is", a)
+    return ("eq" if type(a) in (int, str, bool, float) else "is", a)
 
 
 def equal_argument(a: Any) -> Description:
-    """A static argument equals this value."""
-    return same_argument(a) if type(a) in (int, str, bool, type(None)) else ("equals", a)
+    """A static argument equals this value, and so do its parts, which have the same types: (1,) is
+    equal to (1.0,)."""
+    if type(a) in (int, str, bool, float, type(None)):
+        return same_argument(a)
+    if isinstance(a, (tuple, frozenset)):
+        parts = [equal_argument(v) for v in a]
+        if type(a) is not tuple or any(p[0] == "equals" for p in parts):
+            raise Inexpressible
+        return ("tuple", parts)
+    return ("is" if isinstance(a, (FunctionType, type)) else "equals", a)
 
 
 def sorted_keys(d: dict[Any, Any]) -> list[Any]:

@@ -2,8 +2,7 @@
 these are the operations of glibc on processors with FMA, one by one.
 
 pow is Nagy's (of Arm's Optimized Routines): 2^(y log2(x)) in float64, by a table of 16 and one of
-32. tan is that of Sun's fdlibm, in float32, as glibc had it
-before 2.41. In f64 these are the
+32. tan is that of Sun's fdlibm, in float32, as glibc had it before 2.41. In f64 these are the
 accurate functions, as in float32 wherever nothing is drawn."""
 
 from __future__ import annotations
