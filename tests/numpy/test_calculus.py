@@ -96,3 +96,9 @@ def test_what_is_not_finite_reaches_no_padding(bad: float, mode: str) -> None:
         met = np.isfinite(k)
         slope = calque.grad(lambda x, k, f=f: f(x, k, mode).sum())
         np.testing.assert_array_equal(np.isfinite(slope(x, k)), slope(x, 1.0 - met) == 0)
+
+
+def test_interpolation_at_numbers_has_the_dtype_of_the_values():
+    known = jnp.array([0.0, 1.0, 3.0], jnp.bfloat16)
+    out = jnp.interp(0.5, jnp.arange(3), known)
+    assert out.dtype == jnp.bfloat16 and out == 0.5

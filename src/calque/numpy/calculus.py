@@ -367,7 +367,7 @@ def interp(
             if dx.dtype.kind == "f"
             else dx == 0
         )
-        value = where(tiny, f0, f0 + (x - x0) / where(tiny, np.ones((), dx.dtype), dx) * (f1 - f0))
+        value = where(tiny, f0, f0 + (x - x0) / where(tiny, 1, dx) * (f1 - f0))
     if period is None:
         value = _ends(x, xp, fp, value, left, right)
     return value

@@ -179,7 +179,7 @@ def searchsorted(
     a, v = promote_dtypes(as_operand(a), as_operand(v))
     if sorter is not None:
         a = indexing.getitem(a, sorter)
-    return _bisect(a, v, side)
+    return to_array(_bisect(a, v, side))
 
 
 def _bisect(a: Any, v: Any, side: str) -> Any:
