@@ -166,3 +166,8 @@ def test_signs_of_determinants_that_are_not_finite(bad: float) -> None:
             got = f(a.astype("float32"))
             np.testing.assert_array_equal(got.sign, want.sign)
             np.testing.assert_allclose(got.logabsdet, want.logabsdet)
+
+
+def test_the_determinant_of_nothing_is_an_array():
+    out = jnp.linalg.det(jnp.zeros((0, 0)))
+    assert isinstance(out, jnp.ndarray) and out == 1
