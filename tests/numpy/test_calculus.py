@@ -102,3 +102,6 @@ def test_interpolation_at_numbers_has_the_dtype_of_the_values():
     known = jnp.array([0.0, 1.0, 3.0], jnp.bfloat16)
     out = jnp.interp(0.5, jnp.arange(3), known)
     assert out.dtype == jnp.bfloat16 and out == 0.5
+    assert jnp.interp(0.5, jnp.arange(3), known, period=4).dtype == jnp.bfloat16
+    single = jnp.float32(4)
+    assert jnp.interp(0.5, jnp.arange(3), known, period=single).dtype == jnp.float32

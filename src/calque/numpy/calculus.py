@@ -385,7 +385,8 @@ def _periodic(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Array, Array, Arra
     period = array_of("interp", period)
     if period.ndim:
         raise ValueError(f"period must be a scalar; got shape {period.shape}")
-    period = ufuncs.absolute(convert(period, x.dtype))
+    x, xp, period = (asarray(v) for v in promote_inexact(x, xp, period))
+    period = ufuncs.absolute(period)
     x, xp = x % period, xp % period
     order = argsort(xp)
     xp, fp = xp[order], fp[order]
