@@ -114,3 +114,12 @@ def test_interpolation_between_infinite_values_and_at_equal_places(xp: list, fp:
     want = np.interp(x, xp, fp)
     for f in (jnp.interp, calque.jit(jnp.interp)):
         np.testing.assert_allclose(f(x, np.array(xp), np.array(fp, float)), want, rtol=1e-6)
+
+
+def test_interpolation_at_numbers_has_the_dtype_of_the_values():
+    known = jnp.array([0.0, 1.0, 3.0], jnp.bfloat16)
+    out = jnp.interp(0.5, jnp.arange(3), known)
+    assert out.dtype == jnp.bfloat16 and out == 0.5
+    assert jnp.interp(0.5, jnp.arange(3), known, period=4).dtype == jnp.bfloat16
+    single = jnp.float32(4)
+    assert jnp.interp(0.5, jnp.arange(3), known, period=single).dtype == jnp.float32

@@ -136,3 +136,11 @@ def test_bools_count_where_a_dtype_is_asked_for(dtype):
     assert jnp.inner(a[0], a[0], preferred_element_type=dtype) == 2
     for plain in (a @ a, jnp.einsum("ij,jk->ik", a, a)):
         assert plain.dtype == bool and plain.tolist() == [[True, True], [True, True]]
+
+
+@pytest.mark.parametrize("product", [jnp.dot, jnp.inner])
+def test_products_with_numbers_have_the_preferred_dtype(product):
+    halves = jnp.full(3, 300.0, jnp.float16)
+    out = product(halves, jnp.float16(300), preferred_element_type=jnp.float32)
+    assert out.dtype == jnp.float32 and out.tolist() == [90000.0] * 3
+    assert product(2, halves, preferred_element_type=jnp.float32).dtype == jnp.float32

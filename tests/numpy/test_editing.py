@@ -153,3 +153,9 @@ def test_unique_places_in_several_axes_are_deleted_all():
         np.testing.assert_array_equal(f(jnp.array(places)), want)
         got = jnp.delete(x, jnp.array(places), axis=2, assume_unique_indices=True)
         np.testing.assert_array_equal(got, want)
+
+
+def test_bools_are_places_to_put_at_and_no_mask():
+    out = jnp.put(jnp.arange(4), jnp.array([True, False, True, True]), 9, inplace=False)
+    assert out.tolist() == [9, 9, 2, 3]
+    assert jnp.put(jnp.arange(3), True, 9, inplace=False).tolist() == [0, 9, 2]

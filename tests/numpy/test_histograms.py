@@ -69,3 +69,13 @@ def test_numbers_of_bins_are_positive_integers():
         jnp.histogram(jnp.arange(4.0), bins=float("nan"))
     with pytest.raises(TypeError, match=r"bincount: length must be an integer, got 3\.5"):
         jnp.bincount(jnp.arange(3), length=3.5)
+
+
+def test_cells_of_halves_have_the_dtype_of_points_and_weights():
+    points, single = jnp.ones((4, 2), jnp.float16), jnp.ones(4, jnp.float32)
+    counts, edges = jnp.histogramdd(points, 2, weights=single)
+    assert counts.dtype == edges[0].dtype == jnp.float32
+    counts, edges = jnp.histogramdd(points, 2, weights=jnp.ones(4, int))
+    assert counts.dtype == edges[0].dtype == jnp.float16
+    assert jnp.histogramdd(points, 2, density=True)[0].dtype == jnp.float16
+    assert jnp.histogramdd(points, 2)[0].dtype == jnp.int32

@@ -86,3 +86,12 @@ def test_slopes_of_vander_at_zero() -> None:
     assert calque.jacfwd(lambda x: jnp.vander(x, 4)[0])(x)[:, 0].tolist() == [0, 0, 1, 0]
     assert calque.grad(lambda x: jnp.vander(x, 3).sum())(x).tolist() == [1, 5]
     assert calque.hessian(lambda x: jnp.vander(x, 3).sum())(x).tolist() == [[2, 0], [0, 2]]
+
+
+def test_a_fit_of_whole_numbers_has_the_dtype_of_the_places():
+    with calque.enable_x64(True):
+        places, values = jnp.arange(5, dtype=jnp.float32), jnp.arange(5) * 2 + 1
+        out = jnp.polyfit(places, values, 1)
+    assert out.dtype == jnp.float32 and out.round(4).tolist() == [2, 1]
+    halves = jnp.polyfit(places.astype(jnp.bfloat16), values, 1, w=jnp.ones(5, jnp.float32))
+    assert halves.dtype == jnp.float32 and halves.round(2).tolist() == [2, 1]

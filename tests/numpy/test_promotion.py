@@ -7,6 +7,7 @@ import pytest
 import calque as jax
 import calque.numpy as jnp
 from calque import lax
+from calque.scipy import special
 
 X, Y = jnp.ones((2, 3)), jnp.ones(3)
 
@@ -166,3 +167,49 @@ def test_weak_types_of_functions_of_numbers(name):
             out = g(x)
             assert isinstance(out, jax.Array) and out.weak_type == weak
             assert out.dtype == (np.complex64 if "complex" in name else np.float32)
+
+
+WEAK_ARRAYS = {  # whether what functions make of a weak array is weak
+    "rad2deg": (jnp.rad2deg, False),
+    "sinc": (jnp.sinc, False),
+    "logit": (special.logit, False),
+    "hypot": (lambda x: jnp.hypot(x, 2.0), False),
+    "heaviside": (lambda x: jnp.heaviside(x, x), False),
+    "logaddexp2": (lambda x: jnp.logaddexp2(x, 1.0), False),
+    "rel_entr": (lambda x: special.rel_entr(x, 2.0), False),
+    "rel_entr of a number": (lambda x: special.rel_entr(2.0, x), True),
+    "kl_div": (lambda x: special.kl_div(x, x), False),
+    "logaddexp": (lambda x: jnp.logaddexp(x, 1.0), True),
+    "softplus": (jax.nn.softplus, True),
+    "remainder": (lambda x: jnp.remainder(x, 2.0), True),
+    "floor_divide": (lambda x: jnp.floor_divide(x, 2.0), True),
+    "fraction": (lambda x: jnp.modf(x)[0], True),
+    "reciprocal": (jnp.reciprocal, True),
+    "imag": (jnp.imag, True),
+    "rounded complex numbers": (lambda x: jnp.round(x + 1j, 1), False),
+    "sort_complex": (lambda x: jnp.sort_complex(x + 1j), False),
+    "logical_not": (jnp.logical_not, False),
+    "logical_and": (lambda x: jnp.logical_and(x, 1), False),
+    "isreal": (jnp.isreal, False),
+    "isnan": (lambda x: jnp.isnan(lax.full_like(x, 2, int)), False),
+    "isnan of weak integers": (lambda x: jnp.isnan(lax.broadcast(2, (3,))), True),
+    "power of whole numbers": (lambda x: lax.pow(x, np.arange(3)), False),
+}
+
+
+@pytest.mark.parametrize("name", WEAK_ARRAYS)
+def test_constants_make_results_of_weak_arrays_strong(name):
+    f, weak = WEAK_ARRAYS[name]
+    x = lax.broadcast(0.5, (3,))
+    assert x.weak_type
+    for g in (f, jax.jit(f)):
+        assert g(x).weak_type == weak
+
+
+def test_truths_of_weak_numbers_are_weak():
+    x = jnp.asarray(2.5)
+    for f in (jnp.isnan, jnp.iscomplex, jnp.isreal, jnp.logical_not):
+        assert f(x).weak_type and f(x).dtype == bool
+    assert jnp.logical_or(x, jnp.asarray(True)).weak_type
+    assert not jnp.logical_or(x, jnp.ones(2, bool)).weak_type
+    assert not jnp.logical_or(jnp.float32(1), 2.0).weak_type

@@ -34,3 +34,7 @@ def test_ranges_of_nan_or_beyond_memory_are_refused():
             jnp.arange(*ends)
     with pytest.raises(TypeError, match="linspace: a size must be an integer, got nan"):
         jnp.linspace(0, 1, math.nan)
+
+
+def test_integers_between_complex_ends_are_those_of_the_real_parts():
+    assert jnp.linspace(0j, 3 + 2j, 4, dtype=int).tolist() == [0, 1, 2, 3]

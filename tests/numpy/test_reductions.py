@@ -193,3 +193,13 @@ def test_axes_stand_in_every_collection(axes: Any) -> None:
     x = np.arange(6.0, dtype="float32").reshape(2, 3)
     assert jnp.sum(x, axis=axes) == 15 and jnp.any(x, axis=axes)
     assert jnp.flip(x, axes).tolist() == x[::-1, ::-1].tolist()
+
+
+@pytest.mark.parametrize("name", ["cumsum", "cumprod", "nancumsum", "nancumprod"])
+def test_a_weak_number_is_a_line_of_one(name):
+    f = getattr(jnp, name)
+    for x in (2.5, jnp.asarray(2.5)):
+        for g in (f, lambda x: f(x, axis=0), calque.jit(lambda x: f(x, axis=-1))):
+            assert g(x).tolist() == [2.5]
+    with pytest.raises(ValueError, match="out of bounds"):
+        f(jnp.float32(2.5), axis=0)

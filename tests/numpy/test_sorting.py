@@ -93,3 +93,9 @@ def test_the_fill_of_take_is_known_when_it_is_traced():
         assert jnp.take(x, i, fill_value=value).tolist() == [1, value]
     with pytest.raises(calque.errors.ConcretizationTypeError, match="fill_value is part of"):
         calque.jit(lambda v: jnp.take(x, i, fill_value=v))(2.0)
+
+
+def test_places_in_nothing_are_arrays():
+    nothing = jnp.zeros(0)
+    for out in (jnp.searchsorted(nothing, 1.0), jnp.isin(2.0, nothing), jnp.isin(nothing, 1)):
+        assert isinstance(out, jnp.ndarray)

@@ -241,4 +241,5 @@ def sort_complex(a: ArrayLike) -> Array:
     >>> jnp.sort_complex(jnp.array([2.0, 1.0]))
     Array([1.+0.j, 2.+0.j], dtype=complex64)"""
     a = sort(array_of("sort_complex", a), -1)
-    return a if is_complex(a.dtype) else convert(a, canonicalize(complex_of(a.dtype)))
+    dtype = a.dtype if is_complex(a.dtype) else canonicalize(complex_of(a.dtype))
+    return convert(a, dtype)

@@ -367,7 +367,7 @@ def interp(
             if dx.dtype.kind == "f"
             else dx == 0
         )
-        part = (x - x0) / where(tiny, np.ones((), dx.dtype), dx)
+        part = (x - x0) / where(tiny, 1, dx)
         # at equal places the last value counts, as everywhere else by the search from the right
         value = where(tiny, where(x < x1, f0, f1), _mixed(part, f0, f1))
     if period is None:
@@ -396,7 +396,8 @@ def _periodic(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Array, Array, Arra
     period = array_of("interp", period)
     if period.ndim:
         raise ValueError(f"period must be a scalar; got shape {period.shape}")
-    period = ufuncs.absolute(convert(period, x.dtype))
+    x, xp, period = (asarray(v) for v in promote_inexact(x, xp, period))
+    period = ufuncs.absolute(period)
     x, xp = x % period, xp % period
     order = argsort(xp)
     xp, fp = xp[order], fp[order]

@@ -10,6 +10,7 @@ import numpy as np
 
 from calque.core.arrays import Array
 from calque.core.dims import whole
+from calque.core.dtypes import as_dtype
 from calque.core.extents import larger, smaller
 from calque.core.primitives import do
 from calque.core.trace import typeof
@@ -75,6 +76,13 @@ def factors(name: str, a: Any, b: Any, preferred: Any) -> list[Array]:
     return product_operands(a, b) if preferred is None else promote_dtypes(a, b)
 
 
+def _scaled(a: Any, b: Any, preferred: Any) -> Array:
+    """A sum of a single product: of a number, with whatever the other operand is."""
+    if preferred is not None:
+        a, b = (convert(x, as_dtype(preferred)) for x in (a, b))
+    return ufuncs.multiply(a, b)
+
+
 @placed
 def dot(
     a: ArrayLike,
@@ -104,7 +112,7 @@ def dot(
     a, b = factors("dot", a, b, preferred_element_type)
     na, nb = typeof(a).ndim, typeof(b).ndim
     if na == 0 or nb == 0:
-        return ufuncs.multiply(a, b)
+        return _scaled(a, b, preferred_element_type)
     ka, kb = na - 1, max(0, nb - 2)
     check_sizes("dot", a, b, ka, kb)
     return contract(a, b, (((ka,), (kb,)), ((), ())), precision, preferred_element_type)
@@ -302,7 +310,7 @@ def inner(
     a, b = factors("inner", a, b, preferred_element_type)
     na, nb = typeof(a).ndim, typeof(b).ndim
     if na == 0 or nb == 0:
-        return ufuncs.multiply(a, b)
+        return _scaled(a, b, preferred_element_type)
     check_sizes("inner", a, b, na - 1, nb - 1)
     return contract(a, b, (((na - 1,), (nb - 1,)), ((), ())), precision, preferred_element_type)
 

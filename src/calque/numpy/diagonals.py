@@ -110,10 +110,17 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None
 
 
 def _below(n: int, m: int, k: Any) -> Any:
-    if type(k) is not int and not is_integer(typeof(k).dtype):
-        raise TypeError(f"k, the number of a diagonal, must be an integer, got {k!r}")
-    rows, columns, k = diagonal_places(n, m, k)
+    rows, columns, k = diagonal_places(n, m, _diagonal(k))
     return do.ge(do.add(rows, k), columns)
+
+
+def _diagonal(k: Any) -> Any:
+    """The number of a diagonal; bools of Python are numbers, as in NumPy."""
+    if isinstance(k, int):
+        return int(k)
+    if not is_integer(typeof(k).dtype):
+        raise TypeError(f"k, the number of a diagonal, must be an integer, got {k!r}")
+    return k
 
 
 def tril(m: ArrayLike, k: int = 0) -> Array:
@@ -149,9 +156,7 @@ def triu(m: ArrayLike, k: int = 0) -> Array:
            [0, 0, 1]], dtype=int32)"""
     m = _matrix("triu", m)
     n, columns = m.shape[-2:]
-    if type(k) is not int and not is_integer(typeof(k).dtype):
-        raise TypeError(f"k, the number of a diagonal, must be an integer, got {k!r}")
-    row, column, k = diagonal_places(n, columns, k)
+    row, column, k = diagonal_places(n, columns, _diagonal(k))
     drop = broadcast_to(do.gt(do.add(row, k), column), m.shape)
     return do.select_n(drop, m, filled(m.shape, scalar_of(m.dtype, 0)))
 

@@ -372,6 +372,8 @@ def put(
     _need_copy("put", inplace)
     a, ind, v = arrays("put", a, ind, v)
     ind, v = ravel(ind), ravel(v)
+    if ind.dtype == np.dtype(bool):  # as in NumPy these are the places 0 and 1, no mask
+        ind = convert(ind, np.dtype("int32"))
     if not ind.size or not v.size:
         return a
     if mode == "clip":
@@ -419,7 +421,8 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
     flat = ravel(mask) != 0
     rank = reductions.cumsum(convert(flat, canonicalize(int)), axis=0) - 1
     values = vals[ufuncs.maximum(rank, 0) % vals.shape[0]]
-    return reshape(where(flat, convert(values, a.dtype), ravel(a)), a.shape)
+    values = convert(values, a.dtype, a.aval.weak_type)
+    return reshape(where(flat, values, ravel(a)), a.shape)
 
 
 def put_along_axis(

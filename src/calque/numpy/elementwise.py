@@ -30,7 +30,7 @@ from calque.numpy.promotion import (
 )
 from calque.numpy.shaping import where
 from calque.numpy.ufuncs import binary, named, operands, unary
-from calque.ops.common import const, scalar_of
+from calque.ops.common import const, number_like, scalar_of
 from calque.transforms.functions.custom_jvp import custom_jvp
 from calque.transforms.functions.loops import while_loop
 
@@ -235,7 +235,7 @@ def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
     if is_complex(x.dtype):
         raise TypeError("modf does not support complex-valued inputs")
     whole = where(x >= 0, do.floor(x), do.ceil(x))
-    return where(ufuncs.isinf(x), const(x, 0), x - whole), whole
+    return where(ufuncs.isinf(x), number_like(x, 0), x - whole), whole
 
 
 def _spacing(x: Any) -> Any:
@@ -306,7 +306,8 @@ def _log_sum(base: str, name: str) -> Any:
     def value(x: Any, y: Any) -> Any:
         d = do.sub(x, y)
         nan = do.ne(d, d)
-        small = do.log1p(do.exp(do.mul(do.neg(do.abs(d)), const(d, scale))))
+        less = do.neg(do.abs(d))
+        small = do.log1p(do.exp(do.mul(less, const(d, scale)) if scale != 1.0 else less))
         out = do.add(do.max(x, y), do.div(small, const(small, scale)) if scale != 1.0 else small)
         return do.select_n(nan, out, do.add(x, y))
 
@@ -410,11 +411,8 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
 
 
 def _iscomplex(x: Any) -> Any:
-    return (
-        ufuncs.not_equal(do.imag(x), 0)
-        if is_complex(typeof(x).dtype)
-        else broadcast_to(np.asarray(False), typeof(x).shape)
-    )
+    imaginary = ufuncs.imag(x)
+    return ufuncs.not_equal(imaginary, const(imaginary, 0))
 
 
 iscomplex = unary("iscomplex", _iscomplex, promote_dtypes)

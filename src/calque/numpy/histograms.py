@@ -295,7 +295,9 @@ def histogramdd(
         if isinstance(sample, (list, tuple))
         else array_of("histogramdd", sample)
     )
-    (sample,) = promote_inexact(sample)
+    if weights is not None:
+        weights = array_of("histogramdd", weights)
+    sample, *w = promote_inexact(*([sample] if weights is None else [sample, weights]))
     sample = asarray(sample)
     if sample.ndim == 1:
         sample = sample[:, None]
@@ -305,24 +307,22 @@ def histogramdd(
     if len(ranges) != d:
         raise ValueError(f"For sample.shape={(n, d)}, range={range} must have length {d}")
     edges = [histogram_bin_edges(sample[:, i], per_axis[i], ranges[i]) for i in builtins.range(d)]
-    w: Any = np.ones((), canonicalize(int))
-    if weights is not None:
-        w = array_of("histogramdd", weights)
-        if w.shape != (n,):
-            raise ValueError("should have one weight for each sample.")
-        (w,) = promote_inexact(w)
+    if weights is not None and weights.shape != (n,):
+        raise ValueError("should have one weight for each sample.")
+    weight: Any = w[0] if w else np.ones((), canonicalize(int))
     sizes = tuple(e.shape[0] - 1 for e in edges)
     places = []
     for i, e in enumerate(edges):
         k = _place(sample[:, i], e)
         places.append(where(k < 0, sizes[i], k))
-    counts = zeros(sizes, typeof(w).dtype).at[tuple(places)].add(w, mode="drop")
+    counts = zeros(sizes, typeof(weight).dtype).at[tuple(places)].add(weight, mode="drop")
     if density:
         counts = counts / reductions.sum(counts)
         for i, e in enumerate(edges):
             counts = counts / reshape(
                 diff(e), tuple(-1 if j == i else 1 for j in builtins.range(d))
             )
+        counts = convert(counts, sample.dtype)
     return counts, edges
 
 

@@ -17,6 +17,7 @@ from calque.numpy.promotion import (
     array_of,
     canonical_axes,
     convert,
+    is_number,
     promote_inexact,
     promote_shapes,
     refuse_out,
@@ -121,7 +122,7 @@ def _cumulative(name: str, scan: Callable[..., Any], neutral: int) -> Running:
     ) -> Array:
         refuse_out(name, out)
         x = array_of(name, a)
-        if np.isscalar(a):  # a number is a line of one
+        if is_number(a):  # a number is a line of one
             x = do.reshape(x, new_sizes=(1,))
         return scan(without_nan(x, neutral), axis, dtype)
 

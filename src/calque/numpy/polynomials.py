@@ -8,7 +8,7 @@ import numpy as np
 
 from calque.core.arrays import Array
 from calque.core.dims import surely_at_most, whole
-from calque.core.dtypes import is_inexact
+from calque.core.dtypes import finfo, is_inexact
 from calque.core.primitives import do
 from calque.core.types import ArrayLike
 from calque.numpy import reductions, ufuncs
@@ -397,9 +397,9 @@ def polyfit(
             f"expected x and y to have same length, got {x.shape[0]} places and {y.shape[0]} values"
         )
     (x,) = promote_inexact(x)
-    (y,) = promote_inexact(y)
+    (y,) = promote_inexact(y) if is_inexact(y.dtype) else promote_inexact(x, y)[1:]
     x, y = asarray(x), asarray(y)
-    rcond = x.shape[0] * float(np.finfo(x.dtype).eps) if rcond is None else rcond
+    rcond = x.shape[0] * float(finfo(x.dtype).eps) if rcond is None else rcond
     left = vander(x, deg + 1)
     right = y
     if w is not None:

@@ -234,6 +234,14 @@ def promote_numeric(*args: Any) -> list[Array]:
     return [convert(a, dtype, weak) for a in args]
 
 
+def is_number(x: Any) -> bool:
+    """A number of Python or NumPy, or an array that stands for one: of rank 0 and weak type."""
+    if np.isscalar(x):
+        return True
+    aval = typeof(x)
+    return aval.weak_type and not aval.shape
+
+
 def shape_of(x: Any) -> tuple[int, ...]:
     return getattr(x, "shape", ()) if not isinstance(x, PYTHON_SCALARS) else ()
 

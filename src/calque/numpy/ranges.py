@@ -303,6 +303,6 @@ def linspace(
         order.insert(k, 0)
         out = do.transpose(out, permutation=tuple(order))
     if is_inexact(compute) and not is_inexact(out_dtype) and out_dtype != np.dtype(bool):
-        out = do.floor(out)
+        out = do.floor(do.real(out) if is_complex(compute) else out)
     out = convert(out, out_dtype)
     return (out, step) if retstep else out

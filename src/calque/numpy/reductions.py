@@ -34,6 +34,7 @@ from calque.numpy.promotion import (
     canonical_axis,
     check_arraylike,
     convert,
+    is_number,
     promote_inexact,
     refuse_out,
     result_dtype,
@@ -521,7 +522,7 @@ def _cumulative(name: str, primitive: str) -> Running:
     ) -> Array:
         check_arraylike(name, a)
         refuse_out(name, out)
-        flat = axis is None or np.isscalar(a)  # a number is a line of one, as in NumPy
+        flat = axis is None or is_number(a)  # a number is a line of one, as in NumPy
         a = as_operand(a)
         if flat:
             a = do.reshape(a, new_sizes=(typeof(a).size,))

@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 
-from calque.core.arrays import Array, is_concrete
+from calque.core.arrays import Array, is_concrete, to_array
 from calque.core.dims import is_found, value_of, whole
 from calque.core.dtypes import canonicalize, is_complex, is_inexact
 from calque.core.primitives import do
@@ -333,7 +333,7 @@ def isin(
 def _among(x: Any, values: Any) -> Any:
     n = values.shape[0]
     if n == 0 or x.size == 0:
-        return broadcast_to(np.asarray(False), x.shape)
+        return to_array(broadcast_to(np.asarray(False), x.shape))
     ordered = sort(values)
     place = ufuncs.minimum(searchsorted(ordered, x), n - 1)
     if is_found(n):  # there may be none

@@ -179,7 +179,7 @@ def searchsorted(
     a, v = promote_dtypes(as_operand(a), as_operand(v))
     if sorter is not None:
         a = indexing.getitem(a, sorter)
-    return _bisect(a, v, side)
+    return to_array(_bisect(a, v, side))
 
 
 def _bisect(a: Any, v: Any, side: str) -> Any:
@@ -483,7 +483,7 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     weak = typeof(a).weak_type
     if is_complex(dtype):
         rounded = do.complex(round(do.real(a), decimals), round(do.imag(a), decimals))
-        return convert(rounded, dtype, weak)
+        return convert(rounded, dtype, weak and not (decimals and typeof(a).ndim))
     if decimals == 0:
         return do.round(a, rounding_method=1)
     work = np.dtype("float32") if dtype.itemsize < 4 else dtype

@@ -9,7 +9,6 @@ from typing import Any, Final
 import numpy as np
 
 from calque.core.arrays import Array, is_concrete, to_array, to_numpy
-from calque.core.avals import ShapedArray
 from calque.core.dtypes import (
     canonicalize,
     is_complex,
@@ -27,6 +26,7 @@ from calque.numpy.calls.marks import python_only
 from calque.numpy.promotion import (
     as_operand,
     check_arraylike,
+    common_type,
     convert,
     promote_dtypes,
     promote_inexact,
@@ -36,7 +36,7 @@ from calque.numpy.promotion import (
     refuse_out,
 )
 from calque.numpy.signatures import AnyFunction, Binary, Unary, UnaryWithOut
-from calque.ops.common import const, filled_like, scalar_of
+from calque.ops.common import const, filled_like, number_like, scalar_of
 
 Promotion = Callable[..., list[Array]]
 loops = LazyModule("calque.transforms.functions.loops")
@@ -141,11 +141,9 @@ _AND, _OR, _NOT = (do[name] for name in ("and", "or", "not"))
 
 def _bools(*args: Any) -> list[Array]:
     """Truth values: anything but zero is true."""
-    return [a if typeof(a).dtype == _BOOL else do.ne(a, _zero_of(typeof(a))) for a in args]
-
-
-def _zero_of(aval: ShapedArray) -> Any:
-    return convert(0, aval.dtype, aval.weak_type)
+    weak = common_type(*args)[1]
+    truths = [a if typeof(a).dtype == _BOOL else do.ne(a, const(a, 0)) for a in args]
+    return [convert(a, _BOOL, weak and not typeof(a).ndim) for a in truths]
 
 
 def _integers(*args: Any) -> list[Array]:
@@ -183,7 +181,7 @@ def _multiply(x: Any, y: Any) -> Any:
 def _remainder(x: Any, y: Any) -> Any:
     """The sign of the divisor, as Python's %."""
     dtype = typeof(y).dtype
-    zero = const(y, 0)
+    zero = number_like(y, 0)
     if is_integer(dtype):
         return _integer_remainder(x, y)
     r = do.rem(x, y)
@@ -194,7 +192,7 @@ def _remainder(x: Any, y: Any) -> Any:
 
 
 def _integer_remainder(x: Any, y: Any) -> Any:
-    r, zero = _fmod(x, y), const(y, 0)
+    r, zero = _fmod(x, y), number_like(y, 0)
     if is_unsigned(typeof(y).dtype):
         return r
     off = do.and_(do.ne(do.lt(r, zero), do.lt(y, zero)), do.ne(r, zero))
@@ -206,7 +204,7 @@ def _fmod(x: Any, y: Any) -> Any:
     r = do.rem(x, y)
     if not is_integer(typeof(y).dtype) or _is_known_divisor(y):
         return r
-    zero = const(y, 0)
+    zero = number_like(y, 0)
     return do.select_n(*promote_full(do.eq(y, zero), r, zero))
 
 
@@ -224,18 +222,18 @@ def _floor_divide(x: Any, y: Any) -> Any:
     if is_integer(dtype):
         q, r = do.div(x, y), do.rem(x, y)
         off = do.and_(do.ne(do.sign(r), do.sign(y)), do.ne(r, const(r, 0)))
-        return do.select_n(*promote_full(off, q, do.sub(q, const(q, 1))))
+        return do.select_n(*promote_full(off, q, do.sub(q, number_like(q, 1))))
     return _float_floor_divide(x, y, dtype)
 
 
 def _float_floor_divide(x: Any, y: Any, dtype: Any) -> Any:
     """(x - x % y) / y, rounded: exact where floor(x / y) would be one too large."""
-    zero = const(y, 0)
+    zero = number_like(y, 0)
     r = do.rem(x, y)
     nothing = do.eq(y, zero)
     q = do.select_n(*promote_full(nothing, do.div(do.sub(x, r), y), do.div(x, y)))
     off = do.and_(do.ne(do.sign(y), do.sign(r)), do.ne(r, zero))
-    q = do.select_n(*promote_full(off, q, do.sub(q, const(q, 1))))
+    q = do.select_n(*promote_full(off, q, do.sub(q, number_like(q, 1))))
     return do.round(q, rounding_method=0)
 
 
@@ -372,7 +370,7 @@ def _negative(x: Any) -> Any:
 
 
 def _reciprocal(x: Any) -> Any:
-    return do.div(const(x, 1), x)
+    return do.div(number_like(x, 1), x)
 
 
 def _square(x: Any) -> Any:
@@ -453,7 +451,11 @@ def _fabs(x: Any) -> Any:
 
 
 def _isnan(x: Any) -> Any:
-    return do.ne(x, x) if is_inexact(typeof(x).dtype) else _constant(x, False)
+    return do.ne(x, x) if is_inexact(typeof(x).dtype) else _weak_as(x, _constant(x, False))
+
+
+def _weak_as(x: Any, truth: Any) -> Any:
+    return convert(truth, _BOOL, typeof(x).weak_type)
 
 
 def _isfinite(x: Any) -> Any:

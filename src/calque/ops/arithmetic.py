@@ -267,7 +267,7 @@ def _pow_shape(x: ShapedArray, y: ShapedArray) -> ShapedArray:
     if y.dtype not in INT:
         raise refuse_dtype("pow", y.dtype, _EXPONENT, 1)
     out = common_aval("pow", (x.update(weak_type=False), ShapedArray(y.shape, x.dtype)))
-    return out.update(weak_type=x.weak_type)
+    return out.update(weak_type=x.weak_type and y.weak_type)
 
 
 def pow_tangent_x(t: Any, out: Any, x: Any, y: Any) -> Any:

@@ -91,7 +91,14 @@ _constants: Final[Table[tuple[Any, ...], Any]] = Table("constants", 4096)
 
 
 def const(like: Any, value: float | complex) -> Any:
-    """The number `value` with the dtype, and the weak type, of `like`."""
+    """The number `value` with the dtype of `like`, and with its weak type if it is of rank 0: what
+    arrays of weak type make with constants is not weak, as in JAX."""
+    aval = typeof(like)
+    return scalar_of(aval.dtype, value) if aval.ndim else number_like(like, value)
+
+
+def number_like(like: Any, value: float | complex) -> Any:
+    """The number `value` with the dtype, and the weak type, of `like`, whatever its rank."""
     aval = typeof(like)
     if aval.weak_type and aval.dtype == canonicalize(_PYTHON_KIND[aval.dtype.kind]):
         return _PYTHON_KIND[aval.dtype.kind](value)
@@ -122,8 +129,8 @@ def filled(shape: Sequence[int], element: Any) -> Any:
 
 
 def filled_like(x: Any, value: float | complex) -> Any:
-    """An array of the shape and dtype of `x`, filled with `value`."""
-    return filled(typeof(x).shape, const(x, value))
+    """An array of the type of `x`, filled with `value`."""
+    return filled(typeof(x).shape, number_like(x, value))
 
 
 def polynomial(x: Any, coefficients: Sequence[float]) -> Any:

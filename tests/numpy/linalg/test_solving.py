@@ -193,3 +193,8 @@ def test_slopes_of_least_squares_where_singular_values_are_equal(
     np.testing.assert_allclose(got, (ends[1] - ends[0]) / (2 * step), rtol=1e-6, atol=1e-7)
     change = ((ends[1] ** 2).sum() - (ends[0] ** 2).sum()) / (2 * step)
     np.testing.assert_allclose((slope * t).sum(), change, rtol=1e-6)
+
+
+def test_the_determinant_of_nothing_is_an_array():
+    out = jnp.linalg.det(jnp.zeros((0, 0)))
+    assert isinstance(out, jnp.ndarray) and out == 1

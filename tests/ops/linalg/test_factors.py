@@ -5,6 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
+import calque
+import calque.numpy as jnp
 from calque.ops.linalg import factors as A
 from tests.ops import peer
 from tests.ops.helpers import (
@@ -260,3 +262,12 @@ def test_gradients_beside_jax(name):
         t,
     )[0]
     np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])
+def test_triangular_systems_of_halves_are_solved_in_float32(dtype):
+    a, b = jnp.array([[4, 0], [1, 2]], dtype), jnp.array([[1], [3]], dtype)
+    out = A.triangular_solve(a, b, left_side=True, lower=True)
+    assert out.dtype == dtype and out.ravel().tolist() == [0.25, 1.375]
+    slope = calque.grad(lambda b: A.triangular_solve(a, b, left_side=True, lower=True).sum())(b)
+    assert slope.dtype == dtype and slope.ravel().tolist() == [0.125, 0.5]

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from calque.core.arrays import Array
+from calque.core.arrays import Array, to_array
 from calque.core.dims import surely_at_most
 from calque.core.dtypes import canonicalize, is_complex, real_part
 from calque.core.extents import smaller
@@ -134,7 +134,7 @@ def det(a: ArrayLike) -> Array:
     a = matrices("det", a, square=True)
     n = a.shape[-1]
     if n == 0:
-        return broadcast_to(np.ones((), a.dtype), a.shape[:-2])
+        return to_array(broadcast_to(np.ones((), a.dtype), a.shape[:-2]))
     if n == 1:
         return a[..., 0, 0]
     if n == 2:

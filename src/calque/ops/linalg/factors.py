@@ -9,7 +9,7 @@ import numpy as np
 
 from calque.core.arrays import Array
 from calque.core.avals import ShapedArray
-from calque.core.dtypes import is_complex, is_integer
+from calque.core.dtypes import is_complex, is_float, is_integer
 from calque.core.extents import smaller
 from calque.core.lazy import LazyModule
 from calque.core.primitives import NotApplicable, Primitive, Zero, do
@@ -139,7 +139,9 @@ def triangular_solve(
     Array([[1.],
            [1.]], dtype=float32)"""
     a, b = common.same_dtypes("triangular_solve", [as_operand(a), as_operand(b)])
-    ndim = typeof(a).ndim
+    ndim, dtype = typeof(a).ndim, typeof(a).dtype
+    if is_float(dtype) and dtype.itemsize < 4:  # LAPACK has no such numbers
+        a, b = (do.convert_element_type(x, new_dtype=np.dtype("float32")) for x in (a, b))
     vector = ndim - 1 == typeof(b).ndim and ndim >= 2
     if vector:
         b = la.columns(b, 1) if left_side else la.rows(b, 1)
@@ -149,6 +151,8 @@ def triangular_solve(
         "unit_diagonal": unit_diagonal,
     }
     out = do.triangular_solve(a, b, **p)
+    if typeof(out).dtype != dtype:
+        out = do.convert_element_type(out, new_dtype=dtype)
     return do.squeeze(out, dimensions=(ndim - 1 if left_side else ndim - 2,)) if vector else out
 
 

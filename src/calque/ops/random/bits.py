@@ -123,7 +123,7 @@ def rng_bit_generator(
     algorithm: RandomAlgorithm = RandomAlgorithm.RNG_DEFAULT,
     *,
     out_sharding: Any = None,
-) -> list[Array]:
+) -> tuple[Array, ...]:
     """Gives random bits, and the state for the next ones.
 
     Args:
@@ -139,13 +139,14 @@ def rng_bit_generator(
     >>> state, bits = lax.rng_bit_generator(jnp.arange(4, dtype=jnp.uint32), (3,))
     >>> state.shape, bits.dtype
     ((4,), dtype('uint32'))"""
-    return rng_bit_generator_p.bind(
+    state_and_bits = rng_bit_generator_p.bind(
         operand(key),
         shape=tuple(whole(d, "shape") for d in shape),
         dtype=as_dtype(dtype),
         algorithm=RandomAlgorithm(algorithm),
         out_sharding=out_sharding,
     )
+    return tuple(state_and_bits)
 
 
 # ---------------------------------------------------------------- rng_uniform: random numbers from

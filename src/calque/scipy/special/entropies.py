@@ -10,6 +10,7 @@ from calque import numpy as jnp
 from calque.core.arrays import Array
 from calque.core.primitives import do
 from calque.core.types import ArrayLike
+from calque.ops.common import const
 from calque.scipy.special.gammas import full, inexact
 from calque.transforms.functions.custom_jvp import custom_jvp
 
@@ -34,7 +35,7 @@ def expit(x: ArrayLike) -> Array:
 
 @custom_jvp
 def _logit(x: Any) -> Any:
-    return jnp.log(x / (1 - x))
+    return jnp.log(x / (const(x, 1) - x))
 
 
 _logit.defjvp(
@@ -142,12 +143,13 @@ def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
 
     >>> special.rel_entr(jnp.array([0.0]), 1.0)
     Array([0.], dtype=float32)"""
-    p, q = full("rel_entr", p, q)
+    p, q = inexact("rel_entr", p, q)
     both = (p > 0) & (q > 0)
-    safe_p, safe_q = jnp.where(both, p, 1.0), jnp.where(both, q, 1.0)
+    one, zero, infinity, nan = (const(p, x) for x in (1, 0, np.inf, np.nan))
+    safe_p, safe_q = jnp.where(both, p, one), jnp.where(both, q, one)
     value = safe_p * (jnp.log(safe_p) - jnp.log(safe_q))
-    out = jnp.where(both, value, jnp.where((p == 0) & (q >= 0), 0.0, np.inf))
-    return jnp.where(jnp.isnan(p) | jnp.isnan(q), np.nan, out)
+    out = jnp.where(both, value, jnp.where((p == 0) & (q >= 0), zero, infinity))
+    return jnp.where(jnp.isnan(p) | jnp.isnan(q), nan, out)
 
 
 def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
@@ -160,7 +162,7 @@ def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
 
     >>> special.kl_div(jnp.array([0.5]), 0.5)
     Array([0.], dtype=float32)"""
-    p, q = full("kl_div", p, q)
+    p, q = inexact("kl_div", p, q)
     return rel_entr(p, q) - p + q
 
 
