@@ -155,7 +155,7 @@ def _start_indices(
             f" for shape {shape}"
         )
     indices = [i if _is_integer_number(i) else as_operand(i) for i in start_indices]
-    types = [typeof(i) for i in indices]
+    types = [typeof(0 if type(i) is int else i) for i in indices]  # an int may be of any size
     strong = {a.dtype for i, a in zip(indices, types) if type(i) is not int and not a.weak_type}
     if len(strong) > 1 or not all(is_integer(a.dtype) for a in types):
         raise TypeError(

@@ -136,6 +136,7 @@ def test_a_matrix_that_is_not_finite_has_no_eigenvalues_and_the_others_theirs() 
     assert w[0].tolist() == [1, 1] and np.isnan(w[1]).all() and np.isnan(v[1]).all()
 
 
+@needs_jaxlib
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_eigenvalues_of_very_small_and_very_large_matrices(dtype: str) -> None:
     x = elements(dtype, 3, 4, 4)
