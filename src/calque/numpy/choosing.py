@@ -424,12 +424,12 @@ def piecewise(
         )
     calls = tuple([f if callable(f) else None for f in functions])
     numbers = [0 if callable(f) else f for f in functions]
-    given, named = tuple(args), tuple(kw.items())
+    named = tuple(kw.items())
     try:
-        hash((calls, given, named))
+        hash((calls, args, named))
     except TypeError:
-        return _joined(calls, given, named, x, flags, numbers)
-    made: Array = _joined_by_program(calls, given, named, x, flags, numbers)
+        return _joined(calls, args, named, x, flags, numbers)
+    made: Array = _joined_by_program(calls, args, named, x, flags, numbers)
     return made
 
 

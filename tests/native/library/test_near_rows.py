@@ -87,3 +87,16 @@ def test_the_part_of_a_row_is_asked_for_once():
     assert asked is not None and "mv" not in asked[1]
     order = loops[: loops.index(copy)].rpartition("for i <")[2]
     assert order.index("for kc") < order.index("for t")  # a row is looked for once in its block
+
+
+@pytest.mark.parametrize("columns", [1, 30, 64, 300, 2000, 9000])
+@pytest.mark.parametrize("depth", [24, 128, 500, 700])
+def test_homes_and_products_agree_about_what_is_copied(columns, depth):
+    """Rows that are not stored since a product copies them are copied by it, for all sizes."""
+    x, w = np.ones((300, depth), "f"), np.ones((depth, columns), "f")
+    i = np.arange(2 + (1 << 19) // depth) % 300
+    e = calque.jit(lambda x, i, w: jnp.sin(x[i]) @ w, dynamic="never").lower(x, i, w).compile()
+    inlined = "products copy these rows" in e.as_text("homes")
+    loops = e.as_text("loops")
+    copied = re.findall(r"rows\[t, m, .*\] = sin", loops)
+    assert bool(copied) == inlined and loops.count("sin(") == 1

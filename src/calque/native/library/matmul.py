@@ -308,21 +308,7 @@ class Product:
         block = var("i", ceil_div(tiles, TILES))
         first = ex("mul", block, const(TILES))
         t, q = var("t", ex("min", const(TILES), ex("sub", tiles, first))), var("q", self.panels)
-        even = surely_divides(self.tile.rows, self.m)
-        shape = (
-            self.M,
-            self.tile.rows,
-            even,
-            first,
-            t,
-            TILES,
-            ZERO,
-            self.K,
-            self.p.sizes,
-            self.stretches,
-        )
-        rows = Block(self.left, *shape)
-        near, copy = copied(rows, self.depth, self.node.dtype)
+        near, copy = self.copied_rows(first, t, TILES, ZERO, self.K)
         tile = self.micro(q, ex("add", first, t), None, near, (t, TILES))
         return self.around(For(block, (*copy, For(q, (For(t, tile),)))))
 
@@ -344,22 +330,15 @@ class Product:
         self, high: int, first: Expr, t: Expr, r: Expr
     ) -> tuple[NearRows | None, Body]:
         """Where a block of tiles reads the rows of one round, and how they come there."""
-        start, depth = self.round_at(r)
-        even = surely_divides(self.tile.rows, self.m)
-        shape = (
-            self.M,
-            self.tile.rows,
-            even,
-            first,
-            t,
-            high,
-            start,
-            depth,
-            self.p.sizes,
-            self.stretches,
-        )
-        rows = Block(self.left, *shape)
-        return copied(rows, self.depth, self.node.dtype)
+        return self.copied_rows(first, t, high, *self.round_at(r))
+
+    def copied_rows(
+        self, first: Expr, tile: Expr, most: int, start: Expr, depth: Expr
+    ) -> tuple[NearRows, Body]:
+        """The copy of rows, from the first tile on, and of this part of their sums."""
+        rows, even = self.tile.rows, surely_divides(self.tile.rows, self.m)
+        shape = self.M, rows, even, first, tile, most, start, depth, self.p.sizes, self.stretches
+        return copied(Block(self.left, *shape), self.depth, self.node.dtype)
 
     def rounds(self) -> Expr:
         """How many rounds a long sum has."""

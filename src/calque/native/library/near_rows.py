@@ -108,15 +108,14 @@ def one_by_one(b: Block, to: NearRows) -> For:
         k = var("kc", b.depth)
         whole = For(k, (stored(b, to, m, k),))
         parts = [replace(f, kind="vector", width=width) for f in cut(whole, b.sizes, width)]
-        return For(to.tile, (For(m, tuple(parts)),))
     else:
         length = const(b.stretches.length)
         piece, far = var("p", ex("floordiv", b.depth, length)), var("kc", length)
         first = ex("mul", piece, length)
         value = b.stretches.element(row_of(b, m), ex("add", b.start, first), far)
         store = Store(to.buffer, to.place(m, ex("add", first, far)), value)
-        loop = For(piece, (For(far, (store,), kind="vector", width=width),))
-    return For(to.tile, (For(m, (loop,)),))
+        parts = [For(piece, (For(far, (store,), kind="vector", width=width),))]
+    return For(to.tile, (For(m, tuple(parts)),))
 
 
 def lanes(b: Block) -> int:

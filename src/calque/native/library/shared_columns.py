@@ -18,7 +18,7 @@ from calque.core.dims import hint_of, is_symbolic
 from calque.machine.records import record
 from calque.machine.threads import get_num_threads
 from calque.native.library.matmul import Product, ceil_div
-from calque.native.library.near_rows import Block, copied, turned
+from calque.native.library.near_rows import turned
 from calque.native.library.tiles import VECTORS, Extents, Tile, even_part
 from calque.native.library.turned_panels import turned_panel
 from calque.native.loops.tree import ROUND, Body, For, Store
@@ -73,33 +73,16 @@ class SharedColumns(Product):
         t = var("t", ex("min", const(many), ex("sub", self.panels, first)))
         tiles = ceil_div(self.M, self.tile.rows)
         i, q, r = var("i", tiles), ex("add", first, t), self.r
-        rows, copy = copied(self.rows_near(i), self.depth, self.dtype)
+        count_of_tiles = -(-self.m // self.tile.rows)
+        rows, copy = self.copied_rows(ZERO, i, count_of_tiles, *self.round_at(r))
         panel = For(
             t,
             (
                 *self.near_panel(q),
-                For(i, self.micro(q, i, r, rows, (i, -(-self.m // self.tile.rows)))),
+                For(i, self.micro(q, i, r, rows, (i, count_of_tiles))),
             ),
         )
         return (For(group, (For(r, (*copy, panel)),)),)
-
-    def rows_near(self, i: Expr) -> Block:
-        """All rows, by tile."""
-        start, depth = self.round_at(self.r)
-        even, most = self.m % self.tile.rows == 0, -(-self.m // self.tile.rows)
-        shape = (
-            self.M,
-            self.tile.rows,
-            even,
-            ZERO,
-            i,
-            most,
-            start,
-            depth,
-            self.p.sizes,
-            self.stretches,
-        )
-        return Block(self.left, *shape)
 
     def near_panel(self, q: Expr) -> Body:
         """The copy of a panel."""

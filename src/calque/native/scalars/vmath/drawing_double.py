@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from calque.native.scalars.expr import Expr, cast, const, ex
+from calque.native.scalars.expr import Expr, cast, ex
 from calque.native.scalars.vmath import power
 from calque.native.scalars.vmath.base import (
     INF,
@@ -30,6 +30,7 @@ from calque.native.scalars.vmath.base import (
     neg,
     no_less,
     not_,
+    poly,
     rare,
     sqrt,
     sub,
@@ -87,10 +88,7 @@ def erf_inv(x: Expr) -> Expr:
 
 
 def horner(x: Expr, coefficients: tuple[float, ...]) -> Expr:
-    p = const(coefficients[0], "f64")
-    for c in coefficients[1:]:
-        p = fma(p, x, c)
-    return p
+    return poly(x, coefficients[::-1])
 
 
 def log(x: Expr) -> Expr:
