@@ -49,7 +49,10 @@ def _sums(p: Primitive, unreduced: Sequence[Axes | None], reduced: Sequence[Axes
             )
         return NO_AXES, NO_AXES
     if any(us):
-        raise NotImplementedError(f"unreduced rule for {p.name} is not implemented.")
+        raise NotImplementedError(
+            f"unreduced rule for {p.name} is not implemented. Add up its operands first, with"
+            " jax.reshard to a type that is not unreduced"
+        )
     return NO_AXES, together
 
 
