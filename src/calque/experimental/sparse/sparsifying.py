@@ -209,8 +209,8 @@ def _reshape(x: BCOO, *, new_sizes: Any, dimensions: Any, sharding: Any) -> BCOO
 def _concatenate(*xs: Any, dimension: int) -> BCOO:
     if not all(is_sparse(x) for x in xs):
         raise NotImplementedError(
-            "Concatenation of sparse and dense arrays. Convert the dense ones with BCOO.fromdense, or"
-            " the sparse ones with todense()"
+            "Concatenation of sparse and dense arrays. Convert the dense ones with BCOO.fromdense,"
+            " or the sparse ones with todense()"
         )
     return reshaping.bcoo_concatenate(xs, dimension=dimension)
 
